@@ -39,6 +39,8 @@ pub struct Log {
     /// Where the attempt under way begins.
     attempt: usize,
     ranges: u32,
+    /// Where in it the events of another operation begin, and of which.
+    operations: Vec<(usize, u16)>,
 }
 
 impl Log {
@@ -50,6 +52,7 @@ impl Log {
             limit_words: limit_bytes / 8,
             attempt: 0,
             ranges: 0,
+            operations: Vec::new(),
         }
     }
 
@@ -73,6 +76,7 @@ impl Log {
     /// What was recorded; the log is empty afterwards.
     pub fn take_words(&mut self) -> Vec<u64> {
         self.attempt = 0;
+        self.operations.clear();
         std::mem::take(&mut self.words)
     }
 
@@ -80,6 +84,7 @@ impl Log {
     pub fn begin(&mut self, procedure: u32, invoked: Moment) {
         self.ranges = 0;
         self.attempt = self.words.len();
+        self.operations.clear();
         self.words.push(head(kind::BEGIN, 1, procedure));
         self.words.push(invoked.0);
     }
@@ -108,6 +113,31 @@ impl Log {
             }
             rest = behind;
         }
+    }
+
+    /// What is recorded from now on in the attempt under way comes of this operation of its program.
+    pub fn operation(&mut self, op: u16) {
+        self.operations.push((self.words.len(), op));
+    }
+
+    /// Takes back what was recorded of some operations in the attempt under way: they run again, as if they had
+    /// not before. What came before the first operation stays.
+    pub fn take_back(&mut self, is_taken_back: impl Fn(u16) -> bool) {
+        let recorded = std::mem::take(&mut self.operations);
+        let Some(&(first, _)) = recorded.first() else {
+            return;
+        };
+        let ends = recorded.iter().skip(1).map(|(begin, _)| *begin);
+        let ends = ends.chain([self.words.len()]);
+        let mut left = first;
+        for (&(begin, op), end) in recorded.iter().zip(ends) {
+            if !is_taken_back(op) {
+                self.operations.push((left, op));
+                self.words.copy_within(begin..end, left);
+                left += end - begin;
+            }
+        }
+        self.words.truncate(left);
     }
 
     /// Records [`Event::ReadAbsent`].
@@ -305,6 +335,30 @@ impl<'a> Iterator for LogReader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_some_operations_recorded_is_taken_back_and_nothing_else() {
+        let mut log = Log::new(Clock::new(), 1 << 20);
+        let begin = |log: &mut Log| {
+            let now = log.now();
+            log.begin(0, now);
+            for (op, object) in [(0, 8), (1, 16), (0, 24), (2, 32)] {
+                log.operation(op);
+                log.read(Object(object), Version(1), [].into_iter());
+            }
+        };
+        begin(&mut log);
+        begin(&mut log);
+        log.take_back(|op| op == 0);
+        log.operation(0);
+        log.read(Object(40), Version(1), [].into_iter());
+        log.take_back(|op| op == 1);
+        let reads = LogReader::new(log.words()).filter_map(|event| match event {
+            Ok(Event::Read { object, .. }) => Some(object.0),
+            _ => None,
+        });
+        assert_eq!(reads.collect::<Vec<_>>(), [8, 16, 24, 32, 32, 40]);
+    }
 
     #[test]
     fn reads_of_the_attempt_under_way_move_and_no_others() {

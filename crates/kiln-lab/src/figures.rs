@@ -250,7 +250,7 @@ impl Point {
     }
 
     /// A count over all runs as a share of their committed calls.
-    fn per_commit(&self, count: u64) -> f64 {
+    pub fn per_commit(&self, count: u64) -> f64 {
         let committed: u64 = self.runs.iter().map(RunFigures::committed).sum();
         count as f64 / committed.max(1) as f64
     }
@@ -263,6 +263,11 @@ impl Point {
     /// Restorations per committed call, over all runs.
     pub fn healings_per_commit(&self) -> f64 {
         self.per_commit(self.statistics().healings)
+    }
+
+    /// Operations that restorations ran again, per committed call, over all runs.
+    pub fn run_again_per_commit(&self) -> f64 {
+        self.per_commit(self.statistics().run_again)
     }
 
     /// Restored operations per committed call, over all runs, by procedure and line.

@@ -125,6 +125,12 @@ fn measured(plan: &Plan, point: &Point) -> Value {
         "aborts_per_commit_by_cause":
             named(AbortCause::ALL.map(AbortCause::name), point.aborts_by_cause()),
         "healings_per_commit": point.healings_per_commit(),
+        "run_again_share": point.statistics().run_again_share(),
+        "reruns_per_commit": Value::Object(
+            (point.statistics().reruns.iter())
+                .map(|(reason, count)| ((*reason).to_owned(), point.per_commit(*count).into()))
+                .collect(),
+        ),
         "restored_per_commit": restored(point),
         "phase_shares": named(Phase::ALL.map(Phase::name), point.phase_shares()),
         "batches": explain::batches_json(&point.statistics().batches, point.threads),

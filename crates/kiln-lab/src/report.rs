@@ -256,6 +256,13 @@ fn restored(points: &[Point]) -> Option<String> {
                 String::new(),
                 point.healings_per_commit(),
             );
+            let share = 100.0 * point.statistics().run_again_share();
+            let of = format!("operations, {share:.0} % of their procedures");
+            row(of, String::new(), point.run_again_per_commit());
+        }
+        for (reason, count) in point.statistics().reruns {
+            let of = format!("whole procedures: {reason}");
+            row(of, String::new(), point.per_commit(count));
         }
         for (procedure, line, count) in point.restored_per_commit() {
             row(procedure, line.to_string(), count);

@@ -24,6 +24,7 @@ use crate::code::PREFETCH_TURNS_MAX;
 use crate::ir::{Intent, OpId, Reg};
 use crate::optimise::ORDINALS_MAX;
 use crate::program::Program;
+use crate::restoration::Restoration;
 use crate::updater::Updater;
 
 /// Why an attempt failed and must be repeated.
@@ -165,6 +166,20 @@ pub struct Sought<'a> {
     pub observed: &'a Observed,
     /// The place among all look-ups that arguments decide, if it is one.
     pub place: Option<Place>,
+    /// Whether it is made again in a restoration only for the handle: what it led to in the run before it
+    /// leads to now, and nothing of that is looked at.
+    pub is_known: bool,
+}
+
+/// How an attempt that has stopped goes on.
+#[derive(Clone, Copy, Debug)]
+pub enum GoesOn<'p> {
+    /// It does not.
+    No,
+    /// The program runs again from its beginning.
+    Again,
+    /// A part of it runs again, over the frame as the last run has left it, which came to its end.
+    Restored(&'p Restoration),
 }
 
 /// Which of the look-ups it is that nothing but a call's arguments decides: the same place has the same key in the procedure and in
@@ -313,12 +328,12 @@ pub trait Access {
     fn plan_statements(&mut self) {}
 
     /// Hears that the attempt has stopped, and says whether it goes on all the same: then the program is run
-    /// again from its beginning, as a part of the same attempt, over what the access has kept of the last run
+    /// again, or a part of it, as a part of the same attempt, over what the access has kept of the last run
     /// ([`Access::recall`]). What the last run has raised or emitted never was. Asked of attempts that run one
     /// program, after [`Access::plan`].
     #[inline(always)]
-    fn goes_on(&mut self, _stop: &Stop) -> bool {
-        false
+    fn goes_on<'p>(&mut self, _program: &'p Program, _stop: &Stop) -> GoesOn<'p> {
+        GoesOn::No
     }
 
     /// Whether the access knows of most look-ups already ([`Access::recall`]), so that nothing need be fetched

@@ -17,6 +17,7 @@ use crate::executor::Journey;
 use crate::interrupt::{self, Interrupt};
 use crate::ir::{Class, Constant, RecordReg};
 use crate::program::Program;
+use crate::restoration::Restoration;
 
 /// A message that a procedure raised below the level of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,6 +162,20 @@ impl Frame {
         self.notices.clear();
         self.turns_until_check = TURNS_PER_CHECK;
         self.journey.clear();
+    }
+
+    /// Prepares for the restoration of an attempt whose last run came to its end: what that has left stays.
+    pub(crate) fn prepare_restoration(&mut self, restoration: &Restoration) {
+        debug_assert!(restoration.code.registers <= self.memory.slots.len());
+        put_constants(&mut self.memory, &restoration.constants);
+        if restoration.emits {
+            self.result.clear();
+            self.result_rows = 0;
+        }
+        if restoration.notices {
+            self.notices.clear();
+        }
+        self.turns_until_check = TURNS_PER_CHECK;
     }
 
     /// The handle in a record register, and the memory.

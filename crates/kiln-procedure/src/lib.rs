@@ -10,6 +10,7 @@
 //! | [`verify`] | the IR's rules |
 //! | [`analysis`] | dataflow between operations, footprint, columns read and written |
 //! | [`reconnaissance`] | what is left of a procedure when only its footprint is wanted |
+//! | [`restoration`] | what runs again when a record that was met has changed |
 //! | [`explain`] | the analysis as text and as a graph |
 //! | [`access`] | what a protocol must offer to the executor |
 //! | [`arguments`] | a call's arguments |
@@ -36,6 +37,7 @@ pub mod optimise;
 pub mod outside;
 pub mod program;
 pub mod reconnaissance;
+pub mod restoration;
 pub mod updater;
 pub mod verify;
 
@@ -46,4 +48,5 @@ pub use executor::Executor;
 pub use frame::Frame;
 pub use interrupt::Interrupt;
 pub use program::{Program, ProgramBuilder};
+pub use restoration::Restoration;
 pub use updater::Updater;

@@ -10,6 +10,7 @@ use crate::calls::CallCounts;
 use crate::code::Code;
 use crate::ir::*;
 use crate::reconnaissance::Changes;
+use crate::restoration::Restorations;
 
 /// A parameter of a procedure.
 #[derive(Clone, Debug)]
@@ -62,6 +63,8 @@ pub struct Program {
     pub reconnaissance: OnceLock<Option<Box<Program>>>,
     /// As `reconnaissance`, for [`Program::reconnaissance_with_keys`].
     pub reconnaissance_with_keys: OnceLock<Option<Box<Program>>>,
+    /// What [`Program::restoration`] gives, made when somebody first asks.
+    pub restorations: Restorations,
     /// How often it was called, where it is a stored procedure's: set once, when that is created.
     pub calls: OnceLock<Arc<CallCounts>>,
 }

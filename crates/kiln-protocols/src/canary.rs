@@ -108,6 +108,8 @@ pub enum Canary {
     /// `healing` reads anew what was found to have changed first, and leaves the values of what depends on it,
     /// and has changed too, as they were.
     DependentNotRestored,
+    /// `healing` forgets that updates depend on what was read: what is read anew does not reach them.
+    DependencyForgotten,
     /// `healing` takes the record that a look-up led to before, though it looks for another key now.
     StaleHandleKept,
     /// `healing` installs what another attempt has locked, which heals.
@@ -144,7 +146,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 60] = [
+    pub const ALL: [Canary; 61] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -191,6 +193,7 @@ impl Canary {
         Canary::UnionLost,
         Canary::LeftThoughRead,
         Canary::DependentNotRestored,
+        Canary::DependencyForgotten,
         Canary::StaleHandleKept,
         Canary::LockOfHealerIgnored,
         Canary::EarlierElementIgnored,

@@ -7,6 +7,7 @@ use kiln_storage::record::RecordRef;
 use kiln_storage::schema::TableId;
 use kiln_storage::table::Table;
 
+use crate::access::healing::WaitingRoom;
 use crate::access::mocc::Temperatures;
 use crate::access::mvcc;
 use crate::access::tictoc::{Gaps, GroupTimes};
@@ -35,6 +36,7 @@ enum Shared {
     Nothing,
     TicToc(Arc<Gaps>, Option<Arc<GroupTimes>>),
     Mocc(Arc<Temperatures>),
+    Healing(Arc<WaitingRoom>),
     Locks(SharedLocks),
     Mvcc(Arc<mvcc::Shared>),
     Vll(Arc<SharedVll<BesideRecords>>),
@@ -67,6 +69,7 @@ impl Common {
                 Shared::TicToc(Arc::default(), splits.then(Arc::default))
             }
             Protocol::Mocc => Shared::Mocc(Arc::default()),
+            Protocol::Healing => Shared::Healing(Arc::default()),
             Protocol::TwoPhaseLockingNoWait | Protocol::PreNoWait
                 if !configuration.has(ProtocolOption::LockTable) =>
             {
@@ -262,6 +265,14 @@ impl Common {
         match &self.shared {
             Shared::Partitioned(shared) => shared,
             _ => unreachable!("{} has no locks of partitions", self.configuration),
+        }
+    }
+
+    /// Where those wait who heal.
+    pub(crate) fn waiting_room(&self) -> &Arc<WaitingRoom> {
+        match &self.shared {
+            Shared::Healing(room) => room,
+            _ => unreachable!("{} has no waiting room", self.configuration),
         }
     }
 

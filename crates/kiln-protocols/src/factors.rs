@@ -88,6 +88,8 @@ pub struct Batches {
 /// How [`Protocol::Healing`] does it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealingFactors {
+    /// What runs again when something that was read has changed.
+    pub restoration: RestorationKind,
     /// In which order a commit locks and validates.
     pub validation_order: ValidationOrder,
     /// Whether attempts keep what they did, without which there is nothing to restore (healing §5.2.5).
@@ -105,6 +107,7 @@ pub struct HealingFactors {
 impl Default for HealingFactors {
     fn default() -> HealingFactors {
         HealingFactors {
+            restoration: RestorationKind::Dependents,
             validation_order: ValidationOrder::Tree,
             access_cache: Use::On,
             read_copies: Use::On,
@@ -112,6 +115,16 @@ impl Default for HealingFactors {
             ad_hoc_percent: 0,
         }
     }
+}
+
+/// What of its program runs again to restore an attempt (healing §4.2.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RestorationKind {
+    /// What depends on the operation whose record has changed, as in the paper.
+    #[default]
+    Dependents,
+    /// All of it, over what the look-ups of the last run have led to.
+    Rerun,
 }
 
 /// The order in which healing locks and validates what was read and written (healing §4.5).
@@ -175,6 +188,7 @@ impl Factors {
             residuals_permille,
         } = batches;
         let HealingFactors {
+            restoration,
             validation_order,
             access_cache,
             read_copies,
@@ -197,6 +211,10 @@ impl Factors {
             DeadlockAvoidance::Spin => "spin",
             DeadlockAvoidance::Sort => "sort",
         };
+        let restoration = match restoration {
+            RestorationKind::Dependents => "dependents",
+            RestorationKind::Rerun => "rerun",
+        };
         let order = match validation_order {
             ValidationOrder::Tree => "tree",
             ValidationOrder::Address => "address",
@@ -218,6 +236,7 @@ impl Factors {
             ("backoff", backoff.to_owned()),
             ("aborts", aborts.to_owned()),
             ("deadlock", deadlock.to_owned()),
+            ("restoration", restoration.to_owned()),
             ("validation-order", order.to_owned()),
             ("access-cache", access_cache.name().to_owned()),
             ("read-copies", read_copies.name().to_owned()),
@@ -277,6 +296,13 @@ impl Factors {
                     ("sort", DeadlockAvoidance::Sort),
                 ];
                 self.deadlock_avoidance = named(value, all)?;
+            }
+            "restoration" => {
+                let all = [
+                    ("dependents", RestorationKind::Dependents),
+                    ("rerun", RestorationKind::Rerun),
+                ];
+                self.healing.restoration = named(value, all)?;
             }
             "validation-order" => {
                 let all = [
@@ -381,6 +407,7 @@ mod tests {
     #[test]
     fn what_is_chosen_by_name_is_what_the_choices_say() {
         let healing = HealingFactors {
+            restoration: RestorationKind::Rerun,
             validation_order: ValidationOrder::Reversed,
             access_cache: Use::Off,
             read_copies: Use::Off,

@@ -18,8 +18,14 @@ pub struct Statistics {
     pub expired: u64,
     /// Failed attempts, by cause, in the order of [`AbortCause::ALL`].
     pub aborts: [u64; AbortCause::ALL.len()],
-    /// Runs of procedures that restored an attempt under [`Protocol::Healing`](crate::Protocol).
+    /// Runs of procedures, or of parts of them, that restored an attempt under [`Protocol::Healing`](crate::Protocol).
     pub healings: u64,
+    /// Operations of procedures that these ran again: of parts those that are in them.
+    pub run_again: u64,
+    /// Operations of the procedures, counted as often.
+    pub run_again_of: u64,
+    /// How often all of a procedure ran again, by the reason why no part of it would do.
+    pub reruns: BTreeMap<&'static str, u64>,
     /// Operations that gave something else in such a run, by procedure and the line of their statement,
     /// which is 0 for those that have none.
     pub restored: BTreeMap<(String, u32), u64>,
@@ -47,6 +53,11 @@ impl Statistics {
         self.aborts.iter().sum()
     }
 
+    /// The part of their procedures' operations that restorations ran again, from 0 to 1.
+    pub fn run_again_share(&self) -> f64 {
+        self.run_again as f64 / self.run_again_of.max(1) as f64
+    }
+
     /// Operations that were restored.
     pub fn restored_total(&self) -> u64 {
         self.restored.values().sum()
@@ -61,6 +72,11 @@ impl Statistics {
             *sum += value;
         }
         self.healings += other.healings;
+        self.run_again += other.run_again;
+        self.run_again_of += other.run_again_of;
+        for (reason, count) in &other.reruns {
+            *self.reruns.entry(*reason).or_default() += count;
+        }
         for (place, count) in &other.restored {
             *self.restored.entry(place.clone()).or_default() += count;
         }

@@ -237,6 +237,7 @@ impl Worker {
             }
             Protocol::Healing => {
                 let access = Healing::new(participant, factors.healing, defers);
+                let access = access.sharing(common.waiting_room().clone());
                 Worker::Healing(direct(access, random))
             }
             Protocol::TicToc => {

@@ -11,7 +11,7 @@ mod judged;
 
 use kiln_procedure::AbortCause;
 use kiln_protocols::canary::{self, Canary};
-use kiln_protocols::factors::{HealingFactors, Use};
+use kiln_protocols::factors::{HealingFactors, RestorationKind, Use};
 use kiln_protocols::{Configuration, Protocol};
 
 use judged::{Extras, JOURNAL, Mix, Trial};
@@ -83,6 +83,7 @@ fn cases() -> Vec<Case> {
             }
             Canary::LeftThoughRead => &["strife+cu"],
             Canary::DependentNotRestored
+            | Canary::DependencyForgotten
             | Canary::StaleHandleKept
             | Canary::LockOfHealerIgnored
             | Canary::EarlierElementIgnored => &["healing"],
@@ -179,7 +180,13 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
                     ) | (Protocol::Serial, None)
                 ),
             },
-            healing: HealingFactors::default(),
+            healing: HealingFactors {
+                restoration: match case.canary {
+                    Some(Canary::DependentNotRestored) => RestorationKind::Rerun,
+                    _ => RestorationKind::Dependents,
+                },
+                ..HealingFactors::default()
+            },
             sweeps: Use::On,
             blocks: false,
             listens: matches!(

@@ -10,12 +10,13 @@
 
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
+use kiln_procedure::access::GoesOn;
 use kiln_procedure::ir::*;
 use kiln_procedure::{
     AbortCause, Access, Arguments, Executor, Frame, Program, ProgramBuilder, Stop,
 };
 use kiln_protocols::access::healing::Healing;
-use kiln_protocols::factors::HealingFactors;
+use kiln_protocols::factors::{HealingFactors, RestorationKind};
 use kiln_protocols::{Common, Outcome, Protocol, Worker};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::schema::*;
@@ -76,7 +77,7 @@ impl Scene {
         let mut scene = Scene {
             items: table(),
             others: Worker::new(&common, others, Random::from_seed(1)),
-            attempt: Healing::new(own, HealingFactors::default(), false),
+            attempt: Healing::new(own, factors(), false),
             frame: Frame::new(),
             epochs,
         };
@@ -169,6 +170,14 @@ impl Scene {
     }
 }
 
+/// Restorations run the program from its beginning, as these tests do.
+fn factors() -> HealingFactors {
+    HealingFactors {
+        restoration: RestorationKind::Rerun,
+        ..HealingFactors::default()
+    }
+}
+
 #[test]
 fn a_row_that_moved_on_is_not_in_the_way_of_an_insert() {
     let mut scene = Scene::new();
@@ -194,7 +203,8 @@ fn a_row_that_moved_on_is_not_in_the_way_of_an_insert() {
             Ok(()) => break,
             Err(cause) => {
                 let stop = Stop::Abort(cause);
-                assert!(scene.attempt.goes_on(&stop), "{cause:?}");
+                let goes_on = scene.attempt.goes_on(&program, &stop);
+                assert!(matches!(goes_on, GoesOn::Again), "{cause:?}: {goes_on:?}");
                 scene.run(&program).expect("nobody else is about");
             }
         }

@@ -5,7 +5,7 @@
 mod judged;
 
 use kiln_procedure::AbortCause;
-use kiln_protocols::factors::{HealingFactors, Use, ValidationOrder};
+use kiln_protocols::factors::{HealingFactors, RestorationKind, Use, ValidationOrder};
 use kiln_protocols::{Configuration, Protocol, ProtocolOption, Statistics};
 
 use judged::{Extras, Mix, Trial};
@@ -212,15 +212,16 @@ fn healing_with_commit_time_updates_is_serializable() {
 /// In the other validation orders, without copies, and with calls that do not heal.
 #[test]
 fn healing_of_other_kinds_is_serializable() {
-    let kinds: [fn(&mut Trial); 4] = [
+    let kinds: [fn(&mut Trial); 5] = [
+        |trial| trial.healing.restoration = RestorationKind::Rerun,
         |trial| trial.healing.read_locks = Use::On,
         |trial| trial.healing.validation_order = ValidationOrder::Reversed,
         |trial| trial.healing.read_copies = Use::Off,
         |trial| trial.healing.ad_hoc_percent = 50,
     ];
-    for (kind, number) in kinds.into_iter().zip(0..) {
-        let seeds = seeds().skip(number).step_by(4);
-        trials_with(Protocol::Healing, |seed| 2 + seed % WORKERS, seeds, kind);
+    for (number, kind) in kinds.iter().enumerate() {
+        let seeds = seeds().skip(number).step_by(kinds.len());
+        trials_with(Protocol::Healing, |seed| 2 + seed % WORKERS, seeds, *kind);
     }
 }
 

@@ -156,6 +156,14 @@ pub(crate) fn measured(plan: &Plan, measurement: &Measurement, points: &[Point])
                 }),
             ),
             "healings_per_commit": point.per_commit(point.done.statistics.healings),
+            "run_again_share": point.done.statistics.run_again_share(),
+            "reruns_per_commit": Value::Object(
+                (point.done.statistics.reruns.iter())
+                    .map(|(reason, count)| {
+                        ((*reason).to_owned(), point.per_commit(*count).into())
+                    })
+                    .collect(),
+            ),
             "restored_per_commit": Value::Object(
                 (point.done.statistics.restored.iter())
                     .map(|((procedure, line), count)| {

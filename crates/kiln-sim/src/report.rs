@@ -382,7 +382,12 @@ fn restored(points: &[Point]) -> Option<String> {
             rows.push(row_of(point, vec![count, place]));
         };
         if statistics.healings > 0 {
-            row(statistics.healings, "attempts".to_owned());
+            let share = 100.0 * statistics.run_again_share();
+            let attempts = format!("attempts, {share:.0} % of their procedures");
+            row(statistics.healings, attempts);
+        }
+        for (reason, count) in &statistics.reruns {
+            row(*count, format!("whole procedures: {reason}"));
         }
         for ((procedure, line), count) in &statistics.restored {
             row(*count, format!("{procedure}:{line}"));

@@ -44,10 +44,12 @@
 //! | `late` | whether the rows that it inserts can stay out of the indexes until it commits |
 //! | `observed` | the columns of a record that a transaction looks at, with and without these |
 //! | [`groups`] | per table, columns that one timestamp should cover, over all procedures |
+//! | `dependents` | which steps run again when an operation gives something else |
 //! | [`conflicts`] | which statement can conflict with which, on which columns |
 
 pub mod conflicts;
 mod dataflow;
+pub(crate) mod dependents;
 mod determined;
 pub mod groups;
 mod late;
@@ -173,6 +175,14 @@ impl Analysis {
         analysis.inserts_late = late::inserts_late(program, &analysis);
         analysis.is_deterministic = determined::is_deterministic(program);
         analysis
+    }
+
+    /// The same, of a program none of whose updates are left to the commit.
+    pub(crate) fn without_deferral(&self) -> Analysis {
+        Analysis {
+            deferrable: Vec::new(),
+            ..self.clone()
+        }
     }
 
     /// The updates that can be left to the commit, in order of their operations.

@@ -308,6 +308,7 @@ pub(crate) enum Op {
     },
     /// Deletes a record.
     Delete {
+        op: OpId,
         table: TableRef,
         record: RecordReg,
     },
@@ -361,6 +362,7 @@ pub(crate) enum Op {
         insert: u32,
     },
     DeleteObserved {
+        op: OpId,
         table: TableRef,
         record: RecordReg,
     },
@@ -374,7 +376,7 @@ impl Op {
             Op::Read { read } => Op::ReadObserved { read },
             Op::Update { update } => Op::UpdateObserved { update },
             Op::Insert { insert } => Op::InsertObserved { insert },
-            Op::Delete { table, record } => Op::DeleteObserved { table, record },
+            Op::Delete { op, table, record } => Op::DeleteObserved { op, table, record },
             other => other,
         }
     }
@@ -411,6 +413,8 @@ pub(crate) struct Lookup {
     pub observed: Observed,
     /// Where a prefetch notes what it found for this look-up, if one does.
     pub foreseen: Option<Foreseen>,
+    /// In a restoration: whether it gives what it gave ([`Restoration::changed`](crate::Restoration)).
+    pub is_known: bool,
 }
 
 /// Where in [`Frame::sightings`](crate::Frame) a prefetch notes what it found for a look-up.
@@ -434,9 +438,12 @@ pub(crate) const PREFETCH_PARTS_MAX: usize = 8;
 /// A read or an update: the fields of [`Step::Read`] and [`Step::Update`].
 #[derive(Debug)]
 pub(crate) struct Columns {
+    pub op: OpId,
     pub table: Arc<Table>,
     pub record: RecordReg,
     pub columns: Box<[(ColumnId, Reg)]>,
+    /// As of [`Lookup::is_known`].
+    pub is_known: bool,
 }
 
 /// An update that may be left to the commit.
@@ -455,6 +462,7 @@ pub(crate) struct Defer {
 /// An insert: the fields of [`Step::Insert`].
 #[derive(Debug)]
 pub(crate) struct Insert {
+    pub op: OpId,
     pub table: Arc<Table>,
     pub values: Box<[Reg]>,
     pub record: RecordReg,

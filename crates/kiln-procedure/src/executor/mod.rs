@@ -25,6 +25,7 @@ use crate::code::{Code, Label, Op};
 use crate::frame::{self, Frame};
 use crate::ir::*;
 use crate::program::Program;
+use crate::restoration::Restoration;
 use compute::match_op;
 
 pub(crate) use journey::Journey;
@@ -87,9 +88,37 @@ impl<'a, A: Access> Executor<'a, A> {
         }
     }
 
+    /// Runs a part of `program` again, over the frame that a run of it has left which came to its end. Otherwise as
+    /// [`Executor::run`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn restore(
+        program: &'a Program,
+        restoration: &'a Restoration,
+        access: &'a mut A,
+        frame: &'a mut Frame,
+    ) -> Result<(), Stop> {
+        frame.prepare_restoration(restoration);
+        let mut executor = Executor::over(program, &restoration.code, access, frame);
+        match executor.run_from(0) {
+            Leave::Stop => Err(executor.stop.take().expect("a stop has a reason")),
+            _ => Ok(()),
+        }
+    }
+
     #[inline(always)]
     fn new(program: &'a Program, access: &'a mut A, frame: &'a mut Frame) -> Executor<'a, A> {
-        let code = &program.code;
+        Executor::over(program, &program.code, access, frame)
+    }
+
+    #[inline(always)]
+    fn over(
+        program: &'a Program,
+        code: &'a Code,
+        access: &'a mut A,
+        frame: &'a mut Frame,
+    ) -> Executor<'a, A> {
         let ops = match access.history().is_some() {
             true => &code.observed_ops,
             false => &code.ops,
@@ -343,7 +372,7 @@ impl<'a, A: Access> Executor<'a, A> {
                 Op::Insert { insert } => {
                     operation!(self.insert(entry!(code.inserts, insert)));
                 }
-                Op::Delete { table, record } => operation!(self.delete(table, record)),
+                Op::Delete { table, record, .. } => operation!(self.delete(table, record)),
                 Op::Scan { scan, to } => match self.scan(entry!(code.scans, scan), body!()) {
                     Leave::Turn => {
                         slots = self.frame.memory.slots.as_mut_ptr();
@@ -404,8 +433,8 @@ impl<'a, A: Access> Executor<'a, A> {
                 Op::InsertObserved { insert } => {
                     operation!(self.insert_observed(entry!(code.inserts, insert)))
                 }
-                Op::DeleteObserved { table, record } => {
-                    operation!(self.delete_observed(table, record))
+                Op::DeleteObserved { op, table, record } => {
+                    operation!(self.delete_observed(op, table, record))
                 }
             } }
         }

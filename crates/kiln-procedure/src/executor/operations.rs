@@ -103,9 +103,14 @@ impl<'a, A: Access> Executor<'a, A> {
             intent: lookup.intent,
             observed: &lookup.observed,
             place: lookup.foreseen.and_then(|foreseen| self.place(foreseen)),
+            is_known: lookup.is_known,
         };
         let recalled = self.access.recall(&sought, &self.frame.memory);
-        self.noted(recalled)
+        match self.noted(recalled)? {
+            // Whatever depends on it does not run again.
+            None if lookup.is_known => Err(self.stop(AbortCause::ReadValidation.into())),
+            recalled => Ok(recalled),
+        }
     }
 
     #[inline(always)]
@@ -372,7 +377,10 @@ impl<'a, A: Access> Executor<'a, A> {
         let begun = (self.access).begins_scan(table, scan.index, &cursor, scan.intent);
         self.noted(begun)?;
         let range = match self.access.history().is_some() {
-            true => self.record_range(table, scan.index, &mut cursor),
+            true => {
+                self.records_operation(scan.op);
+                self.record_range(table, scan.index, &mut cursor)
+            }
             false => None,
         };
         if A::TRAVELS {
@@ -398,6 +406,7 @@ impl<'a, A: Access> Executor<'a, A> {
             let index = &scan.table.indexes()[scan.index];
             let cursor = index.scan(&self.frame.memory.heap, values, scan.reverse);
             if let Some(mut cursor) = self.noted(cursor)? {
+                self.records_operation(scan.op);
                 range = self.record_range(&scan.table, scan.index, &mut cursor);
             }
         }
@@ -463,6 +472,7 @@ impl<'a, A: Access> Executor<'a, A> {
         let mut left_at = None;
         let left = self.visit_leaves(scan, leaves, body, range, &mut left_at);
         if let Some(range) = range {
+            self.records_operation(scan.op);
             self.record_range_end(range, left_at.as_deref(), scan.reverse);
         }
         if let KeptScan::Noted(number) = leaves.kept {
@@ -496,6 +506,7 @@ impl<'a, A: Access> Executor<'a, A> {
                 let visit = self.meet(table, scan.index, entry, scan.intent, &scan.observed)?;
                 let mut key = None;
                 if let Some(range) = range {
+                    self.records_operation(scan.op);
                     // An entry of a known leaf that has gone since, with its record, is met by nobody.
                     if leaves.cursor.is_some() || !matches!(visit, Visit::Dead) {
                         self.record_met(range, (table, scan.index), entry, visit);
@@ -526,6 +537,7 @@ impl<'a, A: Access> Executor<'a, A> {
             values,
             record,
             conflict,
+            ..
         } = insert;
         let inserted = self.access.insert(table, values, &mut self.frame.memory);
         match self.noted(inserted)? {
@@ -549,6 +561,7 @@ impl<'a, A: Access> Executor<'a, A> {
             values,
             record,
             conflict,
+            ..
         } = insert;
         if self.access.history().is_some() {
             let columns = &table.indexes()[index].definition().columns;
@@ -581,6 +594,7 @@ impl<'a, A: Access> Executor<'a, A> {
                     // Nothing is known of what follows: all of it is observed.
                     observed: Observed::all(table.schema().columns.len()),
                     foreseen: None,
+                    is_known: false,
                 };
                 if self.lookup_anew(&lookup)? {
                     self.set(inserted, Slot::FALSE);

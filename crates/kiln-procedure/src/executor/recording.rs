@@ -78,12 +78,24 @@ impl<'a, A: Access> Executor<'a, A> {
         self.access.history().map(|log| log.now())
     }
 
+    /// What is recorded next comes of this operation: a restoration that runs it again takes it back.
+    #[cold]
+    pub(super) fn records_operation(&mut self, op: OpId) {
+        if let Some(log) = self.access.history() {
+            log.operation(op.0);
+        }
+    }
+
     /// As [`Executor::lookup`], and records it.
     #[cold]
     #[inline(never)]
     pub(super) fn lookup_observed(&mut self, lookup: &Lookup) -> Result<bool, Stopped> {
         let begun = self.moment();
         let (table, index, key) = (&*lookup.table, lookup.index, &lookup.key);
+        if lookup.is_known {
+            return self.lookup(lookup);
+        }
+        self.records_operation(lookup.op);
         let handle = match self.recall(lookup)? {
             None => {
                 let is_there = self.lookup_anew(lookup);
@@ -116,6 +128,10 @@ impl<'a, A: Access> Executor<'a, A> {
     #[inline(never)]
     pub(super) fn read_observed(&mut self, read: &Columns) -> Result<(), Stopped> {
         self.read(read)?;
+        if read.is_known {
+            return Ok(());
+        }
+        self.records_operation(read.op);
         let handle = self.handle(read.record);
         self.record_read(&read.table, handle, read.columns.iter().copied());
         Ok(())
@@ -125,6 +141,7 @@ impl<'a, A: Access> Executor<'a, A> {
     #[cold]
     #[inline(never)]
     pub(super) fn update_observed(&mut self, update: &Columns) -> Result<(), Stopped> {
+        self.records_operation(update.op);
         self.update(update)?;
         let (handle, columns) = (self.handle(update.record), update.columns.iter().copied());
         self.record_write(&update.table, handle.record, WriteKind::Update, columns);
@@ -135,6 +152,7 @@ impl<'a, A: Access> Executor<'a, A> {
     #[cold]
     #[inline(never)]
     pub(super) fn insert_observed(&mut self, insert: &Insert) -> Result<(), Stopped> {
+        self.records_operation(insert.op);
         if self.insert(insert)? {
             let (record, values) = (self.handle(insert.record).record, &insert.values);
             let columns = (0..values.len() as u16).map(ColumnId);
@@ -149,9 +167,11 @@ impl<'a, A: Access> Executor<'a, A> {
     #[inline(never)]
     pub(super) fn delete_observed(
         &mut self,
+        op: OpId,
         table: TableRef,
         record: RecordReg,
     ) -> Result<(), Stopped> {
+        self.records_operation(op);
         self.delete(table, record)?;
         let (record, nothing) = (self.handle(record).record, [(ColumnId(0), Reg(0)); 0]);
         let table = &*self.program.tables[table.0 as usize];

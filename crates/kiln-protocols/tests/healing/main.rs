@@ -12,10 +12,12 @@ mod interrupted;
 mod programs;
 
 use kiln_platform::random::Random;
+use kiln_platform::sync::Arc;
+use kiln_procedure::access::GoesOn;
 use kiln_procedure::{Access, Arguments, Executor, Frame, Program, Stop};
 use kiln_protocols::Statistics;
 use kiln_protocols::access::healing::Healing;
-use kiln_protocols::factors::{HealingFactors, Use, ValidationOrder};
+use kiln_protocols::factors::{HealingFactors, RestorationKind, Use, ValidationOrder};
 use kiln_protocols::phases::Phased;
 use kiln_storage::types::Value;
 
@@ -81,13 +83,20 @@ impl Pair {
         let (making, operations) = (random.between(0, i64::MAX) as u64, 2 + random.below(7));
         let program_healed = program(&self.others.healed, making, operations);
         let program_fresh = program(&self.others.fresh, making, operations);
+        // In two cases of three what a restoration needs is kept, in the others what nobody disturbs keeps nothing.
+        if random.below(3) > 0 {
+            self.healing.expect_disturbance(&program_healed);
+        }
+        self.call(&mut random, [&program_healed, &program_fresh], seed);
+    }
+
+    /// Calls the same program in both databases, which must do the same.
+    fn call(&mut self, random: &mut Random, [healed, fresh]: [&Arc<Program>; 2], seed: u64) {
         let values: Vec<Value> = (0..PARAMETERS)
             .map(|_| Value::Integer(random.below(KEYS) as i32))
             .collect();
         let mut arguments = Arguments::from_values(&values);
-        arguments
-            .bind(&program_healed)
-            .expect("the arguments suit it");
+        arguments.bind(healed).expect("the arguments suit it");
         let mut pending = Pending {
             left: 1 + random.below(4),
             after: None,
@@ -97,19 +106,15 @@ impl Pair {
         if random.below(3) > 0 {
             pending.draw();
         }
-        let effect = self.heal(&program_healed, &arguments, pending);
-        let outcome = self
-            .others
-            .fresh
-            .worker
-            .call(&program_fresh, &arguments, None);
-        let expected = effect_of(&self.others.fresh.worker, &program_fresh, outcome);
-        assert_eq!(effect, expected, "seed {seed}: {:#?}", program_fresh.body);
+        let effect = self.heal(healed, &arguments, pending);
+        let outcome = self.others.fresh.worker.call(fresh, &arguments, None);
+        let expected = effect_of(&self.others.fresh.worker, fresh, outcome);
+        assert_eq!(effect, expected, "seed {seed}: {:#?}", fresh.body);
         assert_eq!(
             self.others.healed.rows(),
             self.others.fresh.rows(),
             "seed {seed}: {:#?}",
-            program_fresh.body
+            fresh.body
         );
         self.met.rejected += u64::from(expected.is_err());
         for database in [&self.others.healed, &self.others.fresh] {
@@ -126,7 +131,7 @@ impl Pair {
             self.healing
                 .plan(program, arguments)
                 .expect("nothing is planned");
-            let mut has_locks = false;
+            let (mut has_locks, mut part) = (false, None);
             let stop = loop {
                 let left = pending.left;
                 let mut interrupted = Interrupted {
@@ -135,7 +140,11 @@ impl Pair {
                     pending: &mut pending,
                     has_locks,
                 };
-                let run = Executor::run(program, &mut interrupted, &mut self.frame, arguments);
+                let (access, frame) = (&mut interrupted, &mut self.frame);
+                let run = match part.take() {
+                    None => Executor::run(program, access, frame, arguments),
+                    Some(part) => Executor::restore(program, part, access, frame),
+                };
                 self.met.between += (left - pending.left) as u64;
                 if pending.after.is_none() {
                     for _ in 0..std::mem::take(&mut pending.left) {
@@ -143,11 +152,15 @@ impl Pair {
                     }
                 }
                 has_locks = true;
-                match run.and_then(|()| self.healing.commit_or_raise()) {
-                    Ok(()) => return Ok(self.frame.result_values(program)),
-                    Err(stop) if self.healing.goes_on(&stop) => self.met.healed += 1,
-                    Err(stop) => break stop,
+                let Err(stop) = run.and_then(|()| self.healing.commit_or_raise()) else {
+                    return Ok(self.frame.result_values(program));
+                };
+                match self.healing.goes_on(program, &stop) {
+                    GoesOn::No => break stop,
+                    GoesOn::Again => {}
+                    GoesOn::Restored(restoration) => part = Some(restoration),
                 }
+                self.met.healed += 1;
             };
             let error = match stop {
                 Stop::Raise(error) => self.healing.confirm_raise(error).ok(),
@@ -205,6 +218,24 @@ fn healing_equals_running_again() {
     assert!(met.aborts * 50 < cases(), "attempts are aborted instead");
     assert_eq!(statistics.healings, met.healed);
     assert!(statistics.restored_total() > met.healed / 2);
+    let parts = met.healed - statistics.reruns.values().sum::<u64>();
+    println!(
+        "{parts} parts, {:.2} of the operations, all for {:?}",
+        statistics.run_again_share(),
+        statistics.reruns
+    );
+    assert!(parts * 15 > met.healed, "whole programs run again");
+    assert!(statistics.run_again_share() < 0.99);
+}
+
+#[test]
+fn running_again_with_the_access_cache_equals_running_again() {
+    let factors = HealingFactors {
+        restoration: RestorationKind::Rerun,
+        ..HealingFactors::default()
+    };
+    let (met, statistics) = run(factors, cases());
+    assert_eq!(statistics.reruns.get("chosen"), Some(&met.healed));
 }
 
 #[test]

@@ -22,7 +22,9 @@ pub(super) fn program(database: &Database, seed: u64, operations: usize) -> Arc<
         log: TableRef(0),
         random: Random::from_seed(seed),
         depth: 0,
+        is_plain: false,
     };
+    maker.is_plain = maker.random.below(2) == 0;
     maker.items = maker.b.table(&database.items);
     maker.log = maker.b.table(&database.log);
     let start = maker.number(1);
@@ -37,6 +39,8 @@ struct Maker {
     log: TableRef,
     random: Random,
     depth: u32,
+    /// Whether it leaves the indexes of the items as they are, and so can be restored by parts.
+    is_plain: bool,
 }
 
 impl Maker {
@@ -134,6 +138,7 @@ impl Maker {
                 });
             }
             15 if self.depth < 2 => self.repeat(next),
+            16 if self.is_plain => self.look_up(value, next),
             16 => self.insert(value),
             17 => {
                 let code = self.key(value);
@@ -292,7 +297,9 @@ impl Maker {
 
     /// Does something with a row that was found.
     fn touch(&mut self, item: RecordReg, next: Reg) {
+        let is_plain = self.is_plain;
         let column = [LEFT, RIGHT][self.random.below(2)];
+        let column = if is_plain { RIGHT } else { column };
         match self.random.below(10) {
             0..6 => {
                 let seen = self.b.read(self.items, item, &[column], None)[0];
@@ -308,14 +315,22 @@ impl Maker {
                 }
             }
             6 => self.b.update(self.items, item, &[(RIGHT, next)], None),
-            7 => {
+            7 if !is_plain => {
                 let code = self.key(next);
                 self.b.update(self.items, item, &[(CODE, code)], None);
             }
-            8 => {
+            8 if !is_plain => {
                 let note = self.b.read(self.items, item, &[NOTE], None)[0];
                 self.b
                     .update(self.items, item, &[(NOTE, note), (LEFT, next)], None);
+            }
+            7 | 8 => {
+                let note = self.b.read(self.items, item, &[NOTE, LEFT], None);
+                self.b.update(self.items, item, &[(NOTE, note[0])], None);
+                self.b.scalar(Instruction::Move {
+                    target: next,
+                    source: note[1],
+                });
             }
             _ => self.b.delete(self.items, item, None),
         }

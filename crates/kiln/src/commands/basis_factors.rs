@@ -62,6 +62,9 @@ pub struct BasisFactorArguments {
     #[arg(long, value_name = "auto|0..1", help_heading = "Planned execution", default_value = "auto",
           value_parser = permille)]
     alpha: Auto<u16>,
+    /// Under healing: what of its procedure runs again when something that an attempt read has changed
+    #[arg(long, value_enum, default_value_t = Restoration::Dependents, help_heading = HEALING)]
+    restoration: Restoration,
     /// Under healing: in which order a commit locks and validates
     #[arg(long, value_enum, default_value_t = ValidationOrder::Tree, help_heading = HEALING)]
     validation_order: ValidationOrder,
@@ -106,7 +109,7 @@ impl BasisFactorArguments {
     /// A sentence that names the option and the protocols that have it.
     pub fn refuse_strangers(&self, asked: &[Configuration]) -> Result<(), String> {
         use Protocol::{Dora, Healing, Orthrus, OrthrusShared, Partitioned, Strife, VllSingle};
-        let options: [(&str, bool, &[Protocol]); 12] = [
+        let options: [(&str, bool, &[Protocol]); 13] = [
             (
                 "cc-threads",
                 self.cc_threads.is_some(),
@@ -126,6 +129,11 @@ impl BasisFactorArguments {
             ("batch-us", self.batch_us.is_some(), &[Strife]),
             ("k", self.k != Auto::Auto, &[Strife]),
             ("alpha", self.alpha != Auto::Auto, &[Strife]),
+            (
+                "restoration",
+                self.restoration != Restoration::Dependents,
+                &[Healing],
+            ),
             (
                 "validation-order",
                 self.validation_order != ValidationOrder::Tree,
@@ -232,6 +240,14 @@ enum Deadlock {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Restoration {
+    /// What depends on it, as in the paper
+    Dependents,
+    /// All of it, over what look-ups have led to before
+    Rerun,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ValidationOrder {
     /// Tables before those that were created later, and in a table by address
     Tree,
@@ -283,6 +299,10 @@ impl From<&BasisFactorArguments> for BasisFactors {
         };
         chosen.protocols.partitions = arguments.data_partitions.unwrap_or(0);
         let healing = &mut chosen.protocols.healing;
+        healing.restoration = match arguments.restoration {
+            Restoration::Dependents => factors::RestorationKind::Dependents,
+            Restoration::Rerun => factors::RestorationKind::Rerun,
+        };
         healing.validation_order = match arguments.validation_order {
             ValidationOrder::Tree => factors::ValidationOrder::Tree,
             ValidationOrder::Address => factors::ValidationOrder::Address,
@@ -328,7 +348,8 @@ mod tests {
             "--batch-size 960 --batch-us 70 --k 200 --alpha 0.05",
             "--alpha 0",
             "--sweeps off",
-            "--validation-order reversed --access-cache off --read-copies off --read-locks on --ad-hoc 7",
+            "--restoration rerun --validation-order reversed --access-cache off --read-copies off --read-locks on",
+            "--ad-hoc 7",
         ] {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             let factors = parsed(&words);

@@ -13,6 +13,7 @@ use crate::program::Program;
 
 /// Constants that only branches read which end with an error: the texts of messages, mostly. They
 /// are put into their registers where such a branch begins, and cost nothing elsewhere.
+#[derive(Default)]
 pub(super) struct RareConstants {
     /// The constants of each such branch, by the address of its first step.
     by_branch: BTreeMap<*const Step, Vec<Reg>>,

@@ -96,7 +96,7 @@ impl Lowering<'_> {
             .filter(|(column, _)| unread.contains(*column) == is_left)
             .collect();
         if !columns.is_empty() {
-            let columns = self.columns(*table, *record, &columns);
+            let columns = self.columns(*op, *table, *record, &columns);
             let read = number(&mut self.code.reads, columns);
             self.emit(Op::Read { read });
         }

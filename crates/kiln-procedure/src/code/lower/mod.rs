@@ -12,6 +12,7 @@ use constants::RareConstants;
 
 use crate::analysis::names::{Use, for_each_step, step_registers};
 use crate::program::Program;
+use crate::restoration::OpSet;
 
 /// A position that is known once the code there is.
 #[derive(Clone, Copy)]
@@ -48,6 +49,8 @@ struct Lowering<'a> {
     foreseen: Vec<(OpId, usize, Option<u16>)>,
     /// The variables and first values of the counting loops around the step.
     counted: Vec<(Reg, Reg)>,
+    /// The operations that have changed, if the code is that of a restoration.
+    changed: Option<&'a OpSet>,
 }
 
 impl Code {
@@ -56,6 +59,21 @@ impl Code {
     /// # Panics
     /// When the program breaks a rule of the IR; [`verify`](crate::verify::verify) finds out.
     pub fn of(program: &Program) -> Code {
+        Lowering::of(program, None).lowered()
+    }
+
+    /// Lowers what a restoration leaves of a program, in which these operations have changed. The program itself puts
+    /// its constants into their registers.
+    pub(crate) fn part_of(program: &Program, changed: &OpSet) -> Code {
+        let mut code = Lowering::of(program, Some(changed)).lowered();
+        (code.constants, code.byte_constants) = Default::default();
+        (code.constant_bytes, code.other_constants) = Default::default();
+        code
+    }
+}
+
+impl<'a> Lowering<'a> {
+    fn of(program: &'a Program, changed: Option<&'a OpSet>) -> Lowering<'a> {
         let mut reads = vec![0; program.registers.len()];
         for_each_step(&program.body, &mut |step| {
             step_registers(step, &mut |register, usage| {
@@ -64,7 +82,7 @@ impl Code {
                 }
             });
         });
-        let mut lowering = Lowering {
+        Lowering {
             program,
             code: Code {
                 registers: program.registers.len(),
@@ -75,15 +93,22 @@ impl Code {
             labels: Vec::new(),
             landed: 0,
             constants: Vec::new(),
-            rare: RareConstants::of(program),
+            rare: match changed {
+                None => RareConstants::of(program),
+                Some(_) => RareConstants::default(),
+            },
             hidden: program.registers.len(),
             foreseen: Vec::new(),
             counted: Vec::new(),
-        };
-        lowering.constants();
-        lowering.block(&program.body);
-        lowering.emit(Op::Return);
-        lowering.finish()
+            changed,
+        }
+    }
+
+    fn lowered(mut self) -> Code {
+        self.constants();
+        self.block(&self.program.body);
+        self.emit(Op::Return);
+        self.finish()
     }
 }
 

@@ -56,33 +56,34 @@ impl Lowering<'_> {
                 self.called(end, body);
             }
             Step::Read {
+                op,
                 table,
                 record,
                 columns,
-                ..
             } => {
-                let columns = self.columns(*table, *record, columns);
+                let columns = self.columns(*op, *table, *record, columns);
                 let read = number(&mut self.code.reads, columns);
                 self.emit(Op::Read { read });
             }
             Step::Update {
+                op,
                 table,
                 record,
                 columns,
-                ..
             } => {
-                let columns = self.columns(*table, *record, columns);
+                let columns = self.columns(*op, *table, *record, columns);
                 let update = number(&mut self.code.updates, columns);
                 self.emit(Op::Update { update });
             }
             Step::Insert {
+                op,
                 table,
                 values,
                 record,
                 conflict,
-                ..
             } => {
                 let insert = Insert {
+                    op: *op,
                     table: self.table(*table),
                     values: values.clone(),
                     record: *record,
@@ -91,7 +92,8 @@ impl Lowering<'_> {
                 let insert = number(&mut self.code.inserts, insert);
                 self.emit(Op::Insert { insert });
             }
-            Step::Delete { table, record, .. } => self.emit(Op::Delete {
+            Step::Delete { op, table, record } => self.emit(Op::Delete {
+                op: *op,
                 table: *table,
                 record: *record,
             }),
@@ -203,6 +205,7 @@ impl Lowering<'_> {
             intent: *intent,
             observed: self.program.analysis.observed(*op),
             foreseen: self.foreseen(*op),
+            is_known: self.is_known(*op),
         }
     }
 
@@ -255,16 +258,24 @@ impl Lowering<'_> {
         self.emit(Op::Rows { rows });
     }
 
+    /// Whether the code is that of a restoration in which the operation gives what it gave.
+    fn is_known(&self, op: OpId) -> bool {
+        self.changed.is_some_and(|changed| !changed.contains(op))
+    }
+
     pub(super) fn columns(
         &self,
+        op: OpId,
         table: TableRef,
         record: RecordReg,
         columns: &[(ColumnId, Reg)],
     ) -> Columns {
         Columns {
+            op,
             table: self.table(table),
             record,
             columns: columns.into(),
+            is_known: self.is_known(op),
         }
     }
 

@@ -13,18 +13,21 @@ use crate::canary::Canary;
 pub(super) enum Outcome {
     /// Nothing that is known: no key is NULL, for example.
     Nothing,
-    /// A record, whether or not it has a row.
-    Record(RecordRef),
+    /// A record, with the position of its item, and whether it has a row.
+    Record(RecordRef, u32, bool),
     /// A gap, with the version of its node.
     Gap(NodeVersion),
 }
 
 /// A look-up that was made.
+#[derive(Clone, Copy)]
 struct LookUp {
     op: OpId,
     /// Where in the words of its run the key is.
     key: (u32, u32),
     outcome: Outcome,
+    /// Whether the present run has come to it again.
+    is_found: bool,
 }
 
 /// The look-ups of one run.
@@ -38,6 +41,17 @@ impl Run {
     fn clear(&mut self) {
         self.look_ups.clear();
         self.words.clear();
+    }
+
+    /// Appends a look-up of another run.
+    fn push(&mut self, of: &Run, look_up: &LookUp) {
+        let start = self.words.len() as u32;
+        self.words.extend_from_slice(of.key(look_up));
+        self.look_ups.push(LookUp {
+            key: (start, self.words.len() as u32),
+            is_found: false,
+            ..*look_up
+        });
     }
 
     fn key(&self, look_up: &LookUp) -> &[u64] {
@@ -91,6 +105,7 @@ impl Cache {
             op: sought.op,
             key: (start, self.now.words.len() as u32),
             outcome: Outcome::Nothing,
+            is_found: false,
         });
         self.is_open = true;
     }
@@ -100,18 +115,39 @@ impl Cache {
         let sought = self.now.look_ups.last()?;
         let key = self.now.key(sought);
         let rest = self.before.look_ups.iter().enumerate().skip(self.cursor);
-        let (position, found) = rest.take(Self::SEARCHED).find(|(_, look_up)| {
+        let (position, _) = rest.take(Self::SEARCHED).find(|(_, look_up)| {
             look_up.op == sought.op
+                && !look_up.is_found
                 && (self.before.key(look_up) == key || Canary::StaleHandleKept.sings())
         })?;
         self.cursor = position + 1;
+        let found = &mut self.before.look_ups[position];
+        found.is_found = true;
+        Some(found.outcome)
+    }
+
+    /// Makes a look-up of the run before again that leads where it led: the next one of this operation, which the
+    /// present run makes as often.
+    pub fn repeat(&mut self, op: OpId) -> Option<Outcome> {
+        let Cache { now, before, .. } = self;
+        let is_next = |look_up: &LookUp| look_up.op == op && !look_up.is_found;
+        let mut rest = before.look_ups[self.cursor..].iter();
+        let position = match rest.position(is_next) {
+            Some(further) => self.cursor + further,
+            // Others have gone past it.
+            None => before.look_ups.iter().position(is_next)?,
+        };
+        self.cursor = position + 1;
+        before.look_ups[position].is_found = true;
+        let found = &before.look_ups[position];
+        now.push(before, found);
         Some(found.outcome)
     }
 
     /// The look-up under way led to a record.
     #[inline(always)]
-    pub fn met(&mut self, record: RecordRef) {
-        self.note(Outcome::Record(record));
+    pub fn met(&mut self, record: RecordRef, item: u32, is_there: bool) {
+        self.note(Outcome::Record(record, item, is_there));
     }
 
     /// The look-up under way led to a gap.
@@ -144,6 +180,26 @@ impl Cache {
     pub fn turn(&mut self) {
         std::mem::swap(&mut self.now, &mut self.before);
         self.now.clear();
+        self.cursor = 0;
+        self.end();
+    }
+
+    /// A part of the program runs again, with these operations.
+    pub fn restore(&mut self, runs: impl Fn(OpId) -> bool) {
+        self.before.clear();
+        std::mem::swap(&mut self.now, &mut self.before);
+        let mut place = 0;
+        for at in 0..self.before.look_ups.len() {
+            match runs(self.before.look_ups[at].op) {
+                // Its key stays where it is.
+                true => {
+                    self.before.look_ups.swap(place, at);
+                    place += 1;
+                }
+                false => self.now.push(&self.before, &self.before.look_ups[at]),
+            }
+        }
+        self.before.look_ups.truncate(place);
         self.cursor = 0;
         self.end();
     }

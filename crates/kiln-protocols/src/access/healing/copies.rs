@@ -24,11 +24,17 @@ pub struct Copied {
     copy: u32,
     /// The operation that met the record, or [`UNKNOWN`].
     op: u16,
-    /// Whether all of the version is relied on, and not only the columns that were read.
-    is_whole: bool,
-    /// Whether more than one version was read: nothing but reading anew will do.
-    is_stale: bool,
+    flags: u8,
 }
+
+/// All of the version is relied on, and not only the columns that were read.
+const WHOLE: u8 = 1;
+/// More than one version was read: nothing but reading anew will do.
+const STALE: u8 = 2;
+/// A restoration has given it up: nothing relies on it.
+const VOID: u8 = 4;
+/// Another operation than the one that met the record uses the item as well.
+const SHARED: u8 = 8;
 
 const NOTHING: u32 = u32::MAX;
 const UNKNOWN: u16 = u16::MAX;
@@ -44,8 +50,7 @@ impl Copied {
             table,
             copy: NOTHING,
             op: op.map_or(UNKNOWN, |op| op.0),
-            is_whole: true,
-            is_stale: false,
+            flags: WHOLE,
         }
     }
 
@@ -57,13 +62,43 @@ impl Copied {
     /// From now on all of the version is relied on.
     #[inline(always)]
     pub(super) fn rely_on_version(&mut self) {
-        self.is_whole = true;
+        self.flags |= WHOLE;
+    }
+
+    #[inline(always)]
+    fn is_whole(&self) -> bool {
+        self.flags & WHOLE != 0
     }
 
     /// Whether nothing but reading anew will do.
     #[inline(always)]
     pub(super) fn is_stale(&self) -> bool {
-        self.is_stale
+        self.flags & STALE != 0
+    }
+
+    /// Nothing relies on it any more.
+    pub(super) fn give_up(&mut self) {
+        self.flags |= VOID;
+    }
+
+    /// Whether nothing relies on it.
+    #[inline(always)]
+    pub(super) fn is_void(&self) -> bool {
+        self.flags & VOID != 0
+    }
+
+    /// Whether several operations use it.
+    #[inline(always)]
+    pub(super) fn is_shared(&self) -> bool {
+        self.flags & SHARED != 0
+    }
+
+    /// An operation uses it, perhaps not the one that met the record.
+    #[inline(always)]
+    fn used_by(&mut self, op: Option<OpId>) {
+        if self.op() != op {
+            self.flags |= SHARED;
+        }
     }
 
     /// The record's table.
@@ -119,7 +154,7 @@ impl Copies {
 
     /// Whether a record that is there, in another version, is to the attempt as it was. `row` is stable.
     pub fn cover(&self, copied: &Copied, row: &[AtomicU64]) -> bool {
-        !copied.is_whole && !copied.is_stale && self.is_same(copied, row)
+        copied.flags & (WHOLE | STALE) == 0 && self.is_same(copied, row)
     }
 
     #[inline]
@@ -164,12 +199,18 @@ impl Healing {
         self.sets.protocol.table = table;
         let met = self.sets.items.len();
         let visit = self.sets.visit(table, record, intent)?;
+        if let Visit::Present(handle) = visit
+            && handle.note as usize != met
+        {
+            let op = self.sets.protocol.under_way;
+            self.sets.items[handle.note as usize].note.used_by(op);
+        }
         if !self.copies_reads {
             return Ok(visit);
         }
         match visit {
             Visit::Present(handle) if handle.note as usize == met => {
-                self.sets.items[met].note.is_whole = false;
+                self.sets.items[met].note.flags &= !WHOLE;
                 self.copy_keys(handle, observed)?;
             }
             // It may have been found by another key than before it was written. That one counts now as well.
@@ -223,7 +264,7 @@ impl Healing {
             ..
         } = self.known[known as usize];
         let is_as_it_was = match now.0 == seen {
-            true => !copied.is_stale,
+            true => !copied.is_stale(),
             false => {
                 let covers = !Tid(seen).is_absent()
                     && !now.is_absent()
@@ -252,7 +293,9 @@ impl Healing {
     }
 
     /// Takes a record over with the copies of the last run.
-    fn take_known(&mut self, record: RecordRef, now: Tid, copied: Copied) -> Visit {
+    fn take_known(&mut self, record: RecordRef, now: Tid, mut copied: Copied) -> Visit {
+        copied.flags &= !(VOID | SHARED);
+        copied.op = self.sets.protocol.under_way.map_or(UNKNOWN, |op| op.0);
         let note = self.sets.items.len() as u32;
         let writes = self.sets.writes.len();
         self.sets
@@ -261,6 +304,37 @@ impl Healing {
         match now.is_absent() {
             true => Visit::Absent,
             false => Visit::Present(Handle { record, note }),
+        }
+    }
+
+    /// Has an item name the version of its record that is there now, with what was copied of the former one. Says no
+    /// when there is no row any more.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when somebody is changing the record for too long.
+    pub(super) fn renew(&mut self, position: usize) -> Result<bool, AbortCause> {
+        let item = &mut self.sets.items[position];
+        let (record, table) = (item.record, item.note.table());
+        let copied = self.copies.of(&item.note).map(|copy| copy.columns);
+        loop {
+            let now = settled_tid(record)?;
+            if now.is_absent() {
+                return Ok(false);
+            }
+            if let Some(columns) = copied {
+                let copy = self.copies.own(&mut item.note);
+                table
+                    .layout()
+                    .copy(columns, table.row(record), copy.words());
+            }
+            // Acquire: as in `copy`.
+            fence(Ordering::Acquire);
+            if record.tid().load(Ordering::Relaxed) == now.0 {
+                let former = Tid(std::mem::replace(&mut item.observed, now.0));
+                item.note.flags &= !STALE;
+                self.sets.recorder().read_moves(record, former, now);
+                return Ok(true);
+            }
         }
     }
 
@@ -293,12 +367,14 @@ impl Healing {
             let moves = written.is_some_and(|write| self.sets.writes[write as usize].moves());
             let is_same = self.copies.is_same(&item.note, row);
             let note = &mut item.note;
-            note.is_stale |= note.is_whole || now.is_absent() || moves || !is_same;
+            if note.is_whole() || now.is_absent() || moves || !is_same {
+                note.flags |= STALE;
+            }
             version = now.0;
         }
         let copy = self.copies.own(&mut item.note);
         copy.columns = copy.columns.union(missing);
-        if version != item.observed && !item.note.is_stale {
+        if version != item.observed && !item.note.is_stale() {
             let (record, former) = (item.record, Tid(item.observed));
             item.observed = version;
             self.sets
@@ -386,7 +462,7 @@ impl Healing {
         memory: &mut Memory,
     ) -> Result<(), AbortCause> {
         let note = handle.note as usize;
-        self.sets.items[note].note.is_stale = true;
+        self.sets.items[note].note.flags |= STALE;
         let first = self.sets.items[note].observed;
         loop {
             self.sets.items[note].observed = settled_tid(handle.record)?.0;

@@ -12,13 +12,13 @@ use kiln_procedure::access::Inserted;
 use kiln_procedure::ir::Reg;
 use kiln_procedure::{AbortCause, Stop};
 use kiln_storage::record::{RecordRef, Tid};
-use kiln_storage::schema::{COLUMNS_MAX, ColumnId};
+use kiln_storage::schema::{COLUMNS_MAX, ColumnId, TableId};
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{EntryKey, Table};
 
 use super::Healing;
 use crate::shared::links::{self, Linked};
-use crate::shared::optimistic::record_lock::{EXCLUSIVE, Mode};
+use crate::shared::optimistic::record_lock::EXCLUSIVE;
 use crate::shared::optimistic::{LOCK_SPINS_MAX, WriteKind};
 
 /// A row that is in no index yet.
@@ -109,7 +109,7 @@ impl Healing {
                 let (flags, aux) = (Tid::ABSENT, Some(EXCLUSIVE));
                 let participant = &self.sets.participant;
                 let made = links::create(table, values, memory, flags, aux, participant)?;
-                self.sets.protocol.locks.note(made.0, Mode::Exclusive);
+                self.sets.protocol.locks.note(made.0);
                 made
             }
         };
@@ -219,12 +219,30 @@ impl Healing {
     /// Takes the rows that wait out of the attempt's writes, before these are taken back. Nobody else knows
     /// their records, which the next run uses again.
     pub(super) fn spare_late(&mut self) {
-        for waiting in self.late.waiting.drain(..) {
-            let write = &mut self.sets.writes[waiting.write as usize];
+        self.spare_late_if(|_| true);
+    }
+
+    /// The same of the rows of one table. Whether there were any.
+    pub(super) fn spare_late_of(&mut self, table: TableId) -> bool {
+        self.spare_late_if(|of| of.id() == table)
+    }
+
+    fn spare_late_if(&mut self, is_meant: impl Fn(&Table) -> bool) -> bool {
+        let Healing { late, sets, .. } = self;
+        let rows = late.waiting.len();
+        late.waiting.retain(|waiting| {
+            // SAFETY: as in `link_late`.
+            if !is_meant(unsafe { &*waiting.table }) {
+                return true;
+            }
+            let write = &mut sets.writes[waiting.write as usize];
             write.kind = WriteKind::Lost;
+            sets.items[write.item as usize].note.give_up();
             let spare = (waiting.table, waiting.record, waiting.number);
-            self.late.spare.push(spare);
-        }
+            late.spare.push(spare);
+            false
+        });
+        late.waiting.len() < rows
     }
 
     /// Gives up the rows that wait, and the records that were to be used again.

@@ -69,7 +69,9 @@
 
 mod cache;
 mod copies;
+mod dependents;
 mod late;
+mod locks;
 mod restore;
 mod undisturbed;
 mod validate;
@@ -78,7 +80,7 @@ use kiln_history::{Log, Version};
 use kiln_platform::schedule::point;
 use kiln_platform::sync::Arc;
 use kiln_platform::thread;
-use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
+use kiln_procedure::access::{GoesOn, Inserted, Recalled, Sought, Visit};
 use kiln_procedure::ir::{Intent, OpId, Reg};
 use kiln_procedure::{AbortCause, Access, Arguments, Handle, Program, Stop, Updater};
 use kiln_storage::epoch::Participant;
@@ -91,16 +93,19 @@ use kiln_storage::slot::Memory;
 use kiln_storage::table::{Entry, Table};
 
 use crate::Statistics;
+use crate::canary::Canary;
 use crate::factors::{HealingFactors, Use};
 use crate::phases::{Phased, Phases};
-use crate::shared::optimistic::record_lock::Locks;
 use crate::shared::optimistic::{Commit, Item, Optimistic, stable_tid};
 use crate::shared::record_map::RecordMap;
 use crate::shared::recorder::{Recorded, Recorder};
 use crate::shared::report::Reporter;
 use cache::Cache;
 use copies::{Copied, Copies};
+use dependents::Part;
 use late::Late;
+use locks::Locks;
+pub use locks::WaitingRoom;
 use restore::Counters;
 
 /// How often the tid of a record that somebody installs is waited for, each time for as long as others wait
@@ -194,6 +199,12 @@ pub struct Healing {
     round: u32,
     /// Whether this run has read something anew already.
     has_restored: bool,
+    /// Whether the last run of the program, or of a part of it, came to its end.
+    is_complete: bool,
+    /// The position of the item whose record has changed, if that is why the commit failed.
+    failed: Option<u32>,
+    /// A part of the program that runs again.
+    part: Part,
     /// Whether records that are only read are locked as well.
     locks_reads: bool,
     /// Whether the commit has found what a restoration can mend.
@@ -207,6 +218,8 @@ pub struct Healing {
     copies: Copies,
     /// The items whose records are locked, in the validation order, with their places in it.
     order: Vec<(u64, u32)>,
+    /// Where in it the first item is that was not found valid yet, when the lock phase was left there.
+    left_at: Option<usize>,
     /// The other items, and those of records that have no row: a lock does not keep these from being buried.
     reads: Vec<u32>,
     /// The greatest place in the validation order that the attempt has locked.
@@ -247,6 +260,9 @@ impl Healing {
             ad_hoc_rest: 0,
             round: 0,
             has_restored: false,
+            is_complete: false,
+            failed: None,
+            part: Part::default(),
             locks_reads: false,
             asks: false,
             is_confirmed: false,
@@ -255,6 +271,7 @@ impl Healing {
             known_by_record: RecordMap::default(),
             copies: Copies::default(),
             order: Vec::new(),
+            left_at: None,
             reads: Vec::new(),
             highest: 0,
             has_linked: false,
@@ -268,6 +285,19 @@ impl Healing {
     /// Whether restorations can have copies.
     fn keeps_copies(&self) -> bool {
         self.heals && self.factors.read_copies == Use::On
+    }
+
+    /// Has those that wait for its locks, and those that it waits for, wait in this room.
+    pub fn sharing(mut self, room: Arc<WaitingRoom>) -> Healing {
+        self.sets.protocol.locks = Locks::sharing(room);
+        self
+    }
+
+    /// The next calls of a procedure keep what a restoration needs, as if the last one had been disturbed: for tests.
+    #[doc(hidden)]
+    pub fn expect_disturbance(&mut self, program: &Program) {
+        self.counters.runs(program);
+        self.counters.calm().is_disturbed();
     }
 
     /// No operation is under way, and none was the last.
@@ -306,6 +336,9 @@ impl Access for Healing {
         self.locks_reads = self.factors.read_locks == Use::On;
         self.asks = false;
         self.is_confirmed = false;
+        self.is_complete = false;
+        self.failed = None;
+        self.part = Part::default();
         self.late.is_on = false;
         self.counters.begin();
         self.sets.begin();
@@ -321,10 +354,13 @@ impl Access for Healing {
         Ok(())
     }
 
-    fn goes_on(&mut self, stop: &Stop) -> bool {
-        let goes_on = self.heals && self.restores(stop);
+    fn goes_on<'p>(&mut self, program: &'p Program, stop: &Stop) -> GoesOn<'p> {
+        let goes_on = match self.heals && self.may_restore(stop) {
+            true => self.restore(program, stop),
+            false => GoesOn::No,
+        };
         if let Stop::Abort(cause) = stop
-            && !goes_on
+            && matches!(goes_on, GoesOn::No)
         {
             let blamed = self.blames.or(self.last);
             self.counters.aborted(blamed, *cause);
@@ -381,11 +417,14 @@ impl Access for Healing {
         intent: Intent,
         observed: ColumnSet,
     ) -> Result<Visit, AbortCause> {
-        let visit = match self.round {
-            0 => self.meet(table, record, intent, observed)?,
-            _ => self.meet_again(table, record, intent, observed)?,
+        let visit = match self.round == 0 || self.part.is_on {
+            true => self.meet(table, record, intent, observed)?,
+            false => self.meet_again(table, record, intent, observed)?,
         };
-        self.cache.met(record);
+        match visit {
+            Visit::Present(handle) => self.cache.met(record, handle.note, true),
+            _ => self.cache.met(record, 0, false),
+        }
         Ok(visit)
     }
 
@@ -418,6 +457,9 @@ impl Access for Healing {
         memory: &mut Memory,
     ) -> Result<(), Stop> {
         self.sets.protocol.table = table;
+        if Canary::DependencyForgotten.sings() && self.part.is_on {
+            return Ok(());
+        }
         let updated = self.sets.update(table, handle, columns, memory);
         if let Err(Stop::Raise(_)) = &updated {
             // A row has the key already: one that was met before counts with its key from now on, and this
@@ -436,6 +478,7 @@ impl Access for Healing {
         memory: &mut Memory,
     ) -> Result<Inserted, Stop> {
         self.sets.protocol.table = table;
+        self.sets.protocol.under_way = None;
         let inserted = match self.late.is_on {
             true => self.insert_late(table, values, memory),
             false => self.sets.insert(table, values, memory),
@@ -481,8 +524,9 @@ impl Access for Healing {
     fn commit(&mut self) -> Result<(), AbortCause> {
         point("healing.executed");
         self.rest();
+        let is_resumed = self.is_resumed();
         if !self.commit_undisturbed()? {
-            self.lock_and_write()?;
+            self.lock_and_write(is_resumed)?;
         }
         self.forget();
         Ok(())

@@ -1,19 +1,20 @@
-//! Restoring: the program runs again over what the last run kept (§4.2.2).
+//! Restoring (§4.2.2): whether an attempt is, by a part of its program (`dependents.rs`) or by all of it, and
+//! what is counted of that.
 //!
-//! The paper walks the dependency graph from the operation that read what has changed. Here the program
-//! itself is the graph: it runs again from its beginning, and each operation whose inputs are the same
-//! gives from the cache what it gave. So conditions, loops and errors that follow need no treatment of their
-//! own; what is paid for it is that what the program only computes is computed again.
+//! When all of the program runs again, each operation whose inputs are the same gives from the cache what it gave.
+//! Conditions, loops and errors that follow need no treatment of their own; what is paid for it is that what the
+//! program only computes is computed again.
 
 use kiln_platform::schedule::point;
 use kiln_platform::sync::Arc;
-use kiln_procedure::access::{Recalled, Sought, Visit};
+use kiln_procedure::access::{GoesOn, Recalled, Sought, Visit};
 use kiln_procedure::ir::OpId;
-use kiln_procedure::{AbortCause, Access, Program, Stop};
+use kiln_procedure::{AbortCause, Access, Handle, Program, Restoration, Stop};
 use kiln_storage::slot::Memory;
 
 use super::Healing;
 use super::cache::Outcome;
+use super::dependents::{Part, Rerun};
 use super::undisturbed::Calm;
 use crate::Statistics;
 use crate::phases::Phase;
@@ -23,8 +24,8 @@ use crate::phases::Phase;
 pub(super) const ROUNDS_MAX: u32 = 32;
 
 impl Healing {
-    /// Whether the attempt goes on, with another run of its program that this prepares.
-    pub(super) fn restores(&mut self, stop: &Stop) -> bool {
+    /// Whether a restoration may mend what stopped the attempt.
+    pub(super) fn may_restore(&mut self, stop: &Stop) -> bool {
         let asks = std::mem::take(&mut self.asks);
         match stop {
             Stop::Abort(AbortCause::ReadValidation | AbortCause::Phantom) => {}
@@ -39,17 +40,36 @@ impl Healing {
                 }
             }
         }
-        if self.round == ROUNDS_MAX {
-            return false;
-        }
+        self.round < ROUNDS_MAX
+    }
+
+    /// Prepares another run of the program, or of a part of it.
+    pub(super) fn restore<'p>(&mut self, program: &'p Program, stop: &Stop) -> GoesOn<'p> {
         self.sets.phases.enter(Phase::Restore);
         self.round += 1;
-        self.counters.count_healing();
         self.has_restored = false;
-        if std::mem::take(&mut self.is_calm) {
+        let was_calm = std::mem::take(&mut self.is_calm);
+        if was_calm {
             self.late.is_on = self.late.is_allowed;
         }
         self.copies_reads = self.keeps_copies();
+        self.rest();
+        let part = self.restored_part(program, stop, was_calm);
+        self.counters.has_restored(program, part);
+        let goes_on = match part {
+            Ok(part) => GoesOn::Restored(part),
+            Err(_) => {
+                self.prepare_rerun();
+                GoesOn::Again
+            }
+        };
+        point("healing.restores");
+        goes_on
+    }
+
+    /// Prepares a run of the whole program.
+    fn prepare_rerun(&mut self) {
+        self.part = Part::default();
         self.has_linked = false;
         self.spare_late();
         for write in &self.sets.writes {
@@ -68,9 +88,6 @@ impl Healing {
         }
         self.copies.turn();
         self.cache.turn();
-        self.rest();
-        point("healing.restores");
-        true
     }
 
     /// Looks a key up in the access cache.
@@ -79,6 +96,9 @@ impl Healing {
         sought: &Sought<'_>,
         memory: &Memory,
     ) -> Result<Option<Recalled>, AbortCause> {
+        if sought.is_known {
+            return Ok(self.repeat(sought.op));
+        }
         self.cache.begin(sought, memory);
         if self.round == 0 {
             return Ok(None);
@@ -100,6 +120,16 @@ impl Healing {
         Ok(recalled)
     }
 
+    /// A look-up leads where it led.
+    fn repeat(&mut self, op: OpId) -> Option<Recalled> {
+        self.sets.protocol.under_way = None;
+        Some(match self.cache.repeat(op)? {
+            Outcome::Record(record, note, true) => Recalled::Found(Handle { record, note }),
+            Outcome::Record(record, _, false) => Recalled::Absent(record),
+            Outcome::Gap(_) | Outcome::Nothing => Recalled::Missing,
+        })
+    }
+
     fn meet_recalled(
         &mut self,
         sought: &Sought<'_>,
@@ -107,7 +137,7 @@ impl Healing {
     ) -> Result<Option<Recalled>, AbortCause> {
         let index = &sought.table.indexes()[sought.index];
         match outcome {
-            Outcome::Record(record) if !index.moves() => {
+            Outcome::Record(record, ..) if !index.moves() => {
                 let (table, intent, observed) = (sought.table, sought.intent, sought.observed);
                 let visit = self.visit_for(table, record, intent, observed)?;
                 // Whoever saw the tid with which a record has moved sees that.
@@ -137,10 +167,15 @@ const OTHERS: &str = "(other procedures)";
 /// What was restored.
 #[derive(Default)]
 pub(super) struct Counters {
-    /// Runs of programs to restore an attempt.
+    /// Runs of programs, or of parts of them, to restore an attempt.
     healings: u64,
     /// Where they are counted for all to read.
     pub shared: Arc<crate::Counters>,
+    /// The operations that these ran again, and those of the programs.
+    run_again: u64,
+    run_again_of: u64,
+    /// Runs of whole programs by reason, in the order of [`Rerun::ALL`].
+    reruns: [u64; Rerun::ALL.len()],
     /// How often locks were given up for one below them.
     pub let_go: u64,
     /// By procedure.
@@ -164,12 +199,6 @@ struct Restored {
 }
 
 impl Counters {
-    /// A program is run again to restore an attempt.
-    pub fn count_healing(&mut self) {
-        self.healings += 1;
-        self.shared.count_healing();
-    }
-
     /// An attempt begins. Until [`Counters::runs`] names a program it has none.
     #[inline(always)]
     pub fn begin(&mut self) {
@@ -229,6 +258,21 @@ impl Counters {
         }
     }
 
+    /// The program, or a part of it, is about to run again.
+    pub fn has_restored(&mut self, program: &Program, part: Result<&Restoration, Rerun>) {
+        let all = program.operations.len();
+        self.healings += 1;
+        self.shared.count_healing();
+        self.run_again_of += all as u64;
+        self.run_again += match part {
+            Ok(part) => part.runs.len(),
+            Err(reason) => {
+                self.reruns[reason as usize] += 1;
+                all
+            }
+        } as u64;
+    }
+
     /// The operation that is under way gave something else than before.
     #[cold]
     pub fn restored(&mut self, op: Option<OpId>) {
@@ -254,6 +298,13 @@ impl Counters {
     /// Adds them to a worker's counters.
     pub fn add_to(&self, statistics: &mut Statistics) {
         statistics.healings += self.healings;
+        statistics.run_again += self.run_again;
+        statistics.run_again_of += self.run_again_of;
+        for (reason, &count) in Rerun::ALL.iter().zip(&self.reruns) {
+            if count > 0 {
+                *statistics.reruns.entry(reason.name()).or_default() += count;
+            }
+        }
         statistics.locks_let_go += self.let_go;
         for restored in &self.procedures {
             for &(line, count) in restored.operations.iter().filter(|(_, count)| *count > 0) {
@@ -274,6 +325,8 @@ impl Counters {
     /// Starts counting anew. Which procedures are left alone stays known.
     pub fn reset(&mut self) {
         self.healings = 0;
+        (self.run_again, self.run_again_of) = (0, 0);
+        self.reruns.fill(0);
         self.let_go = 0;
         for restored in &mut self.procedures {
             restored
@@ -332,7 +385,7 @@ mod tests {
         assert!(healing.counters.calm().is_calm());
         ends(&mut healing, true);
         // … and a disturbed procedure does not keep statements from becoming so again.
-        for _ in 0..10 {
+        for _ in 0..100 {
             runs_statements(&mut healing);
             ends(&mut healing, false);
         }

@@ -3,7 +3,6 @@
 use kiln_platform::atomic::{Ordering, fence};
 use kiln_platform::schedule::point;
 use kiln_platform::spin::{self, Spinner};
-use kiln_platform::thread;
 use kiln_procedure::AbortCause;
 use kiln_storage::record::{RecordRef, Tid};
 
@@ -13,7 +12,6 @@ use super::{Healing, settled_tid};
 use crate::canary::Canary;
 use crate::factors::ValidationOrder;
 use crate::phases::Phase;
-use crate::shared::optimistic::record_lock::Mode;
 use crate::shared::optimistic::{Item, LOCK_SPINS_MAX, WriteKind};
 use crate::shared::recorder::Recorded;
 
@@ -35,13 +33,6 @@ fn place(order: ValidationOrder, item: &Item<Copied>) -> u64 {
 /// microseconds, in which most commits end.
 const TRIES_BELOW: u32 = 4 * LOCK_SPINS_MAX;
 
-/// The longest pause between two looks at a lock that is waited for, in spins: about eight microseconds. The
-/// pauses double, so that nobody waits for twice as long as it has to.
-const PAUSE_MAX: u64 = 256;
-
-/// Pauses before the core is given up for a moment, as whoever holds the lock may be without one.
-const PAUSES_BEFORE_YIELD: u64 = 16;
-
 /// How often an attempt is restored because of records that were only read before it insists on locking them.
 const TRIES_BEFORE_LOCKING: u32 = 4;
 
@@ -56,11 +47,14 @@ impl Healing {
     ///
     /// # Errors
     /// An [`AbortCause`]; [`Healing::asks`] says whether a restoration may mend it. No tid is locked then.
-    pub(super) fn lock_and_write(&mut self) -> Result<(), AbortCause> {
+    pub(super) fn lock_and_write(&mut self, is_resumed: bool) -> Result<(), AbortCause> {
         for comparison in 0.. {
             self.sets.phases.enter(Phase::Lock);
             self.locks_reads |= comparison == COMPARISONS_MAX;
-            self.lock()?;
+            match self.left_at.take() {
+                Some(left_at) if is_resumed => self.lock_from(left_at)?,
+                _ => self.lock()?,
+            }
             point("healing.locked");
             self.sets.phases.enter(Phase::Validate);
             // Before others can see the new rows, so that the run that follows need not take them back.
@@ -187,14 +181,20 @@ impl Healing {
     /// [`AbortCause::ReadLock`] when somebody is changing a record for too long.
     pub(super) fn lock(&mut self) -> Result<(), AbortCause> {
         self.sort();
-        for at in 0..self.order.len() {
+        self.lock_from(0)
+    }
+
+    /// As [`Healing::lock`], where what comes before a position in the order is locked and valid.
+    fn lock_from(&mut self, first: usize) -> Result<(), AbortCause> {
+        for at in first..self.order.len() {
             let (place, position) = self.order[at];
             let record = self.sets.items[position as usize].record;
-            if self.sets.protocol.locks.mode(record).is_none() {
+            if !self.sets.protocol.locks.holds(record) {
                 self.lock_record(position, place)?;
             }
             if !self.is_valid(position as usize)? {
                 self.asks = true;
+                (self.failed, self.left_at) = (Some(position), Some(at));
                 return Err(AbortCause::ReadValidation);
             }
         }
@@ -210,10 +210,11 @@ impl Healing {
             match self.round {
                 ..READ_ONLY_TRIES if self.sets.writes.is_empty() => {}
                 ..TRIES_BEFORE_LOCKING => {
-                    self.sets.protocol.locks.try_hold(record, Mode::Exclusive);
+                    self.sets.protocol.locks.try_hold(record);
                 }
                 _ => self.lock_record(position, place)?,
             }
+            self.failed = Some(position);
             self.asks = true;
             return Err(AbortCause::ReadValidation);
         }
@@ -225,10 +226,14 @@ impl Healing {
     fn sort(&mut self) {
         self.order.clear();
         self.reads.clear();
+        self.left_at = None;
         self.highest = 0;
         let order = self.factors.validation_order;
         for (item, position) in self.sets.items.iter().zip(0..) {
-            let is_held = self.sets.protocol.locks.mode(item.record).is_some();
+            if item.note.is_void() {
+                continue;
+            }
+            let is_held = self.sets.protocol.locks.holds(item.record);
             let is_written = self.sets.written.get(item.record).is_some();
             if !is_held && !is_written && !self.locks_reads {
                 self.reads.push(position);
@@ -275,7 +280,7 @@ impl Healing {
         let record = self.sets.items[position as usize].record;
         let locks = &mut self.sets.protocol.locks;
         if place < self.highest || self.has_linked {
-            if spin::until(TRIES_BELOW, || locks.try_hold(record, Mode::Exclusive)) {
+            if spin::until(TRIES_BELOW, || locks.try_hold(record)) {
                 return Ok(());
             }
             if self.has_linked {
@@ -286,20 +291,11 @@ impl Healing {
             }
             self.let_go_above(place);
         }
-        // Whoever holds it waits for greater places only, and not for this attempt. Looking at the lock all the
-        // time would take its line away from whoever holds it.
+        // Whoever holds it waits for greater places only, and not for this attempt.
+        let epochs = self.sets.participant.epochs();
         let locks = &mut self.sets.protocol.locks;
-        let (mut waits, mut pause) = (0, 1);
-        while !locks.try_hold(record, Mode::Exclusive) {
-            waits += 1;
-            if self.sets.participant.epochs().is_broken() {
-                return Err(AbortCause::LockTimeout);
-            }
-            pause = PAUSE_MAX.min(2 * pause);
-            match waits % PAUSES_BEFORE_YIELD {
-                0 => thread::yield_now(),
-                _ => thread::pause(pause),
-            }
+        if !locks.hold(record, || epochs.is_broken()) {
+            return Err(AbortCause::LockTimeout);
         }
         self.highest = place;
         Ok(())

@@ -11,6 +11,7 @@ use kiln_platform::spin::Backoff;
 use kiln_platform::sync::Arc;
 use kiln_platform::time;
 use kiln_platform::work::{Work, charge};
+use kiln_procedure::access::GoesOn;
 use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Interrupt, Program, Stop};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::journal::Journal;
@@ -322,21 +323,28 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     ) -> Result<(), Stop> {
         let mut attempt = || {
             self.access.plan(program, arguments)?;
+            let mut part = None;
             loop {
-                let run = Executor::run(program, &mut self.access, &mut self.frame, arguments);
+                let (access, frame) = (&mut self.access, &mut self.frame);
+                let run = match part.take() {
+                    None => Executor::run(program, access, frame, arguments),
+                    Some(part) => Executor::restore(program, part, access, frame),
+                };
                 let ended = run.and_then(|()| {
                     charge(Work::Commit);
                     let access = &mut self.access;
                     set_call(access, program, arguments, &self.frame, answer);
                     self.access.commit_or_raise()
                 });
-                match ended {
-                    Err(stop) if self.access.goes_on(&stop) => {
+                let Err(stop) = ended else { return Ok(()) };
+                match self.access.goes_on(program, &stop) {
+                    GoesOn::No => return Err(stop),
+                    GoesOn::Restored(restoration) => part = Some(restoration),
+                    GoesOn::Again => {
                         if let Some(invoked) = invoked {
                             run_again(self.access.recorder(), &program.name, invoked, &stop);
                         }
                     }
-                    ended => return ended,
                 }
             }
         };

@@ -202,6 +202,23 @@ impl<C: Commit> Optimistic<C> {
         write
     }
 
+    /// Forgets the writes that are lost: no record counts as written by them.
+    pub fn forget_lost_writes(&mut self) {
+        self.written.clear();
+        for (write, position) in self.writes.iter().zip(0..) {
+            if write.kind != WriteKind::Lost {
+                self.written.insert(write.record, position);
+            }
+        }
+        for item in &mut self.items {
+            let write = self.writes.get(item.write as usize);
+            if write.is_some_and(|write| write.kind == WriteKind::Lost) {
+                item.write = NO_WRITE;
+                item.searched = 0;
+            }
+        }
+    }
+
     /// Writes columns to the record's image.
     pub(super) fn buffer(
         &mut self,

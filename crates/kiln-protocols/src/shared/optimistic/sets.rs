@@ -1,6 +1,7 @@
 //! What an attempt keeps of the records that it meets and writes.
 
 use kiln_platform::atomic::AtomicU64;
+use kiln_storage::layout::Blob;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnSet;
 use kiln_storage::table::Table;
@@ -139,6 +140,25 @@ impl Write {
             "others are claimed"
         );
         is_lost
+    }
+
+    /// Whether updates left to the commit will write it.
+    pub fn is_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Whether it inserts the row again after having deleted it.
+    pub fn comes_back(&self) -> bool {
+        self.comes_back
+    }
+
+    /// Takes columns out of the image.
+    pub fn take_back(&mut self, columns: ColumnSet) {
+        for blob in self.table().layout().blobs(columns, self.image()) {
+            // SAFETY: an image's blob is the attempt's own until it is installed.
+            unsafe { Blob::free(blob) };
+        }
+        self.columns = self.columns.difference(columns);
     }
 
     /// The record's table.

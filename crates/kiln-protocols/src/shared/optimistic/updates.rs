@@ -150,6 +150,8 @@ impl<C: Commit> Optimistic<C> {
         if done.is_ok() {
             let version = Version(Tid(self.items[item as usize].observed).version());
             if let Some(log) = self.recorder.log() {
+                // Whichever operation ran last: no restoration takes it back alone.
+                log.operation(u16::MAX);
                 record_deferred(log, table, record, version, updater, &memory);
             }
             self.keep(table, &handle, updater.outputs(), &memory);

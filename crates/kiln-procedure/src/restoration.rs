@@ -1,0 +1,259 @@
+//! What of a program runs again when a record that it has met turns out to have changed (healing §4.2).
+//!
+//! A protocol that heals knows the operation that met the record. The steps that depend on it
+//! ([`dependents`](crate::analysis) says which) are lowered once more, to code of their own, without
+//! the others. It runs over the frame that the attempt has left: what is not computed anew is there.
+//!
+//! Made when somebody first asks, once a program and operation, and kept with the program.
+
+use kiln_platform::sync::OnceLock;
+use kiln_storage::schema::{ColumnSet, TableId};
+
+use crate::analysis::dependents::{Dependents, Steps};
+use crate::analysis::names::{for_each_step, step_blocks_mut, step_operation, step_registers};
+use crate::code::Code;
+use crate::ir::*;
+use crate::program::Program;
+
+/// What has changed of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Values of columns that were read.
+    Values,
+    /// Whether there is a row under the key by which it was found.
+    Presence,
+}
+
+/// A set of operations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpSet(Vec<u64>);
+
+impl OpSet {
+    fn insert(&mut self, op: OpId) {
+        let word = op.0 as usize / 64;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (op.0 % 64);
+    }
+
+    /// Whether the operation is in it.
+    #[inline]
+    pub fn contains(&self, op: OpId) -> bool {
+        let word = self.0.get(op.0 as usize / 64);
+        word.is_some_and(|word| word >> (op.0 % 64) & 1 != 0)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+}
+
+/// What a restoration writes of a table.
+#[derive(Clone, Debug)]
+pub struct Rewritten {
+    /// The table.
+    pub table: TableId,
+    /// The columns that its updates write.
+    pub updated: ColumnSet,
+    /// Whether it inserts rows.
+    pub inserts: bool,
+    /// Whether it deletes rows.
+    pub deletes: bool,
+}
+
+/// The part of a program that runs again; see the [module](self).
+#[derive(Debug)]
+pub struct Restoration {
+    /// The operations that run again.
+    pub runs: OpSet,
+    /// Those of them that may find, give or do something else than they did. The others give again what they
+    /// gave: what these take is not in the frame any more.
+    pub changed: OpSet,
+    /// What is written anew. Of a table that is here, nothing else of the program writes the same columns, or inserts or
+    /// deletes rows if this does: it can be taken back first, and come again.
+    pub rewritten: Vec<Rewritten>,
+    /// Whether a look-up or a scan may find other records.
+    pub finds: bool,
+    /// Whether an update is concerned that can be left to the commit, or a read that is left out then: an attempt that
+    /// does so has run other steps.
+    pub concerns_deferred: bool,
+    /// Whether all that the program emits is emitted anew, and all notices.
+    pub emits: bool,
+    pub(crate) notices: bool,
+    /// Constants that the program puts into their registers only where its code needs them.
+    pub(crate) constants: Vec<Constant>,
+    pub(crate) code: Code,
+}
+
+/// The restorations of a program, by operation and change.
+#[derive(Debug, Default)]
+pub struct Restorations(OnceLock<Box<[[OnceLock<Restoration>; 2]]>>);
+
+impl Program {
+    /// What runs again when a record that `op`, a look-up or a scan, has met is found to have changed.
+    pub fn restoration(&self, op: OpId, change: Change) -> &Restoration {
+        let all = self.restorations.0.get_or_init(|| {
+            let operations = self.operations.iter();
+            operations.map(|_| Default::default()).collect()
+        });
+        all[op.0 as usize][change as usize].get_or_init(|| Restoration::of(self, op, change))
+    }
+
+    /// Whether an operation finds its records by columns that can change.
+    pub fn finds_by_changeable(&self, op: OpId) -> bool {
+        let operation = &self.operations[op.0 as usize];
+        let mut tables = self.tables.iter();
+        let table = tables.find(|table| table.id() == operation.table);
+        let primary: Option<ColumnSet> =
+            table.map(|table| table.schema().primary_key.iter().copied().collect());
+        let keys = self.analysis.operation(op).key_columns;
+        primary.is_none_or(|primary| !keys.difference(primary).is_empty())
+    }
+}
+
+impl Restoration {
+    fn of(program: &Program, op: OpId, change: Change) -> Restoration {
+        let steps = Steps::of(program);
+        let is_seed = |step: &Step| match change {
+            Change::Presence => step_operation(step) == Some(op),
+            Change::Values => match step {
+                Step::Read { op: read, .. } => {
+                    let facts = program.analysis.operation(*read);
+                    facts.found_by.contains(&op)
+                }
+                _ => false,
+            },
+        };
+        let seeds = steps.iter().filter(|(_, step)| is_seed(step));
+        let seeds: Vec<usize> = seeds.map(|(number, _)| number).collect();
+        let dependents = steps.dependents(&seeds);
+        let mut restoration = Restoration {
+            runs: OpSet::default(),
+            changed: OpSet::default(),
+            rewritten: Vec::new(),
+            finds: false,
+            concerns_deferred: false,
+            emits: false,
+            notices: false,
+            constants: Vec::new(),
+            code: Code::default(),
+        };
+        for (number, step) in steps.iter() {
+            if dependents.runs[number] {
+                restoration.note(program, step, dependents.has_changed[number]);
+            }
+        }
+        restoration.note_deferred(program, op, &steps, &dependents);
+        restoration.lower(program, &dependents);
+        restoration
+    }
+
+    /// Takes a step that runs again into account.
+    fn note(&mut self, program: &Program, step: &Step, has_changed: bool) {
+        if let Some(op) = step_operation(step) {
+            self.runs.insert(op);
+            if has_changed {
+                self.changed.insert(op);
+            }
+        }
+        match step {
+            Step::Lookup { .. } | Step::Scan { .. } => self.finds |= has_changed,
+            Step::Emit { .. } => self.emits = true,
+            Step::Notice { .. } => self.notices = true,
+            Step::Update { table, columns, .. } => {
+                let updated: ColumnSet = columns.iter().map(|(column, _)| *column).collect();
+                let rewritten = self.rewritten_of(program, *table);
+                rewritten.updated = rewritten.updated.union(updated);
+            }
+            Step::Insert { table, .. } => self.rewritten_of(program, *table).inserts = true,
+            Step::Delete { table, .. } => self.rewritten_of(program, *table).deletes = true,
+            _ => {}
+        }
+    }
+
+    fn rewritten_of(&mut self, program: &Program, table: TableRef) -> &mut Rewritten {
+        let table = program.tables[table.0 as usize].id();
+        let mut known = self.rewritten.iter();
+        let known = known.position(|rewritten| rewritten.table == table);
+        let position = known.unwrap_or_else(|| {
+            self.rewritten.push(Rewritten {
+                table,
+                updated: ColumnSet::EMPTY,
+                inserts: false,
+                deletes: false,
+            });
+            self.rewritten.len() - 1
+        });
+        &mut self.rewritten[position]
+    }
+
+    fn note_deferred(
+        &mut self,
+        program: &Program,
+        op: OpId,
+        steps: &Steps<'_>,
+        dependents: &Dependents,
+    ) {
+        let analysis = &program.analysis;
+        let finds = |update: OpId| analysis.operation(update).found_by.contains(&op);
+        for deferred in analysis.deferrable() {
+            let mut numbered = steps.iter();
+            let update = numbered.find(|(_, step)| step_operation(step) == Some(deferred.op));
+            let (update, _) = update.expect("every operation has a step");
+            let region = steps.before(update, deferred.elided.len())..update + 1;
+            self.concerns_deferred |= finds(deferred.op) || dependents.runs[region].contains(&true);
+        }
+    }
+
+    fn lower(&mut self, program: &Program, dependents: &Dependents) {
+        let mut body = program.body.clone();
+        strip(&mut body, &mut dependents.runs.iter());
+        let part = Program {
+            name: program.name.clone(),
+            parameters: program.parameters.clone(),
+            registers: program.registers.clone(),
+            records: program.records,
+            buffers: program.buffers.clone(),
+            constants: program.constants.clone(),
+            tables: program.tables.clone(),
+            operations: program.operations.clone(),
+            analysis: program.analysis.without_deferral(),
+            body,
+            ..Program::default()
+        };
+        let rare = program.code.rare_constants.iter().flatten();
+        let mut rare: Vec<Constant> = rare.cloned().collect();
+        rare.dedup_by_key(|constant| constant.register);
+        for_each_step(&part.body, &mut |step| {
+            step_registers(step, &mut |register, _| {
+                let of = |constant: &&Constant| constant.register == *register;
+                let known = self.constants.iter().any(|constant| of(&constant));
+                if let Some(constant) = rare.iter().find(of)
+                    && !known
+                {
+                    self.constants.push(constant.clone());
+                }
+            });
+        });
+        self.code = Code::part_of(&part, &self.changed);
+    }
+}
+
+/// Takes the steps out that do not run again; `runs` says of each in the order of the program whether it does.
+fn strip<'a>(block: &mut Block, runs: &mut impl Iterator<Item = &'a bool>) {
+    block.retain_mut(|step| {
+        let stays = *runs.next().expect("a flag for each step");
+        for inner in step_blocks_mut(step).into_iter().flatten() {
+            strip(inner, runs);
+        }
+        // What it asks for is in the frame, or was for other keys.
+        stays && !matches!(step, Step::Prefetch { .. })
+    });
+}

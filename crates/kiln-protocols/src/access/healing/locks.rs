@@ -1,0 +1,268 @@
+//! The locks of records: exclusive, first come, first served, and waited for away from the record.
+//!
+//! Whoever restores an attempt holds the record that others want, so that how fast a hot record goes from one to the
+//! next is the pace of all. Those that look at its lock again and again take its cache line from whoever holds it,
+//! and those that look seldom leave it unused for as long. So each that waits has a ticket, and looks at one of the
+//! cells of a *waiting room*; who lets go of the lock hands it to the next ticket and rings that cell (Dice and
+//! Kogan, *TWA: Ticket Locks Augmented with a Waiting Array*, Euro-Par 2019).
+//!
+//! # The word
+//!
+//! `aux`: the claim, [`EXCLUSIVE`] while the record is locked, the next ticket, and how many tickets were served. All
+//! but the claim is 0 when nobody holds the lock: who finds that takes it without a ticket, and who lets
+//! go of it with no ticket out leaves that.
+//!
+//! # Invariants
+//!
+//! - While tickets are out the record is locked: the lock is handed over and never free in between. So who has locked the
+//!   record's tid and then looks at the lock (`undisturbed.rs`) sees it.
+//! - Who has a ticket waits until it is served. Only a breakdown ends that earlier, and the database with it.
+//! - Cells are shared between tickets: who hears its cell looks at the word. It reads the cell before the word, so
+//!   that no ring is missed; and it looks now and then though nothing rings.
+
+use kiln_platform::atomic::{AtomicU64, Ordering};
+use kiln_platform::sync::Arc;
+use kiln_platform::{memory, thread};
+use kiln_storage::record::RecordRef;
+
+use crate::shared::optimistic::CLAIMED;
+use crate::shared::optimistic::record_lock::EXCLUSIVE;
+use crate::shared::record_map::RecordMap;
+
+/// The bits of one counter of tickets.
+const TICKETS: u64 = (1 << 31) - 1;
+/// Where the next ticket is in the word.
+const NEXT_SHIFT: u32 = 31;
+
+/// Looks at a cell before the word is looked at all the same, and the core given up for a moment: whoever holds the
+/// lock may be without one.
+const LOOKS_BEFORE_YIELD: u32 = 512;
+
+/// The next ticket, and how many were served.
+fn tickets(word: u64) -> (u64, u64) {
+    (word >> NEXT_SHIFT & TICKETS, word & TICKETS)
+}
+
+/// `word` with other tickets.
+fn with_tickets(word: u64, next: u64, served: u64) -> u64 {
+    word & (CLAIMED | EXCLUSIVE) | (next & TICKETS) << NEXT_SHIFT | served & TICKETS
+}
+
+/// What those that wait look at.
+#[repr(align(128))]
+#[derive(Default)]
+struct Cell(AtomicU64);
+
+/// The cells of the workers of one database.
+pub struct WaitingRoom(Box<[Cell]>);
+
+impl Default for WaitingRoom {
+    fn default() -> WaitingRoom {
+        WaitingRoom((0..WaitingRoom::CELLS).map(|_| Cell::default()).collect())
+    }
+}
+
+impl WaitingRoom {
+    /// More than there are cores, so that few share one.
+    const CELLS: usize = 256;
+
+    fn cell(&self, record: RecordRef, ticket: u64) -> &AtomicU64 {
+        let at = (memory::hash(record.address()) >> 40).wrapping_add(ticket);
+        &self.0[at as usize % WaitingRoom::CELLS].0
+    }
+
+    /// Hands a lock to the next ticket, or leaves it free.
+    #[inline]
+    fn hand_over(&self, record: RecordRef) {
+        let word = record.aux();
+        let mut seen = word.load(Ordering::Relaxed);
+        loop {
+            let (next, served) = tickets(seen);
+            let left = match next == served {
+                true => seen & CLAIMED,
+                false => with_tickets(seen, next, served + 1),
+            };
+            // Release pairs with the acquire of the next to have the lock.
+            match word.compare_exchange_weak(seen, left, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) if next == served => return,
+                Ok(_) => {
+                    let cell = self.cell(record, served);
+                    // Release: who hears this finds the word as it is now. Two that ring one cell at a time may undo each
+                    // other; whoever is not heard is found by a look without a ring.
+                    let heard = cell.load(Ordering::Relaxed);
+                    cell.store(heard.wrapping_add(1), Ordering::Release);
+                    return;
+                }
+                Err(now) => seen = now,
+            }
+        }
+    }
+}
+
+/// The locks of one attempt.
+#[derive(Default)]
+pub(super) struct Locks {
+    room: Arc<WaitingRoom>,
+    /// Each record once, and whether it is held.
+    held: Vec<(RecordRef, bool)>,
+    by_record: RecordMap,
+}
+
+impl Locks {
+    /// Locks of which others of the same database hear.
+    pub fn sharing(room: Arc<WaitingRoom>) -> Locks {
+        Locks {
+            room,
+            ..Locks::default()
+        }
+    }
+
+    /// Whether the attempt holds `record`.
+    #[inline]
+    pub fn holds(&self, record: RecordRef) -> bool {
+        let position = self.by_record.get(record);
+        position.is_some_and(|position| self.held[position as usize].1)
+    }
+
+    /// Takes the lock if nobody holds it; whether the attempt has it.
+    #[inline]
+    pub fn try_hold(&mut self, record: RecordRef) -> bool {
+        if self.holds(record) {
+            return true;
+        }
+        let word = record.aux();
+        let mut seen = word.load(Ordering::Relaxed);
+        while seen & !CLAIMED == 0 {
+            // Acquire pairs with the release of the last holder. Sequentially consistent for those who lock a record's
+            // tid and then look whether somebody has its lock.
+            let taken = seen | EXCLUSIVE;
+            match word.compare_exchange_weak(seen, taken, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => {
+                    self.note(record);
+                    return true;
+                }
+                Err(now) => seen = now,
+            }
+        }
+        false
+    }
+
+    /// Takes the lock, after those that wait for it already. Says no when `gives_up` did.
+    pub fn hold(&mut self, record: RecordRef, gives_up: impl Fn() -> bool) -> bool {
+        while !self.try_hold(record) {
+            let word = record.aux();
+            let seen = word.load(Ordering::Relaxed);
+            if seen & EXCLUSIVE == 0 {
+                continue;
+            }
+            let (ticket, served) = tickets(seen);
+            let queued = with_tickets(seen, ticket + 1, served);
+            // Relaxed: nothing is read before the lock is there.
+            let is_queued =
+                word.compare_exchange_weak(seen, queued, Ordering::Relaxed, Ordering::Relaxed);
+            if is_queued.is_ok() {
+                let is_served = self.wait(record, ticket, gives_up);
+                if is_served {
+                    self.note(record);
+                }
+                return is_served;
+            }
+        }
+        true
+    }
+
+    /// Waits until a ticket is served.
+    fn wait(&self, record: RecordRef, ticket: u64, gives_up: impl Fn() -> bool) -> bool {
+        let (word, cell) = (record.aux(), self.room.cell(record, ticket));
+        let serves = (ticket + 1) & TICKETS;
+        let mut is_heard = false;
+        loop {
+            // Acquire: the word is read after the cell.
+            let heard = cell.load(Ordering::Acquire);
+            // Acquire pairs with the release of the last holder. Sequentially consistent: as in `try_hold`.
+            let seen = match is_heard {
+                // Most likely it is the turn of this one, which writes the line next: it is fetched once, to be written.
+                true => word.fetch_or(0, Ordering::SeqCst),
+                false => word.load(Ordering::SeqCst),
+            };
+            if tickets(seen).1 == serves {
+                return true;
+            }
+            let mut looks = 0;
+            // Relaxed: the word says what has happened.
+            while cell.load(Ordering::Relaxed) == heard {
+                looks += 1;
+                if looks == LOOKS_BEFORE_YIELD {
+                    if gives_up() {
+                        return false;
+                    }
+                    thread::yield_now();
+                    break;
+                }
+                thread::pause(1);
+            }
+            is_heard = looks < LOOKS_BEFORE_YIELD;
+        }
+    }
+
+    /// Notes that the attempt holds a lock that it did not take here: that of a record which it has made.
+    pub fn note(&mut self, record: RecordRef) {
+        match self.by_record.get(record) {
+            Some(position) => self.held[position as usize].1 = true,
+            None => {
+                self.by_record.insert(record, self.held.len() as u32);
+                self.held.push((record, true));
+            }
+        }
+    }
+
+    /// Lets go of one record, if it is held.
+    pub fn release(&mut self, record: RecordRef) {
+        if let Some(position) = self.by_record.get(record)
+            && std::mem::take(&mut self.held[position as usize].1)
+        {
+            self.room.hand_over(record);
+        }
+    }
+
+    /// Lets go of all records that `keeps` says no of.
+    pub fn release_unless(&mut self, keeps: impl Fn(RecordRef) -> bool) {
+        for (record, is_held) in &mut self.held {
+            if *is_held && !keeps(*record) {
+                *is_held = false;
+                self.room.hand_over(*record);
+            }
+        }
+    }
+
+    /// Lets go of everything.
+    #[inline]
+    pub fn release_all(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        for (record, is_held) in self.held.drain(..) {
+            if is_held {
+                self.room.hand_over(record);
+            }
+        }
+        self.by_record.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tickets_go_round_and_leave_the_other_bits() {
+        for claim in [0, CLAIMED] {
+            let word = with_tickets(claim | EXCLUSIVE, TICKETS, TICKETS - 1);
+            assert_eq!(tickets(word), (TICKETS, TICKETS - 1));
+            let word = with_tickets(word, TICKETS + 1, TICKETS);
+            assert_eq!(tickets(word), (0, TICKETS));
+            let word = with_tickets(word, 0, TICKETS + 1);
+            assert_eq!((tickets(word), word), ((0, 0), claim | EXCLUSIVE));
+        }
+    }
+}
