@@ -689,4 +689,10 @@ pub trait Access {
     fn version_met(&self, record: RecordRef) -> Version {
         Version(Tid(record.tid().load(Ordering::Relaxed)).version())
     }
+
+    /// The version in which a record is dead that the attempt has met so, whatever it relied on when it met the record
+    /// before; for histories.
+    fn version_dead(&self, record: RecordRef) -> Version {
+        self.version_met(record)
+    }
 }

@@ -272,3 +272,28 @@ fn a_clock_that_is_asked_again_has_changed() {
     let (runs, changed) = again(&program, 0, Change::Values);
     assert_eq!((runs, changed), (vec![1, 2, 3], vec![1, 3]));
 }
+
+#[test]
+fn what_is_kept_in_a_buffer_is_taken_from_it_by_position_too() {
+    let (tables, mut b) = start();
+    let (i, one) = (b.parameter(1), b.integer(1));
+    let (_, read) = read_stock(&mut b, &tables, i, &[2]);
+    let buffer = b.buffer(1);
+    b.push(Step::BufferClear { buffer });
+    b.push(Step::BufferPush {
+        buffer,
+        row: Box::new([read[0]]),
+    });
+    let (at, kept) = (b.register(DataType::BigInt), b.register(DataType::Integer));
+    b.push(Step::BufferCount { buffer, target: at });
+    b.push(Step::BufferRow {
+        buffer,
+        at,
+        row: Box::new([kept]),
+    });
+    let stock = b.table(&tables.stock);
+    let (record, _) = read_stock(&mut b, &tables, one, &[]);
+    b.update(stock, record, &[(column(3), kept)], None);
+    let program = b.finish();
+    assert_eq!(again(&program, 0, Change::Values).1, vec![1, 3]);
+}

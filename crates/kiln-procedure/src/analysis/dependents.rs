@@ -112,14 +112,18 @@ fn uses(program: &Program, step: &Step) -> Vec<(Resource, Use)> {
     let keys = |table| Resource::Keys(table_of(table).id());
     let column = |table, column| Resource::Column(table_of(table).id(), column);
     match step {
-        Step::BufferClear { buffer } | Step::BufferPush { buffer, .. } => {
+        Step::BufferClear { buffer }
+        | Step::BufferFill { buffer, .. }
+        | Step::BufferPush { buffer, .. } => {
             uses.push((Resource::Buffer(*buffer), Use::Write));
         }
         Step::BufferPushDistinct { buffer, .. } | Step::BufferSort { buffer, .. } => {
             uses.push((Resource::Buffer(*buffer), Use::Read));
             uses.push((Resource::Buffer(*buffer), Use::Write));
         }
-        Step::BufferCount { buffer, .. } | Step::ForBuffer { buffer, .. } => {
+        Step::BufferCount { buffer, .. }
+        | Step::BufferRow { buffer, .. }
+        | Step::ForBuffer { buffer, .. } => {
             uses.push((Resource::Buffer(*buffer), Use::Read));
         }
         Step::Emit { .. } => uses.push((Resource::Results, Use::Write)),
@@ -146,7 +150,19 @@ fn uses(program: &Program, step: &Step) -> Vec<(Resource, Use)> {
             uses.extend(writes_all(program, *table));
         }
         Step::Delete { table, .. } => uses.extend(writes_all(program, *table)),
-        _ => {}
+        // Registers and records, which are there already.
+        Step::Scalar(_)
+        | Step::If { .. }
+        | Step::Loop { .. }
+        | Step::ForRange { .. }
+        | Step::ForEach { .. }
+        | Step::Exit { .. }
+        | Step::Continue { .. }
+        | Step::Return
+        | Step::Raise { .. }
+        | Step::Prefetch { .. }
+        | Step::SaveRecord { .. }
+        | Step::RestoreRecord { .. } => {}
     }
     uses
 }
@@ -372,6 +388,8 @@ impl Walk<'_, '_> {
         let differs = match node.step {
             // No arguments: a clock, or random numbers.
             Step::Scalar(Instruction::Call { arguments, .. }) => arguments.is_empty(),
+            // What lies around the program.
+            Step::Scalar(Instruction::Consult { .. }) | Step::BufferFill { .. } => true,
             Step::Scan { .. } => true,
             other => is_change(other),
         };

@@ -449,6 +449,7 @@ pub(crate) struct Columns {
 /// An update that may be left to the commit.
 #[derive(Debug)]
 pub(crate) struct Defer {
+    pub op: OpId,
     pub table: Arc<Table>,
     pub record: RecordReg,
     pub updater: Arc<Updater>,

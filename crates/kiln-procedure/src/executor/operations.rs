@@ -309,6 +309,7 @@ impl<'a, A: Access> Executor<'a, A> {
             self.noted(done)?;
             if self.access.history().is_some() {
                 let columns = defer.indexed.iter().copied();
+                self.records_operation(defer.op);
                 self.record_write(&defer.table, handle.record, WriteKind::Update, columns);
             }
         }

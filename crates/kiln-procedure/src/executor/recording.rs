@@ -143,6 +143,8 @@ impl<'a, A: Access> Executor<'a, A> {
     pub(super) fn update_observed(&mut self, update: &Columns) -> Result<(), Stopped> {
         self.records_operation(update.op);
         self.update(update)?;
+        // An updater that had to run first is another operation.
+        self.records_operation(update.op);
         let (handle, columns) = (self.handle(update.record), update.columns.iter().copied());
         self.record_write(&update.table, handle.record, WriteKind::Update, columns);
         Ok(())
@@ -173,6 +175,7 @@ impl<'a, A: Access> Executor<'a, A> {
     ) -> Result<(), Stopped> {
         self.records_operation(op);
         self.delete(table, record)?;
+        self.records_operation(op);
         let (record, nothing) = (self.handle(record).record, [(ColumnId(0), Reg(0)); 0]);
         let table = &*self.program.tables[table.0 as usize];
         self.record_write(table, record, WriteKind::Delete, nothing.into_iter());
@@ -260,23 +263,30 @@ impl<'a, A: Access> Executor<'a, A> {
             log.point(index_id(table, index), &key, begun, &met_objects);
         }
         if let Some(entry) = met {
-            self.record_absent(table, index, entry);
+            self.record_absent(table, index, entry, A::version_met);
         }
     }
 
-    /// Records that no row was found behind an entry, unless the attempt itself has moved it away.
-    fn record_absent(&mut self, table: &Table, index: usize, entry: Entry) {
+    /// Records that no row was found behind an entry, in this version of its record, unless the attempt itself has moved
+    /// the entry away.
+    fn record_absent(
+        &mut self,
+        table: &Table,
+        index: usize,
+        entry: Entry,
+        version: impl Fn(&A, RecordRef) -> Version,
+    ) {
         let record = match entry.is_moving() || self.access.moves_entries() {
             true => self.access.resolve(table, index, entry).ok().flatten(),
             false => Some(entry.record()),
         };
         let Some(record) = record else { return };
-        self.record_absent_record(record);
+        self.record_absent_record(record, version(self.access, record));
     }
 
-    /// Records that a record has no row.
-    fn record_absent_record(&mut self, record: RecordRef) {
-        let (snapshot, version) = (self.access.snapshot(), self.access.version_met(record));
+    /// Records that a record has no row in a version.
+    fn record_absent_record(&mut self, record: RecordRef, version: Version) {
+        let snapshot = self.access.snapshot();
         if let Some(log) = self.access.history() {
             match snapshot {
                 Some(snapshot) => log.read_absent_as_of(object(record), snapshot),
@@ -298,7 +308,7 @@ impl<'a, A: Access> Executor<'a, A> {
         while entry.is_moving()
             && let Some(former) = self.access.former_holder(table, index, record)
         {
-            self.record_absent_record(record);
+            self.record_absent_record(record, self.access.version_met(record));
             record = former;
             met(self.access, object(record));
         }
@@ -342,7 +352,8 @@ impl<'a, A: Access> Executor<'a, A> {
                 let nothing: [(ColumnId, Reg); 0] = [];
                 self.record_read(table, handle, nothing.into_iter());
             }
-            Visit::Absent | Visit::Dead => self.record_absent(table, index, entry),
+            Visit::Absent => self.record_absent(table, index, entry, A::version_met),
+            Visit::Dead => self.record_absent(table, index, entry, A::version_dead),
         }
     }
 

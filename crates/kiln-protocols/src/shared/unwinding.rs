@@ -194,6 +194,10 @@ impl<A: Access> Access for Unwinding<A> {
     fn version_met(&self, record: RecordRef) -> Version {
         self.0.version_met(record)
     }
+
+    fn version_dead(&self, record: RecordRef) -> Version {
+        self.0.version_dead(record)
+    }
 }
 
 impl<A: Recorded> Recorded for Unwinding<A> {

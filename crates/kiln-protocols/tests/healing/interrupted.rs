@@ -216,4 +216,8 @@ impl Access for Interrupted<'_> {
     fn version_met(&self, record: RecordRef) -> Version {
         self.healing.version_met(record)
     }
+
+    fn version_dead(&self, record: RecordRef) -> Version {
+        self.healing.version_dead(record)
+    }
 }

@@ -41,6 +41,7 @@ impl Lowering<'_> {
         let indexed = columns.iter().copied();
         let indexed = indexed.filter(|(column, _)| !deferred.columns.contains(*column));
         let defer = Defer {
+            op: deferred.op,
             table: self.table(*table),
             record: *record,
             updater: deferred.updater.clone(),

@@ -87,6 +87,9 @@ pub(super) struct Cache {
     before: Run,
     /// The look-up of the run before at which the search for the next one begins.
     cursor: usize,
+    /// The same for operations that the present run repeats, each for itself: in which order the look-ups of several
+    /// were made is lost when one of them runs again without another.
+    repeated: Vec<(OpId, usize)>,
     /// Whether the last look-up is under way.
     is_open: bool,
 }
@@ -129,17 +132,21 @@ impl Cache {
     /// Makes a look-up of the run before again that leads where it led: the next one of this operation, which the
     /// present run makes as often.
     pub fn repeat(&mut self, op: OpId) -> Option<Outcome> {
-        let Cache { now, before, .. } = self;
-        let is_next = |look_up: &LookUp| look_up.op == op && !look_up.is_found;
-        let mut rest = before.look_ups[self.cursor..].iter();
-        let position = match rest.position(is_next) {
-            Some(further) => self.cursor + further,
-            // Others have gone past it.
-            None => before.look_ups.iter().position(is_next)?,
-        };
-        self.cursor = position + 1;
-        before.look_ups[position].is_found = true;
-        let found = &before.look_ups[position];
+        let Cache {
+            now,
+            before,
+            repeated,
+            ..
+        } = self;
+        let known = repeated.iter().position(|(known, _)| *known == op);
+        let known = known.unwrap_or_else(|| {
+            repeated.push((op, 0));
+            repeated.len() - 1
+        });
+        let cursor = &mut repeated[known].1;
+        let mut rest = before.look_ups[*cursor..].iter();
+        *cursor += 1 + rest.position(|look_up| look_up.op == op)?;
+        let found = &before.look_ups[*cursor - 1];
         now.push(before, found);
         Some(found.outcome)
     }
@@ -180,8 +187,7 @@ impl Cache {
     pub fn turn(&mut self) {
         std::mem::swap(&mut self.now, &mut self.before);
         self.now.clear();
-        self.cursor = 0;
-        self.end();
+        self.begin_run();
     }
 
     /// A part of the program runs again, with these operations.
@@ -200,7 +206,12 @@ impl Cache {
             }
         }
         self.before.look_ups.truncate(place);
+        self.begin_run();
+    }
+
+    fn begin_run(&mut self) {
         self.cursor = 0;
+        self.repeated.clear();
         self.end();
     }
 

@@ -59,10 +59,11 @@ impl Copied {
         (self.op != UNKNOWN).then_some(OpId(self.op))
     }
 
-    /// From now on all of the version is relied on.
+    /// From now on all of the version is relied on, by other operations than the one that met the record: an insert that
+    /// the row was in the way of, or an update that was left to the commit and had to run before.
     #[inline(always)]
     pub(super) fn rely_on_version(&mut self) {
-        self.flags |= WHOLE;
+        self.flags |= WHOLE | SHARED;
     }
 
     #[inline(always)]

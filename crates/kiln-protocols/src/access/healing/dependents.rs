@@ -155,9 +155,17 @@ impl Healing {
         op: OpId,
         position: usize,
     ) -> Result<&'p Restoration, Rerun> {
-        let was_there = !Tid(self.sets.items[position].observed).is_absent();
+        let item = &self.sets.items[position];
+        let was_there = !Tid(item.observed).is_absent();
+        let write = self.sets.written.get(item.record);
+        let write = write.map(|write| &self.sets.writes[write as usize]);
+        if write.is_some_and(Write::comes_back) {
+            return Err(Rerun::Linked);
+        }
+        // Which entries an update moves, or that it moves none, was found out from the version that is no more.
+        let may_move = write.is_some_and(|write| write.moves() && !write.removes());
         // A key may be among the columns that differ: then the record may not be found any more.
-        if was_there && !program.finds_by_changeable(op) {
+        if was_there && !may_move && !program.finds_by_changeable(op) {
             match self.renew(position) {
                 Ok(true) => return Ok(program.restoration(op, Change::Values)),
                 Ok(false) => {}

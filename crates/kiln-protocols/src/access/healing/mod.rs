@@ -601,6 +601,10 @@ impl Access for Healing {
     fn version_met(&self, record: RecordRef) -> Version {
         self.sets.version_met(record)
     }
+
+    fn version_dead(&self, record: RecordRef) -> Version {
+        self.sets.version_dead(record)
+    }
 }
 
 impl Recorded for Healing {

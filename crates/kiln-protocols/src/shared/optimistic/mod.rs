@@ -541,6 +541,11 @@ impl<C: Commit> Access for Optimistic<C> {
     fn version_met(&self, record: RecordRef) -> Version {
         self.observed_version(record)
     }
+
+    fn version_dead(&self, record: RecordRef) -> Version {
+        // Final, and not noted.
+        Version(Tid(record.tid().load(Ordering::Relaxed)).version())
+    }
 }
 
 impl<C: Commit> Recorded for Optimistic<C> {
