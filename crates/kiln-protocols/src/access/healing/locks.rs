@@ -17,8 +17,9 @@
 //! - While tickets are out the record is locked: the lock is handed over and never free in between. So who has locked the
 //!   record's tid and then looks at the lock (`undisturbed.rs`) sees it.
 //! - Who has a ticket waits until it is served. Only a breakdown ends that earlier, and the database with it.
-//! - Cells are shared between tickets: who hears its cell looks at the word. It reads the cell before the word, so
-//!   that no ring is missed; and it looks now and then though nothing rings.
+//! - Cells are shared between tickets: who hears its cell looks at the word. The first of those that wait reads its cell before
+//!   it looks at the word once more, so that no ring is missed. Those behind it need not look: should their turn come before they
+//!   have read their cells, they find out, as they look now and then though nothing rings.
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::sync::Arc;
@@ -38,6 +39,9 @@ const NEXT_SHIFT: u32 = 31;
 /// lock may be without one.
 const LOOKS_BEFORE_YIELD: u32 = 512;
 
+/// A worker does not ring more often than this many bits can count.
+const RINGS_BITS: u32 = 48;
+
 /// The next ticket, and how many were served.
 fn tickets(word: u64) -> (u64, u64) {
     (word >> NEXT_SHIFT & TICKETS, word & TICKETS)
@@ -54,11 +58,18 @@ fn with_tickets(word: u64, next: u64, served: u64) -> u64 {
 struct Cell(AtomicU64);
 
 /// The cells of the workers of one database.
-pub struct WaitingRoom(Box<[Cell]>);
+pub struct WaitingRoom {
+    cells: Box<[Cell]>,
+    /// How many workers share them.
+    workers: AtomicU64,
+}
 
 impl Default for WaitingRoom {
     fn default() -> WaitingRoom {
-        WaitingRoom((0..WaitingRoom::CELLS).map(|_| Cell::default()).collect())
+        WaitingRoom {
+            cells: (0..WaitingRoom::CELLS).map(|_| Cell::default()).collect(),
+            workers: AtomicU64::new(0),
+        }
     }
 }
 
@@ -68,12 +79,13 @@ impl WaitingRoom {
 
     fn cell(&self, record: RecordRef, ticket: u64) -> &AtomicU64 {
         let at = (memory::hash(record.address()) >> 40).wrapping_add(ticket);
-        &self.0[at as usize % WaitingRoom::CELLS].0
+        &self.cells[at as usize % WaitingRoom::CELLS].0
     }
 
-    /// Hands a lock to the next ticket, or leaves it free.
+    /// Hands a lock to the next ticket, or leaves it free. A ring is another number each time, so that nobody has to look at the
+    /// cell first, whose line is with those that wait.
     #[inline]
-    fn hand_over(&self, record: RecordRef) {
+    fn hand_over(&self, record: RecordRef, rings: &mut u64) {
         let word = record.aux();
         let mut seen = word.load(Ordering::Relaxed);
         loop {
@@ -87,10 +99,9 @@ impl WaitingRoom {
                 Ok(_) if next == served => return,
                 Ok(_) => {
                     let cell = self.cell(record, served);
-                    // Release: who hears this finds the word as it is now. Two that ring one cell at a time may undo each
-                    // other; whoever is not heard is found by a look without a ring.
-                    let heard = cell.load(Ordering::Relaxed);
-                    cell.store(heard.wrapping_add(1), Ordering::Release);
+                    *rings += 1;
+                    // Release: who hears this finds the word as it is now.
+                    cell.store(*rings, Ordering::Release);
                     return;
                 }
                 Err(now) => seen = now,
@@ -103,6 +114,8 @@ impl WaitingRoom {
 #[derive(Default)]
 pub(super) struct Locks {
     room: Arc<WaitingRoom>,
+    /// How often it has rung, above the bits that tell workers apart.
+    rings: u64,
     /// Each record once, and whether it is held.
     held: Vec<(RecordRef, bool)>,
     by_record: RecordMap,
@@ -111,8 +124,11 @@ pub(super) struct Locks {
 impl Locks {
     /// Locks of which others of the same database hear.
     pub fn sharing(room: Arc<WaitingRoom>) -> Locks {
+        // Relaxed: a number is all that is asked for.
+        let worker = room.workers.fetch_add(1, Ordering::Relaxed);
         Locks {
             room,
+            rings: (worker + 1) << RINGS_BITS,
             ..Locks::default()
         }
     }
@@ -147,47 +163,63 @@ impl Locks {
         false
     }
 
-    /// Takes the lock, after those that wait for it already. Says no when `gives_up` did.
-    pub fn hold(&mut self, record: RecordRef, gives_up: impl Fn() -> bool) -> bool {
-        while !self.try_hold(record) {
-            let word = record.aux();
-            let seen = word.load(Ordering::Relaxed);
-            if seen & EXCLUSIVE == 0 {
-                continue;
-            }
+    /// Takes the lock, after those that wait for it already, and does something `meanwhile` if it has to wait. Says no when
+    /// `gives_up` did.
+    pub fn hold(
+        &mut self,
+        record: RecordRef,
+        meanwhile: impl Fn(),
+        gives_up: impl Fn() -> bool,
+    ) -> bool {
+        if self.holds(record) {
+            return true;
+        }
+        let word = record.aux();
+        // The record's line is fetched once, to be written: a look before would fetch it to be read.
+        let mut seen = 0;
+        loop {
+            let is_free = seen & !CLAIMED == 0;
             let (ticket, served) = tickets(seen);
-            let queued = with_tickets(seen, ticket + 1, served);
-            // Relaxed: nothing is read before the lock is there.
-            let is_queued =
-                word.compare_exchange_weak(seen, queued, Ordering::Relaxed, Ordering::Relaxed);
-            if is_queued.is_ok() {
-                let is_served = self.wait(record, ticket, gives_up);
-                if is_served {
-                    self.note(record);
+            let wanted = match is_free {
+                true => seen | EXCLUSIVE,
+                false => with_tickets(seen, ticket + 1, served),
+            };
+            // As in `try_hold`. Nothing is read before the lock is there.
+            match word.compare_exchange(seen, wanted, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) if is_free => break,
+                Ok(_) => {
+                    if !self.wait((record, ticket), ticket == served, meanwhile, gives_up) {
+                        return false;
+                    }
+                    break;
                 }
-                return is_served;
+                Err(now) => seen = now,
             }
         }
+        self.note(record);
         true
     }
 
-    /// Waits until a ticket is served.
-    fn wait(&self, record: RecordRef, ticket: u64, gives_up: impl Fn() -> bool) -> bool {
+    /// Waits until a ticket is served. One that `is_next` may have been before it is heard.
+    fn wait(
+        &self,
+        (record, ticket): (RecordRef, u64),
+        is_next: bool,
+        meanwhile: impl Fn(),
+        gives_up: impl Fn() -> bool,
+    ) -> bool {
         let (word, cell) = (record.aux(), self.room.cell(record, ticket));
         let serves = (ticket + 1) & TICKETS;
-        let mut is_heard = false;
+        let is_served = |seen| tickets(seen).1 == serves;
+        // Acquire: the word is read after the cell.
+        let mut heard = cell.load(Ordering::Acquire);
+        meanwhile();
+        // Acquire pairs with the release of the last holder. Sequentially consistent: as in `try_hold`. Of those behind, one
+        // that was served already is found by a look without a ring.
+        if is_next && is_served(word.load(Ordering::SeqCst)) {
+            return true;
+        }
         loop {
-            // Acquire: the word is read after the cell.
-            let heard = cell.load(Ordering::Acquire);
-            // Acquire pairs with the release of the last holder. Sequentially consistent: as in `try_hold`.
-            let seen = match is_heard {
-                // Most likely it is the turn of this one, which writes the line next: it is fetched once, to be written.
-                true => word.fetch_or(0, Ordering::SeqCst),
-                false => word.load(Ordering::SeqCst),
-            };
-            if tickets(seen).1 == serves {
-                return true;
-            }
             let mut looks = 0;
             // Relaxed: the word says what has happened.
             while cell.load(Ordering::Relaxed) == heard {
@@ -201,7 +233,16 @@ impl Locks {
                 }
                 thread::pause(1);
             }
-            is_heard = looks < LOOKS_BEFORE_YIELD;
+            // Acquire: as above.
+            heard = cell.load(Ordering::Acquire);
+            let seen = match looks < LOOKS_BEFORE_YIELD {
+                // Most likely it is the turn of this one, which writes the line next: it is fetched once, to be written.
+                true => word.fetch_or(0, Ordering::SeqCst),
+                false => word.load(Ordering::SeqCst),
+            };
+            if is_served(seen) {
+                return true;
+            }
         }
     }
 
@@ -221,7 +262,7 @@ impl Locks {
         if let Some(position) = self.by_record.get(record)
             && std::mem::take(&mut self.held[position as usize].1)
         {
-            self.room.hand_over(record);
+            self.room.hand_over(record, &mut self.rings);
         }
     }
 
@@ -230,7 +271,7 @@ impl Locks {
         for (record, is_held) in &mut self.held {
             if *is_held && !keeps(*record) {
                 *is_held = false;
-                self.room.hand_over(*record);
+                self.room.hand_over(*record, &mut self.rings);
             }
         }
     }
@@ -243,7 +284,7 @@ impl Locks {
         }
         for (record, is_held) in self.held.drain(..) {
             if is_held {
-                self.room.hand_over(record);
+                self.room.hand_over(record, &mut self.rings);
             }
         }
         self.by_record.clear();

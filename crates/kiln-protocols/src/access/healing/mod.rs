@@ -166,6 +166,11 @@ impl Commit for HealingSets {
         Copied::whole(self.table, None)
     }
 
+    #[inline(always)]
+    fn installed(&mut self, record: RecordRef) {
+        self.locks.release(record);
+    }
+
     fn commit(_: &mut Optimistic<Self>) -> Result<(), AbortCause> {
         unreachable!("an attempt that heals commits by itself")
     }

@@ -53,6 +53,7 @@ impl<C: Commit> Optimistic<C> {
                     }
                     // Release: readers that see this tid see the words installed before.
                     record.tid().store(tid.0, Ordering::Release);
+                    self.protocol.installed(record);
                 }
                 WriteKind::Delete | WriteKind::Forget => {
                     removals = true;

@@ -169,6 +169,11 @@ pub trait Commit: Sized {
     #[inline(always)]
     fn replace(&self, _record: RecordRef, _former: Tid, _tid: Tid) {}
 
+    /// A record is installed, and others see it: a lock that the protocol has besides the tid's is let go of, while the
+    /// record's line is at hand.
+    #[inline(always)]
+    fn installed(&mut self, _record: RecordRef) {}
+
     /// An updater reads the record of this note before the commit: from now on its version counts, whatever
     /// else of the record does.
     #[inline(always)]
