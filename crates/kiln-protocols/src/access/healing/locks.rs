@@ -235,12 +235,7 @@ impl Locks {
             }
             // Acquire: as above.
             heard = cell.load(Ordering::Acquire);
-            let seen = match looks < LOOKS_BEFORE_YIELD {
-                // Most likely it is the turn of this one, which writes the line next: it is fetched once, to be written.
-                true => word.fetch_or(0, Ordering::SeqCst),
-                false => word.load(Ordering::SeqCst),
-            };
-            if is_served(seen) {
+            if is_served(word.load(Ordering::SeqCst)) {
                 return true;
             }
         }
@@ -258,7 +253,14 @@ impl Locks {
     }
 
     /// Lets go of one record, if it is held.
+    #[inline(always)]
     pub fn release(&mut self, record: RecordRef) {
+        if !self.held.is_empty() {
+            self.release_held(record);
+        }
+    }
+
+    fn release_held(&mut self, record: RecordRef) {
         if let Some(position) = self.by_record.get(record)
             && std::mem::take(&mut self.held[position as usize].1)
         {

@@ -24,7 +24,7 @@
 //!    stay out of the indexes (`late.rs`): under a stale key they would stand in the way of others.
 //! 2. **Lock and validate** (`validate.rs`): the records of the write set are locked in the validation order,
 //!    and each is compared as soon as it is locked; then those that were only read are compared, and one
-//!    whose value differs is locked as well. A lock above all that are held is waited for. One below, of a
+//!    whose value differs again and again is locked as well. A lock above all that are held is waited for. One below, of a
 //!    record that came in by a restoration, is tried a bounded number of times; then what lies above it is
 //!    let go of, to be locked and compared once more, and the lock is waited for too.
 //! 3. **Restore** (`restore.rs`) when a value differs, and back to 2, which passes what is locked.
@@ -379,6 +379,7 @@ impl Access for Healing {
         self.round > 0
     }
 
+    #[inline(always)]
     fn recall(
         &mut self,
         sought: &Sought<'_>,

@@ -34,11 +34,9 @@ fn place(order: ValidationOrder, item: &Item<Copied>) -> u64 {
 /// microseconds, in which most commits end.
 const TRIES_BELOW: u32 = 4 * LOCK_SPINS_MAX;
 
-/// How often an attempt is restored because of records that were only read before it insists on locking them.
+/// How often an attempt is restored because of records that were only read, or before it reports an error, until it locks
+/// them. Others wait for them meanwhile, and mostly for nothing.
 const TRIES_BEFORE_LOCKING: u32 = 4;
-
-/// How often one that writes nothing is restored before it locks anything.
-const READ_ONLY_TRIES: u32 = 2;
 
 /// How often the records that are not locked are compared anew before they are locked too.
 const COMPARISONS_MAX: u32 = 16;
@@ -161,14 +159,14 @@ impl Healing {
                 WriteKind::Update | WriteKind::Delete => {
                     let mut spinner = Spinner::default();
                     // Relaxed: the lock has made visible what was installed before, and the fences that follow order the rest.
-                    while (word.compare_exchange(
+                    while let Err(now) = word.compare_exchange(
                         observed,
                         locked,
                         Ordering::Relaxed,
                         Ordering::Relaxed,
-                    ))
-                    .is_err()
-                    {
+                    ) {
+                        let now = now & !Tid::LOCKED;
+                        assert_eq!(now, observed, "a record changed under its lock");
                         spinner.turn();
                     }
                 }
@@ -218,15 +216,10 @@ impl Healing {
                 continue;
             }
             let item = &self.sets.items[position as usize];
-            let (record, place) = (item.record, place(self.factors.validation_order, item));
-            // So that it is as the next run finds it; not at the price of a wait, if others may do. Who writes
-            // nothing holds nobody up at first: others would wait for all of its next run.
-            match self.round {
-                ..READ_ONLY_TRIES if self.sets.writes.is_empty() => {}
-                ..TRIES_BEFORE_LOCKING => {
-                    self.sets.protocol.locks.try_hold(record);
-                }
-                _ => self.lock_record(position, place, self.order.len())?,
+            let place = place(self.factors.validation_order, item);
+            // So that it is as the next run finds it; not at once, as others would wait for all of that run.
+            if self.round >= TRIES_BEFORE_LOCKING {
+                self.lock_record(position, place, self.order.len())?;
             }
             self.failed = Some(position);
             self.asks = true;
@@ -393,6 +386,9 @@ impl Healing {
         let is_done = !self.sets.has_updates_left();
         if is_welcome && is_done && self.sets.is_unchanged().is_ok() {
             return Some(Ok(()));
+        }
+        if is_welcome && is_done && self.round < TRIES_BEFORE_LOCKING {
+            return None;
         }
         self.sets.phases.enter(Phase::Lock);
         self.locks_reads = true;
