@@ -17,6 +17,7 @@ use kiln_storage::table::{EntryKey, Table};
 use super::index_changes::{Changed, IndexChanges, Touched};
 use super::links::{self, Linked};
 use super::record_map::RecordMap;
+use super::record_set::RecordSet;
 use super::recorder::Recorder;
 use super::report::{Reporter, Window, all_columns};
 use super::scratch::{RowImage, Scratch};
@@ -55,6 +56,7 @@ pub struct Done {
     /// The part in an observation, which is the attempt's own then.
     pub recorder: Recorder,
     log: Vec<Entry>,
+    deleted: RecordSet,
     changes: IndexChanges,
     scratch: Scratch,
     heap: Heap,
@@ -84,6 +86,8 @@ pub struct InPlace {
     /// The worker's part in an observation.
     pub recorder: Recorder,
     log: Vec<Entry>,
+    /// The records that the attempt has deleted; it may have inserted some again.
+    deleted: RecordSet,
     changes: IndexChanges,
     scratch: Scratch,
     heap: Heap,
@@ -114,6 +118,7 @@ impl InPlace {
             participant,
             recorder: Recorder::default(),
             log: Vec::new(),
+            deleted: RecordSet::default(),
             changes: IndexChanges::default(),
             scratch: Scratch::default(),
             heap: Heap::new(),
@@ -139,6 +144,7 @@ impl InPlace {
     pub fn exchange(&mut self, other: &mut Done) {
         std::mem::swap(&mut self.recorder, &mut other.recorder);
         std::mem::swap(&mut self.log, &mut other.log);
+        std::mem::swap(&mut self.deleted, &mut other.deleted);
         std::mem::swap(&mut self.changes, &mut other.changes);
         std::mem::swap(&mut self.scratch, &mut other.scratch);
         std::mem::swap(&mut self.heap, &mut other.heap);
@@ -152,7 +158,7 @@ impl InPlace {
 
     /// Whether the attempt itself has deleted `record`, and not inserted it again.
     pub fn has_deleted(&self, record: RecordRef) -> bool {
-        is_deleted(&self.log, record)
+        is_deleted(&self.deleted, record)
     }
 
     /// Reads columns of a record that nobody changes.
@@ -235,7 +241,7 @@ impl InPlace {
             if old == new && self.changes.is_empty() {
                 continue;
             }
-            let log = &self.log;
+            let deleted = &self.deleted;
             let changed = self.changes.change(
                 table,
                 position,
@@ -243,7 +249,7 @@ impl InPlace {
                 (Some(old), new),
                 &self.participant,
                 &mut self.recorder,
-                |other| is_deleted(log, other),
+                |other| is_deleted(deleted, other),
                 &mut noted,
             )?;
             if let Changed::Taken(other) = changed {
@@ -299,7 +305,7 @@ impl InPlace {
             self.discard(table, record);
             return Err(cause.into());
         }
-        let log = &self.log;
+        let deleted = &self.deleted;
         let linked = links::link(
             table,
             record,
@@ -309,7 +315,7 @@ impl InPlace {
             &self.participant,
             &mut self.recorder,
             &mut self.changes,
-            |other| is_deleted(log, other),
+            |other| is_deleted(deleted, other),
             noted,
             links::bury,
         );
@@ -348,6 +354,9 @@ impl InPlace {
             table,
             change: Change::Delete,
         });
+        if !self.deleted.contains(record) {
+            self.deleted.push(record);
+        }
     }
 
     /// Inserts over a record that the attempt has deleted before: all its columns are updated.
@@ -417,10 +426,8 @@ impl InPlace {
             self.report(&window, tid);
         }
         if !self.changes.is_empty() {
-            for entry in &self.log {
-                if matches!(entry.change, Change::Delete) && is_deleted(&self.log, entry.record) {
-                    self.changes.forget(entry.record);
-                }
+            for record in self.deleted.iter().filter(|record| is_absent(*record)) {
+                self.changes.forget(record);
             }
             self.changes.commit(&self.participant, &mut self.recorder);
         }
@@ -600,6 +607,8 @@ impl InPlace {
     /// Ends the attempt, but stays in its epoch.
     pub fn clear(&mut self) {
         self.log.clear();
+        self.deleted.clear();
+        self.changes.end(&self.participant);
         self.scratch.clear();
     }
 
@@ -617,10 +626,13 @@ impl InPlace {
     }
 }
 
-/// Whether the attempt with this log has deleted `record`, and not inserted it again.
-fn is_deleted(log: &[Entry], record: RecordRef) -> bool {
-    let deleted = |entry: &Entry| entry.record == record && matches!(entry.change, Change::Delete);
-    log.iter().any(deleted) && Tid(record.tid().load(Ordering::Relaxed)).is_absent()
+/// Whether the attempt that has deleted these records has deleted `record`, and not inserted it again.
+fn is_deleted(deleted: &RecordSet, record: RecordRef) -> bool {
+    is_absent(record) && deleted.contains(record)
+}
+
+fn is_absent(record: RecordRef) -> bool {
+    Tid(record.tid().load(Ordering::Relaxed)).is_absent()
 }
 
 /// The most fields of a key.

@@ -16,12 +16,15 @@
 //! was taken over.
 
 use kiln_history::EntryChange;
+use kiln_platform::memory;
 use kiln_procedure::{AbortCause, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::index::{InsertEffect, Insertion, NodeVersion};
 use kiln_storage::record::RecordRef;
 use kiln_storage::table::{Entry, EntryKey, Table};
 
+use super::emptied::EmptiedNodes;
+use super::positions::Positions;
 use super::recorder::Recorder;
 use crate::canary::Canary;
 
@@ -68,6 +71,22 @@ impl IndexChange {
         self.index == index && std::ptr::eq(self.table, table)
     }
 
+    fn hash_of_record(&self) -> u64 {
+        hash_of_record(self.record)
+    }
+
+    /// While it holds its key, it is found by it.
+    fn hash_of_key(&self) -> Option<u64> {
+        self.holds.then(|| hash_of_key(self.index, &self.new))
+    }
+
+    /// While it holds its key, it is found by the record that has the key until the commit.
+    fn hash_of_previous(&self) -> Option<u64> {
+        self.taken_over_from
+            .filter(|_| self.holds)
+            .map(hash_of_record)
+    }
+
     fn has_moving_entry(&self) -> bool {
         self.holds && self.taken_over_from.is_none()
     }
@@ -75,6 +94,7 @@ impl IndexChange {
     /// Takes the moving entry back, while the attempt goes on.
     fn leave(
         &self,
+        emptied: &mut EmptiedNodes,
         participant: &Participant,
         recorder: &mut Recorder,
         noted: impl FnMut(Touched<'_>) -> Result<(), Stop>,
@@ -82,17 +102,22 @@ impl IndexChange {
         if !self.has_moving_entry() {
             return Ok(());
         }
-        self.withdraw(participant, recorder);
+        self.withdraw(emptied, participant, recorder);
         let (table, index) = self.place();
         leave_key((table, index), &self.new, recorder, |_| false, noted)
     }
 
     /// Takes the moving entry back.
-    fn withdraw(&self, participant: &Participant, recorder: &mut Recorder) {
+    fn withdraw(
+        &self,
+        emptied: &mut EmptiedNodes,
+        participant: &Participant,
+        recorder: &mut Recorder,
+    ) {
         if self.has_moving_entry() {
             let begun = recorder.now();
-            self.index()
-                .remove_key(&self.new, Entry::moving(self.record), participant);
+            let entry = Entry::moving(self.record);
+            emptied.withdraw(self.place(), &self.new, entry, participant);
             if let Some(begun) = begun {
                 let change = EntryChange::Removed;
                 recorder.entry(self.place(), change, self.record, begun, &self.new);
@@ -103,6 +128,14 @@ impl IndexChange {
 
 // SAFETY: the pointer is to a table that outlives the attempt, whoever runs it.
 unsafe impl Send for IndexChange {}
+
+fn hash_of_record(record: RecordRef) -> u64 {
+    memory::hash(record.address())
+}
+
+fn hash_of_key(index: usize, key: &EntryKey) -> u64 {
+    key.hash().wrapping_add(memory::hash((index as u64) << 4))
+}
 
 /// Has the attempt rely on a unique key that it has just given up: nobody else had it until now. `is_own` says of a
 /// record whether the key is still the attempt's by it.
@@ -146,13 +179,30 @@ pub enum Changed {
 
 /// The entries that one attempt has moved.
 #[derive(Default)]
-pub struct IndexChanges(Vec<IndexChange>);
+pub struct IndexChanges {
+    changes: Vec<IndexChange>,
+    by_record: Positions,
+    by_key: Positions,
+    by_previous: Positions,
+    emptied: EmptiedNodes,
+}
 
 impl IndexChanges {
+    /// The nodes that the attempt has emptied.
+    pub fn emptied(&mut self) -> &mut EmptiedNodes {
+        &mut self.emptied
+    }
+
+    /// The attempt has ended: takes the nodes out of the indexes that it has emptied.
+    #[inline]
+    pub fn end(&mut self, participant: &Participant) {
+        self.emptied.unlink(participant);
+    }
+
     /// Whether nothing was moved.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.changes.is_empty()
     }
 
     /// The record that the attempt itself finds at an entry; `None` when it has moved it away.
@@ -174,20 +224,96 @@ impl IndexChanges {
                 Err(AbortCause::KeyInTransit)
             };
         }
-        let successor = self.0.iter().find(|change| {
-            change.holds && change.is_of(table, index) && change.taken_over_from == Some(record)
-        });
-        Ok(match successor {
+        Ok(match self.successor(table, index, record) {
             Some(change) => Some(change.record),
             None if self.position(table, index, record).is_some() => None,
             None => Some(record),
         })
     }
 
+    /// The change that takes the key of `record` over.
+    fn successor(&self, table: &Table, index: usize, record: RecordRef) -> Option<&IndexChange> {
+        let (len, hash) = (self.changes.len(), || hash_of_record(record));
+        let candidates = self.by_previous.candidates(len, hash);
+        let mut changes = candidates.map(|position| &self.changes[position]);
+        changes.find(|change| {
+            change.holds && change.is_of(table, index) && change.taken_over_from == Some(record)
+        })
+    }
+
+    /// The positions of the changes of `record`, in any index.
+    fn positions(&self, record: RecordRef) -> impl Iterator<Item = usize> {
+        let (len, hash) = (self.changes.len(), || hash_of_record(record));
+        let candidates = self.by_record.candidates(len, hash);
+        candidates.filter(move |position| self.changes[*position].record == record)
+    }
+
     fn position(&self, table: &Table, index: usize, record: RecordRef) -> Option<usize> {
-        self.0
-            .iter()
-            .position(|change| change.record == record && change.is_of(table, index))
+        self.positions(record)
+            .find(|position| self.changes[*position].is_of(table, index))
+    }
+
+    /// The change by which the attempt gives `key` to a record.
+    fn holder(&self, table: &Table, index: usize, key: &EntryKey) -> Option<usize> {
+        let (len, hash) = (self.changes.len(), || hash_of_key(index, key));
+        self.by_key.candidates(len, hash).find(|position| {
+            let change = &self.changes[*position];
+            change.holds && change.is_of(table, index) && change.new == *key
+        })
+    }
+
+    fn push(&mut self, change: IndexChange) {
+        self.changes.push(change);
+        let (changes, len) = (&self.changes, self.changes.len());
+        self.by_record
+            .append(len, |position| Some(changes[position].hash_of_record()));
+        self.by_key
+            .append(len, |position| changes[position].hash_of_key());
+        self.by_previous
+            .append(len, |position| changes[position].hash_of_previous());
+    }
+
+    /// Ends the claim of a change on its key.
+    fn lose_key(&mut self, position: usize) {
+        let change = &mut self.changes[position];
+        if let Some(hash) = change.hash_of_key() {
+            self.by_key.forget(hash, position);
+        }
+        if let Some(hash) = change.hash_of_previous() {
+            self.by_previous.forget(hash, position);
+        }
+        change.holds = false;
+    }
+
+    /// Takes a change out of the list; the last one gets its position.
+    fn remove(&mut self, position: usize) -> IndexChange {
+        let holds = self.changes[position].holds;
+        self.lose_key(position);
+        let mut removed = self.changes.swap_remove(position);
+        removed.holds = holds;
+        self.by_record.forget(removed.hash_of_record(), position);
+        let last = self.changes.len();
+        if let Some(moved) = self.changes.get(position) {
+            self.by_record
+                .relocate(moved.hash_of_record(), last, position);
+            if let Some(hash) = moved.hash_of_key() {
+                self.by_key.relocate(hash, last, position);
+            }
+            if let Some(hash) = moved.hash_of_previous() {
+                self.by_previous.relocate(hash, last, position);
+            }
+        }
+        removed
+    }
+
+    /// Calls `each` for all changes, which are no longer in the list.
+    fn take_all(&mut self, mut each: impl FnMut(IndexChange, &mut EmptiedNodes)) {
+        self.by_record.clear();
+        self.by_key.clear();
+        self.by_previous.clear();
+        for change in self.changes.drain(..) {
+            each(change, &mut self.emptied);
+        }
     }
 
     /// Whether the attempt moves `record` in the index at `index`.
@@ -197,14 +323,13 @@ impl IndexChanges {
 
     /// The key that `record` had in its table's first index, if the attempt has moved it to another one.
     pub fn former_first_key(&self, record: RecordRef) -> Option<&EntryKey> {
-        let mut changes = self.0.iter();
-        let change = changes.find(|change| change.index == 0 && change.record == record)?;
-        change.old.as_ref()
+        let mut changes = self.positions(record).map(|at| &self.changes[at]);
+        changes.find(|change| change.index == 0)?.old.as_ref()
     }
 
     /// The tables in whose first indexes records get other keys.
     pub fn first_tables(&self) -> impl Iterator<Item = &Table> {
-        let changes = self.0.iter().filter(|change| change.index == 0);
+        let changes = self.changes.iter().filter(|change| change.index == 0);
         changes.map(|change| change.place().0)
     }
 
@@ -230,26 +355,21 @@ impl IndexChanges {
         is_deleted: impl Fn(RecordRef) -> bool,
         mut noted: impl FnMut(Touched<'_>) -> Result<(), Stop>,
     ) -> Result<Changed, Stop> {
-        let rival = self.0.iter_mut().find(|change| {
-            change.holds
-                && change.is_of(table, index)
-                && change.new == new
-                && change.record != record
-        });
         let mut inherited = None;
-        if let Some(rival) = rival {
-            if !is_deleted(rival.record) {
-                return Ok(Changed::Taken(rival.record));
+        if let Some(position) = self.holder(table, index, &new) {
+            let holder = &self.changes[position];
+            if holder.record == record {
+                return Ok(Changed::Done);
             }
-            rival.holds = false;
-            inherited = Some((rival.record, rival.taken_over_from));
+            if !is_deleted(holder.record) {
+                return Ok(Changed::Taken(holder.record));
+            }
+            inherited = Some((holder.record, holder.taken_over_from));
+            self.lose_key(position);
         }
         let earlier = self.position(table, index, record);
-        if earlier.is_some_and(|position| self.0[position].holds && self.0[position].new == new) {
-            return Ok(Changed::Done);
-        }
         let old = match earlier {
-            Some(position) => self.0[position].old.clone(),
+            Some(position) => self.changes[position].old.clone(),
             None => old,
         };
         // Back at the key that it had, the record needs nothing but its old entry.
@@ -297,7 +417,7 @@ impl IndexChanges {
                     }
                 }
             }
-            self.0.push(IndexChange {
+            self.push(IndexChange {
                 table,
                 index,
                 record,
@@ -309,8 +429,8 @@ impl IndexChanges {
             });
         }
         if let Some(position) = earlier {
-            let earlier = self.0.remove(position);
-            earlier.leave(participant, recorder, noted)?;
+            let earlier = self.remove(position);
+            earlier.leave(&mut self.emptied, participant, recorder, noted)?;
         }
         Ok(Changed::Done)
     }
@@ -319,7 +439,7 @@ impl IndexChanges {
     /// that nobody moves one of them meanwhile.
     pub fn commit(&mut self, participant: &Participant, recorder: &mut Recorder) {
         use EntryChange::{Added, Removed};
-        for change in &self.0 {
+        for change in &self.changes {
             if let Some(previous) = change.taken_over_from
                 && change.holds
                 && !change.gone
@@ -333,7 +453,7 @@ impl IndexChanges {
                 }
             }
         }
-        for change in &self.0 {
+        for change in &self.changes {
             if let Some(old) = &change.old {
                 let begun = recorder.now();
                 // When the old key was taken over, its entry is no longer this record's.
@@ -349,14 +469,14 @@ impl IndexChanges {
                 }
             }
         }
-        for change in self.0.drain(..) {
+        self.take_all(|change, emptied| {
             if change.gone {
-                change.withdraw(participant, recorder);
+                change.withdraw(emptied, participant, recorder);
             } else if change.has_moving_entry() {
                 let (moving, ordinary) = (Entry::moving(change.record), Entry::of(change.record));
                 change.index().replace_key(&change.new, moving, ordinary);
             }
-        }
+        });
     }
 
     /// Whether the attempt still finds `record` under `key`, whoever moves it meanwhile: asked after the
@@ -371,11 +491,9 @@ impl IndexChanges {
         matches!(found, Some(Ok(Some(found))) if found == record)
     }
 
-    /// Takes the moves back, the last one first.
+    /// Takes the moves back. Each has another entry, so that their order does not matter.
     pub fn roll_back(&mut self, participant: &Participant, recorder: &mut Recorder) {
-        while let Some(change) = self.0.pop() {
-            change.withdraw(participant, recorder);
-        }
+        self.take_all(|change, emptied| change.withdraw(emptied, participant, recorder));
     }
 
     /// Takes the moves of a record back that did not become one.
@@ -385,16 +503,20 @@ impl IndexChanges {
         participant: &Participant,
         recorder: &mut Recorder,
     ) {
-        while let Some(position) = self.0.iter().rposition(|change| change.record == record) {
-            self.0.remove(position).withdraw(participant, recorder);
+        let next = |changes: &IndexChanges| changes.positions(record).next();
+        while let Some(position) = next(self) {
+            let change = self.remove(position);
+            change.withdraw(&mut self.emptied, participant, recorder);
         }
     }
 
     /// Notes before [`IndexChanges::commit`] that a record is being deleted for good: it loses its
     /// old and its new entries.
     pub fn forget(&mut self, record: RecordRef) {
-        for change in self.0.iter_mut().filter(|change| change.record == record) {
-            change.gone = true;
+        let (len, hash) = (self.changes.len(), || hash_of_record(record));
+        for position in self.by_record.candidates(len, hash) {
+            let change = &mut self.changes[position];
+            change.gone |= change.record == record;
         }
     }
 }

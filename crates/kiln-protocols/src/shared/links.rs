@@ -15,6 +15,7 @@ use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::slot::{Heap, Memory, Slot};
 use kiln_storage::table::{Entry, EntryKey, Table};
 
+use super::emptied::EmptiedNodes;
 use super::index_changes::{Changed, IndexChanges, Touched, leave_key};
 use super::recorder::Recorder;
 
@@ -128,7 +129,7 @@ pub fn link(
                 (table, position),
                 record,
                 heap_and_value,
-                participant,
+                (changes.emptied(), participant),
                 recorder,
                 begun,
             );
@@ -206,12 +207,16 @@ fn unlink_again(
     (table, position): (&Table, usize),
     record: RecordRef,
     (heap, value): (&Heap, impl Fn(usize, &KeyField) -> Slot),
-    participant: &Participant,
+    (emptied, participant): (&mut EmptiedNodes, &Participant),
     recorder: &mut Recorder,
     begun: Option<Moment>,
 ) {
     for (position, earlier) in table.indexes()[..=position].iter().enumerate() {
-        let removed = earlier.remove(heap, &value, record, participant);
+        // Without a key it came into no index.
+        let Ok(key) = earlier.entry_key(heap, &value) else {
+            continue;
+        };
+        let removed = emptied.withdraw((table, position), &key, Entry::of(record), participant);
         if let Some(begun) = begun
             && removed
         {
@@ -289,13 +294,41 @@ pub fn unlink(
     participant: &Participant,
     recorder: &mut Recorder,
 ) {
+    unlink_by(table, record, heap, recorder, |index, key| {
+        let entry = Entry::of(record);
+        table.indexes()[index].remove_key(key, entry, participant)
+    });
+}
+
+/// [`unlink`] of a record that the attempt itself has put there, while the attempt goes on.
+pub fn withdraw(
+    table: &Table,
+    record: RecordRef,
+    heap: &mut Heap,
+    (emptied, participant): (&mut EmptiedNodes, &Participant),
+    recorder: &mut Recorder,
+) {
+    unlink_by(table, record, heap, recorder, |index, key| {
+        let entry = Entry::of(record);
+        emptied.withdraw((table, index), key, entry, participant)
+    });
+}
+
+#[inline(always)]
+fn unlink_by(
+    table: &Table,
+    record: RecordRef,
+    heap: &mut Heap,
+    recorder: &mut Recorder,
+    mut remove: impl FnMut(usize, &EntryKey) -> bool,
+) {
     let row = table.row(record);
     for (position, index) in table.indexes().iter().enumerate() {
         let mark = heap.mark();
         // An entry's key was short enough when it was made, and the row has not changed.
         if let Ok(key) = table.entry_key_of(index, row, heap) {
             let begun = recorder.now();
-            let removed = index.remove_key(&key, Entry::of(record), participant);
+            let removed = remove(position, &key);
             if let Some(begun) = begun
                 && removed
             {

@@ -1,5 +1,6 @@
 //! What several accesses are built from. Nothing here knows a protocol.
 
+pub mod emptied;
 pub mod in_place;
 pub mod index_changes;
 pub mod lent;
@@ -8,8 +9,10 @@ pub mod locks;
 pub mod node_set;
 pub mod optimistic;
 pub mod planning;
+pub mod positions;
 pub mod ranges;
 pub mod record_map;
+pub mod record_set;
 pub mod recorder;
 pub mod report;
 pub mod ring;

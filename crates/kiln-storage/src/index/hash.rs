@@ -37,7 +37,7 @@ use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::work::{Work, charge};
 
 use super::pool::Pool;
-use super::{InsertEffect, Insertion, Key, Lookup, Sighting, version};
+use super::{InsertEffect, Insertion, Key, Lookup, Sighting, Withdrawal, version};
 use crate::epoch::Participant;
 
 /// The most bits by which the directory tells segments apart; what a meta word holds of a pattern.
@@ -516,6 +516,17 @@ impl<K: Key> HashIndex<K> {
             return true;
         }
     }
+
+    /// [`HashIndex::remove`], which changes no guard.
+    pub fn withdraw(&self, key: &K, payload: u64, participant: &Participant) -> Withdrawal {
+        match self.remove(key, payload, participant) {
+            true => Withdrawal::Done,
+            false => Withdrawal::Missing,
+        }
+    }
+
+    /// Nothing: a bucket stays.
+    pub fn unlink_empty_leaf(&self, _: &K, _: &Participant) {}
 
     /// [`HashIndex::remove`] of a record that lives on under another key. Nothing more: here nobody
     /// relies on a key that is there but by its look-up, which looks again.

@@ -94,6 +94,17 @@ pub enum Insertion {
     Exists(u64),
 }
 
+/// What became of an entry that was to be removed without a change of guards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withdrawal {
+    /// There was none.
+    Missing,
+    /// It is gone.
+    Done,
+    /// It is gone, and its node is empty and stays.
+    Emptied,
+}
+
 /// How an insertion changed the guards around its key (Silo §4.6).
 ///
 /// A transaction that holds `node` at `before` replaces that by `after` and, when there are

@@ -85,6 +85,16 @@ impl EntryKey {
         }
     }
 
+    /// A hash of the key; all 64 bits are well mixed.
+    pub fn hash(&self) -> u64 {
+        match self {
+            EntryKey::Word(key) => Key::hash(key),
+            EntryKey::DoubleWord(key) => Key::hash(key),
+            EntryKey::Bytes64(key) => Key::hash(key),
+            EntryKey::Bytes256(key) => Key::hash(&**key),
+        }
+    }
+
     /// The key of an index with keys of this width, from such bytes; `None` when there are more or fewer.
     pub fn from_bytes(width: KeyWidth, bytes: &[u8]) -> Option<EntryKey> {
         Some(match width {

@@ -6,7 +6,9 @@ use kiln_platform::sync::Arc;
 use super::entry::{Entry, EntryKey, Found};
 use crate::epoch::Participant;
 use crate::error::{Error, Result, SqlState};
-use crate::index::{ByteKey, HashIndex, Insertion, Key, Lookup, NodeVersion, OrderedIndex};
+use crate::index::{
+    ByteKey, HashIndex, Insertion, Key, Lookup, NodeVersion, OrderedIndex, Withdrawal,
+};
 use crate::key::{KeyField, KeyLayout, KeyWidth};
 use crate::record::RecordRef;
 use crate::schema::{ColumnId, ColumnSet, IndexDefinition, IndexKind};
@@ -288,6 +290,22 @@ impl Index {
         with_key!(self, key, map, key => map.remove(key, entry.0, participant))
     }
 
+    /// Removes an entry by its key, if it is this one, for a transaction that goes on and may guard the entry's node: no
+    /// guard fails by that. A node that is empty then stays, until [`Index::unlink_empty_node`].
+    pub fn withdraw_key(
+        &self,
+        key: &EntryKey,
+        entry: Entry,
+        participant: &Participant,
+    ) -> Withdrawal {
+        with_key!(self, key, map, key => map.withdraw(key, entry.0, participant))
+    }
+
+    /// Takes the node of this key out of the index, if it is empty.
+    pub fn unlink_empty_node(&self, key: &EntryKey, participant: &Participant) {
+        with_key!(self, key, map, key => map.unlink_empty_leaf(key, participant));
+    }
+
     /// Removes the entry of a record that has moved to another key, if it is this one. Returns whether
     /// it was. Scans that have met it cannot be confirmed any more.
     pub fn remove_moved_key(
@@ -351,21 +369,6 @@ impl Index {
     /// Replaces an entry by its key, if it is `old`. Returns whether it was.
     pub fn replace_key(&self, key: &EntryKey, old: Entry, new: Entry) -> bool {
         with_key!(self, key, map, key => map.replace(key, old.0, new.0))
-    }
-
-    /// Removes the entry of `record` with these field values.
-    #[inline(always)]
-    pub fn remove(
-        &self,
-        heap: &Heap,
-        value: impl Fn(usize, &KeyField) -> Slot,
-        record: RecordRef,
-        participant: &Participant,
-    ) -> bool {
-        for_any_map!(self.map, map => match self.layout.entry(heap, value) {
-            Ok(key) => map.remove(&key, record.address(), participant),
-            Err(_) => false,
-        })
     }
 
     /// The error for a key of too many bytes.

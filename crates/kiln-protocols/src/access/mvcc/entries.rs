@@ -26,33 +26,12 @@ use kiln_storage::schema::{COLUMNS_MAX, ColumnId, ColumnSet};
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Entry, EntryKey, Table};
 
+use super::takeovers::Takeover;
 use super::version::{Head, head};
 use super::{Item, Mvcc, NO_WRITE, WriteKind};
 use crate::shared::index_changes::leave_key;
 use crate::shared::links;
 use crate::shared::recorder::object;
-
-/// A key that a new record takes over at commit.
-pub(super) struct Takeover {
-    pub table: *const Table,
-    pub index: usize,
-    pub key: EntryKey,
-    /// Who has the entry until then: deleted, or being deleted by this attempt.
-    pub previous: RecordRef,
-    /// Who gets it.
-    pub record: RecordRef,
-}
-
-impl Takeover {
-    pub fn table<'a>(&self) -> &'a Table {
-        // SAFETY: the engine keeps a table while a transaction that uses it runs.
-        unsafe { &*self.table }
-    }
-
-    fn is_of(&self, table: &Table, index: usize, previous: RecordRef) -> bool {
-        self.index == index && self.previous == previous && std::ptr::eq(self.table, table)
-    }
-}
 
 /// What came of putting a record into the indexes.
 enum Linked {
@@ -91,11 +70,8 @@ impl Mvcc {
 
     /// Who has the key of `record` in this attempt's eyes.
     fn heir(&self, table: &Table, index: usize, record: RecordRef) -> RecordRef {
-        let takeover = self
-            .takeovers
-            .iter()
-            .find(|takeover| takeover.is_of(table, index, record));
-        takeover.map_or(record, |takeover| takeover.record)
+        let takeover = self.takeovers.find(table, index, record);
+        takeover.map_or(record, |position| self.takeovers.heir(position))
     }
 
     /// Whether the attempt has deleted `record`.
@@ -153,7 +129,7 @@ impl Mvcc {
         }
         self.takeovers.truncate(taken_before);
         for (position, heir) in inherited.into_iter().rev() {
-            self.takeovers[position].record = heir;
+            self.takeovers.set_heir(position, heir);
         }
         // Others may have met the record in the indexes: it ends as a dead one.
         self.discard(table, record);
@@ -184,11 +160,11 @@ impl Mvcc {
             let Mvcc {
                 nodes,
                 recorder,
-                items,
+                written,
                 ..
             } = self;
-            // A key that it would have taken over is a deleted record's, which the attempt has met.
-            let is_own = |record| items.iter().any(|item| item.record == record);
+            // A key that it would have taken over is a deleted record's, which the attempt writes: it deletes or touches it.
+            let is_own = |record| written.get(record).is_some();
             leave_key((table, position), &key, recorder, is_own, |touched| {
                 Ok(nodes.touched(touched)?)
             })?;
@@ -199,11 +175,11 @@ impl Mvcc {
     /// Takes a record that nobody has seen a row of out of the indexes, and gives it back.
     pub(super) fn discard(&mut self, table: &Table, record: RecordRef) {
         links::bury(record);
-        links::unlink(
+        links::withdraw(
             table,
             record,
             &mut self.heap,
-            &self.participant,
+            (&mut self.emptied, &self.participant),
             &mut self.recorder,
         );
         self.leave_grave(table, record);
@@ -241,11 +217,8 @@ impl Mvcc {
             };
             // SAFETY: the payload is of an index of a living table.
             let previous = unsafe { Entry::from_payload(payload) }.record();
-            let known = self
-                .takeovers
-                .iter()
-                .position(|takeover| takeover.is_of(table, position, previous));
-            let holder = known.map_or(previous, |known| self.takeovers[known].record);
+            let known = self.takeovers.find(table, position, previous);
+            let holder = known.map_or(previous, |known| self.takeovers.heir(known));
             if !self.has_deleted(holder) {
                 let key = index.entry_key(&memory.heap, value)?;
                 let occupant = self.occupant(table, position, &key, (previous, holder))?;
@@ -256,7 +229,7 @@ impl Mvcc {
             match known {
                 Some(known) => {
                     inherited.push((known, holder));
-                    self.takeovers[known].record = record;
+                    self.takeovers.set_heir(known, record);
                 }
                 None => self.takeovers.push(Takeover {
                     table,
@@ -431,7 +404,7 @@ impl Mvcc {
     /// Gives the entries to their new records. The attempt holds all records concerned and is certain to
     /// commit.
     pub(super) fn take_over(&mut self) {
-        for takeover in &self.takeovers {
+        for takeover in self.takeovers.iter() {
             let (table, record) = (takeover.table(), takeover.record);
             let kind_of = |record: RecordRef| {
                 let write = self.written.get(record).expect("the attempt writes it");
@@ -470,8 +443,7 @@ impl Mvcc {
         record: RecordRef,
     ) -> impl Iterator<Item = (usize, RecordRef)> + Clone + '_ {
         self.takeovers
-            .iter()
-            .filter(move |takeover| takeover.record == record)
+            .of(record)
             .filter(|takeover| {
                 let write = self.written.get(takeover.previous);
                 write.is_none_or(|write| self.writes[write as usize].kind != WriteKind::Forget)

@@ -98,6 +98,7 @@ mod entries;
 mod execute;
 mod groups;
 mod reclaim;
+mod takeovers;
 mod updates;
 mod version;
 
@@ -118,15 +119,16 @@ use kiln_storage::slot::{Heap, Memory};
 use kiln_storage::table::{Entry, MEMORIES_MAX, Table, WORKERS_MAX};
 
 use crate::phases::{Phase, Phases};
+use crate::shared::emptied::EmptiedNodes;
 use crate::shared::node_set::NodeSet;
 use crate::shared::record_map::RecordMap;
 use crate::shared::recorder::{Recorded, Recorder};
 use crate::shared::report::Reporter;
 use crate::shared::updates::Updates;
 use clock::{Clock, Horizon};
-use entries::Takeover;
 use groups::{Groups, Mask};
 use reclaim::NotesCell;
+use takeovers::Takeovers;
 use version::{NodeRef, Pools, status};
 
 /// How often a version that is not decided is looked at again before the attempt gives up: about four
@@ -299,7 +301,8 @@ pub struct Mvcc {
     /// From a record to its write.
     written: RecordMap,
     nodes: NodeSet,
-    takeovers: Vec<Takeover>,
+    takeovers: Takeovers,
+    emptied: EmptiedNodes,
     /// Whether updates are left to the commit where the program says that they can be.
     pub(crate) defers: bool,
     /// Whether columns that tables keep apart are relied on by themselves.
@@ -345,7 +348,8 @@ impl Mvcc {
             writes: Vec::new(),
             written: RecordMap::default(),
             nodes: NodeSet::default(),
-            takeovers: Vec::new(),
+            takeovers: Takeovers::default(),
+            emptied: EmptiedNodes::default(),
             defers: false,
             splits: false,
             counted: 0,
@@ -428,6 +432,7 @@ impl Mvcc {
         self.written.clear();
         self.nodes.clear();
         self.takeovers.clear();
+        self.emptied.unlink(&self.participant);
         self.updates.clear();
         self.heap.clear();
         self.reclaim();

@@ -187,6 +187,7 @@ impl Unprotected {
     /// Forgets the attempt and leaves the epoch.
     pub(super) fn finish(&mut self) {
         self.log.clear();
+        self.changes.end(&self.participant);
         self.scratch.clear();
         for record in self.claimed.drain(..) {
             // Release pairs with the acquire in `claim`: the record and its entries are as they will be.

@@ -12,6 +12,7 @@ use super::{OwnRanges, QueueSide, RangeLedger};
 use crate::access::range_locking::RangeLocking;
 use crate::canary::Canary;
 use crate::schedule::vll::{Analysis, Ledger, SharedVll};
+use crate::shared::positions::Positions;
 use crate::shared::ranges::nodes::{Modes, Node, Path};
 use crate::shared::ranges::plan::{Naming, Request, merge};
 use crate::shared::ranges::{RangeClaim, RangePlan};
@@ -188,16 +189,16 @@ impl Analysis<RangePlan<Numbers>> for NodeModes {
 pub struct Own {
     /// By its plan, in the order of the nodes.
     planned: Vec<Request>,
-    /// Besides, in the same order.
-    taken: Vec<Request>,
+    /// Besides.
+    taken: TakenNodes,
     /// For the nodes of one claim.
     wanted: Vec<Request>,
 }
 
 impl Own {
-    /// The modes in which the attempt has a node.
+    /// The modes in which the attempt has a node by its plan.
     #[inline]
-    fn modes_of(requests: &[Request], name: u64) -> Modes {
+    fn planned_modes_of(requests: &[Request], name: u64) -> Modes {
         match requests.binary_search_by_key(&name, |request| request.name()) {
             Ok(at) => requests[at].modes(),
             Err(_) => Modes(0),
@@ -205,9 +206,51 @@ impl Own {
     }
 }
 
+/// Nodes with the modes in which they were taken, each once.
+#[derive(Default)]
+struct TakenNodes {
+    requests: Vec<Request>,
+    by_name: Positions,
+}
+
+impl TakenNodes {
+    fn find(&self, name: u64) -> Option<usize> {
+        let (len, hash) = (self.requests.len(), || Self::hash(name));
+        let mut candidates = self.by_name.candidates(len, hash);
+        candidates.find(|position| self.requests[*position].name() == name)
+    }
+
+    fn hash(name: u64) -> u64 {
+        name.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn modes_of(&self, name: u64) -> Modes {
+        let found = self.find(name);
+        found.map_or(Modes(0), |position| self.requests[position].modes())
+    }
+
+    fn add(&mut self, request: Request) {
+        if let Some(position) = self.find(request.name()) {
+            let modes = self.requests[position].modes().0 | request.modes().0;
+            self.requests[position] = Request::new(request.name(), Modes(modes));
+            return;
+        }
+        self.requests.push(request);
+        let requests = &self.requests;
+        self.by_name.append(requests.len(), |position| {
+            Some(Self::hash(requests[position].name()))
+        });
+    }
+
+    fn take_all(&mut self) -> std::vec::Drain<'_, Request> {
+        self.by_name.clear();
+        self.requests.drain(..)
+    }
+}
+
 impl OwnRanges<Numbers> for Own {
     fn hold(&mut self, plan: &RangePlan<Numbers>) {
-        debug_assert!(self.taken.is_empty());
+        debug_assert!(self.taken.requests.is_empty());
         self.planned.clear();
         self.planned.extend_from_slice(plan.requests());
     }
@@ -223,7 +266,7 @@ impl OwnRanges<Numbers> for Own {
         // Whoever has the node, whatever it has it for, needs it no second time.
         wanted.retain_mut(|request| {
             let name = request.name();
-            let own = Own::modes_of(planned, name).0 | Own::modes_of(taken, name).0;
+            let own = Own::planned_modes_of(planned, name).0 | taken.modes_of(name).0;
             *request = Request::new(name, Modes(request.modes().0 & !own));
             request.modes() != Modes(0)
         });
@@ -231,7 +274,7 @@ impl OwnRanges<Numbers> for Own {
     }
 
     fn is_empty(&self) -> bool {
-        self.taken.is_empty()
+        self.taken.requests.is_empty()
     }
 
     fn forget(&mut self) {
@@ -247,8 +290,8 @@ impl RangeLedger for PrefixCounters {
         for request in &own.wanted {
             let name = request.name();
             let all = counts(&self.nodes[name as usize].all);
-            let planned = Counts::one(Own::modes_of(&own.planned, name));
-            let taken = Counts::one(Own::modes_of(&own.taken, name));
+            let planned = Counts::one(Own::planned_modes_of(&own.planned, name));
+            let taken = Counts::one(own.taken.modes_of(name));
             let others = Counts(all.0 - planned - taken);
             if others.has(request.modes().conflicts()) {
                 return false;
@@ -260,13 +303,14 @@ impl RangeLedger for PrefixCounters {
             add(&counted.all, one);
             add(&counted.taken, one);
         }
-        own.taken.extend_from_slice(&own.wanted);
-        merge(&mut own.taken);
+        own.wanted
+            .iter()
+            .for_each(|request| own.taken.add(*request));
         true
     }
 
     fn release(&mut self, own: &mut Own, _: u32, _: &mut Vec<u32>) {
-        for request in own.taken.drain(..) {
+        for request in own.taken.take_all() {
             let counted = &self.nodes[request.name() as usize];
             let one = Counts::one(request.modes());
             subtract(&counted.all, one);

@@ -183,7 +183,7 @@ impl<C: Commit> Optimistic<C> {
                 let is_split = self.splits && written.intersects(write.table().split());
                 is_split && !Canary::GroupNotAdvanced.sings()
                     || write.comes_back
-                    || self.claimed.contains(&write.record)
+                    || self.claimed.contains(write.record)
             }
             WriteKind::Insert | WriteKind::Forget | WriteKind::Lost => false,
         };

@@ -200,10 +200,12 @@ impl<C: Commit> Optimistic<C> {
         self.nodes.clear();
         self.scratch.clear();
         self.updates.clear();
-        for record in self.claimed.drain(..) {
+        for record in self.claimed.iter() {
             // Release pairs with the acquire in `claim`: the moving entries are gone.
             record.aux().fetch_and(!CLAIMED, Ordering::Release);
         }
+        self.claimed.clear();
+        self.changes.end(&self.participant);
     }
 
     /// Forgets the attempt and leaves the epoch. Its writes are installed or undone.

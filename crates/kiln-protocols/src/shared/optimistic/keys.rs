@@ -74,7 +74,7 @@ impl<C: Commit> Optimistic<C> {
 
     /// Makes sure that no other attempt moves entries of the record.
     fn claim(&mut self, record: RecordRef) -> Result<(), AbortCause> {
-        if self.claimed.contains(&record) || Canary::MovedByTwo.sings() {
+        if self.claimed.contains(record) || Canary::MovedByTwo.sings() {
             return Ok(());
         }
         // Acquire pairs with the release in `finish`: no moving entry of the last one is left.

@@ -67,6 +67,7 @@ use crate::phases::{Phased, Phases};
 use crate::shared::index_changes::IndexChanges;
 use crate::shared::node_set::NodeSet;
 use crate::shared::record_map::RecordMap;
+use crate::shared::record_set::RecordSet;
 use crate::shared::recorder::{Recorded, Recorder};
 use crate::shared::report::Reporter;
 use crate::shared::scratch::Scratch;
@@ -257,7 +258,7 @@ pub struct Optimistic<C: Commit> {
     reporter: Reporter,
     changes: IndexChanges,
     /// The records whose entries the attempt moves.
-    claimed: Vec<RecordRef>,
+    claimed: RecordSet,
     scratch: Scratch,
     /// For keys computed outside a procedure's own memory.
     heap: Heap,
@@ -288,7 +289,7 @@ impl<C: Commit> Optimistic<C> {
             recorder: Recorder::default(),
             reporter: Reporter::default(),
             changes: IndexChanges::default(),
-            claimed: Vec::new(),
+            claimed: RecordSet::default(),
             scratch: Scratch::default(),
             heap: Heap::new(),
         }

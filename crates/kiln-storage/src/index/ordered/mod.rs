@@ -39,7 +39,7 @@ pub use node::FANOUT;
 
 use super::pool::Pool;
 use super::version;
-use super::{InsertEffect, Insertion, Key, Lookup, NodeVersion, Sighting};
+use super::{InsertEffect, Insertion, Key, Lookup, NodeVersion, Sighting, Withdrawal};
 use crate::epoch::Participant;
 use node::{Child, Inner, Leaf, Node};
 
@@ -258,6 +258,21 @@ impl<K: Key> OrderedIndex<K> {
     }
 
     fn take_out(&self, key: &K, payload: u64, participant: &Participant, moved: bool) -> bool {
+        let withdrawal = self.take_from_leaf(key, payload, moved);
+        if withdrawal == Withdrawal::Emptied {
+            self.unlink_empty_leaf(key, participant);
+        }
+        withdrawal != Withdrawal::Missing
+    }
+
+    /// [`OrderedIndex::remove`] for a transaction that goes on, and may guard the leaf: it stays where it is, also when it is
+    /// empty, until [`OrderedIndex::unlink_empty_leaf`].
+    pub fn withdraw(&self, key: &K, payload: u64, _: &Participant) -> Withdrawal {
+        self.take_from_leaf(key, payload, false)
+    }
+
+    #[inline(always)]
+    fn take_from_leaf(&self, key: &K, payload: u64, moved: bool) -> Withdrawal {
         charge(Work::IndexChange);
         loop {
             let found = self.descend(|inner, count| inner.position_of(key, count));
@@ -266,7 +281,7 @@ impl<K: Key> OrderedIndex<K> {
             let position = leaf.lower_bound(key, count);
             if !leaf.holds(position, count, key) || leaf.payload(position) != payload {
                 if version::validate(leaf.version(), seen) {
-                    return false;
+                    return Withdrawal::Missing;
                 }
                 continue;
             }
@@ -275,10 +290,10 @@ impl<K: Key> OrderedIndex<K> {
             }
             leaf.remove(position);
             unlatch_for(moved, leaf.version(), seen);
-            if count == 1 && found.above.inner.is_some() {
-                self.unlink_empty_leaf(key, participant);
-            }
-            return true;
+            return match count == 1 && found.above.inner.is_some() {
+                true => Withdrawal::Emptied,
+                false => Withdrawal::Done,
+            };
         }
     }
 

@@ -79,7 +79,7 @@ impl<K: Key> Path<K> {
 impl<K: Key> OrderedIndex<K> {
     /// Unlinks the leaf of `key` if it is empty and a neighbour may take over its range.
     #[cold]
-    pub(super) fn unlink_empty_leaf(&self, key: &K, participant: &Participant) {
+    pub fn unlink_empty_leaf(&self, key: &K, participant: &Participant) {
         let mut spinner = Spinner::default();
         while let Attempt::Again = self.try_unlink(key, participant) {
             spinner.turn();
