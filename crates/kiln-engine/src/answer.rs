@@ -7,7 +7,7 @@
 //! |---|---|
 //! | answer | the procedure's name, a text; the arguments as they were given, a list of values; the outcome |
 //! | outcome 0, committed | the columns, a list of names and types; the notices, a list of levels (1, see [`LEVELS`]) and texts; the rows, a list |
-//! | outcome 1, rejected | the SQLSTATE (5); the message, a text; which of these follow, a bit each (1): the detail, the hint and the constraint, which are texts, and line and column (4 each) |
+//! | outcome 1, rejected | the SQLSTATE (5); the message, a text; which of these follow, a bit each (1): the detail, the hint, the constraint, the schema, the table, the column and the type, which are texts, and line and column (4 each), whose bit is the one behind the constraint's |
 //! | row | a value for each column; of a row without columns a byte that is 0 |
 //! | value | as [`kiln_storage::types::bytes`] has it |
 //! | type | its form (1) and what the form has, see [`write_type`] |
@@ -21,7 +21,7 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::Arguments;
 use kiln_procedure::frame::Notice;
 use kiln_storage::bytes::{Reader, append_string, corrupt, read_text};
-use kiln_storage::error::{Error, Position, Result, SqlState};
+use kiln_storage::error::{Error, Position, Result, SqlState, Subject};
 use kiln_storage::types::bytes::DEPTH_MAX;
 use kiln_storage::types::{CatalogType, DataType, Value};
 
@@ -47,6 +47,10 @@ const HAS_DETAIL: u8 = 1;
 const HAS_HINT: u8 = 2;
 const HAS_CONSTRAINT: u8 = 4;
 const HAS_POSITION: u8 = 8;
+const HAS_SCHEMA: u8 = 16;
+const HAS_TABLE: u8 = 32;
+const HAS_COLUMN: u8 = 64;
+const HAS_TYPE: u8 = 128;
 
 /// Appends the answer of a call of `procedure` that has ended in this way.
 pub(crate) fn write(
@@ -150,10 +154,15 @@ fn read_rows(reader: &mut Reader<'_>) -> Result<Rows> {
 fn write_error(error: &Error, target: &mut Vec<u8>) {
     target.extend_from_slice(error.state().as_str().as_bytes());
     append_string(target, error.message().as_bytes());
+    let subject = error.subject();
     let texts = [
         (HAS_DETAIL, error.detail()),
         (HAS_HINT, error.hint()),
-        (HAS_CONSTRAINT, error.constraint()),
+        (HAS_CONSTRAINT, subject.constraint.as_deref()),
+        (HAS_SCHEMA, subject.schema.as_deref()),
+        (HAS_TABLE, subject.table.as_deref()),
+        (HAS_COLUMN, subject.column.as_deref()),
+        (HAS_TYPE, subject.data_type.as_deref()),
     ];
     let present = texts.iter().filter(|(_, text)| text.is_some());
     let mut parts = present.fold(0, |parts, (part, _)| parts | part);
@@ -175,18 +184,24 @@ fn read_error(reader: &mut Reader<'_>) -> Result<Error> {
     let state = state.ok_or_else(|| corrupt("no SQLSTATE has such characters"))?;
     let mut error = Error::new(state, read_text(reader)?);
     let parts = reader.number(1)? as u8;
-    if parts & !(HAS_DETAIL | HAS_HINT | HAS_CONSTRAINT | HAS_POSITION) != 0 {
-        return Err(corrupt("no error has such parts"));
-    }
     if parts & HAS_DETAIL != 0 {
         error = error.with_detail(read_text(reader)?);
     }
     if parts & HAS_HINT != 0 {
         error = error.with_hint(read_text(reader)?);
     }
-    if parts & HAS_CONSTRAINT != 0 {
-        error = error.with_constraint(read_text(reader)?);
-    }
+    let mut named = |part| match parts & part != 0 {
+        true => read_text(reader).map(|name| Some(name.to_owned())),
+        false => Ok(None),
+    };
+    let subject = Subject {
+        constraint: named(HAS_CONSTRAINT)?,
+        schema: named(HAS_SCHEMA)?,
+        table: named(HAS_TABLE)?,
+        column: named(HAS_COLUMN)?,
+        data_type: named(HAS_TYPE)?,
+    };
+    error = error.about(subject);
     if parts & HAS_POSITION != 0 {
         error = error.at(reader.number(4)? as u32, reader.number(4)? as u32);
     }
@@ -371,9 +386,15 @@ mod tests {
         if random.below(2) == 0 {
             error = error.with_hint(text(random));
         }
-        if random.below(2) == 0 {
-            error = error.with_constraint(text(random));
-        }
+        let mut name = || (random.below(2) == 0).then(|| text(random));
+        let subject = Subject {
+            schema: name(),
+            table: name(),
+            column: name(),
+            data_type: name(),
+            constraint: name(),
+        };
+        error = error.about(subject);
         if random.below(2) == 0 {
             error = error.at(number(random) as u32, number(random) as u32);
         }

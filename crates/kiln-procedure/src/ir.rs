@@ -18,7 +18,7 @@
 //! written; an operation's handle is only used where the operation found its record.
 
 use kiln_platform::sync::Arc;
-use kiln_storage::error::SqlState;
+use kiln_storage::error::{SqlState, Subject};
 use kiln_storage::record::Words;
 use kiln_storage::schema::{ColumnId, TableId};
 use kiln_storage::slot::{Heap, Slot};
@@ -261,8 +261,8 @@ pub struct Failure {
     pub detail: Option<TextSource>,
     /// HINT: literal, or a text register.
     pub hint: Option<TextSource>,
-    /// The name of the violated constraint.
-    pub constraint: Option<String>,
+    /// The objects that the error is about.
+    pub subject: Option<Box<Subject>>,
     /// Where in the procedure's source (line, column, from 1).
     pub position: Option<(u32, u32)>,
 }

@@ -84,7 +84,7 @@ fn require(builder: &mut ProgramBuilder, condition: Reg, state: SqlState) {
             arguments: [].into(),
             detail: None,
             hint: None,
-            constraint: None,
+            subject: None,
             position: None,
         }),
     });

@@ -81,7 +81,7 @@ fn require(builder: &mut ProgramBuilder, condition: Reg) {
             arguments: [].into(),
             detail: None,
             hint: None,
-            constraint: None,
+            subject: None,
             position: None,
         }),
     });

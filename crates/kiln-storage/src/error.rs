@@ -211,13 +211,53 @@ struct Body {
     message: String,
     detail: Option<String>,
     hint: Option<String>,
-    constraint: Option<String>,
+    subject: Subject,
     context: Option<String>,
     position: Option<Position>,
 }
 
+/// The objects that an error is about, by name, for programs: PostgreSQL's fields `s`, `t`, `c`, `d` and `n`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The schema of the table or type.
+    pub schema: Option<String>,
+    /// The table.
+    pub table: Option<String>,
+    /// The column of the table.
+    pub column: Option<String>,
+    /// The type.
+    pub data_type: Option<String>,
+    /// The violated constraint.
+    pub constraint: Option<String>,
+}
+
+impl Subject {
+    /// A table, which is in the one schema for tables.
+    pub fn table(name: &str) -> Subject {
+        Subject {
+            schema: Some("public".to_owned()),
+            table: Some(name.to_owned()),
+            ..Subject::default()
+        }
+    }
+
+    /// A column of the table.
+    #[must_use]
+    pub fn with_column(mut self, name: &str) -> Subject {
+        self.column = Some(name.to_owned());
+        self
+    }
+
+    /// A constraint of the table.
+    #[must_use]
+    pub fn with_constraint(mut self, name: &str) -> Subject {
+        self.constraint = Some(name.to_owned());
+        self
+    }
+}
+
 /// What went wrong: a [`SqlState`] for programs, a message for people, and optionally a detail, a
-/// hint at what to do, the violated constraint's name and the place in the source text.
+/// hint at what to do, the objects that it is about and the place in the source text.
 ///
 /// ```
 /// use kiln_storage::error::{Error, SqlState};
@@ -236,7 +276,7 @@ impl Error {
             message: message.into(),
             detail: None,
             hint: None,
-            constraint: None,
+            subject: Subject::default(),
             context: None,
             position: None,
         }))
@@ -292,10 +332,10 @@ impl Error {
         self
     }
 
-    /// Adds the name of the violated constraint.
+    /// Sets the objects that it is about.
     #[must_use]
-    pub fn with_constraint(mut self, constraint: impl Into<String>) -> Error {
-        self.0.constraint = Some(constraint.into());
+    pub fn about(mut self, subject: Subject) -> Error {
+        self.0.subject = subject;
         self
     }
 
@@ -349,7 +389,12 @@ impl Error {
 
     /// The violated constraint's name, if one was violated.
     pub fn constraint(&self) -> Option<&str> {
-        self.0.constraint.as_deref()
+        self.0.subject.constraint.as_deref()
+    }
+
+    /// The objects that it is about.
+    pub fn subject(&self) -> &Subject {
+        &self.0.subject
     }
 
     /// What was done when it happened, if that is known.
@@ -392,7 +437,7 @@ impl fmt::Debug for Error {
             .field("message", &body.message)
             .field("detail", &body.detail)
             .field("hint", &body.hint)
-            .field("constraint", &body.constraint)
+            .field("subject", &body.subject)
             .field("position", &body.position)
             .finish()
     }
@@ -437,7 +482,7 @@ mod tests {
         let error = Error::new(SqlState::UNIQUE_VIOLATION, "duplicate key")
             .with_detail("Key (id)=(1) already exists.")
             .with_hint("Use another key.")
-            .with_constraint("t_pkey")
+            .about(Subject::table("t").with_constraint("t_pkey"))
             .at(2, 7)
             .or_at(Position { line: 9, column: 9 });
         assert_eq!(
@@ -450,5 +495,6 @@ mod tests {
              DETAIL:  Key (id)=(1) already exists.\nHINT:  Use another key."
         );
         assert_eq!(error.constraint(), Some("t_pkey"));
+        assert_eq!(error.subject().table.as_deref(), Some("t"));
     }
 }

@@ -322,8 +322,17 @@ impl Answers {
             if let Some(context) = error.context() {
                 put_field(bytes, b'W', context);
             }
-            if let Some(constraint) = error.constraint() {
-                put_field(bytes, b'n', constraint);
+            let subject = error.subject();
+            for (field, name) in [
+                (b's', &subject.schema),
+                (b't', &subject.table),
+                (b'c', &subject.column),
+                (b'd', &subject.data_type),
+                (b'n', &subject.constraint),
+            ] {
+                if let Some(name) = name {
+                    put_field(bytes, field, name);
+                }
             }
             bytes.push(0);
         });

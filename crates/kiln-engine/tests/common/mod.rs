@@ -66,7 +66,7 @@ fn require(builder: &mut ProgramBuilder, condition: Reg, state: SqlState, messag
         arguments: [].into(),
         detail: None,
         hint: None,
-        constraint: None,
+        subject: None,
         position: None,
     };
     let error = Box::new(error);

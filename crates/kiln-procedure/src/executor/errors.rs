@@ -30,8 +30,8 @@ pub(crate) fn error(memory: &Memory, failure: &Failure) -> Error {
     if let Some(hint) = failure.hint.as_ref().and_then(text) {
         error = error.with_hint(hint);
     }
-    if let Some(constraint) = &failure.constraint {
-        error = error.with_constraint(constraint);
+    if let Some(subject) = &failure.subject {
+        error = error.about((**subject).clone());
     }
     if let Some((line, column)) = failure.position {
         error = error.at(line, column);

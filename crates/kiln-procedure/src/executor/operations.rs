@@ -1,7 +1,7 @@
 //! The operations: how records are found, and what is done to them through the access.
 
 use kiln_history::WriteKind;
-use kiln_storage::error::{Error, SqlState};
+use kiln_storage::error::{Error, SqlState, Subject};
 use kiln_storage::index::LeafBatch;
 use kiln_storage::record::RecordRef;
 use kiln_storage::slot::{Memory, Slot};
@@ -815,5 +815,5 @@ pub fn unique_violation(
         names.join(", "),
         values.join(", ")
     ))
-    .with_constraint(definition.name.clone())
+    .about(Subject::table(&schema.name).with_constraint(&definition.name))
 }

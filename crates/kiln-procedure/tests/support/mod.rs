@@ -284,7 +284,7 @@ pub fn failure(message: &str) -> Box<Failure> {
         arguments: Box::new([]),
         detail: None,
         hint: None,
-        constraint: None,
+        subject: None,
         position: None,
     })
 }

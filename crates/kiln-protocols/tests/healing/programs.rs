@@ -98,7 +98,7 @@ impl Maker {
             arguments: [].into(),
             detail: None,
             hint: None,
-            constraint: None,
+            subject: None,
             position: None,
         })
     }

@@ -587,7 +587,7 @@ pub fn program(table: &Arc<Table>, number: usize, extras: Extras, random: &mut R
             arguments: [].into(),
             detail: None,
             hint: None,
-            constraint: None,
+            subject: None,
             position: None,
         };
         b.push(Step::Raise {
@@ -888,7 +888,7 @@ fn modify(
             arguments: [].into(),
             detail: None,
             hint: None,
-            constraint: None,
+            subject: None,
             position: None,
         };
         b.scalar(Instruction::Require {

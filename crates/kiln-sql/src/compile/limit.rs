@@ -137,7 +137,7 @@ impl Compiler<'_> {
                         arguments: Box::default(),
                         detail: None,
                         hint: None,
-                        constraint: None,
+                        subject: None,
                         position: None,
                     }),
                 });

@@ -674,7 +674,7 @@ fn failure(state: SqlState, message: String) -> Box<Failure> {
         arguments: Box::default(),
         detail: None,
         hint: None,
-        constraint: None,
+        subject: None,
         position: None,
     })
 }

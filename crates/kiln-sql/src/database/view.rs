@@ -201,7 +201,7 @@ fn raising_program(routine: &Routine, error: &Error) -> Program {
             arguments: Box::default(),
             detail: text(error.detail()),
             hint: text(error.hint()),
-            constraint: None,
+            subject: None,
             position: error
                 .position()
                 .map(|position| (position.line, position.column)),

@@ -11,7 +11,7 @@ use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
 use kiln_platform::sync::{Arc, Mutex, lock};
 
 use crate::epoch::Participant;
-use crate::error::{Error, Result, SqlState};
+use crate::error::{Error, Result, SqlState, Subject};
 use crate::index::Insertion;
 use crate::key::{KeyField, KeyLayout, ROW_NUMBER_SLOT_BITS};
 use crate::layout::RowLayout;
@@ -349,7 +349,9 @@ impl Table {
                             index.definition.name
                         ),
                     )
-                    .with_constraint(&index.definition.name)),
+                    .about(
+                        Subject::table(&self.schema.name).with_constraint(&index.definition.name),
+                    )),
                 }
             });
         });

@@ -90,6 +90,7 @@ def statements(connection):
     assert connection.execute("SELECT n FROM counter WHERE id = 19").fetchone() == (0,)
     error = fails(psycopg.errors.UniqueViolation, connection.execute, "INSERT INTO counter VALUES (1, 1)")
     assert (error.sqlstate, error.diag.constraint_name) == ("23505", "counter_pkey")
+    named(connection)
     assert connection.execute("SELECT id FROM counter WHERE id = ANY(%s)", ([2, 777],)).fetchall() == [(2,)]
     found = connection.execute("SELECT length(%s), repeat('x', 3000000)", ("y" * 1_000_000,)).fetchone()
     assert found == (1_000_000, "x" * 3_000_000)
@@ -104,6 +105,33 @@ def statements(connection):
     assert connection.execute("CALL add(%s, %s, NULL)", (3, 4)).fetchone() == (7, "x7")
     quoted = psycopg.ClientCursor(connection).execute("SELECT %s, %s", ("it's", datetime.date(2026, 1, 1)))
     assert quoted.fetchone() == ("it's", datetime.date(2026, 1, 1))
+
+
+def named(connection):
+    """The objects that errors name."""
+    connection.execute("CREATE TABLE owner (id INT PRIMARY KEY)")
+    connection.execute(
+        "CREATE TABLE thing (id INT PRIMARY KEY, name TEXT NOT NULL, n INT CONSTRAINT small CHECK (n < 10),"
+        " owner INT CONSTRAINT owned REFERENCES owner (id))"
+    )
+    connection.execute("INSERT INTO owner VALUES (1)")
+    connection.execute("INSERT INTO thing VALUES (1, 'a', 1, 1)")
+    connection.execute("CREATE FUNCTION fail() RETURNS INT LANGUAGE plpgsql AS $$ BEGIN"
+                       " RAISE EXCEPTION 'no' USING SCHEMA = 's', TABLE = 't', COLUMN = 'c', DATATYPE = 'd',"
+                       " CONSTRAINT = 'n'; END $$")
+    for statement, expected in [
+        ("INSERT INTO thing VALUES (1, 'a', 1, 1)", ("23505", "public", "thing", None, None, "thing_pkey")),
+        ("INSERT INTO thing VALUES (2, NULL, 1, 1)", ("23502", "public", "thing", "name", None, None)),
+        ("INSERT INTO thing VALUES (2, 'a', 11, 1)", ("23514", "public", "thing", None, None, "small")),
+        ("INSERT INTO thing VALUES (2, 'a', 1, 2)", ("23503", "public", "thing", None, None, "owned")),
+        ("DELETE FROM owner", ("23503", "public", "thing", None, None, "owned")),
+        ("SELECT 'x'::INT", ("22P02", None, None, None, None, None)),
+        ("SELECT fail()", ("P0001", "s", "t", "c", "d", "n")),
+    ]:
+        diag = fails(psycopg.Error, connection.execute, statement).diag
+        found = (diag.sqlstate, diag.schema_name, diag.table_name, diag.column_name, diag.datatype_name,
+                 diag.constraint_name)
+        assert found == expected, (statement, found)
 
 
 def blocks():

@@ -81,7 +81,7 @@ impl Compiler<'_> {
                 arguments: Box::default(),
                 detail: None,
                 hint: Some(TextSource::Literal(hint.to_owned())),
-                constraint: None,
+                subject: None,
                 position: plan.position,
             });
             Ok(())

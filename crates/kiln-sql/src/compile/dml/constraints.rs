@@ -2,7 +2,7 @@
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Failure, Instruction, Reg, ScalarFunction, Step, TextSource};
-use kiln_storage::error::{Result, SqlState};
+use kiln_storage::error::{Result, SqlState, Subject};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::table::Table;
@@ -94,7 +94,8 @@ impl Compiler<'_> {
                     detail,
                     position,
                 );
-                error.constraint = Some(name.clone());
+                let subject = Subject::table(&table.schema().name).with_constraint(name);
+                error.subject = Some(Box::new(subject));
                 // NULL passes a CHECK.
                 let error = Box::new(error);
                 compiler.builder.scalar(Instruction::Require {
@@ -142,12 +143,13 @@ impl Compiler<'_> {
                 let detail = compiler.failing_row(table, source)?;
                 for (column, register) in chunk {
                     let schema = table.schema();
+                    let name = &schema.columns[column.index()].name;
                     let message = format!(
-                        "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
-                        schema.columns[column.index()].name,
+                        "null value in column \"{name}\" of relation \"{}\" violates not-null constraint",
                         schema.name
                     );
-                    let error = failure(SqlState::NOT_NULL_VIOLATION, message, detail, position);
+                    let mut error = failure(SqlState::NOT_NULL_VIOLATION, message, detail, position);
+                    error.subject = Some(Box::new(Subject::table(&schema.name).with_column(name)));
                     let error = Box::new(error);
                     compiler
                         .builder
@@ -247,7 +249,7 @@ pub(super) fn failure(
         arguments: Box::default(),
         detail: Some(TextSource::Register(detail)),
         hint: None,
-        constraint: None,
+        subject: None,
         position,
     }
 }

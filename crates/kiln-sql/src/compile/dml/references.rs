@@ -7,7 +7,7 @@
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{BufferId, Failure, Reg, Step, TextSource};
-use kiln_storage::error::{Result, SqlState};
+use kiln_storage::error::{Result, SqlState, Subject};
 use kiln_storage::schema::{ColumnId, ColumnSet, ForeignKey};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
@@ -261,13 +261,19 @@ impl Compiler<'_> {
                 text(compiler, ending),
             );
             let detail = compiler.builtin("sentence", sentence, vec![beginning, list, ending]);
+            // The table that refers to the other one has the constraint.
+            let referring = match check.side {
+                Side::Child => own,
+                Side::Parent { .. } => other,
+            };
+            let subject = Subject::table(referring).with_constraint(constraint);
             compiler.raise(Failure {
                 state: SqlState::FOREIGN_KEY_VIOLATION,
                 message,
                 arguments: Box::default(),
                 detail: Some(TextSource::Register(detail)),
                 hint: None,
-                constraint: Some(constraint.clone()),
+                subject: Some(Box::new(subject)),
                 position,
             });
             Ok(())

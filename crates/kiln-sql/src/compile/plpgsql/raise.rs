@@ -1,7 +1,7 @@
 //! RAISE and ASSERT.
 
 use kiln_procedure::ir::{Failure, Instruction, Reg, Step, TextSource};
-use kiln_storage::error::{Result, SqlState};
+use kiln_storage::error::{Result, SqlState, Subject};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast;
 
@@ -46,7 +46,8 @@ impl Body {
             }
             RaiseMessage::Options => {}
         }
-        let (mut detail, mut hint, mut constraint) = (None, None, None);
+        let (mut detail, mut hint) = (None, None);
+        let mut subject = Subject::default();
         let has_format = matches!(raise.message, RaiseMessage::Format { .. });
         let is_condition = matches!(raise.message, RaiseMessage::Condition { .. });
         for (option, value) in &raise.options {
@@ -73,17 +74,16 @@ impl Body {
                     }
                 },
                 RaiseOption::Constraint => match text(c, value)? {
-                    TextSource::Literal(name) => constraint = Some(name),
+                    TextSource::Literal(name) => subject.constraint = Some(name),
                     TextSource::Register(_) => {
                         let feature = "a CONSTRAINT that is not a constant";
                         return Err(refuse(c, unsupported(feature, at(value.position))));
                     }
                 },
-                // Errors here do not carry these: they are computed and dropped.
-                RaiseOption::Column
-                | RaiseOption::DataType
-                | RaiseOption::Table
-                | RaiseOption::Schema => drop(text(c, value)?),
+                RaiseOption::Column => subject.column = constant(text(c, value)?),
+                RaiseOption::DataType => subject.data_type = constant(text(c, value)?),
+                RaiseOption::Table => subject.table = constant(text(c, value)?),
+                RaiseOption::Schema => subject.schema = constant(text(c, value)?),
             }
         }
         let (message, arguments) =
@@ -94,7 +94,7 @@ impl Body {
             arguments: arguments.into(),
             detail,
             hint,
-            constraint,
+            subject: Some(Box::new(subject)),
             position,
         });
         let level = match raise.level {
@@ -157,6 +157,14 @@ impl Body {
             otherwise,
         });
         Ok(())
+    }
+}
+
+/// A name that is known when compiling; a computed one is dropped.
+fn constant(text: TextSource) -> Option<String> {
+    match text {
+        TextSource::Literal(name) => Some(name),
+        TextSource::Register(_) => None,
     }
 }
 

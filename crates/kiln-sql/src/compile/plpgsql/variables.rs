@@ -428,7 +428,7 @@ pub(super) fn failure(error: &Error) -> Failure {
         arguments: Box::new([]),
         detail: error.detail().map(literal),
         hint: error.hint().map(literal),
-        constraint: error.constraint().map(str::to_owned),
+        subject: Some(Box::new(error.subject().clone())),
         position: error
             .position()
             .map(|position| (position.line, position.column)),
