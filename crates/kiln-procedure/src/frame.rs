@@ -399,7 +399,24 @@ pub fn compare(heap: &Heap, class: Class, left: Slot, right: Slot) -> std::cmp::
         }
         Class::Bytes => heap.bytes(left).cmp(heap.bytes(right)),
         Class::Interval => heap.interval(left).cmp(&heap.interval(right)),
+        Class::Integers | Class::Decimals | Class::Doubles | Class::Texts | Class::Intervals => {
+            compare_arrays(heap, class, left, right)
+        }
     }
+}
+
+/// As in PostgreSQL (`array_cmp`), NULL elements are equal to each other and after all others.
+#[cold]
+fn compare_arrays(heap: &Heap, class: Class, left: Slot, right: Slot) -> std::cmp::Ordering {
+    let class = class.of_elements().expect("a class of arrays");
+    let (left, right) = (heap.array(left), heap.array(right));
+    let pairs = left.iter().zip(right);
+    let orders = pairs.map(|(left, right)| match (left.is_null(), right.is_null()) {
+        (false, false) => compare(heap, class, *left, *right),
+        (left, right) => left.cmp(&right),
+    });
+    let mut unequal = orders.filter(|order| order.is_ne());
+    unequal.next().unwrap_or(left.len().cmp(&right.len()))
 }
 
 /// A hash for which slots that [`compare`] calls equal are equal; NULLs are.
@@ -441,6 +458,13 @@ pub fn hash(heap: &Heap, class: Class, slot: Slot) -> u64 {
             let interval = heap.interval(slot);
             let days = interval.months as i128 * 30 + interval.days as i128;
             fold((days * 86_400_000_000 + interval.microseconds as i128) as u64)
+        }
+        Class::Integers | Class::Decimals | Class::Doubles | Class::Texts | Class::Intervals => {
+            let class = class.of_elements().expect("a class of arrays");
+            let elements = heap.array(slot).iter();
+            elements.fold(0, |state: u64, element| {
+                fold(state.rotate_left(5) ^ hash(heap, class, *element))
+            })
         }
     }
 }

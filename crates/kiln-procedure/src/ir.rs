@@ -215,10 +215,20 @@ pub enum Class {
     Bytes,
     /// INTERVAL: by length, months as 30 days.
     Interval,
+    /// Arrays of such elements: element by element, where NULL comes last, and then by length.
+    Integers,
+    /// See [`Class::Integers`].
+    Decimals,
+    /// See [`Class::Integers`].
+    Doubles,
+    /// See [`Class::Integers`].
+    Texts,
+    /// See [`Class::Integers`].
+    Intervals,
 }
 
 impl Class {
-    /// The class of a scalar type; `None` for arrays.
+    /// The class of a type's values; `None` where they do not compare.
     pub fn of(data_type: &DataType) -> Option<Class> {
         Some(match data_type {
             DataType::SmallInt
@@ -236,13 +246,37 @@ impl Class {
             | DataType::Bytea
             | DataType::Uuid => Class::Bytes,
             DataType::Interval => Class::Interval,
-            DataType::Array(_) => return None,
+            DataType::Array(element) => return Class::of(element)?.of_arrays(),
             DataType::Catalog(catalog) => match catalog.representation() {
                 Representation::Number => Class::Integer,
                 Representation::Double => Class::Double,
                 Representation::Text | Representation::Object => Class::Bytes,
                 Representation::Vector => return None,
             },
+        })
+    }
+
+    /// The class of arrays of elements of this class; `None` for arrays of arrays.
+    pub fn of_arrays(self) -> Option<Class> {
+        Some(match self {
+            Class::Integer => Class::Integers,
+            Class::Decimal => Class::Decimals,
+            Class::Double => Class::Doubles,
+            Class::Bytes => Class::Texts,
+            Class::Interval => Class::Intervals,
+            _ => return None,
+        })
+    }
+
+    /// The class of the elements; `None` where values of this class have none.
+    pub fn of_elements(self) -> Option<Class> {
+        Some(match self {
+            Class::Integers => Class::Integer,
+            Class::Decimals => Class::Decimal,
+            Class::Doubles => Class::Double,
+            Class::Texts => Class::Bytes,
+            Class::Intervals => Class::Interval,
+            _ => return None,
         })
     }
 }

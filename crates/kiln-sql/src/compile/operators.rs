@@ -337,23 +337,6 @@ pub(super) fn compare(
     }
     let (left, right) = comparable(symbol, left, right, position)?;
     let (left, right) = (numbered(left)?, numbered(right)?);
-    if let DataType::Array(element) = &left.data_type {
-        let Some(class) = Class::of(element) else {
-            return Err(no_operator(symbol, &left, &right, position));
-        };
-        if matches!(comparison, Comparison::Distinct | Comparison::NotDistinct) {
-            return Err(unsupported("IS DISTINCT FROM on arrays", position));
-        }
-        let order = functions::compare_arrays(class);
-        let order = call(order, vec![left, right], DataType::Integer, position);
-        let compare = Operation::Compare(comparison, Class::Integer);
-        return Ok(operation(
-            compare,
-            vec![order, Bound::integer(0)],
-            DataType::Boolean,
-            position,
-        ));
-    }
     let Some(class) = Class::of(&left.data_type) else {
         return Err(no_operator(symbol, &left, &right, position));
     };

@@ -45,6 +45,14 @@ async def types(connection):
         for sent in (value, None):
             found = await connection.fetchval(f"SELECT $1::{name}", sent)
             assert found == sent, (name, sent, found)
+    for name, value in VALUES.items():
+        name = name.split("(")[0]
+        if name not in ("TEXT[]", "CHAR"):
+            sent = [value, None, value]
+            found = await connection.fetchval(f"SELECT $1::{name}[]", sent)
+            assert found == sent, (name, sent, found)
+            assert await connection.fetchval(f"SELECT $1 = ANY($2::{name}[])", value, sent) is True, name
+    assert await connection.fetchval("SELECT sum(x) FROM unnest($1::BIGINT[]) x", [1, 2**40]) == 1 + 2**40
 
 
 async def statements(connection):

@@ -43,63 +43,31 @@ fn same(heap: &Heap, class: Class, left: Slot, right: Slot) -> bool {
     }
 }
 
-/// Declares for each class a builtin over arrays whose elements are of that class.
+/// Declares for each class a builtin over values, or over arrays whose elements are of that class.
 macro_rules! by_class {
+    (@each $text:literal, $($function:ident $class:ident),*) => {
+        $(fn $function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+            run(heap, Class::$class, arguments)
+        })*
+        /// The builtin for a class.
+        pub(in super::super) fn of(class: Class) -> Named {
+            match class {
+                $(Class::$class => (concat!($text, "_", stringify!($function)), $function),)*
+            }
+        }
+    };
     ($name:ident, $text:literal, |$heap:ident, $class:ident, $arguments:ident| $body:expr) => {
         pub(super) mod $name {
             use super::*;
             fn run($heap: &mut Heap, $class: Class, $arguments: &[Slot]) -> Result<Slot> {
                 $body
             }
-            fn integer(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
-                run(heap, Class::Integer, arguments)
-            }
-            fn decimal(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
-                run(heap, Class::Decimal, arguments)
-            }
-            fn double(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
-                run(heap, Class::Double, arguments)
-            }
-            fn bytes(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
-                run(heap, Class::Bytes, arguments)
-            }
-            fn interval(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
-                run(heap, Class::Interval, arguments)
-            }
-            /// The builtin for a class.
-            pub(in super::super) fn of(class: Class) -> Named {
-                match class {
-                    Class::Integer => (concat!($text, "_integer"), integer),
-                    Class::Decimal => (concat!($text, "_decimal"), decimal),
-                    Class::Double => (concat!($text, "_double"), double),
-                    Class::Bytes => (concat!($text, "_bytes"), bytes),
-                    Class::Interval => (concat!($text, "_interval"), interval),
-                }
-            }
+            by_class!(@each $text, integer Integer, decimal Decimal, double Double, bytes Bytes,
+                interval Interval, integers Integers, decimals Decimals, doubles Doubles, texts Texts,
+                intervals Intervals);
         }
     };
 }
-
-by_class!(array_order, "array_order", |heap, class, arguments| {
-    let [left, right] = arguments else {
-        return Ok(Slot::NULL);
-    };
-    if Slot::either_null(*left, *right) {
-        return Ok(Slot::NULL);
-    }
-    let (left, right) = (heap.array(*left), heap.array(*right));
-    for (left, right) in left.iter().zip(right) {
-        // NULL elements are equal to each other and after everything else.
-        let order = match (left.is_null(), right.is_null()) {
-            (false, false) => compare(heap, class, *left, *right),
-            (left, right) => left.cmp(&right),
-        };
-        if order != Ordering::Equal {
-            return Ok(Slot::from_i64(order as i64));
-        }
-    }
-    Ok(Slot::from_i64(left.len().cmp(&right.len()) as i64))
-});
 
 by_class!(position_in, "array_position", |heap, class, arguments| {
     let [array, wanted] = arguments else {
@@ -213,11 +181,6 @@ pub(in super::super) fn extreme(class: Class, greatest: bool) -> Named {
     } else {
         least_of::of(class)
     }
-}
-
-/// A builtin that says how two arrays compare: negative, 0 or positive.
-pub(in super::super) fn compare_arrays(class: Class) -> Named {
-    array_order::of(class)
 }
 
 /// `array_position`.
@@ -472,6 +435,11 @@ pub(in super::super) fn order_of(keys: &[(Class, bool, bool)]) -> String {
             Class::Double => 'd',
             Class::Bytes => 'b',
             Class::Interval => 't',
+            Class::Integers => 'I',
+            Class::Decimals => 'N',
+            Class::Doubles => 'D',
+            Class::Texts => 'B',
+            Class::Intervals => 'T',
         });
         text.push(if *descending { '>' } else { '<' });
         text.push(if *nulls_first { 'f' } else { 'l' });
@@ -495,6 +463,11 @@ fn sorted(heap: &Heap, arguments: &[Slot]) -> Result<Option<(Vec<Slot>, Vec<usiz
             'n' => Class::Decimal,
             'd' => Class::Double,
             'b' => Class::Bytes,
+            'I' => Class::Integers,
+            'N' => Class::Decimals,
+            'D' => Class::Doubles,
+            'B' => Class::Texts,
+            'T' => Class::Intervals,
             _ => Class::Interval,
         };
         by.push((

@@ -28,7 +28,7 @@ use crate::catalog::CatalogCall;
 pub(crate) use array::array_set;
 pub(super) use array::{
     any_of, array_append, array_concat, array_position, array_prepend, array_remove, array_slice,
-    compare_arrays, construct_array, extreme, order_of, sorted_texts, sorted_values,
+    construct_array, extreme, order_of, sorted_texts, sorted_values,
 };
 pub(crate) use cast::Named;
 pub(super) use catalog::{partition_ancestors, takes_role};
