@@ -4,7 +4,7 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::ir::Step;
 use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::Result;
-use kiln_storage::types::{DataType, Value};
+use kiln_storage::types::{CatalogType, DataType, Value};
 
 use super::bound::{Bound, Kind};
 use super::plpgsql::Routine;
@@ -43,6 +43,12 @@ pub fn bind_call(
     declared: &[Option<DataType>],
     position: Position,
 ) -> Result<(CallArguments, Vec<DataType>)> {
+    // What a client declares as void is an output parameter's, whose type is known.
+    let void = DataType::Catalog(CatalogType::Void);
+    let declared = declared
+        .iter()
+        .map(|one| one.clone().filter(|it| *it != void));
+    let declared: &[Option<DataType>] = &declared.collect::<Vec<_>>();
     let mut compiler = Compiler::new(
         ProgramBuilder::of_parameters("arguments", declared),
         catalog,

@@ -10,7 +10,10 @@ use sqlparser::ast::{
 
 use super::bound::{Bound, Kind, Operation};
 use super::coerce::{CastContext, call, coerce, common_type, operation, without_length};
-use super::{Compiler, Position, fail, functions, operators, position_of, position_of_span};
+use super::select::field_of_row;
+use super::{
+    Compiler, Position, fail, functions, name_of, operators, position_of, position_of_span,
+};
 use super::{types, unsupported};
 
 /// How deep expressions and queries may nest; chains of one operator do not count.
@@ -491,7 +494,22 @@ impl Compiler<'_> {
                 rest = after;
             }
         }
-        let mut bound = if path.is_empty() {
+        let of_row = match rest {
+            [AccessExpr::Dot(Expr::Identifier(field)), after @ ..] if path.is_empty() => {
+                let mut of_row = self.bind_field_of_call(root, field)?;
+                if of_row.is_none() {
+                    of_row = self.bind_field_of_column(root, field);
+                }
+                if of_row.is_some() {
+                    rest = after;
+                }
+                of_row
+            }
+            _ => None,
+        };
+        let mut bound = if let Some(bound) = of_row {
+            bound
+        } else if path.is_empty() {
             self.bind(root)?
         } else {
             self.resolve(&path)?
@@ -505,6 +523,25 @@ impl Compiler<'_> {
             };
         }
         Ok(bound)
+    }
+
+    /// `(column).field`, where the column is a row that a query in FROM gives.
+    fn bind_field_of_column(&mut self, root: &Expr, field: &Ident) -> Option<Bound> {
+        let mut column = root;
+        while let Expr::Nested(inner) = column {
+            column = inner;
+        }
+        let mut path: Vec<Ident> = match column {
+            Expr::Identifier(ident) => vec![ident.clone()],
+            Expr::CompoundIdentifier(idents) => idents.clone(),
+            _ => return None,
+        };
+        let last = path.pop()?;
+        let name = field_of_row(&name_of(&last), &name_of(field));
+        let mut of_field = Ident::with_quote('"', name);
+        of_field.span = last.span;
+        path.push(of_field);
+        self.resolve(&path).ok()
     }
 
     fn bind_subscript(

@@ -1,7 +1,7 @@
 //! Bound expressions: names resolved, types known, operators chosen.
 
 use kiln_procedure::ir::{Arithmetic, Class, Comparison, Reg, ScalarFunction, Width};
-use kiln_storage::types::{DataType, Value};
+use kiln_storage::types::{CatalogType, DataType, Value};
 
 use super::Position;
 use super::aggregate::AggregateCall;
@@ -246,6 +246,11 @@ impl Bound {
     pub(super) fn at(mut self, position: Position) -> Bound {
         self.position = position;
         self
+    }
+
+    /// Whether it is no value: a parameter that the client declares as such, which is no argument.
+    pub(super) fn is_void(&self) -> bool {
+        self.data_type == DataType::Catalog(CatalogType::Void)
     }
 
     /// Whether its type is not decided yet.

@@ -18,7 +18,7 @@ use super::bound::{Bound, Kind};
 use super::limit::Limits;
 use super::recursion::Recursive;
 use super::scope::SourceId;
-use super::select::{ItemKind, Select};
+use super::select::{ItemKind, Select, refuse_rows};
 use super::set::reopened;
 use super::window::Windowed;
 use super::with::{self, WithQuery, WithReference};
@@ -391,6 +391,7 @@ impl Compiler<'_> {
         options: QueryOptions,
         sink: &mut dyn FnMut(&mut Self, &[OutputColumn]) -> Result<()>,
     ) -> Result<()> {
+        refuse_rows(&query.columns)?;
         self.statement(|compiler| {
             compiler.emit_query(query, options, &mut |compiler, row| {
                 let columns: Vec<OutputColumn> = query

@@ -318,6 +318,23 @@ impl Compiler<'_> {
         result
     }
 
+    /// Binds an output. One that is a row becomes an output for each field, of which all but the first go to `fields`.
+    fn bind_output(
+        &mut self,
+        expr: &Expr,
+        name: String,
+        fields: &mut Vec<(String, Bound)>,
+    ) -> Result<(String, Bound)> {
+        let Some([(first, rows), (second, other)]) = self.bind_row_call(expr)? else {
+            return Ok((name, self.bind(expr)?));
+        };
+        let position = position_of(expr);
+        let rows = self.add_row_function(rows, position)?;
+        let other = self.add_row_function(other, position)?;
+        fields.push((field_of_row(&name, second), other));
+        Ok((field_of_row(&name, first), rows))
+    }
+
     fn bind_select_parts(
         &mut self,
         select: &ast::Select,
@@ -331,16 +348,18 @@ impl Compiler<'_> {
         let mut outputs = Vec::new();
         let mut columns = Vec::new();
         let mut open_outputs = Vec::new();
-        for item in &select.projection {
+        // Further fields of outputs that are rows come last, so that the numbers of outputs mean what they meant.
+        let mut fields = Vec::new();
+        for item in projection(select) {
             match item {
                 SelectItem::UnnamedExpr(expr) => {
-                    let bound = self.bind(expr)?;
-                    columns.push(figure_name(expr));
+                    let (name, bound) = self.bind_output(expr, figure_name(expr), &mut fields)?;
+                    columns.push(name);
                     outputs.push(bound);
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
-                    let bound = self.bind(expr)?;
-                    columns.push(name_of(alias));
+                    let (name, bound) = self.bind_output(expr, name_of(alias), &mut fields)?;
+                    columns.push(name);
                     outputs.push(bound);
                 }
                 SelectItem::Wildcard(options) => {
@@ -375,6 +394,10 @@ impl Compiler<'_> {
                     return Err(unsupported("this form of output", position_of(item)));
                 }
             }
+        }
+        for (name, bound) in fields {
+            columns.push(name);
+            outputs.push(bound);
         }
         let output = self.output.take();
         // After the output, as in PostgreSQL: the first context decides a parameter's type.
@@ -922,4 +945,28 @@ fn refuse_unknown_clauses(select: &ast::Select) -> Result<()> {
         return refuse("this clause of SELECT");
     }
     Ok(())
+}
+
+/// The outputs. SELECT without any has an empty tuple in their place (`parse/dialect.rs`).
+fn projection(select: &ast::Select) -> &[SelectItem] {
+    match select.projection.as_slice() {
+        [SelectItem::UnnamedExpr(Expr::Tuple(none))] if none.is_empty() => &[],
+        items => items,
+    }
+}
+
+/// The name of the column that is a field of the row in a column. No name that is written has a zero.
+pub(super) fn field_of_row(column: &str, field: &str) -> String {
+    format!("{column}\0{field}")
+}
+
+/// Refuses rows among the columns of a query whose rows are handed out.
+///
+/// # Errors
+/// 0A000.
+pub(super) fn refuse_rows(columns: &[ColumnMeta]) -> Result<()> {
+    match columns.iter().any(|column| column.name.contains('\0')) {
+        true => Err(unsupported("a row as a value", None)),
+        false => Ok(()),
+    }
 }

@@ -391,6 +391,7 @@ impl Compiler<'_> {
             each.map(|argument| compiler.bind(argument))
                 .collect::<Result<Vec<Bound>>>()
         })?;
+        arguments.retain(|bound| !bound.is_void());
         if functions::takes_role(name, arguments.len()) {
             let role = self.ask_session(SessionValue::Role, name, position)?;
             arguments.insert(0, role);
@@ -640,8 +641,74 @@ impl Compiler<'_> {
         self.add_row_function(function, call.position).map(Some)
     }
 
+    /// The fields of the rows that `information_schema._pg_expandarray(array)` gives: the elements of an array, and their numbers from
+    /// 1. `None` for anything else.
+    ///
+    /// # Errors
+    /// 42883 for other arguments.
+    pub(super) fn bind_row_call(
+        &mut self,
+        expr: &Expr,
+    ) -> Result<Option<[(&'static str, RowFunction); 2]>> {
+        let mut call = expr;
+        while let Expr::Nested(inner) = call {
+            call = inner;
+        }
+        let Expr::Function(function) = call else {
+            return Ok(None);
+        };
+        let parts = function.name.0.iter().filter_map(|part| part.as_ident());
+        if !parts
+            .map(name_of)
+            .eq(["information_schema", "_pg_expandarray"])
+        {
+            return Ok(None);
+        }
+        let position = position_of(function);
+        let argument = match &function.args {
+            FunctionArguments::List(list) => match list.args.as_slice() {
+                [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] => Some(argument),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some(argument) = argument else {
+            let message = "function information_schema._pg_expandarray takes one array";
+            return Err(fail(SqlState::UNDEFINED_FUNCTION, message, position));
+        };
+        let array = self.bind(argument)?;
+        let elements = row_function::builtin("unnest", vec![array.clone()], position)?;
+        let count = functions::bind("cardinality", vec![as_array(array)?], position)?;
+        let numbers = RowFunction::Series(Bound::integer(1), count, 1);
+        Ok(Some([("x", elements), ("n", numbers)]))
+    }
+
+    /// A field of the rows that a call gives; `None` for fields of anything else.
+    ///
+    /// # Errors
+    /// 42703 when they have no such field; those of [`Compiler::bind_row_call`].
+    pub(super) fn bind_field_of_call(
+        &mut self,
+        root: &Expr,
+        field: &Ident,
+    ) -> Result<Option<Bound>> {
+        let Some(fields) = self.bind_row_call(root)? else {
+            return Ok(None);
+        };
+        let (position, field) = (position_of(root), name_of(field));
+        let Some((_, rows)) = fields.into_iter().find(|(name, _)| *name == field) else {
+            let message = format!("column \"{field}\" not found in data type record");
+            return Err(fail(SqlState::UNDEFINED_COLUMN, message, position));
+        };
+        self.add_row_function(rows, position).map(Some)
+    }
+
     /// Adds a function that gives rows to the output; its value is a column of these rows.
-    fn add_row_function(&mut self, function: RowFunction, position: Position) -> Result<Bound> {
+    pub(super) fn add_row_function(
+        &mut self,
+        function: RowFunction,
+        position: Position,
+    ) -> Result<Bound> {
         let refuse = |place: &str| {
             let message = format!("set-returning functions are not allowed in {place}");
             Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position))

@@ -258,6 +258,13 @@ const KNOWN: &[Known] = &[
         "Bytes of a name.",
     ),
     (
+        "max_index_keys",
+        "max_index_keys",
+        "32",
+        Kind::ReadOnly,
+        "Columns of a key, at most.",
+    ),
+    (
         "password_encryption",
         "password_encryption",
         "scram-sha-256",

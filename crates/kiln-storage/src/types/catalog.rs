@@ -44,6 +44,9 @@ pub enum CatalogType {
     RegNamespace,
     /// A role.
     RegRole,
+    /// No value. Parameters alone can be of this type, and it has no name here: clients declare so what a function gives back, where they
+    /// write it among its arguments.
+    Void,
 }
 
 /// What the values of a [`CatalogType`] are made of.
@@ -94,7 +97,7 @@ impl ObjectName {
 const NAME_BYTES_MAX: usize = 63;
 
 impl CatalogType {
-    /// All of them.
+    /// All of them that have a name here.
     pub const ALL: [CatalogType; 18] = [
         CatalogType::Oid,
         CatalogType::Xid,
@@ -137,6 +140,7 @@ impl CatalogType {
             CatalogType::RegProcedure => ("regprocedure", "regprocedure[]", 2202, 2207, 4),
             CatalogType::RegNamespace => ("regnamespace", "regnamespace[]", 4089, 4090, 4),
             CatalogType::RegRole => ("regrole", "regrole[]", 4096, 4097, 4),
+            CatalogType::Void => ("void", "void[]", 2278, 0, 4),
         }
     }
 
@@ -175,7 +179,8 @@ impl CatalogType {
             | CatalogType::NodeTree
             | CatalogType::Inet
             | CatalogType::Lsn
-            | CatalogType::AnyArray => Representation::Text,
+            | CatalogType::AnyArray
+            | CatalogType::Void => Representation::Text,
             CatalogType::Real => Representation::Double,
             CatalogType::Int2Vector | CatalogType::OidVector => Representation::Vector,
             CatalogType::RegClass

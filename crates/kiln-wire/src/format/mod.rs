@@ -30,8 +30,6 @@ const TYPES: &[(DataType, u32, u32, i16)] = &[
 
 /// "unknown": the type of a literal, which is to be inferred.
 const UNKNOWN: u32 = 705;
-/// "void": how pgjdbc declares what a CALL gives back.
-const VOID: u32 = 2278;
 
 fn known(data_type: &DataType) -> Option<&'static (DataType, u32, u32, i16)> {
     let is_same =
@@ -76,8 +74,11 @@ pub fn type_modifier(data_type: &DataType) -> i32 {
 /// # Errors
 /// 42704 for a number that is no type here.
 pub fn parameter_type(oid: u32) -> Result<Option<DataType>> {
-    if matches!(oid, 0 | UNKNOWN | VOID) {
+    if matches!(oid, 0 | UNKNOWN) {
         return Ok(None);
+    }
+    if oid == CatalogType::Void.oid() {
+        return Ok(Some(DataType::Catalog(CatalogType::Void)));
     }
     for catalog in CatalogType::ALL {
         if catalog.oid() == oid {
@@ -122,7 +123,8 @@ mod tests {
             assert_eq!(parameter_type(oid(&catalog)), Ok(Some(catalog)));
         }
         assert_eq!(parameter_type(0), Ok(None));
-        assert_eq!(parameter_type(VOID), Ok(None));
+        let void = DataType::Catalog(CatalogType::Void);
+        assert_eq!(parameter_type(oid(&void)), Ok(Some(void)));
         assert!(parameter_type(99_999).is_err());
         assert_eq!(type_modifier(&DataType::Char(10)), 14);
         let money = DataType::Numeric {

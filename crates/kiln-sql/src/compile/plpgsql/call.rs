@@ -72,10 +72,11 @@ impl Callee {
     pub(in super::super) fn bind(
         c: &mut Compiler<'_>,
         name: &str,
-        given: Vec<(Option<&Ident>, Bound)>,
+        mut given: Vec<(Option<&Ident>, Bound)>,
         over_rows: bool,
         position: Position,
     ) -> Result<(Callee, Vec<Bound>)> {
+        given.retain(|(_, bound)| !bound.is_void());
         let Some(mut callee) = Callee::find(c, name, position)? else {
             return Err(undefined(RoutineKind::Function, name, &given, position));
         };

@@ -4,6 +4,7 @@ import java.math.BigDecimal;
 import java.sql.BatchUpdateException;
 import java.sql.CallableStatement;
 import java.sql.Connection;
+import java.sql.DatabaseMetaData;
 import java.sql.Date;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
@@ -198,6 +199,48 @@ public class Client {
                 }
             });
         }
+        execute(connection, "CREATE FUNCTION twice(x INT) RETURNS INT LANGUAGE plpgsql AS "
+                + "$$ BEGIN RETURN x * 2; END $$");
+        for (int time = 0; time < 7; time++) {
+            CallableStatement call = connection.prepareCall("{? = call twice(?)}");
+            call.registerOutParameter(1, Types.INTEGER);
+            call.setInt(2, 21);
+            call.execute();
+            same(call.getInt(1), 42);
+            call = connection.prepareCall("{? = call upper(?)}");
+            call.registerOutParameter(1, Types.VARCHAR);
+            call.setString(2, "abc");
+            call.execute();
+            same(call.getString(1), "ABC");
+        }
+    }
+
+    static String all(ResultSet rows, String... columns) throws Exception {
+        StringBuilder all = new StringBuilder();
+        while (rows.next()) {
+            for (String column : columns) {
+                all.append(rows.getString(column)).append(' ');
+            }
+        }
+        return all.toString().trim();
+    }
+
+    static void metadata(Connection connection) throws Exception {
+        execute(connection, "CREATE TABLE parent (a INT, b INT, note TEXT DEFAULT 'x', PRIMARY KEY (b, a))");
+        execute(connection, "CREATE TABLE child (id INT PRIMARY KEY, a INT, b INT, u INT UNIQUE, "
+                + "CONSTRAINT of_parent FOREIGN KEY (b, a) REFERENCES parent (b, a))");
+        execute(connection, "CREATE INDEX by_ab ON child (a, b)");
+        DatabaseMetaData data = connection.getMetaData();
+        same(all(data.getPrimaryKeys(null, "public", "parent"), "COLUMN_NAME", "KEY_SEQ", "PK_NAME"),
+                "a 2 parent_pkey b 1 parent_pkey");
+        same(all(data.getIndexInfo(null, "public", "child", false, false), "INDEX_NAME", "ORDINAL_POSITION",
+                "COLUMN_NAME"), "child_pkey 1 id child_u_key 1 u by_ab 1 a by_ab 2 b");
+        same(all(data.getImportedKeys(null, "public", "child"), "PKTABLE_NAME", "PKCOLUMN_NAME", "FKCOLUMN_NAME",
+                "KEY_SEQ", "FK_NAME"), "parent b b 1 of_parent parent a a 2 of_parent");
+        same(all(data.getColumns(null, "public", "parent", "%"), "COLUMN_NAME", "TYPE_NAME", "COLUMN_DEF"),
+                "a int4 null b int4 null note text 'x'::text");
+        same(all(data.getProcedures(null, "public", "add"), "PROCEDURE_NAME"), "add");
+        same(all(data.getFunctions(null, "public", "twice"), "FUNCTION_NAME"), "twice");
     }
 
     static void blocks(Connection connection) throws Exception {
@@ -274,8 +317,8 @@ public class Client {
             with(mode, Client::types);
         }
         Part[] parts = {
-            Client::batches, Client::portions, Client::procedures, Client::blocks, Client::copies, Client::cancellation,
-            Client::restart,
+            Client::batches, Client::portions, Client::procedures, Client::metadata, Client::blocks, Client::copies,
+            Client::cancellation, Client::restart,
         };
         for (Part part : parts) {
             with("", part);
