@@ -139,7 +139,7 @@ fn builtin_type(row: &'static Row) -> Option<BuiltinType> {
 }
 
 /// The number of a type of ours; 0 where PostgreSQL has none.
-pub(super) fn oid_of(data_type: &DataType) -> u32 {
+pub(crate) fn oid_of(data_type: &DataType) -> u32 {
     let named = |name: &str| types().iter().find(|known| known.name == name);
     match data_type {
         DataType::Array(element) => type_by_oid(oid_of(element)).map_or(0, |element| element.array),

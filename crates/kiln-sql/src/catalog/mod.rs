@@ -38,7 +38,7 @@ mod types;
 mod values;
 mod views;
 
-pub(crate) use builtin::{internal_name, type_named};
+pub(crate) use builtin::{internal_name, oid_of, type_named};
 pub(crate) use outside::CatalogCall;
 pub(crate) use relation::Relation;
 pub(crate) use snapshot::Snapshot;

@@ -339,7 +339,11 @@ fn missing(state: SqlState, what: &str, name: &str) -> Error {
 
 /// The value of a `reg` type that a type of ours is, for `pg_typeof`.
 pub(crate) fn type_object(data_type: &DataType) -> Value {
-    let oid = builtin::oid_of(data_type);
+    type_numbered(builtin::oid_of(data_type))
+}
+
+/// The type with this number, as an object.
+pub(super) fn type_numbered(oid: u32) -> Value {
     let name = builtin::printed_type(oid).unwrap_or_else(|| oid.to_string());
     Value::Object(Box::new(ObjectName { oid, name }))
 }

@@ -1,9 +1,11 @@
-//! PostgreSQL's views over its catalogs: `pg_tables`, `pg_indexes`, `pg_settings`.
+//! PostgreSQL's views over its catalogs: `pg_tables`, `pg_indexes`; and of what a session has: `pg_settings`,
+//! `pg_prepared_statements`, `pg_cursors`.
 
-use kiln_storage::types::Value;
+use kiln_storage::types::{Value, datetime};
 
+use super::names::type_numbered;
 use super::snapshot::Snapshot;
-use super::values::{Row, boolean, text};
+use super::values::{Row, array, bigint, boolean, text};
 use super::{Relation, class, deparse};
 
 /// Tables.
@@ -81,4 +83,57 @@ pub(super) fn pg_settings(_: &Snapshot, session: &Value) -> Vec<Row> {
             ]
         });
     rows.collect()
+}
+
+/// The rows of what a session has, each of five texts.
+fn listed(session: &Value, row: impl Fn([&str; 5]) -> Row) -> Vec<Row> {
+    let Value::Array(texts) = session else {
+        return Vec::new();
+    };
+    let text = |value: &Value| match value {
+        Value::Text(text) => text.clone(),
+        _ => String::new(),
+    };
+    let texts: Vec<String> = texts.iter().map(text).collect();
+    let rows = texts.as_chunks::<5>().0.iter();
+    rows.map(|texts| row(texts.each_ref().map(String::as_str)))
+        .collect()
+}
+
+/// A TIMESTAMPTZ of so many microseconds since 1970.
+fn time(unix_us: &str) -> Value {
+    let unix_us = unix_us.parse::<i64>().unwrap_or_default();
+    let epoch_us = datetime::UNIX_EPOCH_DAYS * 86_400 * datetime::MICROSECONDS_PER_SECOND;
+    Value::TimestampTz(unix_us - epoch_us)
+}
+
+/// The session's prepared statements. Their plans are made anew when the catalog changes, and none is for given values
+/// alone.
+pub(super) fn pg_prepared_statements(_: &Snapshot, session: &Value) -> Vec<Row> {
+    listed(session, |[name, statement, since, types, from_sql]| {
+        let types = types.split_whitespace().filter_map(|oid| oid.parse().ok());
+        vec![
+            text(name),
+            text(statement),
+            time(since),
+            array(types.map(type_numbered)),
+            boolean(from_sql == "true"),
+            bigint(0),
+            bigint(0),
+        ]
+    })
+}
+
+/// The session's cursors and portals.
+pub(super) fn pg_cursors(_: &Snapshot, session: &Value) -> Vec<Row> {
+    listed(session, |[name, statement, is_held, goes_back, since]| {
+        vec![
+            text(name),
+            text(statement),
+            boolean(is_held == "true"),
+            boolean(false),
+            boolean(goes_back == "true"),
+            time(since),
+        ]
+    })
 }

@@ -247,7 +247,6 @@ pub(super) fn call(
                 let arguments: Vec<Bound> = argument.into_iter().collect();
                 return Err(undefined(&arguments));
             }
-            DataType::Array(_) => return Err(unsupported(format!("{name} of arrays"), position)),
             DataType::VarChar(_) => DataType::Text,
             other => match other {
                 char @ DataType::Char(_) => char,

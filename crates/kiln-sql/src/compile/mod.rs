@@ -57,6 +57,7 @@ mod select;
 mod semijoin;
 mod session_value;
 mod set;
+mod set_rows;
 mod special;
 mod subquery;
 mod table_function;

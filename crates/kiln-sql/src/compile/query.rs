@@ -19,7 +19,7 @@ use super::limit::Limits;
 use super::recursion::Recursive;
 use super::scope::SourceId;
 use super::select::{ItemKind, Select, refuse_rows};
-use super::set::reopened;
+use super::set::{SetOperation, reopened};
 use super::window::Windowed;
 use super::with::{self, WithQuery, WithReference};
 use super::{Compiler, fail, object_name, position_of, unsupported};
@@ -84,7 +84,9 @@ pub(crate) struct BoundQuery {
 pub(crate) enum Body {
     Select(Box<Select>),
     Values(Vec<Vec<Bound>>),
-    Union {
+    /// UNION, INTERSECT or EXCEPT; `all` says that equal rows are kept.
+    Set {
+        operation: SetOperation,
         left: Box<BoundQuery>,
         right: Box<BoundQuery>,
         all: bool,
@@ -100,7 +102,7 @@ impl Body {
     fn queries(&self) -> Vec<&BoundQuery> {
         match self {
             Body::Select(_) | Body::Values(_) => Vec::new(),
-            Body::Union { left, right, .. } => vec![left, right],
+            Body::Set { left, right, .. } => vec![left, right],
             Body::Windowed(windowed) => vec![&windowed.input],
             Body::Recursive(recursive) => vec![&recursive.first, &recursive.next],
         }
@@ -109,7 +111,7 @@ impl Body {
     fn queries_mut(&mut self) -> Vec<&mut BoundQuery> {
         match self {
             Body::Select(_) | Body::Values(_) => Vec::new(),
-            Body::Union { left, right, .. } => vec![left, right],
+            Body::Set { left, right, .. } => vec![left, right],
             Body::Windowed(windowed) => vec![&mut windowed.input],
             Body::Recursive(recursive) => vec![&mut recursive.first, &mut recursive.next],
         }
@@ -229,7 +231,7 @@ impl BoundQuery {
             },
             Body::Values(rows) => rows.len() < 2,
             Body::Windowed(windowed) => windowed.input.gives_one_row(),
-            Body::Union { .. } | Body::Recursive(_) => false,
+            Body::Set { .. } | Body::Recursive(_) => false,
         }
     }
 
@@ -544,9 +546,12 @@ impl Compiler<'_> {
                 set_quantifier,
                 right,
             } => {
-                if *op != SetOperator::Union {
-                    return Err(unsupported(op.to_string(), position));
-                }
+                let operation = match op {
+                    SetOperator::Union => SetOperation::Union,
+                    SetOperator::Intersect => SetOperation::Intersect,
+                    SetOperator::Except => SetOperation::Except,
+                    SetOperator::Minus => return Err(unsupported("MINUS", position)),
+                };
                 let all = match set_quantifier {
                     SetQuantifier::All => true,
                     SetQuantifier::None | SetQuantifier::Distinct => false,
@@ -555,7 +560,7 @@ impl Compiler<'_> {
                 let bare = bare_query();
                 let left = self.bind_body(left, &bare)?;
                 let right = self.bind_body(right, &bare)?;
-                self.bind_union(left, right, all, query, position)
+                self.bind_set((operation, all), left, right, query, position)
             }
             SetExpr::Table(table) => {
                 let name = table.table_name.clone().unwrap_or_default();
@@ -641,35 +646,13 @@ impl Compiler<'_> {
                 })
             }
             Body::Recursive(recursive) => self.emit_recursive(recursive, sink),
-            Body::Union { left, right, all } => {
-                let buffer = self.builder.buffer(query.columns.len());
-                self.builder.push(Step::BufferClear { buffer });
-                let classes: Option<Vec<Class>> = query
-                    .columns
-                    .iter()
-                    .map(|column| Class::of(&column.data_type))
-                    .collect();
-                if !all && classes.is_none() {
-                    return Err(unsupported("UNION of arrays without ALL", None));
-                }
-                for part in [left, right] {
-                    self.emit_query(part, QueryOptions::default(), &mut |compiler, row| {
-                        let step = match &classes {
-                            Some(classes) if !*all => Step::BufferPushDistinct {
-                                buffer,
-                                row: row.into(),
-                                classes: classes.as_slice().into(),
-                                added: compiler.builder.register(DataType::Boolean),
-                            },
-                            _ => Step::BufferPush {
-                                buffer,
-                                row: row.into(),
-                            },
-                        };
-                        compiler.builder.push(step);
-                        Ok(())
-                    })?;
-                }
+            Body::Set {
+                operation,
+                left,
+                right,
+                all,
+            } => {
+                let buffer = self.emit_set(*operation, left, right, *all)?;
                 self.emit_buffer(query, buffer, limits, sink)
             }
         }

@@ -14,6 +14,7 @@ use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 use super::bound::{Bound, Kind};
 use super::query::{Body, BoundQuery, QueryOptions};
 use super::select::ItemKind;
+use super::set::SetOperation;
 use super::with::WithReference;
 use super::{Compiler, Position, fail, unsupported};
 
@@ -245,7 +246,7 @@ impl Compiler<'_> {
         result.map(|()| own.map(|own| own.copies).unwrap_or_default())
     }
 
-    fn push_found(&mut self, buffer: BufferId, row: &[Reg], classes: Option<&[Class]>) {
+    pub(super) fn push_found(&mut self, buffer: BufferId, row: &[Reg], classes: Option<&[Class]>) {
         match classes {
             Some(classes) => {
                 self.push_distinct(buffer, classes, row);
@@ -351,11 +352,18 @@ fn misplaced_in(query: &BoundQuery, number: usize) -> Option<Misplaced> {
             let is_limited = query.limit.is_some() || query.offset.is_some();
             is_limited.then_some(Misplaced::Unsupported("LIMIT"))
         }
-        Body::Union {
-            left, right, all, ..
-        } => match all {
-            true => misplaced_in(left, number).or_else(|| misplaced_in(right, number)),
-            false => Some(Misplaced::Unsupported("UNION without ALL")),
+        Body::Set {
+            operation,
+            left,
+            right,
+            all,
+        } => match (operation, all) {
+            (SetOperation::Union, true) => {
+                misplaced_in(left, number).or_else(|| misplaced_in(right, number))
+            }
+            (SetOperation::Union, false) => Some(Misplaced::Unsupported("UNION without ALL")),
+            (SetOperation::Except, _) if names(right, number) => Some(Misplaced::Within("EXCEPT")),
+            (operation, _) => Some(Misplaced::Unsupported(operation.name())),
         },
         Body::Windowed(_) => Some(Misplaced::Unsupported("a window function")),
         Body::Values(_) | Body::Recursive(_) => None,

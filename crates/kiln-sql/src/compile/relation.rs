@@ -54,6 +54,8 @@ impl<'a> Compiler<'a> {
         }
         let value = match relation.name {
             "pg_settings" => SessionValue::Settings,
+            "pg_prepared_statements" => SessionValue::Statements,
+            "pg_cursors" => SessionValue::Portals,
             _ => SessionValue::Session,
         };
         self.ask_session(value, relation.name, position).map(Some)

@@ -19,6 +19,10 @@ pub enum SessionValue {
     Settings,
     /// What the session is: its number, its role, and the name of the client's program.
     Session,
+    /// Its prepared statements, five texts for each.
+    Statements,
+    /// Its cursors and portals, five texts for each.
+    Portals,
     /// `current_setting(name, missing_ok)`.
     Setting {
         /// The setting.
@@ -52,7 +56,10 @@ impl SessionValue {
         match self {
             SessionValue::Number => DataType::Integer,
             SessionValue::Role => DataType::NAME,
-            SessionValue::Settings | SessionValue::Session => DataType::array(DataType::Text),
+            SessionValue::Settings
+            | SessionValue::Session
+            | SessionValue::Statements
+            | SessionValue::Portals => DataType::array(DataType::Text),
             _ => DataType::Text,
         }
     }

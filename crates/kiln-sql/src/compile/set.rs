@@ -1,4 +1,4 @@
-//! Queries that are no SELECT: VALUES and UNION, and the order of what they give.
+//! Queries that are no SELECT: VALUES, UNION, INTERSECT and EXCEPT, and the order of what they give.
 
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
@@ -9,6 +9,28 @@ use super::coerce::{CastContext, coerce, common_type};
 use super::query::{Body, BoundQuery, ColumnMeta, OrderKey, order_items, order_key, output_number};
 use super::scope::{AggregatePolicy, Level};
 use super::{Compiler, fail, name_of, position_of, unsupported};
+
+/// What becomes of the rows of two queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SetOperation {
+    /// Those of both.
+    Union,
+    /// Those that are in both.
+    Intersect,
+    /// Those of the first that are not in the second.
+    Except,
+}
+
+impl SetOperation {
+    /// Its keyword.
+    pub fn name(self) -> &'static str {
+        match self {
+            SetOperation::Union => "UNION",
+            SetOperation::Intersect => "INTERSECT",
+            SetOperation::Except => "EXCEPT",
+        }
+    }
+}
 
 impl Compiler<'_> {
     pub(super) fn bind_values(
@@ -55,18 +77,21 @@ impl Compiler<'_> {
         Ok(rows)
     }
 
-    pub(super) fn bind_union(
+    pub(super) fn bind_set(
         &mut self,
+        (operation, all): (SetOperation, bool),
         mut left: BoundQuery,
         mut right: BoundQuery,
-        all: bool,
         query: &Query,
         position: super::Position,
     ) -> Result<BoundQuery> {
         if left.columns.len() != right.columns.len() {
             return Err(fail(
                 SqlState::SYNTAX_ERROR,
-                "each UNION query must have the same number of columns",
+                format!(
+                    "each {} query must have the same number of columns",
+                    operation.name()
+                ),
                 position,
             ));
         }
@@ -84,7 +109,7 @@ impl Compiler<'_> {
             };
             let (one, other) = (open(&left), open(&right));
             let (one, other) = (reopened(one), reopened(other));
-            let data_type = common_type("UNION", &[&one, &other], position)?;
+            let data_type = common_type(operation.name(), &[&one, &other], position)?;
             left.cast_column(index, one, &data_type)?;
             right.cast_column(index, other, &data_type)?;
             columns.push(ColumnMeta {
@@ -96,7 +121,8 @@ impl Compiler<'_> {
         let order = self.bind_output_order(query, &columns)?;
         Ok(BoundQuery {
             with: Vec::new(),
-            body: Body::Union {
+            body: Body::Set {
+                operation,
                 left: Box::new(left),
                 right: Box::new(right),
                 all,
@@ -173,7 +199,7 @@ impl BoundQuery {
                     row[index] = coerce(taken, data_type, CastContext::Implicit)?;
                 }
             }
-            Body::Union { left, right, .. } => {
+            Body::Set { left, right, .. } => {
                 let same = |query: &BoundQuery| {
                     Bound::new(
                         Kind::Slot(index),

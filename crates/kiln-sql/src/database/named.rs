@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use kiln_platform::time::wall_clock_us;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
@@ -9,6 +10,7 @@ use super::portal::Portal;
 use super::prepared::{Column, Statement, StatementKind};
 use super::result::{ResultSet, StatementResult};
 use super::session::Session;
+use crate::catalog::oid_of;
 use crate::compile::data_type;
 use crate::parse::{Declare, Execute, Fetch, Prepare, Statement as Tree};
 
@@ -18,8 +20,17 @@ pub const NAMES_MAX: usize = 10_000;
 /// The names of a session.
 #[derive(Default)]
 pub(super) struct Names {
-    statements: HashMap<String, Statement>,
+    statements: HashMap<String, Kept>,
     portals: HashMap<String, Named>,
+}
+
+/// A prepared statement.
+struct Kept {
+    statement: Statement,
+    /// What the client wrote, if it was PREPARE.
+    prepare: Option<String>,
+    /// When, in microseconds since 1970.
+    since_us: i64,
 }
 
 /// A portal with a name: that of a cursor, or one that the layer above has bound.
@@ -34,9 +45,51 @@ struct Named {
     is_of_block: bool,
     /// How many savepoints the block had when it was made.
     savepoints: usize,
+    /// When it was made, in microseconds since 1970.
+    since_us: i64,
 }
 
 impl Names {
+    /// The prepared statements, for `pg_prepared_statements`: five texts for each.
+    pub fn listed_statements(&self) -> Vec<String> {
+        let named = self.statements.iter().filter(|(name, _)| !name.is_empty());
+        let mut rows: Vec<[String; 5]> = named
+            .map(|(name, kept)| {
+                let types = kept.statement.parameters().iter();
+                let types: Vec<String> = types.map(|it| oid_of(it).to_string()).collect();
+                let text = kept.prepare.as_deref();
+                [
+                    name.clone(),
+                    text.unwrap_or(kept.statement.text()).to_owned(),
+                    kept.since_us.to_string(),
+                    types.join(" "),
+                    kept.prepare.is_some().to_string(),
+                ]
+            })
+            .collect();
+        rows.sort();
+        rows.into_iter().flatten().collect()
+    }
+
+    /// The cursors and the portals with names, for `pg_cursors`: five texts for each.
+    pub fn listed_portals(&self) -> Vec<String> {
+        let named = self.portals.iter().filter(|(name, _)| !name.is_empty());
+        let mut rows: Vec<[String; 5]> = named
+            .filter_map(|(name, named)| {
+                let portal = named.portal.as_ref()?;
+                Some([
+                    name.clone(),
+                    portal.statement().text().to_owned(),
+                    named.is_held.to_string(),
+                    portal.is_backward().to_string(),
+                    named.since_us.to_string(),
+                ])
+            })
+            .collect();
+        rows.sort();
+        rows.into_iter().flatten().collect()
+    }
+
     /// Whether nothing has a name.
     pub fn is_empty(&self) -> bool {
         self.statements.is_empty() && self.portals.is_empty()
@@ -73,7 +126,10 @@ impl Names {
                 statement.with_description(columns.map(<[Column]>::to_vec), StatementKind::Utility)
             }
             Some(Tree::Execute(execute)) => match self.statements.get(&execute.name) {
-                Some(prepared) => {
+                Some(Kept {
+                    statement: prepared,
+                    ..
+                }) => {
                     let columns = prepared.columns().map(<[Column]>::to_vec);
                     statement.with_description(columns, prepared.kind())
                 }
@@ -90,6 +146,15 @@ impl Session {
     /// # Errors
     /// 42P05 when the name is taken, 54000 for too many.
     pub fn keep_statement(&mut self, name: &str, statement: Statement) -> Result<()> {
+        self.keep_prepared(name, statement, None)
+    }
+
+    fn keep_prepared(
+        &mut self,
+        name: &str,
+        statement: Statement,
+        prepare: Option<String>,
+    ) -> Result<()> {
         let statements = &mut self.names.statements;
         if !name.is_empty() {
             if statements.contains_key(name) {
@@ -98,7 +163,12 @@ impl Session {
             }
             check_room(statements.len(), "prepared statements")?;
         }
-        statements.insert(name.to_owned(), statement);
+        let kept = Kept {
+            statement,
+            prepare,
+            since_us: wall_clock_us(),
+        };
+        statements.insert(name.to_owned(), kept);
         Ok(())
     }
 
@@ -107,7 +177,8 @@ impl Session {
     /// # Errors
     /// 26000 when there is none.
     pub fn kept_statement(&self, name: &str) -> Result<&Statement> {
-        self.names.statements.get(name).ok_or_else(|| {
+        let kept = self.names.statements.get(name);
+        kept.map(|kept| &kept.statement).ok_or_else(|| {
             let message = match name {
                 "" => "unnamed prepared statement does not exist".to_owned(),
                 _ => format!("prepared statement \"{name}\" does not exist"),
@@ -135,6 +206,7 @@ impl Session {
             is_held: false,
             is_of_block: self.in_transaction(),
             savepoints: self.savepoints.len(),
+            since_us: wall_clock_us(),
         };
         self.names.portals.insert(name.to_owned(), named);
         Ok(())
@@ -190,14 +262,14 @@ impl Session {
     }
 
     /// PREPARE.
-    pub(super) fn prepare(&mut self, prepare: &Prepare) -> Result<StatementResult> {
+    pub(super) fn prepare(&mut self, prepare: &Prepare, text: &str) -> Result<StatementResult> {
         let types = prepare.types.iter().map(|declared| {
             let known = declared.as_ref().map(|declared| data_type(declared, None));
             known.transpose()
         });
         let types: Vec<Option<DataType>> = types.collect::<Result<_>>()?;
         let statement = self.parse_source(&prepare.statement.source(), &types)?;
-        self.keep_statement(&prepare.name, statement)?;
+        self.keep_prepared(&prepare.name, statement, Some(text.to_owned()))?;
         Ok(StatementResult::of_tag("PREPARE"))
     }
 
@@ -278,6 +350,7 @@ impl Session {
             is_held: *hold,
             is_of_block,
             savepoints: self.savepoints.len(),
+            since_us: wall_clock_us(),
         };
         self.names.portals.insert(name.clone(), named);
         Ok(StatementResult {

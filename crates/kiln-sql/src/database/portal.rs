@@ -166,6 +166,14 @@ impl Portal {
         })
     }
 
+    /// Whether it goes backward as well.
+    pub(super) fn is_backward(&self) -> bool {
+        match &self.state {
+            State::Finished(finished) => finished.rows.as_ref().is_some_and(|rows| rows.goes_back),
+            State::Bound | State::Failed => false,
+        }
+    }
+
     /// Lets the finished result go backward as well.
     pub(super) fn goes_back(&mut self) {
         if let State::Finished(finished) = &mut self.state

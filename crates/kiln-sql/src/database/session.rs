@@ -644,7 +644,7 @@ impl Session {
                 }
             },
             Tree::Discard(what) => self.discard(*what),
-            Tree::Prepare(prepare) => self.prepare(prepare),
+            Tree::Prepare(prepare) => self.prepare(prepare, statement.text()),
             Tree::Execute(execute) => {
                 let (prepared, values) = self.execute_as(execute, statement, values)?;
                 self.dispatch(&prepared, &values)
@@ -866,6 +866,8 @@ impl Session {
                 _ => None,
             },
         };
+        let listed =
+            |texts: Vec<String>| Value::Array(texts.into_iter().map(Value::Text).collect());
         Ok(match value {
             SessionValue::Role => Value::Text(self.role.clone()),
             SessionValue::Number => {
@@ -880,6 +882,8 @@ impl Session {
                 Value::Text(self.role.clone()),
                 Value::Text(self.setting("application_name")?),
             ]),
+            SessionValue::Statements => listed(self.names.listed_statements()),
+            SessionValue::Portals => listed(self.names.listed_portals()),
             SessionValue::Setting { name, missing_ok } => match text(name) {
                 None => Value::Null,
                 Some(name) => match self.setting(&name.to_lowercase()) {

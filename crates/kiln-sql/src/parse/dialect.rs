@@ -129,6 +129,9 @@ impl Dialect for Postgres {
         if let Some(values) = values_as_value(parser) {
             return Some(values);
         }
+        if is_at_missing_output(parser) {
+            return Some(Ok(Expr::Tuple(Vec::new())));
+        }
         let op = match parser.peek_token_ref().token {
             Token::Minus => UnaryOperator::Minus,
             Token::Plus => UnaryOperator::Plus,
@@ -300,6 +303,36 @@ fn values_as_value(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>>
         }),
     }))
 }
+
+/// Whether the parser is behind a SELECT that has no output and no FROM, which the library does not know: it gets an
+/// empty tuple for an output.
+fn is_at_missing_output(parser: &Parser<'_>) -> bool {
+    let ends = match &parser.peek_token_ref().token {
+        Token::EOF | Token::SemiColon | Token::RParen => true,
+        Token::Word(word) => word.quote_style.is_none() && BEHIND_OUTPUT.contains(&word.keyword),
+        _ => false,
+    };
+    let before = (0..parser.index()).rev().map(|at| parser.token_at(at));
+    let mut before = before.filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    ends && before.next().is_some_and(
+        |token| matches!(&token.token, Token::Word(word) if word.keyword == Keyword::SELECT),
+    )
+}
+
+/// What may follow the output of a SELECT without FROM.
+const BEHIND_OUTPUT: [Keyword; 11] = [
+    Keyword::WHERE,
+    Keyword::GROUP,
+    Keyword::HAVING,
+    Keyword::WINDOW,
+    Keyword::UNION,
+    Keyword::INTERSECT,
+    Keyword::EXCEPT,
+    Keyword::ORDER,
+    Keyword::LIMIT,
+    Keyword::OFFSET,
+    Keyword::FETCH,
+];
 
 const QUANTIFIERS: [Keyword; 3] = [Keyword::ANY, Keyword::SOME, Keyword::ALL];
 

@@ -43,7 +43,9 @@ fn ten_thousand_levels_are_an_error() {
         ("1 = any (", "1", ")"),
     ] {
         let text = format!("select {}{middle}{}", open.repeat(n), close.repeat(n));
-        assert!(!survive(&text) || open == "a.", "{open} was accepted");
+        // Two signs begin a comment, and SELECT needs no columns.
+        let is_deep = !matches!(open, "a." | "-");
+        assert!(!survive(&text) || !is_deep, "{open} was accepted");
     }
     for (open, middle, close) in [
         ("(", "select 1", ")"),
