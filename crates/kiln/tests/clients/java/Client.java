@@ -232,7 +232,7 @@ public class Client {
         execute(connection, "CREATE INDEX by_ab ON child (a, b)");
         DatabaseMetaData data = connection.getMetaData();
         same(all(data.getPrimaryKeys(null, "public", "parent"), "COLUMN_NAME", "KEY_SEQ", "PK_NAME"),
-                "a 2 parent_pkey b 1 parent_pkey");
+                "b 1 parent_pkey a 2 parent_pkey");
         same(all(data.getIndexInfo(null, "public", "child", false, false), "INDEX_NAME", "ORDINAL_POSITION",
                 "COLUMN_NAME"), "child_pkey 1 id child_u_key 1 u by_ab 1 a by_ab 2 b");
         same(all(data.getImportedKeys(null, "public", "child"), "PKTABLE_NAME", "PKCOLUMN_NAME", "FKCOLUMN_NAME",
