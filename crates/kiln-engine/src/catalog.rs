@@ -1,4 +1,4 @@
-//! The catalog: which tables and procedures there are. Immutable; a change makes the next one.
+//! The catalog: which tables, sequences and procedures there are. Immutable; a change makes the next one.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -7,6 +7,7 @@ use kiln_platform::sync::{Arc, Mutex, OnceLock, Weak, lock};
 use kiln_procedure::Program;
 use kiln_storage::error::Result;
 use kiln_storage::schema::{ColumnId, TableId};
+use kiln_storage::sequence::{Sequence, SequenceId};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 
@@ -173,11 +174,12 @@ impl CurrentCatalog {
     }
 }
 
-/// Which tables and procedures there are at one time.
+/// Which tables, sequences and procedures there are at one time.
 pub struct Catalog {
     pub(crate) version: u64,
     pub(crate) next_table_id: u32,
     pub(crate) tables: BTreeMap<String, Arc<Table>>,
+    pub(crate) sequences: BTreeMap<String, Arc<Sequence>>,
     /// The versions of the catalog in which tables took the places of others.
     pub(crate) changed: BTreeMap<TableId, u64>,
     pub(crate) procedures: BTreeMap<String, Arc<Procedure>>,
@@ -198,6 +200,7 @@ impl Default for Catalog {
             version: 0,
             next_table_id: 1,
             tables: BTreeMap::new(),
+            sequences: BTreeMap::new(),
             changed: BTreeMap::new(),
             procedures: BTreeMap::new(),
             roles: Arc::default(),
@@ -218,6 +221,7 @@ impl Catalog {
             version: self.version + 1,
             next_table_id: self.next_table_id,
             tables: self.tables.clone(),
+            sequences: self.sequences.clone(),
             changed: self.changed.clone(),
             procedures: self.procedures.clone(),
             roles: self.roles.clone(),
@@ -275,6 +279,32 @@ impl Catalog {
         self.tables
             .iter()
             .map(|(name, table)| (name.as_str(), table))
+    }
+
+    /// The sequence called `name`.
+    pub fn sequence(&self, name: &str) -> Option<&Arc<Sequence>> {
+        self.sequences.get(name)
+    }
+
+    /// The sequence with this number.
+    pub fn sequence_by_id(&self, id: SequenceId) -> Option<&Arc<Sequence>> {
+        self.sequences.values().find(|sequence| sequence.id() == id)
+    }
+
+    /// All sequences, by name.
+    pub fn sequences(&self) -> impl Iterator<Item = &Arc<Sequence>> {
+        self.sequences.values()
+    }
+
+    /// The sequences that go with a table.
+    pub fn owned_sequences<'a>(
+        &'a self,
+        table: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Sequence>> {
+        self.sequences().filter(move |sequence| {
+            let owner = sequence.definition().owner.as_ref();
+            owner.is_some_and(|owner| owner.table == table)
+        })
     }
 
     /// The procedure called `name`.

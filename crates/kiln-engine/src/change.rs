@@ -25,8 +25,8 @@ use crate::written::WrittenCatalog;
 /// Nothing of it is seen before it is complete, and nothing of it is left when it fails.
 pub struct CatalogChange<'a> {
     pub(crate) inner: &'a Shared,
-    before: Arc<Catalog>,
-    catalog: Catalog,
+    pub(crate) before: Arc<Catalog>,
+    pub(crate) catalog: Catalog,
     /// Which columns of tables are kept apart from now on.
     splits: Vec<(Arc<Table>, ColumnSet)>,
     /// Tables that it changes and that an open block uses: it must wait, and begin anew.
@@ -76,7 +76,7 @@ impl<'a> CatalogChange<'a> {
     ///
     /// # Errors
     /// 42P01; 55P03 when one does: the change is made anew later.
-    fn claim(&mut self, name: &str) -> Result<()> {
+    pub(crate) fn claim(&mut self, name: &str) -> Result<()> {
         let id = self.catalog.require_table(name)?.id();
         self.claim_table(id, name)
     }
@@ -182,6 +182,7 @@ impl<'a> CatalogChange<'a> {
             let name = table.schema.name.clone();
             self.catalog.tables.insert(name, Arc::new(made));
         }
+        self.restore_sequences(&written.sequences);
         self.catalog.roles = Arc::new(written.roles.clone());
         self.catalog.numbers = Arc::new(written.numbers.clone());
         Ok(())
@@ -233,6 +234,7 @@ impl<'a> CatalogChange<'a> {
                 self.claim(&key.table)?;
             }
         }
+        self.check_no_sequence(&name)?;
         let id = self.next_table_id()?;
         let table = Arc::new(Table::new(id, schema, partition_columns, indexes)?);
         self.catalog.tables.insert(name, table.clone());
@@ -241,7 +243,7 @@ impl<'a> CatalogChange<'a> {
 
     /// Gives out a table number. One of a change that fails was never seen and is given out again,
     /// so that the numbers follow from the changes that were made.
-    fn next_table_id(&mut self) -> Result<TableId> {
+    pub(crate) fn next_table_id(&mut self) -> Result<TableId> {
         let id = self.catalog.next_table_id;
         self.catalog.next_table_id = id.checked_add(1).ok_or_else(|| {
             let message = "the database has given out all table numbers";
@@ -250,7 +252,7 @@ impl<'a> CatalogChange<'a> {
         Ok(TableId(id))
     }
 
-    /// Removes a table with its rows. Procedures that use it must go, or be compiled without it,
+    /// Removes a table with its rows and the sequences that go with it. Procedures that use it must go, or be compiled without it,
     /// in the same change.
     ///
     /// # Errors
@@ -261,6 +263,7 @@ impl<'a> CatalogChange<'a> {
         let removed = removed.ok_or_else(|| errors::undefined_table(name))?;
         self.catalog.changed.remove(&removed.id());
         self.roles().forget(&Object::table(name));
+        self.drop_owned_sequences(name)?;
         Ok(())
     }
 
@@ -296,6 +299,7 @@ impl<'a> CatalogChange<'a> {
         if self.index_owner(&definition.name).is_some() {
             return Err(duplicate(&definition.name));
         }
+        self.check_no_sequence(&definition.name)?;
         self.claim(table)?;
         let old = self.catalog.require_table(table)?;
         let new = match self.inner.is_restoring() {
@@ -462,7 +466,7 @@ impl<'a> CatalogChange<'a> {
         Ok(())
     }
 
-    fn roles(&mut self) -> &mut Roles {
+    pub(crate) fn roles(&mut self) -> &mut Roles {
         Arc::make_mut(&mut self.catalog.roles)
     }
 
@@ -560,6 +564,7 @@ impl<'a> CatalogChange<'a> {
                 replaced.push(old.clone());
             }
         }
+        self.supersede_sequences();
         let splits = self.splits.iter().map(|(table, columns)| TableSplit {
             table: table.id(),
             columns: *columns,
@@ -585,7 +590,7 @@ fn is_current(tables: &BTreeMap<TableId, &Arc<Table>>, table: &Arc<Table>) -> bo
 }
 
 #[cold]
-fn duplicate(name: &str) -> Error {
+pub(crate) fn duplicate(name: &str) -> Error {
     Error::new(
         SqlState::DUPLICATE_TABLE,
         format!("relation \"{name}\" already exists"),

@@ -9,16 +9,18 @@ use std::fmt;
 use kiln_durability::log::{Log, LogOptions, Position};
 use kiln_durability::{DataDirectory, disk_error};
 use kiln_platform::disk::Directory;
-use kiln_platform::sync::{Arc, lock};
+use kiln_platform::sync::{Arc, Weak, lock};
 use kiln_procedure::Program;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::journal::Journal;
 use kiln_storage::log_epoch::LogEpoch;
+use kiln_storage::sequence::{SequenceId, SequenceLog, SequenceState};
 use kiln_storage::table::WORKERS_MAX;
 
 use crate::catalog::Catalog;
 use crate::change::CatalogChange;
 use crate::engine::Engine;
+use crate::errors;
 use crate::journal::{Observed, check_order};
 use crate::options::Logging;
 use crate::shared::Shared;
@@ -93,6 +95,10 @@ impl Engine {
         if inner.log.set(log).is_err() {
             return Err(Error::internal("a database has two logs"));
         }
+        if let Some(log) = inner.log() {
+            let log = Arc::downgrade(log);
+            inner.sequence_logs.set(Arc::new(LogOfSequences(log)));
+        }
         *lock(&inner.data_directory) = Some(Arc::new(directory));
         inner.set_journal(Some(journal));
         alone.announce_change();
@@ -117,6 +123,20 @@ impl Engine {
     /// 53100 and 58030 when it will not be.
     pub fn await_durable(&self, observed: LogEpoch) -> Result<()> {
         self.inner().await_durable(observed)
+    }
+}
+
+/// Keeps how far sequences have got in the log. A sequence may outlive that.
+struct LogOfSequences(Weak<Log>);
+
+impl SequenceLog for LogOfSequences {
+    fn keep(&self, sequence: SequenceId, state: SequenceState) -> Result<()> {
+        let log = self.0.upgrade().ok_or_else(errors::closing)?;
+        if log.refuses() {
+            return Err(read_only(&log));
+        }
+        log.append_sequence(sequence, state);
+        Ok(())
     }
 }
 
@@ -160,7 +180,12 @@ impl Shared {
     #[inline(always)]
     pub fn check_log(&self, program: &Program) -> Result<()> {
         match self.log() {
-            Some(log) if log.refuses() && !program.analysis.is_read_only() => Err(read_only(log)),
+            Some(log)
+                if log.refuses()
+                    && (!program.analysis.is_read_only() || program.analysis.draws()) =>
+            {
+                Err(read_only(log))
+            }
             _ => Ok(()),
         }
     }

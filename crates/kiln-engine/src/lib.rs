@@ -55,6 +55,7 @@ mod replay;
 mod restore;
 mod roles;
 mod seat;
+mod sequences;
 mod session;
 mod shared;
 mod slots;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kiln_platform::sync::{Arc, Weak};
+use kiln_storage::sequence::Sequence;
 use kiln_storage::table::Table;
 
 use crate::catalog::{Catalog, Procedure};
@@ -15,6 +16,7 @@ use crate::statement::Source;
 pub struct Lookups {
     tables: BTreeMap<String, Option<Weak<Table>>>,
     procedures: BTreeMap<String, Option<Arc<Source>>>,
+    sequences: BTreeMap<String, Option<Weak<Sequence>>>,
     /// By the table referred to.
     referencing: BTreeMap<String, Vec<Weak<Table>>>,
     accesses: BTreeSet<Access>,
@@ -37,6 +39,14 @@ impl Lookups {
         }
     }
 
+    /// The compiler looked for a sequence.
+    pub fn note_sequence(&mut self, name: &str, found: Option<&Arc<Sequence>>) {
+        if !self.sequences.contains_key(name) {
+            let found = found.map(Arc::downgrade);
+            self.sequences.insert(name.to_owned(), found);
+        }
+    }
+
     /// The compiler looked for the tables that refer to the one called `name`, and found these, in
     /// the order of their names.
     pub fn note_referencing(&mut self, name: &str, found: &[Arc<Table>]) {
@@ -44,6 +54,11 @@ impl Lookups {
             let found = found.iter().map(Arc::downgrade);
             self.referencing.insert(name.to_owned(), found.collect());
         }
+    }
+
+    /// The names of the sequences that were looked for.
+    pub fn sequences(&self) -> impl Iterator<Item = &str> {
+        self.sequences.keys().map(String::as_str)
     }
 
     /// What was compiled does something that not every role may do.
@@ -68,6 +83,7 @@ impl Lookups {
         let mut tables = self.tables.iter();
         let mut procedures = self.procedures.iter();
         let mut referencing = self.referencing.iter();
+        let mut sequences = self.sequences.iter();
         tables.all(
             |(name, known)| match (known.as_ref(), catalog.table(name)) {
                 (Some(known), Some(table)) => is_same(known, table),
@@ -76,6 +92,9 @@ impl Lookups {
         ) && procedures.all(|(name, known)| {
             let procedure = catalog.procedure(name);
             known.as_ref() == procedure.and_then(|procedure| procedure.source())
+        }) && sequences.all(|(name, known)| {
+            let found = catalog.sequence(name).map(Arc::as_ptr);
+            known.as_ref().map(Weak::as_ptr) == found
         }) && referencing.all(|(name, known)| {
             let names = catalog.referencing(name);
             let tables = names.filter_map(|name| catalog.table(name));

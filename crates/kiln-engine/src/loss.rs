@@ -151,6 +151,9 @@ impl Shared {
         if error.is_some() && lost.has_changed_catalog {
             return Verdict::InDoubt;
         }
+        if programs.iter().any(|program| program.analysis.draws()) {
+            return Verdict::InDoubt;
+        }
         let tables = programs.iter().flat_map(|program| &program.tables);
         match lost.first_of(tables) {
             None => Verdict::OnDisk,
@@ -212,7 +215,8 @@ impl Shared {
                 }
             }
             // See above. An answer is in no table: it is given as long as its call is in doubt or on disk.
-            Ok(Entry::Statement { .. } | Entry::Outcome { .. }) => {}
+            // Whoever has drawn a value is in doubt in any case.
+            Ok(Entry::Statement { .. } | Entry::Outcome { .. } | Entry::Sequence { .. }) => {}
             Err(_) => lost.is_unknown = true,
         });
     }

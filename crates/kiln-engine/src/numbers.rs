@@ -38,6 +38,8 @@ pub enum NumberedObject {
     Routine(String),
     /// A role other than the first, which has number 10 as PostgreSQL's has.
     Role(String),
+    /// A sequence.
+    Sequence(String),
 }
 
 impl NumberedObject {
@@ -52,6 +54,7 @@ impl NumberedObject {
             NumberedObject::Default(table, name) => ("default", table, Some(name)),
             NumberedObject::Routine(name) => ("routine", name, None),
             NumberedObject::Role(name) => ("role", name, None),
+            NumberedObject::Sequence(name) => ("sequence", name, None),
         }
     }
 
@@ -67,6 +70,7 @@ impl NumberedObject {
             "default" => NumberedObject::Default(name, reader.counted()?.to_owned()),
             "routine" => NumberedObject::Routine(name),
             "role" => NumberedObject::Role(name),
+            "sequence" => NumberedObject::Sequence(name),
             _ => return Err(reader.damaged("a kind of object before it")),
         })
     }
@@ -109,6 +113,8 @@ impl ObjectNumbers {
         let roles = catalog.roles.iter().map(|role| role.name.clone());
         let roles = roles.filter(|name| name != FIRST_ROLE);
         objects.extend(roles.map(NumberedObject::Role));
+        let sequences = catalog.sequences.keys().cloned();
+        objects.extend(sequences.map(NumberedObject::Sequence));
         objects.sort_unstable();
         for object in objects {
             let number = match known.remove(&object) {

@@ -8,6 +8,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::redo::{self, KeyRoom, KeyedChange};
 use kiln_storage::restore::{Crew, Ends, Intended, Mismatch, Restorer, Waiting};
 use kiln_storage::schema::TableId;
+use kiln_storage::sequence::{SequenceId, SequenceState};
 use kiln_storage::slot::Heap;
 use kiln_storage::table::Table;
 
@@ -193,6 +194,13 @@ impl Engine {
             recompile(change)
         })?;
         self.set_protocol(self.protocol())
+    }
+
+    /// A log has kept that a sequence has got this far. One that is not there any more was changed or dropped later.
+    pub fn restore_sequence(&self, id: SequenceId, state: SequenceState) {
+        if let Some(sequence) = self.catalog().sequence_by_id(id) {
+            sequence.restore(state);
+        }
     }
 
     /// Has `body` put rows back while no transaction runs.

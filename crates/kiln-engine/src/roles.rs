@@ -63,17 +63,20 @@ pub enum Privilege {
     Truncate,
     /// EXECUTE of a function or procedure.
     Execute,
+    /// USAGE of a sequence.
+    Usage,
 }
 
 impl Privilege {
     /// All of them.
-    pub const ALL: [Privilege; 6] = [
+    pub const ALL: [Privilege; 7] = [
         Privilege::Select,
         Privilege::Insert,
         Privilege::Update,
         Privilege::Delete,
         Privilege::Truncate,
         Privilege::Execute,
+        Privilege::Usage,
     ];
 
     /// As GRANT calls it, in lower case.
@@ -85,6 +88,7 @@ impl Privilege {
             Privilege::Delete => "delete",
             Privilege::Truncate => "truncate",
             Privilege::Execute => "execute",
+            Privilege::Usage => "usage",
         }
     }
 
@@ -97,6 +101,7 @@ impl Privilege {
             Privilege::Delete => 'd',
             Privilege::Truncate => 'D',
             Privilege::Execute => 'X',
+            Privilege::Usage => 'U',
         }
     }
 }
@@ -111,9 +116,13 @@ impl Privileges {
 
     /// Those that an object of this kind has.
     pub fn of(kind: ObjectKind) -> Privileges {
-        let all = Privilege::ALL.into_iter();
-        all.filter(|privilege| (*privilege == Privilege::Execute) == (kind == ObjectKind::Routine))
-            .collect()
+        use Privilege::{Delete, Execute, Insert, Select, Truncate, Update, Usage};
+        let all: &[Privilege] = match kind {
+            ObjectKind::Table => &[Select, Insert, Update, Delete, Truncate],
+            ObjectKind::Routine => &[Execute],
+            ObjectKind::Sequence => &[Usage, Select, Update],
+        };
+        all.iter().copied().collect()
     }
 
     /// Whether this is one of them.
@@ -159,9 +168,11 @@ pub enum ObjectKind {
     Table,
     /// A function or procedure.
     Routine,
+    /// A sequence.
+    Sequence,
 }
 
-/// A table, function or procedure by name.
+/// A table, function, procedure or sequence by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Object {
     /// Of what kind.
@@ -188,11 +199,22 @@ impl Object {
     }
 }
 
+impl Object {
+    /// A sequence.
+    pub fn sequence(name: impl Into<String>) -> Object {
+        Object {
+            kind: ObjectKind::Sequence,
+            name: name.into(),
+        }
+    }
+}
+
 impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
             ObjectKind::Table => "table",
             ObjectKind::Routine => "routine",
+            ObjectKind::Sequence => "sequence",
         };
         write!(f, "{kind} {}", self.name)
     }
@@ -253,10 +275,10 @@ impl Roles {
     }
 
     /// Privileges for an object for which none was granted or revoked: as in PostgreSQL, all may execute a function, and superusers alone
-    /// use a table.
+    /// use a table or a sequence.
     fn default_grantees(kind: ObjectKind) -> Grantees {
         match kind {
-            ObjectKind::Table => Grantees::new(),
+            ObjectKind::Table | ObjectKind::Sequence => Grantees::new(),
             ObjectKind::Routine => {
                 Grantees::from([(PUBLIC.to_owned(), Privileges::of(ObjectKind::Routine))])
             }
@@ -286,12 +308,17 @@ impl Roles {
             }
     }
 
-    /// Checks that the role may do this.
+    /// Checks that the role may do this. Who may set a sequence may draw from it.
     ///
     /// # Errors
     /// 42501.
     pub fn check(&self, role: &Role, access: &Access) -> Result<()> {
-        match self.allows(role, access) {
+        let may_set = || {
+            let privilege = Privilege::Update;
+            let object = access.object.clone();
+            access.privilege == Privilege::Usage && self.allows(role, &Access { object, privilege })
+        };
+        match self.allows(role, access) || may_set() {
             true => Ok(()),
             false => Err(denied(access)),
         }
@@ -415,6 +442,7 @@ fn denied(access: &Access) -> Error {
     let kind = match kind {
         ObjectKind::Table => "table",
         ObjectKind::Routine => "routine",
+        ObjectKind::Sequence => "sequence",
     };
     let message = format!("permission denied for {kind} {name}");
     let privilege = access.privilege.name().to_ascii_uppercase();

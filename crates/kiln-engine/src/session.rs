@@ -168,7 +168,7 @@ impl Session {
     pub fn submit(
         &self,
         statement: Arc<dyn Statement>,
-        arguments: Arguments,
+        mut arguments: Arguments,
         (completions, token): (&Arc<Completions>, u64),
         is_early: bool,
     ) -> std::result::Result<(), SubmitError> {
@@ -176,6 +176,7 @@ impl Session {
             let message = "a statement of a transaction block cannot be submitted";
             return Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message).into());
         }
+        arguments.set_session(&self.state().sequences);
         let call = Call::statement(statement, arguments).interrupt(&self.interrupt);
         let mut call = (call.synchronous_commit(self.is_synchronous())).early(is_early);
         if let Some(deadline_ns) = self.limits().deadline_ns {
@@ -216,6 +217,11 @@ impl Session {
 
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+
+    /// Forgets which values of sequences the session has drawn, and those that it has drawn ahead.
+    pub fn forget_sequences(&self) {
+        self.state().sequences.forget();
     }
 
     /// Runs a program with these arguments.

@@ -12,6 +12,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::journal::Journal;
 use kiln_storage::log_epoch::LogEpochs;
 use kiln_storage::schema::TableId;
+use kiln_storage::sequence::SequenceLogs;
 use kiln_storage::table::WORKERS_MAX;
 
 use crate::blocks::Blocks;
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     journal: Mutex<Option<Journal>>,
     /// What keeps commits, if something does: the journal's listeners are its own then.
     pub log: OnceLock<Arc<Log>>,
+    /// Where sequences are logged.
+    pub sequence_logs: SequenceLogs,
     /// Where that is.
     pub data_directory: Mutex<Option<Arc<DataDirectory>>>,
     /// What workers have counted.
@@ -104,6 +107,7 @@ impl Shared {
             observation: Mutex::new(options.record_history.map(Observation::new)),
             journal: Mutex::default(),
             log: OnceLock::new(),
+            sequence_logs: SequenceLogs::default(),
             data_directory: Mutex::default(),
             tallies: Tallies::default(),
             replays: ReplayCounts::default(),
@@ -382,6 +386,10 @@ impl Shared {
         }
         lock(&self.maintenance).collect(usize::MAX);
         if let Some(log) = self.log() {
+            // The next opening goes on with the next value, unless the log takes no more.
+            for sequence in self.catalog().sequences() {
+                let _ = sequence.settle();
+            }
             // What has failed was told to all that waited.
             let _ = log.close();
         }

@@ -3,7 +3,8 @@
 //! A catalog is written as the list of what is in it, and not of the statements that made it: a
 //! database that creates and drops tables all day has a list as long as the number of its objects.
 //! Written are the tables, with their numbers, the order and the kind of their indexes, derived ones
-//! included, and their next row numbers; the statements that created the procedures; and the numbers of objects. Nothing
+//! included, and their next row numbers; the sequences, and how far they have got; the statements that created the procedures; and the
+//! numbers of objects. Nothing
 //! else of a catalog depends on how it came about, as the programs of procedures follow from their
 //! statements and the tables ([`Lookups`](crate::Lookups) sees to that).
 //!
@@ -11,6 +12,9 @@
 //! [`CatalogStatement`](crate::CatalogStatement)s after it.
 
 mod roles;
+mod sequences;
+
+pub(crate) use sequences::WrittenSequence;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -29,6 +33,7 @@ use crate::catalog::Catalog;
 use crate::engine::Engine;
 use crate::numbers::ObjectNumbers;
 use crate::roles::Roles;
+use crate::sequences::check_state;
 use crate::statement::{Source, read_source, write_source};
 use crate::text_form::{Columns, Counted, Reader};
 
@@ -40,6 +45,8 @@ pub struct WrittenCatalog {
     pub(crate) next_table_id: TableId,
     /// In the order of their names.
     pub(crate) tables: Vec<WrittenTable>,
+    /// In the order of their names.
+    pub(crate) sequences: Vec<WrittenSequence>,
     /// In the order of the names of the procedures that they create.
     pub(crate) procedures: Vec<Arc<Source>>,
     pub(crate) roles: Roles,
@@ -89,6 +96,7 @@ impl Catalog {
         });
         Ok(WrittenCatalog {
             procedures: procedures.collect::<Result<_>>()?,
+            sequences: self.sequences().map(|it| WrittenSequence::of(it)).collect(),
             roles: self.roles().clone(),
             numbers: self.numbers().clone(),
             version: self.version(),
@@ -121,6 +129,15 @@ impl WrittenCatalog {
             if table.id >= self.next_table_id {
                 return corrupted(format!("table \"{name}\" has a number not given out yet"));
             }
+        }
+        for sequence in &self.sequences {
+            let name = &sequence.definition.name;
+            let id = TableId(sequence.id.0);
+            if widths.insert(name, 0).is_some() || !ids.insert(id) || id >= self.next_table_id {
+                let message = format!("sequence \"{name}\" has the name or number of another");
+                return corrupted(message);
+            }
+            check_state(&sequence.definition, &sequence.state)?;
         }
         for table in &self.tables {
             let name = &table.schema.name;
@@ -212,6 +229,9 @@ impl fmt::Display for WrittenCatalog {
         )?;
         for table in &self.tables {
             write!(f, "{table}")?;
+        }
+        for sequence in &self.sequences {
+            write!(f, "{sequence}")?;
         }
         for source in &self.procedures {
             f.write_str("procedure ")?;
@@ -331,6 +351,10 @@ impl FromStr for WrittenCatalog {
         while reader.takes("table") {
             tables.push(read_table(&mut reader)?);
         }
+        let mut sequences = Vec::new();
+        while reader.takes("sequence") {
+            sequences.push(WrittenSequence::read(&mut reader)?);
+        }
         let mut procedures = Vec::new();
         while reader.takes("procedure") {
             procedures.push(Arc::new(read_source(&mut reader)?));
@@ -343,6 +367,7 @@ impl FromStr for WrittenCatalog {
             version,
             next_table_id,
             tables,
+            sequences,
             procedures,
             roles,
             numbers,

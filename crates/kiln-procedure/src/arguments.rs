@@ -6,7 +6,9 @@ use std::ptr::slice_from_raw_parts;
 
 use kiln_platform::atomic::prefetch_plain;
 use kiln_platform::plain;
+use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::sequence::{Draws, SessionSequences};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{CatalogType, DataType, Decimal, ObjectName, Representation, Value};
 
@@ -75,6 +77,18 @@ pub struct Arguments {
     heap: Heap,
     /// The arrays of [`Kind::Array`] with their positions, as they were pushed.
     arrays: Vec<(usize, Value)>,
+    draws: CallDraws,
+}
+
+/// What the call has drawn from sequences; see [`kiln_storage::sequence`].
+#[derive(Clone, Default, Debug)]
+struct CallDraws {
+    /// There for a call that draws, from [`Arguments::bind`] on.
+    made: Option<Arc<Draws>>,
+    /// What its session knows.
+    session: Option<Arc<SessionSequences>>,
+    /// Whether a further binding is of the same call, and not of the next one with these arguments.
+    is_kept: bool,
 }
 
 impl Arguments {
@@ -97,6 +111,54 @@ impl Arguments {
         self.kinds.clear();
         self.heap.clear();
         self.arrays.clear();
+        self.draws = CallDraws::default();
+    }
+
+    /// The call is one of this session.
+    pub fn set_session(&mut self, session: &Arc<SessionSequences>) {
+        self.draws.session = Some(session.clone());
+    }
+
+    /// The call is one of a session, and will perhaps be made again, with these arguments or clones of them: then it is given
+    /// the same values of sequences.
+    pub fn keep_draws(&mut self, session: &Arc<SessionSequences>) {
+        self.draws = CallDraws {
+            made: Some(Arc::new(Draws::of(Some(session.clone())))),
+            session: None,
+            is_kept: true,
+        };
+    }
+
+    /// Gives up what [`Arguments::keep_draws`] was asked for, if the call has asked no sequence.
+    pub fn release_draws(&mut self) {
+        if self.draws.made.as_ref().is_some_and(|it| it.is_unused()) {
+            self.draws = CallDraws::default();
+        }
+    }
+
+    /// An attempt begins: it draws from here.
+    #[inline(always)]
+    pub(crate) fn hand_draws(&self, target: &mut Option<Arc<Draws>>) {
+        if self.draws.made.is_some() || target.is_some() {
+            self.begin_drawing(target);
+        }
+    }
+
+    #[cold]
+    fn begin_drawing(&self, target: &mut Option<Arc<Draws>>) {
+        target.clone_from(&self.draws.made);
+        if let Some(draws) = target {
+            draws.begin_attempt();
+        }
+    }
+
+    /// The call draws.
+    #[cold]
+    fn prepare_draws(&mut self) {
+        if !self.draws.is_kept {
+            let draws = Draws::of(self.draws.session.clone());
+            self.draws.made = Some(Arc::new(draws));
+        }
     }
 
     /// Whether these are the arguments that `other` has, a NaN being the same as itself, and a number other than one with more
@@ -113,6 +175,9 @@ impl Arguments {
         self.kinds.extend_from_slice(&other.kinds);
         self.heap.append_image(&other.heap);
         self.arrays.extend_from_slice(&other.arrays);
+        if other.draws.made.is_some() {
+            self.draws.clone_from(&other.draws);
+        }
     }
 
     /// The memory that they take, in bytes, roughly.
@@ -246,6 +311,11 @@ impl Arguments {
     pub fn bind(&mut self, program: &Program) -> Result<()> {
         if self.slots.len() != program.parameters.len() {
             return Err(self.wrong_count(program));
+        }
+        if program.analysis.draws() {
+            self.prepare_draws();
+        } else if !self.draws.is_kept {
+            self.draws.made = None;
         }
         for position in 0..self.slots.len() {
             let data_type = &program.parameters[position].data_type;

@@ -124,8 +124,9 @@ impl Frame {
     /// Prepares for an attempt of `program`: constants and arguments are in their registers.
     #[inline]
     pub(crate) fn prepare(&mut self, program: &Program, arguments: &Arguments) {
-        let Memory { slots, heap } = &mut self.memory;
+        let Memory { slots, heap, draws } = &mut self.memory;
         heap.clear();
+        arguments.hand_draws(draws);
         // Registers are written before they are read, so what an earlier call left is harmless.
         if slots.len() < program.code.registers {
             slots.resize(program.code.registers, Slot::NULL);

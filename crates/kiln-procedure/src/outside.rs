@@ -5,6 +5,7 @@
 use std::fmt::Debug;
 
 use kiln_storage::error::Result;
+use kiln_storage::sequence::Draws;
 use kiln_storage::slot::{Heap, Slot};
 
 /// A function whose result depends on more than its arguments.
@@ -12,11 +13,17 @@ pub trait OutsideFunction: Debug + Send + Sync {
     /// Its name.
     fn name(&self) -> &str;
 
-    /// Computes its result. It is called also when arguments are NULL.
+    /// Computes its result. It is called also when arguments are NULL. A function that [draws](OutsideFunction::draws) is given what its call
+    /// has drawn.
     ///
     /// # Errors
     /// Those of the function.
-    fn call(&self, heap: &mut Heap, arguments: &[Slot]) -> Result<Slot>;
+    fn call(&self, heap: &mut Heap, draws: Option<&Draws>, arguments: &[Slot]) -> Result<Slot>;
+
+    /// Whether it draws from sequences, or asks what was drawn.
+    fn draws(&self) -> bool {
+        false
+    }
 }
 
 /// Rows that are no table's.

@@ -106,6 +106,7 @@ conditions! {
     INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE = b"2201X", "invalid_row_count_in_result_offset_clause";
     CHARACTER_NOT_IN_REPERTOIRE = b"22021", "character_not_in_repertoire";
     INVALID_PARAMETER_VALUE = b"22023", "invalid_parameter_value";
+    SEQUENCE_GENERATOR_LIMIT_EXCEEDED = b"2200H", "sequence_generator_limit_exceeded";
     INVALID_ESCAPE_SEQUENCE = b"22025", "invalid_escape_sequence";
     ARRAY_SUBSCRIPT_ERROR = b"2202E", "array_subscript_error";
     INVALID_TEXT_REPRESENTATION = b"22P02", "invalid_text_representation";
@@ -154,6 +155,7 @@ conditions! {
     WRONG_OBJECT_TYPE = b"42809", "wrong_object_type";
     INVALID_FOREIGN_KEY = b"42830", "invalid_foreign_key";
     CANNOT_COERCE = b"42846", "cannot_coerce";
+    GENERATED_ALWAYS = b"428C9", "generated_always";
     UNDEFINED_FUNCTION = b"42883", "undefined_function";
     INSUFFICIENT_PRIVILEGE = b"42501", "insufficient_privilege";
     RESERVED_NAME = b"42939", "reserved_name";

@@ -17,6 +17,7 @@
 //! | [`log_epoch`] | log epochs: which commits are of one group of the log |
 //! | [`journal`] | what a commit wrote, as those hear it who listen |
 //! | [`redo`] | what a commit wrote, as bytes |
+//! | [`sequence`] | sequences: what they are, and the values that sessions draw from them |
 //! | [`bytes`] | writing and reading such bytes |
 
 pub mod bytes;
@@ -31,6 +32,7 @@ pub mod record;
 pub mod redo;
 pub mod restore;
 pub mod schema;
+pub mod sequence;
 pub mod slab;
 pub mod slot;
 pub mod table;

@@ -17,7 +17,9 @@ use std::ptr::slice_from_raw_parts;
 
 use kiln_platform::atomic::prefetch_plain;
 use kiln_platform::plain;
+use kiln_platform::sync::Arc;
 
+use crate::sequence::Draws;
 use crate::types::{Decimal, Interval};
 
 /// One register's content; see the module's table.
@@ -440,11 +442,13 @@ impl Heap {
     }
 }
 
-/// The memory of one running procedure: registers and heap.
+/// The memory of one running procedure: registers, heap, and what it has drawn from sequences.
 #[derive(Default, Debug)]
 pub struct Memory {
     /// The registers.
     pub slots: Vec<Slot>,
     /// Variable-length values.
     pub heap: Heap,
+    /// What the call has drawn from sequences, if it is one that draws.
+    pub draws: Option<Arc<Draws>>,
 }

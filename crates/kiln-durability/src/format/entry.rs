@@ -13,11 +13,13 @@
 //! | 3, *outcome* | log epoch (8), the key of a call after its length (4), and what is answered when it is submitted again |
 //! | 4, *command* | log epoch (8), order (8), the number of changes that it has made (4), and a call that has the same effect when it is made again: the procedure's name after its length (4), and the arguments |
 //! | 5, *repeated outcome* | as an outcome, of a call whose outcome a checkpoint has written once more |
+//! | 6, *sequence* | log epoch (8), the number of a sequence (4), the version of its state (8), the last value that may have been given (8), and whether it was (1) |
 //!
 //! Entries of a log epoch are in one block, or in some in a row. Within an epoch commits and commands are in any order: what decides is
 //! their [order](kiln_storage::journal::Commit::order), which is also the first of a commit's bytes. A statement is of an epoch of its own.
 
 use kiln_storage::bytes::{Reader, read_string};
+use kiln_storage::sequence::{SequenceId, SequenceState};
 
 /// An entry that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +60,15 @@ pub enum Entry<'a> {
         /// Whether a checkpoint has written it once more: the call had ended before those whose outcomes are not repeated.
         is_repeated: bool,
     },
+    /// How far a sequence has got, ahead of the values that it gives.
+    Sequence {
+        /// A log epoch that is not after that of any commit which has one of the values.
+        epoch: u64,
+        /// The sequence.
+        id: SequenceId,
+        /// How far.
+        state: SequenceState,
+    },
 }
 
 impl Entry<'_> {
@@ -67,7 +78,8 @@ impl Entry<'_> {
             Entry::Commit { epoch, .. }
             | Entry::Statement { epoch, .. }
             | Entry::Command { epoch, .. }
-            | Entry::Outcome { epoch, .. } => *epoch,
+            | Entry::Outcome { epoch, .. }
+            | Entry::Sequence { epoch, .. } => *epoch,
         }
     }
 
@@ -76,7 +88,7 @@ impl Entry<'_> {
         let order = match self {
             Entry::Commit { commit, .. } => commit.first_chunk().copied().map(u64::from_le_bytes),
             Entry::Command { order, .. } => Some(*order),
-            Entry::Statement { .. } | Entry::Outcome { .. } => None,
+            Entry::Statement { .. } | Entry::Outcome { .. } | Entry::Sequence { .. } => None,
         };
         (self.epoch(), order.unwrap_or_default())
     }
@@ -87,6 +99,7 @@ const STATEMENT: u8 = 2;
 const OUTCOME: u8 = 3;
 const COMMAND: u8 = 4;
 const REPEATED_OUTCOME: u8 = 5;
+const SEQUENCE: u8 = 6;
 
 /// Bytes of an entry before its content.
 pub const HEAD_BYTES: usize = 4 + 1 + 8;
@@ -132,6 +145,16 @@ pub fn append_outcome(bytes: &mut Vec<u8>, epoch: u64, key: &[u8], answer: &[u8]
 /// Appends once more how a call ended that has an idempotency key: the entry that said so may be dropped.
 pub fn append_repeated_outcome(bytes: &mut Vec<u8>, epoch: u64, key: &[u8], answer: &[u8]) {
     append_outcome_as(REPEATED_OUTCOME, bytes, epoch, key, answer);
+}
+
+/// Appends how far a sequence has got.
+pub fn append_sequence(bytes: &mut Vec<u8>, epoch: u64, id: SequenceId, state: SequenceState) {
+    let start = begin(bytes, SEQUENCE, epoch);
+    bytes.extend_from_slice(&id.0.to_le_bytes());
+    bytes.extend_from_slice(&state.version.to_le_bytes());
+    bytes.extend_from_slice(&state.value.to_le_bytes());
+    bytes.push(state.is_called.into());
+    end(bytes, start);
 }
 
 fn append_outcome_as(kind: u8, bytes: &mut Vec<u8>, epoch: u64, key: &[u8], answer: &[u8]) {
@@ -225,6 +248,19 @@ fn read(bytes: &[u8]) -> Option<Entry<'_>> {
             answer: reader.rest(),
             is_repeated: kind == REPEATED_OUTCOME,
         }),
+        SEQUENCE => {
+            let id = SequenceId(reader.number(4).ok()? as u32);
+            let state = SequenceState {
+                version: reader.number(8).ok()?,
+                value: reader.number(8).ok()? as i64,
+                is_called: match reader.rest() {
+                    [0] => false,
+                    [1] => true,
+                    _ => return None,
+                },
+            };
+            Some(Entry::Sequence { epoch, id, state })
+        }
         _ => None,
     }
 }
@@ -243,6 +279,15 @@ mod tests {
         append_outcome(&mut bytes, 4, b"key", b"");
         append_repeated_outcome(&mut bytes, 5, b"", b"answer");
         append_command(&mut bytes, 5, 7, 2, b"call");
+        let (id, state) = (
+            SequenceId(9),
+            SequenceState {
+                version: 2,
+                value: -33,
+                is_called: true,
+            },
+        );
+        append_sequence(&mut bytes, 6, id, state);
         let entries: Result<Vec<_>, _> = Entries::new(&bytes).collect();
         let expected = [
             Entry::Commit {
@@ -271,12 +316,17 @@ mod tests {
                 changes: 2,
                 call: b"call",
             },
+            Entry::Sequence {
+                epoch: 6,
+                id,
+                state,
+            },
         ];
         assert_eq!(entries.as_deref(), Ok(&expected[..]));
         for length in 0..bytes.len() {
             let read: Vec<_> = Entries::new(&bytes[..length]).collect();
             let whole = read.iter().filter(|entry| entry.is_ok()).count();
-            assert!(whole < 5 && read[..whole] == expected.map(Ok)[..whole]);
+            assert!(whole < 6 && read[..whole] == expected.map(Ok)[..whole]);
         }
     }
 

@@ -35,6 +35,7 @@ use kiln_platform::thread::{self, JoinHandle, Thread};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::journal::{CallAnswer, Commit, Listener, Listeners};
 use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
+use kiln_storage::sequence::{SequenceId, SequenceState};
 
 use crate::error::disk_error;
 use crate::format::entry::{self, Entries, Entry, NotAnEntry};
@@ -335,6 +336,12 @@ impl Log {
     /// Appends how a call ended that wrote nothing. Returns its log epoch.
     pub fn append_outcome(&self, key: &[u8], answer: &[u8]) -> LogEpoch {
         (self.inner).append(|bytes, epoch| entry::append_outcome(bytes, epoch, key, answer))
+    }
+
+    /// Appends how far a sequence has got. Returns its log epoch: what is committed with a value that is drawn later is of this one or a
+    /// later one.
+    pub fn append_sequence(&self, id: SequenceId, state: SequenceState) -> LogEpoch {
+        (self.inner).append(|bytes, epoch| entry::append_sequence(bytes, epoch, id, state))
     }
 
     /// Whether more bytes wait to be written than may: then no transaction should begin.

@@ -6,6 +6,8 @@
 //! on; when one is another, the client is told (40001), as nothing else would be true. A block that has lost several times is run again
 //! alone, as calls are, so that it does not lose for ever.
 //!
+//! A statement draws the same values of sequences when it runs again (`kiln_storage::sequence`): what it has drawn is kept with its arguments.
+//!
 //! A digest has 128 bits of two hashes with keys of their own: that another result has the same one is not to be expected.
 //!
 //! A savepoint is a place in what the block has run. To roll back to it is to run all again up to there: no protocol has to undo a part
@@ -168,13 +170,15 @@ impl State {
             let run = self.run_open(compile, arguments, limits, false);
             return run.map_err(|failure| self.lose(failure));
         }
-        let given = arguments.clone();
+        let mut given = arguments.clone();
+        given.keep_draws(&self.sequences);
         let run = |state: &mut State, is_alone| {
             let mut arguments = given.clone();
             let compile = |catalog: &Arc<Catalog>, _: &mut Arguments| statement.program(catalog);
             state.run_open(compile, &mut arguments, limits, is_alone)
         };
         let rows = self.persist(inner, limits, run)?;
+        given.release_draws();
         self.transcript.note(statement, given, &rows);
         Ok(rows)
     }

@@ -9,6 +9,7 @@ use kiln_procedure::{Arguments, Program, Stop};
 use kiln_protocols::Outcome;
 use kiln_storage::error::{Error, Result};
 use kiln_storage::log_epoch::LogEpoch;
+use kiln_storage::sequence::SessionSequences;
 use kiln_storage::table::Table;
 
 use super::limits::Limits;
@@ -108,6 +109,8 @@ pub(crate) struct State {
     pub(super) transcript: Transcript,
     /// Whether the last block failed because of other transactions.
     pub(super) has_lost: bool,
+    /// What the session has drawn from sequences.
+    pub(super) sequences: Arc<SessionSequences>,
 }
 
 impl State {
@@ -126,6 +129,7 @@ impl State {
             version: 0,
             transcript: Transcript::default(),
             has_lost: false,
+            sequences: Arc::default(),
         }
     }
 
@@ -279,7 +283,8 @@ impl State {
         seat.limit(limits.deadline_ns, Some(limits.interrupt));
         let outcome = match seat.enter(limits.deadline_ns) {
             Ok(()) => {
-                let (result, program) = run_alone(&mut seat, compile, arguments, limits);
+                let call = (&mut *arguments, &self.sequences);
+                let (result, program) = run_alone(&mut seat, compile, call, limits);
                 let outcome = self.settle_alone(&seat, result, program.as_slice());
                 seat.leave();
                 outcome
@@ -389,6 +394,7 @@ impl State {
             }
             self.let_pass(program, limits)?;
         };
+        arguments.set_session(&self.sequences);
         arguments.bind(&program).map_err(Failure::Final)?;
         match self.seat().run(&program, arguments) {
             Ok(()) => Ok(rows(self.seat(), &program)),
@@ -413,11 +419,12 @@ fn changed_meanwhile(program: &Program) -> Error {
 fn run_alone(
     seat: &mut Seat,
     mut compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
-    arguments: &mut Arguments,
+    (arguments, session): (&mut Arguments, &Arc<SessionSequences>),
     limits: Limits<'_>,
 ) -> (Result<Rows>, Option<Arc<Program>>) {
     let compiled = compile(seat.catalog(), arguments).and_then(|program| {
         check_current(&program)?;
+        arguments.set_session(session);
         arguments.bind(&program)?;
         Ok(program)
     });

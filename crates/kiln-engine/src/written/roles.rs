@@ -33,6 +33,7 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, roles: &Roles) -> fmt::Result {
         let kind = match kind {
             ObjectKind::Table => "table",
             ObjectKind::Routine => "routine",
+            ObjectKind::Sequence => "sequence",
         };
         writeln!(f, "privileges {kind} {}", Counted(name))?;
         for (grantee, privileges) in grantees {
@@ -74,7 +75,8 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<Roles> {
         let object = match reader.word() {
             "table" => Object::table(reader.counted()?),
             "routine" => Object::routine(reader.counted()?),
-            _ => return Err(reader.damaged("table or routine before it")),
+            "sequence" => Object::sequence(reader.counted()?),
+            _ => return Err(reader.damaged("table, routine or sequence before it")),
         };
         let mut grantees = BTreeMap::new();
         while reader.takes("of") {

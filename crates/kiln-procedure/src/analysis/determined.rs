@@ -1,4 +1,4 @@
-//! Whether a call that is made again writes the same.
+//! Whether a call that is made again writes the same, and whether it draws from sequences.
 //!
 //! Scans follow the keys of indexes, which are unique, so that the order of rows is a function of the rows. What is left are builtins
 //! whose result differs from call to call, and numbers of rows whose tables have no primary key: these come from the memory of the worker that
@@ -7,6 +7,17 @@
 use super::names::for_each_step;
 use crate::ir::*;
 use crate::program::Program;
+
+/// See [`Analysis::draws`](super::Analysis::draws).
+pub(super) fn draws(program: &Program) -> bool {
+    let mut draws = false;
+    for_each_step(&program.body, &mut |step| {
+        if let Step::Scalar(Instruction::Consult { function, .. }) = step {
+            draws |= function.draws();
+        }
+    });
+    draws
+}
 
 /// See [`Analysis::is_deterministic`](super::Analysis::is_deterministic).
 pub(super) fn is_deterministic(program: &Program) -> bool {

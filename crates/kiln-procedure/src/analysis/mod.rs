@@ -75,6 +75,7 @@ pub struct Analysis {
     observed: Vec<Observed>,
     inserts_late: bool,
     is_deterministic: bool,
+    draws: bool,
 }
 
 /// What is known of one operation.
@@ -174,6 +175,7 @@ impl Analysis {
         analysis.observed = observed::derive(program, &analysis);
         analysis.inserts_late = late::inserts_late(program, &analysis);
         analysis.is_deterministic = determined::is_deterministic(program);
+        analysis.draws = determined::draws(program);
         analysis
     }
 
@@ -227,6 +229,11 @@ impl Analysis {
     /// random numbers, and takes no row numbers. So a log may keep the call in place of what it wrote.
     pub fn is_deterministic(&self) -> bool {
         self.is_deterministic
+    }
+
+    /// Whether it draws values from sequences, or asks what its session has drawn.
+    pub fn draws(&self) -> bool {
+        self.draws
     }
 
     /// The facts of every operation, by [`OpId`].

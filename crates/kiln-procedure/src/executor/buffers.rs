@@ -102,7 +102,7 @@ pub(super) fn rows(frame: &mut Frame, rows: &Rows) {
         } => {
             let Frame {
                 buffers,
-                memory: Memory { slots, heap },
+                memory: Memory { slots, heap, .. },
                 ..
             } = frame;
             let buffer = &mut buffers[buffer.0 as usize];
@@ -163,7 +163,7 @@ pub(super) fn emit(frame: &mut Frame, row: &[Reg]) {
 fn push_distinct(frame: &mut Frame, buffer: BufferId, row: &[Reg], classes: &[Class]) -> bool {
     let Frame {
         buffers,
-        memory: Memory { slots, heap },
+        memory: Memory { slots, heap, .. },
         ..
     } = frame;
     let buffer = &mut buffers[buffer.0 as usize];

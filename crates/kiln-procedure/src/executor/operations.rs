@@ -643,7 +643,7 @@ impl<'a, A: Access> Executor<'a, A> {
 /// Looks a key up. Apart from the rest of a look-up, as the code for all kinds of keys is large.
 #[inline(never)]
 fn find(memory: &Memory, index: &Index, key: &[Reg]) -> Found {
-    let Memory { slots, heap } = memory;
+    let Memory { slots, heap, .. } = memory;
     index.get(heap, key.iter().map(|register| slots[register.0 as usize]))
 }
 

@@ -192,7 +192,7 @@ impl<'a, A: Access> Executor<'a, A> {
         columns: impl ExactSizeIterator<Item = (ColumnId, Reg)>,
     ) {
         let version = self.access.version_of(&handle);
-        let Memory { slots, heap } = &self.frame.memory;
+        let Memory { slots, heap, .. } = &self.frame.memory;
         let cells = columns
             .map(|(column, register)| fingerprint(table, column, slots[register.0 as usize], heap));
         if let Some(log) = self.access.history() {
@@ -210,7 +210,7 @@ impl<'a, A: Access> Executor<'a, A> {
         kind: WriteKind,
         columns: impl ExactSizeIterator<Item = (ColumnId, Reg)>,
     ) {
-        let Memory { slots, heap } = &self.frame.memory;
+        let Memory { slots, heap, .. } = &self.frame.memory;
         let cells = columns
             .map(|(column, register)| fingerprint(table, column, slots[register.0 as usize], heap));
         if let Some(log) = self.access.history() {
@@ -247,7 +247,7 @@ impl<'a, A: Access> Executor<'a, A> {
         begun: Moment,
         met: Option<Entry>,
     ) {
-        let Memory { slots, heap } = &self.frame.memory;
+        let Memory { slots, heap, .. } = &self.frame.memory;
         let values = key.iter().map(|register| slots[register.0 as usize]);
         let key = table.indexes()[index].point_key(heap, values);
         let Some(key) = key.as_ref().map(EntryKey::to_bytes) else {

@@ -101,7 +101,8 @@ pub(crate) fn compute(memory: &mut Memory, instruction: &Instruction) -> Result<
             ref arguments,
         } => {
             let arguments: Vec<Slot> = arguments.iter().map(|register| get(*register)).collect();
-            (target, function.call(&mut memory.heap, &arguments)?)
+            let Memory { heap, draws, .. } = &mut *memory;
+            (target, function.call(heap, draws.as_deref(), &arguments)?)
         }
         ref other => unreachable!("{other:?} has an op of its own"),
     };
@@ -111,7 +112,7 @@ pub(crate) fn compute(memory: &mut Memory, instruction: &Instruction) -> Result<
 
 /// Calls a builtin.
 pub(crate) fn call(memory: &mut Memory, call: &Call) -> Result<(), Error> {
-    let Memory { slots, heap } = memory;
+    let Memory { slots, heap, .. } = memory;
     let mut get = call
         .arguments
         .iter()

@@ -5,6 +5,7 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::frame::{push_value, to_value};
 use kiln_procedure::outside::{OutsideFunction, OutsideRows};
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::sequence::Draws;
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{DataType, Value};
 
@@ -46,14 +47,14 @@ impl OutsideFunction for CallOver {
         self.call.name
     }
 
-    fn call(&self, heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+    fn call(&self, heap: &mut Heap, _: Option<&Draws>, arguments: &[Slot]) -> Result<Slot> {
         let catalog = self.catalog.get().ok_or_else(gone)?;
         (self.call.function)(&Snapshot::of(&catalog), heap, arguments)
     }
 }
 
 #[cold]
-fn gone() -> Error {
+pub(super) fn gone() -> Error {
     Error::new(SqlState::ADMIN_SHUTDOWN, "the database is closed")
 }
 

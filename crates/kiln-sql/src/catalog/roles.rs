@@ -146,6 +146,7 @@ pub(super) fn privileges_of(snapshot: &Snapshot, object: &Object) -> Value {
     let owner = match object.kind {
         ObjectKind::Table => TABLE_LETTERS,
         ObjectKind::Routine => "X",
+        ObjectKind::Sequence => "rwU",
     };
     let item = |grantee: &str, letters: &str| text(format!("{grantee}={letters}/kiln"));
     let mut items = vec![item("kiln", owner)];
@@ -155,7 +156,7 @@ pub(super) fn privileges_of(snapshot: &Snapshot, object: &Object) -> Value {
     match object.kind {
         // As in PostgreSQL, what all may do comes first where it is the default.
         ObjectKind::Routine => items.splice(0..0, public).for_each(drop),
-        ObjectKind::Table => items.extend(public),
+        ObjectKind::Table | ObjectKind::Sequence => items.extend(public),
     }
     let others = grantees
         .iter()

@@ -418,6 +418,9 @@ impl Redo<'_> {
                 let ended_at_us = self.began_us - i64::from(is_repeated);
                 (self.database.engine()).restore_answer(&answer, ended_at_us)?;
             }
+            Entry::Sequence { id, state, .. } => {
+                self.database.engine().restore_sequence(id, state);
+            }
         }
         Ok(())
     }

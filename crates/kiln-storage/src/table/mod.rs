@@ -231,6 +231,21 @@ impl Table {
         table
     }
 
+    /// A successor with another default value of a column, or none, and with NOT NULL for it if `not_null`: no row may
+    /// have a NULL in it.
+    pub fn with_column_default(
+        &self,
+        column: ColumnId,
+        default: Option<String>,
+        not_null: bool,
+    ) -> Table {
+        let mut table = self.with_same_indexes();
+        let column = &mut table.schema.columns[column.index()];
+        column.default = default;
+        column.not_null |= not_null;
+        table
+    }
+
     /// A successor with one more index, the last one, filled from the present rows. Nobody
     /// changes the rows meanwhile.
     ///

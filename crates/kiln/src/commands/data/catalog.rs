@@ -11,6 +11,7 @@ use kiln_storage::bytes;
 use kiln_storage::journal::ChangeKind;
 use kiln_storage::redo::read_commit;
 use kiln_storage::schema::TableId;
+use kiln_storage::sequence::SequenceId;
 use kiln_storage::slot::Heap;
 
 /// A database without rows whose catalog follows that of a log.
@@ -66,6 +67,13 @@ impl FollowedCatalog {
             Ok(())
         });
         read.ok().map(|_| changes)
+    }
+
+    /// The name of a sequence, where it is known.
+    pub fn sequence(&self, id: SequenceId) -> Option<String> {
+        let catalog = self.database.as_ref()?.engine().catalog();
+        let sequence = catalog.sequence_by_id(id)?;
+        Some(sequence.name().to_owned())
     }
 }
 

@@ -11,6 +11,7 @@ use kiln_durability::inspect::{FileSummary, LogSummary, read_checkpoint, read_lo
 use kiln_durability::recovery::Groups;
 use kiln_durability::{DataDirectory, FileName, Manifest, moment_text};
 use kiln_engine::LoggedCall;
+use kiln_storage::sequence::SequenceState;
 use serde_json::{Value, json};
 
 use super::catalog::{FollowedCatalog, table_names};
@@ -219,6 +220,20 @@ fn describe(entry: &Entry<'_>, catalog: &FollowedCatalog) -> (String, Value) {
             let words = format!("command    {epoch}  {called}: {made}");
             let entry = json!({"kind": "command", "epoch": epoch, "order": order, "call": called, "changes": changes});
             (words, entry)
+        }
+        Entry::Sequence { epoch, id, state } => {
+            let name = catalog.sequence(*id);
+            let words = name.clone().unwrap_or_else(|| format!("number {}", id.0));
+            let SequenceState {
+                version,
+                value,
+                is_called,
+            } = *state;
+            let given = if is_called { "up to" } else { "before" };
+            (
+                format!("sequence   {epoch}  {words}: values {given} {value}"),
+                json!({"kind": "sequence", "epoch": epoch, "number": id.0, "sequence": name, "version": version, "value": value, "is_called": is_called}),
+            )
         }
         Entry::Outcome {
             epoch, key, answer, ..
