@@ -355,3 +355,57 @@ fn roles_and_privileges_survive_without_a_password_on_disk() {
         );
     }
 }
+
+#[test]
+fn sequences_are_for_who_was_granted_them() {
+    let (_database, mut superuser, mut app) = shop();
+    let schema = "CREATE SEQUENCE s; CREATE TABLE t (id SERIAL, v INTEGER);
+        CREATE TABLE u (id INTEGER GENERATED ALWAYS AS IDENTITY, v INTEGER);
+        GRANT INSERT ON t, u TO app";
+    superuser.execute(schema).expect("it is SQL");
+    let refused = "42501 permission denied for sequence s";
+    for text in [
+        "SELECT nextval('s')",
+        "SELECT currval('s')",
+        "SELECT setval('s', 5)",
+        "SELECT * FROM s",
+    ] {
+        assert_eq!(run(&mut app, text), refused, "{text}");
+    }
+    let of_serial = "42501 permission denied for sequence t_id_seq";
+    assert_eq!(run(&mut app, "INSERT INTO t (v) VALUES (1)"), of_serial);
+    assert_eq!(run(&mut app, "INSERT INTO u (v) VALUES (1)"), "INSERT 0 1");
+    let computed = "SELECT nextval(v.name) FROM (VALUES ('s'), ('s')) v (name)";
+    run(&mut superuser, "GRANT USAGE ON SEQUENCE s, t_id_seq TO app");
+    assert!(run(&mut app, computed).starts_with("42501"));
+    assert_eq!(run(&mut superuser, computed), "SELECT 2");
+    assert_eq!(
+        run(&mut app, "SELECT nextval('s'), currval('s')"),
+        "SELECT 1"
+    );
+    assert_eq!(run(&mut app, "INSERT INTO t (v) VALUES (1)"), "INSERT 0 1");
+    assert_eq!(run(&mut app, "SELECT setval('s', 5)"), refused);
+    assert_eq!(run(&mut app, "SELECT last_value FROM s"), refused);
+    run(
+        &mut superuser,
+        "REVOKE ALL ON SEQUENCE s FROM app; GRANT UPDATE, SELECT ON SEQUENCE s TO app",
+    );
+    for text in [
+        "SELECT setval('s', 5)",
+        "SELECT nextval('s')",
+        "SELECT last_value FROM s",
+    ] {
+        assert_eq!(run(&mut app, text), "SELECT 1", "{text}");
+    }
+    assert!(run(&mut app, "ALTER SEQUENCE s RESTART").starts_with("42501"));
+    run(
+        &mut superuser,
+        "REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM app",
+    );
+    assert_eq!(run(&mut app, "SELECT nextval('s')"), refused);
+    let wrong = "GRANT INSERT ON SEQUENCE s TO app";
+    assert_eq!(
+        run(&mut superuser, wrong),
+        "0LP01 invalid privilege type INSERT for sequence"
+    );
+}

@@ -1,12 +1,15 @@
-//! Tables, indexes and columns: `pg_class`, `pg_attribute`, `pg_attrdef`, `pg_index`.
+//! Tables, indexes, sequences and columns: `pg_class`, `pg_attribute`, `pg_attrdef`, `pg_index`.
 
 use kiln_engine::Object;
+use kiln_storage::sequence::Identity;
 use kiln_storage::types::{CatalogType, DataType, Value};
 
 use super::relation::RelationColumn;
-use super::snapshot::{IndexEntry, Snapshot, TableEntry, has_default, type_oid};
+use super::snapshot::{IndexEntry, SequenceEntry, Snapshot, TableEntry, type_oid};
 use super::values::{Row, array, boolean, column_numbers, integer, oid, optional, small, text};
 use super::{FIRST_ROLE_OID, PUBLIC_OID, Relation, builtin, expression, names, roles};
+
+use crate::compile::SEQUENCE_COLUMNS;
 
 /// The access method of tables.
 const HEAP: u32 = 2;
@@ -38,7 +41,7 @@ struct Class {
 
 impl Class {
     fn into_row(self) -> Row {
-        let is_stored = matches!(self.kind, "r" | "i");
+        let is_stored = matches!(self.kind, "r" | "i" | "S");
         let none = || boolean(false);
         vec![
             oid(self.oid),
@@ -52,7 +55,11 @@ impl Class {
             oid(0),
             integer(self.pages),
             // Kiln counts no rows. That of an index is what was there when it was built.
-            Value::Double(if self.kind == "i" { 0.0 } else { -1.0 }),
+            Value::Double(match self.kind {
+                "i" => 0.0,
+                "S" => 1.0,
+                _ => -1.0,
+            }),
             integer(0),
             oid(0),
             boolean(self.has_index),
@@ -104,7 +111,29 @@ pub(super) fn pg_class(snapshot: &Snapshot) -> Vec<Row> {
         rows.push(table_row(snapshot, table));
         rows.extend(table.indexes.iter().map(index_row));
     }
+    let sequences = snapshot.sequences.iter();
+    rows.extend(sequences.map(|sequence| sequence_row(snapshot, sequence)));
     rows
+}
+
+fn sequence_row(snapshot: &Snapshot, sequence: &SequenceEntry) -> Row {
+    let name = sequence.sequence.name();
+    let class = Class {
+        oid: sequence.oid,
+        name: name.to_owned(),
+        schema: PUBLIC_OID,
+        row_type: 0,
+        method: 0,
+        pages: 1,
+        has_index: false,
+        kind: "S",
+        columns: SEQUENCE_COLUMNS.len(),
+        checks: 0,
+        has_triggers: false,
+        privileges: roles::privileges_of(snapshot, &Object::sequence(name)),
+        identity: "n",
+    };
+    class.into_row()
 }
 
 fn table_row(snapshot: &Snapshot, table: &TableEntry) -> Row {
@@ -169,6 +198,8 @@ struct Attribute<'a> {
     number: i16,
     not_null: bool,
     has_default: bool,
+    /// `a` or `d` for an identity column.
+    identity: &'static str,
 }
 
 impl Attribute<'_> {
@@ -194,7 +225,7 @@ impl Attribute<'_> {
             boolean(self.not_null),
             boolean(self.has_default),
             boolean(false),
-            text(""),
+            text(self.identity),
             text(""),
             boolean(false),
             boolean(true),
@@ -251,6 +282,7 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
                 number: number(at),
                 not_null: *not_null,
                 has_default: false,
+                identity: "",
             };
             rows.push(attribute.into_row());
         }
@@ -264,7 +296,12 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
                 data_type: &column.data_type,
                 number: number(at),
                 not_null: column.not_null,
-                has_default: has_default(column),
+                has_default: table.defaults.iter().any(|(_, of)| *of == at),
+                identity: match snapshot.identity(table.name(), &column.name) {
+                    None => "",
+                    Some((_, Identity::Always)) => "a",
+                    Some((_, Identity::ByDefault)) => "d",
+                },
             };
             rows.push(attribute.into_row());
         }
@@ -278,9 +315,24 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
                     number: number(at),
                     not_null: false,
                     has_default: false,
+                    identity: "",
                 };
                 rows.push(attribute.into_row());
             }
+        }
+    }
+    for sequence in &snapshot.sequences {
+        for (at, (name, data_type)) in SEQUENCE_COLUMNS.iter().enumerate() {
+            let attribute = Attribute {
+                relation: sequence.oid,
+                name,
+                data_type,
+                number: number(at),
+                not_null: true,
+                has_default: false,
+                identity: "",
+            };
+            rows.push(attribute.into_row());
         }
     }
     rows

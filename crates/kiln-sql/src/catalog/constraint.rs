@@ -8,6 +8,8 @@ use super::{PUBLIC_OID, builtin, expression};
 
 /// The number of `pg_class`.
 const PG_CLASS: u32 = 1259;
+/// The number of `pg_attrdef`.
+const PG_ATTRDEF: u32 = 2604;
 /// The number of `pg_constraint`.
 const PG_CONSTRAINT: u32 = 2606;
 
@@ -147,6 +149,56 @@ pub(super) fn pg_depend(snapshot: &Snapshot) -> Vec<Row> {
                     (PG_CLASS, referenced.oid),
                     "n",
                 );
+            }
+        }
+    }
+    rows.extend(sequence_dependencies(snapshot));
+    rows
+}
+
+/// Sequences depend on the columns that own them, and default values on the sequences that they draw from.
+fn sequence_dependencies(snapshot: &Snapshot) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for entry in &snapshot.sequences {
+        let Some(owner) = &entry.sequence.definition().owner else {
+            continue;
+        };
+        let table = snapshot.table(&owner.table);
+        let column = table.and_then(|table| table.schema().column(&owner.column));
+        let (Some(table), Some(column)) = (table, column) else {
+            continue;
+        };
+        rows.push(vec![
+            oid(PG_CLASS),
+            oid(entry.oid),
+            integer(0),
+            oid(PG_CLASS),
+            oid(table.oid),
+            integer(i32::from(column.0) + 1),
+            text(if owner.identity.is_some() { "i" } else { "a" }),
+        ]);
+    }
+    for table in &snapshot.tables {
+        for (default, column) in &table.defaults {
+            let on_column = (
+                table.oid,
+                i32::try_from(column + 1).unwrap_or_default(),
+                "a",
+            );
+            let sequences = table.default_sequences.iter();
+            let sequences = sequences.filter(|(of, _)| of == column);
+            let sequences = sequences.filter_map(|(_, name)| snapshot.sequence(name));
+            let on_sequences = sequences.map(|entry| (entry.oid, 0, "n"));
+            for (on, part, kind) in std::iter::once(on_column).chain(on_sequences) {
+                rows.push(vec![
+                    oid(PG_ATTRDEF),
+                    oid(*default),
+                    integer(0),
+                    oid(PG_CLASS),
+                    oid(on),
+                    integer(part),
+                    text(kind),
+                ]);
             }
         }
     }

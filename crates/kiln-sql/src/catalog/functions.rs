@@ -10,6 +10,7 @@ use kiln_storage::types::{CatalogType, DataType, ObjectName};
 use super::outside::{CatalogCall, CatalogFunction};
 use super::snapshot::{ObjectOf, Snapshot};
 use super::{DATABASE, DATABASE_OID, Relation, builtin, deparse, names};
+use crate::compile::quote_identifier;
 
 /// The number in a slot.
 fn oid_of(slot: Slot) -> u32 {
@@ -137,7 +138,32 @@ functions! {
         };
         Ok(push_text(heap, described.map(str::to_owned)))
     };
-    // There are no views, rules, triggers, sequences, and no statistics over several columns.
+    PG_GET_SERIAL_SEQUENCE = "pg_get_serial_sequence", |snapshot, heap, table, column| {
+        let class = snapshot.object_named(CatalogType::RegClass, heap.str(table))?;
+        let Some(ObjectOf::Table(table)) = snapshot.object(class.oid) else {
+            return Ok(Slot::NULL);
+        };
+        let column = heap.str(column);
+        if table.schema().column(column).is_none() {
+            let message = format!(
+                "column \"{column}\" of relation \"{}\" does not exist",
+                table.name()
+            );
+            return Err(Error::new(SqlState::UNDEFINED_COLUMN, message));
+        }
+        let owned = snapshot.owned_sequence(table.name(), column);
+        let name = owned.map(|it| format!("public.{}", quote_identifier(it.sequence.name())));
+        Ok(push_text(heap, name))
+    };
+    PG_SEQUENCE_LAST_VALUE = "pg_sequence_last_value", |snapshot, heap, sequence| {
+        let object = ObjectName::from_bytes(heap.bytes(sequence));
+        let Some(ObjectOf::Sequence(entry)) = snapshot.object(object.oid) else {
+            return Ok(Slot::NULL);
+        };
+        let (last, _, is_called) = entry.sequence.shown();
+        Ok(if is_called { Slot::from_i64(last) } else { Slot::NULL })
+    };
+    // There are no views, rules, triggers, and no statistics over several columns.
     NOTHING_BY_OID = "pg_get_viewdef", |snapshot, heap, _oid| Ok(Slot::NULL);
     NOTHING_BY_OID_PRETTY = "pg_get_viewdef", |snapshot, heap, _oid, _pretty| Ok(Slot::NULL);
 
@@ -147,6 +173,7 @@ functions! {
         Ok(match snapshot.object(oid) {
             Some(ObjectOf::Table(table)) => Slot::from_bool(!is_hidden(table.name())),
             Some(ObjectOf::Index(_, index)) => Slot::from_bool(!is_hidden(&index.definition.name)),
+            Some(ObjectOf::Sequence(it)) => Slot::from_bool(!is_hidden(it.sequence.name())),
             _ => match Snapshot::system_relation(oid) {
                 Some(relation) => Slot::from_bool(relation.schema == "pg_catalog"),
                 None => Slot::NULL,
@@ -224,6 +251,13 @@ functions! {
     };
     HAS_COLUMN_PRIVILEGE_BY_OID = "has_column_privilege", |snapshot, heap, role, table, _column, wanted| {
         has_table_privilege(snapshot, heap, role, oid_of(table), wanted)
+    };
+    HAS_SEQUENCE_PRIVILEGE_BY_NAME = "has_sequence_privilege", |snapshot, heap, role, sequence, wanted| {
+        let sequence = snapshot.object_named(CatalogType::RegClass, heap.str(sequence))?;
+        has_sequence_privilege(snapshot, heap, role, sequence.oid, wanted)
+    };
+    HAS_SEQUENCE_PRIVILEGE_BY_OID = "has_sequence_privilege", |snapshot, heap, role, sequence, wanted| {
+        has_sequence_privilege(snapshot, heap, role, oid_of(sequence), wanted)
     };
     HAS_FUNCTION_PRIVILEGE_BY_NAME = "has_function_privilege", |snapshot, heap, role, function, _wanted| {
         let function = snapshot.object_named(CatalogType::RegProcedure, heap.str(function))?;
@@ -457,6 +491,37 @@ fn has_table_privilege(
                     .privileges
                     .allows(role, &Access { object, privilege })
             })
+    };
+    let mut wanted = wanted.iter();
+    let has = role.is_superuser || wanted.any(|(name, with_grant)| !with_grant && allows(name));
+    Ok(Slot::from_bool(has))
+}
+
+fn has_sequence_privilege(
+    snapshot: &Snapshot,
+    heap: &Heap,
+    role_name: Slot,
+    sequence: u32,
+    list: Slot,
+) -> Result<Slot> {
+    let role = role(snapshot, heap, role_name)?;
+    let wanted = wanted(heap.str(list), &["usage", "select", "update"])?;
+    let Some(ObjectOf::Sequence(entry)) = snapshot.object(sequence) else {
+        let object = snapshot.object_name(CatalogType::RegClass, sequence);
+        if object.name == sequence.to_string() {
+            return Ok(Slot::NULL);
+        }
+        let message = format!("\"{}\" is not a sequence", object.name);
+        return Err(Error::new(SqlState::WRONG_OBJECT_TYPE, message));
+    };
+    let allows = |name: &str| {
+        let mut all = Privilege::ALL.into_iter();
+        let privilege = all.find(|privilege| privilege.name() == name);
+        privilege.is_some_and(|privilege| {
+            let object = Object::sequence(entry.sequence.name());
+            let access = Access { object, privilege };
+            snapshot.privileges.allows(role, &access)
+        })
     };
     let mut wanted = wanted.iter();
     let has = role.is_superuser || wanted.any(|(name, with_grant)| !with_grant && allows(name));

@@ -32,6 +32,7 @@ mod pretty;
 pub(crate) mod relation;
 mod roles;
 mod routines;
+mod sequences;
 mod snapshot;
 mod statistics;
 mod types;
@@ -41,6 +42,7 @@ mod views;
 pub(crate) use builtin::{internal_name, oid_of, type_named};
 pub(crate) use outside::CatalogCall;
 pub(crate) use relation::Relation;
+pub(crate) use sequences::{SequenceCall, SequenceFunction, SequenceRow, qualified_name};
 pub(crate) use snapshot::Snapshot;
 
 /// The name of the database; there is one.

@@ -88,6 +88,21 @@ fn number(text: &str) -> Option<u32> {
     is_number.then(|| text.parse().ok()).flatten()
 }
 
+/// The name of the relation in `public` that a text means.
+///
+/// # Errors
+/// 42602; 42P01 for one of another schema.
+pub(super) fn relation_of(text: &str) -> Result<String> {
+    let mut parts = parts(text.trim())?;
+    match parts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [_] | ["public", _] | [DATABASE, "public", _] => Ok(parts.pop().unwrap_or_default()),
+        _ => {
+            let message = format!("relation \"{}\" does not exist", parts.join("."));
+            Err(Error::new(SqlState::UNDEFINED_TABLE, message))
+        }
+    }
+}
+
 impl Snapshot {
     /// The object that a text names, as the input function of a `reg` type reads it.
     ///
@@ -265,6 +280,7 @@ impl Snapshot {
         let own = match self.object(oid) {
             Some(ObjectOf::Table(table)) => table.name(),
             Some(ObjectOf::Index(_, index)) => &index.definition.name,
+            Some(ObjectOf::Sequence(sequence)) => sequence.sequence.name(),
             _ => {
                 let relation = Snapshot::system_relation(oid)?;
                 return Some(match relation.schema {

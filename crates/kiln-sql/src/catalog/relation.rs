@@ -7,7 +7,8 @@ use kiln_storage::types::{DataType, Value};
 
 use super::values::Row;
 use super::{
-    Snapshot, builtin, class, constraint, information, roles, routines, statistics, types, views,
+    Snapshot, builtin, class, constraint, information, roles, routines, sequences, statistics,
+    types, views,
 };
 
 /// Schema, name, kind, number and columns of each relation, a line each.
@@ -69,6 +70,8 @@ fn rows_of(schema: &str, name: &str) -> Rows {
         "pg_roles" => roles::pg_roles,
         "pg_user" => roles::pg_user,
         "pg_shadow" => roles::pg_shadow,
+        "pg_sequence" => sequences::pg_sequence,
+        "pg_sequences" => sequences::pg_sequences,
         "pg_tables" => views::pg_tables,
         "pg_indexes" => views::pg_indexes,
         "pg_stat_all_tables" | "pg_stat_user_tables" => statistics::pg_stat_user_tables,

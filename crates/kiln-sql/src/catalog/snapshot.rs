@@ -5,17 +5,20 @@ use std::collections::HashMap;
 use kiln_engine::{Catalog, NumberedObject, ObjectNumbers, Role, Roles};
 use kiln_platform::sync::{Arc, OnceLock};
 use kiln_storage::schema::{Column, ForeignKey, IndexDefinition, TableSchema};
+use kiln_storage::sequence::{Identity, Sequence};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 
 use super::routines::RoutineFacts;
 use super::{FIRST_ROLE_OID, Relation, builtin};
-use crate::database::is_auxiliary;
+use crate::database::{is_auxiliary, sequences_of_default};
 
 /// What the relations and functions need of a catalog. It is made once for each, when it is first asked for.
 pub(crate) struct Snapshot {
     /// By name.
     pub tables: Vec<TableEntry>,
+    /// By name.
+    pub sequences: Vec<SequenceEntry>,
     pub routines: Vec<RoutineEntry>,
     pub roles: Vec<(u32, Arc<Role>)>,
     /// Who may do what.
@@ -33,6 +36,14 @@ pub(crate) struct TableEntry {
     pub constraints: Vec<ConstraintEntry>,
     /// The numbers of default values, and of their columns, from 0.
     pub defaults: Vec<(u32, usize)>,
+    /// The names of the sequences from which default values draw, each with the column's position.
+    pub default_sequences: Vec<(usize, String)>,
+}
+
+/// A sequence.
+pub(crate) struct SequenceEntry {
+    pub oid: u32,
+    pub sequence: Arc<Sequence>,
 }
 
 /// An index that a user declared.
@@ -82,6 +93,7 @@ enum Found {
     RowArrayType(usize),
     Routine(usize),
     Role(usize),
+    Sequence(usize),
 }
 
 /// An object with a number.
@@ -94,6 +106,7 @@ pub(crate) enum ObjectOf<'a> {
     RowArrayType(&'a TableEntry),
     Routine(&'a RoutineEntry),
     Role(&'a Role),
+    Sequence(&'a SequenceEntry),
 }
 
 impl Snapshot {
@@ -105,7 +118,7 @@ impl Snapshot {
     fn new(catalog: &Catalog) -> Snapshot {
         let numbers = catalog.numbers();
         let tables = catalog.tables();
-        let tables = tables.map(|(_, table)| TableEntry::new(table, numbers));
+        let tables = tables.map(|(_, table)| TableEntry::new(table, catalog));
         let routines = catalog.procedures().map(|procedure| RoutineEntry {
             oid: number(
                 numbers,
@@ -114,12 +127,20 @@ impl Snapshot {
             name: procedure.name().to_owned(),
             facts: RoutineFacts::of(catalog, procedure),
         });
+        let sequences = catalog.sequences().map(|sequence| SequenceEntry {
+            oid: number(
+                numbers,
+                NumberedObject::Sequence(sequence.name().to_owned()),
+            ),
+            sequence: sequence.clone(),
+        });
         let roles = catalog.roles().iter().map(|role| {
             let oid = numbers.get(&NumberedObject::Role(role.name.clone()));
             (oid.unwrap_or(FIRST_ROLE_OID), role.clone())
         });
         let mut snapshot = Snapshot {
             tables: tables.collect(),
+            sequences: sequences.collect(),
             routines: routines.collect(),
             roles: roles.collect(),
             privileges: catalog.roles().clone(),
@@ -148,6 +169,9 @@ impl Snapshot {
         for (at, routine) in self.routines.iter().enumerate() {
             objects.insert(routine.oid, Found::Routine(at));
         }
+        for (at, sequence) in self.sequences.iter().enumerate() {
+            objects.insert(sequence.oid, Found::Sequence(at));
+        }
         for (at, (oid, _)) in self.roles.iter().enumerate() {
             objects.insert(*oid, Found::Role(at));
         }
@@ -168,6 +192,7 @@ impl Snapshot {
             Found::RowArrayType(at) => ObjectOf::RowArrayType(&self.tables[at]),
             Found::Routine(at) => ObjectOf::Routine(&self.routines[at]),
             Found::Role(at) => ObjectOf::Role(&self.roles[at].1),
+            Found::Sequence(at) => ObjectOf::Sequence(&self.sequences[at]),
         })
     }
 
@@ -177,10 +202,36 @@ impl Snapshot {
         at.ok().map(|at| &self.tables[at])
     }
 
-    /// The number of the table, index or view with this name in `public`.
+    /// The sequence with this name.
+    pub fn sequence(&self, name: &str) -> Option<&SequenceEntry> {
+        let at = self
+            .sequences
+            .binary_search_by(|it| it.sequence.name().cmp(name));
+        at.ok().map(|at| &self.sequences[at])
+    }
+
+    /// The sequence that goes with a column of a table.
+    pub fn owned_sequence(&self, table: &str, column: &str) -> Option<&SequenceEntry> {
+        self.sequences.iter().find(|entry| {
+            let owner = entry.sequence.definition().owner.as_ref();
+            owner.is_some_and(|owner| owner.table == table && owner.column == column)
+        })
+    }
+
+    /// The sequence of an identity column.
+    pub fn identity(&self, table: &str, column: &str) -> Option<(&SequenceEntry, Identity)> {
+        self.sequences.iter().find_map(|entry| {
+            let owner = entry.sequence.definition().owner.as_ref()?;
+            let is_its = owner.table == table && owner.column == column;
+            Some((entry, owner.identity.filter(|_| is_its)?))
+        })
+    }
+
+    /// The number of the table, index, sequence or view with this name in `public`.
     pub fn relation_oid(&self, name: &str) -> Option<u32> {
         let table = self.table(name).map(|table| table.oid);
-        table.or_else(|| {
+        let sequence = || self.sequence(name).map(|sequence| sequence.oid);
+        table.or_else(sequence).or_else(|| {
             let mut indexes = self.tables.iter().flat_map(|table| &table.indexes);
             indexes
                 .find(|index| index.definition.name == name)
@@ -208,8 +259,8 @@ impl Snapshot {
 }
 
 impl TableEntry {
-    fn new(table: &Arc<Table>, numbers: &ObjectNumbers) -> TableEntry {
-        let schema = table.schema();
+    fn new(table: &Arc<Table>, catalog: &Catalog) -> TableEntry {
+        let (schema, numbers) = (table.schema(), catalog.numbers());
         let name = || schema.name.clone();
         let indexes = indexes(table, numbers);
         let mut constraints = Vec::new();
@@ -236,12 +287,25 @@ impl TableEntry {
         }
         let columns = schema.columns.iter().enumerate();
         // NULL as a default value is none.
-        let defaults = columns.filter(|(_, column)| has_default(column));
+        let is_identity = |column: &Column| {
+            catalog.owned_sequences(&schema.name).any(|sequence| {
+                let owner = sequence.definition().owner.as_ref();
+                owner.is_some_and(|it| it.column == column.name && it.identity.is_some())
+            })
+        };
+        // That of an identity column is not one for clients.
+        let defaults = columns.filter(|(_, column)| has_default(column) && !is_identity(column));
         let defaults = defaults.map(|(at, column)| {
             let object = NumberedObject::Default(name(), column.name.clone());
             (number(numbers, object), at)
         });
+        let drawing = schema.columns.iter().enumerate();
+        let default_sequences = drawing.flat_map(|(at, column)| {
+            let names = sequences_of_default(catalog, column).into_iter();
+            names.map(move |name| (at, name))
+        });
         TableEntry {
+            default_sequences: default_sequences.collect(),
             oid: number(numbers, NumberedObject::Table(name())),
             row_type: number(numbers, NumberedObject::RowType(name())),
             row_array_type: number(numbers, NumberedObject::RowArrayType(name())),

@@ -10,7 +10,7 @@ use super::plpgsql::Callee;
 use super::scope::SourceId;
 use super::subquery::Subquery;
 use super::window::WindowCall;
-use crate::catalog::CatalogCall;
+use crate::catalog::{CatalogCall, SequenceCall};
 
 /// An expression with its type.
 #[derive(Clone, Debug)]
@@ -85,6 +85,8 @@ pub(crate) enum Operation {
     Call(Builtin),
     /// A function over the catalog.
     Consult(CatalogCall),
+    /// A function of sequences.
+    Sequence(SequenceCall),
 }
 
 /// A function written in Rust.
@@ -117,6 +119,7 @@ impl PartialEq for Operation {
             ) => a == c && b == d,
             (Call(a), Call(b)) => a.name == b.name,
             (Consult(a), Consult(b)) => a.name == b.name,
+            (Sequence(a), Sequence(b)) => a == b,
             (Not, Not)
             | (IntegerToDecimal, IntegerToDecimal)
             | (IntegerToDouble, IntegerToDouble)
@@ -475,7 +478,11 @@ impl Bound {
 
 impl Operation {
     fn is_volatile(self) -> bool {
-        matches!(self, Operation::Call(builtin) if builtin.volatile)
+        match self {
+            Operation::Call(builtin) => builtin.volatile,
+            Operation::Sequence(_) => true,
+            _ => false,
+        }
     }
 
     fn may_raise(self) -> bool {
@@ -486,7 +493,8 @@ impl Operation {
             | Operation::CheckWidth(_)
             | Operation::Rescale { .. }
             | Operation::Call(_)
-            | Operation::Consult(_) => true,
+            | Operation::Consult(_)
+            | Operation::Sequence(_) => true,
             Operation::Compare(..)
             | Operation::IsNull { .. }
             | Operation::Not

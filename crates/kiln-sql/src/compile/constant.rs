@@ -32,6 +32,7 @@ pub(super) fn fold(
         operation,
         Operation::Call(_)
             | Operation::Consult(_)
+            | Operation::Sequence(_)
             | Operation::IsNull { .. }
             | Operation::Compare(Comparison::Distinct | Comparison::NotDistinct, _)
     );

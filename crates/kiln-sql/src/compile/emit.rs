@@ -201,6 +201,9 @@ impl Compiler<'_> {
         data_type: &DataType,
         target: Option<Reg>,
     ) -> Result<Reg> {
+        if let Operation::Sequence(call) = operation {
+            return self.emit_sequence_call(call, operands, target);
+        }
         let mut registers = Vec::with_capacity(operands.len());
         for operand in operands {
             registers.push(self.emit_node(operand, None)?);
@@ -270,6 +273,9 @@ impl Compiler<'_> {
                 target,
                 arguments: registers.into(),
             },
+            Operation::Sequence(_) => {
+                return Err(Error::internal("a function of sequences is computed above"));
+            }
             Operation::Call(builtin) => Instruction::Call {
                 function: builtin.function,
                 name: builtin.name,

@@ -291,6 +291,11 @@ impl Compiler<'_> {
                     let alias = alias.as_ref();
                     return self.derived(kind, &columns, &alias_name, alias, position);
                 }
+                if self.catalog.table(&table_name).is_none()
+                    && let Some(sequence) = self.catalog.sequence(&table_name)
+                {
+                    return self.bind_sequence_relation(sequence, alias.as_ref(), position);
+                }
                 let table = self.table_for(Privilege::Select, &table_name, position)?;
                 let source = self.add_table_source(&table, &alias_name, position);
                 self.rename_columns(source, alias.as_ref(), position)?;

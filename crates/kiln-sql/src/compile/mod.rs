@@ -55,6 +55,7 @@ mod rows;
 mod scope;
 mod select;
 mod semijoin;
+mod sequence;
 mod session_value;
 mod set;
 mod set_rows;
@@ -76,6 +77,7 @@ use kiln_procedure::ProgramBuilder;
 use kiln_procedure::ir::Reg;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::TableSchema;
+use kiln_storage::sequence::Sequence;
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 use sqlparser::ast::Expr;
@@ -92,6 +94,7 @@ pub use parameters::{PARAMETERS_MAX, count as parameter_count};
 pub use query::{ColumnMeta, ColumnOrigin, OutputColumn, QueryOptions};
 pub use rows::RowSource;
 pub use scope::{Field, SourceId, Variable};
+pub(crate) use sequence::COLUMNS as SEQUENCE_COLUMNS;
 pub(crate) use session_value::SessionValues;
 pub use session_value::{Operand, SessionValue};
 pub use types::data_type;
@@ -122,6 +125,18 @@ pub trait CatalogView {
     /// the place of a call.
     fn routine(&self, name: &str) -> Option<Arc<crate::parse::FunctionDefinition>> {
         let _ = name;
+        None
+    }
+
+    /// The sequence called `name`.
+    fn sequence(&self, name: &str) -> Option<Arc<Sequence>> {
+        let _ = name;
+        None
+    }
+
+    /// The sequence of an identity column.
+    fn identity_sequence(&self, table: &str, column: &str) -> Option<Arc<Sequence>> {
+        let _ = (table, column);
         None
     }
 

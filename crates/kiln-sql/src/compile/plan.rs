@@ -190,6 +190,7 @@ impl Compiler<'_> {
                     ItemKind::Derived(_)
                     | ItemKind::With(_)
                     | ItemKind::Catalog(..)
+                    | ItemKind::Sequence(_)
                     | ItemKind::Full(_) => true,
                     kind if kind.calls_volatile() => true,
                     kind => kind.expressions().into_iter().any(Bound::is_volatile),

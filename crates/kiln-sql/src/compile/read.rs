@@ -167,6 +167,7 @@ impl<'a> Compiler<'a> {
             (_, ItemKind::Catalog(relation, session)) => {
                 self.emit_relation(step, relation, session.as_ref(), body)
             }
+            (_, ItemKind::Sequence(sequence)) => self.emit_sequence_row(step, sequence, body),
             (_, ItemKind::With(reference)) => self.emit_with(*reference, &mut |compiler, row| {
                 compiler.set_row(step.source, row);
                 body(compiler)

@@ -4,6 +4,7 @@ use kiln_engine::Privilege;
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::ColumnId;
+use kiln_storage::sequence::Sequence;
 use kiln_storage::table::Table;
 use kiln_storage::types::Value;
 use sqlparser::ast::{
@@ -79,6 +80,8 @@ pub(crate) enum ItemKind {
     With(WithReference),
     /// A relation of the system; what the session tells it, if it asks for something.
     Catalog(&'static Relation, Option<Bound>),
+    /// A sequence as a relation.
+    Sequence(Arc<Sequence>),
     /// `a FULL JOIN b`.
     Full(Box<FullJoin>),
     /// Calls of functions.
@@ -90,6 +93,7 @@ impl ItemKind {
     pub(super) fn gives_one_row(&self) -> bool {
         match self {
             ItemKind::Derived(query) => query.gives_one_row(),
+            ItemKind::Sequence(_) => true,
             ItemKind::With(reference) => reference.gives_one_row,
             _ => false,
         }
@@ -101,7 +105,8 @@ impl ItemKind {
             ItemKind::Table(_)
             | ItemKind::With(_)
             | ItemKind::Derived(_)
-            | ItemKind::Catalog(..) => Vec::new(),
+            | ItemKind::Catalog(..)
+            | ItemKind::Sequence(_) => Vec::new(),
             ItemKind::Full(join) => join.expressions().collect(),
             ItemKind::Functions(calls) => {
                 let parts = calls.parts.iter();
@@ -127,7 +132,10 @@ impl ItemKind {
             bounds.for_each(|bound| rewrite_in_place(bound, replace));
         };
         match self {
-            ItemKind::Table(_) | ItemKind::With(_) | ItemKind::Catalog(..) => {}
+            ItemKind::Table(_)
+            | ItemKind::With(_)
+            | ItemKind::Catalog(..)
+            | ItemKind::Sequence(_) => {}
             ItemKind::Derived(query) => query.rewrite(replace),
             ItemKind::Full(join) => {
                 each(&mut join.expressions_mut());

@@ -396,6 +396,12 @@ impl Compiler<'_> {
             let role = self.ask_session(SessionValue::Role, name, position)?;
             arguments.insert(0, role);
         }
+        if let "nextval" | "currval" | "lastval" | "setval" = name.as_str() {
+            arguments = match self.bind_sequence_call(name, arguments, position)? {
+                Ok(bound) => return Ok(bound),
+                Err(arguments) => arguments,
+            };
+        }
         let count = arguments.len();
         match (name.as_str(), count) {
             ("coalesce", 1..) => {

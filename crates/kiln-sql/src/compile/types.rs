@@ -111,8 +111,7 @@ pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
                 "float8" => DataType::Double,
                 "bool" => DataType::Boolean,
                 "time" | "timetz" | "money" | "json" | "jsonb" | "xml" | "inet" | "cidr"
-                | "macaddr" | "serial" | "bigserial" | "smallserial" | "hstore" | "tsvector"
-                | "tsquery" | "bit" | "varbit" | "point" => {
+                | "macaddr" | "hstore" | "tsvector" | "tsquery" | "bit" | "varbit" | "point" => {
                     return Err(unsupported(format!("type {name}"), position));
                 }
                 _ => {

@@ -73,7 +73,11 @@ impl Copying {
                 let list: Vec<String> = columns.iter().map(|it| quoted(&it.name)).collect();
                 let values: Vec<String> = (1..=list.len()).map(|it| format!("${it}")).collect();
                 let (list, values) = (list.join(", "), values.join(", "));
-                let insert = format!("INSERT INTO {} ({list}) VALUES ({values})", quoted(&name));
+                // Rows that are copied have their own values of identity columns.
+                let insert = format!(
+                    "INSERT INTO {} ({list}) OVERRIDING SYSTEM VALUE VALUES ({values})",
+                    quoted(&name)
+                );
                 let tree = Arc::new(parse::statement(&SourceStatement::from(insert.as_str()))?);
                 let source = SourceStatement::from(insert.as_str());
                 Statement::analyse(tree, &source, vec![None; columns.len()], catalog)?

@@ -10,6 +10,7 @@ use super::design;
 use super::panics::caught;
 use super::result::{Notice, StatementResult};
 use super::roles;
+use super::sequences;
 use super::splits;
 use super::view::{View, compile_routine, routine};
 use crate::compile::ddl::{self, IndexDeclaration, TableDeclaration};
@@ -54,6 +55,8 @@ impl<'a> Definition<'a> {
     pub fn run(&self, tree: &Tree) -> Result<StatementResult> {
         match tree {
             Tree::CreateTable(statement) => create_table(self, statement),
+            Tree::CreateSequence(statement) => sequences::create(self, statement),
+            Tree::AlterSequence(statement) => sequences::alter(self, statement),
             Tree::CreateIndex(statement) => create_index(self, statement),
             Tree::CreateFunction(statement) => create_function(self, statement),
             Tree::AlterTable(statement) => alter_table(self, statement),
@@ -87,14 +90,22 @@ impl<'a> Definition<'a> {
 /// CREATE TABLE.
 fn create_table(
     definition: &Definition<'_>,
-    statement: &ast::CreateTable,
+    statement: &parse::CreateTable,
 ) -> Result<StatementResult> {
     let created = StatementResult::of_tag("CREATE TABLE");
     let is_new = definition.change_catalog(|change| {
         let declaration = ddl::create_table(statement, &View::of(change.catalog()))?;
-        let Some(TableDeclaration { schema, indexes }) = declaration else {
+        let Some(TableDeclaration {
+            schema,
+            indexes,
+            sequences,
+        }) = declaration
+        else {
             return Ok(false);
         };
+        for sequence in sequences {
+            change.create_sequence(sequence, None)?;
+        }
         change.create_table(schema, 0, indexes)?;
         design::settle(change)?;
         Ok(true)
@@ -102,7 +113,7 @@ fn create_table(
     if is_new {
         return Ok(created);
     }
-    let name = object_name(&statement.name)?;
+    let name = object_name(&statement.table.name)?;
     Ok(created.with_notice(Notice::new(format!(
         "relation \"{name}\" already exists, skipping"
     ))))
@@ -137,12 +148,17 @@ fn create_index(
     ))))
 }
 
-/// ALTER TABLE: how rows are divided over partitions.
+/// ALTER TABLE: how rows are divided over partitions, keys, default values and identities of columns.
 fn alter_table(
     definition: &Definition<'_>,
     statement: &parse::AlterTable,
 ) -> Result<StatementResult> {
-    definition.change_catalog(|change| {
+    let notice = definition.change_catalog(|change| {
+        if let parse::TableChange::Column(column, altered) = &statement.change {
+            let notice = sequences::alter_column(change, &statement.name, column, altered)?;
+            design::settle(change)?;
+            return Ok(notice);
+        }
         if let parse::TableChange::AddKey(key) = &statement.change {
             let view = View::of(change.catalog());
             let IndexDeclaration { table, definition } =
@@ -152,26 +168,30 @@ fn alter_table(
                 true => change.add_primary_index(name, definition)?,
                 false => change.add_index(name, definition)?,
             };
-            return design::settle(change);
+            return design::settle(change).map(|()| None);
         }
         let (name, partitioning) = ddl::alter_table(statement, &View::of(change.catalog()))?;
         change.partition_table(&name, Some(partitioning))?;
-        design::settle(change)
+        design::settle(change).map(|()| None)
     })?;
-    Ok(StatementResult::of_tag("ALTER TABLE"))
+    let mut result = StatementResult::of_tag("ALTER TABLE");
+    result.notices.extend(notice);
+    Ok(result)
 }
 
-/// DROP TABLE and DROP INDEX.
+/// DROP TABLE, DROP INDEX and DROP SEQUENCE.
 fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult> {
     let tag = match statement.kind {
         DropKind::Table => "DROP TABLE",
         DropKind::Index => "DROP INDEX",
+        DropKind::Sequence => "DROP SEQUENCE",
     };
     let mut result = StatementResult::of_tag(tag);
     result.notices = definition.change_catalog(|change| {
         let notices = match statement.kind {
             DropKind::Table => drop_tables(change, statement)?,
             DropKind::Index => drop_indexes(change, statement)?,
+            DropKind::Sequence => sequences::drop(change, statement)?,
         };
         design::settle(change)?;
         Ok(notices)
@@ -196,6 +216,10 @@ fn drop_tables(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<N
             let message = format!("\"{name}\" is not a table");
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
                 .with_hint("Use DROP INDEX to remove an index."));
+        } else if change.catalog().sequence(&name).is_some() {
+            let message = format!("\"{name}\" is not a table");
+            return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
+                .with_hint("Use DROP SEQUENCE to remove a sequence."));
         } else {
             let message = format!("table \"{name}\" does not exist");
             return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
@@ -218,6 +242,7 @@ fn drop_tables(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<N
             ));
         }
     }
+    notices.extend(sequences::drop_owned(change, &found, statement.cascade)?);
     for name in &found {
         change.drop_table(name)?;
     }
@@ -241,7 +266,7 @@ fn referring(
     })
 }
 
-fn depended_on(message: String, detail: String, hint: &str) -> Error {
+pub(super) fn depended_on(message: String, detail: String, hint: &str) -> Error {
     Error::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
         .with_detail(detail)
         .with_hint(hint)
@@ -263,6 +288,11 @@ fn drop_indexes(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<
                 let message = format!("\"{name}\" is not an index");
                 return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
                     .with_hint("Use DROP TABLE to remove a table."));
+            }
+            if change.catalog().sequence(&name).is_some() {
+                let message = format!("\"{name}\" is not an index");
+                return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
+                    .with_hint("Use DROP SEQUENCE to remove a sequence."));
             }
             if statement.if_exists {
                 notices.push(Notice::new(format!(
@@ -374,8 +404,15 @@ fn truncate(definition: &Definition<'_>, statement: &ast::Truncate) -> Result<St
         return Err(unsupported("this form of TRUNCATE", None));
     }
     definition.change_catalog(|change| {
+        let restarts = matches!(
+            statement.identity,
+            Some(ast::TruncateIdentityOption::Restart)
+        );
         for name in truncated(change, statement)? {
             change.truncate_table(&name)?;
+            if restarts {
+                change.restart_owned_sequences(&name)?;
+            }
         }
         design::settle(change)
     })?;

@@ -536,6 +536,8 @@ fn kind(tree: &parse::Statement) -> StatementKind {
             StatementKind::Write
         }
         Tree::CreateTable(_)
+        | Tree::CreateSequence(_)
+        | Tree::AlterSequence(_)
         | Tree::CreateIndex(_)
         | Tree::AlterTable(_)
         | Tree::Analyze(_)
@@ -558,12 +560,15 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::Update(_) => "UPDATE",
         Tree::Delete(_) => "DELETE",
         Tree::CreateTable(_) => "CREATE TABLE",
+        Tree::CreateSequence(_) => "CREATE SEQUENCE",
+        Tree::AlterSequence(_) => "ALTER SEQUENCE",
         Tree::CreateIndex(_) => "CREATE INDEX",
         Tree::AlterTable(_) => "ALTER TABLE",
         Tree::Analyze(_) => "ANALYZE",
         Tree::Drop(drop) => match drop.kind {
             DropKind::Table => "DROP TABLE",
             DropKind::Index => "DROP INDEX",
+            DropKind::Sequence => "DROP SEQUENCE",
         },
         Tree::Truncate(_) => "TRUNCATE TABLE",
         Tree::Begin(_) => "BEGIN",

@@ -178,6 +178,31 @@ fn objects_of(change: &CatalogChange<'_>, objects: &GrantObjects) -> Result<Vec<
                 .map(|routine| Object::routine(routine.name()))
                 .collect()
         }
+        GrantObjects::AllSequences => {
+            let sequences = catalog.sequences();
+            sequences.map(|it| Object::sequence(it.name())).collect()
+        }
+        GrantObjects::Sequences(names) => {
+            let sequences = names.iter().map(|name| {
+                let position = position_of(name);
+                let name = object_name(name)?;
+                if catalog.sequence(&name).is_some() {
+                    return Ok(Object::sequence(name));
+                }
+                let (state, message) = match catalog.table(&name) {
+                    Some(_) => (
+                        SqlState::WRONG_OBJECT_TYPE,
+                        format!("\"{name}\" is not a sequence"),
+                    ),
+                    None => (
+                        SqlState::UNDEFINED_TABLE,
+                        format!("relation \"{name}\" does not exist"),
+                    ),
+                };
+                Err(fail(state, message, position))
+            });
+            sequences.collect::<Result<_>>()?
+        }
         GrantObjects::Tables(names) => {
             let tables = names.iter().map(|name| {
                 let position = position_of(name);
@@ -220,6 +245,7 @@ fn privileges_of(grant: &Grant, object: &Object) -> Result<Privileges> {
         let kind = match object.kind {
             ObjectKind::Table => "relation",
             ObjectKind::Routine => "function",
+            ObjectKind::Sequence => "sequence",
         };
         let name = privilege.name().to_ascii_uppercase();
         let message = format!("invalid privilege type {name} for {kind}");
@@ -266,9 +292,9 @@ pub(super) fn check_definition(
         {
             return Ok(());
         }
-        Tree::CreateTable(_) | Tree::CreateFunction(_) => (
+        Tree::CreateTable(_) | Tree::CreateSequence(_) | Tree::CreateFunction(_) => (
             "permission denied for schema public".to_owned(),
-            "Superusers alone define tables, functions and procedures.",
+            "Superusers alone define tables, sequences, functions and procedures.",
         ),
         Tree::CreateRole(_) => (
             "permission denied to create role".to_owned(),
@@ -284,7 +310,7 @@ pub(super) fn check_definition(
         ),
         _ => (
             format!("must be superuser to run {command}"),
-            "Tables, functions and procedures belong to superusers.",
+            "Tables, sequences, functions and procedures belong to superusers.",
         ),
     };
     Err(Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message).with_hint(hint))

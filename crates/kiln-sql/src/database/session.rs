@@ -933,11 +933,15 @@ impl Session {
                 self.names = Names::default();
                 self.settings.reset_all(false);
                 self.apply_settings();
+                self.session.forget_sequences();
                 "DISCARD ALL"
             }
-            // Plans are made anew when the catalog changes, and there is nothing else of the two below.
+            // Plans are made anew when the catalog changes, and there are no temporary tables.
             Discarded::Plans => "DISCARD PLANS",
-            Discarded::Sequences => "DISCARD SEQUENCES",
+            Discarded::Sequences => {
+                self.session.forget_sequences();
+                "DISCARD SEQUENCES"
+            }
             Discarded::Temporary => "DISCARD TEMP",
         }))
     }

@@ -8,6 +8,7 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Failure, Step, TextSource};
 use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::sequence::Sequence;
 use kiln_storage::table::Table;
 
 use super::panics::caught;
@@ -36,6 +37,12 @@ impl<'a> View<'a> {
 }
 
 impl View<'_> {
+    /// The names of the sequences that were looked for.
+    pub fn sequences(&self) -> Vec<String> {
+        let lookups = self.lookups.borrow();
+        lookups.sequences().map(str::to_owned).collect()
+    }
+
     /// What the caller of what was compiled must be allowed to do.
     pub fn into_accesses(self) -> Arc<[Access]> {
         self.lookups.into_inner().accesses().cloned().collect()
@@ -72,6 +79,21 @@ impl CatalogView for View<'_> {
         let definition = definition(found?.source()?)?;
         definitions.insert(name.to_owned(), definition.clone());
         Some(definition)
+    }
+
+    fn sequence(&self, name: &str) -> Option<Arc<Sequence>> {
+        let found = self.catalog.sequence(name);
+        self.lookups.borrow_mut().note_sequence(name, found);
+        found.cloned()
+    }
+
+    fn identity_sequence(&self, table: &str, column: &str) -> Option<Arc<Sequence>> {
+        let mut owned = self.catalog.owned_sequences(table);
+        let found = owned.find(|sequence| {
+            let owner = sequence.definition().owner.as_ref();
+            owner.is_some_and(|owner| owner.column == column && owner.identity.is_some())
+        })?;
+        self.sequence(found.name())
     }
 
     fn table_oid(&self, name: &str) -> u32 {

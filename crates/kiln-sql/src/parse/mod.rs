@@ -21,6 +21,7 @@ mod reserved;
 mod role;
 mod scanner;
 mod script;
+mod sequence;
 mod statement;
 mod tokens;
 mod transaction;
@@ -41,6 +42,10 @@ pub use prepare::{Execute, Part, Prepare};
 pub use reserved::{is_quoted_when_printed, is_reserved};
 pub use role::{DropRole, Grant, GrantObjects, RoleDefinition, RoleName};
 pub use script::{SourceStatement, highest_placeholder, is_complete, script, without_literals};
+pub use sequence::{
+    AlterSequence, ColumnChange, CreateSequence, CreateTable, IdentityColumn, Overriding,
+    SequenceOptions, overriding,
+};
 pub use sqlparser;
 pub use statement::{
     AddedKey, AlterTable, Call, CallArgument, Discarded, Drop, DropFunction, DropKind, Explain,

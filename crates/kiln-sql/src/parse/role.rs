@@ -69,6 +69,10 @@ pub enum GrantObjects {
     Routines(Vec<RoutineSignature>),
     /// All functions and procedures that there are.
     AllRoutines,
+    /// These sequences.
+    Sequences(Vec<ast::ObjectName>),
+    /// All sequences that there are.
+    AllSequences,
     /// The only schema or the only database, which all roles may use.
     Open,
 }
@@ -244,7 +248,7 @@ fn privileges(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Option<Vec<Pri
             }
             (Some(privilege), _) => found.push(privilege),
             // There is nothing that they would allow.
-            (None, "references" | "trigger" | "usage" | "connect") => {}
+            (None, "references" | "trigger" | "connect") => {}
             (None, "create" | "temporary" | "temp" | "maintain" | "set") => {
                 let feature = format!("the privilege {}", word.to_ascii_uppercase());
                 return Err(tokens.unsupported(part.start, &feature));
@@ -265,12 +269,18 @@ fn objects(tokens: &Tokens<'_>, range: Range<usize>) -> Result<GrantObjects> {
         return match tokens.word(first + 1) {
             "tables" => Ok(GrantObjects::AllTables),
             "functions" | "procedures" | "routines" => Ok(GrantObjects::AllRoutines),
-            "sequences" => Ok(GrantObjects::Open),
+            "sequences" => Ok(GrantObjects::AllSequences),
             _ => Err(tokens.syntax_error(first + 1)),
         };
     }
     match tokens.word(first) {
         "schema" | "database" => Ok(GrantObjects::Open),
+        "sequence" => {
+            let parts = tokens.split(first + 1..range.end).into_iter();
+            let names = parts.map(|part| types::identifiers(tokens, part));
+            let names = names.map(|name| Ok(ast::ObjectName::from(name?)));
+            Ok(GrantObjects::Sequences(names.collect::<Result<_>>()?))
+        }
         "function" | "procedure" | "routine" => {
             let parts = tokens.split(first + 1..range.end).into_iter();
             let routines = parts.map(|part| routine_signature(tokens, part));

@@ -7,6 +7,7 @@ use super::plpgsql;
 use super::prepare::{self, Execute, Prepare};
 use super::role::{self, DropRole, Grant, RoleDefinition};
 use super::script::SourceStatement;
+use super::sequence::{self, AlterSequence, ColumnChange, CreateSequence, CreateTable};
 use super::tokens::{Expression, Tokens};
 use super::transaction::{self, SetTransaction, TransactionMode};
 use super::types::{self, TypeReference};
@@ -28,12 +29,16 @@ pub enum Statement {
     /// `DELETE`.
     Delete(Box<ast::Delete>),
     /// `CREATE TABLE`.
-    CreateTable(Box<ast::CreateTable>),
+    CreateTable(Box<CreateTable>),
+    /// `CREATE SEQUENCE`.
+    CreateSequence(Box<CreateSequence>),
+    /// `ALTER SEQUENCE`.
+    AlterSequence(Box<AlterSequence>),
     /// `CREATE INDEX`.
     CreateIndex(Box<ast::CreateIndex>),
     /// `ALTER TABLE`.
     AlterTable(Box<AlterTable>),
-    /// `DROP TABLE` or `DROP INDEX`.
+    /// `DROP TABLE`, `DROP INDEX` or `DROP SEQUENCE`.
     Drop(Drop),
     /// `TRUNCATE`.
     Truncate(Box<ast::Truncate>),
@@ -139,6 +144,8 @@ pub enum TableChange {
     Replicated,
     /// It gets a primary key, or a unique key.
     AddKey(AddedKey),
+    /// A column of it becomes another.
+    Column(ast::Ident, ColumnChange),
 }
 
 /// `ADD [CONSTRAINT name] PRIMARY KEY (columns)`, or UNIQUE.
@@ -159,9 +166,11 @@ pub enum DropKind {
     Table,
     /// An index.
     Index,
+    /// A sequence.
+    Sequence,
 }
 
-/// `DROP TABLE` or `DROP INDEX`.
+/// `DROP TABLE`, `DROP INDEX` or `DROP SEQUENCE`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drop {
     /// What is removed.
@@ -388,16 +397,15 @@ fn create(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         "function" | "procedure" => function::definition(tokens, range, kind, or_replace)
             .map(|definition| Statement::CreateFunction(Box::new(definition))),
         "role" | "user" | "group" if !or_replace => role::create(tokens, range, kind),
-        "table" | "unique" | "index" if or_replace => Err(tokens.syntax_error(kind)),
+        "table" | "unique" | "index" | "sequence" if or_replace => Err(tokens.syntax_error(kind)),
         word @ ("temp" | "temporary" | "global" | "local" | "unlogged" | "foreign")
             if tokens.word(kind + 1) != "data" =>
         {
             Err(tokens.unsupported(kind, &format!("CREATE {} TABLE", word.to_ascii_uppercase())))
         }
-        "table" => match tokens.sql(range, |parser| parser.parse_statement())? {
-            ast::Statement::CreateTable(table) => Ok(Statement::CreateTable(Box::new(table))),
-            _ => Err(tokens.syntax_error(kind)),
-        },
+        "table" => sequence::create_table(tokens, range)
+            .map(|table| Statement::CreateTable(Box::new(table))),
+        "sequence" if !or_replace => sequence::create(tokens, range, kind + 1),
         "unique" | "index" => match tokens.sql(range, |parser| parser.parse_statement())? {
             ast::Statement::CreateIndex(index) => Ok(Statement::CreateIndex(Box::new(index))),
             _ => Err(tokens.syntax_error(kind)),
@@ -454,6 +462,9 @@ fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     if matches!(tokens.word(first + 1), "role" | "user" | "group") {
         return role::alter(tokens, range);
     }
+    if tokens.word(first + 1) == "sequence" {
+        return sequence::alter(tokens, range);
+    }
     let refused = || tokens.unsupported(first, "ALTER");
     if tokens.word(first + 1) != "table" {
         return Err(refused());
@@ -461,6 +472,10 @@ fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     let mut name = first + 2;
     if tokens.word(name) == "only" {
         name += 1;
+    }
+    let (table, at) = sequence::name(tokens, name..range.end)?;
+    if tokens.word(at) == "alter" {
+        return sequence::alter_column(tokens, table, at..range.end);
     }
     if let Some(add) = (name + 1..range.end).find(|at| tokens.word(*at) == "add") {
         let key = added_key(tokens, add + 1..range.end)?;
@@ -619,6 +634,7 @@ fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     let kind = range.start + 1;
     match tokens.word(kind) {
         "table" | "index" => {}
+        "sequence" => return sequence::drop(tokens, range),
         "function" => return drop_function(tokens, range, Some(RoutineKind::Function)),
         "procedure" => return drop_function(tokens, range, Some(RoutineKind::Procedure)),
         "routine" => return drop_function(tokens, range, None),

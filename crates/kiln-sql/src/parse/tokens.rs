@@ -5,6 +5,7 @@
 use super::dialect::Postgres;
 use super::lexer::{self, Lexeme};
 use super::position::{after_text, location};
+use super::sequence::Overriding;
 use kiln_storage::error::{Error, Position, Result, SqlState};
 use sqlparser::ast::Expr;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -244,7 +245,21 @@ impl<'a> Tokens<'a> {
             ));
             indexes.push(first);
         }
-        for index in parts.iter().cloned().flatten() {
+        let mut rest = parts.iter().cloned().flatten();
+        while let Some(index) = rest.next() {
+            if let Some(marker) = Overriding::marker(self, index) {
+                let span = self.span(index);
+                let marker = [
+                    Token::make_keyword("partition"),
+                    Token::LParen,
+                    Token::make_word(marker, Some('"')),
+                    Token::RParen,
+                ];
+                tokens.extend(marker.map(|token| TokenWithSpan::new(token, span)));
+                indexes.extend([index; 4]);
+                rest.by_ref().take(2).for_each(drop);
+                continue;
+            }
             tokens.push(self.lexemes[index].token.clone());
             indexes.push(index);
         }

@@ -1,5 +1,7 @@
 //! Data directories of tests, and the files in them.
 
+#![allow(dead_code, reason = "no test uses all of it")]
+
 use std::path::{Path, PathBuf};
 
 use kiln_platform::disk::{Directory, TemporaryDirectory};

@@ -20,6 +20,7 @@ pub(super) fn rows_of(name: &str) -> Option<fn(&Snapshot) -> Vec<Row>> {
         "schemata" => tables::schemata,
         "tables" => tables::tables,
         "columns" => tables::columns,
+        "sequences" => tables::sequences,
         "table_privileges" | "role_table_grants" => tables::table_privileges,
         "table_constraints" => constraints::table_constraints,
         "key_column_usage" => constraints::key_column_usage,

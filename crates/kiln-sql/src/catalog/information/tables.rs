@@ -1,6 +1,7 @@
 //! Schemas, tables and columns.
 
 use kiln_engine::{Object, ObjectKind, PUBLIC, Privileges};
+use kiln_storage::sequence::{Identity, SequenceDefinition};
 use kiln_storage::types::{CatalogType, DataType};
 
 use super::super::snapshot::Snapshot;
@@ -55,6 +56,7 @@ struct ColumnOf<'a> {
     at: usize,
     not_null: bool,
     default: Option<String>,
+    identity: Option<(&'a SequenceDefinition, Identity)>,
     is_updatable: bool,
 }
 
@@ -69,10 +71,26 @@ fn column_row(maker: &Maker, column: ColumnOf<'_>) -> Row {
         .of_type(column.data_type)
         .with("dtd_identifier", (column.at + 1).to_string())
         .with("is_self_referencing", yes_or_no(false))
-        .with("is_identity", yes_or_no(false))
+        .with("is_identity", yes_or_no(column.identity.is_some()))
         .with("identity_cycle", yes_or_no(false))
         .with("is_generated", "NEVER")
         .with("is_updatable", yes_or_no(column.is_updatable));
+    let row = match column.identity {
+        None => row,
+        Some((sequence, identity)) => row
+            .with(
+                "identity_generation",
+                match identity {
+                    Identity::Always => "ALWAYS",
+                    Identity::ByDefault => "BY DEFAULT",
+                },
+            )
+            .with("identity_start", sequence.start.to_string())
+            .with("identity_increment", sequence.increment.to_string())
+            .with("identity_maximum", sequence.max.to_string())
+            .with("identity_minimum", sequence.min.to_string())
+            .with("identity_cycle", yes_or_no(sequence.cycle)),
+    };
     // Those that have not the default one.
     match column.data_type {
         DataType::Catalog(CatalogType::Name | CatalogType::NodeTree) => {
@@ -96,6 +114,7 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
                 at,
                 not_null: column.not_null,
                 default: None,
+                identity: None,
                 is_updatable: relation.kind == "r",
             };
             rows.push(column_row(&maker, column));
@@ -103,6 +122,8 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
     }
     for table in &snapshot.tables {
         for (at, column) in table.schema().columns.iter().enumerate() {
+            let identity = snapshot.identity(table.name(), &column.name);
+            let default = expression::column_default(table, at);
             let column = ColumnOf {
                 schema: "public",
                 table: table.name(),
@@ -110,13 +131,45 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
                 data_type: &column.data_type,
                 at,
                 not_null: column.not_null,
-                default: expression::column_default(table, at),
+                default: default.filter(|_| identity.is_none()),
+                identity: identity.map(|(entry, kind)| (entry.sequence.definition(), kind)),
                 is_updatable: true,
             };
             rows.push(column_row(&maker, column));
         }
     }
     rows
+}
+
+/// Sequences, but for those of identity columns.
+pub(super) fn sequences(snapshot: &Snapshot) -> Vec<Row> {
+    let maker = Maker::of("sequences");
+    let definitions = snapshot.sequences.iter().map(|it| it.sequence.definition());
+    let definitions = definitions.filter(|definition| {
+        let owner = definition.owner.as_ref();
+        owner.is_none_or(|owner| owner.identity.is_none())
+    });
+    let rows = definitions.map(|definition| {
+        let bits = match definition.data_type {
+            DataType::SmallInt => 16,
+            DataType::Integer => 32,
+            _ => 64,
+        };
+        maker
+            .row()
+            .named("sequence", "public", &definition.name)
+            .with("data_type", definition.data_type.base_name())
+            .with("numeric_precision", bits)
+            .with("numeric_precision_radix", 2)
+            .with("numeric_scale", 0)
+            .with("start_value", definition.start.to_string())
+            .with("minimum_value", definition.min.to_string())
+            .with("maximum_value", definition.max.to_string())
+            .with("increment", definition.increment.to_string())
+            .with("cycle_option", yes_or_no(definition.cycle))
+            .row
+    });
+    rows.collect()
 }
 
 /// Who may do what with tables.

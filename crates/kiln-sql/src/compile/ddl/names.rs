@@ -46,9 +46,10 @@ pub(super) fn choose(
     }
 }
 
-/// Whether a table or an index is called `name`.
-pub(super) fn is_relation(catalog: &dyn CatalogView, name: &str) -> bool {
+/// Whether a table, an index or a sequence is called `name`.
+pub(in crate::compile) fn is_relation(catalog: &dyn CatalogView, name: &str) -> bool {
     catalog.table(name).is_some()
+        || catalog.sequence(name).is_some()
         || catalog.tables().iter().any(|table| {
             table
                 .indexes()

@@ -36,7 +36,9 @@ pub fn alter_table(
     let partitioning = match &statement.change {
         TableChange::PartitionBy(expression) => declared(table.schema(), &expression.expr)?,
         TableChange::Replicated => Partitioning::Replicated,
-        TableChange::AddKey(_) => return Err(Error::internal("a key divides no rows")),
+        TableChange::AddKey(_) | TableChange::Column(..) => {
+            return Err(Error::internal("the change divides no rows"));
+        }
     };
     let schema = TableSchema {
         partition_by: Some(partitioning),

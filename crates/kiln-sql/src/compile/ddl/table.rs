@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use kiln_procedure::ProgramBuilder;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::{Check, Column, ColumnId, IndexDefinition, IndexKind, TableSchema};
+use kiln_storage::sequence::SequenceDefinition;
 use sqlparser::ast::{
     CheckConstraint, ColumnDef, ColumnOption, ConstraintCharacteristics, CreateTable,
     DeferrableInitial, ForeignKeyConstraint, Ident, IndexColumn, NullsDistinctOption,
@@ -16,7 +17,8 @@ use super::super::{
     position_of_span, refuse_reserved, relation_name, types, unsupported,
 };
 use super::index::index_column_name;
-use super::{names, partition, references};
+use super::{names, partition, references, sequence};
+use crate::parse::{self, IdentityColumn};
 
 /// A CREATE TABLE that was checked.
 pub struct TableDeclaration {
@@ -24,6 +26,8 @@ pub struct TableDeclaration {
     pub schema: TableSchema,
     /// Its indexes besides that of the primary key.
     pub indexes: Vec<IndexDefinition>,
+    /// The sequences of SERIAL and identity columns.
+    pub sequences: Vec<SequenceDefinition>,
 }
 
 /// A PRIMARY KEY or UNIQUE constraint.
@@ -47,9 +51,13 @@ struct Constraints<'s> {
 /// PostgreSQL's: 42P07 when the name is taken, 42701 for a column twice, 42P16 for two primary
 /// keys, 42704 for an unknown type and so on; 0A000 for what is not supported.
 pub fn create_table(
-    statement: &CreateTable,
+    statement: &parse::CreateTable,
     catalog: &dyn CatalogView,
 ) -> Result<Option<TableDeclaration>> {
+    let parse::CreateTable {
+        table: statement,
+        identities,
+    } = statement;
     let position = position_of(&statement.name);
     refuse_options(statement, position)?;
     let name = relation_name(&statement.name)?;
@@ -70,7 +78,7 @@ pub fn create_table(
         partition_by: None,
     };
     for definition in &statement.columns {
-        let column = declare_column(definition)?;
+        let column = declare_column(&schema.name, definition)?;
         if schema.column(&column.name).is_some() {
             let message = format!("column \"{}\" specified more than once", column.name);
             let position = position_of_span(definition.name.span);
@@ -78,6 +86,7 @@ pub fn create_table(
         }
         schema.columns.push(column);
     }
+    let sequences = declare_sequences(&mut schema, statement, identities, catalog)?;
     let constraints = collect_constraints(statement, &mut schema)?;
     check_defaults(&schema, statement, catalog)?;
     let indexes = declare_keys(&mut schema, &constraints, catalog, position)?;
@@ -107,7 +116,61 @@ pub fn create_table(
             [schema.primary_key.as_slice()].into_iter().chain(keys),
         )?;
     }
-    Ok(Some(TableDeclaration { schema, indexes }))
+    Ok(Some(TableDeclaration {
+        schema,
+        indexes,
+        sequences,
+    }))
+}
+
+/// The sequences of SERIAL and identity columns, from which these have their default values.
+fn declare_sequences(
+    schema: &mut TableSchema,
+    statement: &CreateTable,
+    identities: &[IdentityColumn],
+    catalog: &dyn CatalogView,
+) -> Result<Vec<SequenceDefinition>> {
+    let mut sequences: Vec<SequenceDefinition> = Vec::new();
+    for (at, definition) in statement.columns.iter().enumerate() {
+        let position = position_of_span(definition.name.span);
+        let column = &schema.columns[at];
+        let (table, name) = (&schema.name, &column.name);
+        let refused = |what: &str| {
+            let message = format!("{what} for column \"{name}\" of table \"{table}\"");
+            fail(SqlState::SYNTAX_ERROR, message, position)
+        };
+        let mut own = identities.iter();
+        let mut own = own.by_ref().filter(|it| name_of(&it.column) == *name);
+        let identity = own.next().map(|it| (it.identity, &it.options));
+        if own.next().is_some() {
+            return Err(refused("multiple identity specifications"));
+        }
+        let is_serial = sequence::serial_type(&definition.data_type).is_some();
+        if identity.is_none() && !is_serial {
+            continue;
+        }
+        if identity.is_some() && (column.default.is_some() || is_serial) {
+            return Err(refused("both default and identity specified"));
+        }
+        if column.default.is_some() {
+            return Err(refused("multiple default values specified"));
+        }
+        let mut options = definition.options.iter();
+        if options.any(|option| matches!(option.option, ColumnOption::Null)) {
+            return Err(refused("conflicting NULL/NOT NULL declarations"));
+        }
+        let is_taken = |name: &str| {
+            name == table
+                || sequences.iter().any(|known| known.name == name)
+                || names::is_relation(catalog, name)
+        };
+        let made = sequence::of_column(schema, column, identity, is_taken, position)?;
+        let column = &mut schema.columns[at];
+        column.not_null = true;
+        column.default = Some(sequence::sequence_default(&made.name));
+        sequences.push(made);
+    }
+    Ok(sequences)
 }
 
 fn refuse_options(statement: &CreateTable, position: Position) -> Result<()> {
@@ -130,11 +193,14 @@ fn refuse_options(statement: &CreateTable, position: Position) -> Result<()> {
     Ok(())
 }
 
-fn declare_column(definition: &ColumnDef) -> Result<Column> {
+fn declare_column(table: &str, definition: &ColumnDef) -> Result<Column> {
     let position = position_of_span(definition.name.span);
     refuse_reserved(&definition.name)?;
     let name = name_of(&definition.name);
-    let data_type = types::data_type(&definition.data_type, position)?;
+    let data_type = match sequence::serial_type(&definition.data_type) {
+        Some(data_type) => data_type,
+        None => types::data_type(&definition.data_type, position)?,
+    };
     if !data_type.is_storable() {
         return Err(unsupported(
             format!("a column of type {data_type}"),
@@ -147,7 +213,9 @@ fn declare_column(definition: &ColumnDef) -> Result<Column> {
             ColumnOption::NotNull => not_null = true,
             ColumnOption::Null => null = true,
             ColumnOption::Default(_) if default.is_some() => {
-                let message = format!("multiple default values specified for column \"{name}\"");
+                let message = format!(
+                    "multiple default values specified for column \"{name}\" of table \"{table}\""
+                );
                 return Err(fail(SqlState::SYNTAX_ERROR, message, position));
             }
             ColumnOption::Default(expr) => default = Some(expr.to_string()),
@@ -340,7 +408,7 @@ fn key_columns(schema: &TableSchema, columns: &[IndexColumn]) -> Result<Vec<Colu
 }
 
 /// A compiler whose steps are thrown away: binding tells what is wrong with an expression.
-fn scratch(catalog: &dyn CatalogView) -> Compiler<'_> {
+pub(super) fn scratch(catalog: &dyn CatalogView) -> Compiler<'_> {
     Compiler::new(ProgramBuilder::new("", []), catalog)
 }
 

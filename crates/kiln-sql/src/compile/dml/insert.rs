@@ -3,8 +3,9 @@
 use kiln_engine::{Object, Privilege};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Conflict, Instruction, Reg, Step, TableRef};
-use kiln_storage::error::{Result, SqlState};
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::sequence::Identity;
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, Insert, OnInsert, Query, SelectItem, SetExpr, TableObject};
@@ -15,6 +16,7 @@ use super::super::{Compiler, Position, fail, name_of, position_of, relation_name
 use super::conflict::OnConflictPlan;
 use super::references::{Change, ReferenceCheck};
 use super::{Sink, again, all_columns, is_default, may_read};
+use crate::parse::{Overriding, overriding};
 
 /// What an INSERT is, apart from its rows.
 pub(super) struct Plan<'s> {
@@ -22,6 +24,8 @@ pub(super) struct Plan<'s> {
     pub reference: TableRef,
     pub alias: String,
     targets: Vec<ColumnId>,
+    /// Its identity columns, and what becomes of values that are given for them.
+    identities: Vec<(ColumnId, Given)>,
     pub on_conflict: OnConflictPlan<'s>,
     pub returning: Option<&'s [SelectItem]>,
     references: Vec<ReferenceCheck>,
@@ -29,7 +33,36 @@ pub(super) struct Plan<'s> {
     pub position: Position,
 }
 
+/// What becomes of a value that is given for an identity column.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Given {
+    Taken,
+    Ignored,
+    Refused,
+}
+
 impl Plan<'_> {
+    /// What of a value that is given for a column counts.
+    ///
+    /// # Errors
+    /// 428C9 for one that an identity column does not take.
+    fn given<T>(&self, column: ColumnId, value: Option<T>) -> Result<Option<T>> {
+        let mut identities = self.identities.iter();
+        let identity = identities.find(|(known, _)| *known == column);
+        match (identity, value) {
+            (Some((_, Given::Ignored)), _) => Ok(None),
+            (Some((_, Given::Refused)), Some(_)) => {
+                let name = &self.table.schema().columns[column.index()].name;
+                let message = format!("cannot insert a non-DEFAULT value into column \"{name}\"");
+                let error = Error::new(SqlState::GENERATED_ALWAYS, message);
+                Err(error
+                    .with_detail(always_detail(name))
+                    .with_hint("Use OVERRIDING SYSTEM VALUE to override."))
+            }
+            (_, value) => Ok(value),
+        }
+    }
+
     /// One row without RETURNING.
     pub(super) fn of_row(
         compiler: &mut Compiler<'_>,
@@ -42,6 +75,7 @@ impl Plan<'_> {
             reference: compiler.builder.table(table),
             alias: table.schema().name.clone(),
             targets: all_columns(table).collect(),
+            identities: Vec::new(),
             on_conflict: match ignore_conflict {
                 true => OnConflictPlan::Nothing { index: None },
                 false => OnConflictPlan::Raise,
@@ -80,9 +114,10 @@ impl<'a> Compiler<'a> {
             return Err(unsupported("INSERT into anything but a table", None));
         };
         let position = position_of(name);
-        if !insert.assignments.is_empty() || insert.or.is_some() || insert.partitioned.is_some() {
+        if !insert.assignments.is_empty() || insert.or.is_some() {
             return Err(unsupported("this form of INSERT", position));
         }
+        let overriding = overriding(insert)?;
         let table = self.table_for(Privilege::Insert, &relation_name(name)?, position)?;
         let changed = table.id();
         let alias = match &insert.table_alias {
@@ -132,7 +167,9 @@ impl<'a> Compiler<'a> {
             self.note_access(Object::table(&table.schema().name), Privilege::Update);
         }
         self.refuse_reading(&table, returning, position)?;
+        let identities = self.identities(&table, overriding);
         let mut plan = Plan {
+            identities,
             table,
             reference,
             alias,
@@ -258,9 +295,10 @@ impl<'a> Compiler<'a> {
             let definition = &plan.table.schema().columns[column.index()];
             let position = targets.iter().position(|target| *target == column);
             let given = position.and_then(|position| written.get_mut(position)?.take());
+            let given = plan.given(column, given)?;
             bounds.push(match given {
                 Some(bound) => super::for_column(bound, definition, "expression")?,
-                None => self.bind_default(definition)?,
+                None => self.bind_default_of(plan, column)?,
             });
         }
         Ok(self
@@ -312,7 +350,7 @@ impl<'a> Compiler<'a> {
         for column in all_columns(&plan.table) {
             let definition = &plan.table.schema().columns[column.index()];
             let position = targets.iter().position(|target| *target == column);
-            bounds.push(match position {
+            bounds.push(match plan.given(column, position)? {
                 Some(position) => {
                     let OutputColumn {
                         register,
@@ -322,7 +360,7 @@ impl<'a> Compiler<'a> {
                     let selected = Bound::register(*register, data_type.clone(), plan.position);
                     super::for_column(selected, definition, "expression")?
                 }
-                None => self.bind_default(definition)?,
+                None => self.bind_default_of(plan, column)?,
             });
         }
         Ok(self
@@ -330,6 +368,38 @@ impl<'a> Compiler<'a> {
             .into_iter()
             .map(|typed| typed.register)
             .collect())
+    }
+
+    /// The identity columns of a table, and what an INSERT makes of values for them.
+    fn identities(
+        &self,
+        table: &Arc<Table>,
+        overriding: Option<Overriding>,
+    ) -> Vec<(ColumnId, Given)> {
+        let schema = table.schema();
+        let identities = all_columns(table).filter_map(|column| {
+            let definition = &schema.columns[column.index()];
+            // Others have no default value, or another one.
+            definition.default.as_ref()?;
+            let sequence = (self.catalog).identity_sequence(&schema.name, &definition.name)?;
+            let identity = sequence.definition().owner.as_ref()?.identity?;
+            let given = match (identity, overriding) {
+                (_, Some(Overriding::UserValue)) => Given::Ignored,
+                (Identity::Always, None) => Given::Refused,
+                _ => Given::Taken,
+            };
+            Some((column, given))
+        });
+        identities.collect()
+    }
+
+    /// The default value of a column. An identity column draws from its sequence without anybody being asked for privileges.
+    fn bind_default_of(&mut self, plan: &Plan<'_>, column: ColumnId) -> Result<Bound> {
+        let definition = &plan.table.schema().columns[column.index()];
+        match plan.identities.iter().any(|(known, _)| *known == column) {
+            true => self.unrestricted(|compiler| compiler.bind_default(definition)),
+            false => self.bind_default(definition),
+        }
     }
 
     /// Inserts one row, whose columns are in `values`.
@@ -443,6 +513,11 @@ impl<'a> Compiler<'a> {
         }
         Ok(())
     }
+}
+
+/// Why an identity column does not take a value.
+pub(super) fn always_detail(column: &str) -> String {
+    format!("Column \"{column}\" is an identity column defined as GENERATED ALWAYS.")
 }
 
 /// The rows of a query that is nothing but VALUES.

@@ -3,8 +3,9 @@
 use kiln_engine::Privilege;
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Reg, Step};
-use kiln_storage::error::{Result, SqlState};
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::sequence::Identity;
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 use sqlparser::ast::{
@@ -19,6 +20,7 @@ use super::super::rows::RowSource;
 use super::super::scope::SourceId;
 use super::super::{Compiler, Position, fail, name_of, position_of, relation_name, unsupported};
 use super::constraints::RowChecks;
+use super::insert::always_detail;
 use super::references::{Change, ReferenceCheck};
 use super::{Returning, Sink, again, all_columns, is_default, may_read};
 
@@ -356,6 +358,9 @@ impl<'a> Compiler<'a> {
         let mut values = Vec::with_capacity(assignments.len());
         for ((column, _), bound) in assignments.iter().zip(written) {
             let definition = &table.schema().columns[column.index()];
+            if bound.is_some() {
+                self.refuse_always(table, *column)?;
+            }
             let bound = match bound {
                 Some(bound) => super::for_column(bound, definition, "expression")?,
                 None => self.bind_default(definition)?,
@@ -363,6 +368,23 @@ impl<'a> Compiler<'a> {
             values.push((*column, bound));
         }
         Ok(values)
+    }
+
+    /// Refuses a value for an identity column that takes none.
+    fn refuse_always(&self, table: &Table, column: ColumnId) -> Result<()> {
+        let schema = table.schema();
+        let name = &schema.columns[column.index()].name;
+        if schema.columns[column.index()].default.is_none() {
+            return Ok(());
+        }
+        let sequence = self.catalog.identity_sequence(&schema.name, name);
+        let owner = sequence.and_then(|sequence| sequence.definition().owner.clone());
+        if owner.and_then(|owner| owner.identity) != Some(Identity::Always) {
+            return Ok(());
+        }
+        let message = format!("column \"{name}\" can only be updated to DEFAULT");
+        let error = Error::new(SqlState::GENERATED_ALWAYS, message);
+        Err(error.with_detail(always_detail(name)))
     }
 
     /// Binds the rest of a row's change.

@@ -154,6 +154,7 @@ pub(in super::super) fn takes_role(name: &str, arguments: usize) -> bool {
     match name {
         "has_table_privilege"
         | "has_function_privilege"
+        | "has_sequence_privilege"
         | "has_schema_privilege"
         | "has_database_privilege"
         | "has_any_column_privilege" => arguments == 2,
@@ -205,11 +206,17 @@ pub(super) static SIGNATURES: &[Signature] = &[
         Ty::Text,
     ),
     named("pg_get_function_sqlbody", NOTHING_BY_OID, &[OID], Ty::Text),
-    plain(
-        "pg_get_serial_sequence",
-        null,
-        &[Ty::Text, Ty::Text],
-        Ty::Text,
+    over(PG_GET_SERIAL_SEQUENCE, &[Ty::Text, Ty::Text], Ty::Text),
+    over(PG_SEQUENCE_LAST_VALUE, &[CLASS], Ty::Int8),
+    over(
+        HAS_SEQUENCE_PRIVILEGE_BY_NAME,
+        &[NAME, Ty::Text, Ty::Text],
+        Ty::Boolean,
+    ),
+    over(
+        HAS_SEQUENCE_PRIVILEGE_BY_OID,
+        &[NAME, OID, Ty::Text],
+        Ty::Boolean,
     ),
     over(PG_TABLE_IS_VISIBLE, &[OID], Ty::Boolean),
     over(PG_TYPE_IS_VISIBLE, &[OID], Ty::Boolean),

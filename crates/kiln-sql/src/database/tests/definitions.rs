@@ -26,8 +26,8 @@ fn names_and_errors_are_those_of_postgresql() {
          CREATE TABLE u (a INTEGER, CONSTRAINT c CHECK (a > 0), CONSTRAINT c CHECK (a < 0));
          CREATE TABLE u (a INTEGER[]);
          CREATE TABLE u (a NUMERIC(40, 2));
-         CREATE TABLE u (a SERIAL);
-         CREATE TABLE u (a INTEGER GENERATED ALWAYS AS IDENTITY);
+         CREATE TABLE u (a SERIAL NULL);
+         CREATE TABLE u (a INTEGER GENERATED ALWAYS AS (1) STORED);
          CREATE TABLE u (a INTEGER REFERENCES t ON DELETE CASCADE);
          CREATE TABLE u (a TEXT REFERENCES t);
          CREATE TABLE u (a INTEGER, b INTEGER, FOREIGN KEY (a, b) REFERENCES t);
@@ -63,7 +63,7 @@ fn names_and_errors_are_those_of_postgresql() {
          42710: constraint \"c\" for relation \"u\" already exists
          0A000: a column of type integer[] is not supported
          0A000: a NUMERIC precision above 33 is not supported
-         0A000: type serial is not supported
+         42601: conflicting NULL/NOT NULL declarations for column \"a\" of table \"u\"
          0A000: a generated column is not supported
          0A000: ON DELETE CASCADE is not supported
          42804: foreign key constraint \"u_a_fkey\" cannot be implemented / Key columns \"a\" and \"id\" are of incompatible types: text and integer.

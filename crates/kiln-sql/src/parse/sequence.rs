@@ -1,0 +1,514 @@
+//! Sequences and identity columns, of which the SQL parser knows too little.
+
+use std::ops::Range;
+
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::sequence::Identity;
+use sqlparser::ast::{self, Ident, ObjectName};
+use sqlparser::tokenizer::Token;
+
+use super::statement::{AlterTable, Drop, DropKind, Statement, TableChange};
+use super::tokens::Tokens;
+use super::types;
+
+/// `CREATE SEQUENCE`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateSequence {
+    /// Its name.
+    pub name: ObjectName,
+    /// One that is there is no error.
+    pub if_not_exists: bool,
+    /// What it is.
+    pub options: SequenceOptions,
+}
+
+/// `ALTER SEQUENCE`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterSequence {
+    /// Its name.
+    pub name: ObjectName,
+    /// One that is missing is no error.
+    pub if_exists: bool,
+    /// What it becomes.
+    pub options: SequenceOptions,
+}
+
+/// The options of a sequence that were written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SequenceOptions {
+    /// `AS type`.
+    pub data_type: Option<ast::DataType>,
+    /// `INCREMENT BY`.
+    pub increment: Option<i64>,
+    /// `MINVALUE`, or `NO MINVALUE`.
+    pub min: Option<Option<i64>>,
+    /// `MAXVALUE`, or `NO MAXVALUE`.
+    pub max: Option<Option<i64>>,
+    /// `START WITH`.
+    pub start: Option<i64>,
+    /// `RESTART`, with a value or without.
+    pub restart: Option<Option<i64>>,
+    /// `CACHE`.
+    pub cache: Option<i64>,
+    /// `CYCLE`, or `NO CYCLE`.
+    pub cycle: Option<bool>,
+    /// `OWNED BY`: the parts of the column's name, or none for NONE.
+    pub owned_by: Option<Vec<Ident>>,
+    /// `SEQUENCE NAME`, for an identity column.
+    pub name: Option<ObjectName>,
+}
+
+/// `GENERATED … AS IDENTITY` of a column of `CREATE TABLE`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IdentityColumn {
+    /// The column.
+    pub column: Ident,
+    /// Whether it takes values that are given.
+    pub identity: Identity,
+    /// Its sequence.
+    pub options: SequenceOptions,
+}
+
+/// `CREATE TABLE`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateTable {
+    /// What the SQL parser knows of it.
+    pub table: ast::CreateTable,
+    /// Its identity columns; a column may be there twice.
+    pub identities: Vec<IdentityColumn>,
+}
+
+/// What ALTER TABLE does to a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnChange {
+    /// `SET DEFAULT`, or `DROP DEFAULT`.
+    Default(Option<Box<ast::Expr>>),
+    /// `ADD GENERATED … AS IDENTITY`.
+    AddIdentity(Identity, Box<SequenceOptions>),
+    /// `SET GENERATED …`, and `SET` of options of its sequence.
+    SetIdentity(Option<Identity>, Box<SequenceOptions>),
+    /// `DROP IDENTITY`.
+    DropIdentity {
+        /// One that is none is no error.
+        if_exists: bool,
+    },
+}
+
+/// Parses CREATE SEQUENCE, whose name begins at `at` or behind IF NOT EXISTS.
+pub(super) fn create(tokens: &Tokens<'_>, range: Range<usize>, at: usize) -> Result<Statement> {
+    let if_not_exists = tokens.words(at, &["if", "not", "exists"]);
+    let at = if if_not_exists { at + 3 } else { at };
+    let (name, at) = name(tokens, at..range.end)?;
+    Ok(Statement::CreateSequence(Box::new(CreateSequence {
+        name,
+        if_not_exists,
+        options: options(tokens, at..range.end, false)?,
+    })))
+}
+
+/// Parses ALTER SEQUENCE.
+pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let at = range.start + 2;
+    let if_exists = tokens.words(at, &["if", "exists"]);
+    let at = if if_exists { at + 2 } else { at };
+    let (name, at) = name(tokens, at..range.end)?;
+    match tokens.word(at) {
+        "" if at >= range.end => return Err(tokens.syntax_error(at)),
+        "rename" => return Err(tokens.unsupported(at, "ALTER SEQUENCE … RENAME")),
+        "owner" if tokens.word(at + 1) == "to" => {
+            return Err(tokens.unsupported(at, "ALTER SEQUENCE … OWNER TO"));
+        }
+        "set" => return Err(tokens.unsupported(at, "ALTER SEQUENCE … SET")),
+        _ => {}
+    }
+    Ok(Statement::AlterSequence(Box::new(AlterSequence {
+        name,
+        if_exists,
+        options: options(tokens, at..range.end, false)?,
+    })))
+}
+
+/// Parses DROP SEQUENCE.
+pub(super) fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let at = range.start + 2;
+    let if_exists = tokens.words(at, &["if", "exists"]);
+    let at = if if_exists { at + 2 } else { at };
+    let mut end = range.end;
+    let cascade = end > at + 1 && tokens.word(end - 1) == "cascade";
+    if cascade || (end > at + 1 && tokens.word(end - 1) == "restrict") {
+        end -= 1;
+    }
+    let parts = tokens.split(at..end).into_iter();
+    let names = parts.map(|part| types::identifiers(tokens, part).map(ObjectName::from));
+    Ok(Statement::Drop(Drop {
+        kind: DropKind::Sequence,
+        if_exists,
+        names: names.collect::<Result<_>>()?,
+        cascade,
+    }))
+}
+
+/// Parses a name with its schema, and says where it ends.
+pub(super) fn name(tokens: &Tokens<'_>, range: Range<usize>) -> Result<(ObjectName, usize)> {
+    let mut end = range.start + 1;
+    while end + 1 < range.end && *tokens.get(end) == Token::Period {
+        end += 2;
+    }
+    let parts = types::identifiers(tokens, range.start..end)?;
+    Ok((ObjectName::from(parts), end))
+}
+
+/// Parses options of a sequence; of an identity column's in parentheses if `is_identity`.
+fn options(tokens: &Tokens<'_>, range: Range<usize>, is_identity: bool) -> Result<SequenceOptions> {
+    let mut options = SequenceOptions::default();
+    let mut at = range.start;
+    while at < range.end {
+        at = option(tokens, at..range.end, is_identity, &mut options)?;
+    }
+    Ok(options)
+}
+
+/// Parses one option; returns where the next one begins.
+fn option(
+    tokens: &Tokens<'_>,
+    range: Range<usize>,
+    is_identity: bool,
+    options: &mut SequenceOptions,
+) -> Result<usize> {
+    let at = range.start;
+    let value = |after: usize, noise: &str| {
+        let is_noise = !noise.is_empty() && tokens.word(after) == noise;
+        number(tokens, if is_noise { after + 1 } else { after })
+    };
+    let (is_new, next) = match tokens.word(at) {
+        "as" => {
+            let end = type_end(tokens, at + 1..range.end);
+            let written = tokens.sql(at + 1..end, |parser| parser.parse_data_type())?;
+            (options.data_type.replace(written).is_none(), end)
+        }
+        "increment" => {
+            let (increment, next) = value(at + 1, "by")?;
+            (options.increment.replace(increment).is_none(), next)
+        }
+        "minvalue" => {
+            let (min, next) = value(at + 1, "")?;
+            (options.min.replace(Some(min)).is_none(), next)
+        }
+        "maxvalue" => {
+            let (max, next) = value(at + 1, "")?;
+            (options.max.replace(Some(max)).is_none(), next)
+        }
+        "start" => {
+            let (start, next) = value(at + 1, "with")?;
+            (options.start.replace(start).is_none(), next)
+        }
+        "cache" => {
+            let (cache, next) = value(at + 1, "")?;
+            (options.cache.replace(cache).is_none(), next)
+        }
+        "restart" => {
+            let has_value = tokens.word(at + 1) == "with" || is_number(tokens, at + 1);
+            let (restart, next) = match has_value {
+                true => value(at + 1, "with").map(|(value, next)| (Some(value), next))?,
+                false => (None, at + 1),
+            };
+            (options.restart.replace(restart).is_none(), next)
+        }
+        "cycle" => (options.cycle.replace(true).is_none(), at + 1),
+        "no" => match tokens.word(at + 1) {
+            "minvalue" => (options.min.replace(None).is_none(), at + 2),
+            "maxvalue" => (options.max.replace(None).is_none(), at + 2),
+            "cycle" => (options.cycle.replace(false).is_none(), at + 2),
+            _ => return Err(tokens.syntax_error(at + 1)),
+        },
+        "owned" if tokens.word(at + 1) == "by" => {
+            if is_identity {
+                return Err(tokens.syntax_error(at));
+            }
+            let (owner, next) = match tokens.word(at + 2) {
+                "none" => (Vec::new(), at + 3),
+                _ => owner(tokens, at + 2..range.end)?,
+            };
+            (options.owned_by.replace(owner).is_none(), next)
+        }
+        "sequence" if tokens.word(at + 1) == "name" => {
+            if !is_identity {
+                let message = "invalid sequence option SEQUENCE NAME";
+                return Err(tokens.error_at(at, SqlState::SYNTAX_ERROR, message));
+            }
+            let (name, next) = name(tokens, at + 2..range.end)?;
+            (options.name.replace(name).is_none(), next)
+        }
+        _ => return Err(tokens.syntax_error(at)),
+    };
+    match is_new {
+        true => Ok(next),
+        false => {
+            let message = "conflicting or redundant options";
+            Err(tokens.error_at(at, SqlState::SYNTAX_ERROR, message))
+        }
+    }
+}
+
+fn owner(tokens: &Tokens<'_>, range: Range<usize>) -> Result<(Vec<Ident>, usize)> {
+    let (name, next) = name(tokens, range)?;
+    let parts = name.0.iter().filter_map(|part| part.as_ident().cloned());
+    Ok((parts.collect(), next))
+}
+
+/// Where a type ends that begins here: before the next option.
+fn type_end(tokens: &Tokens<'_>, range: Range<usize>) -> usize {
+    const OPTIONS: [&str; 12] = [
+        "increment",
+        "minvalue",
+        "maxvalue",
+        "start",
+        "cache",
+        "restart",
+        "cycle",
+        "no",
+        "owned",
+        "sequence",
+        "as",
+        "set",
+    ];
+    let mut rest = range.start + 1..range.end;
+    let end = rest.find(|at| OPTIONS.contains(&tokens.word(*at)));
+    end.unwrap_or(range.end)
+}
+
+fn is_number(tokens: &Tokens<'_>, at: usize) -> bool {
+    let at = match tokens.get(at) {
+        Token::Plus | Token::Minus => at + 1,
+        _ => at,
+    };
+    matches!(tokens.get(at), Token::Number(..))
+}
+
+/// Parses a whole number with its sign; returns where the next token is.
+fn number(tokens: &Tokens<'_>, at: usize) -> Result<(i64, usize)> {
+    let (is_negative, digits) = match tokens.get(at) {
+        Token::Minus => (true, at + 1),
+        Token::Plus => (false, at + 1),
+        _ => (false, at),
+    };
+    let Token::Number(written, _) = tokens.get(digits) else {
+        return Err(tokens.syntax_error(digits));
+    };
+    let text = match is_negative {
+        true => format!("-{written}"),
+        false => written.clone(),
+    };
+    let value = text.parse::<i64>().map_err(|_| {
+        let is_whole = written.bytes().all(|byte| byte.is_ascii_digit());
+        let (state, message) = match is_whole {
+            true => (
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("value \"{text}\" is out of range for type bigint"),
+            ),
+            false => (
+                SqlState::INVALID_TEXT_REPRESENTATION,
+                format!("invalid input syntax for type bigint: \"{text}\""),
+            ),
+        };
+        tokens.error_at(digits, state, message)
+    })?;
+    Ok((value, digits + 1))
+}
+
+/// `ALWAYS` or `BY DEFAULT`; returns where the next token is.
+fn identity(tokens: &Tokens<'_>, at: usize) -> Option<(Identity, usize)> {
+    match tokens.word(at) {
+        "always" => Some((Identity::Always, at + 1)),
+        "by" if tokens.word(at + 1) == "default" => Some((Identity::ByDefault, at + 2)),
+        _ => None,
+    }
+}
+
+/// `GENERATED … AS IDENTITY [(options)]` at `at`, if it is there; returns where the next token is.
+fn generated(
+    tokens: &Tokens<'_>,
+    at: usize,
+    end: usize,
+) -> Result<Option<(Identity, SequenceOptions, usize)>> {
+    if tokens.word(at) != "generated" {
+        return Ok(None);
+    }
+    let Some((identity, next)) = identity(tokens, at + 1) else {
+        return Ok(None);
+    };
+    if !tokens.words(next, &["as", "identity"]) {
+        return Ok(None);
+    }
+    let open = next + 2;
+    if open >= end || *tokens.get(open) != Token::LParen {
+        return Ok(Some((identity, SequenceOptions::default(), open)));
+    }
+    let close = (open..end).find(|at| *tokens.get(*at) == Token::RParen);
+    let close = close.ok_or_else(|| tokens.syntax_error(end))?;
+    if close == open + 1 {
+        return Err(tokens.syntax_error(close));
+    }
+    let options = options(tokens, open + 1..close, true)?;
+    Ok(Some((identity, options, close + 1)))
+}
+
+/// Parses CREATE TABLE: the SQL parser all but the identities of columns.
+pub(super) fn create_table(tokens: &Tokens<'_>, range: Range<usize>) -> Result<CreateTable> {
+    let mut identities = Vec::new();
+    let mut parts = Vec::new();
+    let (mut start, mut at, mut depth) = (range.start, range.start, 0_i32);
+    // Where the definition of the present column begins.
+    let mut column = None;
+    while at < range.end {
+        match tokens.get(at) {
+            Token::LParen => {
+                depth += 1;
+                if depth == 1 {
+                    column.get_or_insert(at + 1);
+                }
+            }
+            Token::RParen => depth -= 1,
+            Token::Comma if depth == 1 => column = Some(at + 1),
+            _ => {}
+        }
+        if depth == 1
+            && let Some(column) = column
+            && at > column + 1
+            && let Some((identity, options, next)) = generated(tokens, at, range.end)?
+        {
+            identities.push(IdentityColumn {
+                column: types::identifier(tokens, column)?,
+                identity,
+                options,
+            });
+            // A CONSTRAINT name before it names nothing.
+            let named = at >= start + 2 && tokens.word(at - 2) == "constraint";
+            parts.push(start..if named { at - 2 } else { at });
+            (start, at) = (next, next);
+            continue;
+        }
+        at += 1;
+    }
+    parts.push(start..range.end);
+    match tokens.sql_parts(None, &parts, |parser| parser.parse_statement())? {
+        ast::Statement::CreateTable(table) => Ok(CreateTable { table, identities }),
+        _ => Err(tokens.syntax_error(range.start + 1)),
+    }
+}
+
+/// Parses `ALTER [COLUMN] name …` of ALTER TABLE, whose first word is at `at`.
+pub(super) fn alter_column(
+    tokens: &Tokens<'_>,
+    table: ObjectName,
+    range: Range<usize>,
+) -> Result<Statement> {
+    let mut at = range.start + 1;
+    if tokens.word(at) == "column" {
+        at += 1;
+    }
+    let column = types::identifier(tokens, at)?;
+    let at = at + 1;
+    let refused = || tokens.unsupported(at, "this form of ALTER TABLE … ALTER COLUMN");
+    if let Some(comma) = tokens.split(range.clone()).get(1) {
+        let feature = "several changes in one ALTER TABLE";
+        return Err(tokens.unsupported(comma.start - 1, feature));
+    }
+    let change = match (tokens.word(at), tokens.word(at + 1)) {
+        ("set", "default") => {
+            let expr = tokens.expression(at + 2..range.end)?.expr;
+            ColumnChange::Default(Some(Box::new(expr)))
+        }
+        ("drop", "default") if at + 2 == range.end => ColumnChange::Default(None),
+        ("add", "generated") => match generated(tokens, at + 1, range.end)? {
+            Some((identity, options, next)) if next == range.end => {
+                ColumnChange::AddIdentity(identity, Box::new(options))
+            }
+            Some((_, _, next)) => return Err(tokens.syntax_error(next)),
+            None => return Err(refused()),
+        },
+        ("drop", "identity") => {
+            let if_exists = tokens.words(at + 2, &["if", "exists"]);
+            if at + if if_exists { 4 } else { 2 } != range.end {
+                return Err(tokens.syntax_error(at + 2));
+            }
+            ColumnChange::DropIdentity { if_exists }
+        }
+        ("set", "generated" | "increment" | "minvalue" | "maxvalue" | "start" | "cache" | "no")
+        | ("set", "cycle" | "restart")
+        | ("restart", _) => set_identity(tokens, at..range.end)?,
+        _ => return Err(refused()),
+    };
+    Ok(Statement::AlterTable(Box::new(AlterTable {
+        name: table,
+        change: TableChange::Column(column, change),
+    })))
+}
+
+/// Parses `SET GENERATED …`, `SET option` and `RESTART`, one after the other.
+fn set_identity(tokens: &Tokens<'_>, range: Range<usize>) -> Result<ColumnChange> {
+    let (mut options, mut generated, mut at) = (SequenceOptions::default(), None, range.start);
+    while at < range.end {
+        match tokens.word(at) {
+            "set" if tokens.word(at + 1) == "generated" => {
+                let found = identity(tokens, at + 2);
+                let (identity, next) = found.ok_or_else(|| tokens.syntax_error(at + 2))?;
+                if generated.replace(identity).is_some() {
+                    let message = "conflicting or redundant options";
+                    return Err(tokens.error_at(at, SqlState::SYNTAX_ERROR, message));
+                }
+                at = next;
+            }
+            "set" => at = option(tokens, at + 1..range.end, true, &mut options)?,
+            "restart" => at = option(tokens, at..range.end, true, &mut options)?,
+            _ => return Err(tokens.syntax_error(at)),
+        }
+    }
+    Ok(ColumnChange::SetIdentity(generated, Box::new(options)))
+}
+
+/// What an INSERT overrides: see [`overriding`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overriding {
+    /// `OVERRIDING SYSTEM VALUE`: values that are given count for identity columns.
+    SystemValue,
+    /// `OVERRIDING USER VALUE`: they do not.
+    UserValue,
+}
+
+impl Overriding {
+    const SYSTEM: &'static str = "overriding system value";
+    const USER: &'static str = "overriding user value";
+
+    /// What stands for the three words in the tree of an INSERT, where the SQL parser has a place for a list of partitions.
+    pub(super) fn marker(tokens: &Tokens<'_>, at: usize) -> Option<&'static str> {
+        if tokens.words(at, &["overriding", "system", "value"]) {
+            Some(Overriding::SYSTEM)
+        } else if tokens.words(at, &["overriding", "user", "value"]) {
+            Some(Overriding::USER)
+        } else {
+            None
+        }
+    }
+}
+
+/// What an INSERT overrides.
+///
+/// # Errors
+/// 0A000 for a list of partitions, which is not PostgreSQL's.
+pub fn overriding(insert: &ast::Insert) -> Result<Option<Overriding>> {
+    let Some(partitions) = &insert.partitioned else {
+        return Ok(None);
+    };
+    match partitions.as_slice() {
+        [ast::Expr::Identifier(marker)] if marker.value == Overriding::SYSTEM => {
+            Ok(Some(Overriding::SystemValue))
+        }
+        [ast::Expr::Identifier(marker)] if marker.value == Overriding::USER => {
+            Ok(Some(Overriding::UserValue))
+        }
+        _ => Err(kiln_storage::error::Error::unsupported(
+            "this form of INSERT is not supported",
+        )),
+    }
+}
