@@ -71,7 +71,7 @@ impl Late {
 
     /// Loads the columns of a row by which its indexes know it.
     fn load_keys(&mut self, table: &Table, record: RecordRef) {
-        let Memory { slots, heap } = &mut self.memory;
+        let Memory { slots, heap, .. } = &mut self.memory;
         heap.clear();
         slots.clear();
         slots.resize(table.schema().columns.len(), Slot::NULL);
@@ -191,7 +191,7 @@ impl Healing {
             // SAFETY: as in `link_late`.
             let table_of = unsafe { &*table };
             self.late.load_keys(table_of, record);
-            let Memory { slots, heap } = &self.late.memory;
+            let Memory { slots, heap, .. } = &self.late.memory;
             for (position, index) in table_of.indexes().iter().enumerate() {
                 if !index.definition().unique {
                     continue;

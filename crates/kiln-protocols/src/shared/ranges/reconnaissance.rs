@@ -177,7 +177,7 @@ impl<N: Naming> Access for RangeReconnaissance<'_, N> {
     ) -> Result<(), Stop> {
         let changed: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
         if table.indexed_columns().intersects(changed) && !Reconnaissance::is_new(handle) {
-            let Memory { slots, heap } = &mut *memory;
+            let Memory { slots, heap, .. } = &mut *memory;
             for (position, space) in table.key_spaces().iter().enumerate() {
                 let index = &table.indexes()[space.index];
                 if !index.columns().intersects(changed) {
