@@ -20,17 +20,20 @@ pub enum Canary {
     GroupWithoutEndApplied,
     /// Recovery goes on behind a block that is not whole.
     TornBlockSkipped,
+    /// The ranges of sequences are not logged.
+    SequencesNotLogged,
 }
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 6] = [
+    pub const ALL: [Canary; 7] = [
         Canary::AcknowledgedBeforeWrite,
         Canary::DirectoryNotSynced,
         Canary::ReaderNotAwaited,
         Canary::SyncRepeated,
         Canary::GroupWithoutEndApplied,
         Canary::TornBlockSkipped,
+        Canary::SequencesNotLogged,
     ];
 
     /// Whether the flaw is there.

@@ -182,7 +182,7 @@ impl Shared {
         match self.log() {
             Some(log)
                 if log.refuses()
-                    && (!program.analysis.is_read_only() || program.analysis.draws()) =>
+                    && (!program.analysis.is_read_only() || program.analysis.advances()) =>
             {
                 Err(read_only(log))
             }

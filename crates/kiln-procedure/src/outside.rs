@@ -24,6 +24,16 @@ pub trait OutsideFunction: Debug + Send + Sync {
     fn draws(&self) -> bool {
         false
     }
+
+    /// Whether it changes how far a sequence has got.
+    fn advances(&self) -> bool {
+        false
+    }
+
+    /// The position of the argument that is its result, if one is.
+    fn result_argument(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// Rows that are no table's.

@@ -14,6 +14,8 @@
 //! - updates, unless a read that is left could see them;
 //! - computations, reads and rows whose result nobody wants any more, those that could raise included.
 //!
+//! Where a key follows from a value of a sequence all values are drawn, and the run is given the same ones.
+//!
 //! Look-ups and scans keep their intents, so that the footprint says which records will be written.
 //! Deletes stay: a loop may wait for its work to run out.
 //!
@@ -93,8 +95,25 @@ fn stripped(program: &Program, kept: &[OpId], checks: Checks, changes: Changes) 
     if needed.inserts {
         leave_keys(&mut left);
     }
-    optimise::remove_unused(&mut left);
+    let body = left.body.clone();
+    optimise::remove_unused(&mut left, false);
+    if left_draws(&left) {
+        // A key follows from a value that is drawn. The run is given the values of the plan in their order, so that the plan draws all.
+        left.body = body;
+        optimise::remove_unused(&mut left, true);
+    }
     left
+}
+
+/// Whether a program draws from a sequence.
+fn left_draws(program: &Program) -> bool {
+    let mut draws = false;
+    for_each_step(&program.body, &mut |step| {
+        if let Step::Scalar(Instruction::Consult { function, .. }) = step {
+            draws |= function.advances();
+        }
+    });
+    draws
 }
 
 /// What is needed although it touches no record.
@@ -138,6 +157,18 @@ impl Needed<'_> {
                     self.checks == Checks::All || self.flags.contains(condition)
                 }
                 Step::Scalar(Instruction::RequireNotNull { .. }) => self.checks == Checks::All,
+                // A plan sets no sequence: what it has read is a guess.
+                Step::Scalar(Instruction::Consult {
+                    function,
+                    target,
+                    arguments,
+                }) => {
+                    if let Some(argument) = function.result_argument() {
+                        let (target, source) = (*target, arguments[argument]);
+                        *step = Step::Scalar(Instruction::Move { target, source });
+                    }
+                    true
+                }
                 Step::Insert {
                     conflict: None,
                     record,

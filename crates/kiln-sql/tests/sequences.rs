@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 use kiln_engine::Configuration;
 use kiln_platform::random::Random;
 use kiln_platform::thread;
-use kiln_sql::{Call, Database, IdempotencyKey, Logging, Options, Protocol, Reply, Session, Value};
+use kiln_sql::{
+    Call, Database, IdempotencyKey, Logging, Options, Protocol, Reply, Session, SqlState, Value,
+};
 
 use files::number;
 use image::Image;
@@ -174,6 +176,22 @@ fn a_call_with_a_key_has_one_answer() {
     let call = || Call::new("enter", ()).idempotency_key(key());
     assert_eq!(called(&database, call()), called(&database, call()));
     assert_eq!(number(&database, "SELECT last_value FROM entry_id_seq"), 1);
+}
+
+#[test]
+fn nothing_is_drawn_where_nothing_may_be_changed() {
+    let database = open(Protocol::default().into());
+    database.execute(SCHEMA).expect("the schema is made");
+    let mut session = database.session().expect("one is free");
+    draw(&mut session, "SELECT nextval('slots')");
+    for sql in ["SELECT nextval('slots')", "SELECT setval('slots', 5)"] {
+        session.execute("BEGIN READ ONLY").expect("a block begins");
+        assert_eq!(draw(&mut session, "SELECT currval('slots')"), 0);
+        let error = session.execute(sql).expect_err("it changes a sequence");
+        assert_eq!(error.state(), SqlState::READ_ONLY_SQL_TRANSACTION, "{sql}");
+        session.execute("ROLLBACK").expect("a block ends");
+    }
+    assert_eq!(draw(&mut session, "SELECT nextval('slots')"), 1);
 }
 
 #[test]

@@ -286,6 +286,13 @@ const DESCRIPTIONS: [&str; 25] = [
     "\\dT",
     "\\dp",
     "\\dp items",
+    "\\dp free",
+    "\\d numbered",
+    "\\d free",
+    "\\d numbered_id_seq",
+    "\\d numbered_other_seq",
+    "\\ds",
+    "\\ds+",
     "\\dD",
     "\\d nothing",
 ];

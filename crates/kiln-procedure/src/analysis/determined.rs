@@ -8,15 +8,16 @@ use super::names::for_each_step;
 use crate::ir::*;
 use crate::program::Program;
 
-/// See [`Analysis::draws`](super::Analysis::draws).
-pub(super) fn draws(program: &Program) -> bool {
-    let mut draws = false;
+/// See [`Analysis::draws`](super::Analysis::draws) and [`Analysis::advances`](super::Analysis::advances).
+pub(super) fn draws_and_advances(program: &Program) -> (bool, bool) {
+    let (mut draws, mut advances) = (false, false);
     for_each_step(&program.body, &mut |step| {
         if let Step::Scalar(Instruction::Consult { function, .. }) = step {
             draws |= function.draws();
+            advances |= function.advances();
         }
     });
-    draws
+    (draws, advances)
 }
 
 /// See [`Analysis::is_deterministic`](super::Analysis::is_deterministic).

@@ -76,6 +76,7 @@ pub struct Analysis {
     inserts_late: bool,
     is_deterministic: bool,
     draws: bool,
+    advances: bool,
 }
 
 /// What is known of one operation.
@@ -175,7 +176,7 @@ impl Analysis {
         analysis.observed = observed::derive(program, &analysis);
         analysis.inserts_late = late::inserts_late(program, &analysis);
         analysis.is_deterministic = determined::is_deterministic(program);
-        analysis.draws = determined::draws(program);
+        (analysis.draws, analysis.advances) = determined::draws_and_advances(program);
         analysis
     }
 
@@ -234,6 +235,11 @@ impl Analysis {
     /// Whether it draws values from sequences, or asks what its session has drawn.
     pub fn draws(&self) -> bool {
         self.draws
+    }
+
+    /// Whether it changes how far a sequence has got: it may not run where nothing may be changed, although it may change no row.
+    pub fn advances(&self) -> bool {
+        self.advances
     }
 
     /// The facts of every operation, by [`OpId`].

@@ -11,7 +11,7 @@ use crate::program::Program;
 /// appended, until nothing more is found.
 pub(super) fn remove(program: &mut Program) {
     loop {
-        remove_where(program, &Wanted::Errors);
+        remove_where(program, Wanted::Errors);
         if !remove_empty_walks(program) {
             return;
         }
@@ -52,10 +52,14 @@ fn remove_empty_walks(program: &mut Program) -> bool {
 }
 
 /// As [`remove`], for who wants no errors: computations that could raise go as well, and with them
-/// loops that do nothing and rows that nobody looks at.
-pub(crate) fn remove_unused(program: &mut Program) {
+/// loops that do nothing and rows that nobody looks at. With `keeps_draws` no value of a sequence is left out.
+pub(crate) fn remove_unused(program: &mut Program, keeps_draws: bool) {
+    let wanted = match keeps_draws {
+        true => Wanted::RecordsAndDraws,
+        false => Wanted::Records,
+    };
     loop {
-        remove_where(program, &Wanted::Records);
+        remove_where(program, wanted);
         if !remove_buffers(program) {
             return;
         }
@@ -63,12 +67,27 @@ pub(crate) fn remove_unused(program: &mut Program) {
 }
 
 /// What a program is run for.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     /// All that it does, its errors included.
     Errors,
     /// The records that it finds.
     Records,
+    /// The same, and the values that it draws from sequences.
+    RecordsAndDraws,
+}
+
+impl Wanted {
+    /// Whether an instruction is wanted whatever becomes of its result.
+    fn keeps(self, instruction: &Instruction) -> bool {
+        match instruction {
+            Instruction::Require { .. } | Instruction::RequireNotNull { .. } => true,
+            Instruction::Consult { function, .. } => {
+                self == Wanted::RecordsAndDraws && function.advances()
+            }
+            _ => false,
+        }
+    }
 }
 
 /// Removes what is done to buffers that nobody looks at; whether there was any. Who adds distinct rows looks at the buffer if
@@ -111,11 +130,11 @@ fn remove_buffers(program: &mut Program) -> bool {
     sweep(&mut program.body, &is_read)
 }
 
-fn remove_where(program: &mut Program, wanted: &Wanted) {
+fn remove_where(program: &mut Program, wanted: Wanted) {
     loop {
         let is_read = match wanted {
             Wanted::Errors => read_registers(program),
-            Wanted::Records => needed_registers(program),
+            Wanted::Records | Wanted::RecordsAndDraws => needed_registers(program, wanted),
         };
         if !sweep(&mut program.body, &is_read, wanted) {
             return;
@@ -147,11 +166,11 @@ fn note_reads(step: &Step, is_read: &mut [bool]) -> bool {
 
 /// The registers on which the records that are found depend. A sum over a loop's turns is read by the
 /// computation of the next sum: that alone does not make it needed.
-fn needed_registers(program: &Program) -> Vec<bool> {
+fn needed_registers(program: &Program, wanted: Wanted) -> Vec<bool> {
     let mut is_needed = vec![false; program.registers.len()];
     loop {
         let mut grows = false;
-        mark(&program.body, &mut is_needed, &mut grows);
+        mark(&program.body, wanted, &mut is_needed, &mut grows);
         if !grows {
             return is_needed;
         }
@@ -159,12 +178,12 @@ fn needed_registers(program: &Program) -> Vec<bool> {
 }
 
 /// Notes what the steps of a block need that are needed themselves, as far as is known; whether there are any.
-fn mark(block: &[Step], is_needed: &mut [bool], grows: &mut bool) -> bool {
+fn mark(block: &[Step], wanted: Wanted, is_needed: &mut [bool], grows: &mut bool) -> bool {
     let mut any = false;
     for step in block {
         let mut has_needed = false;
         for inner in step_blocks(step) {
-            has_needed |= mark(inner, is_needed, grows);
+            has_needed |= mark(inner, wanted, is_needed, grows);
         }
         let mut writes_needed = false;
         step_registers(step, &mut |register, usage| {
@@ -172,7 +191,7 @@ fn mark(block: &[Step], is_needed: &mut [bool], grows: &mut bool) -> bool {
             writes_needed |= usage == Use::Write && register == Some(&true);
         });
         let stays = match step {
-            Step::Scalar(Instruction::Require { .. } | Instruction::RequireNotNull { .. }) => true,
+            Step::Scalar(instruction) if wanted.keeps(instruction) => true,
             Step::Scalar(_) | Step::Read { .. } | Step::SaveRecord { .. } => writes_needed,
             Step::If { .. } => has_needed,
             Step::ForRange { .. } | Step::ForEach { .. } | Step::ForBuffer { .. } => {
@@ -189,8 +208,9 @@ fn mark(block: &[Step], is_needed: &mut [bool], grows: &mut bool) -> bool {
 }
 
 /// One round over a block; whether it removed something.
-fn sweep(block: &mut Block, is_read: &[bool], wanted: &Wanted) -> bool {
+fn sweep(block: &mut Block, is_read: &[bool], wanted: Wanted) -> bool {
     let mut removed = false;
+    let wants_errors = wanted == Wanted::Errors;
     let unread = |register: Reg| is_read.get(register.0 as usize) == Some(&false);
     block.retain_mut(|step| {
         for inner in crate::analysis::names::step_blocks_mut(step)
@@ -201,11 +221,7 @@ fn sweep(block: &mut Block, is_read: &[bool], wanted: &Wanted) -> bool {
         }
         let keep = match step {
             Step::Scalar(instruction) => {
-                let is_check = matches!(
-                    instruction,
-                    Instruction::Require { .. } | Instruction::RequireNotNull { .. }
-                );
-                let may_go = *wanted == Wanted::Records && !is_check;
+                let may_go = !wants_errors && !wanted.keeps(instruction);
                 let mut useless = may_go || is_pure(instruction);
                 instruction_registers(instruction, &mut |register, usage| {
                     useless &= usage == Use::Read || unread(*register);
@@ -225,14 +241,14 @@ fn sweep(block: &mut Block, is_read: &[bool], wanted: &Wanted) -> bool {
             } => !then.is_empty() || !otherwise.is_empty(),
             // They end by themselves, and what they count is read by their bodies alone or not at all.
             Step::ForRange { variable, body, .. } | Step::ForEach { variable, body, .. }
-                if *wanted == Wanted::Records =>
+                if !wants_errors =>
             {
                 !body.is_empty() || !unread(*variable)
             }
-            Step::ForBuffer { row, body, .. } if *wanted == Wanted::Records => {
+            Step::ForBuffer { row, body, .. } if !wants_errors => {
                 !body.is_empty() || !row.iter().all(|register| unread(*register))
             }
-            Step::SaveRecord { target, .. } if *wanted == Wanted::Records => !unread(*target),
+            Step::SaveRecord { target, .. } if !wants_errors => !unread(*target),
             _ => true,
         };
         removed |= !keep;

@@ -145,6 +145,16 @@ impl Picture {
                 return Err(wrong(format!("owner {owner} is there twice")));
             }
         }
+        // The same number with another row means that a sequence has given it twice.
+        let stamps: Vec<(i64, i64, i64)> = rows(database, "SELECT number, owner, hops FROM stamp")?;
+        let mut numbers = BTreeSet::new();
+        for (number, owner, hops) in stamps {
+            if number < 1 || !numbers.insert(number) {
+                return Err(wrong(format!(
+                    "stamp {number} of owner {owner} at hop {hops} has a number that was given before"
+                )));
+            }
+        }
         picture.check_indexes(database)?;
         Ok(picture)
     }

@@ -5,6 +5,7 @@
 //! | `counter`, `entry`, `line` | an entry has the number that its transaction gave the counter, and a line says the same: the numbers of a counter's entries are 1 to its own |
 //! | `account`, `transfer` | a transfer has the versions that it gave its accounts: those of an account's transfers are 1 to its own, and they add up to its balance |
 //! | `badge` | names change places: each is there once |
+//! | `stamp` | a renewal has a number of a sequence: each is there once |
 //! | `mover`, `coming` | an owner has a row in one of the two, under changing keys |
 
 /// Hot counters, from 1 on. Counter 0 counts all entries.
@@ -21,7 +22,7 @@ pub(super) const OWNERS: i64 = 3;
 pub(super) const SLOTS: i64 = 6;
 
 /// The statements that make it, each acknowledged by itself.
-pub(super) const STATEMENTS: [&str; 22] = [
+pub(super) const STATEMENTS: [&str; 23] = [
     "CREATE TABLE counter (id INTEGER PRIMARY KEY, title TEXT, n BIGINT NOT NULL)",
     "INSERT INTO counter SELECT i, 'counter ' || i, 0 FROM generate_series(0, 2) i",
     "CREATE TABLE entry (counter INTEGER, n BIGINT, token BIGINT NOT NULL, body TEXT, PRIMARY KEY (counter, n), UNIQUE (token))",
@@ -37,6 +38,7 @@ pub(super) const STATEMENTS: [&str; 22] = [
     "CREATE TABLE mover (slot INTEGER PRIMARY KEY, owner INTEGER NOT NULL, hops BIGINT NOT NULL, UNIQUE (owner))",
     "INSERT INTO mover SELECT i, i, 0 FROM generate_series(1, 3) i",
     "CREATE TABLE coming (owner INTEGER PRIMARY KEY, hops BIGINT NOT NULL)",
+    "CREATE TABLE stamp (number BIGSERIAL, owner INTEGER NOT NULL, hops BIGINT NOT NULL)",
     "CREATE FUNCTION append(which INTEGER, mark BIGINT, content TEXT) RETURNS BIGINT LANGUAGE plpgsql AS $$
 DECLARE now BIGINT;
 BEGIN
@@ -91,7 +93,10 @@ END $$",
 DECLARE place INTEGER; now BIGINT;
 BEGIN
     DELETE FROM mover WHERE owner = who RETURNING slot, hops + 1 INTO place, now;
-    IF now IS NOT NULL THEN INSERT INTO mover VALUES (place, who, now); END IF;
+    IF now IS NOT NULL THEN
+        INSERT INTO mover VALUES (place, who, now);
+        INSERT INTO stamp (owner, hops) VALUES (who, now);
+    END IF;
     RETURN now;
 END $$",
     "CREATE FUNCTION look(which INTEGER) RETURNS BIGINT LANGUAGE plpgsql AS $$

@@ -129,6 +129,15 @@ impl OutsideFunction for SequenceFunction {
     fn draws(&self) -> bool {
         true
     }
+
+    fn result_argument(&self) -> Option<usize> {
+        let is_set = matches!(self.call, SequenceCall::Set | SequenceCall::SetCalled);
+        is_set.then_some(usize::from(self.sequence.is_none()))
+    }
+
+    fn advances(&self) -> bool {
+        !matches!(self.call, SequenceCall::Current | SequenceCall::Last)
+    }
 }
 
 /// A sequence as a relation: its one row.

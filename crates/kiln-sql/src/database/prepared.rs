@@ -402,9 +402,9 @@ fn plan_of(
             let description = Description {
                 parameters: prepared.parameters.to_vec(),
                 columns,
-                kind: match prepared.program.analysis.is_read_only() {
-                    true => StatementKind::Read,
-                    false => StatementKind::Write,
+                kind: match &prepared.program.analysis {
+                    it if it.is_read_only() && !it.advances() => StatementKind::Read,
+                    _ => StatementKind::Write,
                 },
                 session_values: prepared.session_values.clone(),
             };

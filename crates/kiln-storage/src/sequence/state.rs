@@ -403,7 +403,7 @@ impl Sequence {
 
     fn keep(&self, state: &mut MutexGuard<'_, State>, value: i64, is_called: bool) -> Result<()> {
         let kept = SequenceState {
-            version: state.kept.version + 1,
+            version: state.kept.version.saturating_add(1),
             value,
             is_called,
         };

@@ -40,3 +40,8 @@ SELECT min(relname::text), count(DISTINCT relkind) FROM pg_class WHERE relnamesp
 SELECT reltuples + 1, reltuples::integer, reltuples < 0, reltuples::numeric FROM pg_class WHERE oid = 'items'::regclass;
 SELECT * FROM pg_catalog.nothing;
 SELECT * FROM information_schema.nothing;
+SELECT pg_get_serial_sequence('numbered', 'id'), pg_get_serial_sequence('numbered', 'other'), pg_get_serial_sequence('numbered', 'v');
+SELECT pg_get_serial_sequence('numbered', 'nosuch');
+SELECT pg_get_serial_sequence('nosuch', 'id');
+SELECT pg_sequence_last_value('free'), nextval('free'), pg_sequence_last_value('free');
+SELECT 'free'::regclass, to_regclass('numbered_id_seq'), pg_table_is_visible('free'::regclass), has_sequence_privilege('free', 'usage'), has_sequence_privilege('kiln_catalogs_shop', 'free', 'USAGE'), has_sequence_privilege('kiln_catalogs_shop', 'free', 'SELECT, UPDATE'), has_sequence_privilege('kiln_catalogs_shop', 'numbered_id_seq'::regclass, 'usage');

@@ -16,3 +16,6 @@ SELECT grantor, grantee, routine_name, privilege_type, is_grantable FROM informa
 SELECT schema_name, schema_owner, sql_path FROM information_schema.schemata WHERE schema_name IN ('pg_catalog', 'information_schema') ORDER BY 1;
 SELECT count(*) FROM information_schema.views WHERE table_schema = current_schema();
 SELECT count(*) FROM information_schema.sequences WHERE sequence_schema = current_schema();
+SELECT sequence_name, data_type, numeric_precision, numeric_precision_radix, numeric_scale, start_value, minimum_value, maximum_value, increment, cycle_option FROM information_schema.sequences WHERE sequence_schema = current_schema() ORDER BY 1;
+SELECT column_name, column_default, is_nullable, is_identity, identity_generation, identity_start, identity_increment, identity_maximum, identity_minimum, identity_cycle, is_generated, is_updatable FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = 'numbered' ORDER BY ordinal_position;
+SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema() AND table_name LIKE 'numbered%';

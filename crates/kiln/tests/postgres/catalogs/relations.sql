@@ -21,3 +21,8 @@ SELECT castsource::regtype, casttarget::regtype, castfunc, castcontext, castmeth
 SELECT relname FROM pg_class WHERE relname IN ('pg_class', 'pg_attribute', 'pg_type', 'pg_proc', 'pg_index', 'pg_constraint', 'pg_namespace', 'pg_attrdef') AND oid < 3000 ORDER BY oid;
 SELECT attname, atttypid::regtype, attnotnull FROM pg_attribute WHERE attrelid = 'pg_catalog.pg_class'::regclass AND attnum > 0 ORDER BY attnum;
 SELECT attname, atttypid::regtype, attnotnull FROM pg_attribute WHERE attrelid = 'pg_catalog.pg_constraint'::regclass AND attnum > 0 ORDER BY attnum;
+SELECT seqrelid::regclass, seqtypid::regtype, seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid WHERE relnamespace = current_schema()::regnamespace ORDER BY relname COLLATE "C";
+SELECT sequencename, sequenceowner, data_type, start_value, min_value, max_value, increment_by, cycle, cache_size, last_value FROM pg_sequences WHERE schemaname = current_schema() ORDER BY 1;
+SELECT d.objid::regclass, d.objsubid, d.refobjid::regclass, d.refobjsubid, d.deptype FROM pg_depend d JOIN pg_class c ON c.oid = d.objid WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND relkind = 'S' AND relnamespace = current_schema()::regnamespace ORDER BY relname COLLATE "C";
+SELECT adrelid::regclass, adnum, d.refobjid::regclass, d.refobjsubid, d.deptype FROM pg_depend d JOIN pg_attrdef a ON a.oid = d.objid WHERE d.classid = 'pg_attrdef'::regclass AND adrelid = 'numbered'::regclass ORDER BY d.deptype;
+SELECT proname, proargtypes, prorettype::regtype, provolatile, proparallel, proisstrict FROM pg_proc WHERE proname IN ('nextval', 'currval', 'setval', 'lastval') ORDER BY oid;

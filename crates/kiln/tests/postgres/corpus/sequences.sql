@@ -410,3 +410,10 @@ INSERT INTO part (name) VALUES ('p') RETURNING id;
 DROP TABLE item;
 -- error: 42P01
 SELECT nextval('item_id_seq');
+
+-- snippet: sequence-when-reading-only
+CREATE SEQUENCE s;
+SELECT nextval('s');
+BEGIN READ ONLY;
+SELECT currval('s'), lastval(), (SELECT last_value FROM s);
+COMMIT;
