@@ -139,8 +139,7 @@ fn declare_sequences(
             let message = format!("{what} for column \"{name}\" of table \"{table}\"");
             fail(SqlState::SYNTAX_ERROR, message, position)
         };
-        let mut own = identities.iter();
-        let mut own = own.by_ref().filter(|it| name_of(&it.column) == *name);
+        let mut own = identities.iter().filter(|it| name_of(&it.column) == *name);
         let identity = own.next().map(|it| (it.identity, &it.options));
         if own.next().is_some() {
             return Err(refused("multiple identity specifications"));
