@@ -119,7 +119,8 @@ impl OutsideFunction for SequenceFunction {
             (Some(sequence), rest) => self.apply(sequence, draws, rest)?,
             (None, [object, rest @ ..]) => {
                 let object = ObjectName::from_bytes(heap.bytes(*object));
-                self.apply(&self.find(&object)?, draws, rest)?
+                let sequence = self.find(&object)?;
+                self.apply(&sequence, draws, rest)?
             }
             (None, []) => return Err(Error::internal("a sequence is not named")),
         };
