@@ -262,7 +262,7 @@ fn psql_proves_who_it_is_and_is_encrypted() {
 }
 
 /// The descriptions of psql that are compared with those of PostgreSQL.
-const DESCRIPTIONS: [&str; 25] = [
+const DESCRIPTIONS: [&str; 32] = [
     "\\d",
     "\\d items",
     "\\d+ items",

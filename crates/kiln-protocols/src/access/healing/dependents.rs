@@ -53,11 +53,13 @@ pub(super) enum Rerun {
     Unknown,
     /// Somebody goes on changing the record.
     Changing,
+    /// The program draws from sequences: its runs draw the same values in their order.
+    Draws,
 }
 
 impl Rerun {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Rerun; 10] = [
+    pub const ALL: [Rerun; 11] = [
         Rerun::Chosen,
         Rerun::NothingKept,
         Rerun::Stopped,
@@ -68,6 +70,7 @@ impl Rerun {
         Rerun::Deferred,
         Rerun::Unknown,
         Rerun::Changing,
+        Rerun::Draws,
     ];
 
     /// As reports name it.
@@ -83,6 +86,7 @@ impl Rerun {
             Rerun::Deferred => "update deferred",
             Rerun::Unknown => "operation unknown",
             Rerun::Changing => "record changing",
+            Rerun::Draws => "draws",
         }
     }
 }
@@ -112,6 +116,9 @@ impl Healing {
         let (failed, is_complete) = (self.failed.take(), std::mem::take(&mut self.is_complete));
         if self.factors.restoration == RestorationKind::Rerun {
             return Err(Rerun::Chosen);
+        }
+        if program.analysis.draws() {
+            return Err(Rerun::Draws);
         }
         if was_calm {
             return Err(Rerun::NothingKept);
