@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::claim::Check;
+use crate::points::Extent;
 
 /// A paper, by what it describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -86,8 +87,14 @@ pub struct Figure {
     pub quick: String,
     /// What changes from point to point.
     pub x: Axis,
-    /// What is measured; the first is drawn, tables show all.
+    /// What is measured; tables show all.
     pub measure: Vec<Measure>,
+    /// How it is drawn.
+    #[serde(default)]
+    pub draw: Drawing,
+    /// With how many seeds each point is measured at most, where its x means another thing with another seed.
+    #[serde(default)]
+    pub seeds: Option<u64>,
     /// What is compared.
     pub series: Vec<Series>,
     /// Several pictures side by side; one without a title if there are none.
@@ -102,13 +109,28 @@ fn one_panel() -> Vec<Panel> {
     vec![Panel::default()]
 }
 
+/// How a figure is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Drawing {
+    /// The first measure along x, a line for each series.
+    #[default]
+    Lines,
+    /// All measures so, a picture for each.
+    All,
+    /// The measures as parts of a bar, one for each x and series.
+    Shares,
+    /// Not at all: the paper has numbers as well.
+    Table,
+}
+
 /// The horizontal axis.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
     /// What stands below it.
     pub label: String,
-    /// The option that has the values. Where it is empty the values are options themselves.
+    /// The option that has the values. Where it is empty the values are words themselves.
     #[serde(default)]
     pub argument: String,
     /// Its values.
@@ -119,7 +141,7 @@ pub struct Axis {
     /// Whether each value is twice or ten times the last one, so that equal steps are equal factors.
     #[serde(default)]
     pub logarithmic: bool,
-    /// What stands at the values instead of them.
+    /// What stands at the values, and in claims, instead of them.
     #[serde(default)]
     pub names: Vec<String>,
 }
@@ -130,6 +152,11 @@ impl Axis {
         let position = self.values.iter().position(|other| other == value);
         let name = position.and_then(|position| self.names.get(position));
         name.map_or(value, String::as_str)
+    }
+
+    /// The value that has this name.
+    pub fn value<'a>(&'a self, name: &str) -> Option<&'a String> {
+        self.values.iter().find(|value| self.name(value) == name)
     }
 }
 
@@ -144,6 +171,9 @@ pub struct Measure {
     /// What it is divided by.
     #[serde(default = "one")]
     pub per: f64,
+    /// Whether that is divided by it instead, as time is by a rate.
+    #[serde(default)]
+    pub inverse: bool,
 }
 
 fn one() -> f64 {
@@ -237,7 +267,7 @@ impl Figure {
 
     /// Whether it is a table.
     pub fn is_table(&self) -> bool {
-        self.number.starts_with("table-")
+        self.number.starts_with("table-") || self.draw == Drawing::Table
     }
 
     /// Reads a description.
@@ -270,12 +300,10 @@ impl Figure {
             for reference in check.references() {
                 let panel = self.panel.iter().any(|it| it.title == reference.panel);
                 let series = self.series.iter().any(|it| it.name() == reference.series);
-                let quick = match self.x.quick.is_empty() {
-                    true => &self.x.values,
-                    false => &self.x.quick,
-                };
-                let is_at = |x: &String| self.x.values.contains(x) && quick.contains(x);
-                if !panel || !series || !reference.x.as_ref().is_none_or(is_at) {
+                let quick = self.values(Extent::Quick);
+                let is_at = |name: &String| self.x.value(name).is_some_and(|it| quick.contains(it));
+                let x = reference.x.as_ref().is_none_or(is_at);
+                if !panel || !series || !x || reference.measure >= self.measure.len() {
                     return wrong(format!("nothing is measured that is {reference}"));
                 }
             }
@@ -322,6 +350,12 @@ mod tests {
         assert!(refused(&unknown).contains("colour"));
         let claim = format!("{sound}\n[[claim]]\nsays = \"\"\ncheck = \"[nobody] > 1\"\n");
         assert!(refused(&claim).contains("nobody"), "{}", refused(&claim));
+        let claim = format!("{sound}\n[[claim]]\nsays = \"\"\ncheck = \"[2pl-wait-die]#9 > 1\"\n");
+        assert!(
+            refused(&claim).contains("2pl-wait-die"),
+            "{}",
+            refused(&claim)
+        );
         let claim = format!("{sound}\n[[claim]]\nsays = \"\"\ncheck = \"1 ! 2\"\n");
         assert!(refused(&claim).contains('!'), "{}", refused(&claim));
     }

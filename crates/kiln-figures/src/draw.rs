@@ -4,9 +4,11 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::description::{Figure, Panel};
+use crate::description::{Drawing, Figure, Panel};
 use crate::palette::{Look, Mark, look};
 use crate::results::{Results, Summary};
+
+mod bars;
 
 /// Text and axes, which take the colour of the page: no other thing has this one.
 const INK: RGBColor = RGBColor(1, 2, 3);
@@ -74,10 +76,19 @@ fn lines(figure: &Figure) -> Vec<Line<'_>> {
 }
 
 fn draw(figure: &Figure, results: &Results, text: &mut String) -> Result<(), Failure> {
+    if figure.draw == Drawing::Shares {
+        return bars::draw(figure, results, text);
+    }
     let lines = lines(figure);
-    let panels = figure.panel.len();
-    let columns = panels.min(PANELS_A_ROW);
-    let rows = panels.div_ceil(columns);
+    let measures = match figure.draw {
+        Drawing::All => figure.measure.len(),
+        _ => 1,
+    };
+    let pictures =
+        (0..measures).flat_map(|measure| figure.panel.iter().map(move |it| (it, measure)));
+    let count = figure.panel.len() * measures;
+    let columns = count.min(PANELS_A_ROW);
+    let rows = count.div_ceil(columns);
     let size = (
         PANEL.0 * columns as u32 + LEGEND_WIDTH,
         PANEL.1 * rows as u32,
@@ -85,18 +96,20 @@ fn draw(figure: &Figure, results: &Results, text: &mut String) -> Result<(), Fai
     let root = SVGBackend::with_string(text, size).into_drawing_area();
     let (charts, legend) = root.split_horizontally(size.0 - LEGEND_WIDTH);
     let areas = charts.split_evenly((rows, columns));
-    for (panel, area) in figure.panel.iter().zip(&areas) {
-        draw_panel(figure, results, panel, &lines, area)?;
+    for ((panel, measure), area) in pictures.zip(&areas) {
+        draw_panel(figure, results, (panel, measure), &lines, area)?;
     }
     draw_legend(&lines, &legend)?;
     root.present()
 }
 
-/// Where the values of x are on the axis.
+/// Where the values of x are on the axis: numbers at their place, and names, or numbers that do not rise, one after the other.
 fn positions(figure: &Figure, values: &[String]) -> Vec<f64> {
-    let numbers: Option<Vec<f64>> = values.iter().map(|value| value.parse().ok()).collect();
+    let names = values.iter().map(|value| figure.x.name(value));
+    let numbers: Option<Vec<f64>> = names.map(|name| name.parse().ok()).collect();
+    let is_named = !figure.x.names.is_empty();
     match numbers {
-        Some(numbers) if figure.x.names.is_empty() => numbers
+        Some(numbers) if !is_named || numbers.is_sorted() => numbers
             .into_iter()
             .map(|number| match figure.x.logarithmic {
                 true => number.max(1e-9).log2(),
@@ -110,7 +123,7 @@ fn positions(figure: &Figure, values: &[String]) -> Vec<f64> {
 fn draw_panel(
     figure: &Figure,
     results: &Results,
-    panel: &Panel,
+    (panel, measure): (&Panel, usize),
     lines: &[Line<'_>],
     area: &Area<'_>,
 ) -> Result<(), Failure> {
@@ -118,7 +131,7 @@ fn draw_panel(
     let positions = positions(figure, values);
     let of = |name: &str| -> Vec<(f64, Summary)> {
         let points = positions.iter().zip(values).filter_map(|(position, x)| {
-            let summary = results.summary(figure, &panel.title, name, x, 0)?;
+            let summary = results.summary(figure, &panel.title, name, x, measure)?;
             Some((*position, summary))
         });
         points.collect()
@@ -146,7 +159,7 @@ fn draw_panel(
         .y_labels(6)
         .y_label_style(small.clone())
         .y_label_formatter(&|value| amount(*value))
-        .y_desc(&figure.measure[0].label)
+        .y_desc(&figure.measure[measure].label)
         .axis_desc_style((FONT, 12).into_font().color(&INK))
         .draw()?;
     draw_x_axis(figure, area, values, &positions, &|position| {

@@ -15,7 +15,7 @@ mod points;
 mod results;
 mod runner;
 
-pub use description::{Axis, Claim, Figure, Measure, Panel, Paper, Series};
+pub use description::{Axis, Claim, Drawing, Figure, Measure, Panel, Paper, Series};
 pub use points::{Extent, Point};
 pub use results::{Difference, Results, Row, Summary};
 pub use runner::{Programs, Runner};

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use crate::claim::Outcome;
-use crate::description::{Claim, Figure, Panel, Paper};
+use crate::description::{Claim, Figure, Paper, Series};
 use crate::draw::{self, amount};
-use crate::results::Results;
+use crate::results::{Results, Summary};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -182,50 +182,103 @@ fn claims(page: &mut String, figure: &Figure, results: &Results) {
     page.push_str("</table>\n");
 }
 
-/// A table for each picture and measure.
+/// Tables of all values. What there is one of has no place of its own: of a single x the measures are below each other, of a single series
+/// beside each other; otherwise each measure has a table.
 fn values(page: &mut String, figure: &Figure, results: &Results) {
+    let xs = figure.values(results.extent);
+    let measures: Vec<usize> = (0..figure.measure.len()).collect();
+    let label = |measure: usize| figure.measure[measure].label.as_str();
+    let series: Vec<&str> = figure.series.iter().map(Series::name).collect();
     for panel in &figure.panel {
-        for (number, measure) in figure.measure.iter().enumerate() {
-            let title = match panel.title.is_empty() {
-                true => measure.label.clone(),
-                false => format!("{}: {}", panel.title, measure.label),
-            };
-            let _ = write!(page, "<table><caption>{}</caption>", escape(&title));
-            let _ = write!(page, "<tr><th>{}</th>", escape(&figure.x.label));
-            for series in &figure.series {
-                let _ = write!(page, "<th>{}</th>", escape(series.name()));
+        let title = panel.title.as_str();
+        if measures.len() > 1 && xs.len() == 1 {
+            let at = format!("{}: {}", figure.x.label, figure.x.name(&xs[0]));
+            let columns = series.iter().copied();
+            let rows = measures.iter().map(|measure| {
+                let cells = series.iter().map(|name| (*name, *measure));
+                (label(*measure), xs[0].as_str(), cells.collect())
+            });
+            let heads = [title, &at];
+            table(
+                page,
+                figure,
+                results,
+                title,
+                (&heads, columns.collect(), rows.collect()),
+            );
+        } else if measures.len() > 1 && series.len() == 1 {
+            let columns = measures.iter().map(|measure| label(*measure));
+            let rows = xs.iter().map(|x| {
+                let cells = measures.iter().map(|measure| (series[0], *measure));
+                (figure.x.name(x), x.as_str(), cells.collect())
+            });
+            let heads = [title, &figure.x.label];
+            table(
+                page,
+                figure,
+                results,
+                title,
+                (&heads, columns.collect(), rows.collect()),
+            );
+        } else {
+            for measure in &measures {
+                let caption = match title.is_empty() {
+                    true => label(*measure).to_owned(),
+                    false => format!("{title}: {}", label(*measure)),
+                };
+                let rows = xs.iter().map(|x| {
+                    let cells = series.iter().map(|name| (*name, *measure));
+                    (figure.x.name(x), x.as_str(), cells.collect())
+                });
+                let heads = [caption.as_str(), &figure.x.label];
+                let rows = rows.collect();
+                table(page, figure, results, title, (&heads, series.clone(), rows));
             }
-            page.push_str("</tr>\n");
-            for x in figure.values(results.extent) {
-                row(page, figure, results, (panel, number, x));
-            }
-            page.push_str("</table>\n");
         }
     }
 }
 
-fn row(
+/// A row of a table: what it is called, its x, and the series and measures of its cells.
+type TableRow<'a> = (&'a str, &'a str, Vec<(&'a str, usize)>);
+
+/// Caption and first head; heads; rows.
+type Table<'a> = (&'a [&'a str; 2], Vec<&'a str>, Vec<TableRow<'a>>);
+
+fn table(
     page: &mut String,
     figure: &Figure,
     results: &Results,
-    (panel, measure, x): (&Panel, usize, &str),
+    panel: &str,
+    ([caption, first], columns, rows): Table<'_>,
 ) {
-    let _ = write!(page, "<tr><td>{}</td>", escape(figure.x.name(x)));
-    for series in &figure.series {
-        let summary = results.summary(figure, &panel.title, series.name(), x, measure);
-        let text = match summary {
-            None => "–".to_owned(),
-            Some(summary) if summary.runs == 1 => amount(summary.median),
-            Some(summary) => format!(
-                "{} <small>{} – {}</small>",
-                amount(summary.median),
-                amount(summary.least),
-                amount(summary.most)
-            ),
-        };
-        let _ = write!(page, "<td class=\"number\">{text}</td>");
+    let _ = write!(page, "<table><caption>{}</caption>", escape(caption));
+    let _ = write!(page, "<tr><th>{}</th>", escape(first));
+    for column in columns {
+        let _ = write!(page, "<th>{}</th>", escape(column));
     }
     page.push_str("</tr>\n");
+    for (name, x, cells) in rows {
+        let _ = write!(page, "<tr><td>{}</td>", escape(name));
+        for (series, measure) in cells {
+            let summary = results.summary(figure, panel, series, x, measure);
+            let _ = write!(page, "<td class=\"number\">{}</td>", cell(summary));
+        }
+        page.push_str("</tr>\n");
+    }
+    page.push_str("</table>\n");
+}
+
+fn cell(summary: Option<Summary>) -> String {
+    match summary {
+        None => "–".to_owned(),
+        Some(summary) if summary.runs == 1 => amount(summary.median),
+        Some(summary) => format!(
+            "{} <small>{} – {}</small>",
+            amount(summary.median),
+            amount(summary.least),
+            amount(summary.most)
+        ),
+    }
 }
 
 /// How it was measured, and the rows to take away.
@@ -275,4 +328,96 @@ fn percent_encode(text: &str) -> String {
         }
     }
     encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::points::Extent;
+    use crate::results::Row;
+
+    /// A figure of which each run measures 25, 50 and 25 percent.
+    fn measured(draw: &str, series: &str, xs: &str) -> (Figure, Results) {
+        let text = format!(
+            r#"
+            paper = "sto"
+            number = "0"
+            title = "A figure"
+            machine = "sto"
+            run = "hot"
+            full = ""
+            quick = ""
+            draw = "{draw}"
+            series = [{series}]
+            measure = [
+                {{ label = "execute", value = "/a", per = 0.01 }},
+                {{ label = "lock", value = "/b", per = 0.01 }},
+                {{ label = "wait", value = "/a", per = 0.01 }},
+            ]
+            x = {{ label = "cores", argument = "--cores", values = [{xs}] }}
+            "#
+        );
+        let figure = Figure::read(&text).expect("it is sound");
+        let mut results = Results::new(&figure, Extent::Full);
+        for point in figure.points(Extent::Full, 1) {
+            results.rows.push(Row {
+                command: point.words.join(" "),
+                panel: point.panel,
+                series: point.series,
+                x: point.x,
+                seed: point.seed,
+                seconds: 0.5,
+                result: json!({ "a": 0.25, "b": 0.5 }),
+            });
+        }
+        (figure, results)
+    }
+
+    const ONE: &str = r#"{ protocol = "silo" }"#;
+    const TWO: &str = r#"{ protocol = "silo" }, { protocol = "mvcc" }"#;
+
+    #[test]
+    fn tables_have_no_place_for_what_there_is_one_of() {
+        let tables = |series: &str, xs: &str| {
+            let (figure, results) = measured("table", series, xs);
+            let mut page = String::new();
+            values(&mut page, &figure, &results);
+            page
+        };
+        let of_one_x = tables(TWO, r#""4""#);
+        assert!(of_one_x.contains("<th>cores: 4</th><th>silo</th><th>mvcc</th>"));
+        let row = "<td>lock</td><td class=\"number\">50</td><td class=\"number\">50</td>";
+        assert!(of_one_x.contains(row), "{of_one_x}");
+        let of_one_series = tables(ONE, r#""4", "8""#);
+        assert!(of_one_series.contains("<th>cores</th><th>execute</th><th>lock</th><th>wait</th>"));
+        assert_eq!(of_one_series.matches("<table>").count(), 1);
+        let of_both = tables(TWO, r#""4", "8""#);
+        assert_eq!(
+            of_both.matches("<table>").count(),
+            3,
+            "one for each measure"
+        );
+    }
+
+    #[test]
+    fn figures_are_drawn_as_they_say() {
+        let svg = |draw: &str| {
+            let (figure, results) = measured(draw, TWO, r#""4", "8""#);
+            draw::svg(&figure, &results).expect("it can be drawn")
+        };
+        assert_eq!(svg("table"), None);
+        let shares = svg("shares").expect("it has a picture");
+        assert!(
+            shares.contains("8 cores: mvcc") && shares.contains("50 %"),
+            "{shares}"
+        );
+        let half = shares.matches("width=\"280\"").count();
+        assert_eq!(half, 4, "half of each bar is the second measure");
+        let all = svg("all").expect("it has a picture");
+        for label in ["execute", "lock", "wait"] {
+            assert!(all.contains(label), "{label}");
+        }
+    }
 }

@@ -67,6 +67,9 @@ const LOOKS: [(&str, RGBColor, Mark); 32] = [
     ("range", ORANGE, Mark::Ring),
 ];
 
+/// Parts of a bar, in their order.
+pub(crate) const PARTS: [RGBColor; 8] = [BLUE, ORANGE, GREEN, PURPLE, BLUE, RED, SKY, GREY];
+
 /// How a protocol is drawn, the `repeated`-th time in one picture.
 pub(crate) fn look(protocol: &str, repeated: usize) -> Look {
     let found = LOOKS.iter().find(|(name, ..)| protocol.starts_with(name));

@@ -51,9 +51,10 @@ impl Figure {
         }
     }
 
-    /// The runs, in an order that has something of each line early: seed after seed.
+    /// The runs, in an order that has something of each line early: seed after seed. `{x}` among the words is the value of x.
     pub fn points(&self, extent: Extent, seeds: u64) -> Vec<Point> {
         let mut points = Vec::new();
+        let seeds = seeds.min(self.seeds.unwrap_or(seeds));
         for seed in SEED..SEED + seeds {
             for panel in &self.panel {
                 for x in self.values(extent) {
@@ -84,7 +85,10 @@ impl Figure {
             series: series.name().to_owned(),
             x: x.to_owned(),
             seed,
-            words: words.split_whitespace().map(str::to_owned).collect(),
+            words: words
+                .split_whitespace()
+                .map(|word| word.replace("{x}", x))
+                .collect(),
         }
     }
 }

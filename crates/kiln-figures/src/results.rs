@@ -131,7 +131,10 @@ impl Results {
         let measure = figure.measure.get(measure)?;
         let mut values: Vec<f64> = rows
             .filter_map(|row| row.value(&measure.value))
-            .map(|value| value / measure.per)
+            .map(|value| match measure.inverse {
+                true => measure.per / value,
+                false => value / measure.per,
+            })
             .collect();
         values.sort_by(f64::total_cmp);
         let (least, most) = (*values.first()?, *values.last()?);
@@ -165,8 +168,8 @@ impl Results {
             measure,
         } = reference;
         let at = |x: &String| Some(self.summary(figure, panel, series, x, *measure)?.median);
-        if let Some(x) = x {
-            return at(x);
+        if let Some(name) = x {
+            return at(figure.x.value(name)?);
         }
         let mut all = figure.values(self.extent).iter().filter_map(at);
         match of {
@@ -257,9 +260,13 @@ mod tests {
         full = "--ms 1"
         quick = "--ms 1"
         series = [{ protocol = "silo" }, { protocol = "mvcc", name = "versions", run = "--counters 2" }]
-        measure = [{ label = "thousands a second", value = "/committed_per_s", per = 1000 }, { label = "both", value = "/a/b /c" }]
-        x = { label = "cores", argument = "--cores", values = ["1", "2", "4"], quick = ["1", "4"] }
-        claim = [{ says = "more", check = "[silo]@4 >= 2 * [silo]@1 and min[versions] < 6" }]
+        measure = [
+            { label = "thousands a second", value = "/committed_per_s", per = 1000 },
+            { label = "both", value = "/a/b /c" },
+            { label = "microseconds", value = "/committed_per_s", per = 1e6, inverse = true },
+        ]
+        x = { label = "cores", argument = "--cores", values = ["1", "2", "4"], names = ["one", "two", "four"], quick = ["1", "4"] }
+        claim = [{ says = "more", check = "[silo]@four >= 2 * [silo]@one and min[versions] < 6" }]
     "#;
 
     fn results(figure: &Figure, factor: f64) -> Results {
@@ -291,6 +298,12 @@ mod tests {
         let last = "sim hot --counters 2 --cores 4 --machine sto --jobs 1 --ms 1 --protocol mvcc --seed 42";
         assert_eq!(commands.len(), 4);
         assert_eq!(commands[3], last);
+        let text = FIGURE.replace("--counters 2", "--counters {x}");
+        let figure = Figure::read(&format!("seeds = 2\n{text}")).expect("it is sound");
+        let points = figure.points(Extent::Full, 3);
+        assert_eq!(points.len(), 12, "two seeds");
+        let last = points[11].words.join(" ");
+        assert!(last.contains("--counters 4 --cores 4"), "{last}");
     }
 
     #[test]
@@ -311,6 +324,8 @@ mod tests {
             .summary(&figure, "", "silo", "2", 1)
             .expect("it is there");
         assert_eq!(sum.median, 3.5);
+        let time = before.summary(&figure, "", "silo", "2", 2);
+        assert!(time.is_some_and(|it| (it.median - 1e6 / 8600.0).abs() < 1e-9));
         let verdict = before.judge(&figure, &figure.claim[0]);
         assert!(matches!(verdict, Outcome::Agrees(_)), "{verdict:?}");
         let point = &figure.points(Extent::Full, 3)[7];

@@ -28,7 +28,13 @@ pub struct Arguments {
 #[derive(Subcommand)]
 enum Subcommands {
     /// List the figures
-    List(Chosen),
+    List {
+        #[command(flatten)]
+        chosen: Chosen,
+        /// With the verdicts on what is in this directory, as a table in Markdown
+        #[arg(long, value_name = "DIR")]
+        verdicts: Option<PathBuf>,
+    },
     /// Show what a figure measures and claims, and its commands
     Show {
         /// Its name, such as orthrus-9
@@ -118,7 +124,10 @@ fn paper(text: &str) -> Result<Paper, String> {
 /// A sentence for the user.
 pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
     match arguments.command {
-        Subcommands::List(chosen) => list(&chosen.figures()?),
+        Subcommands::List { chosen, verdicts } => match verdicts {
+            Some(directory) => verdicts_in(&chosen.figures()?, &directory),
+            None => list(&chosen.figures()?),
+        },
         Subcommands::Show { figure, amount } => show(&named(&figure)?, &amount),
         Subcommands::Run { chosen, run } => {
             for (figure, results) in run.all(chosen.figures()?)? {
@@ -176,6 +185,21 @@ fn list(figures: &[Figure]) -> Result<(), String> {
         )
     });
     print(&lines.collect::<String>())
+}
+
+/// A table of what came of the claims.
+fn verdicts_in(figures: &[Figure], directory: &Path) -> Result<(), String> {
+    let mut text = "| figure | shows | machine | claims |\n|---|---|---|---|\n".to_owned();
+    for figure in figures {
+        let path = directory.join(format!("{}.json", figure.name()));
+        let verdict = match Results::read(&path) {
+            Ok(results) => Verdict::of(figure, &results).text(),
+            Err(_) => "not measured".to_owned(),
+        };
+        let (title, machine) = (&figure.title, &figure.machine);
+        text += &format!("| {} | {title} | {machine} | {verdict} |\n", figure.name());
+    }
+    print(&text)
 }
 
 fn show(figure: &Figure, amount: &Amount) -> Result<(), String> {
