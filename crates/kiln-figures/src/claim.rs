@@ -162,7 +162,7 @@ impl Value {
     }
 
     fn evaluate(&self, value: &dyn Fn(&Reference) -> Option<f64>) -> Option<f64> {
-        Some(match self {
+        let number = match self {
             Value::Number(number) => *number,
             Value::Of(reference) => value(reference)?,
             Value::Both(left, operator, right) => {
@@ -174,7 +174,9 @@ impl Value {
                     _ => left / right,
                 }
             }
-        })
+        };
+        // Of what was divided by nothing measured there is nothing to say.
+        number.is_finite().then_some(number)
     }
 }
 
@@ -349,8 +351,10 @@ mod tests {
         }
         let differs = Check::read("[orthrus]@1 > 3").expect("it is sound");
         assert_eq!(differs.evaluate(&value), Outcome::Differs(vec![3.0, 3.0]));
-        let unknown = Check::read("[silo] > 3").expect("it is sound");
-        assert_eq!(unknown.evaluate(&value), Outcome::Unknown);
+        for text in ["[silo] > 3", "1 / [orthrus]@0 > 3"] {
+            let unknown = Check::read(text).expect("it is sound");
+            assert_eq!(unknown.evaluate(&value), Outcome::Unknown, "{text}");
+        }
     }
 
     #[test]

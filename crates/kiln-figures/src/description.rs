@@ -130,7 +130,7 @@ pub enum Drawing {
 pub struct Axis {
     /// What stands below it.
     pub label: String,
-    /// The option that has the values. Where it is empty the values are words themselves.
+    /// The option that has the values. Where it is empty the values are words themselves, unless `{x}` among other words stands for them.
     #[serde(default)]
     pub argument: String,
     /// Its values.
@@ -192,6 +192,15 @@ pub struct Series {
     /// Words of its own.
     #[serde(default)]
     pub run: String,
+    /// Words of its own in full runs.
+    #[serde(default)]
+    pub full: String,
+    /// Words of its own in quick ones.
+    #[serde(default)]
+    pub quick: String,
+    /// Whether its audits may fail, as it gives up serializability.
+    #[serde(default)]
+    pub is_unsafe: bool,
 }
 
 impl Series {

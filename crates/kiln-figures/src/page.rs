@@ -95,9 +95,9 @@ pub fn html(figures: &[(Figure, Results)], date: &str) -> Result<String, String>
             continue;
         }
         let name = paper.name();
-        let _ = write!(
+        let _ = writeln!(
             page,
-            "<h2 id=\"{name}\">{name}: {}</h2>\n",
+            "<h2 id=\"{name}\">{name}: {}</h2>",
             escape(paper.title())
         );
         for (figure, results) in of_paper {
@@ -118,9 +118,9 @@ fn contents(page: &mut String, figures: &[(Figure, Results)]) {
             _ if verdict.explained > 0 => "explained",
             _ => "agrees",
         };
-        let _ = write!(
+        let _ = writeln!(
             page,
-            "<tr><td><a href=\"#{0}\">{0}</a></td><td>{1}</td><td>{2}</td><td class=\"{class}\">{3}</td></tr>\n",
+            "<tr><td><a href=\"#{0}\">{0}</a></td><td>{1}</td><td>{2}</td><td class=\"{class}\">{3}</td></tr>",
             figure.name(),
             escape(&figure.title),
             escape(&figure.machine),
@@ -132,18 +132,18 @@ fn contents(page: &mut String, figures: &[(Figure, Results)]) {
 
 fn section(page: &mut String, figure: &Figure, results: &Results) -> Result<(), String> {
     let name = figure.name();
-    let _ = write!(
+    let _ = writeln!(
         page,
-        "<section id=\"{name}\"><h3>{}: {}</h3>\n",
+        "<section id=\"{name}\"><h3>{}: {}</h3>",
         escape(&figure.caption()),
         escape(&figure.title)
     );
     if !figure.set_up.is_empty() {
-        let _ = write!(page, "<p>{}</p>\n", escape(&figure.set_up));
+        let _ = writeln!(page, "<p>{}</p>", escape(&figure.set_up));
     }
     match draw::svg(figure, results)? {
         Some(svg) => {
-            let _ = write!(page, "<figure>{svg}</figure>\n");
+            let _ = writeln!(page, "<figure>{svg}</figure>");
         }
         None => values(page, figure, results),
     }
@@ -171,9 +171,9 @@ fn claims(page: &mut String, figure: &Figure, results: &Results) {
             Outcome::Differs(_) => "explained",
             Outcome::Unknown => "unknown",
         };
-        let _ = write!(
+        let _ = writeln!(
             page,
-            "<tr><td>{}</td><td><code>{}</code></td><td class=\"{class}\">{}</td></tr>\n",
+            "<tr><td>{}</td><td><code>{}</code></td><td class=\"{class}\">{}</td></tr>",
             escape(&claim.says),
             escape(&claim.check),
             escape(&outcome_text(claim, &outcome)),
@@ -285,17 +285,17 @@ fn cell(summary: Option<Summary>) -> String {
 fn commands(page: &mut String, figure: &Figure, results: &Results) {
     page.push_str("<details><summary>Commands and rows</summary>\n");
     for made_by in results.made_by() {
-        let _ = write!(page, "<p>{}</p>\n", escape(&made_by));
+        let _ = writeln!(page, "<p>{}</p>", escape(&made_by));
     }
     page.push_str("<pre>");
     for result in &results.rows {
-        let _ = write!(page, "kiln {}\n", escape(&result.command));
+        let _ = writeln!(page, "kiln {}", escape(&result.command));
     }
     page.push_str("</pre>\n");
     let rows = serde_json::to_string(results).expect("all keys are text");
-    let _ = write!(
+    let _ = writeln!(
         page,
-        "<p><a download=\"{}.json\" href=\"data:application/json,{}\">All rows as JSON</a></p></details>\n",
+        "<p><a download=\"{}.json\" href=\"data:application/json,{}\">All rows as JSON</a></p></details>",
         figure.name(),
         percent_encode(&rows),
     );

@@ -67,17 +67,29 @@ impl Figure {
         points
     }
 
+    /// Whether some words have the value of x in them.
+    fn has_placeholder(&self) -> bool {
+        let panels = self.panel.iter().map(|panel| &panel.run);
+        let series = self.series.iter().map(|series| &series.run);
+        let mut all = panels.chain(series).chain([&self.run]);
+        all.any(|words| words.contains("{x}"))
+    }
+
     fn point(&self, extent: Extent, seed: u64, panel: &Panel, x: &str, series: &Series) -> Point {
         let (command, machine) = match self.is_virtual() {
             true => ("sim", format!("--machine {} --jobs 1", self.machine)),
             false => ("bench", "--repeat 1".to_owned()),
         };
-        let length = match extent {
-            Extent::Quick => &self.quick,
-            Extent::Full => &self.full,
+        let (length, own) = match extent {
+            Extent::Quick => (&self.quick, &series.quick),
+            Extent::Full => (&self.full, &series.full),
+        };
+        let x_words = match self.x.argument.is_empty() && self.has_placeholder() {
+            true => "",
+            false => x,
         };
         let words = format!(
-            "{command} {} {} {} {} {x} {machine} {length} --protocol {} --seed {seed}",
+            "{command} {} {} {} {own} {} {x_words} {machine} {length} --protocol {} --seed {seed}",
             self.run, panel.run, series.run, self.x.argument, series.protocol,
         );
         Point {

@@ -135,6 +135,7 @@ impl Results {
                 true => measure.per / value,
                 false => value / measure.per,
             })
+            .filter(|value| value.is_finite())
             .collect();
         values.sort_by(f64::total_cmp);
         let (least, most) = (*values.first()?, *values.last()?);
@@ -304,6 +305,11 @@ mod tests {
         assert_eq!(points.len(), 12, "two seeds");
         let last = points[11].words.join(" ");
         assert!(last.contains("--counters 4 --cores 4"), "{last}");
+        let text = text.replace(r#"argument = "--cores", "#, "");
+        let figure = Figure::read(&text.replace("run = \"--c", "quick = \"--b\", run = \"--c"));
+        let points = figure.expect("it is sound").points(Extent::Quick, 1);
+        let last = points[3].words.join(" ");
+        assert!(last.contains("--counters 4 --b --machine"), "{last}");
     }
 
     #[test]

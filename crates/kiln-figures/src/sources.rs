@@ -12,7 +12,6 @@
     include_str!("../figures/orthrus-13.toml"),
     include_str!("../figures/vll-8.toml"),
     include_str!("../figures/vll-9.toml"),
-    include_str!("../figures/vll-10.toml"),
     include_str!("../figures/vll-14.toml"),
     include_str!("../figures/vll-15.toml"),
     include_str!("../figures/vll-16.toml"),
