@@ -103,19 +103,20 @@ fn draw(figure: &Figure, results: &Results, text: &mut String) -> Result<(), Fai
     root.present()
 }
 
-/// Where the values of x are on the axis: numbers at their place, and names, or numbers that do not rise, one after the other.
+/// Where the values of x are on the axis: numbers at their place, also falling ones, and names, or numbers in another order, one after the
+/// other.
 fn positions(figure: &Figure, values: &[String]) -> Vec<f64> {
     let names = values.iter().map(|value| figure.x.name(value));
     let numbers: Option<Vec<f64>> = names.map(|name| name.parse().ok()).collect();
-    let is_named = !figure.x.names.is_empty();
+    let scaled = |number: f64| match figure.x.logarithmic {
+        true => number.max(1e-9).log2(),
+        false => number,
+    };
     match numbers {
-        Some(numbers) if !is_named || numbers.is_sorted() => numbers
-            .into_iter()
-            .map(|number| match figure.x.logarithmic {
-                true => number.max(1e-9).log2(),
-                false => number,
-            })
-            .collect(),
+        Some(numbers) if numbers.is_sorted() => numbers.into_iter().map(scaled).collect(),
+        Some(numbers) if numbers.is_sorted_by(|one, other| one >= other) => {
+            numbers.into_iter().map(|it| -scaled(it)).collect()
+        }
         _ => (0..values.len()).map(|position| position as f64).collect(),
     }
 }
@@ -202,9 +203,7 @@ fn draw_x_axis(
     };
     let mut free_from = i32::MIN;
     let (mut bottom, mut middle) = (0, Vec::new());
-    let mut ticks: Vec<(&String, &f64)> = values.iter().zip(positions).collect();
-    ticks.sort_by(|one, other| one.1.total_cmp(other.1));
-    for (value, position) in ticks {
+    for (value, position) in values.iter().zip(positions) {
         let (x, y) = place(*position);
         let (x, y) = (x - base.0, y - base.1);
         bottom = y;
@@ -289,6 +288,23 @@ pub(crate) fn amount(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_axis_goes_as_its_values_do() {
+        let of = |name: &str, values: &[&str]| {
+            let figure = Figure::named(name).expect("it is there");
+            let values: Vec<String> = values.iter().map(|it| (*it).to_owned()).collect();
+            positions(&figure, &values)
+        };
+        assert_eq!(of("orthrus-9", &["10", "40", "80"]), [10.0, 40.0, 80.0]);
+        assert_eq!(of("orthrus-4", &["8192", "64"]), [-13.0, -6.0]);
+        let partitions = ["0.5", "2.5", "4.5", "6.5"];
+        assert_eq!(
+            of("strife-8d", &partitions),
+            [0.0, 1.0, 2.0, 3.0],
+            "30, 17, 1, 28"
+        );
+    }
 
     #[test]
     fn amounts_are_short() {

@@ -68,7 +68,7 @@ const LOOKS: [(&str, RGBColor, Mark); 32] = [
 ];
 
 /// Parts of a bar, in their order.
-pub(crate) const PARTS: [RGBColor; 8] = [BLUE, ORANGE, GREEN, PURPLE, BLUE, RED, SKY, GREY];
+pub(crate) const PARTS: [RGBColor; 7] = [BLUE, ORANGE, GREEN, PURPLE, SKY, RED, GREY];
 
 /// How a protocol is drawn, the `repeated`-th time in one picture.
 pub(crate) fn look(protocol: &str, repeated: usize) -> Look {
@@ -87,5 +87,17 @@ pub(crate) fn look(protocol: &str, repeated: usize) -> Look {
         colour,
         mark: MARKS[(first + repeated) % MARKS.len()],
         is_dashed: protocol.contains('+') && !protocol.ends_with("+table"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_bar_are_told_apart() {
+        for (position, part) in PARTS.iter().enumerate() {
+            assert!(!PARTS[..position].contains(part), "{part:?} is there twice");
+        }
     }
 }
