@@ -40,7 +40,7 @@ pub fn damaged_in(place: impl Display, error: Error) -> Error {
 
 const HINT: &str = "Keep the files as they are, and restore the database from a backup.";
 
-#[cfg(test)]
+#[cfg(all(test, not(kiln_sim)))]
 mod tests {
     use std::path::Path;
 
@@ -48,7 +48,6 @@ mod tests {
 
     use super::*;
 
-    #[cfg(not(kiln_sim))]
     #[test]
     fn errors_name_the_file_and_what_failed() {
         let path = Path::new("/nowhere/at/all");

@@ -176,7 +176,7 @@ impl Session {
             let message = "a statement of a transaction block cannot be submitted";
             return Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message).into());
         }
-        arguments.set_session(&self.state().sequences);
+        arguments.set_session(self.state().sequences());
         let call = Call::statement(statement, arguments).interrupt(&self.interrupt);
         let mut call = (call.synchronous_commit(self.is_synchronous())).early(is_early);
         if let Some(deadline_ns) = self.limits().deadline_ns {
@@ -221,7 +221,9 @@ impl Session {
 
     /// Forgets which values of sequences the session has drawn, and those that it has drawn ahead.
     pub fn forget_sequences(&self) {
-        self.state().sequences.forget();
+        if let Some(sequences) = &self.state().sequences {
+            sequences.forget();
+        }
     }
 
     /// Runs a program with these arguments.

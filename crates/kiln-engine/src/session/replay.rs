@@ -171,7 +171,7 @@ impl State {
             return run.map_err(|failure| self.lose(failure));
         }
         let mut given = arguments.clone();
-        given.keep_draws(&self.sequences);
+        given.keep_draws(self.sequences());
         let run = |state: &mut State, is_alone| {
             let mut arguments = given.clone();
             let compile = |catalog: &Arc<Catalog>, _: &mut Arguments| statement.program(catalog);

@@ -109,8 +109,8 @@ pub(crate) struct State {
     pub(super) transcript: Transcript,
     /// Whether the last block failed because of other transactions.
     pub(super) has_lost: bool,
-    /// What the session has drawn from sequences.
-    pub(super) sequences: Arc<SessionSequences>,
+    /// What the session has drawn from sequences, once it has.
+    pub(super) sequences: Option<Arc<SessionSequences>>,
 }
 
 impl State {
@@ -129,7 +129,7 @@ impl State {
             version: 0,
             transcript: Transcript::default(),
             has_lost: false,
-            sequences: Arc::default(),
+            sequences: None,
         }
     }
 
@@ -153,6 +153,11 @@ impl State {
         if let Some(clock) = &self.clock {
             clock.since_us.store(0, Ordering::Relaxed);
         }
+    }
+
+    /// What the session has drawn from sequences.
+    pub(super) fn sequences(&mut self) -> &Arc<SessionSequences> {
+        self.sequences.get_or_insert_default()
     }
 
     pub(super) fn seat(&mut self) -> &mut Seat {
@@ -283,7 +288,7 @@ impl State {
         seat.limit(limits.deadline_ns, Some(limits.interrupt));
         let outcome = match seat.enter(limits.deadline_ns) {
             Ok(()) => {
-                let call = (&mut *arguments, &self.sequences);
+                let call = (&mut *arguments, &mut self.sequences);
                 let (result, program) = run_alone(&mut seat, compile, call, limits);
                 let outcome = self.settle_alone(&seat, result, program.as_slice());
                 seat.leave();
@@ -394,7 +399,9 @@ impl State {
             }
             self.let_pass(program, limits)?;
         };
-        arguments.set_session(&self.sequences);
+        if program.analysis.draws() {
+            arguments.set_session(self.sequences());
+        }
         arguments.bind(&program).map_err(Failure::Final)?;
         match self.seat().run(&program, arguments) {
             Ok(()) => Ok(rows(self.seat(), &program)),
@@ -419,12 +426,14 @@ fn changed_meanwhile(program: &Program) -> Error {
 fn run_alone(
     seat: &mut Seat,
     mut compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
-    (arguments, session): (&mut Arguments, &Arc<SessionSequences>),
+    (arguments, session): (&mut Arguments, &mut Option<Arc<SessionSequences>>),
     limits: Limits<'_>,
 ) -> (Result<Rows>, Option<Arc<Program>>) {
     let compiled = compile(seat.catalog(), arguments).and_then(|program| {
         check_current(&program)?;
-        arguments.set_session(session);
+        if program.analysis.draws() {
+            arguments.set_session(session.get_or_insert_default());
+        }
         arguments.bind(&program)?;
         Ok(program)
     });

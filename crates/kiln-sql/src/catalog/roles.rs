@@ -168,6 +168,6 @@ pub(super) fn privileges_of(snapshot: &Snapshot, object: &Object) -> Value {
 /// The letters of privileges, in PostgreSQL's order.
 fn letters(privileges: Privileges) -> String {
     let known: Vec<char> = privileges.iter().map(Privilege::letter).collect();
-    let order = TABLE_LETTERS.chars().chain(['X']);
+    let order = TABLE_LETTERS.chars().chain(['X', 'U']);
     order.filter(|letter| known.contains(letter)).collect()
 }

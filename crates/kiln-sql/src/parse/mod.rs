@@ -44,7 +44,7 @@ pub use role::{DropRole, Grant, GrantObjects, RoleDefinition, RoleName};
 pub use script::{SourceStatement, highest_placeholder, is_complete, script, without_literals};
 pub use sequence::{
     AlterSequence, ColumnChange, CreateSequence, CreateTable, IdentityColumn, Overriding,
-    SequenceOptions, overriding,
+    SequenceOptions, is_overriding_list, overriding,
 };
 pub use sqlparser;
 pub use statement::{

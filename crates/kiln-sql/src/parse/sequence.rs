@@ -492,11 +492,29 @@ impl Overriding {
     }
 }
 
+/// Whether the marker stands where the SQL parser has taken it for an alias and a list of columns: behind the name of a table.
+pub fn is_overriding_list(insert: &ast::Insert) -> bool {
+    let is_marker = |name: &ast::ObjectName| {
+        let name = name.to_string();
+        [Overriding::SYSTEM, Overriding::USER].contains(&name.trim_matches('"'))
+    };
+    let alias = insert.table_alias.as_ref();
+    alias.is_some_and(|alias| !alias.explicit && alias.alias.value == "partition")
+        && matches!(insert.columns.as_slice(), [name] if is_marker(name))
+}
+
 /// What an INSERT overrides.
 ///
 /// # Errors
 /// 0A000 for a list of partitions, which is not PostgreSQL's.
 pub fn overriding(insert: &ast::Insert) -> Result<Option<Overriding>> {
+    if is_overriding_list(insert) {
+        let is_system = insert.columns[0].to_string().contains(Overriding::SYSTEM);
+        return Ok(Some(match is_system {
+            true => Overriding::SystemValue,
+            false => Overriding::UserValue,
+        }));
+    }
     let Some(partitions) = &insert.partitioned else {
         return Ok(None);
     };

@@ -16,7 +16,7 @@ use super::super::{Compiler, Position, fail, name_of, position_of, relation_name
 use super::conflict::OnConflictPlan;
 use super::references::{Change, ReferenceCheck};
 use super::{Sink, again, all_columns, is_default, may_read};
-use crate::parse::{Overriding, overriding};
+use crate::parse::{Overriding, is_overriding_list, overriding};
 
 /// What an INSERT is, apart from its rows.
 pub(super) struct Plan<'s> {
@@ -120,12 +120,16 @@ impl<'a> Compiler<'a> {
         let overriding = overriding(insert)?;
         let table = self.table_for(Privilege::Insert, &relation_name(name)?, position)?;
         let changed = table.id();
-        let alias = match &insert.table_alias {
+        let (alias, columns) = match is_overriding_list(insert) {
+            true => (&None, &[][..]),
+            false => (&insert.table_alias, insert.columns.as_slice()),
+        };
+        let alias = match alias {
             Some(alias) => name_of(&alias.alias),
             None => table.schema().name.clone(),
         };
         let mut targets = Vec::new();
-        for name in &insert.columns {
+        for name in columns {
             let column = self.target_column_of(&table, name)?;
             if targets.contains(&column) {
                 return Err(fail(
