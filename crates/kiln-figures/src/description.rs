@@ -135,7 +135,7 @@ pub struct Axis {
     pub argument: String,
     /// Its values.
     pub values: Vec<String>,
-    /// Those of a quick run [all].
+    /// Those of a quick run; all if there are none.
     #[serde(default)]
     pub quick: Vec<String>,
     /// Whether each value is twice or ten times the last one, so that equal steps are equal factors.
@@ -186,7 +186,7 @@ fn one() -> f64 {
 pub struct Series {
     /// The protocol, with its options behind `+`.
     pub protocol: String,
-    /// What the legend calls it [the protocol].
+    /// What the legend calls it; the protocol if it is empty.
     #[serde(default)]
     pub name: String,
     /// Words of its own.
