@@ -215,7 +215,7 @@ impl Shared {
                 }
             }
             // See above. An answer is in no table: it is given as long as its call is in doubt or on disk.
-            // Whoever has drawn a value is in doubt in any case.
+            // A call that has drawn a value is in doubt in any case.
             Ok(Entry::Statement { .. } | Entry::Outcome { .. } | Entry::Sequence { .. }) => {}
             Err(_) => lost.is_unknown = true,
         });

@@ -58,7 +58,7 @@ pub struct Program {
     pub analysis: Analysis,
     /// What the executor runs.
     pub code: Code,
-    /// What [`Program::reconnaissance`] gives, made when somebody first asks; `None` inside when the
+    /// What [`Program::reconnaissance`] gives, made when a protocol first asks; `None` inside when the
     /// procedure itself serves.
     pub reconnaissance: OnceLock<Option<Box<Program>>>,
     /// As `reconnaissance`, for [`Program::reconnaissance_with_keys`].

@@ -4,7 +4,7 @@
 //! ([`dependents`](crate::analysis) says which) are lowered once more, to code of their own, without
 //! the others. It runs over the frame that the attempt has left: what is not computed anew is there.
 //!
-//! Made when somebody first asks, once a program and operation, and kept with the program.
+//! Made when a protocol first asks, once a program and operation, and kept with the program.
 
 use kiln_platform::sync::OnceLock;
 use kiln_storage::schema::{ColumnSet, TableId};

@@ -33,7 +33,7 @@ fn draw(session: &mut Session, sql: &str) -> i64 {
     rows.into_one::<(i64,)>().expect("it is a number").0
 }
 
-/// One row that everybody wants, and keys that follow from a value of a sequence.
+/// One row that all calls want, and keys that follow from a value of a sequence.
 const SCHEMA: &str = "
 CREATE TABLE hot (id INTEGER PRIMARY KEY, n BIGINT NOT NULL);
 INSERT INTO hot SELECT i, 0 FROM generate_series(0, 3) i;

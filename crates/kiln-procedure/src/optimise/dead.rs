@@ -52,7 +52,7 @@ fn remove_empty_walks(program: &mut Program) -> bool {
 }
 
 /// As [`remove`], for who wants no errors: computations that could raise go as well, and with them
-/// loops that do nothing and rows that nobody looks at. With `keeps_draws` no value of a sequence is left out.
+/// loops that do nothing and rows that no step looks at. With `keeps_draws` no value of a sequence is left out.
 pub(crate) fn remove_unused(program: &mut Program, keeps_draws: bool) {
     let wanted = match keeps_draws {
         true => Wanted::RecordsAndDraws,

@@ -12,7 +12,7 @@ use kiln_storage::table::{Entry, EntryKey, Table};
 #[derive(Default)]
 pub struct EmptiedNodes(Vec<(*const Table, usize, EntryKey)>);
 
-// SAFETY: the pointers are to tables that outlive the attempt, whoever runs it.
+// SAFETY: the pointers are to tables that outlive the attempt on every worker that runs it.
 unsafe impl Send for EmptiedNodes {}
 
 impl EmptiedNodes {

@@ -83,7 +83,7 @@ impl Pair {
         let (making, operations) = (random.between(0, i64::MAX) as u64, 2 + random.below(7));
         let program_healed = program(&self.others.healed, making, operations);
         let program_fresh = program(&self.others.fresh, making, operations);
-        // In two cases of three what a restoration needs is kept, in the others what nobody disturbs keeps nothing.
+        // In two cases of three what a restoration needs is kept, in the others what no other worker disturbs keeps nothing.
         if random.below(3) > 0 {
             self.healing.expect_disturbance(&program_healed);
         }

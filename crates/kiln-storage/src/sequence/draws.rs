@@ -2,7 +2,7 @@
 //!
 //! A call keeps what it has drawn until it has ended. An attempt that runs again is given the same values in the same order, sequence by
 //! sequence; what it wants beyond them is drawn. `setval` has its effect once in the same way. Two attempts may take different ways: then the values
-//! that the later one does not want are given to nobody, as those of a transaction that rolls back are.
+//! that the later one does not want are given to no call, as those of a transaction that rolls back are.
 //!
 //! `currval` is what the session had before the call, until the call draws: also in an attempt that runs again, and in a
 //! statement that a block replays. So a call notes what it has found of the session, and finds it again.

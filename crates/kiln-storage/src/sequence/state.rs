@@ -49,7 +49,7 @@ pub struct SequenceState {
 
 /// Keeps how far sequences have got.
 pub trait SequenceLog: Send + Sync {
-    /// Keeps the state of a sequence, before a value is given that follows from it. Whoever is told such a value waits until it
+    /// Keeps the state of a sequence, before a value is given that follows from it. A client that is told such a value waits until it
     /// is on disk, as for all that is of this log epoch.
     ///
     /// # Errors
@@ -379,7 +379,7 @@ impl Sequence {
         (self.definition.stepped(base, taken), count - taken)
     }
 
-    /// Has nobody draw; returns the last value, and how many are left of the range.
+    /// Keeps all from drawing; returns the last value, and how many are left of the range.
     fn close(&self, state: &mut MutexGuard<'_, State>) -> (i64, u64) {
         state.range += 1;
         let closed = state.range << STEP_BITS | STEPS;

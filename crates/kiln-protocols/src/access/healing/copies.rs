@@ -312,7 +312,7 @@ impl Healing {
     /// when there is no row any more.
     ///
     /// # Errors
-    /// An [`AbortCause`] when somebody is changing the record for too long.
+    /// An [`AbortCause`] when other workers are changing the record for too long.
     pub(super) fn renew(&mut self, position: usize) -> Result<bool, AbortCause> {
         let item = &mut self.sets.items[position];
         let (record, table) = (item.record, item.note.table());

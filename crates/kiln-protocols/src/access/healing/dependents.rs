@@ -51,7 +51,7 @@ pub(super) enum Rerun {
     Deferred,
     /// It is not known which operation has met the record.
     Unknown,
-    /// Somebody goes on changing the record.
+    /// Another worker goes on changing the record.
     Changing,
     /// The program draws from sequences: its runs draw the same values in their order.
     Draws,

@@ -1,7 +1,7 @@
 //! The locks of records: exclusive, first come, first served, and waited for away from the record.
 //!
-//! Whoever restores an attempt holds the record that others want, so that how fast a hot record goes from one to the
-//! next is the pace of all. Those that look at its lock again and again take its cache line from whoever holds it,
+//! A worker that restores an attempt holds the record that others want, so that how fast a hot record goes from one to the
+//! next is the pace of all. Those that look at its lock again and again take its cache line from the lock's holder,
 //! and those that look seldom leave it unused for as long. So each that waits has a ticket, and looks at one of the
 //! cells of a *waiting room*; who lets go of the lock hands it to the next ticket and rings that cell (Dice and
 //! Kogan, *TWA: Ticket Locks Augmented with a Waiting Array*, Euro-Par 2019).
@@ -9,7 +9,7 @@
 //! # The word
 //!
 //! `aux`: the claim, [`EXCLUSIVE`] while the record is locked, the next ticket, and how many tickets were served. All
-//! but the claim is 0 when nobody holds the lock: who finds that takes it without a ticket, and who lets
+//! but the claim is 0 when no worker holds the lock: who finds that takes it without a ticket, and who lets
 //! go of it with no ticket out leaves that.
 //!
 //! # Invariants
@@ -35,7 +35,7 @@ const TICKETS: u64 = (1 << 31) - 1;
 /// Where the next ticket is in the word.
 const NEXT_SHIFT: u32 = 31;
 
-/// Looks at a cell before the word is looked at all the same, and the core given up for a moment: whoever holds the
+/// Looks at a cell before the word is looked at all the same, and the core given up for a moment: the holder of the
 /// lock may be without one.
 const LOOKS_BEFORE_YIELD: u32 = 512;
 
@@ -82,7 +82,7 @@ impl WaitingRoom {
         &self.cells[at as usize % WaitingRoom::CELLS].0
     }
 
-    /// Hands a lock to the next ticket, or leaves it free. A ring is another number each time, so that nobody has to look at the
+    /// Hands a lock to the next ticket, or leaves it free. A ring is another number each time, so that no waiter has to look at the
     /// cell first, whose line is with those that wait.
     #[inline]
     fn hand_over(&self, record: RecordRef, rings: &mut u64) {
@@ -140,7 +140,7 @@ impl Locks {
         position.is_some_and(|position| self.held[position as usize].1)
     }
 
-    /// Takes the lock if nobody holds it; whether the attempt has it.
+    /// Takes the lock if no worker holds it; whether the attempt has it.
     #[inline]
     pub fn try_hold(&mut self, record: RecordRef) -> bool {
         if self.holds(record) {
@@ -150,7 +150,7 @@ impl Locks {
         let mut seen = word.load(Ordering::Relaxed);
         while seen & !CLAIMED == 0 {
             // Acquire pairs with the release of the last holder. Sequentially consistent for those who lock a record's
-            // tid and then look whether somebody has its lock.
+            // tid and then look whether another worker has its lock.
             let taken = seen | EXCLUSIVE;
             match word.compare_exchange_weak(seen, taken, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => {

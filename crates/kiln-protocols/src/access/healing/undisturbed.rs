@@ -33,7 +33,7 @@ pub(super) struct Calm {
     wait: u32,
     /// How many that will be when one is disturbed.
     next: u32,
-    /// So many attempts that nobody disturbs keep what a restoration needs, before the next ones do without.
+    /// So many attempts that no other worker disturbs keep what a restoration needs, before the next ones do without.
     keeps: u32,
 }
 

@@ -44,7 +44,7 @@ const COMPARISONS_MAX: u32 = 16;
 /// So many records that are locked after one that is waited for are brought to this core meanwhile.
 const OWNED_AHEAD: usize = 4;
 
-/// Has this core own the line of a record that nobody has locked: to write it will take less time then, in which others
+/// Has this core own the line of a record that no worker has locked: to write it will take less time then, in which others
 /// wait.
 fn own_line(record: RecordRef) {
     let word = record.aux();
@@ -298,7 +298,7 @@ impl Healing {
             }
             self.let_go_above(place);
         }
-        // Whoever holds it waits for greater places only, and not for this attempt.
+        // Its holder waits for greater places only, and not for this attempt.
         let Healing { sets, order, .. } = self;
         let epochs = sets.participant.epochs();
         let (items, locks) = (&sets.items, &mut sets.protocol.locks);
