@@ -369,6 +369,8 @@ impl Arguments {
     fn catalog_fits(&self, slot: Slot, kind: Kind, catalog: CatalogType) -> bool {
         match (kind, catalog.representation()) {
             (Kind::Integer, Representation::Number) => u32::try_from(slot.as_i64()).is_ok(),
+            // A text that was read already is read once more: it may be one that was pushed as a text.
+            (Kind::Text, Representation::Text) if catalog.is_json() => false,
             (Kind::Text, Representation::Text) => {
                 let text = self.heap.str(slot);
                 catalog.fit(text).len() == text.len()

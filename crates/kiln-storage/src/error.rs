@@ -112,6 +112,7 @@ conditions! {
     INVALID_TEXT_REPRESENTATION = b"22P02", "invalid_text_representation";
     INVALID_BINARY_REPRESENTATION = b"22P03", "invalid_binary_representation";
     BAD_COPY_FILE_FORMAT = b"22P04", "bad_copy_file_format";
+    UNTRANSLATABLE_CHARACTER = b"22P05", "untranslatable_character";
     INTEGRITY_CONSTRAINT_VIOLATION = b"23000", "integrity_constraint_violation";
     RESTRICT_VIOLATION = b"23001", "restrict_violation";
     NOT_NULL_VIOLATION = b"23502", "not_null_violation";

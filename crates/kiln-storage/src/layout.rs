@@ -134,6 +134,7 @@ impl Storage {
             DataType::Char(length) => Storage::characters(*length),
             DataType::VarChar(Some(length)) => Storage::characters(*length),
             DataType::VarChar(None) | DataType::Text | DataType::Bytea => Storage::bytes(23),
+            DataType::Catalog(catalog) if catalog.is_json() => Storage::bytes(23),
             DataType::Interval | DataType::Array(_) | DataType::Catalog(_) => {
                 unreachable!("columns of type {data_type} are refused when a table is created")
             }

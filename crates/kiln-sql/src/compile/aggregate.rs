@@ -1,11 +1,12 @@
 //! Aggregate functions: what they take, how they accumulate, what they give.
 
 use kiln_procedure::ir::{Arithmetic, BufferId, Class, Comparison, Instruction, Reg, Step, Width};
-use kiln_storage::error::{Result, SqlState};
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Decimal, Value};
 
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, coerce};
+use super::order::{Needs, class_in};
 use super::query::OrderKey;
 use super::{Compiler, Position, fail, functions, unsupported};
 
@@ -243,7 +244,11 @@ pub(super) fn call(
             return Err(unsupported(format!("{name} of intervals"), position));
         }
         (AggregateKind::Minimum | AggregateKind::Maximum, Some(data_type)) => match data_type {
-            DataType::Boolean | DataType::Bytea | DataType::Uuid => {
+            DataType::Boolean
+            | DataType::Bytea
+            | DataType::Uuid
+            | DataType::JSON
+            | DataType::JSONB => {
                 let arguments: Vec<Bound> = argument.into_iter().collect();
                 return Err(undefined(&arguments));
             }
@@ -485,13 +490,14 @@ impl Compiler<'_> {
             conditions += 1;
         }
         if let (Some(buffer), Some(argument)) = (state.distinct, inputs.argument) {
-            let data_type = state
-                .call
-                .argument
-                .as_ref()
-                .map(|argument| &argument.data_type);
-            let Some(class) = data_type.and_then(Class::of) else {
-                return Err(unsupported("DISTINCT of arrays", None));
+            let class = match &state.call.argument {
+                Some(bound) => class_in(
+                    "DISTINCT",
+                    Needs::Equality,
+                    &bound.data_type,
+                    bound.position,
+                )?,
+                None => return Err(Error::internal("DISTINCT of no value")),
             };
             let added = self.builder.register(DataType::Boolean);
             let columns = inputs.keys.iter().copied().chain([(argument, class)]);

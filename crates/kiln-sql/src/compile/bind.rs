@@ -10,6 +10,7 @@ use sqlparser::ast::{
 
 use super::bound::{Bound, Kind, Operation};
 use super::coerce::{CastContext, call, coerce, common_type, operation, without_length};
+use super::order::{Needs, class_in};
 use super::select::field_of_row;
 use super::{
     Compiler, Position, fail, functions, name_of, operators, position_of, position_of_span,
@@ -318,6 +319,18 @@ impl Compiler<'_> {
             BinaryOperator::PGBitwiseShiftRight => operators::bitwise(">>", left, right, position),
             BinaryOperator::PGStartsWith => {
                 functions::bind("starts_with", vec![left, right], position)
+            }
+            BinaryOperator::Arrow
+            | BinaryOperator::LongArrow
+            | BinaryOperator::HashArrow
+            | BinaryOperator::HashLongArrow
+            | BinaryOperator::AtArrow
+            | BinaryOperator::ArrowAt
+            | BinaryOperator::HashMinus
+            | BinaryOperator::Question
+            | BinaryOperator::QuestionAnd
+            | BinaryOperator::QuestionPipe => {
+                operators::by_symbol(&op.to_string(), left, right, position)
             }
             other => match Pattern::of(other) {
                 Some(pattern) => pattern_test(pattern, left, right, None, position),
@@ -756,8 +769,8 @@ fn any_of_array(
     };
     let target = DataType::array(sample.data_type.clone());
     let array = coerce(array, &target, CastContext::Implicit)?;
-    let class = kiln_procedure::ir::Class::of(&sample.data_type);
-    match class.and_then(|class| functions::any_of(comparison, class)) {
+    let class = class_in("ANY or ALL", Needs::Equality, &sample.data_type, position)?;
+    match functions::any_of(comparison, class) {
         Some(named) => Ok(call(named, vec![left, array], DataType::Boolean, position)),
         None => Err(unsupported("this comparison with ANY or ALL", position)),
     }

@@ -6,7 +6,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{CatalogType, DataType, Decimal, Representation, Value};
 
 use super::bound::{Bound, Builtin, Kind, Operation};
-use super::functions::cast;
+use super::functions::{self, cast};
 use super::{Position, constant, fail, unsupported};
 use crate::catalog::CatalogCall;
 use crate::catalog::functions::{OBJECT_TO_OID, object_of_oid, object_of_text};
@@ -154,6 +154,10 @@ fn catalog_cast_context(source: &DataType, target: &DataType) -> Option<CastCont
             cast_context(&from, &to)?
         }
         (None, Some((CatalogType::Xid, _))) if source.is_integer() => Explicit,
+        (Some((from, _)), Some((to, _))) if from.is_json() && to.is_json() => Assignment,
+        (Some((CatalogType::Jsonb, _)), None) if functions::from_jsonb(target).is_some() => {
+            Explicit
+        }
         _ => return None,
     })
 }
@@ -403,6 +407,11 @@ fn convert_catalog(bound: &Bound, target: &DataType) -> Result<Option<Bound>> {
         Ok(Some(Bound::new(kind, data_type.clone(), position)))
     };
     if let DataType::Catalog(own) = source {
+        if *own == CatalogType::Jsonb
+            && let Some((named, data_type)) = functions::from_jsonb(target)
+        {
+            return to(named, &data_type);
+        }
         match (own.representation(), target) {
             (Representation::Object, DataType::Catalog(CatalogType::Oid)) => {
                 return ask(Some(OBJECT_TO_OID), bound.clone(), target);
@@ -449,6 +458,8 @@ fn convert_catalog(bound: &Bound, target: &DataType) -> Result<Option<Bound>> {
         Representation::Text if source.is_string() => match wanted {
             CatalogType::Name => to(cast::TEXT_TO_NAME, target),
             CatalogType::Char => to(cast::TEXT_TO_CHAR, target),
+            CatalogType::Json => to(functions::TEXT_TO_JSON, target),
+            CatalogType::Jsonb => to(functions::TEXT_TO_JSONB, target),
             _ => Ok(Some(bound.clone().relabel(target.clone()))),
         },
         Representation::Double if source.is_number() => {
@@ -607,6 +618,8 @@ fn from_text(bound: Bound, target: &DataType) -> Result<Bound> {
         DataType::Catalog(catalog) => match catalog {
             CatalogType::Oid | CatalogType::Xid => cast::TEXT_TO_OID,
             CatalogType::Real => cast::TEXT_TO_REAL,
+            CatalogType::Json => functions::TEXT_TO_JSON,
+            CatalogType::Jsonb => functions::TEXT_TO_JSONB,
             CatalogType::Int2Vector => cast::TEXT_TO_INT2VECTOR,
             CatalogType::OidVector => cast::TEXT_TO_OIDVECTOR,
             _ => return Ok(bound.relabel(target.clone())),

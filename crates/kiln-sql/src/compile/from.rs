@@ -159,6 +159,7 @@ impl Compiler<'_> {
         for item in &mut scope.items {
             item.left = Some(on.clone());
             self.source_mut(item.source).nullable = true;
+            self.source_mut(item.source).may_miss = true;
         }
     }
 
@@ -447,6 +448,8 @@ impl Compiler<'_> {
             position,
             within: None,
             nullable: false,
+            may_miss: false,
+            is_value: false,
         })
     }
 
@@ -468,6 +471,8 @@ impl Compiler<'_> {
             within: None,
             visible: columns.len(),
             nullable: true,
+            may_miss: false,
+            is_value: false,
         })
     }
 

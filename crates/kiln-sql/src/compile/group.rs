@@ -8,7 +8,7 @@ use super::aggregate::{AggregateKind, Inputs, State};
 use super::bound::{Bound, Kind};
 use super::limit::Limits;
 use super::produce::{OutputSink, types_of, with_sort_keys};
-use super::query::{BoundQuery, OrderKey, sort_key};
+use super::query::{BoundQuery, OrderKey};
 use super::select::{Grouping, Select};
 use super::{Compiler, unsupported};
 
@@ -309,8 +309,7 @@ impl<'a> Compiler<'a> {
         self.set_truth(started, false);
         let mut keys = Vec::with_capacity(grouping.keys.len());
         for bound in &rows[..grouping.keys.len()] {
-            let class = Class::of(&bound.data_type)
-                .ok_or_else(|| unsupported("GROUP BY of arrays", bound.position))?;
+            let class = class_of_key(bound)?;
             let register = self.builder.register(bound.data_type.clone());
             self.builder
                 .scalar(Instruction::SetNull { target: register });
@@ -605,7 +604,7 @@ fn group_sort(grouping: &Grouping, order: &[OrderKey]) -> Result<(Vec<SortKey>, 
             _ => None,
         };
         match column {
-            Some(column) => by.push(sort_key(column, key)?),
+            Some(column) => by.push(key_of(column, key)?),
             None => {
                 in_order = false;
                 by.clear();
@@ -622,7 +621,22 @@ fn group_sort(grouping: &Grouping, order: &[OrderKey]) -> Result<(Vec<SortKey>, 
             descending: false,
             nulls_first: false,
         };
-        by.push(sort_key(column, &key)?);
+        by.push(key_of(column, &key)?);
     }
     Ok((by, in_order))
+}
+
+/// By which the rows of groups are sorted. A key that depends on others may be of a type without an order: any will do.
+fn key_of(column: usize, key: &OrderKey) -> Result<SortKey> {
+    Ok(SortKey {
+        column: column as u16,
+        class: class_of_key(&key.bound)?,
+        descending: key.descending,
+        nulls_first: key.nulls_first,
+    })
+}
+
+fn class_of_key(bound: &Bound) -> Result<Class> {
+    let class = Class::of(&bound.data_type);
+    class.ok_or_else(|| unsupported(format!("GROUP BY of {}", bound.data_type), bound.position))
 }

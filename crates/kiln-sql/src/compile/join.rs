@@ -113,6 +113,7 @@ impl<'a> Compiler<'a> {
             sides.ok_or_else(|| Error::internal("a side of a join without rows"))?;
         for item in [&left, &right] {
             self.source_mut(item.source).nullable = true;
+            self.source_mut(item.source).may_miss = true;
         }
         let kind = ItemKind::Full(Box::new(FullJoin {
             sides: [(left.source, left.kind), (right.source, right.kind)],
@@ -180,6 +181,8 @@ impl<'a> Compiler<'a> {
                 within: Some((whole, *first)),
                 visible: *visible,
                 nullable: true,
+                may_miss: true,
+                is_value: false,
             };
             let part = self.add_source(part);
             scope.sources.push(part);

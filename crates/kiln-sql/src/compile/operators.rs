@@ -102,6 +102,9 @@ pub(super) fn arithmetic(
     position: Position,
 ) -> Result<Bound> {
     let symbol = symbol_of(operator);
+    if is_jsonb(&left) || is_jsonb(&right) {
+        return by_symbol(symbol, left, right, position);
+    }
     let (left, right) = match (left.is_unknown(), right.is_unknown()) {
         (true, true) => return Err(not_unique(symbol, &left, &right, position)),
         (true, false) => {
@@ -139,6 +142,28 @@ pub(super) fn arithmetic(
         return Ok(call(named, vec![left, right], result, position));
     }
     Err(no_operator(symbol, &left, &right, position))
+}
+
+fn is_jsonb(bound: &Bound) -> bool {
+    !bound.is_unknown() && bound.data_type == DataType::JSONB
+}
+
+/// An operator that is a builtin with its symbol for a name.
+///
+/// # Errors
+/// 42883 when there is none for these operands, 42725 when there are several.
+pub(super) fn by_symbol(
+    symbol: &str,
+    left: Bound,
+    right: Bound,
+    position: Position,
+) -> Result<Bound> {
+    let operands = (left.clone(), right.clone());
+    functions::bind(symbol, vec![left, right], position).map_err(|error| match error.state() {
+        SqlState::UNDEFINED_FUNCTION => no_operator(symbol, &operands.0, &operands.1, position),
+        SqlState::AMBIGUOUS_FUNCTION => not_unique(symbol, &operands.0, &operands.1, position),
+        _ => error,
+    })
 }
 
 /// The error of an operator with one operand whose type is open.
@@ -336,6 +361,14 @@ pub(super) fn compare(
         return compare_rows(comparison, left, right, position);
     }
     let (left, right) = comparable(symbol, left, right, position)?;
+    match left.data_type {
+        DataType::JSONB => {
+            let named = functions::compare_jsonb(comparison);
+            return Ok(call(named, vec![left, right], DataType::Boolean, position));
+        }
+        DataType::JSON => return Err(no_operator(symbol, &left, &right, position)),
+        _ => {}
+    }
     let (left, right) = (numbered(left)?, numbered(right)?);
     let Some(class) = Class::of(&left.data_type) else {
         return Err(no_operator(symbol, &left, &right, position));
@@ -497,6 +530,10 @@ pub(super) fn concatenate(left: Bound, right: Bound, position: Position) -> Resu
     let is_array =
         |bound: &Bound| !bound.is_unknown() && matches!(bound.data_type, DataType::Array(_));
     let is_text = |bound: &Bound| bound.is_unknown() || bound.data_type.is_string();
+    let is_json = |bound: &Bound| is_jsonb(bound) || bound.is_unknown();
+    if is_json(&left) && is_json(&right) && (is_jsonb(&left) || is_jsonb(&right)) {
+        return by_symbol("||", left, right, position);
+    }
     if is_array(&left) || is_array(&right) {
         return concatenate_arrays(left, right, position);
     }

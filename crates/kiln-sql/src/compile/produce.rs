@@ -6,16 +6,17 @@ use kiln_procedure::ir::{
 use kiln_storage::error::{Error, Result};
 use kiln_storage::types::{DataType, Value};
 
+use super::Compiler;
 use super::bound::Bound;
 use super::limit::Limits;
 use super::operators;
+use super::order::{Needs, class_in};
 use super::path::Access;
 use super::plan::{Plan, PlanStep};
 use super::query::{BoundQuery, OrderKey, QueryOptions, sort_key};
 use super::row_function::RowFunctions;
 use super::scope::SourceId;
 use super::select::{ItemKind, Select};
-use super::{Compiler, unsupported};
 
 /// What is emitted for each row.
 pub(super) type RowSink<'s, 'a> = &'s mut dyn FnMut(&mut Compiler<'a>) -> Result<()>;
@@ -197,11 +198,15 @@ impl<'a> Compiler<'a> {
     }
 
     pub(super) fn start_distinct(&mut self, outputs: &[Bound]) -> Result<(BufferId, Vec<Class>)> {
-        let classes: Option<Vec<Class>> = outputs
-            .iter()
-            .map(|bound| Class::of(&bound.data_type))
-            .collect();
-        let classes = classes.ok_or_else(|| unsupported("DISTINCT of arrays", None))?;
+        let class = |bound: &Bound| {
+            class_in(
+                "DISTINCT",
+                Needs::Equality,
+                &bound.data_type,
+                bound.position,
+            )
+        };
+        let classes: Vec<Class> = outputs.iter().map(class).collect::<Result<_>>()?;
         let buffer = self.builder.buffer(outputs.len());
         self.builder.push(Step::BufferClear { buffer });
         Ok((buffer, classes))

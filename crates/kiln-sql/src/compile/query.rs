@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use kiln_procedure::ir::{BufferId, Class, Reg, SortKey, Step};
+use kiln_procedure::ir::{BufferId, Reg, SortKey, Step};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::{ColumnId, TableId};
 use kiln_storage::types::{DataType, Value};
@@ -16,6 +16,7 @@ use crate::database::panics::planted;
 
 use super::bound::{Bound, Kind};
 use super::limit::Limits;
+use super::order::{Needs, class_in};
 use super::recursion::Recursive;
 use super::scope::SourceId;
 use super::select::{ItemKind, Select, refuse_rows};
@@ -806,6 +807,7 @@ pub(super) fn order_key(bound: Bound, options: OrderByOptions) -> Result<OrderKe
             }
         },
     };
+    class_in("ORDER BY", Needs::Order, &bound.data_type, bound.position)?;
     Ok(OrderKey {
         bound,
         descending,
@@ -838,10 +840,14 @@ pub(super) fn output_number(expr: &Expr, columns: usize) -> Result<Option<usize>
 /// The sort key for a column of a buffer.
 ///
 /// # Errors
-/// 0A000 for arrays.
+/// As [`class_in`].
 pub(super) fn sort_key(column: usize, key: &OrderKey) -> Result<SortKey> {
-    let class = Class::of(&key.bound.data_type)
-        .ok_or_else(|| unsupported("ORDER BY of arrays", key.bound.position))?;
+    let class = class_in(
+        "ORDER BY",
+        Needs::Order,
+        &key.bound.data_type,
+        key.bound.position,
+    )?;
     Ok(SortKey {
         column: column as u16,
         class,

@@ -12,6 +12,7 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 
 use super::bound::{Bound, Kind};
+use super::order::{Needs, class_in};
 use super::query::{Body, BoundQuery, QueryOptions};
 use super::select::ItemKind;
 use super::set::SetOperation;
@@ -181,11 +182,11 @@ impl Compiler<'_> {
             .iter()
             .map(|column| column.data_type.clone())
             .collect();
-        let classes: Option<Vec<Class>> = types.iter().map(Class::of).collect();
-        if !recursive.all && classes.is_none() {
-            return Err(unsupported("UNION of arrays without ALL", None));
-        }
-        let classes = classes.filter(|_| !recursive.all);
+        let class = |data_type| class_in("UNION", Needs::Equality, data_type, None);
+        let classes: Option<Vec<Class>> = match recursive.all {
+            true => None,
+            false => Some(types.iter().map(class).collect::<Result<_>>()?),
+        };
         let buffer = self.builder.buffer(types.len());
         self.builder.push(Step::BufferClear { buffer });
         let push = |compiler: &mut Self, row: &[Reg]| {

@@ -13,6 +13,7 @@ use kiln_storage::types::{CatalogType, DataType, Value};
 use super::bind::as_array;
 use super::bound::Bound;
 use super::coerce::{CastContext, coerce, converts_implicitly};
+use super::functions::JsonRows;
 use super::plpgsql::Callee;
 use super::{Compiler, Position, fail, functions, unsupported};
 
@@ -27,8 +28,8 @@ pub(crate) struct RowFunctions {
 /// A call that gives rows.
 #[derive(Clone, Debug)]
 pub(crate) enum RowFunction {
-    /// The elements of an array.
-    Unnest(Bound),
+    /// The elements of an array, with the column's name where the function gives it one.
+    Unnest(Bound, Option<&'static str>),
     /// The integers from the first to the second, by a constant.
     Series(Bound, Bound, i64),
     /// A call of a user's function.
@@ -42,13 +43,107 @@ pub(super) fn gives_rows(name: &str) -> bool {
     matches!(
         name,
         "unnest" | "generate_series" | "generate_subscripts" | "pg_partition_ancestors"
-    )
+    ) || JsonFunction::of(name).is_some()
+}
+
+/// A function that gives what is in a JSON value.
+#[derive(Clone, Copy)]
+struct JsonFunction {
+    rows: JsonRows,
+    is_binary: bool,
+    as_text: bool,
+}
+
+impl JsonFunction {
+    fn of(name: &str) -> Option<JsonFunction> {
+        let (is_binary, name) = match name.strip_prefix("jsonb_") {
+            Some(name) => (true, name),
+            None => (false, name.strip_prefix("json_")?),
+        };
+        let (rows, as_text) = match name {
+            "array_elements" => (JsonRows::Elements, false),
+            "array_elements_text" => (JsonRows::Elements, true),
+            "object_keys" => (JsonRows::Keys, true),
+            "each" => (JsonRows::Values, false),
+            "each_text" => (JsonRows::Values, true),
+            _ => return None,
+        };
+        Some(JsonFunction {
+            rows,
+            is_binary,
+            as_text,
+        })
+    }
+
+    fn json(self) -> DataType {
+        match self.is_binary {
+            false => DataType::JSON,
+            true => DataType::JSONB,
+        }
+    }
+
+    /// Its columns.
+    fn bind(self, argument: Bound, position: Position) -> Result<Vec<RowFunction>> {
+        let value = coerce(argument, &self.json(), CastContext::Implicit)?;
+        let column = |rows, as_text, element, name| {
+            let named = functions::json_rows(rows, self.is_binary, as_text);
+            let array = DataType::array(element);
+            let array = functions::direct(named, vec![value.clone()], array, position);
+            RowFunction::Unnest(array, name)
+        };
+        let element = match self.as_text {
+            true => DataType::Text,
+            false => self.json(),
+        };
+        Ok(match self.rows {
+            JsonRows::Keys => vec![column(JsonRows::Keys, true, DataType::Text, None)],
+            JsonRows::Elements => {
+                vec![column(
+                    JsonRows::Elements,
+                    self.as_text,
+                    element,
+                    Some("value"),
+                )]
+            }
+            JsonRows::Values => vec![
+                column(JsonRows::Keys, false, DataType::Text, Some("key")),
+                column(JsonRows::Values, self.as_text, element, Some("value")),
+            ],
+        })
+    }
+}
+
+/// The columns of a call of a builtin for which [`gives_rows`] holds.
+///
+/// # Errors
+/// 42883 when it does not take such arguments.
+pub(super) fn builtins(
+    name: &str,
+    mut arguments: Vec<Bound>,
+    position: Position,
+) -> Result<Vec<RowFunction>> {
+    match JsonFunction::of(name) {
+        Some(function) if arguments.len() == 1 => {
+            let argument = arguments.swap_remove(0);
+            let json = function.json();
+            if converts_implicitly(&argument, &json) {
+                return function.bind(argument, position);
+            }
+            builtin(name, vec![argument], position).map(|one| vec![one])
+        }
+        None if name == "unnest" && arguments.len() > 1 => {
+            let each = arguments.into_iter();
+            each.map(|bound| builtin(name, vec![bound], position))
+                .collect()
+        }
+        _ => builtin(name, arguments, position).map(|one| vec![one]),
+    }
 }
 
 impl RowFunction {
     pub(super) fn expressions(&self) -> Vec<&Bound> {
         match self {
-            RowFunction::Unnest(bound) | RowFunction::Value(bound) => vec![bound],
+            RowFunction::Unnest(bound, _) | RowFunction::Value(bound) => vec![bound],
             RowFunction::Series(first, last, _) => vec![first, last],
             RowFunction::Routine(_, arguments) => arguments.iter().collect(),
         }
@@ -56,7 +151,7 @@ impl RowFunction {
 
     pub(super) fn expressions_mut(&mut self) -> Vec<&mut Bound> {
         match self {
-            RowFunction::Unnest(bound) | RowFunction::Value(bound) => vec![bound],
+            RowFunction::Unnest(bound, _) | RowFunction::Value(bound) => vec![bound],
             RowFunction::Series(first, last, _) => vec![first, last],
             RowFunction::Routine(_, arguments) => arguments.iter_mut().collect(),
         }
@@ -71,10 +166,11 @@ impl RowFunction {
     pub(super) fn columns(&self, name: &str) -> Vec<(String, DataType)> {
         let one = |data_type: &DataType| vec![(name.to_owned(), data_type.clone())];
         match self {
-            RowFunction::Unnest(array) => match &array.data_type {
-                DataType::Array(element) => one(element),
-                other => one(other),
-            },
+            RowFunction::Unnest(array, own) => {
+                let element = array.data_type.element();
+                let name = own.unwrap_or(name).to_owned();
+                vec![(name, element.unwrap_or_else(|| array.data_type.clone()))]
+            }
             RowFunction::Series(first, ..) => one(&first.data_type),
             RowFunction::Routine(callee, _) => callee.columns_in_from(name),
             RowFunction::Value(bound) => one(&bound.data_type),
@@ -96,6 +192,15 @@ pub(super) fn builtin(
         let message = format!("function {name}({}) does not exist", types.join(", "));
         fail(SqlState::UNDEFINED_FUNCTION, message, position)
     };
+    if let (Some(function), [argument]) = (JsonFunction::of(name), arguments.as_slice())
+        && converts_implicitly(argument, &function.json())
+    {
+        let mut columns = function.bind(arguments.swap_remove(0), position)?;
+        return match (columns.pop(), columns.is_empty()) {
+            (Some(only), true) => Ok(only),
+            _ => Err(unsupported("a row as a value", position)),
+        };
+    }
     match (name, arguments.len()) {
         ("unnest", 1) => {
             let array = as_array(arguments.swap_remove(0))?;
@@ -104,7 +209,7 @@ pub(super) fn builtin(
                 return Err(fail(SqlState::AMBIGUOUS_FUNCTION, message, position));
             }
             match array.data_type {
-                DataType::Array(_) => Ok(RowFunction::Unnest(array)),
+                DataType::Array(_) => Ok(RowFunction::Unnest(array, None)),
                 _ => Err(undefined(&[array])),
             }
         }
@@ -112,7 +217,7 @@ pub(super) fn builtin(
             let class = DataType::Catalog(CatalogType::RegClass);
             let relation = coerce(arguments.swap_remove(0), &class, CastContext::Implicit)?;
             let array = functions::partition_ancestors(relation, position);
-            Ok(RowFunction::Unnest(array))
+            Ok(RowFunction::Unnest(array, None))
         }
         ("generate_subscripts", 2 | 3) => {
             let array = arguments.remove(0);
@@ -221,9 +326,8 @@ fn series(arguments: Vec<Bound>, data_type: &DataType, position: Position) -> Re
     }
     let named = functions::series(data_type);
     let array = DataType::array(data_type.clone());
-    Ok(RowFunction::Unnest(functions::direct(
-        named, parts, array, position,
-    )))
+    let array = functions::direct(named, parts, array, position);
+    Ok(RowFunction::Unnest(array, None))
 }
 
 impl<'a> Compiler<'a> {
@@ -343,7 +447,7 @@ impl<'a> Compiler<'a> {
                 let value = self.emit(bound)?;
                 sink(self, &[value])
             }
-            RowFunction::Unnest(array) => {
+            RowFunction::Unnest(array, _) => {
                 let element = match &array.data_type {
                     DataType::Array(element) => (**element).clone(),
                     other => other.clone(),

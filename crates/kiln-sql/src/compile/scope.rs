@@ -75,6 +75,10 @@ pub(super) struct Source {
     pub visible: usize,
     /// Whether all its columns may be NULL, as those of an outer join's inner side.
     pub nullable: bool,
+    /// Whether its row is the value of its only column: that of a function in FROM which gives no rows of columns.
+    pub is_value: bool,
+    /// Whether there may be no row at all, on the inner side of an outer join.
+    pub may_miss: bool,
 }
 
 /// Whether aggregates may be called where an expression is being bound.
@@ -264,6 +268,8 @@ impl Compiler<'_> {
             position,
             within: None,
             nullable: false,
+            may_miss: false,
+            is_value: false,
         })
     }
 
@@ -287,6 +293,8 @@ impl Compiler<'_> {
             within: None,
             visible: columns.len(),
             nullable: true,
+            may_miss: false,
+            is_value: false,
         });
         for (column, (_, _, register)) in columns.iter().enumerate() {
             self.set_column(source, column, *register);
@@ -343,6 +351,12 @@ impl Compiler<'_> {
                 bound: self.column_of(source, column, None),
             })
             .collect()
+    }
+
+    /// The source of this name whose row an expression can name, if no column has the name.
+    pub(super) fn row_named(&self, name: &str) -> Option<SourceId> {
+        let mut sources = self.levels.iter().rev().flat_map(|level| &level.sources);
+        sources.find(|id| self.source(**id).name == name).copied()
     }
 
     /// Whether the rows of a level have the columns of a source.
@@ -476,8 +490,19 @@ impl Compiler<'_> {
             (None, Some(Variable::Record { .. })) => {
                 Err(unsupported("a record variable as a value", position))
             }
-            (None, None) => Err(self.unresolved(&path, position)),
+            (None, None) => match self.value_of_row(&path, position) {
+                Some(bound) => Ok(bound),
+                None => Err(self.unresolved(&path, position)),
+            },
         }
+    }
+
+    /// The value of a row that is one: that of a function of one value in FROM.
+    fn value_of_row(&self, path: &[String], position: Position) -> Option<Bound> {
+        let [name] = path else { return None };
+        let source = self.row_named(name)?;
+        let is_value = self.source(source).is_value;
+        is_value.then(|| self.column_of(source, 0, position))
     }
 
     fn unresolved(&self, path: &[String], position: Position) -> kiln_storage::error::Error {

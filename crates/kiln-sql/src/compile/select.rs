@@ -17,6 +17,7 @@ use super::coerce::{CastContext, coerce};
 use super::from::FromScope;
 use super::join::FullJoin;
 use super::names::figure_name;
+use super::order::{Needs, class_in};
 use super::query::{
     Body, BoundQuery, ColumnMeta, ColumnOrigin, OrderKey, order_items, order_key, output_number,
     rewrite_in_place,
@@ -769,6 +770,9 @@ impl Compiler<'_> {
         level: usize,
     ) -> Result<()> {
         let sources: Vec<SourceId> = select.items.iter().map(|item| item.source).collect();
+        for key in &keys {
+            class_in("GROUP BY", Needs::Equality, &key.data_type, key.position)?;
+        }
         self.add_dependent_keys(&mut keys, select, order, having.as_ref(), &sources);
         let keys: Vec<(Bound, usize)> =
             keys.into_iter().map(|key| (key, self.new_slot())).collect();

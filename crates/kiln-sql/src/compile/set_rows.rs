@@ -17,9 +17,10 @@ use kiln_procedure::ir::{
 use kiln_storage::error::Result;
 use kiln_storage::types::{DataType, Value};
 
+use super::Compiler;
+use super::order::{Needs, class_in};
 use super::query::{BoundQuery, QueryOptions};
 use super::set::SetOperation;
-use super::{Compiler, unsupported};
 
 /// How a row of the first query is treated.
 #[derive(Clone, Copy)]
@@ -41,20 +42,15 @@ impl Compiler<'_> {
         right: &BoundQuery,
         all: bool,
     ) -> Result<BufferId> {
+        if operation == SetOperation::Union && all {
+            return self.emit_union(left, right, None);
+        }
         let types = left.columns.iter().map(|column| &column.data_type);
-        let classes: Option<Vec<Class>> = types.map(Class::of).collect();
-        let name = operation.name();
-        match (operation, classes) {
-            (SetOperation::Union, None) if all => self.emit_union(left, right, None),
-            (_, None) => Err(unsupported(
-                format!("{name} of rows that do not compare"),
-                None,
-            )),
-            (SetOperation::Union, Some(classes)) => {
-                let classes = (!all).then_some(classes.as_slice());
-                self.emit_union(left, right, classes)
-            }
-            (_, Some(classes)) => self.emit_sorted_set((operation, all), left, right, &classes),
+        let class = |data_type| class_in(operation.name(), Needs::Equality, data_type, None);
+        let classes: Vec<Class> = types.map(class).collect::<Result<_>>()?;
+        match operation {
+            SetOperation::Union => self.emit_union(left, right, Some(&classes)),
+            _ => self.emit_sorted_set((operation, all), left, right, &classes),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Functions with syntax or typing of their own, and calls of the others.
 
-use kiln_procedure::ir::{Class, Comparison, Instruction};
+use kiln_procedure::ir::{Comparison, Instruction};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{CatalogType, DataType, Representation};
 use sqlparser::ast::{
@@ -13,6 +13,8 @@ use super::bind::{as_array, case};
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, call, coerce, common_type, padded};
 use super::functions::Now;
+use super::json::Maker;
+use super::order::{Needs, class_in};
 use super::plpgsql::Callee;
 use super::query::{OrderKey, order_key};
 use super::row_function::{self, RowFunction, RowFunctions, gives_rows};
@@ -349,6 +351,15 @@ impl Compiler<'_> {
         if let Some(bound) = self.bind_row_function(&call)? {
             return Ok(bound);
         }
+        if let Some(maker) = Maker::of(name) {
+            if maker.is_aggregate() {
+                let collected = self.bind_aggregate(aggregate::AggregateKind::ArrayAgg, &call)?;
+                return Ok(maker.finish(collected, position));
+            }
+            if !call.is_star && !call.distinct && call.filter.is_none() && call.order.is_empty() {
+                return self.bind_json(maker, name, &call.arguments, position);
+            }
+        }
         if let Some(kind) = aggregate::AggregateKind::of(name) {
             if call.is_star && *name != "count" {
                 return Err(fail(
@@ -429,9 +440,7 @@ impl Compiler<'_> {
             ("greatest" | "least", 1..) => {
                 let all: Vec<&Bound> = arguments.iter().collect();
                 let data_type = common_type(&name.to_uppercase(), &all, position)?;
-                let Some(class) = Class::of(&data_type) else {
-                    return Err(unsupported(format!("{name} of arrays"), position));
-                };
+                let class = class_in(name, Needs::Order, &data_type, position)?;
                 let arguments: Result<Vec<Bound>> = arguments
                     .into_iter()
                     .map(|argument| coerce(argument, &data_type, CastContext::Implicit))
@@ -484,9 +493,7 @@ impl Compiler<'_> {
                     _ => return functions::bind(name, vec![array, element], position),
                 };
                 let element = coerce(element, &inner.without_modifier(), CastContext::Implicit)?;
-                let Some(class) = Class::of(&inner) else {
-                    return Err(unsupported("an array of arrays", position));
-                };
+                let class = class_in(name, Needs::Equality, &inner, position)?;
                 let (named, data_type) = if name == "array_position" {
                     (functions::array_position(class), DataType::Integer)
                 } else {
@@ -604,8 +611,22 @@ impl Compiler<'_> {
         call: &Call<'_>,
     ) -> Result<(Vec<Bound>, Option<Bound>, Vec<OrderKey>)> {
         let mut arguments = Vec::with_capacity(call.arguments.len());
-        for argument in &call.arguments {
-            arguments.push(self.bind(argument)?);
+        match Maker::of(&call.name) {
+            Some(_) if call.distinct => {
+                return Err(unsupported(
+                    "DISTINCT in an aggregate that makes JSON",
+                    call.position,
+                ));
+            }
+            Some(maker) => {
+                let (name, position) = (&call.name, call.position);
+                arguments.push(self.bind_json_element(maker, name, &call.arguments, position)?);
+            }
+            None => {
+                for argument in &call.arguments {
+                    arguments.push(self.bind(argument)?);
+                }
+            }
         }
         let filter = match call.filter {
             Some(filter) => Some(self.bind_condition(filter, "FILTER")?),

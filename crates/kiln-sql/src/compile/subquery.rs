@@ -142,7 +142,7 @@ impl Compiler<'_> {
             origin: None,
         };
         let kind = ItemKind::Functions(Box::new(RowFunctions {
-            parts: vec![RowFunction::Unnest(array)],
+            parts: vec![RowFunction::Unnest(array, None)],
             has_ordinality: false,
         }));
         let source = self.add_derived_source("", std::slice::from_ref(&column), position);

@@ -46,11 +46,19 @@ impl Compiler<'_> {
             origin: None,
         });
         let metas: Vec<ColumnMeta> = metas.collect();
+        let is_value = matches!(
+            parts.as_slice(),
+            [RowFunction::Unnest(..) | RowFunction::Series(..) | RowFunction::Value(_)]
+        ) && !call.has_ordinality;
         let kind = ItemKind::Functions(Box::new(RowFunctions {
             parts,
             has_ordinality: call.has_ordinality,
         }));
-        self.derived(kind, &metas, &name, call.alias, call.position)
+        let scope = self.derived(kind, &metas, &name, call.alias, call.position)?;
+        for source in &scope.sources {
+            self.source_mut(*source).is_value = is_value;
+        }
+        Ok(scope)
     }
 
     fn bind_calls(&mut self, call: &CallInFrom<'_>, around: &[Level]) -> Result<Vec<RowFunction>> {
@@ -81,13 +89,7 @@ impl Compiler<'_> {
         for (_, argument) in arguments {
             bounds.push(self.bind(argument)?);
         }
-        if name == "unnest" && bounds.len() > 1 {
-            let each = bounds.into_iter();
-            return each
-                .map(|bound| row_function::builtin(name, vec![bound], position))
-                .collect();
-        }
-        Ok(vec![row_function::builtin(name, bounds, position)?])
+        row_function::builtins(name, bounds, position)
     }
 
     /// A function of one value in FROM.

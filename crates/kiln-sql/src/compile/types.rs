@@ -77,6 +77,8 @@ pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
             }
         }
         Written::Uuid => DataType::Uuid,
+        Written::JSON => DataType::JSON,
+        Written::JSONB => DataType::JSONB,
         Written::Regclass => DataType::Catalog(CatalogType::RegClass),
         Written::Interval {
             fields: None,
@@ -110,8 +112,8 @@ pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
                 "int8" => DataType::BigInt,
                 "float8" => DataType::Double,
                 "bool" => DataType::Boolean,
-                "time" | "timetz" | "money" | "json" | "jsonb" | "xml" | "inet" | "cidr"
-                | "macaddr" | "hstore" | "tsvector" | "tsquery" | "bit" | "varbit" | "point" => {
+                "time" | "timetz" | "money" | "xml" | "inet" | "cidr" | "macaddr" | "hstore"
+                | "tsvector" | "tsquery" | "bit" | "varbit" | "point" => {
                     return Err(unsupported(format!("type {name}"), position));
                 }
                 _ => {

@@ -11,11 +11,12 @@ use kiln_procedure::ir::{
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
+use super::Compiler;
 use super::aggregate::{Inputs, State};
 use super::limit::Limits;
+use super::order::{Needs, class_in};
 use super::query::QueryOptions;
 use super::window::{Definition, Frame, FrameBound, PlacedCall, WindowFunction, Windowed};
-use super::{Compiler, unsupported};
 
 /// The positions of a row's neighbours, counted from 1.
 #[derive(Clone, Copy)]
@@ -262,9 +263,12 @@ impl Compiler<'_> {
         let other = self.read_row(rows, next);
         let mut result = Ok(());
         for key in keys {
-            let Some(class) = Class::of(&rows.types[*key]) else {
-                result = Err(unsupported("a window over arrays", None));
-                break;
+            let class = match class_in("a window", Needs::Equality, &rows.types[*key], None) {
+                Ok(class) => class,
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
             };
             let differs = self.builder.register(DataType::Boolean);
             self.builder.scalar(Instruction::Compare {
@@ -656,10 +660,9 @@ fn sort_keys(rows: &Rows, definition: &Definition) -> Result<Vec<SortKey>> {
     let partition = definition.partition.iter().map(|key| (*key, false, false));
     let keys = partition.chain(definition.order.iter().copied());
     keys.map(|(column, descending, nulls_first)| {
-        let class = Class::of(&rows.types[column]);
         Ok(SortKey {
             column: column as u16,
-            class: class.ok_or_else(|| unsupported("a window over arrays", None))?,
+            class: class_in("a window", Needs::Order, &rows.types[column], None)?,
             descending,
             nulls_first,
         })

@@ -386,6 +386,16 @@ fn named_operator(parser: &mut Parser<'_>) -> Result<BinaryOperator, ParserError
         "!~~" => BinaryOperator::PGNotLikeMatch,
         "!~~*" => BinaryOperator::PGNotILikeMatch,
         "^@" => BinaryOperator::PGStartsWith,
+        "->" => BinaryOperator::Arrow,
+        "->>" => BinaryOperator::LongArrow,
+        "#>" => BinaryOperator::HashArrow,
+        "#>>" => BinaryOperator::HashLongArrow,
+        "#-" => BinaryOperator::HashMinus,
+        "@>" => BinaryOperator::AtArrow,
+        "<@" => BinaryOperator::ArrowAt,
+        "?" => BinaryOperator::Question,
+        "?|" => BinaryOperator::QuestionPipe,
+        "?&" => BinaryOperator::QuestionAnd,
         _ => BinaryOperator::PGCustomBinaryOperator(parts),
     })
 }

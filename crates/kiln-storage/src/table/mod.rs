@@ -21,6 +21,7 @@ use crate::schema::{
 };
 use crate::slab::Slab;
 use crate::slot::{Heap, Slot};
+use crate::types::DataType;
 
 pub use entry::{Entry, EntryKey, Found};
 pub use index::Index;
@@ -116,11 +117,11 @@ impl Table {
                 ),
             ));
         }
-        check_key_columns(schema.primary_key.len())?;
         partition::check(&schema)?;
+        check_key(&schema, &schema.primary_key)?;
         secondary
             .iter()
-            .try_for_each(|index| check_key_columns(index.columns.len()))?;
+            .try_for_each(|index| check_key(&schema, &index.columns))?;
         let numbered = schema.primary_key.is_empty();
         let layout = RowLayout::new(&schema.columns, numbered);
         let cell_bytes = HEADER_BYTES + layout.words() * 8;
@@ -256,7 +257,7 @@ impl Table {
         definition: IndexDefinition,
         participant: &Participant,
     ) -> Result<Table> {
-        check_key_columns(definition.columns.len())?;
+        check_key(&self.schema, &definition.columns)?;
         let index = self.empty_index(definition, self.indexes[0].len());
         self.fill(&index, participant)?;
         let shared = self.indexes.iter().map(Index::share);
@@ -268,7 +269,7 @@ impl Table {
     /// # Errors
     /// 54011 for too many columns.
     pub fn with_empty_index(&self, definition: IndexDefinition) -> Result<Table> {
-        check_key_columns(definition.columns.len())?;
+        check_key(&self.schema, &definition.columns)?;
         let index = self.empty_index(definition, self.indexes[0].len());
         let shared = self.indexes.iter().map(Index::share);
         Ok(self.successor(shared.chain([index]).collect()))
@@ -541,11 +542,27 @@ impl Table {
     }
 }
 
-/// Refuses keys of too many columns.
-fn check_key_columns(columns: usize) -> Result<()> {
-    if columns <= KEY_COLUMNS_MAX {
-        return Ok(());
+/// Refuses keys of too many columns, and of types without an order.
+fn check_key(schema: &TableSchema, columns: &[ColumnId]) -> Result<()> {
+    if columns.len() > KEY_COLUMNS_MAX {
+        let message = format!("cannot use more than {KEY_COLUMNS_MAX} columns in an index");
+        return Err(Error::new(SqlState::TOO_MANY_COLUMNS, message));
     }
-    let message = format!("cannot use more than {KEY_COLUMNS_MAX} columns in an index");
-    Err(Error::new(SqlState::TOO_MANY_COLUMNS, message))
+    for column in columns {
+        match schema.columns[column.index()].data_type {
+            DataType::JSON => {
+                let message =
+                    "data type json has no default operator class for access method \"btree\"";
+                return Err(Error::new(SqlState::UNDEFINED_OBJECT, message).with_hint(
+                    "You must specify an operator class for the index or define a default \
+                     operator class for the data type.",
+                ));
+            }
+            DataType::JSONB => {
+                return Err(Error::unsupported("an index over a column of type jsonb"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }

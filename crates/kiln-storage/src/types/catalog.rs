@@ -1,7 +1,7 @@
-//! Types of which PostgreSQL's catalogs are made: OID, NAME and their like.
+//! Types whose values are those of another type: those of which PostgreSQL's catalogs are made (OID, NAME and their like), JSON and JSONB.
 //!
-//! They are types of expressions, parameters and results, and no column of a table has one. What they are made of decides nearly all
-//! that can be done with them: see [`Representation`].
+//! What they are made of decides nearly all that can be done with them: see [`Representation`]. Columns of tables have
+//! those alone that [`CatalogType::is_storable`] names.
 
 use super::DataType;
 
@@ -26,6 +26,10 @@ pub enum CatalogType {
     Lsn,
     /// An array of any type; no relation has such a value that is not NULL.
     AnyArray,
+    /// JSON, the text that was written.
+    Json,
+    /// JSONB, by its canonical text.
+    Jsonb,
     /// A number of 32 bits with a binary point.
     Real,
     /// SMALLINTs, counted from 0.
@@ -98,7 +102,7 @@ const NAME_BYTES_MAX: usize = 63;
 
 impl CatalogType {
     /// All of them that have a name here.
-    pub const ALL: [CatalogType; 18] = [
+    pub const ALL: [CatalogType; 20] = [
         CatalogType::Oid,
         CatalogType::Xid,
         CatalogType::Name,
@@ -108,6 +112,8 @@ impl CatalogType {
         CatalogType::Inet,
         CatalogType::Lsn,
         CatalogType::AnyArray,
+        CatalogType::Json,
+        CatalogType::Jsonb,
         CatalogType::Real,
         CatalogType::Int2Vector,
         CatalogType::OidVector,
@@ -131,6 +137,8 @@ impl CatalogType {
             CatalogType::Inet => ("inet", "inet[]", 869, 1041, -1),
             CatalogType::Lsn => ("pg_lsn", "pg_lsn[]", 3220, 3221, 8),
             CatalogType::AnyArray => ("anyarray", "anyarray[]", 2277, 0, -1),
+            CatalogType::Json => ("json", "json[]", 114, 199, -1),
+            CatalogType::Jsonb => ("jsonb", "jsonb[]", 3802, 3807, -1),
             CatalogType::Real => ("real", "real[]", 700, 1021, 4),
             CatalogType::Int2Vector => ("int2vector", "int2vector[]", 22, 1006, -1),
             CatalogType::OidVector => ("oidvector", "oidvector[]", 30, 1013, -1),
@@ -180,6 +188,8 @@ impl CatalogType {
             | CatalogType::Inet
             | CatalogType::Lsn
             | CatalogType::AnyArray
+            | CatalogType::Json
+            | CatalogType::Jsonb
             | CatalogType::Void => Representation::Text,
             CatalogType::Real => Representation::Double,
             CatalogType::Int2Vector | CatalogType::OidVector => Representation::Vector,
@@ -190,6 +200,16 @@ impl CatalogType {
             | CatalogType::RegNamespace
             | CatalogType::RegRole => Representation::Object,
         }
+    }
+
+    /// Whether a table's column can have this type.
+    pub const fn is_storable(self) -> bool {
+        self.is_json()
+    }
+
+    /// JSON or JSONB: a text is not a value of such a type before it was read.
+    pub const fn is_json(self) -> bool {
+        matches!(self, CatalogType::Json | CatalogType::Jsonb)
     }
 
     /// The type of the elements of a vector.

@@ -48,7 +48,7 @@ pub enum DataType {
     Interval,
     /// A one-dimensional array; a type of arguments and variables, not of columns.
     Array(Box<DataType>),
-    /// A type of PostgreSQL's catalogs; a type of expressions, not of columns.
+    /// A type whose values are those of another one; most are types of expressions, not of columns.
     Catalog(CatalogType),
 }
 
@@ -60,6 +60,12 @@ impl DataType {
 
     /// OID, the number of an object.
     pub const OID: DataType = DataType::Catalog(CatalogType::Oid);
+
+    /// JSON, as it was written.
+    pub const JSON: DataType = DataType::Catalog(CatalogType::Json);
+
+    /// JSONB.
+    pub const JSONB: DataType = DataType::Catalog(CatalogType::Jsonb);
 
     /// NAME, a text of at most 63 bytes.
     pub const NAME: DataType = DataType::Catalog(CatalogType::Name);
@@ -78,10 +84,11 @@ impl DataType {
 
     /// Whether a table's column can have this type.
     pub fn is_storable(&self) -> bool {
-        !matches!(
-            self,
-            DataType::Interval | DataType::Array(_) | DataType::Catalog(_)
-        )
+        match self {
+            DataType::Interval | DataType::Array(_) => false,
+            DataType::Catalog(catalog) => catalog.is_storable(),
+            _ => true,
+        }
     }
 
     /// SMALLINT, INTEGER or BIGINT.

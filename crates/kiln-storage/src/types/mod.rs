@@ -5,7 +5,8 @@
 //! | [`decimal`] | NUMERIC in two words |
 //! | [`datetime`] | DATE, TIMESTAMP, TIMESTAMPTZ and INTERVAL |
 //! | [`double`] | DOUBLE PRECISION in and out of text, and its order |
-//! | `catalog` | the types of PostgreSQL's catalogs |
+//! | `catalog` | types whose values are those of another type |
+//! | [`json`] | JSON and JSONB |
 //! | [`bytes`] | values as bytes that name their types |
 //! | [`text`] | LIKE, character functions, BYTEA and UUID |
 
@@ -13,6 +14,7 @@ pub mod bytes;
 pub mod datetime;
 pub mod decimal;
 pub mod double;
+pub mod json;
 pub mod text;
 
 mod catalog;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::datetime::{parse_date, parse_interval, parse_timestamp, parse_timestamptz};
 use super::double::parse_double;
 use super::text::{character_length, parse_bytea, parse_uuid};
-use super::{CatalogType, DataType, Decimal, ObjectName, Representation, Value};
+use super::{CatalogType, DataType, Decimal, ObjectName, Representation, Value, json};
 use crate::error::{Error, Result, SqlState};
 
 /// The value of this type that the text writes. A length, or precision and scale, of the type is
@@ -44,6 +44,13 @@ pub fn parse_value(data_type: &DataType, text: &str) -> Result<Value> {
 
 fn parse_catalog_value(catalog: CatalogType, text: &str) -> Result<Value> {
     Ok(match catalog.representation() {
+        Representation::Text if catalog == CatalogType::Json => {
+            json::read(text)?;
+            Value::Text(text.to_owned())
+        }
+        Representation::Text if catalog == CatalogType::Jsonb => {
+            Value::Text(json::canonical(text)?)
+        }
         Representation::Number => Value::BigInt(parse_number(text, catalog.name())?.into()),
         Representation::Text => Value::Text(catalog.fit(text).to_owned()),
         Representation::Double => {

@@ -20,11 +20,14 @@
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::datetime::{date_in_range, timestamp_in_range};
 use kiln_storage::types::{
-    CatalogType, DataType, Decimal, Interval, ObjectName, Representation, Value,
+    CatalogType, DataType, Decimal, Interval, ObjectName, Representation, Value, parse_value,
 };
 
 use super::{oid, parameter_type};
 use crate::frontend::{not_utf8, utf8};
+
+/// The form of JSONB in binary: its text follows.
+const JSONB_FORM: u8 = 1;
 
 /// Appends a value of this type in its binary format. NULL is nothing.
 pub fn encode_binary(value: &Value, data_type: &DataType, bytes: &mut Vec<u8>) {
@@ -46,6 +49,9 @@ pub fn encode_binary(value: &Value, data_type: &DataType, bytes: &mut Vec<u8>) {
         Value::Double(value) => bytes.extend_from_slice(&value.to_be_bytes()),
         Value::Numeric(value) => encode_numeric(*value, bytes),
         Value::Text(value) => {
+            if *data_type == DataType::JSONB {
+                bytes.push(JSONB_FORM);
+            }
             bytes.extend_from_slice(value.as_bytes());
             if let DataType::Char(length) = data_type {
                 let blanks = (*length as usize).saturating_sub(value.chars().count());
@@ -217,11 +223,14 @@ impl<'a> Reader<'a> {
             Representation::Number => Value::BigInt(u32::from_be_bytes(self.array()?).into()),
             Representation::Double => Value::Double(f32::from_be_bytes(self.array()?).into()),
             Representation::Text => {
-                let bytes = self.rest();
+                let bytes = match catalog {
+                    CatalogType::Jsonb => self.jsonb()?,
+                    _ => self.rest(),
+                };
                 if bytes.contains(&0) {
                     return Err(not_utf8(&[0]));
                 }
-                Value::Text(catalog.fit(utf8(bytes)?).to_owned())
+                parse_value(&DataType::Catalog(catalog), utf8(bytes)?)?
             }
             Representation::Vector => {
                 let element = catalog.element().unwrap_or(DataType::SmallInt);
@@ -233,6 +242,17 @@ impl<'a> Reader<'a> {
                 Value::Object(Box::new(ObjectName { oid, name }))
             }
         })
+    }
+
+    /// The text of a JSONB, which the number of its form precedes.
+    fn jsonb(&mut self) -> Result<&'a [u8]> {
+        match self.array()? {
+            [JSONB_FORM] => Ok(self.rest()),
+            [form] => {
+                let message = format!("unsupported jsonb version number {form}");
+                Err(Error::new(SqlState::PROTOCOL_VIOLATION, message))
+            }
+        }
     }
 
     fn elements(&mut self, element: &DataType) -> Result<Vec<Value>> {
@@ -394,6 +414,8 @@ mod tests {
             (DataType::NAME, "pg_class", "70675f636c617373"),
             (DataType::Catalog(CatalogType::Char), "r", "72"),
             (DataType::Catalog(CatalogType::Real), "-1", "bf800000"),
+            (DataType::JSON, "[1 ,2]", "5b31202c325d"),
+            (DataType::JSONB, "[1, 2]", "015b312c20325d"),
             (
                 DataType::Catalog(CatalogType::Int2Vector),
                 "1 3",

@@ -6,6 +6,10 @@ pub(super) mod cast;
 mod catalog;
 mod datetime;
 mod format;
+mod json;
+mod json_build;
+mod json_change;
+mod json_rows;
 mod math;
 mod pattern;
 mod regex;
@@ -33,6 +37,11 @@ pub(super) use array::{
 pub(crate) use cast::Named;
 pub(super) use catalog::{partition_ancestors, takes_role};
 pub(super) use datetime::{date_operator, extract, interval_negate};
+pub(super) use json::{TEXT_TO_JSON, TEXT_TO_JSONB, compare_jsonb, from_jsonb};
+pub(super) use json_build::{
+    build_array, build_object, json_of, json_of_row, listed, on_a_line, pair,
+};
+pub(super) use json_rows::{JsonRows, json_rows};
 pub(super) use math::{double_negate, integer_operator, power};
 pub(super) use regex::{regex_match, similar_to};
 pub(super) use series::series;
@@ -153,6 +162,8 @@ fn candidates(name: &str) -> Vec<Signature> {
         format::SIGNATURES,
         catalog::SIGNATURES,
         regex::SIGNATURES,
+        json::SIGNATURES,
+        json_change::SIGNATURES,
     ]
     .into_iter()
     .flatten()
