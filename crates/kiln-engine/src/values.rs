@@ -84,7 +84,8 @@ pub(crate) fn fits(value: &Value, column: &Column) -> bool {
         | (Value::Date(_), DataType::Date)
         | (Value::Timestamp(_), DataType::Timestamp)
         | (Value::TimestampTz(_), DataType::TimestampTz)
-        | (Value::Uuid(_), DataType::Uuid) => true,
+        | (Value::Uuid(_), DataType::Uuid)
+        | (Value::Interval(_), DataType::Interval) => true,
         // As many bytes as characters at least.
         (Value::Text(text), DataType::VarChar(Some(length))) => text.len() <= *length as usize,
         (Value::Text(text), DataType::Char(length)) => {

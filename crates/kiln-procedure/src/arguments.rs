@@ -375,7 +375,10 @@ impl Arguments {
                 let text = self.heap.str(slot);
                 catalog.fit(text).len() == text.len()
             }
-            (Kind::Double, Representation::Double) => true,
+            (Kind::Double, Representation::Double) => {
+                let number = slot.as_f64();
+                f64::from(number as f32).to_bits() == number.to_bits()
+            }
             (Kind::Object, Representation::Object) => true,
             (Kind::IntegerArray, Representation::Vector) => {
                 let element = catalog.element();
@@ -552,17 +555,25 @@ fn to_catalog(value: &Value, catalog: CatalogType) -> Result<Option<Value>> {
         }
         (Representation::Object, Value::Object(_)) => Some(value.clone()),
         (Representation::Number, Value::Object(object)) => Some(Value::BigInt(object.oid.into())),
-        (Representation::Double, _) if let Some(number) = number => {
-            Some(Value::Double(number as f64))
-        }
-        (Representation::Double, Value::Double(_)) => Some(value.clone()),
-        (Representation::Double, Value::Numeric(number)) => Some(Value::Double(number.to_f64())),
+        (Representation::Double, _) if let Some(number) = number => Some(real(number as f64)?),
+        (Representation::Double, Value::Double(number)) => Some(real(*number)?),
+        (Representation::Double, Value::Numeric(number)) => Some(real(number.to_f64())?),
         (Representation::Vector, Value::Array(_)) => {
             let element = catalog.element().unwrap_or(DataType::SmallInt);
             Some(convert(value.clone(), &DataType::array(element))?)
         }
         _ => None,
     })
+}
+
+/// The REAL that is nearest.
+fn real(number: f64) -> Result<Value> {
+    let narrow = number as f32;
+    if narrow.is_infinite() && number.is_finite() {
+        let message = "value out of range: overflow";
+        return Err(Error::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
+    }
+    Ok(Value::Double(narrow.into()))
 }
 
 /// Whether two values are the same in all that a procedure could tell them apart by.

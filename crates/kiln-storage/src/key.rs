@@ -12,7 +12,7 @@
 use crate::index::{ByteKey, Key};
 use crate::schema::ColumnId;
 use crate::slot::{Heap, Slot};
-use crate::types::{DataType, Decimal};
+use crate::types::{CatalogType, DataType, Decimal};
 
 /// Why values do not make a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl KeyField {
                 scale: *scale,
             },
             DataType::Numeric { .. } => Encoding::AnyDecimal,
-            DataType::Double => Encoding::Double,
+            DataType::Double | DataType::Catalog(CatalogType::Real) => Encoding::Double,
             DataType::Bytea => Encoding::Bytea,
             DataType::Uuid => Encoding::Uuid,
             DataType::Char(_) | DataType::VarChar(_) | DataType::Text => Encoding::Text,

@@ -25,7 +25,7 @@ use kiln_platform::words;
 
 use crate::schema::{Column, ColumnId, ColumnSet};
 use crate::slot::{Heap, Slot};
-use crate::types::DataType;
+use crate::types::{CatalogType, DataType};
 
 use values::ValueFormat;
 
@@ -134,8 +134,10 @@ impl Storage {
             DataType::Char(length) => Storage::characters(*length),
             DataType::VarChar(Some(length)) => Storage::characters(*length),
             DataType::VarChar(None) | DataType::Text | DataType::Bytea => Storage::bytes(23),
+            DataType::Interval => Storage::bytes(16),
+            DataType::Catalog(CatalogType::Real) => Storage::Eight,
             DataType::Catalog(catalog) if catalog.is_json() => Storage::bytes(23),
-            DataType::Interval | DataType::Array(_) | DataType::Catalog(_) => {
+            DataType::Array(_) | DataType::Catalog(_) => {
                 unreachable!("columns of type {data_type} are refused when a table is created")
             }
         }

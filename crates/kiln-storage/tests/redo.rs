@@ -427,7 +427,9 @@ fn damaged_bytes_are_refused_or_mean_something_else_and_nothing_breaks() {
                             assert!(!slot.as_decimal().to_string().is_empty());
                         }
                         _ if slot.is_null() || !is_bytes(data_type) => {}
-                        DataType::Uuid => assert_eq!(heap.bytes(slot).len(), 16),
+                        DataType::Uuid | DataType::Interval => {
+                            assert_eq!(heap.bytes(slot).len(), 16)
+                        }
                         DataType::Bytea => assert!(heap.bytes(slot).len() < bytes.len()),
                         _ => assert!(!heap.str(slot).contains('\0')),
                     }

@@ -2,7 +2,7 @@
 
 use kiln_procedure::ir::{Arithmetic, BufferId, Class, Comparison, Instruction, Reg, Step, Width};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::{DataType, Decimal, Value};
+use kiln_storage::types::{CatalogType, DataType, Decimal, Value};
 
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, coerce};
@@ -65,7 +65,9 @@ impl AggregateCall {
     /// the order, and what is put one behind the other would be copied again and again.
     pub(super) fn combines(&self) -> bool {
         match self.kind {
-            AggregateKind::Sum | AggregateKind::Average => self.data_type != DataType::Double,
+            AggregateKind::Sum | AggregateKind::Average => {
+                !matches!(self.data_type, DataType::Double | DataType::REAL)
+            }
             AggregateKind::StringAgg | AggregateKind::ArrayAgg => false,
             _ => true,
         }
@@ -238,7 +240,9 @@ pub(super) fn call(
         (AggregateKind::Sum, Some(DataType::BigInt | DataType::Numeric { .. })) => {
             DataType::NUMERIC
         }
-        (AggregateKind::Sum | AggregateKind::Average, Some(DataType::Double)) => DataType::Double,
+        (AggregateKind::Sum | AggregateKind::Average, Some(DataType::Double))
+        | (AggregateKind::Average, Some(DataType::REAL)) => DataType::Double,
+        (AggregateKind::Sum, Some(DataType::REAL)) => DataType::REAL,
         (AggregateKind::Average, Some(number)) if number.is_number() => DataType::NUMERIC,
         (AggregateKind::Sum | AggregateKind::Average, Some(DataType::Interval)) => {
             return Err(unsupported(format!("{name} of intervals"), position));
@@ -383,9 +387,10 @@ impl Compiler<'_> {
         let start = match (state.call.kind, self.builder.type_of(target).clone()) {
             (AggregateKind::Count, _) => Some(zero),
             (AggregateKind::Sum | AggregateKind::Average, DataType::BigInt) => Some(zero),
-            (AggregateKind::Sum | AggregateKind::Average, DataType::Double) => {
-                Some(self.builder.constant(DataType::Double, Value::Double(0.0)))
-            }
+            (
+                AggregateKind::Sum | AggregateKind::Average,
+                data_type @ (DataType::Double | DataType::REAL),
+            ) => Some(self.builder.constant(data_type, Value::Double(0.0))),
             (AggregateKind::Sum | AggregateKind::Average, _) => {
                 let zero = Value::Numeric(Decimal::ZERO);
                 Some(self.builder.constant(DataType::NUMERIC, zero))
@@ -450,7 +455,7 @@ impl Compiler<'_> {
                 left,
                 right,
             },
-            DataType::Double => Instruction::Double {
+            DataType::Double | DataType::Catalog(CatalogType::Real) => Instruction::Double {
                 op,
                 target,
                 left,
@@ -463,7 +468,17 @@ impl Compiler<'_> {
                 right,
             },
         };
+        let is_real = *self.builder.type_of(value) == DataType::REAL;
         self.builder.scalar(addition);
+        if is_real {
+            let (name, function) = functions::cast::DOUBLE_TO_REAL;
+            self.builder.scalar(Instruction::Call {
+                function,
+                name,
+                target: value,
+                arguments: [value].into(),
+            });
+        }
     }
 
     /// Takes in one row.
@@ -563,11 +578,12 @@ impl Compiler<'_> {
                     return;
                 };
                 let op = if state.call.kind == AggregateKind::Minimum {
-                    Comparison::GreaterOrEqual
+                    Comparison::Greater
                 } else {
-                    Comparison::LessOrEqual
+                    Comparison::Less
                 };
-                // Nothing changes when the value is on the right side; a NULL so far is on none.
+                // Nothing changes when the value is on the right side; a NULL so far is on none. Of equal values that are written
+                // in several ways the last one counts, as in PostgreSQL.
                 let stays = self.builder.register(DataType::Boolean);
                 let (left, right) = (argument, value);
                 self.builder.scalar(Instruction::Compare {

@@ -432,6 +432,9 @@ fn convert_catalog(bound: &Bound, target: &DataType) -> Result<Option<Bound>> {
             (Representation::Double, DataType::Double) => {
                 return Ok(Some(retype(bound.clone(), DataType::Double)));
             }
+            (Representation::Double, DataType::Numeric { .. }) => {
+                return to(cast::REAL_TO_DECIMAL, &DataType::NUMERIC);
+            }
             (Representation::Double, target) if target.is_number() => {
                 return convert(retype(bound.clone(), DataType::Double), target).map(Some);
             }

@@ -71,6 +71,7 @@ mod window;
 mod windowed;
 mod with;
 
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 
 use kiln_engine::{Access, CurrentCatalog, IndexUse, Object, Privilege};
@@ -184,6 +185,8 @@ pub struct Compiler<'a> {
     variables: Vec<scope::VariableScope>,
     positional: Parameters,
     levels: Vec<scope::Level>,
+    /// The numbers of the levels over whose rows an aggregate was called.
+    aggregated: BTreeSet<usize>,
     sources: Vec<scope::Source>,
     available: Vec<scope::Available>,
     marks: Vec<usize>,
@@ -229,6 +232,7 @@ impl<'a> Compiler<'a> {
             variables: Vec::new(),
             positional: Parameters::default(),
             levels: Vec::new(),
+            aggregated: BTreeSet::new(),
             sources: Vec::new(),
             available: Vec::new(),
             marks: Vec::new(),

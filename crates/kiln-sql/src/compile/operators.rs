@@ -124,6 +124,11 @@ pub(super) fn arithmetic(
         }
         (false, false) => (left, right),
     };
+    let is_real = |bound: &Bound| bound.data_type == DataType::REAL;
+    let of_reals = is_real(&left) && is_real(&right);
+    if of_reals && operator == Arithmetic::Remainder {
+        return Err(no_operator(symbol, &left, &right, position));
+    }
     let double = |bound: Bound| match bound.data_type {
         DataType::Catalog(CatalogType::Real) => {
             coerce(bound, &DataType::Double, CastContext::Implicit)
@@ -132,7 +137,12 @@ pub(super) fn arithmetic(
     };
     let (left, right) = (double(left)?, double(right)?);
     if left.data_type.is_number() && right.data_type.is_number() {
-        return numbers(operator, left, right, position);
+        let result = numbers(operator, left, right, position)?;
+        // A double is exact enough for its rounding to be that of the operation on REALs.
+        return match of_reals {
+            true => coerce(result, &DataType::REAL, CastContext::Assignment),
+            false => Ok(result),
+        };
     }
     if let Some((left_type, right_type, named, result)) =
         functions::date_operator(operator, &left.data_type, &right.data_type)
@@ -188,7 +198,9 @@ fn no_open_operator(
 /// The type of a literal beside an operand of a known type.
 fn open_operand(operator: Arithmetic, known: &Bound, is_right: bool) -> Option<DataType> {
     match &known.data_type {
-        number if number.is_number() => Some(number.without_modifier()),
+        number if number.is_number() || *number == DataType::REAL => {
+            Some(number.without_modifier())
+        }
         DataType::Timestamp | DataType::TimestampTz => match operator {
             Arithmetic::Add => Some(DataType::Interval),
             // The same type is assumed first: a difference of two timestamps.
@@ -249,9 +261,10 @@ pub(super) fn negate(operand: Bound, position: Position) -> Result<Bound> {
         DataType::Integer => Value::Integer(0),
         DataType::BigInt => Value::BigInt(0),
         DataType::Numeric { .. } => Value::Numeric(kiln_storage::types::Decimal::ZERO),
-        DataType::Double => {
+        DataType::Double | DataType::Catalog(CatalogType::Real) => {
             let named = functions::double_negate();
-            return Ok(call(named, vec![operand], DataType::Double, position));
+            let data_type = operand.data_type.clone();
+            return Ok(call(named, vec![operand], data_type, position));
         }
         DataType::Interval => {
             let named = functions::interval_negate();
@@ -300,8 +313,11 @@ pub(super) fn comparable(
             if same_base(from, to) {
                 return Ok((left, right));
             }
+            let is_real = |data_type: &DataType| *data_type == DataType::REAL;
             if from.is_number() && to.is_number() {
                 wider(from, to)
+            } else if is_real(from) && to.is_number() || from.is_number() && is_real(to) {
+                DataType::Double
             } else if from.is_string() && to.is_string() {
                 // CHAR is held without the blanks that conversion to TEXT would take off, and beside
                 // it VARCHAR counts as CHAR.

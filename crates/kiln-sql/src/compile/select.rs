@@ -486,10 +486,8 @@ impl Compiler<'_> {
         };
         let is_grouped = keys.is_some()
             || having.is_some()
-            || bound
-                .output_expressions(&order)
-                .into_iter()
-                .any(|expression| has_aggregate(expression, level));
+            // One whose value nothing needs makes groups all the same.
+            || self.aggregated.contains(&level);
         if is_grouped {
             let keys = keys.unwrap_or_default();
             self.group(&mut bound, keys, having, &mut order, level)?;

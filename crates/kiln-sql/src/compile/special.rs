@@ -595,6 +595,7 @@ impl Compiler<'_> {
         if let Some(message) = refused {
             return Err(fail(SqlState::GROUPING_ERROR, message, position));
         }
+        self.aggregated.insert(self.levels[owner].number);
         let clauses = Clauses {
             is_star: call.is_star,
             distinct: call.distinct,

@@ -38,7 +38,7 @@ pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
                     position,
                 ));
             }
-            1..=24 => return Err(unsupported("type real", position)),
+            1..=24 => DataType::REAL,
             25..=53 => DataType::Double,
             _ => {
                 return Err(fail(
@@ -48,10 +48,7 @@ pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
                 ));
             }
         },
-        Written::Real | Written::Float4 | Written::Float32 => {
-            return Err(unsupported("type real", position)
-                .with_hint("Use double precision, of which every real is a value."));
-        }
+        Written::Real | Written::Float4 | Written::Float32 => DataType::REAL,
         Written::Boolean | Written::Bool => DataType::Boolean,
         Written::Character(length) | Written::Char(length) => {
             DataType::Char(character_length(length, "char", position)?.unwrap_or(1))
@@ -158,8 +155,7 @@ fn of_schema(schema: Option<&str>, name: &str) -> Option<DataType> {
         (Some("information_schema"), "yes_or_no") => Some(DataType::VarChar(Some(3))),
         (Some("information_schema"), "time_stamp") => Some(DataType::TimestampTz),
         (None | Some("pg_catalog"), "\"char\"") => Some(DataType::Catalog(CatalogType::Char)),
-        // REAL is refused where a column or a variable would have it.
-        (None, "float4" | "bpchar" | "char") => None,
+        (None, "bpchar" | "char") => None,
         (None | Some("pg_catalog"), name) => type_named(name),
         _ => None,
     }

@@ -292,7 +292,7 @@ fn impossible(data_type: &DataType) -> Error {
 fn is_possible(bytes: &[u8], data_type: &DataType) -> bool {
     let characters_max = match data_type {
         DataType::Bytea => return true,
-        DataType::Uuid => return bytes.len() == 16,
+        DataType::Uuid | DataType::Interval => return bytes.len() == 16,
         DataType::Char(length) | DataType::VarChar(Some(length)) => *length as usize,
         _ => usize::MAX,
     };

@@ -558,8 +558,9 @@ fn check_key(schema: &TableSchema, columns: &[ColumnId]) -> Result<()> {
                      operator class for the data type.",
                 ));
             }
-            DataType::JSONB => {
-                return Err(Error::unsupported("an index over a column of type jsonb"));
+            ref data_type @ (DataType::JSONB | DataType::Interval) => {
+                let message = format!("an index over a column of type {data_type}");
+                return Err(Error::unsupported(message));
             }
             _ => {}
         }

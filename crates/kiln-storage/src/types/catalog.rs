@@ -1,4 +1,4 @@
-//! Types whose values are those of another type: those of which PostgreSQL's catalogs are made (OID, NAME and their like), JSON and JSONB.
+//! Types whose values are those of another type: those of which PostgreSQL's catalogs are made (OID, NAME and their like), REAL, JSON and JSONB.
 //!
 //! What they are made of decides nearly all that can be done with them: see [`Representation`]. Columns of tables have
 //! those alone that [`CatalogType::is_storable`] names.
@@ -204,7 +204,7 @@ impl CatalogType {
 
     /// Whether a table's column can have this type.
     pub const fn is_storable(self) -> bool {
-        self.is_json()
+        self.is_json() || matches!(self, CatalogType::Real)
     }
 
     /// JSON or JSONB: a text is not a value of such a type before it was read.

@@ -44,7 +44,7 @@ pub enum DataType {
     TimestampTz,
     /// UUID, 16 bytes.
     Uuid,
-    /// INTERVAL; a type of expressions, not of columns.
+    /// INTERVAL: months, days and microseconds.
     Interval,
     /// A one-dimensional array; a type of arguments and variables, not of columns.
     Array(Box<DataType>),
@@ -67,6 +67,9 @@ impl DataType {
     /// JSONB.
     pub const JSONB: DataType = DataType::Catalog(CatalogType::Jsonb);
 
+    /// REAL, IEEE 754 binary32, held as a DOUBLE PRECISION.
+    pub const REAL: DataType = DataType::Catalog(CatalogType::Real);
+
     /// NAME, a text of at most 63 bytes.
     pub const NAME: DataType = DataType::Catalog(CatalogType::Name);
 
@@ -85,7 +88,7 @@ impl DataType {
     /// Whether a table's column can have this type.
     pub fn is_storable(&self) -> bool {
         match self {
-            DataType::Interval | DataType::Array(_) => false,
+            DataType::Array(_) => false,
             DataType::Catalog(catalog) => catalog.is_storable(),
             _ => true,
         }

@@ -54,7 +54,7 @@ fn parse_catalog_value(catalog: CatalogType, text: &str) -> Result<Value> {
         Representation::Number => Value::BigInt(parse_number(text, catalog.name())?.into()),
         Representation::Text => Value::Text(catalog.fit(text).to_owned()),
         Representation::Double => {
-            let number = parse_double(text)?;
+            let number = parse_double(text).map_err(|_| Error::invalid_input("real", text))?;
             let narrow = number as f32;
             if narrow.is_infinite() && number.is_finite() {
                 return Err(Error::new(

@@ -3,7 +3,7 @@
 use kiln_platform::random::Random;
 use kiln_storage::schema::Column;
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::{DataType, Decimal};
+use kiln_storage::types::{CatalogType, DataType, Decimal, Interval};
 
 /// A column called `c`.
 pub fn column(data_type: DataType, not_null: bool) -> Column {
@@ -37,6 +37,9 @@ pub fn types() -> Vec<DataType> {
         DataType::Text,
         DataType::Bytea,
         DataType::Uuid,
+        DataType::Interval,
+        DataType::REAL,
+        DataType::JSON,
     ]
 }
 
@@ -97,6 +100,15 @@ pub fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -
             let bytes: Vec<u8> = (0..16).map(|_| random.next_u64() as u8).collect();
             heap.push_bytes(&bytes)
         }
+        DataType::Interval => heap.push_interval(Interval::new(
+            random.next_u64() as i32,
+            random.next_u64() as i32,
+            random.next_u64() as i64,
+        )),
+        DataType::Catalog(CatalogType::Real) => {
+            Slot::from_f64(f64::from(f32::from_bits(random.next_u64() as u32)))
+        }
+        DataType::Catalog(_) => heap.push_str("[1, {\"a\": null}]"),
         other => panic!("{other} is not stored"),
     }
 }
@@ -110,6 +122,8 @@ pub fn is_bytes(data_type: &DataType) -> bool {
             | DataType::Text
             | DataType::Bytea
             | DataType::Uuid
+            | DataType::Interval
+            | DataType::Catalog(CatalogType::Json)
     )
 }
 

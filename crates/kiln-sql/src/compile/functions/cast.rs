@@ -176,6 +176,17 @@ strict! {
         let object = ObjectName::from_bytes(heap.bytes(object));
         Ok(heap.push_str(&object.name))
     };
+    REAL_TO_DECIMAL = "numeric", |heap, value| {
+        // The digits that every REAL has.
+        let number = value.as_f64();
+        let digits = match number.is_finite() {
+            true => format!("{number:.5e}"),
+            false => number.to_string(),
+        };
+        let (digits, exponent) = digits.split_once('e').unwrap_or((&digits, "0"));
+        let digits = digits.trim_end_matches('0').trim_end_matches('.');
+        Ok(Slot::from_decimal(Decimal::parse(&format!("{digits}e{exponent}"))?))
+    };
     DOUBLE_TO_REAL = "float4", |heap, number| {
         let (number, narrow) = (number.as_f64(), number.as_f64() as f32);
         match narrow.is_infinite() && number.is_finite() {
