@@ -34,7 +34,11 @@ pub struct CatalogChange<'a> {
     design: DesignFactors,
     source: Option<Arc<Source>>,
     /// The splits of the statement that makes this change again.
-    known_splits: Option<Vec<TableSplit>>,
+    pub(crate) known_splits: Option<Vec<TableSplit>>,
+    /// When it is made, if what it does depends on that; see [`CatalogChange::moment_us`].
+    pub(crate) moment_us: Option<i64>,
+    /// Tables whose rows are others' now, in another layout; in the order in which they were.
+    pub(crate) rewritten: Vec<Arc<Table>>,
 }
 
 impl<'a> CatalogChange<'a> {
@@ -49,6 +53,8 @@ impl<'a> CatalogChange<'a> {
             design: inner.options.basis_factors.design(),
             source: None,
             known_splits: None,
+            moment_us: None,
+            rewritten: Vec::new(),
         }
     }
 
@@ -120,6 +126,7 @@ impl<'a> CatalogChange<'a> {
         }
         self.design = statement.design;
         self.known_splits = Some(statement.splits.clone());
+        self.moment_us = statement.moment_us;
         self.set_statement(statement.source.clone());
         Ok(())
     }
@@ -324,8 +331,8 @@ impl<'a> CatalogChange<'a> {
             return Err(Error::new(SqlState::INVALID_TABLE_DEFINITION, message));
         }
         let name = definition.name.clone();
-        let indexed = self.add_index(table, definition)?;
-        Ok(self.replace(table, indexed.with_primary_index(&name)))
+        self.add_index(table, definition)?;
+        self.alter_schema(table, |schema| schema.primary_key_name = Some(name))
     }
 
     /// Builds an index of a table anew as another kind; returns the table that has it.
@@ -564,6 +571,7 @@ impl<'a> CatalogChange<'a> {
                 replaced.push(old.clone());
             }
         }
+        self.inner.keep_rewritten(&self.rewritten);
         self.supersede_sequences();
         let splits = self.splits.iter().map(|(table, columns)| TableSplit {
             table: table.id(),
@@ -573,6 +581,7 @@ impl<'a> CatalogChange<'a> {
         self.catalog.statement = self.source.map(|source| {
             Arc::new(CatalogStatement {
                 splits,
+                moment_us: self.moment_us,
                 version: self.catalog.version,
                 first_table_id: TableId(self.before.next_table_id),
                 design: self.design,

@@ -8,11 +8,13 @@
 //! keep the version that a snapshot wants. With the gate shut the rows of a table are up to date once it is settled. An open
 //! block that waits for its client may be in that state for long: a table that it has used is read after it has ended.
 
+use std::collections::BTreeMap;
+
 use kiln_durability::checkpoint::{RowsWriter, Writer};
 use kiln_durability::log::Log;
 use kiln_durability::{CHECKPOINTS_MAX, CheckpointEntry, DataDirectory};
 use kiln_platform::atomic::Ordering;
-use kiln_platform::sync::{Arc, lock};
+use kiln_platform::sync::{Arc, MutexGuard, lock};
 use kiln_platform::{thread, time};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::index::LeafBatch;
@@ -106,7 +108,7 @@ struct Checkpoint<'a> {
     held_max_ns: u64,
 }
 
-impl Checkpoint<'_> {
+impl<'a> Checkpoint<'a> {
     fn write(mut self) -> Result<CheckpointReport> {
         let began_ns = time::now_ns();
         let inner = self.inner;
@@ -121,7 +123,7 @@ impl Checkpoint<'_> {
             true => end.offset,
             false => 0,
         };
-        let (start_epoch, catalog, values_only) = self.begin()?;
+        let (start_epoch, catalog, values_only, _former) = self.begin()?;
         let written = catalog.written()?;
         let manifest = self.directory.manifest();
         let number = manifest
@@ -136,6 +138,9 @@ impl Checkpoint<'_> {
         inner.idempotency.note_all();
         for (_, table) in catalog.tables() {
             self.write_table(&writer, table.id())?;
+            if let Some(kept) = &mut *rewritten(inner) {
+                kept.remove(&table.id());
+            }
         }
         let files = writer.finish()?;
         // Whatever was read is on disk with the log up to here.
@@ -172,7 +177,7 @@ impl Checkpoint<'_> {
 
     /// The log epoch with which the checkpoint begins, and the catalog. No change of the catalog is under way between the two: those that
     /// the catalog has are of earlier log epochs, and all others are made again. From that log epoch on the log has no calls.
-    fn begin(&self) -> Result<(LogEpoch, Arc<Catalog>, ValuesOnly)> {
+    fn begin(&self) -> Result<(LogEpoch, Arc<Catalog>, ValuesOnly, FormerRows<'a>)> {
         let inner = self.inner;
         let deadline_ns = inner.change_deadline();
         let _alone = inner.shut_gate_for_change(Beside::Blocks, deadline_ns)?;
@@ -181,7 +186,13 @@ impl Checkpoint<'_> {
             // The log epoch has no call from before.
             inner.log_epochs.close();
         }
-        Ok((inner.log_epochs.current(), inner.catalog(), values_only))
+        let former = FormerRows::keep(inner);
+        Ok((
+            inner.log_epochs.current(),
+            inner.catalog(),
+            values_only,
+            former,
+        ))
     }
 
     /// All rows were read. Returns the last log epoch of which anything was logged meanwhile; later ones may have calls again.
@@ -252,13 +263,18 @@ impl Checkpoint<'_> {
             return Ok(0);
         }
         let began_ns = time::now_ns();
+        let former = || rewritten(inner).as_ref()?.get(&table).cloned();
         match inner.catalog().table_by_id(table) {
             Some(found) => {
                 inner.settle_table(table);
                 reading.read(found, began_ns + MOMENT_NS);
             }
-            // The log says that it was dropped, or emptied.
-            None => reading.is_done = true,
+            None => match former() {
+                // A recovery makes the change again, with all the rows that there were.
+                Some(found) => reading.read(&found, began_ns + MOMENT_NS),
+                // The log says that it was dropped, or emptied.
+                None => reading.is_done = true,
+            },
         }
         drop(alone);
         let held_ns = time::now_ns() - began_ns;
@@ -266,6 +282,26 @@ impl Checkpoint<'_> {
         self.held_max_ns = self.held_max_ns.max(held_ns);
         Ok(held_ns.max(1))
     }
+}
+
+/// While there is this, the rows of tables are kept that a change puts into another layout.
+struct FormerRows<'a>(&'a Shared);
+
+impl FormerRows<'_> {
+    fn keep(inner: &Shared) -> FormerRows<'_> {
+        *rewritten(inner) = Some(BTreeMap::new());
+        FormerRows(inner)
+    }
+}
+
+impl Drop for FormerRows<'_> {
+    fn drop(&mut self) {
+        *rewritten(self.0) = None;
+    }
+}
+
+fn rewritten(inner: &Shared) -> MutexGuard<'_, Option<BTreeMap<TableId, Arc<Table>>>> {
+    lock(&inner.rewritten)
 }
 
 /// While there is this the log gets values only: a call that is made again on rows that are not of one moment does something

@@ -23,6 +23,7 @@
 //! themselves for a moment. The seat of an open block stands *aside* while its client thinks: a
 //! change of the catalog waits for it only if the block has used a table that it changes.
 
+mod alter;
 mod answer;
 mod backup;
 mod blocks;
@@ -60,12 +61,14 @@ mod session;
 mod shared;
 mod slots;
 mod statement;
+mod still;
 mod submit;
 mod text_form;
 mod transaction;
 mod values;
 mod written;
 
+pub use alter::{NewColumn, NewRows};
 pub use call::{Call, IdempotencyKey, Refused, Reply, Rows, Statement, SubmitError};
 pub use catalog::{Catalog, CurrentCatalog, IndexUse, Procedure, RowPrograms};
 pub use change::CatalogChange;

@@ -98,6 +98,13 @@ impl ObjectNumbers {
         self.numbers.get(object).copied()
     }
 
+    /// Objects keep their numbers under other names: those that `name` gives for them, where it gives one.
+    pub(crate) fn rename(&mut self, name: impl Fn(&NumberedObject) -> Option<NumberedObject>) {
+        let numbers = std::mem::take(&mut self.numbers).into_iter();
+        let numbers = numbers.map(|(object, number)| (name(&object).unwrap_or(object), number));
+        self.numbers = numbers.collect();
+    }
+
     /// Numbers what is new in the catalog, and forgets what is gone.
     ///
     /// # Errors

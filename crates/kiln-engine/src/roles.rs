@@ -424,6 +424,13 @@ impl Roles {
         self.grants.insert(object, grantees);
     }
 
+    /// An object has another name.
+    pub(crate) fn rename(&mut self, from: &Object, to: Object) {
+        if let Some(grantees) = self.grants.remove(from) {
+            self.grants.insert(to, grantees);
+        }
+    }
+
     /// Forgets the privileges for an object that is gone.
     pub(crate) fn forget(&mut self, object: &Object) {
         self.grants.remove(object);

@@ -6,12 +6,11 @@
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::schema::ColumnId;
 use kiln_storage::sequence::{Sequence, SequenceDefinition, SequenceId, SequenceState};
-use kiln_storage::table::Table;
 
 use crate::change::{CatalogChange, duplicate};
 use crate::errors;
+use crate::numbers::NumberedObject;
 use crate::roles::Object;
 use crate::written::WrittenSequence;
 
@@ -26,10 +25,7 @@ impl CatalogChange<'_> {
         restart: Option<i64>,
     ) -> Result<()> {
         let name = definition.name.clone();
-        self.check_no_sequence(&name)?;
-        if self.catalog.tables.contains_key(&name) || self.index_owner(&name).is_some() {
-            return Err(duplicate(&name));
-        }
+        self.check_no_relation(&name)?;
         let id = SequenceId(self.next_table_id()?.0);
         let state = SequenceState {
             version: 0,
@@ -52,7 +48,17 @@ impl CatalogChange<'_> {
         restart: Option<i64>,
     ) -> Result<()> {
         let name = definition.name.clone();
-        let old = self.require_sequence(&name)?.clone();
+        self.replace_sequence(&name, definition, restart)
+    }
+
+    /// As [`CatalogChange::alter_sequence`], of the sequence called `name`; `definition` may have another name.
+    fn replace_sequence(
+        &mut self,
+        name: &str,
+        definition: SequenceDefinition,
+        restart: Option<i64>,
+    ) -> Result<()> {
+        let old = self.require_sequence(name)?.clone();
         let settled = old.settle()?;
         let (value, is_called) = match restart {
             Some(value) => (value, false),
@@ -66,7 +72,30 @@ impl CatalogChange<'_> {
         let id = SequenceId(self.next_table_id()?.0);
         let logs = self.inner.sequence_logs.clone();
         let new = Sequence::with_state(id, old.origin(), definition, state, logs);
+        self.catalog.sequences.remove(name);
+        let name = new.name().to_owned();
         self.catalog.sequences.insert(name, Arc::new(new));
+        Ok(())
+    }
+
+    /// Calls a sequence otherwise. It goes on where it is.
+    ///
+    /// # Errors
+    /// 42P01; 42P07 when a relation has the name; those of the log.
+    pub fn rename_sequence(&mut self, from: &str, to: &str) -> Result<()> {
+        self.check_no_relation(to)?;
+        let definition = SequenceDefinition {
+            name: to.to_owned(),
+            ..self.require_sequence(from)?.definition().clone()
+        };
+        self.replace_sequence(from, definition, None)?;
+        self.renumber(|object| match object {
+            NumberedObject::Sequence(name) if name == from => {
+                Some(NumberedObject::Sequence(to.to_owned()))
+            }
+            _ => None,
+        });
+        (self.roles()).rename(&Object::sequence(from), Object::sequence(to));
         Ok(())
     }
 
@@ -109,23 +138,6 @@ impl CatalogChange<'_> {
         owned.iter().try_for_each(|name| self.drop_sequence(name))
     }
 
-    /// Gives a column another default value, or none, and refuses NULL in it from now on if `not_null`.
-    ///
-    /// # Errors
-    /// 42P01.
-    pub fn set_column_default(
-        &mut self,
-        table: &str,
-        column: ColumnId,
-        default: Option<String>,
-        not_null: bool,
-    ) -> Result<Arc<Table>> {
-        self.claim(table)?;
-        let old = self.catalog.require_table(table)?;
-        let new = old.with_column_default(column, default, not_null);
-        Ok(self.replace(table, new))
-    }
-
     fn require_sequence(&self, name: &str) -> Result<&Arc<Sequence>> {
         let found = self.catalog.sequence(name);
         found.ok_or_else(|| errors::undefined_table(name))
@@ -139,6 +151,17 @@ impl CatalogChange<'_> {
         match self.catalog.sequences.contains_key(name) {
             true => Err(duplicate(name)),
             false => Ok(()),
+        }
+    }
+
+    /// Checks that no table, index or sequence is called so.
+    ///
+    /// # Errors
+    /// 42P07.
+    pub(crate) fn check_no_relation(&self, name: &str) -> Result<()> {
+        match self.catalog.tables.contains_key(name) || self.index_owner(name).is_some() {
+            true => Err(duplicate(name)),
+            false => self.check_no_sequence(name),
         }
     }
 
@@ -162,7 +185,8 @@ impl CatalogChange<'_> {
         for (name, old) in &self.before.sequences {
             let new = self.catalog.sequence(name);
             if new.is_none_or(|new| !Arc::ptr_eq(new, old)) {
-                let successor = new.filter(|new| new.origin() == old.origin());
+                let mut sequences = self.catalog.sequences();
+                let successor = sequences.find(|new| new.origin() == old.origin());
                 old.supersede(successor.cloned());
             }
         }

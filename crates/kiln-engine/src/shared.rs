@@ -1,6 +1,8 @@
 //! What all parts of a database share: the gate, the catalog, the worker slots, and the ticker that
 //! looks after them.
 
+use std::collections::BTreeMap;
+
 use kiln_durability::DataDirectory;
 use kiln_durability::log::Log;
 use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -13,7 +15,7 @@ use kiln_storage::journal::Journal;
 use kiln_storage::log_epoch::LogEpochs;
 use kiln_storage::schema::TableId;
 use kiln_storage::sequence::SequenceLogs;
-use kiln_storage::table::WORKERS_MAX;
+use kiln_storage::table::{Table, WORKERS_MAX};
 
 use crate::blocks::Blocks;
 use crate::call::Reply;
@@ -71,6 +73,8 @@ pub(crate) struct Shared {
     pub restoring: AtomicBool,
     /// Held while a checkpoint is written.
     pub checkpointing: Mutex<()>,
+    /// While one is: the tables of which it still needs the rows as they were before a change put them into another layout.
+    pub rewritten: Mutex<Option<BTreeMap<TableId, Arc<Table>>>>,
     next_stream: AtomicU64,
     /// Names that procedure handles were made for.
     handles: Mutex<Vec<Arc<str>>>,
@@ -115,6 +119,7 @@ impl Shared {
             kept: Kept::default(),
             restoring: AtomicBool::new(false),
             checkpointing: Mutex::default(),
+            rewritten: Mutex::default(),
             log_epochs: LogEpochs::new(WORKERS_MAX),
             gate: Gate::new(WORKERS_MAX - RESERVED),
             blocks: Blocks::new(WORKERS_MAX - RESERVED),
@@ -205,6 +210,13 @@ impl Shared {
             handles.len() - 1
         });
         (number, handles[number].clone())
+    }
+
+    /// A change has put the rows of these tables into another layout.
+    pub fn keep_rewritten(&self, tables: &[Arc<Table>]) {
+        if let Some(kept) = &mut *lock(&self.rewritten) {
+            kept.extend(tables.iter().map(|table| (table.id(), table.clone())));
+        }
     }
 
     pub fn is_restoring(&self) -> bool {

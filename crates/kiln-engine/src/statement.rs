@@ -49,6 +49,8 @@ pub struct CatalogStatement {
     pub design: DesignFactors,
     /// The tables that it split in another way than before.
     pub splits: Vec<TableSplit>,
+    /// When it was run, in microseconds since 1970, if what it did depends on that.
+    pub moment_us: Option<i64>,
     /// What it says.
     pub source: Arc<Source>,
 }
@@ -74,6 +76,9 @@ impl fmt::Display for CatalogStatement {
         for TableSplit { table, columns } in &self.splits {
             let columns: Vec<ColumnId> = columns.iter().collect();
             write!(f, "split {} {} ", table.0, Columns(&columns))?;
+        }
+        if let Some(moment_us) = self.moment_us {
+            write!(f, "at {moment_us} ")?;
         }
         write_source(f, &self.source)
     }
@@ -105,6 +110,10 @@ impl FromStr for CatalogStatement {
                 columns: reader.column_set()?,
             });
         }
+        let moment_us = match reader.takes("at") {
+            true => Some(reader.number()?),
+            false => None,
+        };
         let source = Arc::new(read_source(&mut reader)?);
         reader.end()?;
         Ok(CatalogStatement {
@@ -112,6 +121,7 @@ impl FromStr for CatalogStatement {
             first_table_id,
             design,
             splits,
+            moment_us,
             source,
         })
     }

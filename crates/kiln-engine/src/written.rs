@@ -285,8 +285,15 @@ impl fmt::Display for WrittenTable {
         } else if let Some(name) = primary_key_name {
             writeln!(f, "  primary-index {}", Counted(name))?;
         }
-        for Check { name, expression } in checks {
-            writeln!(f, "  check {} {}", Counted(name), Counted(expression))?;
+        let validity = |is_valid| if is_valid { "" } else { " not-valid" };
+        for check in checks {
+            let Check {
+                name,
+                expression,
+                is_valid,
+            } = check;
+            let (name, expression) = (Counted(name), Counted(expression));
+            writeln!(f, "  check {name} {expression}{}", validity(*is_valid))?;
         }
         for key in foreign_keys {
             let ForeignKey {
@@ -294,12 +301,14 @@ impl fmt::Display for WrittenTable {
                 columns,
                 table,
                 referenced,
+                is_valid,
             } = key;
             let (name, table) = (Counted(name), Counted(table));
             let (columns, referenced) = (Columns(columns), Columns(referenced));
             writeln!(
                 f,
-                "  foreign-key {name} {columns} references {table} {referenced}"
+                "  foreign-key {name} {columns} references {table} {referenced}{}",
+                validity(*is_valid)
             )?;
         }
         match partition_by {
@@ -401,6 +410,7 @@ fn read_table(reader: &mut Reader<'_>) -> Result<WrittenTable> {
         schema.checks.push(Check {
             name: reader.counted()?.to_owned(),
             expression: reader.counted()?.to_owned(),
+            is_valid: !reader.takes("not-valid"),
         });
     }
     while reader.takes("foreign-key") {
@@ -411,6 +421,7 @@ fn read_table(reader: &mut Reader<'_>) -> Result<WrittenTable> {
             columns,
             table: reader.counted()?.to_owned(),
             referenced: reader.columns()?,
+            is_valid: !reader.takes("not-valid"),
         });
     }
     if reader.takes("partition-by") {

@@ -150,6 +150,8 @@ pub struct Check {
     pub name: String,
     /// Its expression as SQL text.
     pub expression: String,
+    /// Whether all rows satisfy it; else it was added as NOT VALID, and new rows do.
+    pub is_valid: bool,
 }
 
 /// A REFERENCES constraint: each row's `columns` must be NULL or the key of a row in `table`.
@@ -163,6 +165,8 @@ pub struct ForeignKey {
     pub table: String,
     /// The referenced columns, which are unique there, in the order of `columns`.
     pub referenced: Vec<ColumnId>,
+    /// Whether all rows satisfy it; else it was added as NOT VALID, and new rows do.
+    pub is_valid: bool,
 }
 
 /// An index as declared. The primary key and UNIQUE constraints are indexes too.

@@ -77,7 +77,7 @@ fn row(snapshot: &Snapshot, table: &TableEntry, constraint: &ConstraintEntry) ->
         text(letter),
         boolean(false),
         boolean(false),
-        boolean(true),
+        boolean(constraint.is_valid),
         oid(table.oid),
         oid(0),
         oid(index),

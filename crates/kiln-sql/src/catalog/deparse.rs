@@ -30,7 +30,7 @@ pub(super) fn constraint(
         let columns = &table.indexes[*at].definition.columns;
         format!("{word} ({})", column_list(schema, columns))
     };
-    match &constraint.kind {
+    let text = match &constraint.kind {
         ConstraintKind::Check(text) => format!("CHECK ({})", expression::check(schema, text)),
         ConstraintKind::Primary(at) => key("PRIMARY KEY", at),
         ConstraintKind::Unique(at) => key("UNIQUE", at),
@@ -45,6 +45,15 @@ pub(super) fn constraint(
                 referenced.unwrap_or_default()
             )
         }
+    };
+    text + validity(constraint)
+}
+
+/// What stands behind a constraint that rows may violate.
+fn validity(constraint: &ConstraintEntry) -> &'static str {
+    match constraint.is_valid {
+        true => "",
+        false => " NOT VALID",
     }
 }
 
@@ -56,10 +65,8 @@ pub(super) fn pretty_constraint(
 ) -> String {
     match &entry.kind {
         ConstraintKind::Check(text) => {
-            format!(
-                "CHECK ({})",
-                pretty(&expression::check(table.schema(), text))
-            )
+            let condition = pretty(&expression::check(table.schema(), text));
+            format!("CHECK ({condition}){}", validity(entry))
         }
         _ => constraint(snapshot, table, entry),
     }

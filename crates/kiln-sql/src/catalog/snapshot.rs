@@ -60,6 +60,8 @@ pub(crate) struct ConstraintEntry {
     pub oid: u32,
     pub name: String,
     pub kind: ConstraintKind,
+    /// Whether all rows are known to satisfy it.
+    pub is_valid: bool,
 }
 
 /// What a constraint says.
@@ -264,24 +266,27 @@ impl TableEntry {
         let name = || schema.name.clone();
         let indexes = indexes(table, numbers);
         let mut constraints = Vec::new();
-        let mut add = |constraint: &str, kind: ConstraintKind| {
+        let mut add = |constraint: &str, kind: ConstraintKind, is_valid: bool| {
             let object = NumberedObject::Constraint(name(), constraint.to_owned());
             constraints.push(ConstraintEntry {
                 oid: number(numbers, object),
                 name: constraint.to_owned(),
                 kind,
+                is_valid,
             });
         };
         for check in &schema.checks {
-            add(&check.name, ConstraintKind::Check(check.expression.clone()));
+            let kind = ConstraintKind::Check(check.expression.clone());
+            add(&check.name, kind, check.is_valid);
         }
         for key in &schema.foreign_keys {
-            add(&key.name, ConstraintKind::ForeignKey(key.clone()));
+            let kind = ConstraintKind::ForeignKey(key.clone());
+            add(&key.name, kind, key.is_valid);
         }
         for (at, index) in indexes.iter().enumerate() {
             match (index.constraint, index.is_primary) {
-                (Some(_), true) => add(&index.definition.name, ConstraintKind::Primary(at)),
-                (Some(_), false) => add(&index.definition.name, ConstraintKind::Unique(at)),
+                (Some(_), true) => add(&index.definition.name, ConstraintKind::Primary(at), true),
+                (Some(_), false) => add(&index.definition.name, ConstraintKind::Unique(at), true),
                 (None, _) => {}
             }
         }

@@ -214,6 +214,8 @@ pub struct Compiler<'a> {
     statement: Option<once::Statement>,
     /// The number of the last shared operand.
     shared: u16,
+    /// Whether the statement has the time of its transaction.
+    is_one_moment: bool,
     /// Where the times that something has asked for are kept.
     clocks: Vec<(functions::Now, Reg)>,
     /// What compilations of functions learn.
@@ -250,10 +252,16 @@ impl<'a> Compiler<'a> {
             next_slot: 0,
             statement: None,
             shared: 0,
+            is_one_moment: false,
             clocks: Vec::new(),
             routines: plpgsql::Memory::default(),
             session_values: None,
         }
+    }
+
+    /// The statement's time is that of its transaction from here on: a run at another time is given the same.
+    pub(crate) fn set_one_moment(&mut self) {
+        self.is_one_moment = true;
     }
 
     /// Which catalog is in force when what is compiled runs.

@@ -801,6 +801,10 @@ impl Compiler<'_> {
 
     /// The time at which the transaction or the statement began: read once, before anything else.
     fn now(&mut self, now: Now, position: Position) -> Bound {
+        let now = match self.is_one_moment {
+            true => Now::Transaction,
+            false => now,
+        };
         let known = self.clocks.iter().find(|(known, _)| *known == now);
         let register = known.map(|(_, register)| *register);
         let register = register.unwrap_or_else(|| {

@@ -6,6 +6,8 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::Table;
 use sqlparser::ast;
 
+use super::alter;
+use super::dependents::{self, Dependent, depended_on};
 use super::design;
 use super::panics::caught;
 use super::result::{Notice, StatementResult};
@@ -15,7 +17,7 @@ use super::splits;
 use super::view::{View, compile_routine, routine};
 use crate::compile::ddl::{self, IndexDeclaration, TableDeclaration};
 use crate::compile::plpgsql::Routine;
-use crate::compile::{fail, object_name, position_of, unsupported};
+use crate::compile::{fail, object_name, position_of, quote_identifier, unsupported};
 use crate::parse::{
     self, Drop, DropFunction, DropKind, FunctionDefinition, RoutineKind, RoutineSignature,
     Statement as Tree,
@@ -59,7 +61,8 @@ impl<'a> Definition<'a> {
             Tree::AlterSequence(statement) => sequences::alter(self, statement),
             Tree::CreateIndex(statement) => create_index(self, statement),
             Tree::CreateFunction(statement) => create_function(self, statement),
-            Tree::AlterTable(statement) => alter_table(self, statement),
+            Tree::AlterTable(statement) => alter::table(self, statement),
+            Tree::AlterObject(statement) => alter::object(self, statement),
             Tree::Drop(statement) => drop(self, statement),
             Tree::DropFunction(statement) => drop_function(self, statement),
             Tree::Truncate(statement) => truncate(self, statement),
@@ -148,37 +151,6 @@ fn create_index(
     ))))
 }
 
-/// ALTER TABLE: how rows are divided over partitions, keys, default values and identities of columns.
-fn alter_table(
-    definition: &Definition<'_>,
-    statement: &parse::AlterTable,
-) -> Result<StatementResult> {
-    let notice = definition.change_catalog(|change| {
-        if let parse::TableChange::Column(column, altered) = &statement.change {
-            let notice = sequences::alter_column(change, &statement.name, column, altered)?;
-            design::settle(change)?;
-            return Ok(notice);
-        }
-        if let parse::TableChange::AddKey(key) = &statement.change {
-            let view = View::of(change.catalog());
-            let IndexDeclaration { table, definition } =
-                ddl::added_key(&statement.name, key, &view)?;
-            let name = &table.schema().name;
-            match key.is_primary {
-                true => change.add_primary_index(name, definition)?,
-                false => change.add_index(name, definition)?,
-            };
-            return design::settle(change).map(|()| None);
-        }
-        let (name, partitioning) = ddl::alter_table(statement, &View::of(change.catalog()))?;
-        change.partition_table(&name, Some(partitioning))?;
-        design::settle(change).map(|()| None)
-    })?;
-    let mut result = StatementResult::of_tag("ALTER TABLE");
-    result.notices.extend(notice);
-    Ok(result)
-}
-
 /// DROP TABLE, DROP INDEX and DROP SEQUENCE.
 fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult> {
     let tag = match statement.kind {
@@ -225,24 +197,23 @@ fn drop_tables(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<N
             return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
         }
     }
+    let mut depending = Vec::new();
     for name in &found {
-        if let Some((table, constraint)) = referring(change, name, &found) {
-            let position = statement.names.first().and_then(position_of);
-            if statement.cascade {
-                return Err(unsupported(
-                    "dropping the constraints of other tables (CASCADE)",
-                    position,
-                )
-                .with_hint(format!("Drop table {table} too, or first.")));
-            }
-            return Err(depended_on(
-                format!("cannot drop table {name} because other objects depend on it"),
-                format!("constraint {constraint} on table {table} depends on table {name}"),
-                "Use DROP ... CASCADE to drop the dependent objects too.",
-            ));
-        }
+        let references = dependents::references(change, name, |_| true).into_iter();
+        let references = references.map(|it| (it, format!("table {}", quote_identifier(name))));
+        depending.extend(references);
+        depending.extend(sequences::drawing_from(change.catalog(), name));
     }
-    notices.extend(sequences::drop_owned(change, &found, statement.cascade)?);
+    depending.retain(|(it, _)| !found.iter().any(|name| name == it.table()));
+    if !depending.is_empty() && !statement.cascade {
+        let what = match found.as_slice() {
+            [one] => format!("table {}", quote_identifier(one)),
+            _ => String::new(),
+        };
+        return Err(dependents::refusal(&what, &depending));
+    }
+    let depending: Vec<Dependent> = depending.into_iter().map(|(it, _)| it).collect();
+    notices.extend(dependents::cascade(change, &depending)?);
     for name in &found {
         change.drop_table(name)?;
     }
@@ -264,12 +235,6 @@ fn referring(
         let key = keys.find(|key| key.table == name)?;
         Some((other.to_owned(), key.name.clone()))
     })
-}
-
-pub(super) fn depended_on(message: String, detail: String, hint: &str) -> Error {
-    Error::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
-        .with_detail(detail)
-        .with_hint(hint)
 }
 
 fn drop_indexes(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<Notice>> {
@@ -314,15 +279,17 @@ fn drop_indexes(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<
                 &format!("You can drop constraint {name} on table {table_name} instead."),
             ));
         }
-        if definition.unique
-            && let Some((other, constraint)) = needs_unique(change, table, definition)
-        {
-            return Err(depended_on(
-                format!("cannot drop index {name} because other objects depend on it"),
-                format!("constraint {constraint} on table {other} depends on index {name}"),
-                "Drop the referring table first.",
-            ));
+        let depending: Vec<Dependent> = match definition.unique {
+            true => needing(change, table, definition),
+            false => Vec::new(),
+        };
+        if !depending.is_empty() && !statement.cascade {
+            let depending = depending.into_iter();
+            let what = format!("index {}", quote_identifier(&name));
+            let depending: Vec<_> = depending.map(|it| (it, what.clone())).collect();
+            return Err(dependents::refusal(&what, &depending));
         }
+        notices.extend(dependents::cascade(change, &depending)?);
         for auxiliary in table.indexes().iter().map(|index| index.definition()) {
             let derived = auxiliary.kind.is_hash()
                 && design::is_auxiliary(table, auxiliary)
@@ -336,30 +303,26 @@ fn drop_indexes(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<
     Ok(notices)
 }
 
-/// A REFERENCES constraint that only this unique index backs.
-fn needs_unique(
+/// The foreign keys that only this unique index backs.
+fn needing(
     change: &CatalogChange<'_>,
     table: &Table,
     index: &kiln_storage::schema::IndexDefinition,
-) -> Option<(String, String)> {
+) -> Vec<Dependent> {
     let same = |columns: &[kiln_storage::schema::ColumnId],
                 key: &kiln_storage::schema::ForeignKey| {
         columns.len() == key.referenced.len()
             && columns.iter().all(|column| key.referenced.contains(column))
     };
-    change.catalog().tables().find_map(|(other, referring)| {
-        let key = referring.schema().foreign_keys.iter().find(|key| {
-            let mut others = table.indexes().iter().map(|known| known.definition());
-            key.table == table.schema().name
-                && same(&index.columns, key)
-                && !others.any(|known| {
-                    known.unique
-                        && known.name != index.name
-                        && !design::is_auxiliary(table, known)
-                        && same(&known.columns, key)
-                })
-        })?;
-        Some((other.to_owned(), key.name.clone()))
+    dependents::references(change, &table.schema().name, |key| {
+        let mut others = table.indexes().iter().map(|known| known.definition());
+        same(&index.columns, key)
+            && !others.any(|known| {
+                known.unique
+                    && known.name != index.name
+                    && !design::is_auxiliary(table, known)
+                    && same(&known.columns, key)
+            })
     })
 }
 
@@ -504,7 +467,7 @@ fn check_replacement(old: &Routine, new: &Routine, or_replace: bool) -> Result<(
     Ok(())
 }
 
-fn kind_name(kind: RoutineKind) -> &'static str {
+pub(super) fn kind_name(kind: RoutineKind) -> &'static str {
     match kind {
         RoutineKind::Function => "function",
         RoutineKind::Procedure => "procedure",
@@ -520,27 +483,17 @@ fn drop_function(definition: &Definition<'_>, statement: &DropFunction) -> Resul
         for signature in &statement.routines {
             match find_routine(change, statement.kind, signature)? {
                 Some(name) => change.drop_procedure(&name)?,
-                None => {
+                None if statement.if_exists => {
                     let name = object_name(&signature.name)?;
-                    let (text, message) = match &signature.arguments {
-                        None => (
-                            format!("{kind} {name}() does not exist, skipping"),
-                            format!("could not find a {kind} named \"{name}\""),
-                        ),
-                        Some(arguments) => {
-                            let types = type_names(arguments)?.join(", ");
-                            (
-                                format!("{kind} {name}({types}) does not exist, skipping"),
-                                format!("{kind} {name}({types}) does not exist"),
-                            )
-                        }
+                    let types = match &signature.arguments {
+                        Some(arguments) => type_names(arguments)?.join(", "),
+                        None => String::new(),
                     };
-                    if !statement.if_exists {
-                        let position = position_of(&signature.name);
-                        return Err(fail(SqlState::UNDEFINED_FUNCTION, message, position));
-                    }
-                    notices.push(Notice::new(text));
+                    notices.push(Notice::new(format!(
+                        "{kind} {name}({types}) does not exist, skipping"
+                    )));
                 }
+                None => return Err(missing_routine(statement.kind, signature)?),
             }
         }
         design::settle(change)?;
@@ -549,8 +502,26 @@ fn drop_function(definition: &Definition<'_>, statement: &DropFunction) -> Resul
     Ok(result)
 }
 
+/// The error for a signature that means no routine.
+pub(super) fn missing_routine(
+    kind: Option<RoutineKind>,
+    signature: &RoutineSignature,
+) -> Result<Error> {
+    let kind = kind.map_or("routine", kind_name);
+    let name = object_name(&signature.name)?;
+    let message = match &signature.arguments {
+        None => format!("could not find a {kind} named \"{name}\""),
+        Some(arguments) => {
+            let types = type_names(arguments)?.join(", ");
+            format!("{kind} {name}({types}) does not exist")
+        }
+    };
+    let position = position_of(&signature.name);
+    Ok(fail(SqlState::UNDEFINED_FUNCTION, message, position))
+}
+
 /// The stored name of the routine that a signature means.
-fn find_routine(
+pub(super) fn find_routine(
     change: &CatalogChange<'_>,
     kind: Option<RoutineKind>,
     signature: &RoutineSignature,

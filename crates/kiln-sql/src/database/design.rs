@@ -40,6 +40,14 @@ pub fn is_auxiliary(table: &Table, index: &IndexDefinition) -> bool {
         })
 }
 
+/// What the index is called beside which a hash index was derived.
+pub(super) fn base_of(derived: &IndexDefinition) -> &str {
+    derived
+        .name
+        .strip_suffix(HASH_SUFFIX)
+        .unwrap_or(&derived.name)
+}
+
 /// Compiles what the change left stale, and derives the design anew.
 ///
 /// # Errors

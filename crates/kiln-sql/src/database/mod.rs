@@ -18,11 +18,13 @@
 //! | `explain` | explanations |
 //! | `panics` | panics of the compiler as errors |
 
+mod alter;
 mod backup;
 mod cache;
 mod call;
 mod copy;
 mod definition;
+mod dependents;
 mod design;
 mod explain;
 mod named;

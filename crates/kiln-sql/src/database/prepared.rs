@@ -7,6 +7,7 @@ use kiln_procedure::Program;
 use kiln_storage::error::{Error, Position, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
+use super::alter;
 use super::call::CallPlan;
 use super::copy::Copying;
 use super::portal::Portal;
@@ -540,6 +541,7 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::AlterSequence(_)
         | Tree::CreateIndex(_)
         | Tree::AlterTable(_)
+        | Tree::AlterObject(_)
         | Tree::Analyze(_)
         | Tree::Vacuum(_)
         | Tree::Drop(_)
@@ -564,6 +566,7 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::AlterSequence(_) => "ALTER SEQUENCE",
         Tree::CreateIndex(_) => "CREATE INDEX",
         Tree::AlterTable(_) => "ALTER TABLE",
+        Tree::AlterObject(statement) => alter::tag(&statement.object),
         Tree::Analyze(_) => "ANALYZE",
         Tree::Drop(drop) => match drop.kind {
             DropKind::Table => "DROP TABLE",

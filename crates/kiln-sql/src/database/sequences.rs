@@ -1,4 +1,4 @@
-//! Statements that define sequences, and those on tables as far as they are about sequences.
+//! Statements that define sequences, and what depends on these.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,15 @@ use kiln_engine::{Catalog, CatalogChange};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::{Column, ColumnId};
-use kiln_storage::sequence::{Sequence, SequenceDefinition, SequenceOwner};
-use kiln_storage::table::Table;
-use sqlparser::ast::Ident;
+use kiln_storage::sequence::{Sequence, SequenceOwner};
 
-use super::definition::{Definition, depended_on};
+use super::definition::Definition;
+use super::dependents::{self, Dependent};
 use super::design;
 use super::result::{Notice, StatementResult};
 use super::view::View;
-use crate::compile::{ddl, fail, name_of, object_name, position_of, relation_name, unsupported};
-use crate::parse::{AlterSequence, ColumnChange, CreateSequence, Drop, SequenceOptions};
+use crate::compile::{ddl, fail, object_name, position_of, quote_identifier, relation_name};
+use crate::parse::{AlterSequence, CreateSequence, Drop};
 
 /// CREATE SEQUENCE.
 pub(super) fn create(
@@ -131,7 +130,7 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
             return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
         }
     }
-    let mut cascaded = Vec::new();
+    let mut depending = Vec::new();
     for name in &found {
         let Some(sequence) = change.catalog().sequence(name) else {
             continue;
@@ -149,66 +148,30 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
             )
             .with_hint(format!("You can drop {column} instead.")));
         }
-        cascaded.extend(dependents(change.catalog(), name, None));
+        let defaults = dependents(change.catalog(), name, None).into_iter();
+        depending.extend(defaults.map(|it| (it, format!("sequence {}", quote_identifier(name)))));
     }
-    if !cascaded.is_empty() && !statement.cascade {
-        return Err(refuse_drop(&found, change.catalog()));
+    if !depending.is_empty() && !statement.cascade {
+        let what = match found.as_slice() {
+            [one] => format!("sequence {}", quote_identifier(one)),
+            _ => String::new(),
+        };
+        return Err(dependents::refusal(&what, &depending));
     }
-    notices.extend(cascade(change, &cascaded)?);
+    let depending: Vec<Dependent> = depending.into_iter().map(|(it, _)| it).collect();
+    notices.extend(dependents::cascade(change, &depending)?);
     for name in &found {
         change.drop_sequence(name)?;
     }
     Ok(notices)
 }
 
-fn refuse_drop(found: &[String], catalog: &Catalog) -> Error {
-    let details = found.iter().flat_map(|name| {
-        let lines = dependents(catalog, name, None).into_iter();
-        lines.map(move |dependent| {
-            let dependent = dependent.described();
-            format!("{dependent} depends on sequence {name}")
-        })
-    });
-    let details: Vec<String> = details.collect();
-    let message = match found {
-        [name] => format!("cannot drop sequence {name} because other objects depend on it"),
-        _ => "cannot drop desired object(s) because other objects depend on them".to_owned(),
-    };
-    let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
-    depended_on(message, details.join("\n"), hint)
-}
-
-/// Removes default values, and says so.
-fn cascade(change: &mut CatalogChange<'_>, cascaded: &[Dependent]) -> Result<Vec<Notice>> {
-    for Dependent { table, column, .. } in cascaded {
-        change.set_column_default(table, *column, None, false)?;
-    }
-    let message = match cascaded {
-        [] => return Ok(Vec::new()),
-        [one] => format!("drop cascades to {}", one.described()),
-        many => format!("drop cascades to {} other objects", many.len()),
-    };
-    Ok(vec![Notice::new(message)])
-}
-
-/// A column whose default value draws from a sequence.
-struct Dependent {
-    table: String,
-    column: ColumnId,
-    name: String,
-}
-
-impl Dependent {
-    fn described(&self) -> String {
-        format!(
-            "default value for column {} of table {}",
-            self.name, self.table
-        )
-    }
-}
-
-/// The columns of tables other than `except` whose default values name a sequence.
-fn dependents(catalog: &Catalog, sequence: &str, except: Option<&str>) -> Vec<Dependent> {
+/// The default values of tables other than `except` that name a sequence.
+pub(super) fn dependents(
+    catalog: &Catalog,
+    sequence: &str,
+    except: Option<&str>,
+) -> Vec<Dependent> {
     let mut found = Vec::new();
     for (table, columns) in catalog.tables() {
         if Some(table) == except {
@@ -216,7 +179,7 @@ fn dependents(catalog: &Catalog, sequence: &str, except: Option<&str>) -> Vec<De
         }
         for (at, column) in columns.schema().columns.iter().enumerate() {
             if sequences_of_default(catalog, column).contains(sequence) {
-                found.push(Dependent {
+                found.push(Dependent::Default {
                     table: table.to_owned(),
                     column: ColumnId(at as u16),
                     name: column.name.clone(),
@@ -241,167 +204,22 @@ pub(crate) fn sequences_of_default(catalog: &Catalog, column: &Column) -> BTreeS
     }
 }
 
-/// Checks that dropping these tables leaves no default value of another one that draws from a sequence of theirs; with
-/// `cascade` such default values go.
-pub(super) fn drop_owned(
-    change: &mut CatalogChange<'_>,
-    tables: &[String],
-    cascade_to: bool,
-) -> Result<Vec<Notice>> {
-    let mut cascaded = Vec::new();
-    for table in tables {
-        let catalog = change.catalog();
-        for sequence in catalog.owned_sequences(table) {
-            let name = sequence.name();
-            let others = dependents(catalog, name, Some(table)).into_iter();
-            let others = others.filter(|it| !tables.contains(&it.table));
-            let others: Vec<Dependent> = others.collect();
-            if let Some(first) = others.first()
-                && !cascade_to
-            {
-                let described = first.described();
-                return Err(depended_on(
-                    format!("cannot drop table {table} because other objects depend on it"),
-                    format!("{described} depends on sequence {name}"),
-                    "Use DROP ... CASCADE to drop the dependent objects too.",
-                ));
-            }
-            cascaded.extend(others);
-        }
-    }
-    cascade(change, &cascaded)
-}
-
-/// ALTER TABLE … ALTER COLUMN. Returns what there is to say.
-pub(super) fn alter_column(
-    change: &mut CatalogChange<'_>,
-    table: &sqlparser::ast::ObjectName,
-    written: &Ident,
-    column: &ColumnChange,
-) -> Result<Option<Notice>> {
-    let position = position_of(table);
-    let name = relation_name(table)?;
-    let Some(found) = change.catalog().table(&name).cloned() else {
-        let message = format!("relation \"{name}\" does not exist");
-        return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
-    };
-    let wanted = name_of(written);
-    let id = found.schema().column(&wanted).ok_or_else(|| {
-        let message = format!("column \"{wanted}\" of relation \"{name}\" does not exist");
-        Error::new(SqlState::UNDEFINED_COLUMN, message)
-    })?;
-    let on = AlteredColumn {
-        identity: identity_of(change.catalog(), &name, &wanted),
-        table: found,
-        id,
-    };
-    match column {
-        ColumnChange::Default(expr) => on.set_default(change, expr.as_deref()).map(|()| None),
-        ColumnChange::AddIdentity(identity, options) => {
-            let definition = &on.table.schema().columns[id.index()];
-            let view = View::of(change.catalog());
-            let schema = on.table.schema();
-            let made = ddl::added_identity(schema, definition, (*identity, options), &view)?;
-            let default = ddl::sequence_default(&made.name);
-            change.create_sequence(made, None)?;
-            change.set_column_default(&name, id, Some(default), true)?;
-            Ok(None)
-        }
-        ColumnChange::SetIdentity(identity, options) => {
-            let sequence = on.require_identity()?;
-            on.set_identity(change, &sequence, *identity, options)?;
-            Ok(None)
-        }
-        ColumnChange::DropIdentity { if_exists } => match &on.identity {
-            None if *if_exists => Ok(Some(Notice::new(format!(
-                "column \"{wanted}\" of relation \"{name}\" is not an identity column, skipping"
-            )))),
-            _ => {
-                let sequence = on.require_identity()?;
-                change.set_column_default(&name, id, None, false)?;
-                change.drop_sequence(sequence.name())?;
-                Ok(None)
-            }
-        },
-    }
+/// The default values of other tables that draw from a sequence of this one, each with that.
+pub(super) fn drawing_from(catalog: &Catalog, table: &str) -> Vec<(Dependent, String)> {
+    let sequences = catalog.owned_sequences(table).flat_map(|sequence| {
+        let name = sequence.name();
+        let others = dependents(catalog, name, Some(table)).into_iter();
+        others.map(move |it| (it, format!("sequence {}", quote_identifier(name))))
+    });
+    sequences.collect()
 }
 
 /// The sequence of an identity column.
-fn identity_of(catalog: &Catalog, table: &str, column: &str) -> Option<Arc<Sequence>> {
+pub(super) fn identity_of(catalog: &Catalog, table: &str, column: &str) -> Option<Arc<Sequence>> {
     let mut owned = catalog.owned_sequences(table);
     let found = owned.find(|sequence| {
         let owner = sequence.definition().owner.as_ref();
         owner.is_some_and(|owner| owner.column == column && owner.identity.is_some())
     });
     found.cloned()
-}
-
-/// A column that is altered.
-struct AlteredColumn {
-    table: Arc<Table>,
-    id: ColumnId,
-    /// Its sequence, if it is an identity column.
-    identity: Option<Arc<Sequence>>,
-}
-
-impl AlteredColumn {
-    fn names(&self) -> (&str, &Column) {
-        let schema = self.table.schema();
-        (&schema.name, &schema.columns[self.id.index()])
-    }
-
-    fn set_default(
-        &self,
-        change: &mut CatalogChange<'_>,
-        expr: Option<&sqlparser::ast::Expr>,
-    ) -> Result<()> {
-        let (table, column) = self.names();
-        if self.identity.is_some() {
-            let message = format!(
-                "column \"{}\" of relation \"{table}\" is an identity column",
-                column.name
-            );
-            let error = Error::new(SqlState::SYNTAX_ERROR, message);
-            return Err(match expr {
-                Some(_) => error,
-                None => {
-                    error.with_hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead.")
-                }
-            });
-        }
-        let view = View::of(change.catalog());
-        let default = expr.map(|expr| ddl::declared_default(expr, column, &view));
-        let default = default.transpose()?;
-        change.set_column_default(table, self.id, default, false)?;
-        Ok(())
-    }
-
-    fn require_identity(&self) -> Result<Arc<Sequence>> {
-        let (table, column) = self.names();
-        self.identity.clone().ok_or_else(|| {
-            Error::new(
-                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!(
-                    "column \"{}\" of relation \"{table}\" is not an identity column",
-                    column.name
-                ),
-            )
-        })
-    }
-
-    fn set_identity(
-        &self,
-        change: &mut CatalogChange<'_>,
-        sequence: &Sequence,
-        identity: Option<kiln_storage::sequence::Identity>,
-        options: &SequenceOptions,
-    ) -> Result<()> {
-        if options.name.is_some() || options.owned_by.is_some() || options.data_type.is_some() {
-            return Err(unsupported("this option of an identity column", None));
-        }
-        let (last, _) = change.sequence_state(sequence.name())?;
-        let old: &SequenceDefinition = sequence.definition();
-        let (new, restart) = ddl::altered_identity(old, last, identity, options)?;
-        change.alter_sequence(new, restart)
-    }
 }

@@ -9,6 +9,7 @@
 //! bodies too. Unquoted identifiers are in lower case in every tree, so that later stages compare
 //! names as they are. And no input makes the parser panic or overflow its stack.
 
+mod alter;
 mod copy;
 mod cursor;
 mod dialect;
@@ -30,6 +31,10 @@ mod types;
 #[cfg(test)]
 mod tests;
 
+pub use alter::{
+    AddedColumn, AddedConstraint, AlterObject, AlterTable, AlteredObject, DroppedPart,
+    ObjectChange, TableAction, renamed_routine,
+};
 pub use copy::{Copied, Copy};
 pub use cursor::{Declare, Direction, Fetch};
 pub use function::{
@@ -48,8 +53,8 @@ pub use sequence::{
 };
 pub use sqlparser;
 pub use statement::{
-    AddedKey, AlterTable, Call, CallArgument, Discarded, Drop, DropFunction, DropKind, Explain,
-    RoutineKind, RoutineSignature, Statement, TableChange, Vacuum, change_of, statement,
+    Call, CallArgument, Discarded, Drop, DropFunction, DropKind, Explain, RoutineKind,
+    RoutineSignature, Statement, Vacuum, change_of, statement,
 };
 pub use tokens::Expression;
 pub use transaction::{SetTransaction, TransactionMode};

@@ -315,7 +315,8 @@ fn names(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn role(tokens: &Tokens<'_>, at: usize) -> Result<RoleName> {
+/// Who is named at `at`.
+pub(super) fn role(tokens: &Tokens<'_>, at: usize) -> Result<RoleName> {
     match tokens.word(at) {
         "current_user" | "current_role" | "session_user" => Ok(RoleName::Current),
         _ => Ok(RoleName::Name(types::identifier(tokens, at)?.value)),

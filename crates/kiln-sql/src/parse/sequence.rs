@@ -7,7 +7,7 @@ use kiln_storage::sequence::Identity;
 use sqlparser::ast::{self, Ident, ObjectName};
 use sqlparser::tokenizer::Token;
 
-use super::statement::{AlterTable, Drop, DropKind, Statement, TableChange};
+use super::statement::{Drop, DropKind, Statement};
 use super::tokens::Tokens;
 use super::types;
 
@@ -92,6 +92,10 @@ pub enum ColumnChange {
         /// One that is none is no error.
         if_exists: bool,
     },
+    /// `SET NOT NULL`, or `DROP NOT NULL`.
+    NotNull(bool),
+    /// `TYPE`, with the expression behind USING.
+    Type(Box<ast::DataType>, Option<Box<ast::Expr>>),
 }
 
 /// Parses CREATE SEQUENCE, whose name begins at `at` or behind IF NOT EXISTS.
@@ -114,10 +118,6 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
     let (name, at) = name(tokens, at..range.end)?;
     match tokens.word(at) {
         "" if at >= range.end => return Err(tokens.syntax_error(at)),
-        "rename" => return Err(tokens.unsupported(at, "ALTER SEQUENCE … RENAME")),
-        "owner" if tokens.word(at + 1) == "to" => {
-            return Err(tokens.unsupported(at, "ALTER SEQUENCE … OWNER TO"));
-        }
         "set" => return Err(tokens.unsupported(at, "ALTER SEQUENCE … SET")),
         _ => {}
     }
@@ -353,6 +353,35 @@ fn generated(
     Ok(Some((identity, options, close + 1)))
 }
 
+/// The stretches of a column's definition without its identities, and these.
+pub(super) fn without_identities(
+    tokens: &Tokens<'_>,
+    range: Range<usize>,
+) -> Result<(Vec<Range<usize>>, Vec<(Identity, SequenceOptions)>)> {
+    let (mut parts, mut identities) = (Vec::new(), Vec::new());
+    let (mut start, mut at, mut depth) = (range.start, range.start + 2, 0_i32);
+    while at < range.end {
+        match tokens.get(at) {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        if depth == 0
+            && let Some((identity, options, next)) = generated(tokens, at, range.end)?
+        {
+            identities.push((identity, options));
+            // A CONSTRAINT name before it names nothing.
+            let named = at >= start + 2 && tokens.word(at - 2) == "constraint";
+            parts.push(start..if named { at - 2 } else { at });
+            (start, at) = (next, next);
+            continue;
+        }
+        at += 1;
+    }
+    parts.push(start..range.end);
+    Ok((parts, identities))
+}
+
 /// Parses CREATE TABLE: the SQL parser all but the identities of columns.
 pub(super) fn create_table(tokens: &Tokens<'_>, range: Range<usize>) -> Result<CreateTable> {
     let mut identities = Vec::new();
@@ -397,12 +426,11 @@ pub(super) fn create_table(tokens: &Tokens<'_>, range: Range<usize>) -> Result<C
     }
 }
 
-/// Parses `ALTER [COLUMN] name …` of ALTER TABLE, whose first word is at `at`.
-pub(super) fn alter_column(
+/// Parses `ALTER [COLUMN] name …` of ALTER TABLE.
+pub(super) fn altered_column(
     tokens: &Tokens<'_>,
-    table: ObjectName,
     range: Range<usize>,
-) -> Result<Statement> {
+) -> Result<(Ident, ColumnChange)> {
     let mut at = range.start + 1;
     if tokens.word(at) == "column" {
         at += 1;
@@ -410,16 +438,20 @@ pub(super) fn alter_column(
     let column = types::identifier(tokens, at)?;
     let at = at + 1;
     let refused = || tokens.unsupported(at, "this form of ALTER TABLE … ALTER COLUMN");
-    if let Some(comma) = tokens.split(range.clone()).get(1) {
-        let feature = "several changes in one ALTER TABLE";
-        return Err(tokens.unsupported(comma.start - 1, feature));
-    }
     let change = match (tokens.word(at), tokens.word(at + 1)) {
         ("set", "default") => {
             let expr = tokens.expression(at + 2..range.end)?.expr;
             ColumnChange::Default(Some(Box::new(expr)))
         }
         ("drop", "default") if at + 2 == range.end => ColumnChange::Default(None),
+        ("set", "not") if tokens.word(at + 2) == "null" && at + 3 == range.end => {
+            ColumnChange::NotNull(true)
+        }
+        ("drop", "not") if tokens.word(at + 2) == "null" && at + 3 == range.end => {
+            ColumnChange::NotNull(false)
+        }
+        ("type", _) => column_type(tokens, at + 1..range.end)?,
+        ("set", "data") if tokens.word(at + 2) == "type" => column_type(tokens, at + 3..range.end)?,
         ("add", "generated") => match generated(tokens, at + 1, range.end)? {
             Some((identity, options, next)) if next == range.end => {
                 ColumnChange::AddIdentity(identity, Box::new(options))
@@ -437,12 +469,26 @@ pub(super) fn alter_column(
         ("set", "generated" | "increment" | "minvalue" | "maxvalue" | "start" | "cache" | "no")
         | ("set", "cycle" | "restart")
         | ("restart", _) => set_identity(tokens, at..range.end)?,
-        _ => return Err(refused()),
+        ("set" | "drop" | "add" | "reset", _) => return Err(refused()),
+        _ => return Err(tokens.syntax_error(at)),
     };
-    Ok(Statement::AlterTable(Box::new(AlterTable {
-        name: table,
-        change: TableChange::Column(column, change),
-    })))
+    Ok((column, change))
+}
+
+/// Parses a type with `COLLATE …` and `USING …` behind it.
+fn column_type(tokens: &Tokens<'_>, range: Range<usize>) -> Result<ColumnChange> {
+    let mut rest = range.clone();
+    let using = rest.find(|at| tokens.word(*at) == "using");
+    let end = using.unwrap_or(range.end);
+    if let Some(at) = (range.start..end).find(|at| tokens.word(*at) == "collate") {
+        return Err(tokens.unsupported(at, "COLLATE here"));
+    }
+    let data_type = tokens.sql(range.start..end, |parser| parser.parse_data_type())?;
+    let using = match using {
+        Some(at) => Some(Box::new(tokens.expression(at + 1..range.end)?.expr)),
+        None => None,
+    };
+    Ok(ColumnChange::Type(Box::new(data_type), using))
 }
 
 /// Parses `SET GENERATED …`, `SET option` and `RESTART`, one after the other.

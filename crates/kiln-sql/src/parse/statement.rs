@@ -1,5 +1,6 @@
 //! The statements of SQL that exist here, told apart by their first words.
 
+use super::alter::{self, AlterObject, AlterTable};
 use super::copy::{self, Copy};
 use super::cursor::{self, Declare, Fetch};
 use super::function::{self, FunctionDefinition};
@@ -7,7 +8,7 @@ use super::plpgsql;
 use super::prepare::{self, Execute, Prepare};
 use super::role::{self, DropRole, Grant, RoleDefinition};
 use super::script::SourceStatement;
-use super::sequence::{self, AlterSequence, ColumnChange, CreateSequence, CreateTable};
+use super::sequence::{self, AlterSequence, CreateSequence, CreateTable};
 use super::tokens::{Expression, Tokens};
 use super::transaction::{self, SetTransaction, TransactionMode};
 use super::types::{self, TypeReference};
@@ -38,6 +39,8 @@ pub enum Statement {
     CreateIndex(Box<ast::CreateIndex>),
     /// `ALTER TABLE`.
     AlterTable(Box<AlterTable>),
+    /// `ALTER INDEX`, `ALTER SEQUENCE`, `ALTER FUNCTION` and their like, with another name or owner.
+    AlterObject(Box<AlterObject>),
     /// `DROP TABLE`, `DROP INDEX` or `DROP SEQUENCE`.
     Drop(Drop),
     /// `TRUNCATE`.
@@ -124,39 +127,6 @@ pub struct Vacuum {
     pub analyze: bool,
     /// The tables; none stands for all.
     pub tables: Vec<ast::ObjectName>,
-}
-
-/// `ALTER TABLE name PARTITION BY HASH (column)` or `ALTER TABLE name SET REPLICATED`; PostgreSQL has neither.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AlterTable {
-    /// The table.
-    pub name: ast::ObjectName,
-    /// What is changed.
-    pub change: TableChange,
-}
-
-/// What [`AlterTable`] changes.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TableChange {
-    /// How rows are divided over partitions: the expression behind PARTITION BY.
-    PartitionBy(Box<Expression>),
-    /// Every partition has all rows.
-    Replicated,
-    /// It gets a primary key, or a unique key.
-    AddKey(AddedKey),
-    /// A column of it becomes another.
-    Column(ast::Ident, ColumnChange),
-}
-
-/// `ADD [CONSTRAINT name] PRIMARY KEY (columns)`, or UNIQUE.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AddedKey {
-    /// What it is called, if that is said.
-    pub name: Option<ast::Ident>,
-    /// Its columns.
-    pub columns: Vec<ast::Ident>,
-    /// Whether it is the primary key.
-    pub is_primary: bool,
 }
 
 /// What [`Statement::Drop`] removes.
@@ -308,7 +278,7 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "insert" | "update" | "delete" => data_statement(tokens, None, &[range]),
         "create" => create(tokens, range),
         "drop" => drop(tokens, range),
-        "alter" => alter(tokens, range),
+        "alter" => alter::alter(tokens, range),
         "begin" | "start" => transaction::begin(tokens, range),
         "commit" | "end" | "rollback" | "abort" => transaction::end(tokens, range),
         "savepoint" => transaction::savepoint(tokens, range),
@@ -454,86 +424,6 @@ fn is_object(word: &str) -> bool {
         "view",
     ];
     OBJECTS.contains(&word)
-}
-
-/// Parses the forms of ALTER TABLE that there are; all others are refused.
-fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
-    let first = range.start;
-    if matches!(tokens.word(first + 1), "role" | "user" | "group") {
-        return role::alter(tokens, range);
-    }
-    if tokens.word(first + 1) == "sequence" {
-        return sequence::alter(tokens, range);
-    }
-    let refused = || tokens.unsupported(first, "ALTER");
-    if tokens.word(first + 1) != "table" {
-        return Err(refused());
-    }
-    let mut name = first + 2;
-    if tokens.word(name) == "only" {
-        name += 1;
-    }
-    let (table, at) = sequence::name(tokens, name..range.end)?;
-    if tokens.word(at) == "alter" {
-        return sequence::alter_column(tokens, table, at..range.end);
-    }
-    if let Some(add) = (name + 1..range.end).find(|at| tokens.word(*at) == "add") {
-        let key = added_key(tokens, add + 1..range.end)?;
-        let name = ast::ObjectName::from(types::identifiers(tokens, name..add)?);
-        let change = TableChange::AddKey(key);
-        return Ok(Statement::AlterTable(Box::new(AlterTable { name, change })));
-    }
-    let is_change = |at: &usize| {
-        tokens.words(*at, &["partition", "by"]) || tokens.words(*at, &["set", "replicated"])
-    };
-    let at = (name + 1..range.end).find(is_change).ok_or_else(refused)?;
-    let change = match tokens.word(at) {
-        "partition" => TableChange::PartitionBy(Box::new(tokens.expression(at + 2..range.end)?)),
-        _ if at + 2 < range.end => return Err(tokens.syntax_error(at + 2)),
-        _ => TableChange::Replicated,
-    };
-    let name = ast::ObjectName::from(types::identifiers(tokens, name..at)?);
-    Ok(Statement::AlterTable(Box::new(AlterTable { name, change })))
-}
-
-fn added_key(tokens: &Tokens<'_>, range: Range<usize>) -> Result<AddedKey> {
-    let mut at = range.start;
-    let mut name = None;
-    if tokens.word(at) == "constraint" {
-        name = Some(types::identifier(tokens, at + 1)?);
-        at += 2;
-    }
-    let is_primary = tokens.words(at, &["primary", "key"]);
-    if !is_primary && tokens.word(at) != "unique" {
-        return Err(tokens.unsupported(at, "ALTER TABLE … ADD of this"));
-    }
-    at += if is_primary { 2 } else { 1 };
-    if tokens.words(at, &["using", "index"]) && tokens.word(at + 2) != "tablespace" {
-        return Err(tokens.unsupported(at, "a key of an index that there is"));
-    }
-    let close = (at..range.end).find(|at| *tokens.get(*at) == Token::RParen);
-    if *tokens.get(at) != Token::LParen || close.is_none() {
-        return Err(tokens.syntax_error(at));
-    }
-    let close = close.unwrap_or(range.end);
-    let column = |part: Range<usize>| match part.len() {
-        1 => types::identifier(tokens, part.start),
-        _ => Err(tokens.syntax_error(part.start)),
-    };
-    let columns = tokens.split(at + 1..close).into_iter().map(column);
-    let columns = columns.collect::<Result<_>>()?;
-    if close + 1 < range.end {
-        // There is one tablespace.
-        let is_place = tokens.words(close + 1, &["using", "index", "tablespace"]);
-        if !is_place || close + 5 != range.end {
-            return Err(tokens.unsupported(close + 1, "an option of a key"));
-        }
-    }
-    Ok(AddedKey {
-        name,
-        columns,
-        is_primary,
-    })
 }
 
 /// Parses ANALYZE of all tables, or of those named. Its options, and lists of columns, are refused.

@@ -5,6 +5,7 @@ mod index;
 mod key_space;
 mod partition;
 mod scan;
+mod shape;
 mod sight;
 
 use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,6 +29,7 @@ pub use index::Index;
 pub use key_space::{CUTS_MAX, Cuts, KeySpace};
 pub use partition::Part;
 pub use scan::{IndexScan, RangeValues};
+pub use shape::contains_null;
 pub use sight::SightKey;
 
 use index::Map;
@@ -137,7 +139,7 @@ impl Table {
         }
         let primary = if numbered {
             let definition = IndexDefinition {
-                name: format!("{}_row_number", schema.name),
+                name: first_index_name(&schema),
                 columns: Vec::new(),
                 unique: true,
                 constraint: true,
@@ -151,10 +153,7 @@ impl Table {
             let key = &schema.primary_key;
             let key_layout = KeyLayout::new(&schema.columns, key, &[], false, true);
             let definition = IndexDefinition {
-                name: schema
-                    .primary_key_name
-                    .clone()
-                    .unwrap_or_else(|| format!("{}_pkey", schema.name)),
+                name: first_index_name(&schema),
                 columns: key.clone(),
                 unique: true,
                 constraint: true,
@@ -223,28 +222,6 @@ impl Table {
             rows: self.rows.clone(),
             superseded: AtomicBool::new(false),
         }
-    }
-
-    /// A successor whose unique index of this name is its primary key.
-    pub fn with_primary_index(&self, name: &str) -> Table {
-        let mut table = self.with_same_indexes();
-        table.schema.primary_key_name = Some(name.to_owned());
-        table
-    }
-
-    /// A successor with another default value of a column, or none, and with NOT NULL for it if `not_null`: no row may
-    /// have a NULL in it.
-    pub fn with_column_default(
-        &self,
-        column: ColumnId,
-        default: Option<String>,
-        not_null: bool,
-    ) -> Table {
-        let mut table = self.with_same_indexes();
-        let column = &mut table.schema.columns[column.index()];
-        column.default = default;
-        column.not_null |= not_null;
-        table
     }
 
     /// A successor with one more index, the last one, filled from the present rows. Nobody
@@ -358,20 +335,20 @@ impl Table {
             result = self.entry_key_of(index, row, &mut heap).and_then(|key| {
                 match index.insert_key(&key, Entry::of(record), participant) {
                     Insertion::Inserted(_) => Ok(()),
-                    Insertion::Exists(_) => Err(Error::new(
-                        SqlState::UNIQUE_VIOLATION,
-                        format!(
-                            "could not create unique index \"{}\"",
-                            index.definition.name
-                        ),
-                    )
-                    .about(
-                        Subject::table(&self.schema.name).with_constraint(&index.definition.name),
-                    )),
+                    Insertion::Exists(_) => Err(self.not_unique(index)),
                 }
             });
         });
         result
+    }
+
+    /// The error for rows that have the same key of a new index that is unique.
+    #[cold]
+    fn not_unique(&self, index: &Index) -> Error {
+        let name = &index.definition.name;
+        let message = format!("could not create unique index \"{name}\"");
+        let subject = Subject::table(&self.schema.name).with_constraint(name);
+        Error::new(SqlState::UNIQUE_VIOLATION, message).about(subject)
     }
 
     /// The key that `index` has for a row; the row is stable, or the caller validates it.
@@ -539,6 +516,15 @@ impl Table {
             }
         });
         bytes
+    }
+}
+
+/// What the index over the primary key is called, or over the row number.
+fn first_index_name(schema: &TableSchema) -> String {
+    match (&schema.primary_key_name, schema.primary_key.is_empty()) {
+        (Some(name), false) => name.clone(),
+        (None, false) => format!("{}_pkey", schema.name),
+        (_, true) => format!("{}_row_number", schema.name),
     }
 }
 

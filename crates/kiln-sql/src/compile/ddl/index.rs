@@ -1,16 +1,13 @@
-//! CREATE INDEX, and keys that are added to a table.
+//! CREATE INDEX.
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::{ColumnId, IndexDefinition, IndexKind};
 use kiln_storage::table::Table;
-use sqlparser::ast::{CreateIndex, Expr, IndexColumn, IndexType, ObjectName};
+use sqlparser::ast::{CreateIndex, Expr, IndexColumn, IndexType};
 
-use super::super::{
-    CatalogView, Position, fail, name_of, object_name, position_of, position_of_span, unsupported,
-};
+use super::super::{CatalogView, Position, fail, name_of, object_name, position_of, unsupported};
 use super::{names, partition};
-use crate::parse::AddedKey;
 
 /// A CREATE INDEX that was checked.
 pub struct IndexDeclaration {
@@ -86,76 +83,6 @@ pub fn create_index(
         },
     };
     Ok(Some(IndexDeclaration { table, definition }))
-}
-
-/// The unique index that stands for a key which is added to a table.
-///
-/// # Errors
-/// 42P01, 42703, 42P07 for names; 42701 for a column that is there twice; 0A000 for a primary key of columns that may be NULL.
-pub fn added_key(
-    table: &ObjectName,
-    key: &AddedKey,
-    catalog: &dyn CatalogView,
-) -> Result<IndexDeclaration> {
-    let position = position_of(table);
-    let table_name = object_name(table)?;
-    let table = catalog.table(&table_name).ok_or_else(|| {
-        let message = format!("relation \"{table_name}\" does not exist");
-        fail(SqlState::UNDEFINED_TABLE, message, position)
-    })?;
-    let schema = table.schema();
-    let mut columns = Vec::new();
-    for ident in &key.columns {
-        let name = name_of(ident);
-        let position = position_of_span(ident.span);
-        let column = schema.column(&name).ok_or_else(|| {
-            let message = format!("column \"{name}\" named in key does not exist");
-            fail(SqlState::UNDEFINED_COLUMN, message, position)
-        })?;
-        if columns.contains(&column) {
-            let message = format!("column \"{name}\" appears twice in the key");
-            return Err(fail(SqlState::DUPLICATE_COLUMN, message, position));
-        }
-        if key.is_primary && !schema.columns[column.index()].not_null {
-            let what = format!("a primary key of the column \"{name}\", which may be NULL,");
-            let hint = "Declare the column NOT NULL when the table is made.";
-            return Err(unsupported(what, position).with_hint(hint));
-        }
-        columns.push(column);
-    }
-    partition::check_keys(schema, [columns.as_slice()].into_iter())?;
-    let name = match &key.name {
-        Some(name) => {
-            let chosen = name_of(name);
-            if names::is_relation(catalog, &chosen) {
-                let message = format!("relation \"{chosen}\" already exists");
-                let position = position_of_span(name.span);
-                return Err(fail(SqlState::DUPLICATE_TABLE, message, position));
-            }
-            chosen
-        }
-        None => {
-            let list: Vec<String> = key.columns.iter().map(name_of).collect();
-            let list = list.join("_");
-            let (middle, end) = match key.is_primary {
-                true => (None, "pkey"),
-                false => (Some(list.as_str()), "key"),
-            };
-            names::choose(&table_name, middle, end, |name| {
-                names::is_relation(catalog, name)
-            })
-        }
-    };
-    let definition = IndexDefinition {
-        name,
-        columns,
-        unique: true,
-        constraint: true,
-        kind: IndexKind::Ordered {
-            partition_columns: 0,
-        },
-    };
-    Ok(IndexDeclaration { table, definition })
 }
 
 /// USING btree and hash are taken; what an index is built of is our own decision, and every index

@@ -1,27 +1,33 @@
-//! CREATE TABLE and CREATE INDEX: from syntax trees to definitions, checked as PostgreSQL checks
+//! CREATE TABLE, ALTER TABLE and CREATE INDEX: from syntax trees to definitions, checked as PostgreSQL checks
 //! them. Nothing is created here; the catalog does that.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `table` | columns, keys, CHECK, DEFAULT |
+//! | `alter` | ALTER TABLE |
 //! | `partition` | PARTITION BY |
 //! | `references` | REFERENCES |
 //! | `index` | CREATE INDEX |
 //! | `sequence` | sequences, SERIAL and identity columns |
 //! | `names` | the names that constraints and indexes get |
+//! | `rename` | other names in expressions that are kept as text |
 
+mod alter;
 mod index;
 mod names;
 mod partition;
 mod references;
+mod rename;
 mod sequence;
 mod table;
 
-pub use index::{IndexDeclaration, added_key, create_index};
+pub use alter::{Draft, check_reference_types, draft_default};
+pub use index::{IndexDeclaration, create_index};
 pub(in crate::compile) use names::is_relation;
-pub use partition::alter_table;
+pub use partition::divided;
+pub use rename::{Renamed, renamed_expression};
 pub use sequence::{
     added_identity, altered_identity, altered_sequence, bind_default_text, created_sequence,
-    declared_default, owner_of, sequence_default,
+    owner_of, retyped_identity, sequence_default,
 };
 pub use table::{TableDeclaration, create_table};

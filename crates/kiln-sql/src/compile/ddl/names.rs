@@ -48,13 +48,25 @@ pub(super) fn choose(
 
 /// Whether a table, an index or a sequence is called `name`.
 pub(in crate::compile) fn is_relation(catalog: &dyn CatalogView, name: &str) -> bool {
+    is_relation_of(catalog, name, |_| true)
+}
+
+/// Whether a relation is called `name` that is no index of the table called `table`.
+pub(super) fn is_relation_besides(catalog: &dyn CatalogView, name: &str, table: &str) -> bool {
+    is_relation_of(catalog, name, |other| other != table)
+}
+
+fn is_relation_of(
+    catalog: &dyn CatalogView,
+    name: &str,
+    has_indexes: impl Fn(&str) -> bool,
+) -> bool {
     catalog.table(name).is_some()
         || catalog.sequence(name).is_some()
         || catalog.tables().iter().any(|table| {
-            table
-                .indexes()
-                .iter()
-                .any(|index| index.definition().name == name)
+            let mut indexes = table.indexes().iter();
+            has_indexes(&table.schema().name)
+                && indexes.any(|index| index.definition().name == name)
         })
 }
 

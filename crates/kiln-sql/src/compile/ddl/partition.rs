@@ -10,35 +10,20 @@
 
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::{ColumnId, Partitioning, TableSchema};
+use kiln_storage::table::Table;
 use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments};
 
-use super::super::{CatalogView, fail, object_name, position_of, unsupported};
+use super::super::{fail, object_name, position_of, unsupported};
 use super::table::column_called;
-use crate::parse::{AlterTable, TableChange};
 
-/// What an ALTER TABLE changes: the table's name, and how its rows are divided from now on.
+/// How the rows of a table are divided by PARTITION BY, or by SET REPLICATED, which has no expression.
 ///
 /// # Errors
-/// 42P01 without the table, 42703 without the column, 0A000 when a unique key does not have it.
-pub fn alter_table(
-    statement: &AlterTable,
-    catalog: &dyn CatalogView,
-) -> Result<(String, Partitioning)> {
-    let name = object_name(&statement.name)?;
-    let table = catalog.table(&name).ok_or_else(|| {
-        let message = format!("relation \"{name}\" does not exist");
-        fail(
-            SqlState::UNDEFINED_TABLE,
-            message,
-            position_of(&statement.name),
-        )
-    })?;
-    let partitioning = match &statement.change {
-        TableChange::PartitionBy(expression) => declared(table.schema(), &expression.expr)?,
-        TableChange::Replicated => Partitioning::Replicated,
-        TableChange::AddKey(_) | TableChange::Column(..) => {
-            return Err(Error::internal("the change divides no rows"));
-        }
+/// 42703 without the column, 0A000 when a unique key does not have it.
+pub fn divided(table: &Table, by: Option<&Expr>) -> Result<Partitioning> {
+    let partitioning = match by {
+        Some(expr) => declared(table.schema(), expr)?,
+        None => Partitioning::Replicated,
     };
     let schema = TableSchema {
         partition_by: Some(partitioning),
@@ -50,7 +35,7 @@ pub fn alter_table(
         &schema,
         unique.map(|definition| definition.columns.as_slice()),
     )?;
-    Ok((name, partitioning))
+    Ok(partitioning)
 }
 
 /// What `HASH (column)` says.

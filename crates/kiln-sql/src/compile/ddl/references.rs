@@ -1,6 +1,6 @@
 //! REFERENCES in CREATE TABLE.
 
-use kiln_storage::error::{Result, SqlState};
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::{ColumnId, ForeignKey, TableSchema};
 use kiln_storage::types::DataType;
 use sqlparser::ast::{
@@ -98,18 +98,39 @@ pub(super) fn foreign_key(
         Some(name) => name_of(name),
         None => names::choose(&schema.name, Some(&list.join("_")), "fkey", is_taken),
     };
-    for (column, other) in columns.iter().zip(&referenced) {
+    let key = ForeignKey {
+        name,
+        columns,
+        table: target,
+        referenced,
+        is_valid: true,
+    };
+    check_types(schema, &key, referenced_schema).map_err(|error| match position {
+        Some((line, column)) => error.at(line, column),
+        None => error,
+    })?;
+    Ok(key)
+}
+
+/// Whether the columns of a foreign key can be compared with those that they refer to.
+///
+/// # Errors
+/// 42804.
+pub(super) fn check_types(
+    schema: &TableSchema,
+    key: &ForeignKey,
+    referenced: &TableSchema,
+) -> Result<()> {
+    for (column, other) in key.columns.iter().zip(&key.referenced) {
         let (own, other) = (
             &schema.columns[column.index()],
-            &referenced_schema.columns[other.index()],
+            &referenced.columns[other.index()],
         );
         if !comparable(&own.data_type, &other.data_type) {
-            return Err(fail(
-                SqlState::DATATYPE_MISMATCH,
-                format!("foreign key constraint \"{name}\" cannot be implemented"),
-                position,
-            )
-            .with_detail(format!(
+            let name = &key.name;
+            let message = format!("foreign key constraint \"{name}\" cannot be implemented");
+            let error = Error::new(SqlState::DATATYPE_MISMATCH, message);
+            return Err(error.with_detail(format!(
                 "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
                 own.name,
                 other.name,
@@ -118,12 +139,7 @@ pub(super) fn foreign_key(
             )));
         }
     }
-    Ok(ForeignKey {
-        name,
-        columns,
-        table: target,
-        referenced,
-    })
+    Ok(())
 }
 
 fn comparable(one: &DataType, other: &DataType) -> bool {

@@ -4,7 +4,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::{Column, TableSchema};
 use kiln_storage::sequence::{Identity, SequenceDefinition, SequenceOwner};
 use kiln_storage::types::DataType;
-use sqlparser::ast::{self, DataType as Written, Expr, Ident};
+use sqlparser::ast::{self, DataType as Written, Ident};
 
 use super::super::{
     CatalogView, Position, dml, fail, name_of, quote_identifier, relation_name, types, unsupported,
@@ -343,6 +343,31 @@ pub fn altered_identity(
     Ok((new, restart))
 }
 
+/// What the sequence of an identity column becomes, whose last value is `last`, when the column has another type.
+///
+/// # Errors
+/// 22023.
+pub fn retyped_identity(
+    old: &SequenceDefinition,
+    last: i64,
+    data_type: DataType,
+) -> Result<(SequenceDefinition, Option<i64>)> {
+    let written = match data_type {
+        DataType::SmallInt => Written::SmallInt(None),
+        DataType::Integer => Written::Integer(None),
+        DataType::BigInt => Written::BigInt(None),
+        _ => {
+            let message = "identity column type must be smallint, integer, or bigint";
+            return Err(invalid(message));
+        }
+    };
+    let options = SequenceOptions {
+        data_type: Some(written),
+        ..SequenceOptions::default()
+    };
+    altered_sequence(old, last, &options)
+}
+
 /// Binds the default value of a column, as it is kept: the view learns what it names.
 ///
 /// # Errors
@@ -350,15 +375,4 @@ pub fn altered_identity(
 pub fn bind_default_text(text: &str, catalog: &dyn CatalogView) -> Result<()> {
     let expr = dml::stored_expression(text)?;
     scratch(catalog).bind(&expr).map(drop)
-}
-
-/// A default value of a column, checked, as it is kept.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn declared_default(expr: &Expr, column: &Column, catalog: &dyn CatalogView) -> Result<String> {
-    let mut compiler = scratch(catalog);
-    let bound = compiler.bind(expr)?;
-    dml::for_column(bound, column, "default expression")?;
-    Ok(expr.to_string())
 }

@@ -1,24 +1,25 @@
 //! CREATE TABLE.
 
-use std::cell::RefCell;
-
 use kiln_procedure::ProgramBuilder;
 use kiln_storage::error::{Result, SqlState};
-use kiln_storage::schema::{Check, Column, ColumnId, IndexDefinition, IndexKind, TableSchema};
-use kiln_storage::sequence::SequenceDefinition;
+use kiln_storage::schema::{
+    Check, Column, ColumnId, ForeignKey, IndexDefinition, IndexKind, TableSchema,
+};
+use kiln_storage::sequence::{Identity, SequenceDefinition};
 use sqlparser::ast::{
     CheckConstraint, ColumnDef, ColumnOption, ConstraintCharacteristics, CreateTable,
-    DeferrableInitial, ForeignKeyConstraint, Ident, IndexColumn, NullsDistinctOption,
+    DeferrableInitial, Expr, ForeignKeyConstraint, Ident, IndexColumn, NullsDistinctOption,
     TableConstraint,
 };
 
+use super::super::bound::Bound;
 use super::super::{
     CatalogView, Compiler, Position, dml, fail, name_of, object_name, position_of,
     position_of_span, refuse_reserved, relation_name, types, unsupported,
 };
 use super::index::index_column_name;
 use super::{names, partition, references, sequence};
-use crate::parse::{self, IdentityColumn};
+use crate::parse::{self, IdentityColumn, SequenceOptions};
 
 /// A CREATE TABLE that was checked.
 pub struct TableDeclaration {
@@ -33,16 +34,24 @@ pub struct TableDeclaration {
 /// A PRIMARY KEY or UNIQUE constraint.
 pub(super) struct UniqueKey {
     pub columns: Vec<ColumnId>,
-    name: Option<Ident>,
+    pub name: Option<Ident>,
+}
+
+/// A CHECK or REFERENCES constraint as written.
+pub(super) struct Written<'s, C> {
+    pub name: Option<&'s Ident>,
+    pub constraint: &'s C,
+    /// Whether the rows that there are satisfy it, or are to.
+    pub is_valid: bool,
 }
 
 /// Constraints as written, before they are checked.
 #[derive(Default)]
-struct Constraints<'s> {
-    primary_key: Option<UniqueKey>,
-    unique: Vec<UniqueKey>,
-    checks: Vec<(Option<&'s Ident>, &'s CheckConstraint)>,
-    foreign_keys: Vec<(Option<&'s Ident>, Vec<ColumnId>, &'s ForeignKeyConstraint)>,
+pub(super) struct Constraints<'s> {
+    pub primary_key: Option<UniqueKey>,
+    pub unique: Vec<UniqueKey>,
+    pub checks: Vec<Written<'s, CheckConstraint>>,
+    pub foreign_keys: Vec<(Vec<ColumnId>, Written<'s, ForeignKeyConstraint>)>,
 }
 
 /// Checks CREATE TABLE. `Ok(None)` means that IF NOT EXISTS found the table.
@@ -88,23 +97,24 @@ pub fn create_table(
     }
     let sequences = declare_sequences(&mut schema, statement, identities, catalog)?;
     let constraints = collect_constraints(statement, &mut schema)?;
-    check_defaults(&schema, statement, catalog)?;
-    let indexes = declare_keys(&mut schema, &constraints, catalog, position)?;
-    declare_checks(&mut schema, &constraints, catalog)?;
+    for (definition, column) in statement.columns.iter().zip(&schema.columns) {
+        check_default(definition, column, catalog)?;
+    }
+    let mut indexes = Vec::new();
+    let is_taken = |name: &str| names::is_relation(catalog, name);
+    if let Some(key) = &constraints.primary_key {
+        schema.primary_key.clone_from(&key.columns);
+        schema.primary_key_name = Some(primary_key_name(&schema, key, &is_taken, position)?);
+    }
+    declare_keys(&schema, &mut indexes, &constraints, &is_taken, position)?;
+    for check in &constraints.checks {
+        let check = declare_check(&schema, &indexes, check, catalog)?;
+        schema.checks.push(check);
+    }
     let mut own_keys: Vec<UniqueKey> = constraints.unique;
     own_keys.extend(constraints.primary_key);
-    for (name, columns, constraint) in constraints.foreign_keys {
-        let taken = RefCell::new(constraint_names(&schema, &indexes));
-        let key = references::foreign_key(
-            &schema,
-            &own_keys,
-            columns,
-            constraint,
-            name,
-            catalog,
-            &|name| taken.borrow().iter().any(|known| known == name),
-        )?;
-        refuse_duplicate(&schema, &indexes, &key.name, position)?;
+    for (columns, written) in constraints.foreign_keys {
+        let key = declare_reference(&schema, &indexes, &own_keys, columns, &written, catalog)?;
         schema.foreign_keys.push(key);
     }
     if let Some(expr) = &statement.partition_by {
@@ -132,44 +142,59 @@ fn declare_sequences(
 ) -> Result<Vec<SequenceDefinition>> {
     let mut sequences: Vec<SequenceDefinition> = Vec::new();
     for (at, definition) in statement.columns.iter().enumerate() {
-        let position = position_of_span(definition.name.span);
-        let column = &schema.columns[at];
-        let (table, name) = (&schema.name, &column.name);
-        let refused = |what: &str| {
-            let message = format!("{what} for column \"{name}\" of table \"{table}\"");
-            fail(SqlState::SYNTAX_ERROR, message, position)
-        };
-        let mut own = identities.iter().filter(|it| name_of(&it.column) == *name);
-        let identity = own.next().map(|it| (it.identity, &it.options));
-        if own.next().is_some() {
-            return Err(refused("multiple identity specifications"));
-        }
-        let is_serial = sequence::serial_type(&definition.data_type).is_some();
-        if identity.is_none() && !is_serial {
-            continue;
-        }
-        if identity.is_some() && (column.default.is_some() || is_serial) {
-            return Err(refused("both default and identity specified"));
-        }
-        if column.default.is_some() {
-            return Err(refused("multiple default values specified"));
-        }
-        let mut options = definition.options.iter();
-        if options.any(|option| matches!(option.option, ColumnOption::Null)) {
-            return Err(refused("conflicting NULL/NOT NULL declarations"));
-        }
+        let name = &schema.columns[at].name;
+        let own = identities.iter().filter(|it| name_of(&it.column) == *name);
+        let own: Vec<_> = own.map(|it| (it.identity, &it.options)).collect();
+        let table = schema.name.clone();
         let is_taken = |name: &str| {
             name == table
                 || sequences.iter().any(|known| known.name == name)
                 || names::is_relation(catalog, name)
         };
-        let made = sequence::of_column(schema, column, identity, is_taken, position)?;
-        let column = &mut schema.columns[at];
-        column.not_null = true;
-        column.default = Some(sequence::sequence_default(&made.name));
-        sequences.push(made);
+        let made = declare_sequence(schema, at, definition, &own, is_taken)?;
+        sequences.extend(made);
     }
     Ok(sequences)
+}
+
+/// The sequence of the column at a position, if it is SERIAL or has an identity; the column has its default value from there.
+pub(super) fn declare_sequence(
+    schema: &mut TableSchema,
+    at: usize,
+    definition: &ColumnDef,
+    identities: &[(Identity, &SequenceOptions)],
+    is_taken: impl Fn(&str) -> bool,
+) -> Result<Option<SequenceDefinition>> {
+    let position = position_of_span(definition.name.span);
+    let column = &schema.columns[at];
+    let (table, name) = (&schema.name, &column.name);
+    let refused = |what: &str| {
+        let message = format!("{what} for column \"{name}\" of table \"{table}\"");
+        fail(SqlState::SYNTAX_ERROR, message, position)
+    };
+    if identities.len() > 1 {
+        return Err(refused("multiple identity specifications"));
+    }
+    let identity = identities.first().copied();
+    let is_serial = sequence::serial_type(&definition.data_type).is_some();
+    if identity.is_none() && !is_serial {
+        return Ok(None);
+    }
+    if identity.is_some() && (column.default.is_some() || is_serial) {
+        return Err(refused("both default and identity specified"));
+    }
+    if column.default.is_some() {
+        return Err(refused("multiple default values specified"));
+    }
+    let mut options = definition.options.iter();
+    if options.any(|option| matches!(option.option, ColumnOption::Null)) {
+        return Err(refused("conflicting NULL/NOT NULL declarations"));
+    }
+    let made = sequence::of_column(schema, column, identity, is_taken, position)?;
+    let column = &mut schema.columns[at];
+    column.not_null = true;
+    column.default = Some(sequence::sequence_default(&made.name));
+    Ok(Some(made))
 }
 
 fn refuse_options(statement: &CreateTable, position: Position) -> Result<()> {
@@ -192,7 +217,7 @@ fn refuse_options(statement: &CreateTable, position: Position) -> Result<()> {
     Ok(())
 }
 
-fn declare_column(table: &str, definition: &ColumnDef) -> Result<Column> {
+pub(super) fn declare_column(table: &str, definition: &ColumnDef) -> Result<Column> {
     let position = position_of_span(definition.name.span);
     refuse_reserved(&definition.name)?;
     let name = name_of(&definition.name);
@@ -236,7 +261,9 @@ fn declare_column(table: &str, definition: &ColumnDef) -> Result<Column> {
         }
     }
     if null && not_null {
-        let message = format!("conflicting NULL/NOT NULL declarations for column \"{name}\"");
+        let message = format!(
+            "conflicting NULL/NOT NULL declarations for column \"{name}\" of table \"{table}\""
+        );
         return Err(fail(SqlState::SYNTAX_ERROR, message, position));
     }
     Ok(Column {
@@ -253,85 +280,139 @@ fn collect_constraints<'s>(
 ) -> Result<Constraints<'s>> {
     let mut constraints = Constraints::default();
     for (position, definition) in statement.columns.iter().enumerate() {
-        let column = ColumnId(position as u16);
+        constraints.add_of_column(schema, ColumnId(position as u16), definition)?;
+    }
+    for constraint in &statement.constraints {
+        constraints.add(schema, constraint, true)?;
+    }
+    Ok(constraints)
+}
+
+impl<'s> Constraints<'s> {
+    /// Adds those of a column.
+    pub fn add_of_column(
+        &mut self,
+        schema: &mut TableSchema,
+        column: ColumnId,
+        definition: &'s ColumnDef,
+    ) -> Result<()> {
         for option in &definition.options {
             let name = option.name.as_ref();
             match &option.option {
                 ColumnOption::PrimaryKey(key) => {
                     check_characteristics(&key.characteristics)?;
-                    set_primary_key(&mut constraints, schema, vec![column], name)?;
+                    self.set_primary_key(schema, vec![column], name)?;
                 }
                 ColumnOption::Unique(key) => {
                     check_characteristics(&key.characteristics)?;
-                    constraints.unique.push(UniqueKey {
+                    self.unique.push(UniqueKey {
                         columns: vec![column],
                         name: name.cloned(),
                     });
                 }
-                ColumnOption::Check(check) => {
-                    constraints
-                        .checks
-                        .push((name.or(check.name.as_ref()), check));
-                }
+                ColumnOption::Check(check) => self.checks.push(Written {
+                    name: name.or(check.name.as_ref()),
+                    constraint: check,
+                    is_valid: true,
+                }),
                 ColumnOption::ForeignKey(key) => {
                     check_characteristics(&key.characteristics)?;
-                    let name = name.or(key.name.as_ref());
-                    constraints.foreign_keys.push((name, vec![column], key));
+                    let written = Written {
+                        name: name.or(key.name.as_ref()),
+                        constraint: key,
+                        is_valid: true,
+                    };
+                    self.foreign_keys.push((vec![column], written));
                 }
                 _ => {}
             }
         }
+        Ok(())
     }
-    for constraint in &statement.constraints {
+
+    /// Adds a constraint of a table.
+    pub fn add(
+        &mut self,
+        schema: &mut TableSchema,
+        constraint: &'s TableConstraint,
+        is_valid: bool,
+    ) -> Result<()> {
         match constraint {
             TableConstraint::PrimaryKey(key) => {
                 check_characteristics(&key.characteristics)?;
-                let columns = key_columns(schema, &key.columns)?;
-                set_primary_key(&mut constraints, schema, columns, key.name.as_ref())?;
+                let columns = key_columns(schema, &key.columns, "primary key")?;
+                self.set_primary_key(schema, columns, key.name.as_ref())
             }
             TableConstraint::Unique(key) => {
                 check_characteristics(&key.characteristics)?;
                 if key.nulls_distinct == NullsDistinctOption::NotDistinct {
                     return Err(unsupported("NULLS NOT DISTINCT", position_of(constraint)));
                 }
-                let columns = key_columns(schema, &key.columns)?;
-                constraints.unique.push(UniqueKey {
+                let columns = key_columns(schema, &key.columns, "unique")?;
+                self.unique.push(UniqueKey {
                     columns,
                     name: key.name.clone(),
                 });
+                Ok(())
             }
             TableConstraint::Check(check) => {
-                constraints.checks.push((check.name.as_ref(), check));
+                self.checks.push(Written {
+                    name: check.name.as_ref(),
+                    constraint: check,
+                    is_valid,
+                });
+                Ok(())
             }
             TableConstraint::ForeignKey(key) => {
                 check_characteristics(&key.characteristics)?;
                 let mut columns = Vec::new();
                 for ident in &key.columns {
-                    columns.push(column_called(
-                        schema,
-                        ident,
-                        "referenced in foreign key constraint ",
-                    )?);
+                    let what = "referenced in foreign key constraint ";
+                    columns.push(column_called(schema, ident, what)?);
                 }
-                constraints
-                    .foreign_keys
-                    .push((key.name.as_ref(), columns, key));
+                let written = Written {
+                    name: key.name.as_ref(),
+                    constraint: key,
+                    is_valid,
+                };
+                self.foreign_keys.push((columns, written));
+                Ok(())
             }
-            TableConstraint::Exclude(_) => {
-                return Err(unsupported(
-                    "an EXCLUDE constraint",
-                    position_of(constraint),
-                ));
-            }
-            _ => {
-                return Err(unsupported(
-                    "this table constraint",
-                    position_of(constraint),
-                ));
-            }
+            TableConstraint::Exclude(_) => Err(unsupported(
+                "an EXCLUDE constraint",
+                position_of(constraint),
+            )),
+            _ => Err(unsupported(
+                "this table constraint",
+                position_of(constraint),
+            )),
         }
     }
-    Ok(constraints)
+
+    fn set_primary_key(
+        &mut self,
+        schema: &mut TableSchema,
+        columns: Vec<ColumnId>,
+        name: Option<&Ident>,
+    ) -> Result<()> {
+        let has_one = !schema.primary_key.is_empty() || schema.primary_key_name.is_some();
+        if has_one || self.primary_key.is_some() {
+            let message = format!(
+                "multiple primary keys for table \"{}\" are not allowed",
+                schema.name
+            );
+            let position = name.and_then(|name| position_of_span(name.span));
+            return Err(fail(SqlState::INVALID_TABLE_DEFINITION, message, position));
+        }
+        for column in &columns {
+            schema.columns[column.index()].not_null = true;
+        }
+        self.primary_key = Some(UniqueKey {
+            columns,
+            name: name.cloned(),
+        });
+        Ok(())
+    }
 }
 
 /// Constraints are checked with each statement: what is to be checked at COMMIT is refused.
@@ -351,31 +432,6 @@ fn check_characteristics(characteristics: &Option<ConstraintCharacteristics>) ->
     }
 }
 
-fn set_primary_key(
-    constraints: &mut Constraints<'_>,
-    schema: &mut TableSchema,
-    columns: Vec<ColumnId>,
-    name: Option<&Ident>,
-) -> Result<()> {
-    if constraints.primary_key.is_some() {
-        let message = format!(
-            "multiple primary keys for table \"{}\" are not allowed",
-            schema.name
-        );
-        let position = name.and_then(|name| position_of_span(name.span));
-        return Err(fail(SqlState::INVALID_TABLE_DEFINITION, message, position));
-    }
-    for column in &columns {
-        schema.columns[column.index()].not_null = true;
-    }
-    schema.primary_key = columns.clone();
-    constraints.primary_key = Some(UniqueKey {
-        columns,
-        name: name.cloned(),
-    });
-    Ok(())
-}
-
 pub(super) fn column_called(schema: &TableSchema, ident: &Ident, what: &str) -> Result<ColumnId> {
     let name = name_of(ident);
     schema.column(&name).ok_or_else(|| {
@@ -388,7 +444,7 @@ pub(super) fn column_called(schema: &TableSchema, ident: &Ident, what: &str) -> 
     })
 }
 
-fn key_columns(schema: &TableSchema, columns: &[IndexColumn]) -> Result<Vec<ColumnId>> {
+fn key_columns(schema: &TableSchema, columns: &[IndexColumn], kind: &str) -> Result<Vec<ColumnId>> {
     let mut result: Vec<ColumnId> = Vec::with_capacity(columns.len());
     for column in columns {
         let position = position_of(&column.column.expr);
@@ -398,7 +454,7 @@ fn key_columns(schema: &TableSchema, columns: &[IndexColumn]) -> Result<Vec<Colu
             fail(SqlState::UNDEFINED_COLUMN, message, position)
         })?;
         if result.contains(&found) {
-            let message = format!("column \"{name}\" appears twice in a key");
+            let message = format!("column \"{name}\" appears twice in {kind} constraint");
             return Err(fail(SqlState::DUPLICATE_COLUMN, message, position));
         }
         result.push(found);
@@ -411,45 +467,44 @@ pub(super) fn scratch(catalog: &dyn CatalogView) -> Compiler<'_> {
     Compiler::new(ProgramBuilder::new("", []), catalog)
 }
 
-fn check_defaults(
-    schema: &TableSchema,
-    statement: &CreateTable,
+/// Checks the default value that a column's definition gives.
+pub(super) fn check_default(
+    definition: &ColumnDef,
+    column: &Column,
     catalog: &dyn CatalogView,
 ) -> Result<()> {
-    for (definition, column) in statement.columns.iter().zip(&schema.columns) {
-        for option in &definition.options {
-            if let ColumnOption::Default(expr) = &option.option {
-                let mut compiler = scratch(catalog);
-                let bound = compiler.bind(expr).map_err(|error| {
-                    // No row is in scope, so a name can only be meant for a column.
-                    if error.state() == SqlState::UNDEFINED_COLUMN {
-                        unsupported("a column reference in DEFAULT", position_of(expr))
-                    } else {
-                        error
-                    }
-                })?;
-                dml::for_column(bound, column, "default expression")?;
-            }
+    for option in &definition.options {
+        if let ColumnOption::Default(expr) = &option.option {
+            let mut compiler = scratch(catalog);
+            let bound = compiler.bind(expr).map_err(|error| {
+                // No row is in scope, so a name can only be meant for a column.
+                if error.state() == SqlState::UNDEFINED_COLUMN {
+                    unsupported("a column reference in DEFAULT", position_of(expr))
+                } else {
+                    error
+                }
+            })?;
+            dml::for_column(bound, column, "default expression")?;
         }
     }
     Ok(())
 }
 
-fn declare_keys(
-    schema: &mut TableSchema,
+/// The indexes of the UNIQUE constraints, besides those that there are; `is_taken` says which names relations have.
+pub(super) fn declare_keys(
+    schema: &TableSchema,
+    indexes: &mut Vec<IndexDefinition>,
     constraints: &Constraints<'_>,
-    catalog: &dyn CatalogView,
+    is_taken: &dyn Fn(&str) -> bool,
     position: Position,
-) -> Result<Vec<IndexDefinition>> {
-    let mut indexes: Vec<IndexDefinition> = Vec::new();
-    let primary = match &constraints.primary_key {
-        Some(key) => Some(primary_key_name(schema, key, catalog, position)?),
-        None => None,
-    };
-    schema.primary_key_name.clone_from(&primary);
+) -> Result<()> {
+    let primary = schema.primary_key_name.clone();
+    let declared = indexes.len();
     for key in &constraints.unique {
         let same = |known: &IndexDefinition| known.columns == key.columns;
-        if key.name.is_none() && (schema.primary_key == key.columns || indexes.iter().any(same)) {
+        let is_primary = (constraints.primary_key.as_ref())
+            .is_some_and(|primary| primary.columns == key.columns);
+        if key.name.is_none() && (is_primary || indexes[declared..].iter().any(same)) {
             continue;
         }
         let list: Vec<&str> = key
@@ -463,7 +518,7 @@ fn declare_keys(
                 let taken = name == schema.name
                     || Some(&name) == primary.as_ref()
                     || indexes.iter().any(|known| known.name == name)
-                    || names::is_relation(catalog, &name);
+                    || is_taken(&name);
                 if taken {
                     let message = format!("relation \"{name}\" already exists");
                     return Err(fail(SqlState::DUPLICATE_TABLE, message, position));
@@ -473,30 +528,35 @@ fn declare_keys(
             None => names::choose(&schema.name, Some(&list.join("_")), "key", |name| {
                 Some(name) == primary.as_deref()
                     || indexes.iter().any(|known| known.name == name)
-                    || names::is_relation(catalog, name)
+                    || is_taken(name)
             }),
         };
-        indexes.push(IndexDefinition {
-            name,
-            columns: key.columns.clone(),
-            unique: true,
-            constraint: true,
-            kind: IndexKind::Ordered {
-                partition_columns: 0,
-            },
-        });
+        indexes.push(key_index(name, key.columns.clone()));
     }
-    Ok(indexes)
+    Ok(())
+}
+
+/// The index of a key.
+pub(super) fn key_index(name: String, columns: Vec<ColumnId>) -> IndexDefinition {
+    IndexDefinition {
+        name,
+        columns,
+        unique: true,
+        constraint: true,
+        kind: IndexKind::Ordered {
+            partition_columns: 0,
+        },
+    }
 }
 
 /// What the constraint and the index of the primary key are called.
-fn primary_key_name(
+pub(super) fn primary_key_name(
     schema: &TableSchema,
     key: &UniqueKey,
-    catalog: &dyn CatalogView,
+    is_taken: &dyn Fn(&str) -> bool,
     position: Position,
 ) -> Result<String> {
-    let is_taken = |name: &str| name == schema.name || names::is_relation(catalog, name);
+    let is_taken = |name: &str| name == schema.name || is_taken(name);
     let Some(name) = &key.name else {
         return Ok(names::choose(&schema.name, None, "pkey", is_taken));
     };
@@ -508,15 +568,17 @@ fn primary_key_name(
     Ok(name)
 }
 
-fn constraint_names(schema: &TableSchema, indexes: &[IndexDefinition]) -> Vec<String> {
+/// The names of a table's constraints.
+pub(super) fn constraint_names(schema: &TableSchema, indexes: &[IndexDefinition]) -> Vec<String> {
     let checks = schema.checks.iter().map(|check| check.name.clone());
     let keys = schema.foreign_keys.iter().map(|key| key.name.clone());
-    let indexes = indexes.iter().map(|index| index.name.clone());
+    let indexes = indexes.iter().filter(|index| index.constraint);
+    let indexes = indexes.map(|index| index.name.clone());
     let primary = schema.primary_key_name.clone();
     checks.chain(keys).chain(indexes).chain(primary).collect()
 }
 
-fn refuse_duplicate(
+pub(super) fn refuse_duplicate(
     schema: &TableSchema,
     indexes: &[IndexDefinition],
     name: &str,
@@ -535,53 +597,86 @@ fn refuse_duplicate(
     Ok(())
 }
 
-/// Binds each CHECK over a table of its columns. PostgreSQL names a condition on one column after
-/// it.
-fn declare_checks(
-    schema: &mut TableSchema,
-    constraints: &Constraints<'_>,
+/// Checks a REFERENCES constraint of the table, whose unique keys are `own_keys`.
+pub(super) fn declare_reference(
+    schema: &TableSchema,
+    indexes: &[IndexDefinition],
+    own_keys: &[UniqueKey],
+    columns: Vec<ColumnId>,
+    written: &Written<'_, ForeignKeyConstraint>,
     catalog: &dyn CatalogView,
-) -> Result<()> {
-    for (name, check) in &constraints.checks {
-        let position = position_of(&*check.expr);
-        if check.enforced == Some(false) {
-            return Err(unsupported("a CHECK that is NOT ENFORCED", position));
-        }
-        if check.expr.to_string().to_lowercase().contains("(select") {
-            return Err(unsupported("a subquery in a CHECK constraint", position));
-        }
-        let mut compiler = scratch(catalog);
-        let columns: Vec<_> = schema
-            .columns
-            .iter()
-            .map(|column| {
-                let register = compiler.builder.register(column.data_type.clone());
-                (column.name.clone(), column.data_type.clone(), register)
-            })
-            .collect();
-        let source = compiler.declare_register_row(&schema.name, &columns, position);
-        compiler.push_rows(&[source]);
-        let bound = compiler.bind_condition(&check.expr, "CHECK")?;
-        let mentioned = bound.columns();
-        let column = match mentioned.as_slice() {
-            [(_, column)] => Some(schema.columns[usize::from(*column)].name.clone()),
-            _ => None,
-        };
-        let taken = constraint_names(schema, &[]);
-        let name = match name {
-            Some(name) => {
-                let name = name_of(name);
-                refuse_duplicate(schema, &[], &name, position)?;
-                name
-            }
-            None => names::choose(&schema.name, column.as_deref(), "check", |name| {
-                taken.iter().any(|known| known == name)
-            }),
-        };
-        schema.checks.push(Check {
-            name,
-            expression: check.expr.to_string(),
-        });
+) -> Result<ForeignKey> {
+    let taken = constraint_names(schema, indexes);
+    let mut key = references::foreign_key(
+        schema,
+        own_keys,
+        columns,
+        written.constraint,
+        written.name,
+        catalog,
+        &|name| taken.iter().any(|known| known == name),
+    )?;
+    key.is_valid = written.is_valid;
+    let position = position_of(&written.constraint.foreign_table);
+    refuse_duplicate(schema, indexes, &key.name, position)?;
+    Ok(key)
+}
+
+/// A condition over the columns of a table, bound where they are in registers.
+pub(super) fn bind_check(
+    schema: &TableSchema,
+    expr: &Expr,
+    catalog: &dyn CatalogView,
+) -> Result<Bound> {
+    let mut compiler = scratch(catalog);
+    let columns: Vec<_> = schema
+        .columns
+        .iter()
+        .map(|column| {
+            let register = compiler.builder.register(column.data_type.clone());
+            (column.name.clone(), column.data_type.clone(), register)
+        })
+        .collect();
+    let source = compiler.declare_register_row(&schema.name, &columns, position_of(expr));
+    compiler.push_rows(&[source]);
+    compiler.bind_condition(expr, "CHECK")
+}
+
+/// Checks a CHECK constraint. PostgreSQL names a condition on one column after it.
+pub(super) fn declare_check(
+    schema: &TableSchema,
+    indexes: &[IndexDefinition],
+    written: &Written<'_, CheckConstraint>,
+    catalog: &dyn CatalogView,
+) -> Result<Check> {
+    let check = written.constraint;
+    let position = position_of(&*check.expr);
+    if check.enforced == Some(false) {
+        return Err(unsupported("a CHECK that is NOT ENFORCED", position));
     }
-    Ok(())
+    if check.expr.to_string().to_lowercase().contains("(select") {
+        return Err(unsupported("a subquery in a CHECK constraint", position));
+    }
+    let bound = bind_check(schema, &check.expr, catalog)?;
+    let mentioned = bound.columns();
+    let column = match mentioned.as_slice() {
+        [(_, column)] => Some(schema.columns[usize::from(*column)].name.clone()),
+        _ => None,
+    };
+    let taken = constraint_names(schema, indexes);
+    let name = match written.name {
+        Some(name) => {
+            let name = name_of(name);
+            refuse_duplicate(schema, indexes, &name, position)?;
+            name
+        }
+        None => names::choose(&schema.name, column.as_deref(), "check", |name| {
+            taken.iter().any(|known| known == name)
+        }),
+    };
+    Ok(Check {
+        name,
+        expression: check.expr.to_string(),
+        is_valid: written.is_valid,
+    })
 }

@@ -58,7 +58,7 @@ fn names_and_errors_are_those_of_postgresql() {
          42P07: relation \"t_pkey\" already exists
          NOTICE:  relation \"t\" already exists, skipping
          CREATE TABLE
-         42601: conflicting NULL/NOT NULL declarations for column \"a\"
+         42601: conflicting NULL/NOT NULL declarations for column \"a\" of table \"u\"
          0A000: a column reference in DEFAULT is not supported
          42710: constraint \"c\" for relation \"u\" already exists
          0A000: a column of type integer[] is not supported
@@ -75,7 +75,7 @@ fn names_and_errors_are_those_of_postgresql() {
          0A000: a partial index is not supported
          CREATE INDEX
          42704: access method \"nosuch\" does not exist
-         0A000: ALTER TABLE … ADD of this is not supported
+         ALTER TABLE
          NOTICE:  table \"x\" does not exist, skipping
          NOTICE:  table \"y\" does not exist, skipping
          DROP TABLE",

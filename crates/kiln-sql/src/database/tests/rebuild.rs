@@ -194,8 +194,29 @@ const SCRIPT: &str = r#"
     CREATE FUNCTION sees(x INTEGER, y INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS
       $$ BEGIN RETURN (SELECT b FROM t2 WHERE a = x AND b = y); END $$;
     DROP ROUTINE bump, gone;
+    ALTER TABLE t2 ADD d BIGINT NOT NULL DEFAULT 3, ADD CONSTRAINT large CHECK (d > 2) NOT VALID;
+    ALTER TABLE t2 RENAME COLUMN c TO "C c";
+    ALTER TABLE t2 ADD at TIMESTAMPTZ DEFAULT now(), ADD UNIQUE (d, a), ALTER d TYPE NUMERIC(8, 1);
+    ALTER TABLE t2 VALIDATE CONSTRAINT large;
+    CREATE TABLE fan (id INTEGER REFERENCES missing, x INTEGER, a INTEGER, b INTEGER, FOREIGN KEY (b, a) REFERENCES t2 (b, a));
+    ALTER TABLE t2 DROP at, ADD n SERIAL, ADD m INTEGER GENERATED ALWAYS AS IDENTITY;
+    ALTER TABLE fan DROP x, ALTER a SET NOT NULL, ADD UNIQUE (a);
+    ALTER TABLE t2 RENAME TO t3;
+    ALTER TABLE t3 RENAME COLUMN n TO number;
+    ALTER TABLE t3 DROP CONSTRAINT t2_pkey;
+    ALTER TABLE t3 DROP CONSTRAINT t2_pkey CASCADE, DROP m;
+    ALTER TABLE t3 ADD CONSTRAINT pk PRIMARY KEY (a), ADD FOREIGN KEY (b) REFERENCES fan (a);
+    ALTER TABLE missing RENAME TO found;
+    ALTER INDEX pk RENAME TO key;
+    ALTER SEQUENCE t2_n_seq RENAME TO numbers;
+    ALTER TABLE t3 RENAME CONSTRAINT large TO is_large;
+    ALTER FUNCTION sees RENAME TO looks;
+    ALTER TABLE t3 RENAME TO t2;
+    ALTER FUNCTION looks(INTEGER, INTEGER) RENAME TO sees;
+    ALTER TABLE t2 ALTER number DROP NOT NULL, DROP "C c";
+    ALTER TABLE found OWNER TO kiln;
     DROP TABLE account CASCADE;
-    DROP TABLE missing;"#;
+    DROP TABLE found CASCADE;"#;
 
 #[test]
 fn a_catalog_is_rebuilt_from_its_text_at_every_point_of_its_life() {
@@ -224,6 +245,7 @@ fn a_catalog_is_rebuilt_from_its_text_at_every_point_of_its_life() {
             "ALTER TABLE tree PARTITION BY HASH (kind)",
             "DROP FUNCTION id_of, gone",
             "DROP ROUTINE bump, gone",
+            "ALTER TABLE t3 DROP CONSTRAINT t2_pkey",
         ];
         assert_eq!(failed, expected);
         for shown in [
@@ -233,6 +255,7 @@ fn a_catalog_is_rebuilt_from_its_text_at_every_point_of_its_life() {
             "replicated",
             " hash\n",
             "references",
+            "not-valid",
         ] {
             assert!(all.contains(shown), "no {shown} in {all}");
         }
@@ -293,7 +316,52 @@ fn at_random(seed: u64, length: usize) {
 fn statement(random: &mut Random) -> String {
     let mut below = |limit: usize| random.below(limit);
     let (t, u, f, g) = (below(4), below(4), below(6), below(6));
-    match below(21) {
+    match below(28) {
+        21 => {
+            let column = [
+                "e INTEGER",
+                "e TEXT DEFAULT 'e'",
+                "f INTEGER UNIQUE",
+                "g INTEGER CHECK (g > 0)",
+            ][below(4)];
+            format!("ALTER TABLE t{t} ADD IF NOT EXISTS {column}")
+        }
+        22 => {
+            let (column, cascade) = (
+                ["a", "b", "c", "d", "e"][below(5)],
+                ["", " CASCADE"][below(2)],
+            );
+            format!("ALTER TABLE t{t} DROP {column}{cascade}")
+        }
+        23 => {
+            let column = [
+                "b TYPE BIGINT",
+                "c TYPE NUMERIC(9, 3)",
+                "d TYPE VARCHAR(30)",
+                "a TYPE INTEGER USING a",
+            ][below(4)];
+            format!("ALTER TABLE t{t} ALTER {column}, ALTER b SET DEFAULT {u}")
+        }
+        24 => {
+            let (from, to) = (["a", "b", "c", "d"][below(4)], ["b", "c", "e"][below(3)]);
+            format!("ALTER TABLE t{t} RENAME {from} TO {to}")
+        }
+        25 => format!("ALTER TABLE t{t} RENAME TO t{u}"),
+        26 => {
+            let change = [
+                "ALTER b SET NOT NULL",
+                "ALTER b DROP NOT NULL, ALTER a DROP DEFAULT",
+                "ADD CONSTRAINT k CHECK (b > 0)",
+                "ADD CONSTRAINT k UNIQUE (a, b)",
+                "DROP CONSTRAINT IF EXISTS k, ADD PRIMARY KEY (a)",
+                "ADD CONSTRAINT k CHECK (a > 0) NOT VALID",
+            ];
+            format!("ALTER TABLE t{t} {}", change[below(6)])
+        }
+        27 => {
+            let cascade = ["", " CASCADE"][below(2)];
+            format!("ALTER TABLE t{t} DROP CONSTRAINT t{u}_pkey{cascade}")
+        }
         0..=3 => {
             let key = ["", ", PRIMARY KEY (a)", ", PRIMARY KEY (a, b)"][below(3)];
             let more = [

@@ -308,10 +308,26 @@ fn syntax_errors_are_worded_and_placed_as_postgres_does() {
 fn what_is_not_supported_is_named() {
     for (text, feature) in [
         (
-            "alter table t add ¶column a int",
-            "ALTER TABLE … ADD of this",
+            "alter table t ¶enable row level security",
+            "ALTER TABLE … ENABLE",
         ),
-        ("¶alter index i rename to j", "ALTER"),
+        (
+            "alter table t add unique ¶using index i",
+            "a key of an index that there is",
+        ),
+        (
+            "alter table t alter a ¶set storage plain",
+            "this form of ALTER TABLE … ALTER COLUMN",
+        ),
+        (
+            "¶alter index i set tablespace s",
+            "this form of ALTER INDEX",
+        ),
+        (
+            "¶alter function f() immutable",
+            "this form of ALTER of a routine",
+        ),
+        ("¶alter view v rename to w", "ALTER"),
         ("¶create view v as select 1", "CREATE VIEW"),
         ("¶create or replace view v as select 1", "CREATE VIEW"),
         ("¶drop schema s", "DROP SCHEMA"),

@@ -1,0 +1,133 @@
+//! Programs that run while no transaction does, within a change of the catalog: they read rows as they are.
+
+use kiln_platform::atomic::Ordering;
+use kiln_procedure::access::{Access, Inserted, Visit};
+use kiln_procedure::ir::{Intent, Reg};
+use kiln_procedure::{AbortCause, Arguments, Executor, Frame, Handle, Program, Stop};
+use kiln_storage::error::{Error, Result};
+use kiln_storage::index::NodeVersion;
+use kiln_storage::record::{RecordRef, Tid};
+use kiln_storage::schema::ColumnId;
+use kiln_storage::slot::Memory;
+use kiln_storage::table::{Entry, Table};
+
+/// Runs a program that changes no rows, whose tables are claimed. What it emits is in `frame`; for its clocks it is `moment_us`.
+///
+/// # Errors
+/// What the program raises; 0A000 when it changes rows.
+pub(crate) fn run(
+    program: &Program,
+    frame: &mut Frame,
+    arguments: &mut Arguments,
+    moment_us: i64,
+) -> Result<()> {
+    arguments.bind(program)?;
+    frame.begin(None, None);
+    frame.memory.heap.transaction_began_us = Some(moment_us);
+    match Executor::run(program, &mut Still, frame, arguments) {
+        Ok(()) => Ok(()),
+        Err(Stop::Raise(error)) => Err(error),
+        Err(Stop::Abort(cause)) => {
+            let cause = cause.name();
+            Err(Error::internal(format!(
+                "{cause} while no transaction runs"
+            )))
+        }
+    }
+}
+
+/// Nothing changes: what is met is there, and stays.
+struct Still;
+
+impl Access for Still {
+    fn begin(&mut self) {}
+
+    fn visit(
+        &mut self,
+        _: &Table,
+        record: RecordRef,
+        _: Intent,
+    ) -> std::result::Result<Visit, AbortCause> {
+        // Relaxed: the gate has ordered what transactions did before.
+        let tid = Tid(record.tid().load(Ordering::Relaxed));
+        Ok(match tid.is_absent() {
+            true => Visit::Absent,
+            false => Visit::Present(Handle { record, note: 0 }),
+        })
+    }
+
+    fn guard(&mut self, _: NodeVersion) -> std::result::Result<(), AbortCause> {
+        Ok(())
+    }
+
+    fn read(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> std::result::Result<(), AbortCause> {
+        let row = table.row(handle.record);
+        for (column, register) in columns {
+            let value = table.column_value(*column, row, &mut memory.heap);
+            memory.slots[register.0 as usize] = value;
+        }
+        Ok(())
+    }
+
+    fn update(
+        &mut self,
+        _: &Table,
+        _: &mut Handle,
+        _: &[(ColumnId, Reg)],
+        _: &mut Memory,
+    ) -> std::result::Result<(), Stop> {
+        Err(writes())
+    }
+
+    fn insert(
+        &mut self,
+        _: &Table,
+        _: &[Reg],
+        _: &mut Memory,
+    ) -> std::result::Result<Inserted, Stop> {
+        Err(writes())
+    }
+
+    fn delete(
+        &mut self,
+        _: &Table,
+        _: &mut Handle,
+        _: &mut Memory,
+    ) -> std::result::Result<(), Stop> {
+        Err(writes())
+    }
+
+    fn moves_entries(&self) -> bool {
+        false
+    }
+
+    fn resolve(
+        &self,
+        _: &Table,
+        _: usize,
+        entry: Entry,
+    ) -> std::result::Result<Option<RecordRef>, AbortCause> {
+        Ok(Some(entry.record()))
+    }
+
+    fn commit(&mut self) -> std::result::Result<(), AbortCause> {
+        Ok(())
+    }
+
+    fn confirm(&mut self) -> std::result::Result<(), AbortCause> {
+        Ok(())
+    }
+
+    fn roll_back(&mut self) {}
+}
+
+#[cold]
+fn writes() -> Stop {
+    Error::unsupported("changing rows within a change of the catalog is not supported").into()
+}

@@ -1,0 +1,566 @@
+//! ALTER TABLE: what a table becomes, change by change, and how its rows follow.
+//!
+//! A [`Draft`] is the table as it will be. Each change is checked against it, so that several changes of one statement see each other; the
+//! expressions of USING see the rows as they were.
+
+use kiln_engine::{NewColumn, NewRows};
+use kiln_platform::sync::Arc;
+use kiln_procedure::ProgramBuilder;
+use kiln_procedure::ir::Step;
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::schema::{
+    Check, ColumnId, ForeignKey, IndexDefinition, Partitioning, TableSchema,
+};
+use kiln_storage::sequence::SequenceDefinition;
+use kiln_storage::table::Table;
+use kiln_storage::types::DataType;
+use sqlparser::ast::{self, Expr, Ident};
+
+use super::super::bound::Bound;
+use super::super::coerce::{CastContext, cast_context, coerce};
+use super::super::{
+    CatalogView, Compiler, dml, expression_columns, fail, name_of, position_of, position_of_span,
+    stored_expression, types, unsupported,
+};
+use super::table::{self, Constraints, UniqueKey};
+use super::{names, partition, references};
+use crate::parse::{AddedColumn, AddedConstraint};
+
+/// Where the values of a column come from.
+#[derive(Clone, Copy)]
+enum Source<'s> {
+    /// From a column of the table before.
+    Kept(ColumnId),
+    /// From such a column, converted, by an expression if there is one.
+    Converted(ColumnId, Option<&'s Expr>),
+    /// They are its default values.
+    Added,
+}
+
+impl Source<'_> {
+    fn before(self) -> Option<ColumnId> {
+        match self {
+            Source::Kept(column) | Source::Converted(column, _) => Some(column),
+            Source::Added => None,
+        }
+    }
+}
+
+/// A table as it will be.
+pub struct Draft<'s> {
+    before: Arc<Table>,
+    /// As it will be declared.
+    pub schema: TableSchema,
+    sources: Vec<Source<'s>>,
+    /// Its indexes besides the first, without those that are derived.
+    pub indexes: Vec<IndexDefinition>,
+    constraints: Constraints<'s>,
+    /// The constraints whose rows are still to be checked.
+    pub unchecked: Vec<String>,
+}
+
+impl<'s> Draft<'s> {
+    /// A table as it is. `is_derived` says which indexes nobody has declared.
+    pub fn of(before: &Arc<Table>, is_derived: impl Fn(&IndexDefinition) -> bool) -> Draft<'s> {
+        let schema = before.schema().clone();
+        let indexes = before.indexes().iter().skip(1);
+        let indexes = indexes.map(|index| index.definition());
+        let columns = 0..schema.columns.len() as u16;
+        Draft {
+            before: before.clone(),
+            sources: columns.map(|at| Source::Kept(ColumnId(at))).collect(),
+            indexes: indexes.filter(|it| !is_derived(it)).cloned().collect(),
+            constraints: Constraints::default(),
+            unchecked: Vec::new(),
+            schema,
+        }
+    }
+
+    /// The table before.
+    pub fn before(&self) -> &Arc<Table> {
+        &self.before
+    }
+
+    /// The column called `ident`.
+    ///
+    /// # Errors
+    /// 42703.
+    pub fn column(&self, ident: &Ident) -> Result<ColumnId> {
+        let name = name_of(ident);
+        self.schema.column(&name).ok_or_else(|| {
+            let table = &self.schema.name;
+            let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
+            fail(
+                SqlState::UNDEFINED_COLUMN,
+                message,
+                position_of_span(ident.span),
+            )
+        })
+    }
+
+    /// What a column of the table before is called by now; `None` when it goes.
+    pub fn column_after(&self, before: ColumnId) -> Option<ColumnId> {
+        let mut sources = self.sources.iter();
+        let at = sources.position(|source| source.before() == Some(before))?;
+        Some(ColumnId(at as u16))
+    }
+
+    /// Whether a column has other values than before.
+    pub fn is_converted(&self, column: ColumnId) -> bool {
+        matches!(self.sources[column.index()], Source::Converted(..))
+    }
+
+    /// Whether rows will lie otherwise than they do.
+    pub fn is_rewritten(&self) -> bool {
+        let is_same = |(at, source): (usize, &Source<'_>)| matches!(source, Source::Kept(column) if column.index() == at);
+        !self.sources.iter().enumerate().all(is_same) || !self.before.has_layout_of(&self.schema)
+    }
+
+    /// ADD COLUMN of a column that is not there. Returns the sequence from which it has its default value, if it has one of its own.
+    ///
+    /// # Errors
+    /// As for CREATE TABLE.
+    pub fn add_column(
+        &mut self,
+        added: &'s AddedColumn,
+        catalog: &dyn CatalogView,
+    ) -> Result<Option<SequenceDefinition>> {
+        let definition = &added.definition;
+        let column = table::declare_column(&self.schema.name, definition)?;
+        let at = self.schema.columns.len();
+        self.schema.columns.push(column);
+        self.sources.push(Source::Added);
+        let identities = added.identities.iter();
+        let identities: Vec<_> = identities.map(|(it, options)| (*it, options)).collect();
+        let is_taken = |name: &str| names::is_relation(catalog, name);
+        let made =
+            table::declare_sequence(&mut self.schema, at, definition, &identities, is_taken)?;
+        table::check_default(definition, &self.schema.columns[at], catalog)?;
+        let id = ColumnId(at as u16);
+        (self.constraints).add_of_column(&mut self.schema, id, definition)?;
+        Ok(made)
+    }
+
+    /// DROP COLUMN, with the indexes and the constraints of the table that it is in. Nothing of other tables needs it.
+    ///
+    /// # Errors
+    /// 42P16 for the column by which rows are divided.
+    pub fn drop_column(&mut self, column: ColumnId) -> Result<()> {
+        let (schema, name) = (&mut self.schema, &self.before.schema().name);
+        if schema.partition_column() == Some(column) {
+            return Err(in_partition_key("drop", schema, column));
+        }
+        let mentions = |check: &Check| {
+            let expr = stored_expression(&check.expression);
+            expr.is_ok_and(|expr| expression_columns(&expr, schema).contains(&column.index()))
+        };
+        let gone: Vec<String> = (schema.checks.iter())
+            .filter(|check| mentions(check))
+            .map(|check| check.name.clone())
+            .collect();
+        schema.checks.retain(|check| !gone.contains(&check.name));
+        schema.foreign_keys.retain(|key| {
+            let refers = key.table == *name && key.referenced.contains(&column);
+            !refers && !key.columns.contains(&column)
+        });
+        if schema.primary_key.contains(&column) {
+            schema.primary_key.clear();
+            schema.primary_key_name = None;
+        }
+        let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.indexes)
+            .into_iter()
+            .partition(|index| !index.columns.contains(&column));
+        self.indexes = kept;
+        if (gone.iter()).any(|index| schema.primary_key_name.as_ref() == Some(&index.name)) {
+            schema.primary_key_name = None;
+        }
+        let move_up = |columns: &mut Vec<ColumnId>| {
+            let behind = columns.iter_mut().filter(|it| it.0 > column.0);
+            behind.for_each(|it| it.0 -= 1);
+        };
+        move_up(&mut schema.primary_key);
+        for key in &mut schema.foreign_keys {
+            move_up(&mut key.columns);
+            if key.table == *name {
+                move_up(&mut key.referenced);
+            }
+        }
+        if let Some(Partitioning::Column(by)) = &mut schema.partition_by {
+            by.0 -= u16::from(by.0 > column.0);
+        }
+        (self.indexes.iter_mut()).for_each(|index| move_up(&mut index.columns));
+        schema.columns.remove(column.index());
+        self.sources.remove(column.index());
+        Ok(())
+    }
+
+    /// SET NOT NULL, or DROP NOT NULL.
+    ///
+    /// # Errors
+    /// 42P16 for a column of the primary key.
+    pub fn set_not_null(&mut self, column: ColumnId, not_null: bool) -> Result<()> {
+        if !not_null && self.primary_columns().contains(&column) {
+            let name = &self.schema.columns[column.index()].name;
+            let message = format!("column \"{name}\" is in a primary key");
+            return Err(Error::new(SqlState::INVALID_TABLE_DEFINITION, message));
+        }
+        self.schema.columns[column.index()].not_null = not_null;
+        Ok(())
+    }
+
+    /// The columns of the primary key, however it is indexed.
+    fn primary_columns(&self) -> Vec<ColumnId> {
+        let mut indexes = self.indexes.iter();
+        let name = self.schema.primary_key_name.as_ref();
+        match indexes.find(|index| Some(&index.name) == name) {
+            Some(index) => index.columns.clone(),
+            None => self.schema.primary_key.clone(),
+        }
+    }
+
+    /// ALTER COLUMN TYPE.
+    ///
+    /// # Errors
+    /// 42704 and its like for the type; 42804 where values do not convert by themselves, or a foreign key cannot be; what a CHECK
+    /// says of other types.
+    pub fn set_type(
+        &mut self,
+        column: ColumnId,
+        written: &ast::DataType,
+        using: Option<&'s Expr>,
+        catalog: &dyn CatalogView,
+    ) -> Result<()> {
+        let data_type = types::data_type(written, None)?;
+        if !data_type.is_storable() {
+            return Err(unsupported(format!("a column of type {data_type}"), None));
+        }
+        if self.schema.partition_column() == Some(column) {
+            return Err(in_partition_key("alter", &self.schema, column));
+        }
+        let name = self.schema.columns[column.index()].name.clone();
+        let Some(from) = self.sources[column.index()].before() else {
+            let message = format!("column \"{name}\" is added by the same statement");
+            return Err(Error::unsupported(message));
+        };
+        let old = &self.before.schema().columns[from.index()];
+        if old.data_type == data_type && using.is_none() {
+            return Ok(());
+        }
+        if using.is_none() && !converts(&old.data_type, &data_type) {
+            let target = data_type.base_name();
+            let message =
+                format!("column \"{name}\" cannot be cast automatically to type {target}");
+            let quoted = super::super::quote_identifier(&name);
+            return Err(
+                Error::new(SqlState::DATATYPE_MISMATCH, message).with_hint(format!(
+                    "You might need to specify \"USING {quoted}::{data_type}\"."
+                )),
+            );
+        }
+        self.schema.columns[column.index()].data_type = data_type;
+        self.sources[column.index()] = Source::Converted(from, using);
+        self.check_default_of(column, catalog)?;
+        self.check_constraints_on(column, catalog)
+    }
+
+    fn check_default_of(&self, column: ColumnId, catalog: &dyn CatalogView) -> Result<()> {
+        let column = &self.schema.columns[column.index()];
+        let Some(default) = &column.default else {
+            return Ok(());
+        };
+        let bound = table::scratch(catalog).bind(&stored_expression(default)?)?;
+        if bound.is_unknown() || converts(&bound.data_type, &column.data_type) {
+            return Ok(());
+        }
+        let message = format!(
+            "default for column \"{}\" cannot be cast automatically to type {}",
+            column.name,
+            column.data_type.base_name()
+        );
+        Err(Error::new(SqlState::DATATYPE_MISMATCH, message))
+    }
+
+    /// The constraints on a column hold for another type, or are to be checked.
+    fn check_constraints_on(&mut self, column: ColumnId, catalog: &dyn CatalogView) -> Result<()> {
+        for check in &self.schema.checks {
+            let expr = stored_expression(&check.expression)?;
+            let bound = table::bind_check(&self.schema, &expr, catalog)?;
+            let touched = bound.columns().iter().any(|(_, at)| *at == column.0);
+            if touched && check.is_valid {
+                self.unchecked.push(check.name.clone());
+            }
+        }
+        for key in &self.schema.foreign_keys {
+            if !key.columns.contains(&column) {
+                continue;
+            }
+            let other = match key.table == self.schema.name {
+                true => Some(self.schema.clone()),
+                false => (catalog.table(&key.table)).map(|table| table.schema().clone()),
+            };
+            if let Some(other) = other {
+                references::check_types(&self.schema, key, &other)?;
+            }
+            if key.is_valid {
+                self.unchecked.push(key.name.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// ADD of a constraint.
+    ///
+    /// # Errors
+    /// 42703 for a column, 42P16 for a second primary key, 0A000.
+    pub fn add_constraint(&mut self, added: &'s AddedConstraint) -> Result<()> {
+        (self.constraints).add(&mut self.schema, &added.constraint, !added.not_valid)
+    }
+
+    /// DROP CONSTRAINT; says whether there was one. No foreign key of another constraint needs it.
+    pub fn drop_constraint(&mut self, name: &str) -> bool {
+        let schema = &mut self.schema;
+        let count = schema.checks.len() + schema.foreign_keys.len() + self.indexes.len();
+        schema.checks.retain(|check| check.name != name);
+        schema.foreign_keys.retain(|key| key.name != name);
+        (self.indexes).retain(|index| !index.constraint || index.name != name);
+        let left = schema.checks.len() + schema.foreign_keys.len() + self.indexes.len();
+        let is_primary = schema.primary_key_name.as_deref() == Some(name);
+        if is_primary {
+            schema.primary_key.clear();
+            schema.primary_key_name = None;
+        }
+        is_primary || left < count
+    }
+
+    /// Whether there is a constraint called `name`.
+    pub fn has_constraint(&self, name: &str) -> bool {
+        let names = table::constraint_names(&self.schema, &self.indexes);
+        names.iter().any(|known| known == name)
+    }
+
+    /// The columns of the unique keys: of the primary key, and of unique indexes.
+    pub fn unique_keys(&self) -> impl Iterator<Item = &[ColumnId]> {
+        let unique = self.indexes.iter().filter(|index| index.unique);
+        let unique = unique.map(|index| index.columns.as_slice());
+        unique.chain([self.schema.primary_key.as_slice()])
+    }
+
+    /// Checks the constraints that were added, and gives them their names.
+    ///
+    /// # Errors
+    /// As for CREATE TABLE.
+    pub fn declare(&mut self, catalog: &dyn CatalogView) -> Result<()> {
+        let constraints = std::mem::take(&mut self.constraints);
+        let own = self.schema.name.clone();
+        let is_taken = |name: &str| names::is_relation_besides(catalog, name, &own);
+        if let Some(key) = &constraints.primary_key {
+            let is_taken =
+                |name: &str| is_taken(name) || self.indexes.iter().any(|index| index.name == name);
+            let position = key.name.as_ref().map(|name| name.span);
+            let position = position.and_then(position_of_span);
+            let name = table::primary_key_name(&self.schema, key, &is_taken, position)?;
+            match self.is_rewritten() {
+                true => self.schema.primary_key.clone_from(&key.columns),
+                false => {
+                    let index = table::key_index(name.clone(), key.columns.clone());
+                    self.indexes.push(index);
+                }
+            }
+            self.schema.primary_key_name = Some(name);
+        }
+        table::declare_keys(
+            &self.schema,
+            &mut self.indexes,
+            &constraints,
+            &is_taken,
+            None,
+        )?;
+        partition::check_keys(&self.schema, self.unique_keys())?;
+        for written in &constraints.checks {
+            let check = table::declare_check(&self.schema, &self.indexes, written, catalog)?;
+            if check.is_valid {
+                self.unchecked.push(check.name.clone());
+            }
+            self.schema.checks.push(check);
+        }
+        let keys = self.unique_keys().filter(|columns| !columns.is_empty());
+        let keys = keys.map(|columns| UniqueKey {
+            columns: columns.to_vec(),
+            name: None,
+        });
+        let keys: Vec<UniqueKey> = keys.collect();
+        for (columns, written) in constraints.foreign_keys {
+            let (schema, indexes) = (&self.schema, &self.indexes);
+            let key = table::declare_reference(schema, indexes, &keys, columns, &written, catalog)?;
+            if key.is_valid {
+                self.unchecked.push(key.name.clone());
+            }
+            self.schema.foreign_keys.push(key);
+        }
+        Ok(())
+    }
+
+    /// How the rows follow, if they will lie otherwise.
+    ///
+    /// # Errors
+    /// What is wrong with the expressions that compute values.
+    pub fn rows(&self, catalog: &dyn CatalogView) -> Result<NewRows> {
+        let old = self.before.schema();
+        let mut arguments: Vec<ColumnId> = Vec::new();
+        for source in &self.sources {
+            match source {
+                Source::Converted(from, None) => arguments.push(*from),
+                Source::Converted(_, Some(expr)) => {
+                    let used = expression_columns(expr, old).into_iter();
+                    arguments.extend(used.map(|at| ColumnId(at as u16)));
+                }
+                Source::Kept(_) | Source::Added => {}
+            }
+        }
+        arguments.sort_unstable();
+        arguments.dedup();
+        let (mut columns, mut computed) = (Vec::new(), Vec::new());
+        for (at, source) in self.sources.iter().enumerate() {
+            columns.push(match source {
+                Source::Kept(column) => NewColumn::Kept(*column),
+                _ => {
+                    computed.push(at);
+                    NewColumn::Computed(computed.len() - 1)
+                }
+            });
+        }
+        let program = match computed.is_empty() {
+            true => None,
+            false => Some(Arc::new(self.program(&arguments, &computed, catalog)?)),
+        };
+        Ok(NewRows {
+            schema: self.schema.clone(),
+            indexes: self.indexes.clone(),
+            columns,
+            program,
+            arguments,
+        })
+    }
+
+    /// A program that computes the values of some columns of the new row from columns of the old one.
+    fn program(
+        &self,
+        arguments: &[ColumnId],
+        computed: &[usize],
+        catalog: &dyn CatalogView,
+    ) -> Result<kiln_procedure::Program> {
+        let old = self.before.schema();
+        let column = |id: &ColumnId| &old.columns[id.index()];
+        let parameters = arguments.iter().map(column);
+        let parameters = parameters.map(|it| (it.name.clone(), it.data_type.clone()));
+        let mut compiler = Compiler::new(ProgramBuilder::new("ALTER TABLE", parameters), catalog);
+        compiler.set_one_moment();
+        let mut row = Vec::new();
+        for (at, column) in old.columns.iter().enumerate() {
+            let id = ColumnId(at as u16);
+            let register = match arguments.iter().position(|argument| *argument == id) {
+                Some(position) => compiler.builder.parameter(position),
+                None => compiler.builder.register(column.data_type.clone()),
+            };
+            row.push((column.name.clone(), column.data_type.clone(), register));
+        }
+        let source = compiler.declare_register_row(&old.name, &row, None);
+        compiler.push_rows(&[source]);
+        let mut bounds = Vec::with_capacity(computed.len());
+        for at in computed {
+            let column = &self.schema.columns[*at];
+            bounds.push(match self.sources[*at] {
+                Source::Converted(from, None) => {
+                    let (_, data_type, register) = &row[from.index()];
+                    let bound = Bound::register(*register, data_type.clone(), None);
+                    coerce(bound, &column.data_type, CastContext::Assignment)?
+                }
+                Source::Converted(_, Some(expr)) => {
+                    bind_using(&mut compiler, expr, &column.name, &column.data_type)?
+                }
+                Source::Kept(_) | Source::Added => compiler.bind_default(column)?,
+            });
+        }
+        let values = compiler.emit_all(&bounds)?;
+        compiler.builder.push(Step::Emit {
+            row: values.iter().map(|value| value.register).collect(),
+        });
+        let columns = computed.iter().map(|at| {
+            let column = &self.schema.columns[*at];
+            (column.name.clone(), column.data_type.clone())
+        });
+        compiler.builder.returns(columns.collect());
+        if compiler.builder.is_too_large() {
+            let message = "the statement is too large";
+            return Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message));
+        }
+        Ok(compiler.builder.finish())
+    }
+}
+
+/// Whether values of a type become values of another one without a cast that is written.
+fn converts(from: &DataType, to: &DataType) -> bool {
+    from == to || cast_context(from, to).is_some_and(|context| context <= CastContext::Assignment)
+}
+
+/// Binds the expression behind USING.
+fn bind_using(
+    compiler: &mut Compiler<'_>,
+    expr: &Expr,
+    name: &str,
+    data_type: &DataType,
+) -> Result<Bound> {
+    if expr.to_string().to_lowercase().contains("(select") {
+        let message = "cannot use subquery in transform expression";
+        let position = position_of(expr);
+        return Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position));
+    }
+    let bound = compiler.bind(expr)?;
+    if !bound.is_unknown() && !converts(&bound.data_type, data_type) {
+        let message = format!(
+            "result of USING clause for column \"{name}\" cannot be cast automatically to type {}",
+            data_type.base_name()
+        );
+        return Err(Error::new(SqlState::DATATYPE_MISMATCH, message)
+            .with_hint("You might need to add an explicit cast."));
+    }
+    coerce(bound, data_type, CastContext::Assignment)
+}
+
+#[cold]
+fn in_partition_key(what: &str, schema: &TableSchema, column: ColumnId) -> Error {
+    let (table, column) = (&schema.name, &schema.columns[column.index()].name);
+    let message = format!(
+        "cannot {what} column \"{column}\" because it is part of the partition key of relation \
+         \"{table}\""
+    );
+    Error::new(SqlState::INVALID_TABLE_DEFINITION, message)
+}
+
+/// Whether a foreign key of another table can stay when the columns that it refers to have other types.
+///
+/// # Errors
+/// 42804.
+pub fn check_reference_types(
+    schema: &TableSchema,
+    key: &ForeignKey,
+    referenced: &TableSchema,
+) -> Result<()> {
+    references::check_types(schema, key, referenced)
+}
+
+/// A default value of a column of a draft, checked, as it is kept.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn draft_default(
+    draft: &Draft<'_>,
+    column: ColumnId,
+    expr: &Expr,
+    catalog: &dyn CatalogView,
+) -> Result<String> {
+    let column = &draft.schema.columns[column.index()];
+    let bound = table::scratch(catalog).bind(expr)?;
+    dml::for_column(bound, column, "default expression")?;
+    Ok(expr.to_string())
+}

@@ -1,0 +1,312 @@
+//! Other names in the expressions that a catalog keeps as text: PostgreSQL keeps what they mean, which has another name then.
+
+use kiln_storage::error::Result;
+use sqlparser::ast::{
+    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
+    ObjectNamePart, Subscript, Value as Literal,
+};
+
+use super::super::{name_of, quote_identifier, stored_expression, unsupported};
+use crate::catalog::qualified_name;
+
+/// What has another name.
+#[derive(Clone, Copy, Debug)]
+pub enum Renamed<'a> {
+    /// The table of the expression.
+    Table(&'a str),
+    /// A column of that.
+    Column(&'a str),
+    /// A function.
+    Routine(&'a str),
+    /// A sequence.
+    Sequence(&'a str),
+}
+
+/// An expression as it is kept, where something is called `to` now; `None` when it does not name that.
+///
+/// # Errors
+/// 0A000 for an expression of which it is not known what it names.
+pub fn renamed_expression(text: &str, what: Renamed<'_>, to: &str) -> Result<Option<String>> {
+    let mut expr = stored_expression(text)?;
+    let before = expr.clone();
+    walk(&mut expr, &mut |expr| rename(expr, what, to))?;
+    Ok((expr != before).then(|| expr.to_string()))
+}
+
+/// An identifier as an expression has it.
+fn identifier(name: &str) -> Ident {
+    match quote_identifier(name) == name {
+        true => Ident::new(name),
+        false => Ident::with_quote('"', name),
+    }
+}
+
+fn rename(expr: &mut Expr, what: Renamed<'_>, to: &str) {
+    match (expr, what) {
+        (Expr::Identifier(ident), Renamed::Column(from)) if name_of(ident) == from => {
+            *ident = identifier(to);
+        }
+        (Expr::CompoundIdentifier(path), Renamed::Column(from)) => {
+            if let Some(last) = path.last_mut()
+                && name_of(last) == from
+            {
+                *last = identifier(to);
+            }
+        }
+        (Expr::CompoundIdentifier(path), Renamed::Table(from)) => {
+            let qualifier = path.len().checked_sub(2).and_then(|at| path.get_mut(at));
+            if let Some(qualifier) = qualifier
+                && name_of(qualifier) == from
+            {
+                *qualifier = identifier(to);
+            }
+        }
+        (Expr::Function(function), Renamed::Routine(from)) => {
+            if let Some(ObjectNamePart::Identifier(last)) = function.name.0.last_mut()
+                && name_of(last) == from
+            {
+                *last = identifier(to);
+            }
+        }
+        (Expr::Function(function), Renamed::Sequence(from)) => rename_sequence(function, from, to),
+        _ => {}
+    }
+}
+
+/// The name in the first argument of a function of sequences.
+fn rename_sequence(function: &mut Function, from: &str, to: &str) {
+    let is_of_sequences = |name: &ObjectName| {
+        let last = name.0.last().and_then(|part| part.as_ident());
+        last.is_some_and(|last| matches!(name_of(last).as_str(), "nextval" | "currval" | "setval"))
+    };
+    if !is_of_sequences(&function.name) {
+        return;
+    }
+    let FunctionArguments::List(list) = &mut function.args else {
+        return;
+    };
+    let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(first))) = list.args.first_mut() else {
+        return;
+    };
+    let mut literal = first;
+    while let Expr::Cast { expr, .. } | Expr::Nested(expr) = literal {
+        literal = expr;
+    }
+    if let Expr::Value(value) = literal
+        && let Literal::SingleQuotedString(text) = &mut value.value
+        && qualified_name(text).is_ok_and(|name| name == from)
+    {
+        *text = quote_identifier(to);
+    }
+}
+
+/// Calls `visit` for an expression and all within it.
+///
+/// # Errors
+/// 0A000 for an expression whose parts are not known.
+fn walk(expr: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) -> Result<()> {
+    visit(expr);
+    let mut parts: Vec<&mut Expr> = Vec::new();
+    match expr {
+        Expr::Identifier(_)
+        | Expr::CompoundIdentifier(_)
+        | Expr::Value(_)
+        | Expr::TypedString(_)
+        | Expr::Interval(_) => {}
+        Expr::Nested(inner)
+        | Expr::IsNull(inner)
+        | Expr::IsNotNull(inner)
+        | Expr::IsTrue(inner)
+        | Expr::IsNotTrue(inner)
+        | Expr::IsFalse(inner)
+        | Expr::IsNotFalse(inner)
+        | Expr::IsUnknown(inner)
+        | Expr::IsNotUnknown(inner)
+        | Expr::UnaryOp { expr: inner, .. }
+        | Expr::Cast { expr: inner, .. }
+        | Expr::Extract { expr: inner, .. }
+        | Expr::Ceil { expr: inner, .. }
+        | Expr::Floor { expr: inner, .. }
+        | Expr::Collate { expr: inner, .. } => parts.push(inner),
+        Expr::BinaryOp { left, right, .. }
+        | Expr::IsDistinctFrom(left, right)
+        | Expr::IsNotDistinctFrom(left, right)
+        | Expr::AnyOp { left, right, .. }
+        | Expr::AllOp { left, right, .. }
+        | Expr::Position {
+            expr: left,
+            r#in: right,
+        }
+        | Expr::AtTimeZone {
+            timestamp: left,
+            time_zone: right,
+        } => parts.extend([&mut **left, &mut **right]),
+        Expr::Like {
+            expr,
+            pattern,
+            escape_char,
+            ..
+        }
+        | Expr::ILike {
+            expr,
+            pattern,
+            escape_char,
+            ..
+        }
+        | Expr::SimilarTo {
+            expr,
+            pattern,
+            escape_char,
+            ..
+        } => {
+            parts.extend([&mut **expr, &mut **pattern]);
+            parts.extend(escape_char.as_deref_mut());
+        }
+        Expr::Between {
+            expr, low, high, ..
+        } => parts.extend([&mut **expr, &mut **low, &mut **high]),
+        Expr::InList { expr, list, .. } => {
+            parts.push(expr);
+            parts.extend(list);
+        }
+        Expr::Tuple(items) => parts.extend(items),
+        Expr::Array(array) => parts.extend(&mut array.elem),
+        Expr::Case {
+            operand,
+            conditions,
+            else_result,
+            ..
+        } => {
+            parts.extend(operand.as_deref_mut());
+            for branch in conditions {
+                parts.extend([&mut branch.condition, &mut branch.result]);
+            }
+            parts.extend(else_result.as_deref_mut());
+        }
+        Expr::Substring {
+            expr,
+            substring_from,
+            substring_for,
+            ..
+        } => {
+            parts.push(expr);
+            parts.extend(substring_from.as_deref_mut());
+            parts.extend(substring_for.as_deref_mut());
+        }
+        Expr::Trim {
+            expr,
+            trim_what,
+            trim_characters,
+            ..
+        } => {
+            parts.push(expr);
+            parts.extend(trim_what.as_deref_mut());
+            parts.extend(trim_characters.iter_mut().flatten());
+        }
+        Expr::Overlay {
+            expr,
+            overlay_what,
+            overlay_from,
+            overlay_for,
+        } => {
+            parts.extend([&mut **expr, &mut **overlay_what, &mut **overlay_from]);
+            parts.extend(overlay_for.as_deref_mut());
+        }
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            parts.push(root);
+            for access in access_chain {
+                if let AccessExpr::Subscript(Subscript::Index { index }) = access {
+                    parts.push(index);
+                }
+            }
+        }
+        Expr::Function(function) => arguments(function, &mut parts)?,
+        other => {
+            let feature = format!("another name for what the expression {other} names");
+            return Err(unsupported(feature, None));
+        }
+    }
+    parts.into_iter().try_for_each(|part| walk(part, visit))
+}
+
+fn arguments<'e>(function: &'e mut Function, parts: &mut Vec<&'e mut Expr>) -> Result<()> {
+    match &mut function.args {
+        FunctionArguments::None => {}
+        FunctionArguments::Subquery(_) => {
+            return Err(unsupported("another name for what a query names", None));
+        }
+        FunctionArguments::List(list) => {
+            for argument in &mut list.args {
+                if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))
+                | FunctionArg::Named {
+                    arg: FunctionArgExpr::Expr(expr),
+                    ..
+                }
+                | FunctionArg::ExprNamed {
+                    arg: FunctionArgExpr::Expr(expr),
+                    ..
+                } = argument
+                {
+                    parts.push(expr);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, what: Renamed<'_>, to: &str, expected: Option<&str>) {
+        let renamed = renamed_expression(text, what, to).expect("it is an expression");
+        assert_eq!(renamed.as_deref(), expected, "{text}");
+    }
+
+    #[test]
+    fn columns_are_renamed_where_they_are_meant() {
+        let column = Renamed::Column("date");
+        check(
+            "date > '2020-01-01'::DATE AND t.date IS NOT NULL",
+            column,
+            "day",
+            Some("day > '2020-01-01'::DATE AND t.day IS NOT NULL"),
+        );
+        check("length(a) > 1", column, "day", None);
+        check(
+            "CASE WHEN a IN (1, b) THEN coalesce(b, 'b') ELSE b END = trim(b)",
+            Renamed::Column("b"),
+            "Two Words",
+            Some(
+                "CASE WHEN a IN (1, \"Two Words\") THEN coalesce(\"Two Words\", 'b') \
+                 ELSE \"Two Words\" END = TRIM(\"Two Words\")",
+            ),
+        );
+    }
+
+    #[test]
+    fn tables_routines_and_sequences_are_renamed() {
+        check(
+            "t.a > 0 AND a < 9",
+            Renamed::Table("t"),
+            "u",
+            Some("u.a > 0 AND a < 9"),
+        );
+        check(
+            "f(f(a)) > g(1)",
+            Renamed::Routine("f"),
+            "h",
+            Some("h(h(a)) > g(1)"),
+        );
+        let sequence = Renamed::Sequence("s");
+        check(
+            "nextval('public.s'::regclass) + nextval('s_b')",
+            sequence,
+            "r",
+            Some("nextval('r'::REGCLASS) + nextval('s_b')"),
+        );
+        check("length('s')", sequence, "r", None);
+    }
+}

@@ -1,0 +1,159 @@
+//! ALTER COLUMN: default values, identities, NOT NULL, types.
+
+use kiln_engine::CatalogChange;
+use kiln_platform::sync::Arc;
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::schema::{Column, ColumnId};
+use kiln_storage::sequence::{Identity, Sequence, SequenceDefinition};
+use sqlparser::ast::{Expr, Ident};
+
+use super::super::result::Notice;
+use super::super::sequences::identity_of;
+use super::super::view::View;
+use super::Alteration;
+use crate::compile::{ddl, unsupported};
+use crate::parse::{ColumnChange, SequenceOptions};
+
+impl<'s> Alteration<'s> {
+    pub(super) fn alter_column(
+        &mut self,
+        change: &mut CatalogChange<'_>,
+        ident: &Ident,
+        altered: &'s ColumnChange,
+    ) -> Result<()> {
+        let id = self.draft.column(ident)?;
+        match altered {
+            ColumnChange::Default(expr) => self.set_default(change, id, expr.as_deref()),
+            ColumnChange::AddIdentity(identity, options) => {
+                self.add_identity(change, id, (*identity, options))
+            }
+            ColumnChange::SetIdentity(identity, options) => {
+                let sequence = self.require_identity(change, id)?;
+                alter_identity(change, &sequence, *identity, options)
+            }
+            ColumnChange::DropIdentity { if_exists } => self.drop_identity(change, id, *if_exists),
+            ColumnChange::NotNull(not_null) => {
+                if !not_null && self.identity(change, id).is_some() {
+                    return Err(self.is_identity(id));
+                }
+                self.draft.set_not_null(id, *not_null)
+            }
+            ColumnChange::Type(data_type, using) => {
+                let view = View::of(change.catalog());
+                (self.draft).set_type(id, data_type, using.as_deref(), &view)?;
+                self.widen_identity(change, id)
+            }
+        }
+    }
+
+    fn of(&self, id: ColumnId) -> (&str, &Column) {
+        let schema = &self.draft.schema;
+        (&schema.name, &schema.columns[id.index()])
+    }
+
+    /// The sequence of the column, if it is an identity column.
+    fn identity(&self, change: &CatalogChange<'_>, id: ColumnId) -> Option<Arc<Sequence>> {
+        let (table, column) = self.of(id);
+        identity_of(change.catalog(), table, &column.name)
+    }
+
+    fn is_identity(&self, id: ColumnId) -> Error {
+        let (table, column) = self.of(id);
+        let name = &column.name;
+        let message = format!("column \"{name}\" of relation \"{table}\" is an identity column");
+        Error::new(SqlState::SYNTAX_ERROR, message)
+    }
+
+    fn set_default(
+        &mut self,
+        change: &CatalogChange<'_>,
+        id: ColumnId,
+        expr: Option<&Expr>,
+    ) -> Result<()> {
+        if self.identity(change, id).is_some() {
+            let error = self.is_identity(id);
+            return Err(match expr {
+                Some(_) => error,
+                None => {
+                    error.with_hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead.")
+                }
+            });
+        }
+        let view = View::of(change.catalog());
+        let default = expr.map(|expr| ddl::draft_default(&self.draft, id, expr, &view));
+        self.draft.schema.columns[id.index()].default = default.transpose()?;
+        Ok(())
+    }
+
+    fn add_identity(
+        &mut self,
+        change: &mut CatalogChange<'_>,
+        id: ColumnId,
+        identity: (Identity, &SequenceOptions),
+    ) -> Result<()> {
+        let schema = &self.draft.schema;
+        let column = &schema.columns[id.index()];
+        let view = View::of(change.catalog());
+        let made = ddl::added_identity(schema, column, identity, &view)?;
+        let default = ddl::sequence_default(&made.name);
+        change.create_sequence(made, None)?;
+        self.draft.schema.columns[id.index()].default = Some(default);
+        Ok(())
+    }
+
+    fn drop_identity(
+        &mut self,
+        change: &mut CatalogChange<'_>,
+        id: ColumnId,
+        if_exists: bool,
+    ) -> Result<()> {
+        if if_exists && self.identity(change, id).is_none() {
+            let (table, column) = self.of(id);
+            let name = &column.name;
+            self.notices.push(Notice::new(format!(
+                "column \"{name}\" of relation \"{table}\" is not an identity column, skipping"
+            )));
+            return Ok(());
+        }
+        let sequence = self.require_identity(change, id)?;
+        self.draft.schema.columns[id.index()].default = None;
+        change.drop_sequence(sequence.name())
+    }
+
+    fn require_identity(&self, change: &CatalogChange<'_>, id: ColumnId) -> Result<Arc<Sequence>> {
+        self.identity(change, id).ok_or_else(|| {
+            let (table, column) = self.of(id);
+            let name = &column.name;
+            let message =
+                format!("column \"{name}\" of relation \"{table}\" is not an identity column");
+            Error::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+        })
+    }
+
+    /// The sequence of an identity column has the column's type.
+    fn widen_identity(&self, change: &mut CatalogChange<'_>, id: ColumnId) -> Result<()> {
+        let Some(sequence) = self.identity(change, id) else {
+            return Ok(());
+        };
+        let (last, _) = change.sequence_state(sequence.name())?;
+        let data_type = self.of(id).1.data_type.clone();
+        let old = sequence.definition();
+        let (new, _) = ddl::retyped_identity(old, last, data_type)?;
+        change.alter_sequence(new, None)
+    }
+}
+
+fn alter_identity(
+    change: &mut CatalogChange<'_>,
+    sequence: &Sequence,
+    identity: Option<Identity>,
+    options: &SequenceOptions,
+) -> Result<()> {
+    if options.name.is_some() || options.owned_by.is_some() || options.data_type.is_some() {
+        return Err(unsupported("this option of an identity column", None));
+    }
+    let (last, _) = change.sequence_state(sequence.name())?;
+    let old: &SequenceDefinition = sequence.definition();
+    let (new, restart) = ddl::altered_identity(old, last, identity, options)?;
+    change.alter_sequence(new, restart)
+}

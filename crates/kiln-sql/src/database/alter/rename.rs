@@ -1,0 +1,322 @@
+//! Other names, and other owners.
+
+use kiln_engine::{Catalog, CatalogChange, Source};
+use kiln_platform::sync::Arc;
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::table::Table;
+use sqlparser::ast::{Ident, ObjectName};
+
+use super::super::definition::{Definition, find_routine, kind_name, missing_routine};
+use super::super::design;
+use super::super::result::{Notice, StatementResult};
+use super::super::view::recompile_routine;
+use super::{missing, skipped};
+use crate::compile::ddl::{Renamed, renamed_expression};
+use crate::compile::{
+    fail, name_of, position_of, position_of_span, quote_identifier, refuse_reserved, relation_name,
+};
+use crate::parse::{
+    AlterObject, AlterTable, AlteredObject, ObjectChange, RoleName, RoutineKind, RoutineSignature,
+    renamed_routine,
+};
+
+/// ALTER INDEX, ALTER SEQUENCE, ALTER FUNCTION and their like, with another name or owner.
+pub(in super::super) fn object(
+    definition: &Definition<'_>,
+    statement: &AlterObject,
+) -> Result<StatementResult> {
+    let mut result = StatementResult::of_tag(tag(&statement.object));
+    let notice = definition.change_catalog(|change| {
+        let notice = match (&statement.object, &statement.change) {
+            (AlteredObject::Routine(kind, signature), altered) => {
+                alter_routine(change, *kind, signature, altered).map(|()| None)?
+            }
+            (AlteredObject::Index(name) | AlteredObject::Sequence(name), altered) => {
+                let is_sequence = matches!(statement.object, AlteredObject::Sequence(_));
+                match relation_named(change, name)? {
+                    None if statement.if_exists => Some(skipped(&relation_name(name)?)),
+                    None => return Err(missing(&relation_name(name)?, name)),
+                    Some(relation) => {
+                        if is_sequence && !matches!(relation, Relation::Sequence(_)) {
+                            let message = format!("\"{}\" is not a sequence", relation.name());
+                            let position = position_of(name);
+                            return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position));
+                        }
+                        alter_relation(change, &relation, altered)?;
+                        None
+                    }
+                }
+            }
+        };
+        design::settle(change)?;
+        Ok(notice)
+    })?;
+    result.notices.extend(notice);
+    Ok(result)
+}
+
+/// The command of a statement that alters such an object.
+pub(in super::super) fn tag(object: &AlteredObject) -> &'static str {
+    match object {
+        AlteredObject::Index(_) => "ALTER INDEX",
+        AlteredObject::Sequence(_) => "ALTER SEQUENCE",
+        AlteredObject::Routine(Some(RoutineKind::Function), _) => "ALTER FUNCTION",
+        AlteredObject::Routine(Some(RoutineKind::Procedure), _) => "ALTER PROCEDURE",
+        AlteredObject::Routine(None, _) => "ALTER ROUTINE",
+    }
+}
+
+/// A relation by its name.
+enum Relation {
+    Table(String),
+    /// An index, and its table.
+    Index(String, String),
+    Sequence(String),
+}
+
+impl Relation {
+    fn name(&self) -> &str {
+        let (Relation::Table(name) | Relation::Index(name, _) | Relation::Sequence(name)) = self;
+        name
+    }
+}
+
+fn relation_named(change: &CatalogChange<'_>, written: &ObjectName) -> Result<Option<Relation>> {
+    let name = relation_name(written)?;
+    let catalog = change.catalog();
+    if catalog.table(&name).is_some() {
+        return Ok(Some(Relation::Table(name)));
+    }
+    if catalog.sequence(&name).is_some() {
+        return Ok(Some(Relation::Sequence(name)));
+    }
+    let owner = change.index_owner(&name).map(str::to_owned);
+    let table = owner.and_then(|owner| catalog.table(&owner));
+    let is_declared = |table: &&Arc<Table>| {
+        let mut indexes = table.indexes().iter().map(|index| index.definition());
+        indexes
+            .any(|it| it.name == name && !it.columns.is_empty() && !design::is_auxiliary(table, it))
+    };
+    let table = table.filter(is_declared).map(|it| it.schema().name.clone());
+    Ok(table.map(|table| Relation::Index(name, table)))
+}
+
+fn alter_relation(
+    change: &mut CatalogChange<'_>,
+    relation: &Relation,
+    altered: &ObjectChange,
+) -> Result<()> {
+    match altered {
+        ObjectChange::Owner(role) => check_owner(change.catalog(), role),
+        ObjectChange::Rename(to) => rename_relation(change, relation, to),
+    }
+}
+
+fn rename_relation(change: &mut CatalogChange<'_>, relation: &Relation, to: &Ident) -> Result<()> {
+    refuse_reserved(to)?;
+    let position = position_of_span(to.span);
+    let to = name_of(to);
+    let renamed = match relation {
+        Relation::Table(from) => change
+            .rename_table(from, &to)
+            .and_then(|()| rename_in_table(change, &to, Renamed::Table(from), &to)),
+        Relation::Index(from, table) => rename_index(change, table, from, &to),
+        Relation::Sequence(from) => change
+            .rename_sequence(from, &to)
+            .and_then(|()| rename_everywhere(change, Renamed::Sequence(from), &to)),
+    };
+    renamed.map_err(|error| match (error.state(), position) {
+        (SqlState::DUPLICATE_TABLE, Some((line, column))) => error.at(line, column),
+        _ => error,
+    })
+}
+
+/// ALTER TABLE … RENAME TO, which takes indexes and sequences as well.
+pub(super) fn relation(
+    change: &mut CatalogChange<'_>,
+    statement: &AlterTable,
+    to: &Ident,
+) -> Result<Vec<Notice>> {
+    match relation_named(change, &statement.name)? {
+        Some(found) => rename_relation(change, &found, to).map(|()| Vec::new()),
+        None => not_there(statement),
+    }
+}
+
+/// ALTER TABLE … OWNER TO.
+pub(super) fn relation_owner(
+    change: &mut CatalogChange<'_>,
+    statement: &AlterTable,
+    role: &RoleName,
+) -> Result<Vec<Notice>> {
+    match relation_named(change, &statement.name)? {
+        Some(_) => check_owner(change.catalog(), role).map(|()| Vec::new()),
+        None => not_there(statement),
+    }
+}
+
+fn not_there(statement: &AlterTable) -> Result<Vec<Notice>> {
+    let name = relation_name(&statement.name)?;
+    match statement.if_exists {
+        true => Ok(vec![skipped(&name)]),
+        false => Err(missing(&name, &statement.name)),
+    }
+}
+
+/// Objects belong to the superusers, all of them to each: one that becomes the owner is that already.
+///
+/// # Errors
+/// 42704 for a role that is none; 0A000 for one that is no superuser.
+pub(super) fn check_owner(catalog: &Catalog, role: &RoleName) -> Result<()> {
+    let RoleName::Name(name) = role else {
+        return Ok(());
+    };
+    match catalog.roles().require(name)?.is_superuser {
+        true => Ok(()),
+        false => Err(Error::unsupported(format!(
+            "an owner that is no superuser, as {name} is, is not supported"
+        ))
+        .with_hint(format!(
+            "Objects belong to the superusers: GRANT {name} what it needs."
+        ))),
+    }
+}
+
+/// RENAME COLUMN.
+pub(super) fn column(
+    change: &mut CatalogChange<'_>,
+    table: &Arc<Table>,
+    from: &Ident,
+    to: &Ident,
+) -> Result<()> {
+    refuse_reserved(to)?;
+    let schema = table.schema();
+    let (from, written, to) = (name_of(from), from, name_of(to));
+    if schema.column(&from).is_none() {
+        let message = format!("column \"{from}\" does not exist");
+        let position = position_of_span(written.span);
+        return Err(fail(SqlState::UNDEFINED_COLUMN, message, position));
+    }
+    if schema.column(&to).is_some() {
+        let message = format!(
+            "column \"{to}\" of relation \"{}\" already exists",
+            schema.name
+        );
+        return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
+    }
+    rename_in_table(change, &schema.name, Renamed::Column(&from), &to)?;
+    change.rename_column(&schema.name, &from, &to)
+}
+
+/// RENAME CONSTRAINT.
+pub(super) fn constraint(
+    change: &mut CatalogChange<'_>,
+    table: &Arc<Table>,
+    from: &str,
+    to: &str,
+) -> Result<()> {
+    let schema = table.schema();
+    let name = &schema.name;
+    let is_row_check = |wanted: &str| {
+        let mut checks = schema.checks.iter().map(|check| &check.name);
+        let mut keys = schema.foreign_keys.iter().map(|key| &key.name);
+        checks.any(|known| known == wanted) || keys.any(|known| known == wanted)
+    };
+    let is_key = |wanted: &str| {
+        let mut indexes = table.indexes().iter().map(|index| index.definition());
+        indexes.any(|it| it.constraint && !it.columns.is_empty() && it.name == wanted)
+    };
+    if !is_row_check(from) && !is_key(from) {
+        let message = format!("constraint \"{from}\" for table \"{name}\" does not exist");
+        return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
+    }
+    if is_row_check(to) || (is_row_check(from) && is_key(to)) {
+        let message = format!("constraint \"{to}\" for relation \"{name}\" already exists");
+        return Err(Error::new(SqlState::DUPLICATE_OBJECT, message));
+    }
+    if is_key(from) {
+        return rename_index(change, name, from, to);
+    }
+    change.alter_schema(name, |schema| {
+        let checks = schema.checks.iter_mut().map(|check| &mut check.name);
+        let keys = schema.foreign_keys.iter_mut().map(|key| &mut key.name);
+        let meant = checks.chain(keys).filter(|known| *known == from);
+        meant.for_each(|known| to.clone_into(known));
+    })?;
+    change.renumber_constraint(name, from, to);
+    Ok(())
+}
+
+/// Renames an index with the constraint that it belongs to. The hash index beside it is derived anew.
+fn rename_index(change: &mut CatalogChange<'_>, table: &str, from: &str, to: &str) -> Result<()> {
+    let known = change.catalog().require_table(table)?.clone();
+    let indexes = known.indexes().iter().map(|index| index.definition());
+    let mut derived = indexes.filter(|it| design::is_auxiliary(&known, it));
+    if let Some(derived) = derived.find(|it| design::base_of(it) == from) {
+        change.drop_index(table, &derived.name)?;
+    }
+    change.rename_index(table, from, to)
+}
+
+fn alter_routine(
+    change: &mut CatalogChange<'_>,
+    kind: Option<RoutineKind>,
+    signature: &RoutineSignature,
+    altered: &ObjectChange,
+) -> Result<()> {
+    let Some(from) = find_routine(change, kind, signature)? else {
+        return Err(missing_routine(kind, signature)?);
+    };
+    let to = match altered {
+        ObjectChange::Owner(role) => return check_owner(change.catalog(), role),
+        ObjectChange::Rename(to) => name_of(to),
+    };
+    if change.catalog().procedure(&to).is_some() {
+        let kind = kind.map_or("routine", kind_name);
+        let message = format!("{kind} {to} already exists in schema \"public\"");
+        return Err(Error::new(SqlState::DUPLICATE_FUNCTION, message));
+    }
+    let known = change.catalog().require_procedure(&from)?.source().cloned();
+    let source = known.ok_or_else(|| {
+        Error::unsupported("another name for a procedure of Rust code is not supported")
+    })?;
+    let renamed = Arc::new(Source {
+        text: renamed_routine(&source.text, &quote_identifier(&to))?,
+        ..(*source).clone()
+    });
+    let procedure = recompile_routine(change.catalog(), &renamed)?;
+    change.rename_procedure(&from, procedure)?;
+    rename_everywhere(change, Renamed::Routine(&from), &to)
+}
+
+/// Has the expressions of all tables name something by another name.
+fn rename_everywhere(change: &mut CatalogChange<'_>, what: Renamed<'_>, to: &str) -> Result<()> {
+    let tables = change.catalog().tables().map(|(name, _)| name.to_owned());
+    let tables: Vec<String> = tables.collect();
+    let mut tables = tables.iter();
+    tables.try_for_each(|table| rename_in_table(change, table, what, to))
+}
+
+/// Has the expressions of a table name something by another name.
+fn rename_in_table(
+    change: &mut CatalogChange<'_>,
+    table: &str,
+    what: Renamed<'_>,
+    to: &str,
+) -> Result<()> {
+    let mut schema = change.catalog().require_table(table)?.schema().clone();
+    let defaults = schema.columns.iter_mut();
+    let defaults = defaults.filter_map(|column| column.default.as_mut());
+    let checks = schema.checks.iter_mut().map(|check| &mut check.expression);
+    let mut is_changed = false;
+    for text in defaults.chain(checks) {
+        if let Some(renamed) = renamed_expression(text, what, to)? {
+            *text = renamed;
+            is_changed = true;
+        }
+    }
+    if is_changed {
+        change.alter_schema(table, |known| *known = schema)?;
+    }
+    Ok(())
+}

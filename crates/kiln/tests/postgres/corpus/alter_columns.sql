@@ -1,0 +1,396 @@
+-- ALTER TABLE: names, and columns that come and go.
+-- compare: messages
+
+-- snippet: rename-table
+CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT, CHECK (length(t.v) > 1));
+CREATE TABLE u (id INTEGER REFERENCES t, w INTEGER);
+INSERT INTO t VALUES (1, 'one'), (2, 'two');
+INSERT INTO u VALUES (1, 10);
+ALTER TABLE t RENAME TO s;
+SELECT * FROM s ORDER BY id;
+-- error: 42P01
+SELECT * FROM t;
+-- error: 23503
+INSERT INTO u VALUES (3, 30);
+-- error: 23503
+DELETE FROM s WHERE id = 1;
+-- error: 23514
+INSERT INTO s VALUES (3, 'x');
+-- error: 23505
+INSERT INTO s VALUES (1, 'again');
+-- error: 42P07
+ALTER TABLE s RENAME TO u;
+-- error: 42P07
+ALTER TABLE s RENAME TO s;
+-- error: 42P01
+ALTER TABLE t RENAME TO r;
+ALTER TABLE IF EXISTS t RENAME TO r;
+SELECT conname FROM pg_constraint WHERE conrelid IN ('s'::regclass, 'u'::regclass) ORDER BY 1;
+CREATE TABLE t (a INTEGER);
+SELECT count(*) FROM t;
+DROP TABLE t;
+ALTER TABLE s RENAME TO t;
+ALTER TABLE u RENAME TO "Odd name";
+INSERT INTO "Odd name" VALUES (2, 20);
+SELECT * FROM "Odd name" ORDER BY id;
+
+-- snippet: rename-table-without-key
+CREATE TABLE t (a INTEGER, b SERIAL);
+INSERT INTO t (a) VALUES (1), (2);
+ALTER TABLE t RENAME TO u;
+INSERT INTO u (a) VALUES (3) RETURNING *;
+SELECT * FROM u ORDER BY b;
+SELECT pg_get_serial_sequence('u', 'b')::regclass::text;
+DROP TABLE u;
+-- error: 42P01
+SELECT nextval('t_b_seq');
+
+-- snippet: rename-itself
+CREATE TABLE t (id INTEGER PRIMARY KEY, up INTEGER REFERENCES t);
+INSERT INTO t VALUES (1, NULL), (2, 1);
+ALTER TABLE t RENAME TO tree;
+-- error: 23503
+INSERT INTO tree VALUES (3, 7);
+INSERT INTO tree VALUES (3, 2);
+-- error: 23503
+DELETE FROM tree WHERE id = 2;
+
+-- snippet: rename-column
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER DEFAULT 7 CHECK (v > 0), w TEXT UNIQUE, CHECK (t.v < 100 AND length(w) < 9));
+CREATE INDEX t_v ON t (v);
+INSERT INTO t (id, w) VALUES (1, 'a');
+ALTER TABLE t RENAME COLUMN v TO amount;
+ALTER TABLE t RENAME w TO "Word";
+SELECT * FROM t;
+INSERT INTO t (id, "Word") VALUES (2, 'b') RETURNING amount;
+-- error: 42703
+SELECT v FROM t;
+-- error: 23514
+INSERT INTO t VALUES (3, -1, 'c');
+-- error: 23514
+UPDATE t SET amount = 100 WHERE id = 1;
+-- error: 23505
+INSERT INTO t VALUES (3, 1, 'a');
+-- error: 42703
+ALTER TABLE t RENAME v TO x;
+-- error: 42701
+ALTER TABLE t RENAME amount TO id;
+-- error: 42701
+ALTER TABLE t RENAME amount TO amount;
+SELECT column_name FROM information_schema.columns WHERE table_name = 't' ORDER BY ordinal_position;
+SELECT id FROM t WHERE amount = 7 ORDER BY id;
+
+-- snippet: rename-referenced-columns
+CREATE TABLE t (a INTEGER, b INTEGER, PRIMARY KEY (b, a));
+CREATE TABLE u (x INTEGER, y INTEGER, FOREIGN KEY (x, y) REFERENCES t (b, a));
+INSERT INTO t VALUES (1, 2);
+INSERT INTO u VALUES (2, 1);
+ALTER TABLE t RENAME a TO aa;
+ALTER TABLE u RENAME y TO yy;
+-- error: 23503
+INSERT INTO u VALUES (1, 2);
+-- error: 23503
+UPDATE t SET aa = 5;
+INSERT INTO t VALUES (4, 3);
+INSERT INTO u VALUES (3, 4);
+SELECT x, yy FROM u ORDER BY 1;
+
+-- snippet: rename-constraint
+CREATE TABLE t (id INTEGER CONSTRAINT key PRIMARY KEY, v INTEGER CONSTRAINT positive CHECK (v > 0), w INTEGER CONSTRAINT single UNIQUE);
+CREATE TABLE u (id INTEGER CONSTRAINT refers REFERENCES t);
+ALTER TABLE t RENAME CONSTRAINT key TO t_key;
+ALTER TABLE t RENAME CONSTRAINT positive TO above_zero;
+ALTER TABLE t RENAME CONSTRAINT single TO one;
+ALTER TABLE u RENAME CONSTRAINT refers TO to_t;
+INSERT INTO t VALUES (1, 1, 1);
+-- error: 23505
+INSERT INTO t VALUES (1, 1, 2);
+-- error: 23505
+INSERT INTO t VALUES (2, 1, 1);
+-- error: 23514
+INSERT INTO t VALUES (2, 0, 2);
+-- error: 23503
+INSERT INTO u VALUES (9);
+-- error: 42704
+ALTER TABLE t RENAME CONSTRAINT positive TO x;
+-- error: 42710
+ALTER TABLE t RENAME CONSTRAINT above_zero TO above_zero;
+-- error: 42P07
+ALTER TABLE t RENAME CONSTRAINT one TO t_key;
+SELECT conname, contype FROM pg_constraint WHERE conrelid = 't'::regclass ORDER BY 1;
+SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 't'::regclass ORDER BY 1;
+
+-- snippet: add-column
+CREATE TABLE t (id INTEGER PRIMARY KEY);
+INSERT INTO t VALUES (1), (2), (3);
+ALTER TABLE t ADD COLUMN a INTEGER;
+ALTER TABLE t ADD b TEXT DEFAULT 'none';
+ALTER TABLE t ADD c NUMERIC(6, 2) NOT NULL DEFAULT 1.5;
+ALTER TABLE t ADD COLUMN d VARCHAR(5) DEFAULT upper('abc');
+SELECT * FROM t ORDER BY id;
+INSERT INTO t (id) VALUES (4) RETURNING *;
+UPDATE t SET a = id * 2 WHERE id < 3;
+SELECT * FROM t WHERE a IS NOT NULL ORDER BY id;
+-- error: 42701
+ALTER TABLE t ADD COLUMN a TEXT;
+ALTER TABLE t ADD COLUMN IF NOT EXISTS a TEXT;
+ALTER TABLE t ADD COLUMN IF NOT EXISTS e DATE DEFAULT '2020-02-29';
+SELECT e FROM t WHERE id = 1;
+-- error: 42704
+ALTER TABLE t ADD f no_such_type;
+-- error: 42804
+ALTER TABLE t ADD f INTEGER DEFAULT DATE '2020-01-01';
+-- error: 22P02
+ALTER TABLE t ADD f INTEGER DEFAULT 'x';
+-- error: 22001
+ALTER TABLE t ADD f VARCHAR(2) DEFAULT 'abc';
+-- error: 42P01
+ALTER TABLE u ADD a INTEGER;
+ALTER TABLE IF EXISTS u ADD a INTEGER;
+SELECT count(*) FROM t;
+
+-- snippet: add-not-null
+CREATE TABLE t (a INTEGER);
+ALTER TABLE t ADD b INTEGER NOT NULL;
+-- error: 23502
+INSERT INTO t VALUES (1);
+INSERT INTO t VALUES (1, 2);
+-- error: 23502
+ALTER TABLE t ADD c INTEGER NOT NULL;
+ALTER TABLE t ADD c INTEGER NOT NULL DEFAULT 3;
+-- error: 23502
+ALTER TABLE t ADD d INTEGER NOT NULL DEFAULT NULL;
+-- error: 42601
+ALTER TABLE t ADD d INTEGER NULL NOT NULL;
+SELECT * FROM t;
+
+-- snippet: add-constrained
+CREATE TABLE t (id INTEGER PRIMARY KEY);
+CREATE TABLE p (k INTEGER PRIMARY KEY, l INTEGER UNIQUE);
+INSERT INTO p VALUES (1, 10), (2, 20);
+INSERT INTO t VALUES (1), (2);
+ALTER TABLE t ADD a INTEGER DEFAULT 1 REFERENCES p;
+-- error: 23503
+ALTER TABLE t ADD b INTEGER DEFAULT 3 REFERENCES p;
+ALTER TABLE t ADD b INTEGER REFERENCES p (l);
+-- error: 42830
+ALTER TABLE t ADD c INTEGER REFERENCES t (b);
+-- error: 23514
+ALTER TABLE t ADD c INTEGER DEFAULT 0 CHECK (c > 0);
+ALTER TABLE t ADD c INTEGER DEFAULT 5 CONSTRAINT up CHECK (c > id);
+-- error: 23505
+ALTER TABLE t ADD d INTEGER DEFAULT 1 UNIQUE;
+ALTER TABLE t ADD d INTEGER UNIQUE;
+-- error: 42P16
+ALTER TABLE t ADD e INTEGER PRIMARY KEY;
+-- error: 23503
+UPDATE t SET b = 11;
+UPDATE t SET b = 10, d = id;
+-- error: 23505
+UPDATE t SET d = 1;
+-- error: 23514
+UPDATE t SET c = 0;
+-- error: 23503
+DELETE FROM p WHERE k = 1;
+SELECT conname FROM pg_constraint WHERE conrelid = 't'::regclass ORDER BY 1;
+
+-- snippet: add-primary-key-column
+CREATE TABLE t (a INTEGER);
+INSERT INTO t VALUES (5), (6);
+-- error: 23502
+ALTER TABLE t ADD id INTEGER PRIMARY KEY;
+-- error: 23505
+ALTER TABLE t ADD id INTEGER DEFAULT 1 PRIMARY KEY;
+ALTER TABLE t ADD id SERIAL PRIMARY KEY;
+SELECT * FROM t ORDER BY id;
+INSERT INTO t (a) VALUES (7) RETURNING id;
+-- error: 23505
+INSERT INTO t VALUES (8, 2);
+SELECT a FROM t WHERE id = 2;
+
+-- snippet: add-serial-and-identity
+CREATE TABLE t (v TEXT);
+INSERT INTO t VALUES ('a'), ('b'), ('c');
+ALTER TABLE t ADD COLUMN s SERIAL;
+ALTER TABLE t ADD COLUMN i BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 10 INCREMENT BY 5);
+SELECT * FROM t ORDER BY s;
+INSERT INTO t (v) VALUES ('d') RETURNING s, i;
+-- error: 428C9
+INSERT INTO t VALUES ('e', 9, 9);
+SELECT pg_get_serial_sequence('t', 's')::regclass::text, pg_get_serial_sequence('t', 'i')::regclass::text;
+CREATE SEQUENCE q START 100;
+SELECT nextval('q');
+ALTER TABLE t ADD COLUMN q INTEGER DEFAULT nextval('q');
+SELECT q FROM t ORDER BY s;
+SELECT nextval('q');
+INSERT INTO t (v) VALUES ('f') RETURNING q;
+-- error: 42601
+ALTER TABLE t ADD COLUMN x SERIAL DEFAULT 4;
+ALTER TABLE t DROP COLUMN s;
+-- error: 42P01
+SELECT nextval('t_s_seq');
+ALTER TABLE t DROP i, DROP q;
+SELECT * FROM t ORDER BY v;
+SELECT nextval('q');
+
+-- snippet: add-now
+CREATE TABLE t (a INTEGER);
+INSERT INTO t VALUES (1), (2);
+ALTER TABLE t ADD at TIMESTAMPTZ NOT NULL DEFAULT now(), ADD day DATE DEFAULT current_date;
+SELECT count(DISTINCT at), bool_and(at <= now()), bool_and(day <= current_date) FROM t;
+
+-- snippet: drop-column
+CREATE TABLE t (a INTEGER, b TEXT, c INTEGER UNIQUE, d INTEGER, CHECK (a < d), CHECK (c > 0));
+CREATE INDEX t_bd ON t (b, d);
+INSERT INTO t VALUES (1, 'one', 10, 100), (2, 'two', 20, 200);
+ALTER TABLE t DROP COLUMN a;
+SELECT * FROM t ORDER BY c;
+SELECT b FROM t WHERE c = 20;
+INSERT INTO t VALUES ('three', 30, 0);
+ALTER TABLE t DROP b;
+SELECT * FROM t ORDER BY c;
+SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 't'::regclass ORDER BY 1;
+-- error: 42703
+ALTER TABLE t DROP COLUMN a;
+ALTER TABLE t DROP COLUMN IF EXISTS a;
+-- error: 23505
+INSERT INTO t VALUES (30, 1);
+-- error: 23514
+INSERT INTO t VALUES (-1, 1);
+ALTER TABLE t DROP c RESTRICT;
+INSERT INTO t VALUES (1), (1);
+ALTER TABLE t ADD a INTEGER DEFAULT 9;
+SELECT * FROM t ORDER BY d;
+ALTER TABLE t DROP d;
+ALTER TABLE t DROP a CASCADE;
+SELECT count(*) FROM t;
+
+-- snippet: drop-key-column
+CREATE TABLE t (a INTEGER, b INTEGER, c INTEGER, PRIMARY KEY (a, b));
+INSERT INTO t VALUES (1, 1, 1), (1, 2, 2);
+ALTER TABLE t DROP b;
+INSERT INTO t VALUES (1, 3);
+SELECT * FROM t ORDER BY c;
+-- error: 23502
+INSERT INTO t VALUES (NULL, 4);
+-- error: 42P10
+INSERT INTO t VALUES (1, 1) ON CONFLICT (a) DO NOTHING;
+SELECT count(*) FROM pg_constraint WHERE conrelid = 't'::regclass;
+
+-- snippet: drop-referenced-column
+CREATE TABLE t (id INTEGER PRIMARY KEY, k INTEGER UNIQUE, v INTEGER);
+CREATE TABLE u (id INTEGER REFERENCES t, k INTEGER REFERENCES t (k));
+INSERT INTO t VALUES (1, 10, 100);
+INSERT INTO u VALUES (1, 10);
+-- error: 2BP01
+ALTER TABLE t DROP id;
+-- error: 2BP01
+ALTER TABLE t DROP COLUMN k;
+ALTER TABLE t DROP COLUMN id CASCADE;
+INSERT INTO u VALUES (5, 10);
+-- error: 23503
+INSERT INTO u VALUES (5, 11);
+SELECT * FROM t;
+-- error: 23503
+DELETE FROM t;
+ALTER TABLE u DROP k;
+DELETE FROM t;
+SELECT * FROM u ORDER BY id;
+
+-- snippet: references-move
+CREATE TABLE t (x INTEGER, a INTEGER, b INTEGER, PRIMARY KEY (a, b));
+CREATE TABLE u (y INTEGER, a INTEGER, b INTEGER, FOREIGN KEY (a, b) REFERENCES t);
+INSERT INTO t VALUES (0, 1, 2);
+INSERT INTO u VALUES (0, 1, 2);
+ALTER TABLE t DROP x;
+ALTER TABLE u DROP y;
+-- error: 23503
+INSERT INTO u VALUES (2, 1);
+INSERT INTO u VALUES (1, 2);
+-- error: 23503
+UPDATE t SET b = 3;
+INSERT INTO t VALUES (3, 4);
+INSERT INTO u VALUES (3, 4);
+SELECT * FROM u JOIN t USING (a, b) ORDER BY a;
+
+-- snippet: drop-self-referenced
+CREATE TABLE t (id INTEGER PRIMARY KEY, up INTEGER REFERENCES t, v INTEGER);
+INSERT INTO t VALUES (1, NULL, 1), (2, 1, 2);
+ALTER TABLE t DROP up;
+DELETE FROM t WHERE id = 1;
+ALTER TABLE t ADD up INTEGER REFERENCES t;
+-- error: 23503
+UPDATE t SET up = 1;
+UPDATE t SET up = 2;
+SELECT * FROM t;
+
+-- snippet: drop-owned
+CREATE TABLE t (id SERIAL, v INTEGER);
+CREATE TABLE u (id INTEGER DEFAULT nextval('t_id_seq'));
+-- error: 2BP01
+ALTER TABLE t DROP id;
+ALTER TABLE t DROP id CASCADE;
+INSERT INTO u DEFAULT VALUES RETURNING id;
+-- error: 42P01
+SELECT nextval('t_id_seq');
+
+-- snippet: several
+CREATE TABLE t (a INTEGER, b INTEGER, c INTEGER);
+INSERT INTO t VALUES (1, 2, 3);
+ALTER TABLE t ADD d INTEGER DEFAULT 4, DROP b, ALTER c SET DEFAULT 30, ADD CHECK (d > a);
+SELECT * FROM t;
+INSERT INTO t (a) VALUES (2) RETURNING *;
+-- error: 42703
+ALTER TABLE t DROP a, ALTER a SET DEFAULT 1;
+SELECT * FROM t ORDER BY a;
+-- error: 23514
+ALTER TABLE t ADD e INTEGER DEFAULT 1, ADD CHECK (e > 1);
+-- error: 42601
+ALTER TABLE t ADD e INTEGER, RENAME a TO b;
+-- error: 42601
+ALTER TABLE t RENAME a TO b, ADD e INTEGER;
+ALTER TABLE ONLY t DROP d, DROP c, ADD x TEXT DEFAULT 'x';
+ALTER TABLE t * ADD y TEXT;
+SELECT * FROM t ORDER BY a;
+
+-- snippet: not-a-table
+CREATE TABLE t (a INTEGER);
+CREATE INDEX i ON t (a);
+CREATE SEQUENCE s;
+ALTER TABLE i RENAME TO j;
+ALTER TABLE s RENAME TO r;
+SELECT nextval('r');
+SELECT relname, relkind FROM pg_class WHERE relname IN ('i', 'j', 's', 'r') ORDER BY 1;
+DROP INDEX j;
+DROP SEQUENCE r;
+
+-- snippet: procedures-follow
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, w INTEGER);
+INSERT INTO t VALUES (1, 10, 100);
+CREATE FUNCTION v_of(i INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT v FROM t WHERE id = i); END $$;
+CREATE FUNCTION total() RETURNS BIGINT LANGUAGE plpgsql AS $$ DECLARE r t%ROWTYPE; s BIGINT := 0; BEGIN FOR r IN SELECT * FROM t LOOP s := s + r.v; END LOOP; RETURN s; END $$;
+CREATE PROCEDURE add_row(i INTEGER) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t (id, v) VALUES (i, i); END $$;
+SELECT v_of(1), total();
+ALTER TABLE t DROP w;
+SELECT v_of(1), total();
+ALTER TABLE t ADD x INTEGER NOT NULL DEFAULT 8;
+CALL add_row(2);
+SELECT * FROM t ORDER BY id;
+SELECT v_of(2), total();
+ALTER TABLE t RENAME v TO y;
+-- error: 42703
+SELECT v_of(1);
+-- error: 42703
+CALL add_row(3);
+ALTER TABLE t RENAME y TO v;
+SELECT v_of(1);
+ALTER TABLE t DROP v;
+-- error: 42703
+SELECT v_of(1);
+ALTER TABLE t ADD v INTEGER DEFAULT 3;
+SELECT v_of(1), total();
+ALTER TABLE t RENAME TO u;
+-- error: 42P01
+SELECT v_of(1);
+ALTER TABLE u RENAME TO t;
+SELECT v_of(1);

@@ -1,0 +1,95 @@
+-- Other names of indexes, sequences, functions and procedures; owners.
+-- compare: messages
+
+-- snippet: indexes
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER UNIQUE);
+CREATE INDEX i ON t (v, id);
+ALTER INDEX i RENAME TO j;
+-- error: 42P01
+ALTER INDEX i RENAME TO k;
+ALTER INDEX IF EXISTS i RENAME TO k;
+-- error: 42P07
+ALTER INDEX j RENAME TO t;
+ALTER INDEX t_pkey RENAME TO pk;
+ALTER INDEX t_v_key RENAME TO vk;
+INSERT INTO t VALUES (1, 1);
+-- error: 23505
+INSERT INTO t VALUES (1, 2);
+-- error: 23505
+INSERT INTO t VALUES (2, 1);
+SELECT conname FROM pg_constraint WHERE conrelid = 't'::regclass ORDER BY 1;
+DROP INDEX j;
+CREATE INDEX i ON t (v, id);
+ALTER TABLE t DROP CONSTRAINT vk, DROP CONSTRAINT pk;
+SELECT relname FROM pg_class WHERE relname IN ('i', 'j', 'pk', 'vk', 't') ORDER BY 1;
+
+-- snippet: sequences
+CREATE SEQUENCE s START 5;
+CREATE TABLE t (a INTEGER DEFAULT nextval('s'), b INTEGER DEFAULT nextval('s'::regclass) + 100, c SERIAL);
+INSERT INTO t DEFAULT VALUES RETURNING *;
+ALTER SEQUENCE s RENAME TO "New s";
+INSERT INTO t DEFAULT VALUES RETURNING *;
+SELECT nextval('"New s"'), currval('"New s"');
+-- error: 42P01
+SELECT nextval('s');
+ALTER SEQUENCE t_c_seq RENAME TO counter;
+INSERT INTO t DEFAULT VALUES RETURNING c;
+SELECT pg_get_serial_sequence('t', 'c')::regclass::text;
+-- error: 42P07
+ALTER SEQUENCE counter RENAME TO t;
+-- error: 42P01
+ALTER SEQUENCE s RENAME TO x;
+ALTER SEQUENCE IF EXISTS s RENAME TO x;
+-- error: 42809
+ALTER SEQUENCE t RENAME TO x;
+-- error: 2BP01
+DROP SEQUENCE "New s";
+DROP TABLE t;
+-- error: 42P01
+SELECT nextval('counter');
+SELECT nextval('"New s"');
+
+-- snippet: routines
+CREATE FUNCTION f(a INTEGER) RETURNS INTEGER LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN a + 1; END $$;
+CREATE FUNCTION g(a INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN f(a) * 2; END $$;
+CREATE TABLE t (a INTEGER DEFAULT f(1) CHECK (f(a) > 1));
+SELECT g(1);
+ALTER FUNCTION f(INTEGER) RENAME TO plus_one;
+SELECT plus_one(1);
+-- error: 42883
+SELECT f(1);
+-- error: 42883
+SELECT g(1);
+INSERT INTO t DEFAULT VALUES RETURNING a;
+-- error: 23514
+INSERT INTO t VALUES (0);
+ALTER FUNCTION plus_one RENAME TO f;
+SELECT g(1);
+CREATE PROCEDURE p(a INTEGER) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t VALUES (a); END $$;
+ALTER PROCEDURE p RENAME TO q;
+CALL q(9);
+ALTER ROUTINE q RENAME TO p;
+CALL p(10);
+SELECT a FROM t ORDER BY a;
+-- error: 42883
+ALTER FUNCTION f(TEXT) RENAME TO x;
+-- error: 42883
+ALTER FUNCTION nothing() RENAME TO x;
+-- error: 42809
+ALTER PROCEDURE f(INTEGER) RENAME TO x;
+
+-- snippet: owners
+CREATE TABLE t (a SERIAL);
+CREATE INDEX i ON t (a);
+CREATE FUNCTION f() RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN 1; END $$;
+ALTER TABLE t OWNER TO CURRENT_USER;
+ALTER FUNCTION f() OWNER TO CURRENT_USER;
+-- error: 42704
+ALTER TABLE t OWNER TO nobody_at_all;
+-- error: 42704
+ALTER FUNCTION f() OWNER TO nobody_at_all;
+ALTER TABLE IF EXISTS nothing OWNER TO CURRENT_USER;
+-- error: 42P01
+ALTER TABLE nothing OWNER TO CURRENT_USER;
+ALTER TABLE t OWNER TO SESSION_USER, ADD b INTEGER;
+SELECT * FROM t;
