@@ -9,7 +9,7 @@ use std::path::Path;
 
 use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
 use kiln_platform::thread;
-use kiln_sql::{Call, Database, Protocol, Reply, SqlState};
+use kiln_sql::{Call, Database, Logging, Protocol, Reply, SqlState};
 
 use image::Image;
 
@@ -94,7 +94,11 @@ fn recover(image: &Image, path: &Path, protocols: [Protocol; 2], expected: &[Str
         let options = files::options(path).protocol(protocol);
         let database = Database::open(options).unwrap_or_else(|error| panic!("{what}: {error}"));
         for (found, wanted) in state(&database).iter().zip(expected) {
-            assert_eq!(found, wanted, "{what}, {protocol}");
+            // Of many rows the first lines tell enough.
+            assert!(
+                found == wanted,
+                "{what}, {protocol}: {found:.300}\n, but it was {wanted:.300}"
+            );
         }
     }
 }
@@ -103,11 +107,20 @@ fn recover(image: &Image, path: &Path, protocols: [Protocol; 2], expected: &[Str
 fn altered_tables_are_recovered_at_every_moment() {
     let serializable: Vec<Protocol> = Protocol::serializable().collect();
     // Without a checkpoint, and with one after each of some statements.
-    for (round, checkpoint_at) in [None, Some(3), Some(10), Some(20)].into_iter().enumerate() {
+    let checkpoints = [None, Some(3), Some(10), Some(20), None];
+    for (round, checkpoint_at) in checkpoints.into_iter().enumerate() {
         let directory = files::temporary();
         let (path, copy) = (directory.path().join("data"), directory.path().join("copy"));
-        let protocol = serializable[round * 5 % serializable.len()];
-        let database = Database::open(files::options(&path).protocol(protocol)).expect("it is new");
+        // The last log has calls in place of what they wrote.
+        let (protocol, logging) = match round + 1 == checkpoints.len() {
+            true => (Protocol::Vll, Logging::Commands),
+            false => (
+                serializable[round * 5 % serializable.len()],
+                Logging::Values,
+            ),
+        };
+        let options = files::options(&path).protocol(protocol).logging(logging);
+        let database = Database::open(options).expect("it is new");
         database.execute(SCHEMA).expect("the schema is made");
         for (at, change) in CHANGES.iter().enumerate() {
             (database.execute(change)).unwrap_or_else(|error| panic!("{change}: {error}"));

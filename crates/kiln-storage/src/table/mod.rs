@@ -29,7 +29,6 @@ pub use index::Index;
 pub use key_space::{CUTS_MAX, Cuts, KeySpace};
 pub use partition::Part;
 pub use scan::{IndexScan, RangeValues};
-pub use shape::contains_null;
 pub use sight::SightKey;
 
 use index::Map;

@@ -7,7 +7,7 @@ use crate::epoch::Participant;
 use crate::error::{Error, Result, SqlState, Subject};
 use crate::index::{Insertion, LeafBatch};
 use crate::record::{RecordRef, Tid};
-use crate::schema::{ColumnId, TableSchema};
+use crate::schema::TableSchema;
 use crate::slot::{Heap, Slot};
 
 impl Table {
@@ -136,19 +136,11 @@ impl Table {
             Some((column, _)) => Err(contains_null(&self.schema, &column.name)),
         }
     }
-
-    /// The values of all columns of a stable row.
-    pub fn load_row(&self, record: RecordRef, heap: &mut Heap, values: &mut Vec<Slot>) {
-        let row = self.row(record);
-        let columns = (0..self.schema.columns.len() as u16).map(ColumnId);
-        values.clear();
-        values.extend(columns.map(|column| self.column_value(column, row, heap)));
-    }
 }
 
 /// The error for rows that have a NULL in a column that is to have none.
 #[cold]
-pub fn contains_null(schema: &TableSchema, column: &str) -> Error {
+fn contains_null(schema: &TableSchema, column: &str) -> Error {
     let table = &schema.name;
     let message = format!("column \"{column}\" of relation \"{table}\" contains null values");
     let subject = Subject::table(table).with_column(column);

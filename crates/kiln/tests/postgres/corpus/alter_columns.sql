@@ -394,3 +394,46 @@ ALTER TABLE t RENAME TO u;
 SELECT v_of(1);
 ALTER TABLE u RENAME TO t;
 SELECT v_of(1);
+
+-- snippet: prepared-statements-follow
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER);
+INSERT INTO t VALUES (1, 10), (2, 20);
+PREPARE everything AS SELECT * FROM t ORDER BY id;
+PREPARE one (INTEGER) AS SELECT v FROM t WHERE id = $1;
+PREPARE bump (INTEGER) AS UPDATE t SET v = v + 1 WHERE id = $1;
+EXECUTE everything;
+ALTER TABLE t ADD w TEXT DEFAULT 'w';
+-- error: 0A000
+EXECUTE everything;
+EXECUTE one (2);
+EXECUTE bump (1);
+ALTER TABLE t DROP w;
+EXECUTE everything;
+ALTER TABLE t ALTER v TYPE BIGINT;
+-- error: 0A000
+EXECUTE one (2);
+EXECUTE bump (1);
+ALTER TABLE t RENAME v TO x;
+-- error: 42703
+EXECUTE bump (1);
+ALTER TABLE t RENAME x TO v;
+ALTER TABLE t ALTER v TYPE INTEGER;
+EXECUTE one (1);
+ALTER TABLE t RENAME TO u;
+-- error: 42P01
+EXECUTE one (1);
+
+-- snippet: copied-rows-have-their-values
+CREATE TABLE t (a BOOLEAN, b SMALLINT, c INTEGER, d BIGINT, e NUMERIC(10, 2), f NUMERIC(30, 5), g NUMERIC, h DOUBLE PRECISION, i CHAR(5), j VARCHAR(300), k TEXT, l BYTEA, m DATE, n TIMESTAMP, o TIMESTAMPTZ, p UUID, gone INTEGER);
+INSERT INTO t VALUES (TRUE, -3, 2147483647, -9000000000, -12345.67, 1234567890123456789.12345, 0.000001, '-Infinity', 'ab', repeat('xy', 150), repeat('long ', 2000), '\x00ff10', '1999-12-31', '2020-02-29 23:59:59.123456', '2020-01-01 00:00:00+00', '00112233-4455-6677-8899-aabbccddeeff', 1);
+INSERT INTO t (gone) SELECT 2 FROM generate_series(1, 3);
+INSERT INTO t VALUES (FALSE, 0, 0, 0, 0, 0, 0, 0, '', '', '', '', '2000-01-01', '2000-01-01', '2000-01-01 00:00:00+00', '00000000-0000-0000-0000-000000000000', 3);
+ALTER TABLE t DROP gone, ADD q INTEGER DEFAULT 7;
+SELECT a, b, c, d, e, f, g, h, i, length(j), right(k, 7), length(k), l, m, n, p, q FROM t WHERE b IS NOT NULL ORDER BY b;
+SELECT count(*), count(a), count(k), count(p), sum(q) FROM t;
+-- error: 23502
+ALTER TABLE t ALTER k SET NOT NULL, ALTER q DROP DEFAULT;
+DELETE FROM t WHERE k IS NULL;
+ALTER TABLE t ALTER k SET NOT NULL, ALTER q DROP DEFAULT;
+INSERT INTO t (k) VALUES ('new') RETURNING q, k;
+SELECT right(k, 3), o = '2020-01-01 00:00:00+00' FROM t ORDER BY k;
