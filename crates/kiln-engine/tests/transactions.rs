@@ -302,6 +302,7 @@ fn constraints_that_the_engine_cannot_check_are_not_passed_by() {
         schema.checks.push(kiln_storage::schema::Check {
             name: "checked_balance_check".to_owned(),
             expression: "balance >= 0".to_owned(),
+            is_valid: true,
         });
         change.create_table(schema, 0, Vec::new())
     });

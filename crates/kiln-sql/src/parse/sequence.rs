@@ -353,11 +353,14 @@ fn generated(
     Ok(Some((identity, options, close + 1)))
 }
 
+/// Whether an identity column takes values that are given, and its sequence.
+pub(super) type WrittenIdentity = (Identity, SequenceOptions);
+
 /// The stretches of a column's definition without its identities, and these.
 pub(super) fn without_identities(
     tokens: &Tokens<'_>,
     range: Range<usize>,
-) -> Result<(Vec<Range<usize>>, Vec<(Identity, SequenceOptions)>)> {
+) -> Result<(Vec<Range<usize>>, Vec<WrittenIdentity>)> {
     let (mut parts, mut identities) = (Vec::new(), Vec::new());
     let (mut start, mut at, mut depth) = (range.start, range.start + 2, 0_i32);
     while at < range.end {

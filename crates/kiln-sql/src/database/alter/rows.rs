@@ -20,8 +20,10 @@ pub(super) fn follow(change: &mut CatalogChange<'_>, draft: &mut Draft<'_>) -> R
         true => rewrite(change, draft)?,
         false => redeclare(change, draft)?,
     }
-    for (table, keys, _) in &of_others {
-        change.alter_schema(table, |schema| schema.foreign_keys.clone_from(keys))?;
+    for other in &of_others {
+        change.alter_schema(&other.table, |schema| {
+            schema.foreign_keys.clone_from(&other.keys);
+        })?;
     }
     // What a recovery makes again was checked.
     if change.is_made_again() {
@@ -30,20 +32,25 @@ pub(super) fn follow(change: &mut CatalogChange<'_>, draft: &mut Draft<'_>) -> R
     for name in &draft.unchecked {
         check_rows(change, &draft.schema.name, name)?;
     }
-    for (table, _, unchecked) in &of_others {
-        for name in unchecked {
-            check_rows(change, table, name)?;
+    for other in &of_others {
+        for name in &other.unchecked {
+            check_rows(change, &other.table, name)?;
         }
     }
     Ok(())
 }
 
-/// Other tables that refer to columns that are at another place, or of another type: their foreign keys as they are then, and
-/// the names of those whose rows are to be checked.
-fn referring(
-    change: &CatalogChange<'_>,
-    draft: &Draft<'_>,
-) -> Result<Vec<(String, Vec<ForeignKey>, Vec<String>)>> {
+/// A table that refers to columns of the draft which are at another place, or have other values.
+struct Referring {
+    table: String,
+    /// Its foreign keys as they are then.
+    keys: Vec<ForeignKey>,
+    /// Those whose rows are to be checked.
+    unchecked: Vec<String>,
+}
+
+/// The other tables that have to follow.
+fn referring(change: &CatalogChange<'_>, draft: &Draft<'_>) -> Result<Vec<Referring>> {
     let name = &draft.schema.name;
     let mut found = Vec::new();
     for other in change.catalog().referencing(name).filter(|it| it != name) {
@@ -67,7 +74,11 @@ fn referring(
             }
         }
         if moves || !unchecked.is_empty() {
-            found.push((other.to_owned(), keys, unchecked));
+            found.push(Referring {
+                table: other.to_owned(),
+                keys,
+                unchecked,
+            });
         }
     }
     Ok(found)

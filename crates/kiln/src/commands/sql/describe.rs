@@ -135,7 +135,11 @@ fn constraints(table: &Table, schema: &TableSchema) -> String {
         text += "Check constraints:\n";
     }
     for check in &schema.checks {
-        text += &format!("    \"{}\" CHECK ({})\n", check.name, check.expression);
+        let validity = if check.is_valid { "" } else { " NOT VALID" };
+        text += &format!(
+            "    \"{}\" CHECK ({}){validity}\n",
+            check.name, check.expression
+        );
     }
     if !schema.foreign_keys.is_empty() {
         text += "Foreign-key constraints:\n";
