@@ -240,3 +240,71 @@ fn calls_go_on_beside_alter_table() {
         assert_eq!(notes, format!("count\n{}\n", paid + 2), "{protocol}");
     }
 }
+
+/// What clients and roles know of objects goes on under other names.
+#[test]
+fn objects_keep_numbers_and_privileges_under_other_names() {
+    let options = kiln_sql::Options::new().workers(1).pin_workers(false);
+    let database = Database::open(options).expect("the options are good");
+    database
+        .execute(
+            "CREATE TABLE t (a SERIAL PRIMARY KEY, b INTEGER DEFAULT 7 CHECK (b > 0));
+             CREATE FUNCTION f() RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN 1; END $$;
+             CREATE ROLE clerk;
+             GRANT SELECT ON t TO clerk; GRANT USAGE ON SEQUENCE t_a_seq TO clerk;
+             REVOKE EXECUTE ON FUNCTION f FROM PUBLIC; GRANT EXECUTE ON FUNCTION f TO clerk;",
+        )
+        .expect("the script runs");
+    let numbers = || {
+        let queries = [
+            "SELECT oid FROM pg_class WHERE relnamespace = 2200 ORDER BY oid",
+            "SELECT oid FROM pg_constraint ORDER BY oid",
+            "SELECT oid FROM pg_attrdef ORDER BY oid",
+            "SELECT oid FROM pg_proc WHERE pronamespace = 2200",
+            "SELECT oid FROM pg_type WHERE typnamespace = 2200 ORDER BY oid",
+        ];
+        queries.map(|query| rows(&database, query))
+    };
+    let before = numbers();
+    database
+        .execute(
+            "ALTER TABLE t RENAME TO u; ALTER TABLE u RENAME b TO c; ALTER INDEX t_pkey RENAME TO key;
+             ALTER TABLE u RENAME CONSTRAINT t_b_check TO above; ALTER SEQUENCE t_a_seq RENAME TO s; ALTER FUNCTION f RENAME TO g;
+             ALTER TABLE u ALTER c TYPE BIGINT;",
+        )
+        .expect("the script runs");
+    assert_eq!(numbers(), before);
+    let allowed = "SELECT has_table_privilege('clerk', 'u', 'select'), has_sequence_privilege('clerk', 's', 'usage'), \
+                   has_function_privilege('clerk', 'g()', 'execute')";
+    let allowed = rows(&database, allowed);
+    assert!(allowed.ends_with("t,t,t\n"), "{allowed}");
+    // Another table of the former name has none of that.
+    database
+        .execute("CREATE TABLE t (a INTEGER)")
+        .expect("the name is free");
+    let allowed = rows(
+        &database,
+        "SELECT has_table_privilege('clerk', 't', 'select')",
+    );
+    assert!(allowed.ends_with("\nf\n"), "{allowed}");
+}
+
+/// A header that names the type of a column is as much a user of the column as PostgreSQL's is of a type.
+#[test]
+fn a_header_keeps_its_column() {
+    let options = kiln_sql::Options::new().workers(1).pin_workers(false);
+    let database = Database::open(options).expect("the options are good");
+    database
+        .execute(
+            "CREATE TABLE t (a INTEGER, b INTEGER);
+             CREATE FUNCTION f(x t.a%TYPE) RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN x; END $$;",
+        )
+        .expect("the script runs");
+    let error = database
+        .execute("ALTER TABLE t DROP a")
+        .expect_err("f has it");
+    assert_eq!(error.state(), SqlState::DEPENDENT_OBJECTS_STILL_EXIST);
+    database
+        .execute("ALTER TABLE t DROP b; DROP FUNCTION f; ALTER TABLE t DROP a")
+        .expect("nothing keeps it");
+}

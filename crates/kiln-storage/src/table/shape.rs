@@ -55,7 +55,7 @@ impl Table {
             for payload in batch.payloads() {
                 // SAFETY: the payload is of this table's index.
                 let record = unsafe { Entry::from_payload(*payload) }.record();
-                // Relaxed: whoever keeps transactions out has ordered what they did before.
+                // Relaxed: the gate has ordered what transactions did before.
                 if Tid(record.tid().load(Ordering::Relaxed)).is_absent() {
                     continue;
                 }

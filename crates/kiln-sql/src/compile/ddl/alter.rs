@@ -60,7 +60,7 @@ pub struct Draft<'s> {
 }
 
 impl<'s> Draft<'s> {
-    /// A table as it is. `is_derived` says which indexes nobody has declared.
+    /// A table as it is. `is_derived` says which indexes no statement has declared.
     pub fn of(before: &Arc<Table>, is_derived: impl Fn(&IndexDefinition) -> bool) -> Draft<'s> {
         let schema = before.schema().clone();
         let indexes = before.indexes().iter().skip(1);
@@ -239,8 +239,7 @@ impl<'s> Draft<'s> {
         }
         let name = self.schema.columns[column.index()].name.clone();
         let Some(from) = self.sources[column.index()].before() else {
-            let message = format!("column \"{name}\" is added by the same statement");
-            return Err(Error::unsupported(message));
+            return Err(Error::internal("types are changed before columns are added"));
         };
         let old = &self.before.schema().columns[from.index()];
         if old.data_type == data_type && using.is_none() {
