@@ -239,7 +239,9 @@ impl<'s> Draft<'s> {
         }
         let name = self.schema.columns[column.index()].name.clone();
         let Some(from) = self.sources[column.index()].before() else {
-            return Err(Error::internal("types are changed before columns are added"));
+            return Err(Error::internal(
+                "types are changed before columns are added",
+            ));
         };
         let old = &self.before.schema().columns[from.index()];
         if old.data_type == data_type && using.is_none() {
