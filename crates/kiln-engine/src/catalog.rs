@@ -1,4 +1,4 @@
-//! The catalog: which tables, sequences and procedures there are. Immutable; a change makes the next one.
+//! The catalog: which tables, views, sequences and procedures there are. Immutable; a change makes the next one.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ use crate::numbers::ObjectNumbers;
 use crate::records::RecordPrograms;
 use crate::roles::{Access, Roles};
 use crate::statement::{CatalogStatement, Source};
+use crate::views::View;
 
 /// One use of an index by a compiled procedure; the physical design follows from them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,12 +175,13 @@ impl CurrentCatalog {
     }
 }
 
-/// Which tables, sequences and procedures there are at one time.
+/// Which tables, views, sequences and procedures there are at one time.
 pub struct Catalog {
     pub(crate) version: u64,
     pub(crate) next_table_id: u32,
     pub(crate) tables: BTreeMap<String, Arc<Table>>,
     pub(crate) sequences: BTreeMap<String, Arc<Sequence>>,
+    pub(crate) views: BTreeMap<String, Arc<View>>,
     /// The versions of the catalog in which tables took the places of others.
     pub(crate) changed: BTreeMap<TableId, u64>,
     pub(crate) procedures: BTreeMap<String, Arc<Procedure>>,
@@ -201,6 +203,7 @@ impl Default for Catalog {
             next_table_id: 1,
             tables: BTreeMap::new(),
             sequences: BTreeMap::new(),
+            views: BTreeMap::new(),
             changed: BTreeMap::new(),
             procedures: BTreeMap::new(),
             roles: Arc::default(),
@@ -222,6 +225,7 @@ impl Catalog {
             next_table_id: self.next_table_id,
             tables: self.tables.clone(),
             sequences: self.sequences.clone(),
+            views: self.views.clone(),
             changed: self.changed.clone(),
             procedures: self.procedures.clone(),
             roles: self.roles.clone(),

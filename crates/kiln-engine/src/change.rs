@@ -190,6 +190,10 @@ impl<'a> CatalogChange<'a> {
             self.catalog.tables.insert(name, Arc::new(made));
         }
         self.restore_sequences(&written.sequences);
+        let views = written.views.iter();
+        self.catalog.views = views
+            .map(|view| (view.name.clone(), view.clone()))
+            .collect();
         self.catalog.roles = Arc::new(written.roles.clone());
         self.catalog.numbers = Arc::new(written.numbers.clone());
         Ok(())
@@ -241,7 +245,7 @@ impl<'a> CatalogChange<'a> {
                 self.claim(&key.table)?;
             }
         }
-        self.check_no_sequence(&name)?;
+        self.check_no_sequence_or_view(&name)?;
         let id = self.next_table_id()?;
         let table = Arc::new(Table::new(id, schema, partition_columns, indexes)?);
         self.catalog.tables.insert(name, table.clone());
@@ -306,7 +310,7 @@ impl<'a> CatalogChange<'a> {
         if self.index_owner(&definition.name).is_some() {
             return Err(duplicate(&definition.name));
         }
-        self.check_no_sequence(&definition.name)?;
+        self.check_no_sequence_or_view(&definition.name)?;
         self.claim(table)?;
         let old = self.catalog.require_table(table)?;
         let new = match self.inner.is_restoring() {

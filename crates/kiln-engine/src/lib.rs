@@ -66,6 +66,7 @@ mod submit;
 mod text_form;
 mod transaction;
 mod values;
+mod views;
 mod written;
 
 pub use alter::{NewColumn, NewRows};
@@ -93,6 +94,7 @@ pub use session::{CancelHandle, Ended, Replays, Savepoint, Session};
 pub use statement::{CatalogStatement, Source, TableSplit};
 pub use transaction::{Row, ScanRange, Transaction};
 pub use values::IntoValues;
+pub use views::{CheckOption, View, ViewRead};
 pub use written::WrittenCatalog;
 
 pub use kiln_durability::log::{Histogram as LogHistogram, Log, Statistics as LogStatistics};

@@ -9,6 +9,7 @@ use kiln_storage::table::Table;
 use crate::catalog::{Catalog, Procedure};
 use crate::roles::Access;
 use crate::statement::Source;
+use crate::views::View;
 
 /// The names that the compiler of a procedure looked up, and what it found; names without an
 /// object too. As long as each look-up ends as it did, compiling again gives the same program.
@@ -17,6 +18,7 @@ pub struct Lookups {
     tables: BTreeMap<String, Option<Weak<Table>>>,
     procedures: BTreeMap<String, Option<Arc<Source>>>,
     sequences: BTreeMap<String, Option<Weak<Sequence>>>,
+    views: BTreeMap<String, Option<Arc<View>>>,
     /// By the table referred to.
     referencing: BTreeMap<String, Vec<Weak<Table>>>,
     accesses: BTreeSet<Access>,
@@ -47,6 +49,13 @@ impl Lookups {
         }
     }
 
+    /// The compiler looked for a view.
+    pub fn note_view(&mut self, name: &str, found: Option<&Arc<View>>) {
+        if !self.views.contains_key(name) {
+            self.views.insert(name.to_owned(), found.cloned());
+        }
+    }
+
     /// The compiler looked for the tables that refer to the one called `name`, and found these, in
     /// the order of their names.
     pub fn note_referencing(&mut self, name: &str, found: &[Arc<Table>]) {
@@ -59,6 +68,12 @@ impl Lookups {
     /// The names of the sequences that were looked for.
     pub fn sequences(&self) -> impl Iterator<Item = &str> {
         self.sequences.keys().map(String::as_str)
+    }
+
+    /// The names of the procedures that were looked for and found.
+    pub fn procedures(&self) -> impl Iterator<Item = &str> {
+        let found = self.procedures.iter().filter(|(_, found)| found.is_some());
+        found.map(|(name, _)| name.as_str())
     }
 
     /// What was compiled does something that not every role may do.
@@ -84,6 +99,7 @@ impl Lookups {
         let mut procedures = self.procedures.iter();
         let mut referencing = self.referencing.iter();
         let mut sequences = self.sequences.iter();
+        let mut views = self.views.iter();
         tables.all(
             |(name, known)| match (known.as_ref(), catalog.table(name)) {
                 (Some(known), Some(table)) => is_same(known, table),
@@ -95,6 +111,9 @@ impl Lookups {
         }) && sequences.all(|(name, known)| {
             let found = catalog.sequence(name).map(Arc::as_ptr);
             known.as_ref().map(Weak::as_ptr) == found
+        }) && views.all(|(name, known)| {
+            let found = catalog.view(name).map(Arc::as_ptr);
+            known.as_ref().map(Arc::as_ptr) == found
         }) && referencing.all(|(name, known)| {
             let names = catalog.referencing(name);
             let tables = names.filter_map(|name| catalog.table(name));

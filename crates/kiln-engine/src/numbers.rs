@@ -40,6 +40,8 @@ pub enum NumberedObject {
     Role(String),
     /// A sequence.
     Sequence(String),
+    /// A view.
+    View(String),
 }
 
 impl NumberedObject {
@@ -55,6 +57,7 @@ impl NumberedObject {
             NumberedObject::Routine(name) => ("routine", name, None),
             NumberedObject::Role(name) => ("role", name, None),
             NumberedObject::Sequence(name) => ("sequence", name, None),
+            NumberedObject::View(name) => ("view", name, None),
         }
     }
 
@@ -71,6 +74,7 @@ impl NumberedObject {
             "routine" => NumberedObject::Routine(name),
             "role" => NumberedObject::Role(name),
             "sequence" => NumberedObject::Sequence(name),
+            "view" => NumberedObject::View(name),
             _ => return Err(reader.damaged("a kind of object before it")),
         })
     }
@@ -122,6 +126,8 @@ impl ObjectNumbers {
         objects.extend(roles.map(NumberedObject::Role));
         let sequences = catalog.sequences.keys().cloned();
         objects.extend(sequences.map(NumberedObject::Sequence));
+        let views = catalog.views.keys().cloned();
+        objects.extend(views.map(NumberedObject::View));
         objects.sort_unstable();
         for object in objects {
             let number = match known.remove(&object) {
@@ -254,7 +260,7 @@ mod tests {
             "numbers next 16385 number 16385 table 1:a",
             "numbers next 16390 number 3 table 1:a",
             "numbers next 16390 number 16384 table 1:a number 16384 table 1:b",
-            "numbers next 16390 number 16384 view 1:a",
+            "numbers next 16390 number 16384 cloud 1:a",
         ] {
             assert!(
                 ObjectNumbers::read(&mut Reader::new(damaged)).is_err(),

@@ -143,12 +143,13 @@ impl CatalogChange<'_> {
         found.ok_or_else(|| errors::undefined_table(name))
     }
 
-    /// Checks that no sequence has the name of a new relation.
+    /// Checks that no sequence or view has the name of a new relation.
     ///
     /// # Errors
     /// 42P07.
-    pub(crate) fn check_no_sequence(&self, name: &str) -> Result<()> {
-        match self.catalog.sequences.contains_key(name) {
+    pub(crate) fn check_no_sequence_or_view(&self, name: &str) -> Result<()> {
+        let catalog = &self.catalog;
+        match catalog.sequences.contains_key(name) || catalog.views.contains_key(name) {
             true => Err(duplicate(name)),
             false => Ok(()),
         }
@@ -161,7 +162,7 @@ impl CatalogChange<'_> {
     pub(crate) fn check_no_relation(&self, name: &str) -> Result<()> {
         match self.catalog.tables.contains_key(name) || self.index_owner(name).is_some() {
             true => Err(duplicate(name)),
-            false => self.check_no_sequence(name),
+            false => self.check_no_sequence_or_view(name),
         }
     }
 

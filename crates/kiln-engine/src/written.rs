@@ -3,7 +3,7 @@
 //! A catalog is written as the list of what is in it, and not of the statements that made it: a
 //! database that creates and drops tables all day has a list as long as the number of its objects.
 //! Written are the tables, with their numbers, the order and the kind of their indexes, derived ones
-//! included, and their next row numbers; the sequences, and how far they have got; the statements that created the procedures; and the
+//! included, and their next row numbers; the sequences, and how far they have got; the views; the statements that created the procedures; and the
 //! numbers of objects. Nothing
 //! else of a catalog depends on how it came about, as the programs of procedures follow from their
 //! statements and the tables ([`Lookups`](crate::Lookups) sees to that).
@@ -13,6 +13,7 @@
 
 mod roles;
 mod sequences;
+mod views;
 
 pub(crate) use sequences::WrittenSequence;
 
@@ -25,7 +26,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::key::ROW_NUMBER_SLOT_BITS;
 use kiln_storage::schema::{
     Check, Column, ColumnId, ColumnSet, ForeignKey, IndexDefinition, IndexKind, Partitioning,
-    TableId, TableSchema,
+    ReferentialAction, TableId, TableSchema,
 };
 use kiln_storage::table::Table;
 
@@ -36,6 +37,7 @@ use crate::roles::Roles;
 use crate::sequences::check_state;
 use crate::statement::{Source, read_source, write_source};
 use crate::text_form::{Columns, Counted, Reader};
+use crate::views::View;
 
 /// A catalog that was written down. Its [`Display`](fmt::Display) form is read by [`FromStr`];
 /// catalogs with the same form have the same numbers, row numbers and physical design.
@@ -47,6 +49,8 @@ pub struct WrittenCatalog {
     pub(crate) tables: Vec<WrittenTable>,
     /// In the order of their names.
     pub(crate) sequences: Vec<WrittenSequence>,
+    /// In the order of their names.
+    pub(crate) views: Vec<Arc<View>>,
     /// In the order of the names of the procedures that they create.
     pub(crate) procedures: Vec<Arc<Source>>,
     pub(crate) roles: Roles,
@@ -97,6 +101,7 @@ impl Catalog {
         Ok(WrittenCatalog {
             procedures: procedures.collect::<Result<_>>()?,
             sequences: self.sequences().map(|it| WrittenSequence::of(it)).collect(),
+            views: self.views().cloned().collect(),
             roles: self.roles().clone(),
             numbers: self.numbers().clone(),
             version: self.version(),
@@ -138,6 +143,12 @@ impl WrittenCatalog {
                 return corrupted(message);
             }
             check_state(&sequence.definition, &sequence.state)?;
+        }
+        for view in &self.views {
+            let name = &view.name;
+            if widths.insert(name, 0).is_some() {
+                return corrupted(format!("view \"{name}\" has the name of another relation"));
+            }
         }
         for table in &self.tables {
             let name = &table.schema.name;
@@ -214,7 +225,9 @@ impl WrittenTable {
             .or_else(|| indexes.find_map(|index| own(&index.columns)))
             .or_else(|| {
                 keys.find_map(|key| {
-                    own(&key.columns).or_else(|| beyond(&key.referenced, &key.table))
+                    own(&key.columns)
+                        .or_else(|| own(&key.set_on_delete))
+                        .or_else(|| beyond(&key.referenced, &key.table))
                 })
             })
     }
@@ -232,6 +245,9 @@ impl fmt::Display for WrittenCatalog {
         }
         for sequence in &self.sequences {
             write!(f, "{sequence}")?;
+        }
+        for view in &self.views {
+            views::write(f, view)?;
         }
         for source in &self.procedures {
             f.write_str("procedure ")?;
@@ -302,14 +318,27 @@ impl fmt::Display for WrittenTable {
                 table,
                 referenced,
                 is_valid,
+                on_delete,
+                on_update,
+                set_on_delete,
+                match_full,
             } = key;
             let (name, table) = (Counted(name), Counted(table));
             let (columns, referenced) = (Columns(columns), Columns(referenced));
-            writeln!(
+            write!(
                 f,
                 "  foreign-key {name} {columns} references {table} {referenced}{}",
                 validity(*is_valid)
             )?;
+            for (when, action) in [("on-delete", on_delete), ("on-update", on_update)] {
+                if *action != ReferentialAction::NoAction {
+                    write!(f, " {when} {}", action_word(*action))?;
+                }
+            }
+            if !set_on_delete.is_empty() {
+                write!(f, " setting {}", Columns(set_on_delete))?;
+            }
+            writeln!(f, "{}", if *match_full { " full" } else { "" })?;
         }
         match partition_by {
             Some(Partitioning::Column(column)) => writeln!(f, "  partition-by {}", column.0)?,
@@ -364,6 +393,10 @@ impl FromStr for WrittenCatalog {
         while reader.takes("sequence") {
             sequences.push(WrittenSequence::read(&mut reader)?);
         }
+        let mut views = Vec::new();
+        while reader.takes("view") {
+            views.push(Arc::new(views::read(&mut reader)?));
+        }
         let mut procedures = Vec::new();
         while reader.takes("procedure") {
             procedures.push(Arc::new(read_source(&mut reader)?));
@@ -377,6 +410,7 @@ impl FromStr for WrittenCatalog {
             next_table_id,
             tables,
             sequences,
+            views,
             procedures,
             roles,
             numbers,
@@ -422,6 +456,13 @@ fn read_table(reader: &mut Reader<'_>) -> Result<WrittenTable> {
             table: reader.counted()?.to_owned(),
             referenced: reader.columns()?,
             is_valid: !reader.takes("not-valid"),
+            on_delete: read_action(reader, "on-delete")?,
+            on_update: read_action(reader, "on-update")?,
+            set_on_delete: match reader.takes("setting") {
+                true => reader.columns()?,
+                false => Vec::new(),
+            },
+            match_full: reader.takes("full"),
         });
     }
     if reader.takes("partition-by") {
@@ -448,6 +489,28 @@ fn read_table(reader: &mut Reader<'_>) -> Result<WrittenTable> {
         split,
         row_numbers,
     })
+}
+
+/// The word for an action in a written catalog.
+fn action_word(action: ReferentialAction) -> &'static str {
+    match action {
+        ReferentialAction::NoAction => "no-action",
+        ReferentialAction::Restrict => "restrict",
+        ReferentialAction::Cascade => "cascade",
+        ReferentialAction::SetNull => "set-null",
+        ReferentialAction::SetDefault => "set-default",
+    }
+}
+
+/// The action behind the word `when`, which is not written for NO ACTION.
+fn read_action(reader: &mut Reader<'_>, when: &str) -> Result<ReferentialAction> {
+    if !reader.takes(when) {
+        return Ok(ReferentialAction::NoAction);
+    }
+    let word = reader.word();
+    let mut actions = ReferentialAction::ALL.into_iter();
+    let known = actions.find(|action| action_word(*action) == word);
+    known.ok_or_else(|| reader.damaged("a known action before it"))
 }
 
 fn read_column(reader: &mut Reader<'_>) -> Result<Column> {

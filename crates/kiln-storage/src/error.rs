@@ -170,9 +170,11 @@ conditions! {
     INVALID_COLUMN_REFERENCE = b"42P10", "invalid_column_reference";
     INVALID_FUNCTION_DEFINITION = b"42P13", "invalid_function_definition";
     INVALID_TABLE_DEFINITION = b"42P16", "invalid_table_definition";
+    INVALID_OBJECT_DEFINITION = b"42P17", "invalid_object_definition";
     INDETERMINATE_DATATYPE = b"42P18", "indeterminate_datatype";
     INVALID_RECURSION = b"42P19", "invalid_recursion";
     WINDOWING_ERROR = b"42P20", "windowing_error";
+    WITH_CHECK_OPTION_VIOLATION = b"44000", "with_check_option_violation";
     INSUFFICIENT_RESOURCES = b"53000", "insufficient_resources";
     DISK_FULL = b"53100", "disk_full";
     OUT_OF_MEMORY = b"53200", "out_of_memory";

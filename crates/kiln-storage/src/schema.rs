@@ -167,6 +167,90 @@ pub struct ForeignKey {
     pub referenced: Vec<ColumnId>,
     /// Whether all rows satisfy it; else it was added as NOT VALID, and new rows do.
     pub is_valid: bool,
+    /// What becomes of the rows that refer to a row that is deleted.
+    pub on_delete: ReferentialAction,
+    /// What becomes of the rows that refer to a row whose key changes.
+    pub on_update: ReferentialAction,
+    /// The columns that ON DELETE SET NULL and SET DEFAULT set; none stands for all of `columns`.
+    pub set_on_delete: Vec<ColumnId>,
+    /// MATCH FULL: a key is NULL in all of its columns, or in none.
+    pub match_full: bool,
+}
+
+impl ForeignKey {
+    /// The columns that a change of the referenced row sets.
+    pub fn columns_set_on_delete(&self) -> &[ColumnId] {
+        match self.set_on_delete.is_empty() {
+            true => &self.columns,
+            false => &self.set_on_delete,
+        }
+    }
+
+    /// What follows the referenced columns in SQL: MATCH FULL and the actions that are not NO ACTION. `own` are the columns
+    /// of the table that has the constraint, and `quote` writes a name.
+    pub fn clauses(&self, own: &[Column], quote: impl Fn(&str) -> String) -> String {
+        let mut text = String::new();
+        if self.match_full {
+            text.push_str(" MATCH FULL");
+        }
+        for (event, action) in [("UPDATE", self.on_update), ("DELETE", self.on_delete)] {
+            if action != ReferentialAction::NoAction {
+                text.push_str(&format!(" ON {event} {}", action.name()));
+            }
+        }
+        if !self.set_on_delete.is_empty() {
+            let columns = self.set_on_delete.iter();
+            let names = columns.map(|column| quote(&own[column.index()].name));
+            text.push_str(&format!(" ({})", names.collect::<Vec<_>>().join(", ")));
+        }
+        text
+    }
+}
+
+/// What becomes of rows that refer to a row that is deleted, or whose key changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReferentialAction {
+    /// They stay; the statement fails if at its end a row refers to nothing.
+    #[default]
+    NoAction,
+    /// They stay; the statement fails although another row may have the key by then.
+    Restrict,
+    /// They are deleted, or get the new key.
+    Cascade,
+    /// They refer to nothing.
+    SetNull,
+    /// They get their default values.
+    SetDefault,
+}
+
+impl ReferentialAction {
+    /// All of them.
+    pub const ALL: [ReferentialAction; 5] = [
+        ReferentialAction::NoAction,
+        ReferentialAction::Restrict,
+        ReferentialAction::Cascade,
+        ReferentialAction::SetNull,
+        ReferentialAction::SetDefault,
+    ];
+
+    /// What it is called in SQL.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ReferentialAction::NoAction => "NO ACTION",
+            ReferentialAction::Restrict => "RESTRICT",
+            ReferentialAction::Cascade => "CASCADE",
+            ReferentialAction::SetNull => "SET NULL",
+            ReferentialAction::SetDefault => "SET DEFAULT",
+        }
+    }
+
+    /// Whether the referring rows change.
+    pub const fn changes_rows(self) -> bool {
+        !matches!(
+            self,
+            ReferentialAction::NoAction | ReferentialAction::Restrict
+        )
+    }
 }
 
 /// An index as declared. The primary key and UNIQUE constraints are indexes too.

@@ -5,7 +5,7 @@ use kiln_storage::sequence::Identity;
 use kiln_storage::types::{CatalogType, DataType, Value};
 
 use super::relation::RelationColumn;
-use super::snapshot::{IndexEntry, SequenceEntry, Snapshot, TableEntry, type_oid};
+use super::snapshot::{IndexEntry, SequenceEntry, Snapshot, TableEntry, ViewEntry, type_oid};
 use super::values::{Row, array, boolean, column_numbers, integer, oid, optional, small, text};
 use super::{FIRST_ROLE_OID, PUBLIC_OID, Relation, builtin, expression, names, roles};
 
@@ -113,7 +113,29 @@ pub(super) fn pg_class(snapshot: &Snapshot) -> Vec<Row> {
     }
     let sequences = snapshot.sequences.iter();
     rows.extend(sequences.map(|sequence| sequence_row(snapshot, sequence)));
+    let views = snapshot.views.iter();
+    rows.extend(views.map(|view| view_row(snapshot, view)));
     rows
+}
+
+fn view_row(snapshot: &Snapshot, entry: &ViewEntry) -> Row {
+    let name = &entry.view.name;
+    let class = Class {
+        oid: entry.oid,
+        name: name.clone(),
+        schema: PUBLIC_OID,
+        row_type: 0,
+        method: 0,
+        pages: 0,
+        has_index: false,
+        kind: "v",
+        columns: entry.view.columns.len(),
+        checks: 0,
+        has_triggers: false,
+        privileges: roles::privileges_of(snapshot, &Object::table(name.clone())),
+        identity: "n",
+    };
+    class.into_row()
 }
 
 fn sequence_row(snapshot: &Snapshot, sequence: &SequenceEntry) -> Row {
@@ -319,6 +341,20 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
                 };
                 rows.push(attribute.into_row());
             }
+        }
+    }
+    for entry in &snapshot.views {
+        for (at, (name, data_type)) in entry.view.columns.iter().enumerate() {
+            let attribute = Attribute {
+                relation: entry.oid,
+                name,
+                data_type,
+                number: number(at),
+                not_null: false,
+                has_default: false,
+                identity: "",
+            };
+            rows.push(attribute.into_row());
         }
     }
     for sequence in &snapshot.sequences {

@@ -1,5 +1,6 @@
 //! Constraints: `pg_constraint`, and what they depend on, `pg_depend`.
 
+use kiln_storage::schema::{ForeignKey, ReferentialAction};
 use kiln_storage::types::Value;
 
 use super::snapshot::{ConstraintEntry, ConstraintKind, Snapshot, TableEntry, type_oid};
@@ -62,7 +63,7 @@ fn row(snapshot: &Snapshot, table: &TableEntry, constraint: &ConstraintEntry) ->
         ConstraintKind::Check(text) => Some(expression::check(schema, text)),
         _ => None,
     };
-    let when_foreign = |value: &str| text(if foreign.is_some() { value } else { " " });
+    let when_foreign = |letter: fn(&ForeignKey) -> &'static str| text(foreign.map_or(" ", letter));
     let operators = || match foreign {
         Some(foreign) => array(foreign.columns.iter().map(|column| {
             let data_type = &schema.columns[column.index()].data_type;
@@ -83,9 +84,9 @@ fn row(snapshot: &Snapshot, table: &TableEntry, constraint: &ConstraintEntry) ->
         oid(index),
         oid(0),
         oid(referenced.map_or(0, |table| table.oid)),
-        when_foreign("a"),
-        when_foreign("a"),
-        when_foreign("s"),
+        when_foreign(|foreign| action_letter(foreign.on_update)),
+        when_foreign(|foreign| action_letter(foreign.on_delete)),
+        when_foreign(|foreign| if foreign.match_full { "f" } else { "s" }),
         boolean(true),
         integer(0),
         boolean(letter != "c"),
@@ -97,10 +98,27 @@ fn row(snapshot: &Snapshot, table: &TableEntry, constraint: &ConstraintEntry) ->
         operators(),
         operators(),
         operators(),
-        Value::Null,
+        match foreign {
+            Some(foreign) if !foreign.set_on_delete.is_empty() => {
+                let columns = foreign.set_on_delete.iter();
+                column_numbers(columns.map(|column| column.index()))
+            }
+            _ => Value::Null,
+        },
         Value::Null,
         optional(condition),
     ]
+}
+
+/// How `pg_constraint` writes an action.
+fn action_letter(action: ReferentialAction) -> &'static str {
+    match action {
+        ReferentialAction::NoAction => "a",
+        ReferentialAction::Restrict => "r",
+        ReferentialAction::Cascade => "c",
+        ReferentialAction::SetNull => "n",
+        ReferentialAction::SetDefault => "d",
+    }
 }
 
 /// The operator `=` of a type with itself.

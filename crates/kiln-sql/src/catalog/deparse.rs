@@ -1,5 +1,6 @@
 //! Definitions as SQL: what `pg_get_constraintdef` and its like print.
 
+use kiln_engine::View;
 use kiln_storage::schema::{ColumnId, TableSchema};
 
 use super::expression;
@@ -39,10 +40,11 @@ pub(super) fn constraint(
             let referenced =
                 referenced.map(|table| column_list(table.schema(), &foreign.referenced));
             format!(
-                "FOREIGN KEY ({}) REFERENCES {}({})",
+                "FOREIGN KEY ({}) REFERENCES {}({}){}",
                 column_list(schema, &foreign.columns),
                 quote_identifier(&foreign.table),
-                referenced.unwrap_or_default()
+                referenced.unwrap_or_default(),
+                foreign.clauses(&schema.columns, quote_identifier)
             )
         }
     };
@@ -87,6 +89,11 @@ pub(super) fn index(table: &TableEntry, index: &IndexEntry) -> String {
         quote_identifier(table.name()),
         column_list(table.schema(), &definition.columns)
     )
+}
+
+/// The query of a view, as it was written but for each `*`.
+pub(super) fn view(view: &View) -> String {
+    format!("{};", view.query)
 }
 
 /// The arguments of a routine, as its header lists them.

@@ -163,9 +163,28 @@ functions! {
         let (last, _, is_called) = entry.sequence.shown();
         Ok(if is_called { Slot::from_i64(last) } else { Slot::NULL })
     };
-    // There are no views, rules, triggers, and no statistics over several columns.
-    NOTHING_BY_OID = "pg_get_viewdef", |snapshot, heap, _oid| Ok(Slot::NULL);
-    NOTHING_BY_OID_PRETTY = "pg_get_viewdef", |snapshot, heap, _oid, _pretty| Ok(Slot::NULL);
+    PG_GET_VIEWDEF = "pg_get_viewdef", |snapshot, heap, oid| {
+        Ok(match snapshot.object(oid_of(oid)) {
+            Some(ObjectOf::View(entry)) => heap.push_str(&deparse::view(&entry.view)),
+            _ => Slot::NULL,
+        })
+    };
+    PG_GET_VIEWDEF_PRETTY = "pg_get_viewdef", |snapshot, heap, oid, _pretty| {
+        (PG_GET_VIEWDEF.function)(snapshot, heap, &[oid])
+    };
+    PG_GET_VIEWDEF_BY_NAME = "pg_get_viewdef", |snapshot, heap, name| {
+        let class = snapshot.object_named(CatalogType::RegClass, heap.str(name))?;
+        Ok(match snapshot.object(class.oid) {
+            Some(ObjectOf::View(entry)) => heap.push_str(&deparse::view(&entry.view)),
+            _ => {
+                let message = format!("\"{}\" is not a view", class.name);
+                return Err(Error::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
+        })
+    };
+    // There are no rules, triggers, and no statistics over several columns.
+    NOTHING_BY_OID = "pg_get_ruledef", |snapshot, heap, _oid| Ok(Slot::NULL);
+    NOTHING_BY_OID_PRETTY = "pg_get_ruledef", |snapshot, heap, _oid, _pretty| Ok(Slot::NULL);
 
     PG_TABLE_IS_VISIBLE = "pg_table_is_visible", |snapshot, heap, oid| {
         let oid = oid_of(oid);
@@ -174,6 +193,7 @@ functions! {
             Some(ObjectOf::Table(table)) => Slot::from_bool(!is_hidden(table.name())),
             Some(ObjectOf::Index(_, index)) => Slot::from_bool(!is_hidden(&index.definition.name)),
             Some(ObjectOf::Sequence(it)) => Slot::from_bool(!is_hidden(it.sequence.name())),
+            Some(ObjectOf::View(it)) => Slot::from_bool(!is_hidden(&it.view.name)),
             _ => match Snapshot::system_relation(oid) {
                 Some(relation) => Slot::from_bool(relation.schema == "pg_catalog"),
                 None => Slot::NULL,
@@ -470,7 +490,8 @@ fn has_table_privilege(
     let role = role(snapshot, heap, role_name)?;
     let wanted = wanted(heap.str(list), &KNOWN)?;
     let table = match snapshot.object(table) {
-        Some(ObjectOf::Table(table)) => table,
+        Some(ObjectOf::Table(table)) => table.name(),
+        Some(ObjectOf::View(entry)) => entry.view.name.as_str(),
         Some(ObjectOf::Index(..)) => return Ok(Slot::from_bool(role.is_superuser)),
         _ => {
             let Some(_) = Snapshot::system_relation(table) else {
@@ -486,7 +507,7 @@ fn has_table_privilege(
         let mut all = Privilege::ALL.into_iter();
         all.find(|privilege| privilege.name() == name)
             .is_some_and(|privilege| {
-                let object = Object::table(table.name());
+                let object = Object::table(table);
                 snapshot
                     .privileges
                     .allows(role, &Access { object, privilege })

@@ -281,6 +281,7 @@ impl Snapshot {
             Some(ObjectOf::Table(table)) => table.name(),
             Some(ObjectOf::Index(_, index)) => &index.definition.name,
             Some(ObjectOf::Sequence(sequence)) => sequence.sequence.name(),
+            Some(ObjectOf::View(view)) => &view.view.name,
             _ => {
                 let relation = Snapshot::system_relation(oid)?;
                 return Some(match relation.schema {

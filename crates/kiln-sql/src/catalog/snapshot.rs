@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kiln_engine::{Catalog, NumberedObject, ObjectNumbers, Role, Roles};
+use kiln_engine::{Catalog, NumberedObject, ObjectNumbers, Role, Roles, View};
 use kiln_platform::sync::{Arc, OnceLock};
 use kiln_storage::schema::{Column, ForeignKey, IndexDefinition, TableSchema};
 use kiln_storage::sequence::{Identity, Sequence};
@@ -11,7 +11,7 @@ use kiln_storage::types::DataType;
 
 use super::routines::RoutineFacts;
 use super::{FIRST_ROLE_OID, Relation, builtin};
-use crate::database::{is_auxiliary, sequences_of_default};
+use crate::database::{is_auxiliary, sequences_of_default, updatable_columns};
 
 /// What the relations and functions need of a catalog. It is made once for each, when it is first asked for.
 pub(crate) struct Snapshot {
@@ -19,6 +19,8 @@ pub(crate) struct Snapshot {
     pub tables: Vec<TableEntry>,
     /// By name.
     pub sequences: Vec<SequenceEntry>,
+    /// By name.
+    pub views: Vec<ViewEntry>,
     pub routines: Vec<RoutineEntry>,
     pub roles: Vec<(u32, Arc<Role>)>,
     /// Who may do what.
@@ -44,6 +46,14 @@ pub(crate) struct TableEntry {
 pub(crate) struct SequenceEntry {
     pub oid: u32,
     pub sequence: Arc<Sequence>,
+}
+
+/// A view.
+pub(crate) struct ViewEntry {
+    pub oid: u32,
+    pub view: Arc<View>,
+    /// For each column, whether the rows of the view can be changed by way of it; none where they cannot be changed.
+    pub updatable: Vec<bool>,
 }
 
 /// An index that a user declared.
@@ -96,6 +106,7 @@ enum Found {
     Routine(usize),
     Role(usize),
     Sequence(usize),
+    View(usize),
 }
 
 /// An object with a number.
@@ -109,6 +120,7 @@ pub(crate) enum ObjectOf<'a> {
     Routine(&'a RoutineEntry),
     Role(&'a Role),
     Sequence(&'a SequenceEntry),
+    View(&'a ViewEntry),
 }
 
 impl Snapshot {
@@ -136,6 +148,11 @@ impl Snapshot {
             ),
             sequence: sequence.clone(),
         });
+        let views = catalog.views().map(|view| ViewEntry {
+            oid: number(numbers, NumberedObject::View(view.name.clone())),
+            view: view.clone(),
+            updatable: updatable_columns(catalog, view),
+        });
         let roles = catalog.roles().iter().map(|role| {
             let oid = numbers.get(&NumberedObject::Role(role.name.clone()));
             (oid.unwrap_or(FIRST_ROLE_OID), role.clone())
@@ -143,6 +160,7 @@ impl Snapshot {
         let mut snapshot = Snapshot {
             tables: tables.collect(),
             sequences: sequences.collect(),
+            views: views.collect(),
             routines: routines.collect(),
             roles: roles.collect(),
             privileges: catalog.roles().clone(),
@@ -174,6 +192,9 @@ impl Snapshot {
         for (at, sequence) in self.sequences.iter().enumerate() {
             objects.insert(sequence.oid, Found::Sequence(at));
         }
+        for (at, view) in self.views.iter().enumerate() {
+            objects.insert(view.oid, Found::View(at));
+        }
         for (at, (oid, _)) in self.roles.iter().enumerate() {
             objects.insert(*oid, Found::Role(at));
         }
@@ -195,6 +216,7 @@ impl Snapshot {
             Found::Routine(at) => ObjectOf::Routine(&self.routines[at]),
             Found::Role(at) => ObjectOf::Role(&self.roles[at].1),
             Found::Sequence(at) => ObjectOf::Sequence(&self.sequences[at]),
+            Found::View(at) => ObjectOf::View(&self.views[at]),
         })
     }
 
@@ -233,7 +255,13 @@ impl Snapshot {
     pub fn relation_oid(&self, name: &str) -> Option<u32> {
         let table = self.table(name).map(|table| table.oid);
         let sequence = || self.sequence(name).map(|sequence| sequence.oid);
-        table.or_else(sequence).or_else(|| {
+        let view = || {
+            let at = self
+                .views
+                .binary_search_by(|it| it.view.name.as_str().cmp(name));
+            at.ok().map(|at| self.views[at].oid)
+        };
+        table.or_else(sequence).or_else(view).or_else(|| {
             let mut indexes = self.tables.iter().flat_map(|table| &table.indexes);
             indexes
                 .find(|index| index.definition.name == name)

@@ -1,4 +1,4 @@
-//! PostgreSQL's views over its catalogs: `pg_tables`, `pg_indexes`; and of what a session has: `pg_settings`,
+//! PostgreSQL's views over its catalogs: `pg_tables`, `pg_views`, `pg_indexes`; and of what a session has: `pg_settings`,
 //! `pg_prepared_statements`, `pg_cursors`.
 
 use kiln_storage::types::{Value, datetime};
@@ -32,6 +32,19 @@ pub(super) fn pg_tables(snapshot: &Snapshot) -> Vec<Row> {
         row("public", table.name(), has_indexes, has_triggers)
     });
     system.chain(own).collect()
+}
+
+/// Views, but for those of the system.
+pub(super) fn pg_views(snapshot: &Snapshot) -> Vec<Row> {
+    let views = snapshot.views.iter().map(|entry| {
+        vec![
+            text("public"),
+            text(entry.view.name.clone()),
+            text("kiln"),
+            text(deparse::view(&entry.view)),
+        ]
+    });
+    views.collect()
 }
 
 /// Indexes.

@@ -16,6 +16,7 @@ use sqlparser::ast::{
 
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, coerce, common_type};
+use super::dml::TargetView;
 use super::query::{Body, BoundQuery, ColumnMeta};
 use super::scope::{AggregatePolicy, Level, NamedColumn, Source, SourceId};
 use super::select::{FromItem, ItemKind, Select, conjuncts};
@@ -121,10 +122,10 @@ impl Compiler<'_> {
             }
         };
         self.check_names(&left, &right)?;
-        if matches!(side, Side::Right | Side::Full) && left.only_source().is_none() {
+        if matches!(side, Side::Right | Side::Full) && !self.can_be_null(&left) {
             left = self.one_item(left);
         }
-        if matches!(side, Side::Left | Side::Full) && right.only_source().is_none() {
+        if matches!(side, Side::Left | Side::Full) && !self.can_be_null(&right) {
             right = self.one_item(right);
         }
         let (on, columns) = self.bind_constraint(constraint, &left, &right, side)?;
@@ -154,12 +155,26 @@ impl Compiler<'_> {
         Ok(joined)
     }
 
+    /// Whether NULLs for the only item of `scope` make all that it shows NULL.
+    fn can_be_null(&self, scope: &FromScope) -> bool {
+        let shows_columns = |source: &SourceId| {
+            let shown = self.source(*source).shown.iter().flat_map(|them| &**them);
+            shown
+                .into_iter()
+                .all(|bound| matches!(bound.kind, Kind::Column { .. }))
+        };
+        scope.only_source().is_some() && scope.sources.iter().all(shows_columns)
+    }
+
     /// Makes the only item of `scope` the side of an outer join that gives NULLs.
     fn set_outer(&mut self, scope: &mut FromScope, on: Vec<Bound>) {
         for item in &mut scope.items {
             item.left = Some(on.clone());
             self.source_mut(item.source).nullable = true;
             self.source_mut(item.source).may_miss = true;
+        }
+        for source in &scope.sources {
+            self.source_mut(*source).may_miss = true;
         }
     }
 
@@ -291,6 +306,10 @@ impl Compiler<'_> {
                     let kind = ItemKind::With(reference);
                     let alias = alias.as_ref();
                     return self.derived(kind, &columns, &alias_name, alias, position);
+                }
+                self.record_relation(&table_name);
+                if let Some(view) = self.view(&table_name) {
+                    return self.bind_view(&view, &alias_name, alias.as_ref(), position);
                 }
                 if self.catalog.table(&table_name).is_none()
                     && let Some(sequence) = self.catalog.sequence(&table_name)
@@ -447,6 +466,7 @@ impl Compiler<'_> {
             record: None,
             position,
             within: None,
+            shown: None,
             nullable: false,
             may_miss: false,
             is_value: false,
@@ -469,6 +489,7 @@ impl Compiler<'_> {
             record: None,
             position,
             within: None,
+            shown: None,
             visible: columns.len(),
             nullable: true,
             may_miss: false,
@@ -505,17 +526,27 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The query that finds the rows of an UPDATE or DELETE, and the target among its sources.
+    /// The query that finds the rows of an UPDATE or DELETE, the target among its sources, and the source by which the target's
+    /// columns are named.
     pub(super) fn bind_target(
         &mut self,
-        table: &Arc<Table>,
+        (table, view): (&Arc<Table>, Option<&TargetView>),
         alias: &str,
         from: &[TableWithJoins],
         selection: Option<&Expr>,
         position: Position,
-    ) -> Result<(BoundQuery, SourceId, Level)> {
+    ) -> Result<(BoundQuery, SourceId, SourceId, Level)> {
         let target = self.add_table_source(table, alias, position);
-        let scope = self.scope_of(target, ItemKind::Table(table.clone()));
+        let mut scope = self.scope_of(target, ItemKind::Table(table.clone()));
+        let mut named = target;
+        if let Some(view) = view {
+            let shown = self.show_row(view, target, alias)?;
+            named = shown.source;
+            let conditions = shown.conditions.into_iter();
+            scope.filters = conditions.flat_map(|(_, filters)| filters).collect();
+            scope.sources = vec![named];
+            scope.columns = self.columns_of_row(named);
+        }
         let scope = self.bind_from_after(scope, from)?;
         let names = scope.level(AggregatePolicy::Refused("this clause"));
         let mut filters = scope.filters;
@@ -546,7 +577,7 @@ impl Compiler<'_> {
             limit: None,
             offset: None,
         };
-        Ok((query, target, names))
+        Ok((query, target, named, names))
     }
 }
 

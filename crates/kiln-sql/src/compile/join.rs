@@ -179,6 +179,7 @@ impl<'a> Compiler<'a> {
                 record: None,
                 position: *position,
                 within: Some((whole, *first)),
+                shown: None,
                 visible: *visible,
                 nullable: true,
                 may_miss: true,

@@ -19,7 +19,7 @@
 //! | `emit` | bound expressions to instructions |
 //! | `parameters` | parameters of statements, whose types are inferred |
 //! | `query`, `with`, `select`, `set`, `from`, `join`, `table_function`, `row_function`, `names`, `aggregate`, `window`, `subquery` | binding queries |
-//! | `relation` | relations of the system |
+//! | `relation`, `view` | relations of the system, views |
 //! | `plan`, `path`, `produce`, `read`, `group`, `windowed`, `recursion`, `limit`, `rows` | access paths and the loops over them |
 //! | `once`, `semijoin` | what a statement computes only once |
 
@@ -67,6 +67,7 @@ mod table_function;
 #[cfg(test)]
 mod tests;
 mod types;
+mod view;
 mod window;
 mod windowed;
 mod with;
@@ -74,7 +75,7 @@ mod with;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 
-use kiln_engine::{Access, CurrentCatalog, IndexUse, Object, Privilege};
+use kiln_engine::{Access, CurrentCatalog, IndexUse, Object, Privilege, View};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ProgramBuilder;
 use kiln_procedure::ir::Reg;
@@ -90,7 +91,7 @@ pub use arguments::{CallArgumentValue, CallArguments, bind_call};
 pub(crate) use bound::Bound;
 pub use coerce::CastContext;
 pub use control::LoopHandle;
-pub(crate) use dml::stored_expression;
+pub(crate) use dml::{Updatability, stored_expression, updatability};
 pub(crate) use functions::quote_identifier;
 pub(crate) use parameters::Parameters;
 pub use parameters::{PARAMETERS_MAX, count as parameter_count};
@@ -122,6 +123,18 @@ pub trait CatalogView {
             keys.any(|key| key.table == name)
         };
         self.tables().into_iter().filter(refers).collect()
+    }
+
+    /// The view called `name`.
+    fn view(&self, name: &str) -> Option<Arc<View>> {
+        let _ = name;
+        None
+    }
+
+    /// The names of the views that read from the table called `name`, by way of others too.
+    fn views_over(&self, name: &str) -> Vec<String> {
+        let _ = name;
+        Vec::new()
     }
 
     /// The definition of the user's function or procedure called `name`, whose body is compiled in
@@ -207,6 +220,10 @@ pub struct Compiler<'a> {
     windows: Vec<sqlparser::ast::NamedWindowDefinition>,
     /// The table that an INSERT, UPDATE or DELETE was compiled for last.
     changed: Option<kiln_storage::schema::TableId>,
+    /// What the query of a view names, while that is created.
+    recorded: Option<view::Recorded>,
+    /// What the statement that is compiled next is a part of, if it is a referential action.
+    following: Option<dml::Following>,
     /// The recursion that is being emitted.
     recursion: Option<recursion::Recursion>,
     next_slot: usize,
@@ -248,6 +265,8 @@ impl<'a> Compiler<'a> {
             output: None,
             windows: Vec::new(),
             changed: None,
+            recorded: None,
+            following: None,
             recursion: None,
             next_slot: 0,
             statement: None,
@@ -276,9 +295,13 @@ impl<'a> Compiler<'a> {
     /// The table called `name`.
     ///
     /// # Errors
-    /// 42P01.
+    /// 42P01, 42809 for a view.
     pub fn table(&self, name: &str, position: Position) -> Result<Arc<Table>> {
         self.catalog.table(name).ok_or_else(|| {
+            if self.catalog.view(name).is_some() {
+                let message = format!("\"{name}\" is not a table");
+                return fail(SqlState::WRONG_OBJECT_TYPE, message, position);
+            }
             fail(
                 SqlState::UNDEFINED_TABLE,
                 format!("relation \"{name}\" does not exist"),
@@ -317,9 +340,9 @@ impl<'a> Compiler<'a> {
         compiled
     }
 
-    /// Who runs this reads rows of a table that it changes.
-    fn note_reading(&self, table: &Table) {
-        self.note_access(Object::table(&table.schema().name), Privilege::Select);
+    /// Who runs this reads rows of a table or view that it changes.
+    fn note_reading(&self, relation: &str) {
+        self.note_access(Object::table(relation), Privilege::Select);
     }
 
     /// Computes `expr`. A literal without a type of its own (`'x'`, NULL) becomes `expected`, or

@@ -8,6 +8,7 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::{Expr, TableWithJoins};
 
 use super::bound::Bound;
+use super::dml::TargetView;
 use super::query::Body;
 use super::scope::SourceId;
 use super::select::ItemKind;
@@ -16,8 +17,10 @@ use super::{Compiler, Position, unsupported};
 /// A row that matched, inside the body of [`Compiler::for_each_matching_row`].
 #[derive(Clone, Copy, Debug)]
 pub struct RowSource {
-    /// By which its columns are named; it is in scope in the body.
+    /// What its columns are columns of.
     pub source: SourceId,
+    /// By which they are named; it is in scope in the body. It is another one for a row that is changed by way of a view.
+    pub named: SourceId,
     /// Its table.
     pub table: TableRef,
     /// Its record.
@@ -37,9 +40,10 @@ impl Compiler<'_> {
     /// # Errors
     /// What PostgreSQL reports when it analyses the condition; 0A000 for what is not supported.
     #[expect(clippy::too_many_arguments, reason = "the clauses of one statement")]
-    pub fn for_each_matching_row(
+    pub(super) fn for_each_matching_row(
         &mut self,
         table: &Arc<Table>,
+        view: Option<&TargetView>,
         alias: &str,
         from: &[TableWithJoins],
         selection: Option<&Expr>,
@@ -47,7 +51,8 @@ impl Compiler<'_> {
         position: Position,
         body: &mut dyn FnMut(&mut Self, RowSource) -> Result<()>,
     ) -> Result<()> {
-        let (query, target, names) = self.bind_target(table, alias, from, selection, position)?;
+        let (query, target, named, names) =
+            self.bind_target((table, view), alias, from, selection, position)?;
         let sources = query.sources();
         let Body::Select(mut select) = query.body else {
             return Ok(());
@@ -83,6 +88,7 @@ impl Compiler<'_> {
                     compiler,
                     RowSource {
                         source: target,
+                        named,
                         table: reference,
                         record,
                     },
@@ -170,6 +176,7 @@ impl Compiler<'_> {
             self,
             RowSource {
                 source: target,
+                named,
                 table: reference,
                 record,
             },

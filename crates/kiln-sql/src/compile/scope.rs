@@ -71,6 +71,8 @@ pub(super) struct Source {
     /// Where its columns are when it is a part of a join whose rows are one source: that source,
     /// and the first of them there.
     pub within: Option<(SourceId, u16)>,
+    /// What its columns are, over other sources: of a view whose query is a part of the one that names it.
+    pub shown: Option<Rc<[Bound]>>,
     /// Columns that cannot be named at all, such as the sort keys of a materialised subquery.
     pub visible: usize,
     /// Whether all its columns may be NULL, as those of an outer join's inner side.
@@ -79,6 +81,30 @@ pub(super) struct Source {
     pub is_value: bool,
     /// Whether there may be no row at all, on the inner side of an outer join.
     pub may_miss: bool,
+}
+
+impl Source {
+    /// A row whose columns are expressions over other sources.
+    pub fn showing(
+        name: &str,
+        columns: &[(String, DataType)],
+        shown: Vec<Bound>,
+        position: Position,
+    ) -> Source {
+        Source {
+            name: name.to_owned(),
+            columns: columns.to_vec(),
+            table: None,
+            record: None,
+            position,
+            within: None,
+            shown: Some(shown.into()),
+            visible: columns.len(),
+            nullable: true,
+            is_value: false,
+            may_miss: false,
+        }
+    }
 }
 
 /// Whether aggregates may be called where an expression is being bound.
@@ -267,6 +293,7 @@ impl Compiler<'_> {
             record: Some((reference, record)),
             position,
             within: None,
+            shown: None,
             nullable: false,
             may_miss: false,
             is_value: false,
@@ -291,6 +318,7 @@ impl Compiler<'_> {
             record: None,
             position,
             within: None,
+            shown: None,
             visible: columns.len(),
             nullable: true,
             may_miss: false,
@@ -362,14 +390,21 @@ impl Compiler<'_> {
     /// Whether the rows of a level have the columns of a source.
     pub(super) fn has_source(&self, level: &Level, source: SourceId) -> bool {
         level.sources.iter().any(|known| {
-            let within = self.source(*known).within;
-            *known == source || within.is_some_and(|(whole, _)| whole == source)
+            let Source { within, shown, .. } = self.source(*known);
+            let mut shown = shown.iter().flat_map(|them| &**them);
+            *known == source
+                || within.is_some_and(|(whole, _)| whole == source)
+                || shown.any(|bound| bound.sources().contains(&source))
         })
     }
 
     /// The value of a row's column.
     pub(super) fn column_of(&self, source: SourceId, column: usize, position: Position) -> Bound {
         let row = self.source(source);
+        if let Some(shown) = &row.shown {
+            let bound = shown[column].clone();
+            return Bound { position, ..bound };
+        }
         let data_type = row.columns[column].1.clone();
         let kind = match row.within {
             Some((source, first)) => Kind::Column {

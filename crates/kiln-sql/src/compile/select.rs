@@ -381,6 +381,7 @@ impl Compiler<'_> {
                             position,
                         ));
                     }
+                    self.record_star(position, &from.columns);
                     for column in &from.columns {
                         columns.push(column.name.clone());
                         outputs.push(column.bound.clone());
@@ -392,12 +393,9 @@ impl Compiler<'_> {
                 ) => {
                     let position = position_of(name);
                     refuse_wildcard_options(options, position)?;
-                    self.qualified_wildcard(
-                        &object_name(name)?,
-                        position,
-                        &mut outputs,
-                        &mut columns,
-                    )?;
+                    let (row, first) = (object_name(name)?, columns.len());
+                    self.qualified_wildcard(&row, position, &mut outputs, &mut columns)?;
+                    self.record_row(position, &row, &columns[first..]);
                 }
                 SelectItem::QualifiedWildcard(..) | SelectItem::ExprWithAliases { .. } => {
                     return Err(unsupported("this form of output", position_of(item)));

@@ -53,6 +53,14 @@ impl Copying {
                 });
             }
         };
+        if catalog.view(&name).is_some() {
+            let (direction, hint) = match copy.is_in {
+                true => ("to", "Use INSERT, or copy to its table."),
+                false => ("from", "Try the COPY (SELECT ...) TO variant."),
+            };
+            let message = format!("cannot copy {direction} view \"{name}\"");
+            return Err(Error::new(SqlState::WRONG_OBJECT_TYPE, message).with_hint(hint));
+        }
         let mut names: Vec<String> = Vec::new();
         for column in columns {
             if names.contains(&column.value) {

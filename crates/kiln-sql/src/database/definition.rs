@@ -1,6 +1,6 @@
 //! Statements that define: tables, indexes, functions, and how columns are split.
 
-use kiln_engine::{CatalogChange, CatalogStatement, Engine, Source};
+use kiln_engine::{Catalog, CatalogChange, CatalogStatement, Engine, Source};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::Table;
@@ -15,6 +15,7 @@ use super::roles;
 use super::sequences;
 use super::splits;
 use super::view::{View, compile_routine, routine};
+use super::views::{self, Dependency};
 use crate::compile::ddl::{self, IndexDeclaration, TableDeclaration};
 use crate::compile::plpgsql::Routine;
 use crate::compile::{fail, object_name, position_of, quote_identifier, unsupported};
@@ -60,6 +61,8 @@ impl<'a> Definition<'a> {
             Tree::CreateSequence(statement) => sequences::create(self, statement),
             Tree::AlterSequence(statement) => sequences::alter(self, statement),
             Tree::CreateIndex(statement) => create_index(self, statement),
+            Tree::CreateView(statement) => views::create(self, statement),
+            Tree::RenameView(statement) => views::rename(self, statement),
             Tree::CreateFunction(statement) => create_function(self, statement),
             Tree::AlterTable(statement) => alter::table(self, statement),
             Tree::AlterObject(statement) => alter::object(self, statement),
@@ -151,12 +154,13 @@ fn create_index(
     ))))
 }
 
-/// DROP TABLE, DROP INDEX and DROP SEQUENCE.
+/// DROP TABLE, DROP INDEX, DROP SEQUENCE and DROP VIEW.
 fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult> {
     let tag = match statement.kind {
         DropKind::Table => "DROP TABLE",
         DropKind::Index => "DROP INDEX",
         DropKind::Sequence => "DROP SEQUENCE",
+        DropKind::View => "DROP VIEW",
     };
     let mut result = StatementResult::of_tag(tag);
     result.notices = definition.change_catalog(|change| {
@@ -164,6 +168,7 @@ fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult
             DropKind::Table => drop_tables(change, statement)?,
             DropKind::Index => drop_indexes(change, statement)?,
             DropKind::Sequence => sequences::drop(change, statement)?,
+            DropKind::View => views::drop(change, statement)?,
         };
         design::settle(change)?;
         Ok(notices)
@@ -180,7 +185,7 @@ fn drop_tables(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<N
             if !found.contains(&name) {
                 found.push(name);
             }
-        } else if statement.if_exists {
+        } else if statement.if_exists && !is_other_relation(change, &name) {
             notices.push(Notice::new(format!(
                 "table \"{name}\" does not exist, skipping"
             )));
@@ -192,6 +197,10 @@ fn drop_tables(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<N
             let message = format!("\"{name}\" is not a table");
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
                 .with_hint("Use DROP SEQUENCE to remove a sequence."));
+        } else if change.catalog().view(&name).is_some() {
+            let message = format!("\"{name}\" is not a table");
+            return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
+                .with_hint("Use DROP VIEW to remove a view."));
         } else {
             let message = format!("table \"{name}\" does not exist");
             return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
@@ -214,20 +223,27 @@ fn drop_tables(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<N
     }
     let depending: Vec<Dependent> = depending.into_iter().map(|(it, _)| it).collect();
     notices.extend(dependents::cascade(change, &depending)?);
+    let dropped: Vec<Dependency<'_>> = found.iter().map(|name| Dependency::Table(name)).collect();
+    notices.extend(views::drop_dependents(change, &dropped, statement.cascade)?);
     for name in &found {
         change.drop_table(name)?;
     }
     Ok(notices)
 }
 
+/// Whether a table, an index, a sequence or a view has this name.
+pub(super) fn is_other_relation(change: &CatalogChange<'_>, name: &str) -> bool {
+    let catalog = change.catalog();
+    change.index_owner(name).is_some()
+        || catalog.table(name).is_some()
+        || catalog.sequence(name).is_some()
+        || catalog.view(name).is_some()
+}
+
 /// A table other than those of `except` that refers to the table called `name`, and by which
 /// constraint.
-fn referring(
-    change: &CatalogChange<'_>,
-    name: &str,
-    except: &[String],
-) -> Option<(String, String)> {
-    change.catalog().tables().find_map(|(other, table)| {
+fn referring(catalog: &Catalog, name: &str, except: &[String]) -> Option<(String, String)> {
+    catalog.tables().find_map(|(other, table)| {
         if other == name || except.iter().any(|known| known == other) {
             return None;
         }
@@ -253,6 +269,11 @@ fn drop_indexes(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<
                 let message = format!("\"{name}\" is not an index");
                 return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
                     .with_hint("Use DROP TABLE to remove a table."));
+            }
+            if change.catalog().view(&name).is_some() {
+                let message = format!("\"{name}\" is not an index");
+                return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
+                    .with_hint("Use DROP VIEW to remove a view."));
             }
             if change.catalog().sequence(&name).is_some() {
                 let message = format!("\"{name}\" is not an index");
@@ -327,12 +348,19 @@ fn needing(
 }
 
 /// The tables that TRUNCATE empties, those that CASCADE adds included.
-fn truncated(change: &CatalogChange<'_>, statement: &ast::Truncate) -> Result<Vec<String>> {
+///
+/// # Errors
+/// 42P01; 0A000 for a table that another one refers to, without CASCADE.
+pub(super) fn truncated(catalog: &Catalog, statement: &ast::Truncate) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for target in &statement.table_names {
         let position = position_of(&target.name);
         let name = object_name(&target.name)?;
-        if change.catalog().table(&name).is_none() {
+        if catalog.view(&name).is_some() {
+            let message = format!("\"{name}\" is not a table");
+            return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position));
+        }
+        if catalog.table(&name).is_none() {
             let message = format!("relation \"{name}\" does not exist");
             return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
         }
@@ -343,7 +371,7 @@ fn truncated(change: &CatalogChange<'_>, statement: &ast::Truncate) -> Result<Ve
     let cascade = matches!(statement.cascade, Some(ast::CascadeOption::Cascade));
     let mut at = 0;
     while at < names.len() {
-        while let Some((other, _)) = referring(change, &names[at], &names) {
+        while let Some((other, _)) = referring(catalog, &names[at], &names) {
             if !cascade {
                 let name = &names[at];
                 return Err(Error::unsupported(
@@ -361,6 +389,21 @@ fn truncated(change: &CatalogChange<'_>, statement: &ast::Truncate) -> Result<Ve
     Ok(names)
 }
 
+/// The tables in an order in which their rows can go one table after the other: those that refer to others first. In a circle
+/// any is first.
+pub(super) fn referring_first(catalog: &Catalog, mut names: Vec<String>) -> Vec<String> {
+    let mut ordered = Vec::with_capacity(names.len());
+    while !names.is_empty() {
+        let is_referred_to = |name: &String| {
+            let mut others = catalog.referencing(name);
+            others.any(|other| other != name && names.iter().any(|known| known == other))
+        };
+        let free = names.iter().position(|name| !is_referred_to(name));
+        ordered.push(names.remove(free.unwrap_or(0)));
+    }
+    ordered
+}
+
 /// TRUNCATE.
 fn truncate(definition: &Definition<'_>, statement: &ast::Truncate) -> Result<StatementResult> {
     if statement.partitions.is_some() || statement.on_cluster.is_some() {
@@ -371,7 +414,7 @@ fn truncate(definition: &Definition<'_>, statement: &ast::Truncate) -> Result<St
             statement.identity,
             Some(ast::TruncateIdentityOption::Restart)
         );
-        for name in truncated(change, statement)? {
+        for name in truncated(change.catalog(), statement)? {
             change.truncate_table(&name)?;
             if restarts {
                 change.restart_owned_sequences(&name)?;
@@ -482,7 +525,12 @@ fn drop_function(definition: &Definition<'_>, statement: &DropFunction) -> Resul
         let mut notices = Vec::new();
         for signature in &statement.routines {
             match find_routine(change, statement.kind, signature)? {
-                Some(name) => change.drop_procedure(&name)?,
+                Some(name) => {
+                    let types = argument_types(change.catalog(), &name);
+                    let dropped = [Dependency::Function(&name, &types)];
+                    notices.extend(views::drop_dependents(change, &dropped, statement.cascade)?);
+                    change.drop_procedure(&name)?;
+                }
                 None if statement.if_exists => {
                     let name = object_name(&signature.name)?;
                     let types = match &signature.arguments {
@@ -559,6 +607,15 @@ pub(super) fn find_routine(
         ));
     }
     Ok(Some(name))
+}
+
+/// The types of a routine's arguments, with commas between them.
+fn argument_types(catalog: &Catalog, name: &str) -> String {
+    let known = catalog.procedure(name);
+    let known = known.and_then(|known| routine(catalog, known));
+    let inputs = known.map(|known| known.inputs()).unwrap_or_default();
+    let types = inputs.iter().map(|(_, data_type)| data_type.base_name());
+    types.collect::<Vec<_>>().join(",")
 }
 
 fn type_names(arguments: &[parse::TypeReference]) -> Result<Vec<String>> {

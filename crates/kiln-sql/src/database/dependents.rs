@@ -18,6 +18,8 @@ pub(super) enum Dependent {
     },
     /// A foreign key.
     Reference { table: String, constraint: String },
+    /// A view.
+    View(String),
 }
 
 impl Dependent {
@@ -32,23 +34,29 @@ impl Dependent {
                 let (name, table) = (quote_identifier(constraint), quote_identifier(table));
                 format!("constraint {name} on table {table}")
             }
+            Dependent::View(name) => format!("view {}", quote_identifier(name)),
         }
     }
 
-    /// The table that it is of.
+    /// The table that it is of, or the view.
     pub fn table(&self) -> &str {
         match self {
             Dependent::Default { table, .. } | Dependent::Reference { table, .. } => table,
+            Dependent::View(name) => name,
         }
     }
 
-    /// Takes it away from its table.
+    /// Takes it away.
     pub fn remove(&self, change: &mut CatalogChange<'_>) -> Result<()> {
+        if let Dependent::View(name) = self {
+            return change.drop_view(name);
+        }
         change.alter_schema(self.table(), |schema| match self {
             Dependent::Default { column, .. } => schema.columns[column.index()].default = None,
             Dependent::Reference { constraint, .. } => {
                 schema.foreign_keys.retain(|key| key.name != *constraint);
             }
+            Dependent::View(_) => {}
         })?;
         Ok(())
     }

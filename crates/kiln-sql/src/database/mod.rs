@@ -47,6 +47,7 @@ mod statement;
 mod transaction;
 mod values;
 mod view;
+mod views;
 
 #[cfg(test)]
 mod tests;
@@ -73,6 +74,7 @@ pub(crate) use settings::SERVER_VERSION;
 pub use transaction::Transaction;
 pub use values::parameter_value;
 pub(crate) use view::routine as routine_of;
+pub(crate) use views::updatable_columns;
 
 use cache::StatementCache;
 pub use cache::StatementsKept;

@@ -520,6 +520,7 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         Tree::Savepoint(_) | Tree::Release(_) | Tree::RollbackTo(_) => StatementKind::Savepoint,
         Tree::Set(_)
         | Tree::SetTransaction(_)
+        | Tree::SetConstraints(_)
         | Tree::Show(_)
         | Tree::Reset(_)
         | Tree::Discard(_)
@@ -540,6 +541,8 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::CreateSequence(_)
         | Tree::AlterSequence(_)
         | Tree::CreateIndex(_)
+        | Tree::CreateView(_)
+        | Tree::RenameView(_)
         | Tree::AlterTable(_)
         | Tree::AlterObject(_)
         | Tree::Analyze(_)
@@ -565,6 +568,8 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::CreateSequence(_) => "CREATE SEQUENCE",
         Tree::AlterSequence(_) => "ALTER SEQUENCE",
         Tree::CreateIndex(_) => "CREATE INDEX",
+        Tree::CreateView(_) => "CREATE VIEW",
+        Tree::RenameView(_) => "ALTER VIEW",
         Tree::AlterTable(_) => "ALTER TABLE",
         Tree::AlterObject(statement) => alter::tag(&statement.object),
         Tree::Analyze(_) => "ANALYZE",
@@ -572,6 +577,7 @@ fn command(tree: &parse::Statement) -> &'static str {
             DropKind::Table => "DROP TABLE",
             DropKind::Index => "DROP INDEX",
             DropKind::Sequence => "DROP SEQUENCE",
+            DropKind::View => "DROP VIEW",
         },
         Tree::Truncate(_) => "TRUNCATE TABLE",
         Tree::Begin(_) => "BEGIN",
@@ -596,6 +602,7 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::Call(_) => "CALL",
         Tree::Explain(_) => "EXPLAIN",
         Tree::Set(_) | Tree::SetTransaction(_) => "SET",
+        Tree::SetConstraints(_) => "SET CONSTRAINTS",
         Tree::Show(_) => "SHOW",
         Tree::Do(_) => "DO",
         Tree::Reset(_) => "RESET",

@@ -170,7 +170,9 @@ fn objects_of(change: &CatalogChange<'_>, objects: &GrantObjects) -> Result<Vec<
         GrantObjects::Open => Vec::new(),
         GrantObjects::AllTables => {
             let tables = catalog.tables();
-            tables.map(|(name, _)| Object::table(name)).collect()
+            let views = catalog.views().map(|view| view.name.as_str());
+            let names = tables.map(|(name, _)| name).chain(views);
+            names.map(Object::table).collect()
         }
         GrantObjects::AllRoutines => {
             let routines = catalog.procedures();
@@ -207,9 +209,9 @@ fn objects_of(change: &CatalogChange<'_>, objects: &GrantObjects) -> Result<Vec<
             let tables = names.iter().map(|name| {
                 let position = position_of(name);
                 let name = object_name(name)?;
-                match catalog.table(&name) {
-                    Some(_) => Ok(Object::table(name)),
-                    None => {
+                match catalog.table(&name).is_some() || catalog.view(&name).is_some() {
+                    true => Ok(Object::table(name)),
+                    false => {
                         let message = format!("relation \"{name}\" does not exist");
                         Err(fail(SqlState::UNDEFINED_TABLE, message, position))
                     }

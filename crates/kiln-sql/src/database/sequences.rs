@@ -8,11 +8,12 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::{Column, ColumnId};
 use kiln_storage::sequence::{Sequence, SequenceOwner};
 
-use super::definition::Definition;
+use super::definition::{Definition, is_other_relation};
 use super::dependents::{self, Dependent};
 use super::design;
 use super::result::{Notice, StatementResult};
 use super::view::View;
+use super::views::{self, Dependency};
 use crate::compile::{ddl, fail, object_name, position_of, quote_identifier, relation_name};
 use crate::parse::{AlterSequence, CreateSequence, Drop};
 
@@ -114,10 +115,11 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
             if !found.contains(&name) {
                 found.push(name);
             }
-        } else if change.catalog().table(&name).is_some() || change.index_owner(&name).is_some() {
-            let kind = match change.catalog().table(&name) {
-                Some(_) => ("TABLE", "a table"),
-                None => ("INDEX", "an index"),
+        } else if is_other_relation(change, &name) {
+            let kind = match (change.catalog().table(&name), change.catalog().view(&name)) {
+                (Some(_), _) => ("TABLE", "a table"),
+                (_, Some(_)) => ("VIEW", "a view"),
+                _ => ("INDEX", "an index"),
             };
             let message = format!("\"{name}\" is not a sequence");
             let hint = format!("Use DROP {} to remove {}.", kind.0, kind.1);
@@ -158,6 +160,11 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
         };
         return Err(dependents::refusal(&what, &depending));
     }
+    let dropped: Vec<Dependency<'_>> = found
+        .iter()
+        .map(|name| Dependency::Sequence(name))
+        .collect();
+    notices.extend(views::drop_dependents(change, &dropped, statement.cascade)?);
     let depending: Vec<Dependent> = depending.into_iter().map(|(it, _)| it).collect();
     notices.extend(dependents::cascade(change, &depending)?);
     for name in &found {

@@ -8,12 +8,13 @@ use kiln_engine::{
 };
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
 use super::cache::StatementCache;
 use super::call::{self, CallPart, CallPlan, Part};
 use super::copy::Copying;
-use super::definition::Definition;
+use super::definition::{Definition, referring_first, truncated};
 use super::named::Names;
 use super::panics::{caught, of_statement};
 use super::portal::{Portal, Portion};
@@ -25,7 +26,7 @@ use super::statement::{notices_of, result_of_call};
 use super::view::View;
 use super::{explain, savepoints, settings};
 use crate::compile::plpgsql::compile_do;
-use crate::compile::{Operand, SessionValue, object_name, parameter_count};
+use crate::compile::{Operand, SessionValue, object_name, parameter_count, quote_identifier};
 use crate::parse::{
     self, Discarded, SourceStatement, Statement as Tree, TransactionMode, Vacuum, script,
 };
@@ -617,6 +618,7 @@ impl Session {
                 let modes = settings::modes_of(&set.modes, set.is_of_session);
                 self.set(modes, "SET TRANSACTION")
             }
+            Tree::SetConstraints(set) => self.set_constraints(set),
             Tree::Reset(name) => {
                 let in_block = self.session.in_transaction();
                 match name {
@@ -723,6 +725,33 @@ impl Session {
             self.assign(assignment)?;
         }
         Ok(result)
+    }
+
+    /// SET CONSTRAINTS. As no constraint is deferrable, it changes nothing for all of them, and is an error for one by name.
+    fn set_constraints(&self, set: &parse::SetConstraints) -> Result<StatementResult> {
+        let catalog = self.session.catalog();
+        if let Some(written) = set.names.first() {
+            let name = object_name(written)?;
+            let mut tables = catalog.tables();
+            let is_known = tables.any(|(_, table)| has_constraint(table, &name));
+            let (state, message) = match is_known {
+                true => (
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("constraint \"{name}\" is not deferrable"),
+                ),
+                false => (
+                    SqlState::UNDEFINED_OBJECT,
+                    format!("constraint \"{name}\" does not exist"),
+                ),
+            };
+            return Err(Error::new(state, message));
+        }
+        let result = StatementResult::of_tag("SET CONSTRAINTS");
+        if self.session.in_transaction() {
+            return Ok(result);
+        }
+        let message = "SET CONSTRAINTS can only be used in transaction blocks";
+        Ok(result.with_notice(Notice::warning(message)))
     }
 
     fn begin(&mut self, modes: &[TransactionMode]) -> Result<StatementResult> {
@@ -993,13 +1022,15 @@ impl Session {
         }
     }
 
-    /// TRUNCATE in a transaction block, which must be undone with it: row by row.
+    /// TRUNCATE in a transaction block, which must be undone with it: row by row, and those that refer to others first.
     fn truncate_in_block(
         &mut self,
         truncate: &sqlparser::ast::Truncate,
     ) -> Result<StatementResult> {
-        for target in &truncate.table_names {
-            let delete = format!("DELETE FROM {}", target.name);
+        let catalog = self.session.catalog();
+        let names = truncated(&catalog, truncate)?;
+        for name in referring_first(&catalog, names) {
+            let delete = format!("DELETE FROM {}", quote_identifier(&name));
             let source = SourceStatement::from(delete.as_str());
             let statement = self.analyse(&source, Vec::new())?;
             self.run_data(&statement, &[])?;
@@ -1090,6 +1121,15 @@ impl Session {
         }
         Ok(explain::as_rows(&text))
     }
+}
+
+/// Whether a table has a constraint of this name.
+fn has_constraint(table: &Table, name: &str) -> bool {
+    let schema = table.schema();
+    let mut indexes = table.indexes().iter().map(|index| index.definition());
+    schema.checks.iter().any(|check| check.name == name)
+        || schema.foreign_keys.iter().any(|key| key.name == name)
+        || indexes.any(|index| index.constraint && index.name == name)
 }
 
 /// The block of a DO statement, compiled whenever it runs.

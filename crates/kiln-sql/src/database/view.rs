@@ -43,6 +43,12 @@ impl View<'_> {
         lookups.sequences().map(str::to_owned).collect()
     }
 
+    /// The names of the routines that were looked for and found.
+    pub fn procedures(&self) -> Vec<String> {
+        let lookups = self.lookups.borrow();
+        lookups.procedures().map(str::to_owned).collect()
+    }
+
     /// What the caller of what was compiled must be allowed to do.
     pub fn into_accesses(self) -> Arc<[Access]> {
         self.lookups.into_inner().accesses().cloned().collect()
@@ -67,6 +73,30 @@ impl CatalogView for View<'_> {
         let tables: Vec<Arc<Table>> = tables.collect();
         self.lookups.borrow_mut().note_referencing(name, &tables);
         tables
+    }
+
+    fn view(&self, name: &str) -> Option<Arc<kiln_engine::View>> {
+        let found = self.catalog.view(name);
+        self.lookups.borrow_mut().note_view(name, found);
+        found.cloned()
+    }
+
+    fn views_over(&self, name: &str) -> Vec<String> {
+        let mut names = vec![name.to_owned()];
+        let mut at = 0;
+        while at < names.len() {
+            let views = self.catalog.views().filter(|view| view.reads(&names[at]));
+            let views: Vec<String> = views.map(|view| view.name.clone()).collect();
+            names.extend(
+                views
+                    .into_iter()
+                    .filter(|view| !names.contains(view))
+                    .collect::<Vec<_>>(),
+            );
+            at += 1;
+        }
+        names.remove(0);
+        names
     }
 
     fn routine(&self, name: &str) -> Option<Arc<FunctionDefinition>> {

@@ -8,10 +8,11 @@ use sqlparser::ast::{self, Ident, ObjectName};
 use sqlparser::tokenizer::Token;
 
 use super::role::{self, RoleName};
-use super::sequence::{self, ColumnChange, SequenceOptions};
+use super::sequence::{self, ColumnChange, SequenceOptions, SetColumns};
 use super::statement::{self, RoutineKind, RoutineSignature, Statement};
 use super::tokens::{Expression, Tokens};
 use super::types;
+use super::view;
 
 /// `ALTER TABLE`.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +61,8 @@ pub struct AddedColumn {
     pub definition: ast::ColumnDef,
     /// `GENERATED … AS IDENTITY`; there may be several, which is an error.
     pub identities: Vec<(Identity, SequenceOptions)>,
+    /// The lists of columns behind SET NULL and SET DEFAULT.
+    pub set_columns: Vec<SetColumns>,
     /// One that is there is no error.
     pub if_not_exists: bool,
 }
@@ -69,6 +72,8 @@ pub struct AddedColumn {
 pub struct AddedConstraint {
     /// The constraint.
     pub constraint: ast::TableConstraint,
+    /// The lists of columns behind SET NULL and SET DEFAULT.
+    pub set_columns: Vec<SetColumns>,
     /// `NOT VALID`: the rows that there are need not satisfy it.
     pub not_valid: bool,
 }
@@ -129,6 +134,7 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "procedure" => routine(tokens, range, Some(RoutineKind::Procedure)),
         "routine" => routine(tokens, range, None),
         "table" => table(tokens, range),
+        "view" => view::alter(tokens, range),
         _ => Err(tokens.unsupported(range.start, "ALTER")),
     }
 }
@@ -344,11 +350,13 @@ fn added_column(tokens: &Tokens<'_>, range: Range<usize>) -> Result<TableAction>
     if if_not_exists {
         at += 3;
     }
-    let (parts, identities) = sequence::without_identities(tokens, at..range.end)?;
+    let (parts, identities, set_columns) =
+        sequence::without_identities(tokens, at..range.end, range.start)?;
     let definition = tokens.sql_parts(None, &parts, |parser| parser.parse_column_def())?;
     Ok(TableAction::AddColumn(Box::new(AddedColumn {
         definition,
         identities,
+        set_columns,
         if_not_exists,
     })))
 }
@@ -367,7 +375,19 @@ fn added_constraint(tokens: &Tokens<'_>, range: Range<usize>) -> Result<TableAct
     if let Some(at) = (range.start..end).find(|at| is_kept(*at)) {
         return Err(tokens.unsupported(at, "a key of an index that there is"));
     }
-    let parsed = tokens.sql(range.start..end, |parser| {
+    let (mut parts, mut set_columns) = (Vec::new(), Vec::new());
+    let (mut start, mut at) = (range.start, range.start);
+    while at < end {
+        if let Some((list, next)) = sequence::listed_columns(tokens, at, range.start..end)? {
+            set_columns.push(list);
+            parts.push(start..at);
+            (start, at) = (next, next);
+        } else {
+            at += 1;
+        }
+    }
+    parts.push(start..end);
+    let parsed = tokens.sql_parts(None, &parts, |parser| {
         parser.parse_optional_table_constraint()
     })?;
     let constraint = parsed.ok_or_else(|| tokens.syntax_error(range.start))?;
@@ -386,6 +406,7 @@ fn added_constraint(tokens: &Tokens<'_>, range: Range<usize>) -> Result<TableAct
     }
     Ok(TableAction::AddConstraint(Box::new(AddedConstraint {
         constraint,
+        set_columns,
         not_valid,
     })))
 }

@@ -27,6 +27,7 @@ mod statement;
 mod tokens;
 mod transaction;
 mod types;
+mod view;
 
 #[cfg(test)]
 mod tests;
@@ -49,7 +50,7 @@ pub use role::{DropRole, Grant, GrantObjects, RoleDefinition, RoleName};
 pub use script::{SourceStatement, highest_placeholder, is_complete, script, without_literals};
 pub use sequence::{
     AlterSequence, ColumnChange, CreateSequence, CreateTable, IdentityColumn, Overriding,
-    SequenceOptions, is_overriding_list, overriding,
+    SequenceOptions, SetColumns, is_overriding_list, overriding,
 };
 pub use sqlparser;
 pub use statement::{
@@ -57,5 +58,6 @@ pub use statement::{
     RoutineSignature, Statement, Vacuum, change_of, statement,
 };
 pub use tokens::Expression;
-pub use transaction::{SetTransaction, TransactionMode};
+pub use transaction::{SetConstraints, SetTransaction, TransactionMode};
 pub use types::{TypeKind, TypeReference, type_of_text};
+pub use view::{CreateView, RenameView, Star, stored_query};

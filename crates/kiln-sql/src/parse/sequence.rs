@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use kiln_storage::error::{Result, SqlState};
+use kiln_storage::error::{Position, Result, SqlState};
 use kiln_storage::sequence::Identity;
 use sqlparser::ast::{self, Ident, ObjectName};
 use sqlparser::tokenizer::Token;
@@ -76,6 +76,17 @@ pub struct CreateTable {
     pub table: ast::CreateTable,
     /// Its identity columns; a column may be there twice.
     pub identities: Vec<IdentityColumn>,
+    /// The columns that actions of foreign keys set, where they are listed.
+    pub set_columns: Vec<SetColumns>,
+}
+
+/// The list of columns behind `ON DELETE SET NULL` or `SET DEFAULT`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetColumns {
+    /// Where the name of the referenced table stands.
+    pub references: Position,
+    /// The columns.
+    pub columns: Vec<Ident>,
 }
 
 /// What ALTER TABLE does to a column.
@@ -356,12 +367,14 @@ fn generated(
 /// Whether an identity column takes values that are given, and its sequence.
 pub(super) type WrittenIdentity = (Identity, SequenceOptions);
 
-/// The stretches of a column's definition without its identities, and these.
+/// The stretches of a column's definition without its identities, and these; lists of columns that actions set are left out too. The
+/// statement's action begins at `action`.
 pub(super) fn without_identities(
     tokens: &Tokens<'_>,
     range: Range<usize>,
-) -> Result<(Vec<Range<usize>>, Vec<WrittenIdentity>)> {
-    let (mut parts, mut identities) = (Vec::new(), Vec::new());
+    action: usize,
+) -> Result<(Vec<Range<usize>>, Vec<WrittenIdentity>, Vec<SetColumns>)> {
+    let (mut parts, mut identities, mut set_columns) = (Vec::new(), Vec::new(), Vec::new());
     let (mut start, mut at, mut depth) = (range.start, range.start + 2, 0_i32);
     while at < range.end {
         match tokens.get(at) {
@@ -379,15 +392,22 @@ pub(super) fn without_identities(
             (start, at) = (next, next);
             continue;
         }
+        if let Some((list, next)) = listed_columns(tokens, at, action..range.end)? {
+            set_columns.push(list);
+            parts.push(start..at);
+            depth -= 1;
+            (start, at) = (next, next);
+            continue;
+        }
         at += 1;
     }
     parts.push(start..range.end);
-    Ok((parts, identities))
+    Ok((parts, identities, set_columns))
 }
 
-/// Parses CREATE TABLE: the SQL parser all but the identities of columns.
+/// Parses CREATE TABLE: the SQL parser all but the identities of columns, and lists of columns that actions set.
 pub(super) fn create_table(tokens: &Tokens<'_>, range: Range<usize>) -> Result<CreateTable> {
-    let mut identities = Vec::new();
+    let (mut identities, mut set_columns) = (Vec::new(), Vec::new());
     let mut parts = Vec::new();
     let (mut start, mut at, mut depth) = (range.start, range.start, 0_i32);
     // Where the definition of the present column begins.
@@ -420,13 +440,62 @@ pub(super) fn create_table(tokens: &Tokens<'_>, range: Range<usize>) -> Result<C
             (start, at) = (next, next);
             continue;
         }
+        if let Some((list, next)) = listed_columns(tokens, at, range.clone())? {
+            set_columns.push(list);
+            parts.push(start..at);
+            depth -= 1;
+            (start, at) = (next, next);
+            continue;
+        }
         at += 1;
     }
     parts.push(start..range.end);
     match tokens.sql_parts(None, &parts, |parser| parser.parse_statement())? {
-        ast::Statement::CreateTable(table) => Ok(CreateTable { table, identities }),
+        ast::Statement::CreateTable(table) => Ok(CreateTable {
+            table,
+            identities,
+            set_columns,
+        }),
         _ => Err(tokens.syntax_error(range.start + 1)),
     }
+}
+
+/// Parses the list of columns that opens at `at` behind an action of a foreign key; gives what follows it.
+pub(super) fn listed_columns(
+    tokens: &Tokens<'_>,
+    at: usize,
+    range: Range<usize>,
+) -> Result<Option<(SetColumns, usize)>> {
+    if *tokens.get(at) != Token::LParen || at < range.start + 5 {
+        return Ok(None);
+    }
+    let action = at - 4;
+    let is_action = tokens.word(action) == "on"
+        && tokens.word(at - 2) == "set"
+        && matches!(tokens.word(at - 1), "null" | "default");
+    let mut before = (range.start..action).rev();
+    let references = before.find(|at| tokens.word(*at) == "references");
+    let (true, Some(references)) = (is_action, references) else {
+        return Ok(None);
+    };
+    if tokens.word(action + 1) != "delete" {
+        let what = tokens.word(at - 1).to_uppercase();
+        let message =
+            format!("a column list with SET {what} is only supported for ON DELETE actions");
+        return Err(tokens.error_at(at, SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    let close = (at..range.end).find(|at| *tokens.get(*at) == Token::RParen);
+    let close = close.ok_or_else(|| tokens.syntax_error(range.end))?;
+    let column = |part: Range<usize>| match part.len() {
+        1 => types::identifier(tokens, part.start),
+        _ => Err(tokens.syntax_error(part.start)),
+    };
+    let columns = tokens.split(at + 1..close).into_iter().map(column);
+    let list = SetColumns {
+        references: tokens.position(references + 1),
+        columns: columns.collect::<Result<_>>()?,
+    };
+    Ok(Some((list, close + 1)))
 }
 
 /// Parses `ALTER [COLUMN] name …` of ALTER TABLE.

@@ -10,8 +10,9 @@ use super::role::{self, DropRole, Grant, RoleDefinition};
 use super::script::SourceStatement;
 use super::sequence::{self, AlterSequence, CreateSequence, CreateTable};
 use super::tokens::{Expression, Tokens};
-use super::transaction::{self, SetTransaction, TransactionMode};
+use super::transaction::{self, SetConstraints, SetTransaction, TransactionMode};
 use super::types::{self, TypeReference};
+use super::view::{self, CreateView, RenameView};
 use kiln_storage::error::{Position, Result, SqlState};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
@@ -35,13 +36,17 @@ pub enum Statement {
     CreateSequence(Box<CreateSequence>),
     /// `ALTER SEQUENCE`.
     AlterSequence(Box<AlterSequence>),
+    /// `CREATE VIEW`.
+    CreateView(Box<CreateView>),
+    /// `ALTER VIEW … RENAME`.
+    RenameView(Box<RenameView>),
     /// `CREATE INDEX`.
     CreateIndex(Box<ast::CreateIndex>),
     /// `ALTER TABLE`.
     AlterTable(Box<AlterTable>),
     /// `ALTER INDEX`, `ALTER SEQUENCE`, `ALTER FUNCTION` and their like, with another name or owner.
     AlterObject(Box<AlterObject>),
-    /// `DROP TABLE`, `DROP INDEX` or `DROP SEQUENCE`.
+    /// `DROP TABLE`, `DROP INDEX`, `DROP SEQUENCE` or `DROP VIEW`.
     Drop(Drop),
     /// `TRUNCATE`.
     Truncate(Box<ast::Truncate>),
@@ -61,6 +66,8 @@ pub enum Statement {
     RollbackTo(String),
     /// `SET TRANSACTION`.
     SetTransaction(SetTransaction),
+    /// `SET CONSTRAINTS`.
+    SetConstraints(SetConstraints),
     /// `CREATE FUNCTION` or `CREATE PROCEDURE`.
     CreateFunction(Box<FunctionDefinition>),
     /// `DROP FUNCTION`, `DROP PROCEDURE` or `DROP ROUTINE`.
@@ -138,9 +145,11 @@ pub enum DropKind {
     Index,
     /// A sequence.
     Sequence,
+    /// A view.
+    View,
 }
 
-/// `DROP TABLE`, `DROP INDEX` or `DROP SEQUENCE`.
+/// `DROP TABLE`, `DROP INDEX`, `DROP SEQUENCE` or `DROP VIEW`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drop {
     /// What is removed.
@@ -171,6 +180,8 @@ pub struct DropFunction {
     pub if_exists: bool,
     /// What is removed; never empty.
     pub routines: Vec<RoutineSignature>,
+    /// What depends on it goes too.
+    pub cascade: bool,
 }
 
 /// A routine named by [`DropFunction`].
@@ -376,6 +387,7 @@ fn create(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         "table" => sequence::create_table(tokens, range)
             .map(|table| Statement::CreateTable(Box::new(table))),
         "sequence" if !or_replace => sequence::create(tokens, range, kind + 1),
+        "view" => view::create(tokens, range, kind + 1, or_replace),
         "unique" | "index" => match tokens.sql(range, |parser| parser.parse_statement())? {
             ast::Statement::CreateIndex(index) => Ok(Statement::CreateIndex(Box::new(index))),
             _ => Err(tokens.syntax_error(kind)),
@@ -525,6 +537,7 @@ fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     match tokens.word(kind) {
         "table" | "index" => {}
         "sequence" => return sequence::drop(tokens, range),
+        "view" => return view::drop(tokens, range),
         "function" => return drop_function(tokens, range, Some(RoutineKind::Function)),
         "procedure" => return drop_function(tokens, range, Some(RoutineKind::Procedure)),
         "routine" => return drop_function(tokens, range, None),
@@ -567,7 +580,8 @@ fn drop_function(
         start += 2;
     }
     let mut end = range.end;
-    if end > start + 1 && matches!(tokens.word(end - 1), "cascade" | "restrict") {
+    let cascade = end > start + 1 && tokens.word(end - 1) == "cascade";
+    if cascade || (end > start + 1 && tokens.word(end - 1) == "restrict") {
         end -= 1;
     }
     let routines = tokens.split(start..end).into_iter();
@@ -576,6 +590,7 @@ fn drop_function(
         kind,
         if_exists,
         routines: routines.collect::<Result<_>>()?,
+        cascade,
     }))
 }
 

@@ -106,6 +106,21 @@ impl<'a> Tokens<'a> {
             .map_or("", |lexeme| &self.text[lexeme.start..lexeme.end])
     }
 
+    /// The bytes of the token at `index` in the text.
+    pub(super) fn bytes(&self, index: usize) -> Range<usize> {
+        let lexeme = self.lexemes.get(index);
+        lexeme.map_or(self.text.len()..self.text.len(), |lexeme| {
+            lexeme.start..lexeme.end
+        })
+    }
+
+    /// Takes the places away that trees of these tokens would have.
+    pub(super) fn forget_positions(&mut self) {
+        for lexeme in &mut self.lexemes {
+            lexeme.token.span = Span::empty();
+        }
+    }
+
     /// The text of these tokens and of what is between them; there is at least one.
     pub(super) fn text(&self, range: Range<usize>) -> &'a str {
         let first = self.lexemes.get(range.start);

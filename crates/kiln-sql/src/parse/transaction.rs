@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use kiln_storage::error::Result;
+use sqlparser::ast::ObjectName;
 use sqlparser::tokenizer::Token;
 
 use super::statement::Statement;
@@ -27,6 +28,15 @@ pub struct SetTransaction {
     pub is_of_session: bool,
     /// The modes; never empty.
     pub modes: Vec<TransactionMode>,
+}
+
+/// `SET CONSTRAINTS`: when constraints are checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetConstraints {
+    /// The constraints; none stands for all.
+    pub names: Vec<ObjectName>,
+    /// Whether they are checked at COMMIT.
+    pub is_deferred: bool,
 }
 
 /// Parses BEGIN or START TRANSACTION.
@@ -79,10 +89,39 @@ pub(super) fn release(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statem
     name(tokens, start..range.end).map(Statement::Release)
 }
 
-/// Parses SET of a transaction's modes; `None` for another SET.
+/// Parses SET CONSTRAINTS, whose second word stands at `first`.
+fn set_constraints(tokens: &Tokens<'_>, first: usize, end: usize) -> Result<Statement> {
+    let last = end - 1;
+    let is_deferred = match tokens.word(last) {
+        "deferred" => true,
+        "immediate" => false,
+        _ if last > first + 1 => return Err(tokens.syntax_error(last)),
+        _ => return Err(tokens.syntax_error(end)),
+    };
+    if last <= first + 1 {
+        return Err(tokens.syntax_error(last));
+    }
+    let names = match tokens.word(first + 1) {
+        "all" if last == first + 2 => Vec::new(),
+        _ => {
+            let names = tokens.split(first + 1..last).into_iter();
+            let names = names.map(|name| types::identifiers(tokens, name).map(ObjectName::from));
+            names.collect::<Result<_>>()?
+        }
+    };
+    Ok(Statement::SetConstraints(SetConstraints {
+        names,
+        is_deferred,
+    }))
+}
+
+/// Parses SET of a transaction's modes, or of its constraints; `None` for another SET.
 pub(super) fn set(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Option<Statement>> {
     const SESSION: &[&str] = &["session", "characteristics", "as", "transaction"];
     let first = range.start + 1;
+    if tokens.word(first) == "constraints" {
+        return set_constraints(tokens, first, range.end).map(Some);
+    }
     let (is_of_session, start) = match tokens.word(first) {
         "transaction" => (false, first + 1),
         "local" if tokens.word(first + 1) == "transaction" => (false, first + 2),

@@ -164,9 +164,12 @@ pub(super) fn referential_constraints(snapshot: &Snapshot) -> Vec<Row> {
         let row = maker
             .row()
             .named("constraint", "public", &constraint.name)
-            .with("match_option", "NONE")
-            .with("update_rule", "NO ACTION")
-            .with("delete_rule", "NO ACTION");
+            .with(
+                "match_option",
+                if foreign.match_full { "FULL" } else { "NONE" },
+            )
+            .with("update_rule", foreign.on_update.name())
+            .with("delete_rule", foreign.on_delete.name());
         // An index alone is no constraint.
         Some(match index.filter(|index| index.constraint.is_some()) {
             Some(index) => {

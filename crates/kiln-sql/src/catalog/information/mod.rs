@@ -20,6 +20,8 @@ pub(super) fn rows_of(name: &str) -> Option<fn(&Snapshot) -> Vec<Row>> {
         "schemata" => tables::schemata,
         "tables" => tables::tables,
         "columns" => tables::columns,
+        "views" => tables::views,
+        "view_table_usage" => tables::view_table_usage,
         "sequences" => tables::sequences,
         "table_privileges" | "role_table_grants" => tables::table_privileges,
         "table_constraints" => constraints::table_constraints,

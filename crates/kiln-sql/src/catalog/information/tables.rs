@@ -1,12 +1,12 @@
 //! Schemas, tables and columns.
 
-use kiln_engine::{Object, ObjectKind, PUBLIC, Privileges};
+use kiln_engine::{CheckOption, Object, ObjectKind, PUBLIC, Privileges};
 use kiln_storage::sequence::{Identity, SequenceDefinition};
 use kiln_storage::types::{CatalogType, DataType};
 
 use super::super::snapshot::Snapshot;
 use super::super::values::{Row, optional, yes_or_no};
-use super::super::{Relation, expression};
+use super::super::{Relation, deparse, expression};
 use super::{Maker, position};
 
 /// Schemas.
@@ -29,22 +29,61 @@ pub(super) fn schemata(_: &Snapshot) -> Vec<Row> {
 /// Tables, and the relations of the system.
 pub(super) fn tables(snapshot: &Snapshot) -> Vec<Row> {
     let maker = Maker::of("tables");
-    let row = |schema: &str, name: &str, is_view: bool| {
+    let row = |schema: &str, name: &str, is_view: bool, is_insertable: bool| {
         maker
             .row()
             .named("table", schema, name)
             .with("table_type", if is_view { "VIEW" } else { "BASE TABLE" })
-            .with("is_insertable_into", yes_or_no(!is_view))
+            .with("is_insertable_into", yes_or_no(is_insertable))
             .with("is_typed", yes_or_no(false))
             .row
     };
     let system = Relation::all().iter();
-    let system = system.map(|relation| row(relation.schema, relation.name, relation.kind == "v"));
-    let own = snapshot
-        .tables
-        .iter()
-        .map(|table| row("public", table.name(), false));
-    system.chain(own).collect()
+    let system = system.map(|relation| {
+        let is_view = relation.kind == "v";
+        row(relation.schema, relation.name, is_view, !is_view)
+    });
+    let tables = snapshot.tables.iter();
+    let tables = tables.map(|table| row("public", table.name(), false, true));
+    let views = snapshot.views.iter();
+    let views = views.map(|it| row("public", &it.view.name, true, !it.updatable.is_empty()));
+    system.chain(tables).chain(views).collect()
+}
+
+/// Views, but for those of the system.
+pub(super) fn views(snapshot: &Snapshot) -> Vec<Row> {
+    let maker = Maker::of("views");
+    let views = snapshot.views.iter().map(|entry| {
+        let is_updatable = yes_or_no(!entry.updatable.is_empty());
+        let check = entry.view.check_option;
+        maker
+            .row()
+            .named("table", "public", &entry.view.name)
+            .with("view_definition", deparse::view(&entry.view))
+            .with("check_option", check.map_or("NONE", CheckOption::name))
+            .with("is_updatable", is_updatable.clone())
+            .with("is_insertable_into", is_updatable)
+            .with("is_trigger_updatable", yes_or_no(false))
+            .with("is_trigger_deletable", yes_or_no(false))
+            .with("is_trigger_insertable_into", yes_or_no(false))
+            .row
+    });
+    views.collect()
+}
+
+/// The tables and views from which views read.
+pub(super) fn view_table_usage(snapshot: &Snapshot) -> Vec<Row> {
+    let maker = Maker::of("view_table_usage");
+    let views = snapshot.views.iter();
+    let rows = views.flat_map(|entry| {
+        let reads = entry.view.reads.iter();
+        let relations = reads.filter(|read| snapshot.sequence(&read.relation).is_none());
+        relations.map(|read| {
+            let row = maker.row().named("view", "public", &entry.view.name);
+            row.named("table", "public", &read.relation).row
+        })
+    });
+    rows.collect()
 }
 
 /// A column of a table or of a relation of the system.
@@ -138,6 +177,22 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
             rows.push(column_row(&maker, column));
         }
     }
+    for entry in &snapshot.views {
+        for (at, (name, data_type)) in entry.view.columns.iter().enumerate() {
+            let column = ColumnOf {
+                schema: "public",
+                table: &entry.view.name,
+                name,
+                data_type,
+                at,
+                not_null: false,
+                default: None,
+                identity: None,
+                is_updatable: entry.updatable.get(at).copied().unwrap_or(false),
+            };
+            rows.push(column_row(&maker, column));
+        }
+    }
     rows
 }
 
@@ -196,8 +251,9 @@ pub(super) fn table_privileges(snapshot: &Snapshot) -> Vec<Row> {
             .row
     };
     let mut rows = Vec::new();
-    for table in &snapshot.tables {
-        let name = table.name();
+    let tables = snapshot.tables.iter().map(|table| table.name());
+    let views = snapshot.views.iter().map(|entry| entry.view.name.as_str());
+    for name in tables.chain(views) {
         rows.extend(OWNERS.map(|privilege| row(name, "kiln", privilege, true)));
         for (grantee, privileges) in granted(snapshot, &Object::table(name)) {
             let privileges = privileges

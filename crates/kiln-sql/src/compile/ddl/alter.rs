@@ -137,6 +137,7 @@ impl<'s> Draft<'s> {
             table::declare_sequence(&mut self.schema, at, definition, &identities, is_taken)?;
         table::check_default(definition, &self.schema.columns[at], catalog)?;
         let id = ColumnId(at as u16);
+        self.constraints.set_columns.extend(&added.set_columns);
         (self.constraints).add_of_column(&mut self.schema, id, definition)?;
         Ok(made)
     }
@@ -181,6 +182,7 @@ impl<'s> Draft<'s> {
         move_up(&mut schema.primary_key);
         for key in &mut schema.foreign_keys {
             move_up(&mut key.columns);
+            move_up(&mut key.set_on_delete);
             if key.table == *name {
                 move_up(&mut key.referenced);
             }
@@ -314,6 +316,7 @@ impl<'s> Draft<'s> {
     /// # Errors
     /// 42703 for a column, 42P16 for a second primary key, 0A000.
     pub fn add_constraint(&mut self, added: &'s AddedConstraint) -> Result<()> {
+        self.constraints.set_columns.extend(&added.set_columns);
         (self.constraints).add(&mut self.schema, &added.constraint, !added.not_valid)
     }
 
@@ -392,13 +395,14 @@ impl<'s> Draft<'s> {
         let keys: Vec<UniqueKey> = keys.collect();
         for (columns, written) in constraints.foreign_keys {
             let (schema, indexes) = (&self.schema, &self.indexes);
-            let key = table::declare_reference(schema, indexes, &keys, columns, &written, catalog)?;
+            let written = (&written, constraints.set_columns.as_slice());
+            let key = table::declare_reference(schema, indexes, &keys, columns, written, catalog)?;
             if key.is_valid {
                 self.unchecked.push(key.name.clone());
             }
             self.schema.foreign_keys.push(key);
         }
-        Ok(())
+        partition::check_actions(&self.schema)
     }
 
     /// How the rows follow, if they will lie otherwise.

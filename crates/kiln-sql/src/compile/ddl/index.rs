@@ -29,6 +29,11 @@ pub fn create_index(
     let position = position_of(&statement.table_name);
     let table_name = object_name(&statement.table_name)?;
     let table = catalog.table(&table_name).ok_or_else(|| {
+        if catalog.view(&table_name).is_some() {
+            let message = format!("cannot create index on relation \"{table_name}\"");
+            return fail(SqlState::WRONG_OBJECT_TYPE, message, position)
+                .with_detail("This operation is not supported for views.");
+        }
         let message = format!("relation \"{table_name}\" does not exist");
         fail(SqlState::UNDEFINED_TABLE, message, position)
     })?;

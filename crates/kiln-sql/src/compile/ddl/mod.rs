@@ -8,6 +8,7 @@
 //! | `partition` | PARTITION BY |
 //! | `references` | REFERENCES |
 //! | `index` | CREATE INDEX |
+//! | `view` | CREATE VIEW |
 //! | `sequence` | sequences, SERIAL and identity columns |
 //! | `names` | the names that constraints and indexes get |
 //! | `rename` | other names in expressions that are kept as text |
@@ -20,6 +21,7 @@ mod references;
 mod rename;
 mod sequence;
 mod table;
+mod view;
 
 pub use alter::{Draft, check_reference_types, draft_default};
 pub use index::{IndexDeclaration, create_index};
@@ -31,3 +33,4 @@ pub use sequence::{
     owner_of, retyped_identity, sequence_default,
 };
 pub use table::{TableDeclaration, create_table};
+pub use view::create_view;

@@ -46,7 +46,7 @@ pub(super) fn choose(
     }
 }
 
-/// Whether a table, an index or a sequence is called `name`.
+/// Whether a table, a view, an index or a sequence is called `name`.
 pub(in crate::compile) fn is_relation(catalog: &dyn CatalogView, name: &str) -> bool {
     is_relation_of(catalog, name, |_| true)
 }
@@ -62,6 +62,7 @@ fn is_relation_of(
     has_indexes: impl Fn(&str) -> bool,
 ) -> bool {
     catalog.table(name).is_some()
+        || catalog.view(name).is_some()
         || catalog.sequence(name).is_some()
         || catalog.tables().iter().any(|table| {
             let mut indexes = table.indexes().iter();

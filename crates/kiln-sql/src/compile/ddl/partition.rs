@@ -9,7 +9,7 @@
 //! ```
 
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::schema::{ColumnId, Partitioning, TableSchema};
+use kiln_storage::schema::{ColumnId, ForeignKey, Partitioning, ReferentialAction, TableSchema};
 use kiln_storage::table::Table;
 use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments};
 
@@ -35,6 +35,7 @@ pub fn divided(table: &Table, by: Option<&Expr>) -> Result<Partitioning> {
         &schema,
         unique.map(|definition| definition.columns.as_slice()),
     )?;
+    check_actions(&schema)?;
     Ok(partitioning)
 }
 
@@ -95,4 +96,29 @@ pub(super) fn check_keys<'k>(
             schema.columns[column.index()].name
         )),
     )
+}
+
+/// Refuses actions of foreign keys that would change the column by which rows are divided: a row stays where it is.
+///
+/// # Errors
+/// 0A000.
+pub(super) fn check_actions(schema: &TableSchema) -> Result<()> {
+    let Some(column) = schema.partition_column() else {
+        return Ok(());
+    };
+    let changes = |key: &&ForeignKey| {
+        let on_delete = matches!(
+            key.on_delete,
+            ReferentialAction::SetNull | ReferentialAction::SetDefault
+        );
+        on_delete && key.columns_set_on_delete().contains(&column)
+            || key.on_update.changes_rows() && key.columns.contains(&column)
+    };
+    let Some(key) = schema.foreign_keys.iter().find(changes) else {
+        return Ok(());
+    };
+    let name = &schema.columns[column.index()].name;
+    let what = format!("an action that changes the partition key \"{name}\"");
+    Err(unsupported(what, None)
+        .with_detail(format!("It is one of the foreign key \"{}\".", key.name)))
 }

@@ -1,29 +1,35 @@
 //! REFERENCES in CREATE TABLE.
 
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::schema::{ColumnId, ForeignKey, TableSchema};
+use kiln_storage::schema::{ColumnId, ForeignKey, ReferentialAction, TableSchema};
 use kiln_storage::types::DataType;
-use sqlparser::ast::{
-    ConstraintReferenceMatchKind, ForeignKeyConstraint, Ident, ReferentialAction,
-};
+use sqlparser::ast::{self, ConstraintReferenceMatchKind, ForeignKeyConstraint, Ident};
 
 use super::super::coerce::{CastContext, cast_context};
-use super::super::{CatalogView, Position, fail, name_of, object_name, position_of, unsupported};
+use super::super::{
+    CatalogView, fail, name_of, object_name, position_of, position_of_span, unsupported,
+};
 use super::names;
-use super::table::UniqueKey;
+use super::table::{UniqueKey, column_called};
+use crate::parse::SetColumns;
 
 /// Checks a REFERENCES constraint of the table `schema`, whose unique keys are `own_keys`.
 pub(super) fn foreign_key(
     schema: &TableSchema,
     own_keys: &[UniqueKey],
     columns: Vec<ColumnId>,
-    constraint: &ForeignKeyConstraint,
+    (constraint, set_columns): (&ForeignKeyConstraint, &[&SetColumns]),
     name: Option<&Ident>,
     catalog: &dyn CatalogView,
     is_taken: &dyn Fn(&str) -> bool,
 ) -> Result<ForeignKey> {
     let position = position_of(&constraint.foreign_table);
-    refuse_actions(constraint, position)?;
+    if matches!(
+        constraint.match_kind,
+        Some(ConstraintReferenceMatchKind::Partial)
+    ) {
+        return Err(unsupported("MATCH PARTIAL", position));
+    }
     let target = object_name(&constraint.foreign_table)?;
     let other = catalog.table(&target);
     let (referenced_schema, keys) = if target == schema.name {
@@ -36,6 +42,10 @@ pub(super) fn foreign_key(
         )
     } else {
         let Some(other) = &other else {
+            if catalog.view(&target).is_some() {
+                let message = format!("referenced relation \"{target}\" is not a table");
+                return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position));
+            }
             let message = format!("relation \"{target}\" does not exist");
             return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
         };
@@ -98,12 +108,21 @@ pub(super) fn foreign_key(
         Some(name) => name_of(name),
         None => names::choose(&schema.name, Some(&list.join("_")), "fkey", is_taken),
     };
+    let set_columns = set_columns.iter().find(|list| {
+        let at = (list.references.line, list.references.column);
+        position == Some(at)
+    });
+    let set_columns = set_columns.map_or(&[][..], |list| list.columns.as_slice());
     let key = ForeignKey {
         name,
+        set_on_delete: columns_set(schema, &columns, set_columns)?,
         columns,
         table: target,
         referenced,
         is_valid: true,
+        on_delete: action(constraint.on_delete),
+        on_update: action(constraint.on_update),
+        match_full: constraint.match_kind == Some(ConstraintReferenceMatchKind::Full),
     };
     check_types(schema, &key, referenced_schema).map_err(|error| match position {
         Some((line, column)) => error.at(line, column),
@@ -142,29 +161,41 @@ pub(super) fn check_types(
     Ok(())
 }
 
+/// The columns that an action sets, where they are listed.
+fn columns_set(
+    schema: &TableSchema,
+    columns: &[ColumnId],
+    listed: &[Ident],
+) -> Result<Vec<ColumnId>> {
+    let mut set = Vec::new();
+    for ident in listed {
+        let column = column_called(schema, ident, "referenced in foreign key constraint ")?;
+        if !columns.contains(&column) {
+            let message = format!(
+                "column \"{}\" referenced in ON DELETE SET action must be part of foreign key",
+                name_of(ident)
+            );
+            let position = position_of_span(ident.span);
+            return Err(fail(SqlState::INVALID_COLUMN_REFERENCE, message, position));
+        }
+        if !set.contains(&column) {
+            set.push(column);
+        }
+    }
+    Ok(set)
+}
+
 fn comparable(one: &DataType, other: &DataType) -> bool {
     let implicit = Some(CastContext::Implicit);
     cast_context(one, other) == implicit || cast_context(other, one) == implicit
 }
 
-fn refuse_actions(constraint: &ForeignKeyConstraint, position: Position) -> Result<()> {
-    for (clause, action) in [
-        ("DELETE", &constraint.on_delete),
-        ("UPDATE", &constraint.on_update),
-    ] {
-        match action {
-            None | Some(ReferentialAction::NoAction | ReferentialAction::Restrict) => {}
-            Some(other) => {
-                return Err(unsupported(format!("ON {clause} {other}"), position)
-                    .with_hint("Change the referring rows in the procedure that changes these."));
-            }
-        }
+fn action(written: Option<ast::ReferentialAction>) -> ReferentialAction {
+    match written {
+        None | Some(ast::ReferentialAction::NoAction) => ReferentialAction::NoAction,
+        Some(ast::ReferentialAction::Restrict) => ReferentialAction::Restrict,
+        Some(ast::ReferentialAction::Cascade) => ReferentialAction::Cascade,
+        Some(ast::ReferentialAction::SetNull) => ReferentialAction::SetNull,
+        Some(ast::ReferentialAction::SetDefault) => ReferentialAction::SetDefault,
     }
-    if matches!(
-        constraint.match_kind,
-        Some(ConstraintReferenceMatchKind::Full | ConstraintReferenceMatchKind::Partial)
-    ) {
-        return Err(unsupported("MATCH FULL and MATCH PARTIAL", position));
-    }
-    Ok(())
 }

@@ -19,7 +19,7 @@ use super::super::{
 };
 use super::index::index_column_name;
 use super::{names, partition, references, sequence};
-use crate::parse::{self, IdentityColumn, SequenceOptions};
+use crate::parse::{self, IdentityColumn, SequenceOptions, SetColumns};
 
 /// A CREATE TABLE that was checked.
 pub struct TableDeclaration {
@@ -48,6 +48,8 @@ pub(super) struct Written<'s, C> {
 /// Constraints as written, before they are checked.
 #[derive(Default)]
 pub(super) struct Constraints<'s> {
+    /// The lists of columns that ON DELETE SET NULL and SET DEFAULT set.
+    pub set_columns: Vec<&'s SetColumns>,
     pub primary_key: Option<UniqueKey>,
     pub unique: Vec<UniqueKey>,
     pub checks: Vec<Written<'s, CheckConstraint>>,
@@ -66,6 +68,7 @@ pub fn create_table(
     let parse::CreateTable {
         table: statement,
         identities,
+        set_columns,
     } = statement;
     let position = position_of(&statement.name);
     refuse_options(statement, position)?;
@@ -113,8 +116,10 @@ pub fn create_table(
     }
     let mut own_keys: Vec<UniqueKey> = constraints.unique;
     own_keys.extend(constraints.primary_key);
+    let set_columns: Vec<&SetColumns> = set_columns.iter().collect();
     for (columns, written) in constraints.foreign_keys {
-        let key = declare_reference(&schema, &indexes, &own_keys, columns, &written, catalog)?;
+        let written = (&written, set_columns.as_slice());
+        let key = declare_reference(&schema, &indexes, &own_keys, columns, written, catalog)?;
         schema.foreign_keys.push(key);
     }
     if let Some(expr) = &statement.partition_by {
@@ -125,6 +130,7 @@ pub fn create_table(
             &schema,
             [schema.primary_key.as_slice()].into_iter().chain(keys),
         )?;
+        partition::check_actions(&schema)?;
     }
     Ok(Some(TableDeclaration {
         schema,
@@ -603,7 +609,7 @@ pub(super) fn declare_reference(
     indexes: &[IndexDefinition],
     own_keys: &[UniqueKey],
     columns: Vec<ColumnId>,
-    written: &Written<'_, ForeignKeyConstraint>,
+    (written, set_columns): (&Written<'_, ForeignKeyConstraint>, &[&SetColumns]),
     catalog: &dyn CatalogView,
 ) -> Result<ForeignKey> {
     let taken = constraint_names(schema, indexes);
@@ -611,7 +617,7 @@ pub(super) fn declare_reference(
         schema,
         own_keys,
         columns,
-        written.constraint,
+        (written.constraint, set_columns),
         written.name,
         catalog,
         &|name| taken.iter().any(|known| known == name),

@@ -1,6 +1,5 @@
 //! ON CONFLICT.
 
-use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{BufferId, Class, Failure, Instruction, RecordReg, Reg, Step, TextSource};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::{ColumnId, ColumnSet};
@@ -14,8 +13,8 @@ use super::super::{
     Compiler, Position, fail, name_of, object_name, position_of, position_of_span, unsupported,
 };
 use super::insert::Plan;
-use super::may_read;
-use super::references::{Change, ReferenceCheck};
+use super::references::{Change, References};
+use super::target::Target;
 
 /// What ON CONFLICT says.
 pub(super) enum OnConflictPlan<'s> {
@@ -28,7 +27,7 @@ pub(super) enum OnConflictPlan<'s> {
         index: u16,
         assignments: Vec<(ColumnId, Option<&'s Expr>)>,
         selection: Option<&'s Expr>,
-        references: Vec<ReferenceCheck>,
+        references: References,
         /// The keys of the rows that the statement has inserted or updated, where it has several.
         seen: Option<BufferId>,
     },
@@ -125,9 +124,10 @@ impl Compiler<'_> {
             self.push_rows(&[source]);
             let returning = self.bind_returning(plan.returning, &[source]);
             self.pop_rows();
-            let change = self.bind_change(table, source, new_values?, returning?)?;
+            let change = self.bind_change((table, None), source, new_values?, returning?)?;
             let row = RowSource {
                 source,
+                named: source,
                 table: plan.reference,
                 record,
             };
@@ -159,17 +159,18 @@ impl Compiler<'_> {
     /// is inserted.
     pub(super) fn plan_conflict<'s>(
         &mut self,
-        table: &Arc<Table>,
+        target: &Target,
         clause: &'s OnConflict,
         single: bool,
         position: Position,
     ) -> Result<OnConflictPlan<'s>> {
+        let table = &target.table;
         let index = match &clause.conflict_target {
             None => None,
             Some(ConflictTarget::Columns(idents)) => {
                 let mut columns = ColumnSet::EMPTY;
                 for ident in idents {
-                    columns.insert(self.target_column(table, ident)?);
+                    columns.insert(target.column(ident, "update")?);
                     // PostgreSQL reads the target as an expression, in which variables count.
                     let name = name_of(ident);
                     if self.variable(std::slice::from_ref(&name)).is_some() {
@@ -222,7 +223,7 @@ impl Compiler<'_> {
             )
             .with_hint("For example, ON CONFLICT (column_name)."));
         };
-        let assignments = self.assignments(table, &update.assignments)?;
+        let assignments = self.assignments(target, &update.assignments)?;
         let changed = assignments.iter().map(|(column, _)| *column).collect();
         let references = self.plan_references(table, Change::Update(changed), single)?;
         let seen = (!single).then(|| {
@@ -241,7 +242,7 @@ impl Compiler<'_> {
             .chain(selection)
             .map(Expr::to_string)
             .collect();
-        if !single && may_read(&read, table) {
+        if !single && self.may_read(&read, table) {
             return Err(unsupported(
                 "a subquery on the changed table in ON CONFLICT with several rows",
                 position,

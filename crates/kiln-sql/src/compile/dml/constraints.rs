@@ -164,7 +164,7 @@ impl Compiler<'_> {
     /// The text `Failing row contains (…).` for a row. Columns that are not at hand are left out,
     /// as PostgreSQL leaves out those that the user may not see: reading them for a message would
     /// count as a read of the procedure.
-    fn failing_row(&mut self, table: &Arc<Table>, source: SourceId) -> Result<Reg> {
+    pub(super) fn failing_row(&mut self, table: &Arc<Table>, source: SourceId) -> Result<Reg> {
         let (mut columns, mut texts) = (Vec::new(), Vec::new());
         for column in all_columns(table) {
             let Some(register) = self.find_available(source, column.0) else {

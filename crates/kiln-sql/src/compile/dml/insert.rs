@@ -1,5 +1,7 @@
 //! INSERT.
 
+use std::rc::Rc;
+
 use kiln_engine::{Object, Privilege};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Conflict, Instruction, Reg, Step, TableRef};
@@ -14,13 +16,16 @@ use super::super::bound::Bound;
 use super::super::query::{ColumnMeta, OutputColumn, QueryOptions};
 use super::super::{Compiler, Position, fail, name_of, position_of, relation_name, unsupported};
 use super::conflict::OnConflictPlan;
-use super::references::{Change, ReferenceCheck};
-use super::{Sink, again, all_columns, is_default, may_read};
+use super::references::{Change, References};
+use super::target::TargetView;
+use super::{Sink, again, all_columns, is_default};
 use crate::parse::{Overriding, is_overriding_list, overriding};
 
 /// What an INSERT is, apart from its rows.
 pub(super) struct Plan<'s> {
     pub table: Arc<Table>,
+    /// The view by way of which rows are inserted.
+    view: Option<Rc<TargetView>>,
     pub reference: TableRef,
     pub alias: String,
     targets: Vec<ColumnId>,
@@ -28,7 +33,7 @@ pub(super) struct Plan<'s> {
     identities: Vec<(ColumnId, Given)>,
     pub on_conflict: OnConflictPlan<'s>,
     pub returning: Option<&'s [SelectItem]>,
-    references: Vec<ReferenceCheck>,
+    references: References,
     pub counter: Option<Reg>,
     pub position: Position,
 }
@@ -67,11 +72,12 @@ impl Plan<'_> {
     pub(super) fn of_row(
         compiler: &mut Compiler<'_>,
         table: &Arc<Table>,
-        references: Vec<ReferenceCheck>,
+        references: References,
         ignore_conflict: bool,
     ) -> Self {
         Plan {
             table: table.clone(),
+            view: None,
             reference: compiler.builder.table(table),
             alias: table.schema().name.clone(),
             targets: all_columns(table).collect(),
@@ -118,7 +124,8 @@ impl<'a> Compiler<'a> {
             return Err(unsupported("this form of INSERT", position));
         }
         let overriding = overriding(insert)?;
-        let table = self.table_for(Privilege::Insert, &relation_name(name)?, position)?;
+        let target = self.target(Privilege::Insert, &relation_name(name)?, position)?;
+        let table = target.table.clone();
         let changed = table.id();
         let (alias, columns) = match is_overriding_list(insert) {
             true => (&None, &[][..]),
@@ -126,11 +133,11 @@ impl<'a> Compiler<'a> {
         };
         let alias = match alias {
             Some(alias) => name_of(&alias.alias),
-            None => table.schema().name.clone(),
+            None => target.name().to_owned(),
         };
         let mut targets = Vec::new();
         for name in columns {
-            let column = self.target_column_of(&table, name)?;
+            let column = self.target_column_of(&target, name, "insert into")?;
             if targets.contains(&column) {
                 return Err(fail(
                     SqlState::DUPLICATE_COLUMN,
@@ -144,10 +151,15 @@ impl<'a> Compiler<'a> {
             targets.push(column);
         }
         let listed = !targets.is_empty();
-        if !listed {
-            targets.extend(all_columns(&table));
-        }
         let rows = insert.source.as_deref().map(literal_rows);
+        if !listed {
+            let width = match &rows {
+                Some(Some(rows)) => rows.first().map_or(0, |row| row.len()),
+                Some(None) => usize::MAX,
+                None => 0,
+            };
+            targets = target.columns(width, "insert into")?;
+        }
         let single = match &rows {
             None => true,
             Some(Some(rows)) => rows.len() == 1,
@@ -157,24 +169,28 @@ impl<'a> Compiler<'a> {
         let references = self.plan_references(&table, Change::Insert, single)?;
         let on_conflict = match &insert.on {
             None => OnConflictPlan::Raise,
+            Some(OnInsert::OnConflict(_)) if target.view.is_some() => {
+                return Err(unsupported("ON CONFLICT by way of a view", position));
+            }
             Some(OnInsert::OnConflict(clause)) => {
-                self.plan_conflict(&table, clause, single, position)?
+                self.plan_conflict(&target, clause, single, position)?
             }
             Some(_) => return Err(unsupported("ON DUPLICATE KEY", position)),
         };
         let reference = self.builder.table(&table);
         let returning = insert.returning.as_deref();
         if returning.is_some() || insert.on.is_some() {
-            self.note_reading(&table);
+            self.note_reading(target.name());
         }
         if let OnConflictPlan::Update { .. } = &on_conflict {
-            self.note_access(Object::table(&table.schema().name), Privilege::Update);
+            self.note_access(Object::table(target.name()), Privilege::Update);
         }
-        self.refuse_reading(&table, returning, position)?;
+        self.refuse_reading(&target, returning, position)?;
         let identities = self.identities(&table, overriding);
         let mut plan = Plan {
             identities,
             table,
+            view: target.view.clone(),
             reference,
             alias,
             targets,
@@ -320,7 +336,7 @@ impl<'a> Compiler<'a> {
         listed: bool,
         mut sink: Option<Sink<'_, 'a>>,
     ) -> Result<Vec<ColumnMeta>> {
-        let materialise = may_read(&[query.to_string()], &plan.table);
+        let materialise = self.may_read(&[query.to_string()], &plan.table);
         let mut metas = Vec::new();
         let columns = &plan.table.schema().columns;
         let types: Vec<DataType> = plan
@@ -417,8 +433,14 @@ impl<'a> Compiler<'a> {
         let all: ColumnSet = all_columns(&plan.table).collect();
         let checks = self.bind_checks(&plan.table, source, all)?;
         self.emit_checks(&plan.table, source, &checks, plan.position)?;
-        self.push_rows(&[source]);
-        let returning = self.bind_returning(plan.returning, &[source]);
+        let (mut named, mut view_checks) = (source, Vec::new());
+        if let Some(view) = &plan.view {
+            let shown = self.show_row(view, source, &plan.alias)?;
+            view_checks = self.view_checks(view, &shown);
+            named = shown.source;
+        }
+        self.push_rows(&[named]);
+        let returning = self.bind_returning(plan.returning, &[named]);
         self.pop_rows();
         let returning = returning?;
         let metas = returning.metas();
@@ -426,6 +448,7 @@ impl<'a> Compiler<'a> {
             OnConflictPlan::Raise => {
                 self.builder
                     .insert(plan.reference, values, None, plan.position);
+                self.emit_view_checks(&plan.table, source, &view_checks, plan.position)?;
                 self.check_new_references(plan, source)?;
                 self.count_row(plan.counter);
                 self.hand_over(&returning, sink)?;
@@ -511,11 +534,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn check_new_references(&mut self, plan: &Plan<'_>, source: super::SourceId) -> Result<()> {
-        for reference in &plan.references {
-            let key = self.reference_key(reference, source)?;
-            self.check_reference(&plan.table, reference, &key, plan.position)?;
-        }
-        Ok(())
+        self.check_references(&plan.table, &plan.references, source, &[], plan.position)
     }
 }
 

@@ -15,16 +15,23 @@
 //! | `update` | UPDATE, DELETE, and the change of one row |
 //! | `constraints` | NOT NULL and CHECK, with the row in the message |
 //! | `references` | REFERENCES, from either side |
+//! | `actions` | referential actions: CASCADE, SET NULL and so on |
+//! | `target` | what a statement changes: a table, also by way of a view |
 //! | `single` | programs that write one row from Rust |
 
+mod actions;
 mod conflict;
 mod constraints;
 mod insert;
 mod references;
 mod single;
+mod target;
 mod update;
 
+pub(super) use actions::Following;
 pub use single::{delete_program, insert_program, update_program};
+pub(super) use target::TargetView;
+pub(crate) use target::{Updatability, updatability};
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Arithmetic, Instruction, Reg, Step, Width};
@@ -32,14 +39,15 @@ use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::{Column, ColumnId};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
-use sqlparser::ast::{Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind};
+use sqlparser::ast::{Expr, ObjectName, SelectItem, SelectItemQualifiedWildcardKind};
 
 use super::bound::Bound;
 use super::coerce::{CastContext, cast_context, coerce};
 use super::names::figure_name;
 use super::query::{ColumnMeta, OutputColumn};
 use super::scope::SourceId;
-use super::{Compiler, fail, name_of, object_name, position_of, position_of_span, unsupported};
+use super::{Compiler, fail, name_of, object_name, position_of, unsupported};
+use target::Target;
 
 /// What happens to each row that RETURNING gives back. It is called once, where the registers of
 /// one row are ready. The statement may still be at work then: a sink that writes to tables or
@@ -180,14 +188,21 @@ impl<'a> Compiler<'a> {
     /// Runs `body` where neither variables nor rows nor parameters can be named: the text of a
     /// DEFAULT or CHECK means the same wherever its table is changed.
     pub(super) fn isolated<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        // Its parameters may be of one row of the statement around it.
+        self.without_names(|compiler| compiler.outside_statement(body))
+    }
+
+    /// Binds what can name nothing of what is around it.
+    pub(in super::super) fn without_names<T>(&mut self, bind: impl FnOnce(&mut Self) -> T) -> T {
         let variables = std::mem::take(&mut self.variables);
         let levels = std::mem::take(&mut self.levels);
         let positional = std::mem::take(&mut self.positional);
-        // Its parameters may be of one row of the statement around it.
-        let result = self.outside_statement(body);
+        let with_names = std::mem::take(&mut self.with_names);
+        let result = bind(self);
         self.variables = variables;
         self.levels = levels;
         self.positional = positional;
+        self.with_names = with_names;
         result
     }
 
@@ -205,32 +220,22 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The column called `ident` that a statement assigns to.
-    fn target_column(&self, table: &Table, ident: &Ident) -> Result<ColumnId> {
-        let name = name_of(ident);
-        table.schema().column(&name).ok_or_else(|| {
-            fail(
-                SqlState::UNDEFINED_COLUMN,
-                format!(
-                    "column \"{name}\" of relation \"{}\" does not exist",
-                    table.schema().name
-                ),
-                position_of_span(ident.span),
-            )
-        })
-    }
-
-    /// The column that a target of one or more names means.
-    fn target_column_of(&self, table: &Table, name: &ObjectName) -> Result<ColumnId> {
+    /// The column that a target of one or more names means, for a statement that is `doing` something with it.
+    fn target_column_of(
+        &self,
+        target: &Target,
+        name: &ObjectName,
+        doing: &str,
+    ) -> Result<ColumnId> {
         let position = position_of(name);
         match name.0.as_slice() {
             [part] => match part.as_ident() {
-                Some(ident) => self.target_column(table, ident),
+                Some(ident) => target.column(ident, doing),
                 None => Err(unsupported("a function as a column's name", position)),
             },
             [part, ..] => match part.as_ident() {
                 // PostgreSQL takes `t.v` for a field of a column called t.
-                Some(ident) => match self.target_column(table, ident) {
+                Some(ident) => match target.column(ident, doing) {
                     Ok(_) => Err(unsupported("a field of a column", position)),
                     Err(error) => Err(error.with_hint(
                         "SET target columns cannot be qualified with the relation name.",
@@ -240,6 +245,23 @@ impl<'a> Compiler<'a> {
             },
             [] => Err(unsupported("a nameless column", position)),
         }
+    }
+
+    /// Whether a part of a statement may have a subquery that reads `table`, also by way of a view. It looks at the text, so
+    /// that it also says yes to some that do not: those rows are collected without need.
+    fn may_read(&self, parts: &[String], table: &Table) -> bool {
+        let name = &table.schema().name;
+        let mut names = vec![name.to_lowercase()];
+        let has_query = |text: &str| text.contains("select") || text.contains("table");
+        let texts = parts.iter().map(|part| part.to_lowercase());
+        let texts: Vec<String> = texts.filter(|text| has_query(text)).collect();
+        if texts.is_empty() {
+            return false;
+        }
+        let views = self.catalog.views_over(name).into_iter();
+        names.extend(views.map(|view| view.to_lowercase()));
+        let mut texts = texts.iter();
+        texts.any(|text| names.iter().any(|name| text.contains(name)))
     }
 
     /// All columns of `table` that are in registers as `values`, as a row called `alias`.
@@ -323,16 +345,6 @@ fn is_default(expr: &Expr) -> bool {
         Expr::Identifier(ident)
             if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default")
     )
-}
-
-/// Whether a part of a statement may have a subquery that reads `table`. It looks at the text, so
-/// that it also says yes to some that do not: those rows are collected without need.
-fn may_read(parts: &[String], table: &Table) -> bool {
-    let name = table.schema().name.to_lowercase();
-    parts.iter().any(|part| {
-        let text = part.to_lowercase();
-        (text.contains("select") || text.contains("table")) && text.contains(&name)
-    })
 }
 
 /// A name in double quotes.

@@ -4,25 +4,45 @@
 //! are asked in SQL (`EXISTS (SELECT …)`) and planned as any query, through an index where there
 //! is one. PostgreSQL asks at the end of the statement (NO ACTION). So do we where the statement
 //! itself can change the answer: its keys are kept in a buffer until it has changed all rows.
+//! Where rows of other tables change with those of the statement, all keys wait in the queue of
+//! `actions`.
+
+use std::rc::Rc;
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{BufferId, Failure, Reg, Step, TextSource};
 use kiln_storage::error::{Result, SqlState, Subject};
-use kiln_storage::schema::{ColumnId, ColumnSet, ForeignKey};
+use kiln_storage::schema::{ColumnId, ColumnSet, ForeignKey, ReferentialAction};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
 use super::super::scope::SourceId;
 use super::super::{Compiler, Position, Typed};
+use super::actions::Cascade;
 use super::constraints::sentence;
 use super::{names, quoted, stored_expression};
 
+/// The REFERENCES constraints that a statement may violate.
+pub(super) enum References {
+    /// They are checked with each row, or when the statement has changed all rows.
+    Checked(Vec<ReferenceCheck>),
+    /// The changed rows wait in a queue for what follows from them.
+    Queued {
+        cascade: Rc<Cascade>,
+        /// The number of the event that a changed row is.
+        event: usize,
+        /// Whether the statement works the queue off at its end. Those of actions do not.
+        is_first: bool,
+    },
+}
+
 /// One REFERENCES constraint that a statement may violate.
+#[derive(Clone)]
 pub(super) struct ReferenceCheck {
-    side: Side,
-    key: ForeignKey,
+    pub(super) side: Side,
+    pub(super) key: ForeignKey,
     /// The other table.
-    other: Arc<Table>,
+    pub(super) other: Arc<Table>,
     /// The columns of the changed table.
     pub(super) columns: Vec<ColumnId>,
     /// Keys to look at when the statement has changed all its rows.
@@ -30,9 +50,12 @@ pub(super) struct ReferenceCheck {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+pub(super) enum Side {
     /// The changed rows refer to others.
-    Child,
+    Child {
+        /// The row may be another by now: only one that is still there needs its referenced row.
+        may_change: bool,
+    },
     /// The changed rows may be referred to: by the rows with the old key.
     Parent {
         /// The key may still be there: another row may have taken it.
@@ -45,10 +68,43 @@ impl ReferenceCheck {
     pub(super) fn is_of_old_key(&self) -> bool {
         matches!(self.side, Side::Parent { .. })
     }
+
+    /// What becomes of the rows that refer to a row that is changed so.
+    pub(super) fn action(&self, change: Change) -> ReferentialAction {
+        match (self.side, change) {
+            (Side::Child { .. }, _) | (_, Change::Insert) => ReferentialAction::NoAction,
+            (Side::Parent { .. }, Change::Delete) => self.key.on_delete,
+            (Side::Parent { .. }, Change::Update(_)) => self.key.on_update,
+        }
+    }
+}
+
+impl References {
+    /// The columns whose old values count.
+    pub(super) fn old_columns(&self) -> Vec<ColumnId> {
+        match self {
+            References::Checked(checks) => {
+                let checks = checks.iter().filter(|check| check.is_of_old_key());
+                checks.flat_map(|check| check.columns.clone()).collect()
+            }
+            References::Queued { cascade, event, .. } => cascade.old_columns(*event),
+        }
+    }
+
+    /// The columns whose new values count.
+    pub(super) fn new_columns(&self) -> Vec<ColumnId> {
+        match self {
+            References::Checked(checks) => {
+                let checks = checks.iter().filter(|check| !check.is_of_old_key());
+                checks.flat_map(|check| check.columns.clone()).collect()
+            }
+            References::Queued { cascade, event, .. } => cascade.new_columns(*event),
+        }
+    }
 }
 
 /// What a statement does to the rows of a table.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     Insert,
     /// These columns get new values.
@@ -64,6 +120,41 @@ impl Compiler<'_> {
         table: &Arc<Table>,
         change: Change,
         single: bool,
+    ) -> Result<References> {
+        if let Some(references) = self.take_following() {
+            return Ok(references);
+        }
+        let mut checks = self.reference_checks(table, change, None)?;
+        let needs_queue = |check: &ReferenceCheck| match check.action(change) {
+            ReferentialAction::NoAction => false,
+            ReferentialAction::Restrict => change != Change::Delete,
+            _ => true,
+        };
+        if checks.iter().any(needs_queue) {
+            let cascade = self.plan_cascade(table, change, checks)?;
+            return Ok(References::Queued {
+                cascade: Rc::new(cascade),
+                event: 0,
+                is_first: true,
+            });
+        }
+        for check in &mut checks {
+            let is_same = check.other.id() == table.id();
+            let may_remain = check.side == Side::Parent { may_remain: true };
+            if !single && (is_same || may_remain) {
+                check.deferred = Some(self.key_buffer(check.columns.len()));
+            }
+        }
+        Ok(References::Checked(checks))
+    }
+
+    /// All checks that `change` calls for, but not of the key called `except` of this table. They
+    /// come in the order in which PostgreSQL makes them.
+    pub(super) fn reference_checks(
+        &mut self,
+        table: &Arc<Table>,
+        change: Change,
+        except: Option<&str>,
     ) -> Result<Vec<ReferenceCheck>> {
         let mut checks = Vec::new();
         let touches = |columns: &[ColumnId]| match change {
@@ -71,40 +162,37 @@ impl Compiler<'_> {
             Change::Update(changed) => columns.iter().any(|column| changed.contains(*column)),
         };
         let name = &table.schema().name;
-        if !matches!(change, Change::Delete) {
-            for key in &table.schema().foreign_keys {
-                if touches(&key.columns) {
-                    let other = self.table(&key.table, None)?;
-                    let columns = key.columns.clone();
-                    let deferred = (other.id() == table.id() && !single)
-                        .then(|| self.key_buffer(columns.len()));
-                    let key = key.clone();
-                    checks.push(ReferenceCheck {
-                        side: Side::Child,
-                        key,
-                        other,
-                        columns,
-                        deferred,
-                    });
-                }
-            }
-        }
         if !matches!(change, Change::Insert) {
-            for other in self.catalog.referencing(name) {
+            let mut others = self.catalog.referencing(name);
+            others.sort_by_key(|other| other.id());
+            for other in others {
                 for key in &other.schema().foreign_keys {
                     if key.table != *name || !touches(&key.referenced) {
                         continue;
                     }
-                    let may_remain = matches!(change, Change::Update(_));
-                    let columns = key.referenced.clone();
-                    let deferred = (!single && (may_remain || other.id() == table.id()))
-                        .then(|| self.key_buffer(columns.len()));
+                    let is_update = matches!(change, Change::Update(_));
+                    let is_restrict = key.on_update == ReferentialAction::Restrict;
                     checks.push(ReferenceCheck {
-                        side: Side::Parent { may_remain },
+                        side: Side::Parent {
+                            may_remain: is_update && !is_restrict,
+                        },
+                        columns: key.referenced.clone(),
                         key: key.clone(),
                         other: other.clone(),
-                        columns,
-                        deferred,
+                        deferred: None,
+                    });
+                }
+            }
+        }
+        if !matches!(change, Change::Delete) {
+            for key in &table.schema().foreign_keys {
+                if touches(&key.columns) && except != Some(key.name.as_str()) {
+                    checks.push(ReferenceCheck {
+                        side: Side::Child { may_change: false },
+                        columns: key.columns.clone(),
+                        other: self.table(&key.table, None)?,
+                        key: key.clone(),
+                        deferred: None,
                     });
                 }
             }
@@ -118,46 +206,69 @@ impl Compiler<'_> {
         buffer
     }
 
-    /// The values of the check's columns in the row `source`, as they are now.
-    pub(super) fn reference_key(
+    /// The values of [`References::old_columns`] in the row `source`, as they are now.
+    pub(super) fn old_keys(
         &mut self,
-        check: &ReferenceCheck,
+        references: &References,
         source: SourceId,
     ) -> Result<Vec<Reg>> {
-        check
-            .columns
-            .iter()
-            .map(|column| self.column(source, *column))
-            .collect()
+        let columns = references.old_columns().into_iter();
+        columns.map(|column| self.column(source, column)).collect()
     }
 
-    /// Checks the key of one changed row, or keeps it for [`Compiler::finish_references`].
-    pub(super) fn check_reference(
+    /// Checks one changed row, or keeps its keys for [`Compiler::finish_references`]. `old` has
+    /// what [`Compiler::old_keys`] gave before the change.
+    pub(super) fn check_references(
         &mut self,
         table: &Arc<Table>,
-        check: &ReferenceCheck,
-        key: &[Reg],
+        references: &References,
+        source: SourceId,
+        old: &[Reg],
         position: Position,
     ) -> Result<()> {
-        match check.deferred {
-            Some(buffer) => {
-                self.builder.push(Step::BufferPush {
+        let checks = match references {
+            References::Checked(checks) => checks,
+            References::Queued { cascade, event, .. } => {
+                return self.push_event(cascade, *event, source, old);
+            }
+        };
+        let mut old = old.iter();
+        for check in checks {
+            let key: Vec<Reg> = match check.is_of_old_key() {
+                true => old.by_ref().take(check.columns.len()).copied().collect(),
+                false => {
+                    let columns = check.columns.iter();
+                    let key = columns.map(|column| self.column(source, *column));
+                    key.collect::<Result<_>>()?
+                }
+            };
+            match check.deferred {
+                Some(buffer) => self.builder.push(Step::BufferPush {
                     buffer,
                     row: key.into(),
-                });
-                Ok(())
+                }),
+                None => self.emit_reference(table, check, &key, position)?,
             }
-            None => self.emit_reference(table, check, key, position),
         }
+        Ok(())
     }
 
     /// Checks what was kept, after the statement's last row.
     pub(super) fn finish_references(
         &mut self,
         table: &Arc<Table>,
-        checks: &[ReferenceCheck],
+        references: &References,
         position: Position,
     ) -> Result<()> {
+        let checks = match references {
+            References::Checked(checks) => checks,
+            References::Queued {
+                cascade,
+                is_first: true,
+                ..
+            } => return self.run_cascade(cascade, position),
+            References::Queued { .. } => return Ok(()),
+        };
         for check in checks {
             let Some(buffer) = check.deferred else {
                 continue;
@@ -184,41 +295,38 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn emit_reference(
+    /// Raises unless the key of one row, as it was or as it is now, keeps to the constraint.
+    pub(super) fn emit_reference(
         &mut self,
         table: &Arc<Table>,
         check: &ReferenceCheck,
         key: &[Reg],
         position: Position,
     ) -> Result<()> {
-        let holds = match check.side {
-            Side::Child => format!(
-                "{}EXISTS ({})",
-                self.null_tests(table, &check.columns, key),
-                select(&check.other, &check.key.referenced)
-            ),
-            Side::Parent { may_remain } => {
-                let mut text = format!(
-                    "{}NOT EXISTS ({})",
-                    self.null_tests(table, &check.columns, key),
-                    select(&check.other, &check.key.columns)
-                );
-                if may_remain {
-                    text.push_str(&format!(" OR EXISTS ({})", select(table, &check.columns)));
+        let mut holds = self.null_tests(table, &check.columns, key);
+        match check.side {
+            Side::Child { may_change } => {
+                if check.key.match_full && check.columns.len() > 1 {
+                    self.refuse_mixed_key(table, check, key, position)?;
                 }
-                text
+                let exists = select(&check.other, &check.key.referenced);
+                holds.push_str(&format!("EXISTS ({exists})"));
+                if may_change {
+                    let own = select(table, &check.columns);
+                    holds.push_str(&format!(" OR NOT EXISTS ({own})"));
+                }
             }
-        };
+            Side::Parent { may_remain } => {
+                let exists = select(&check.other, &check.key.columns);
+                holds.push_str(&format!("NOT EXISTS ({exists})"));
+                if may_remain {
+                    let own = select(table, &check.columns);
+                    holds.push_str(&format!(" OR EXISTS ({own})"));
+                }
+            }
+        }
         let expr = stored_expression(&holds)?;
-        let columns = &table.schema().columns;
-        let typed = key
-            .iter()
-            .zip(&check.columns)
-            .map(|(register, column)| Typed {
-                register: *register,
-                data_type: columns[column.index()].data_type.clone(),
-            });
-        let typed: Vec<Typed> = typed.collect();
+        let typed = typed_key(table, &check.columns, key);
         // A constraint looks at other rows whatever the statement's role may read.
         let holds = self.isolated(|compiler| {
             compiler.set_positional(typed.clone());
@@ -238,7 +346,7 @@ impl Compiler<'_> {
             let constraint = &check.key.name;
             let columns = names(table, &check.columns);
             let (message, ending) = match check.side {
-                Side::Child => (
+                Side::Child { .. } => (
                     format!(
                         "insert or update on table \"{own}\" violates foreign key constraint \
                          \"{constraint}\""
@@ -263,7 +371,7 @@ impl Compiler<'_> {
             let detail = compiler.builtin("sentence", sentence, vec![beginning, list, ending]);
             // The table that refers to the other one has the constraint.
             let referring = match check.side {
-                Side::Child => own,
+                Side::Child { .. } => own,
                 Side::Parent { .. } => other,
             };
             let subject = Subject::table(referring).with_constraint(constraint);
@@ -272,6 +380,47 @@ impl Compiler<'_> {
                 message,
                 arguments: Box::default(),
                 detail: Some(TextSource::Register(detail)),
+                hint: None,
+                subject: Some(Box::new(subject)),
+                position,
+            });
+            Ok(())
+        })
+    }
+
+    /// MATCH FULL: a key is NULL in all columns or in none.
+    fn refuse_mixed_key(
+        &mut self,
+        table: &Arc<Table>,
+        check: &ReferenceCheck,
+        key: &[Reg],
+        position: Position,
+    ) -> Result<()> {
+        let tests = |test: &str| {
+            let tests = (1..=key.len()).map(|number| format!("${number} IS {test}"));
+            tests.collect::<Vec<_>>().join(" AND ")
+        };
+        let holds = format!("({}) OR ({})", tests("NULL"), tests("NOT NULL"));
+        let expr = stored_expression(&holds)?;
+        let typed = typed_key(table, &check.columns, key);
+        let holds = self.isolated(|compiler| {
+            compiler.set_positional(typed);
+            compiler.condition(&expr, "REFERENCES")
+        })?;
+        self.unless(holds, |compiler| {
+            let name = &table.schema().name;
+            let constraint = &check.key.name;
+            let message = format!(
+                "insert or update on table \"{name}\" violates foreign key constraint \
+                 \"{constraint}\""
+            );
+            let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
+            let subject = Subject::table(name).with_constraint(constraint);
+            compiler.raise(Failure {
+                state: SqlState::FOREIGN_KEY_VIOLATION,
+                message,
+                arguments: Box::default(),
+                detail: Some(TextSource::Literal(detail.to_owned())),
                 hint: None,
                 subject: Some(Box::new(subject)),
                 position,
@@ -294,19 +443,30 @@ impl Compiler<'_> {
     }
 }
 
+/// The values of some columns, with their types.
+pub(super) fn typed_key(table: &Table, columns: &[ColumnId], key: &[Reg]) -> Vec<Typed> {
+    let pairs = key.iter().zip(columns);
+    let typed = pairs.map(|(register, column)| Typed {
+        register: *register,
+        data_type: table.schema().columns[column.index()].data_type.clone(),
+    });
+    typed.collect()
+}
+
 /// The query for rows whose columns equal the parameters.
 fn select(table: &Table, columns: &[ColumnId]) -> String {
-    let tests = columns.iter().enumerate().map(|(number, column)| {
-        format!(
-            "{} = ${}",
-            quoted(&table.schema().columns[column.index()].name),
-            number + 1
-        )
-    });
-    let tests: Vec<String> = tests.collect();
     format!(
         "SELECT 1 FROM {} WHERE {}",
         quoted(&table.schema().name),
-        tests.join(" AND ")
+        key_tests(table, columns)
     )
+}
+
+/// The condition that columns equal the parameters.
+pub(super) fn key_tests(table: &Table, columns: &[ColumnId]) -> String {
+    let tests = columns.iter().enumerate().map(|(number, column)| {
+        let name = quoted(&table.schema().columns[column.index()].name);
+        format!("{name} = ${}", number + 1)
+    });
+    tests.collect::<Vec<_>>().join(" AND ")
 }

@@ -79,7 +79,7 @@ pub fn update_program(
         let returning = Returning {
             columns: Vec::new(),
         };
-        let change = compiler.bind_change(table, row.source, values, returning)?;
+        let change = compiler.bind_change((table, None), row.source, values, returning)?;
         compiler.emit_change(table, row, &change, &references, None)?;
         compiler.raise_flag(flag);
         Ok(())
@@ -99,14 +99,12 @@ pub fn delete_program(catalog: &dyn CatalogView, table: &Arc<Table>) -> Result<P
     let references = compiler.plan_references(table, Change::Delete, true)?;
     let flag = compiler.flag();
     compiler.for_row_with_key(table, key.len(), &mut |compiler, row| {
-        let columns = references.iter().flat_map(|reference| &reference.columns);
+        let columns = references.old_columns().into_iter();
         let needed: Vec<_> = columns.map(|column| (row.source, column.0)).collect();
         compiler.prefetch_columns(&needed)?;
         compiler.builder.delete(row.table, row.record, None);
-        for reference in &references {
-            let key = compiler.reference_key(reference, row.source)?;
-            compiler.check_reference(table, reference, &key, None)?;
-        }
+        let keys = compiler.old_keys(&references, row.source)?;
+        compiler.check_references(table, &references, row.source, &keys, None)?;
         compiler.raise_flag(flag);
         Ok(())
     })?;
@@ -200,6 +198,7 @@ impl Compiler<'_> {
                 compiler,
                 RowSource {
                     source,
+                    named: source,
                     table: reference,
                     record,
                 },

@@ -21,8 +21,9 @@ use super::super::scope::SourceId;
 use super::super::{Compiler, Position, fail, name_of, position_of, relation_name, unsupported};
 use super::constraints::RowChecks;
 use super::insert::always_detail;
-use super::references::{Change, ReferenceCheck};
-use super::{Returning, Sink, again, all_columns, is_default, may_read};
+use super::references::{Change, References};
+use super::target::{Target, TargetView};
+use super::{Returning, Sink, again, all_columns, is_default};
 
 /// The change of one row, bound to the row's source.
 pub(super) struct RowChange {
@@ -30,6 +31,8 @@ pub(super) struct RowChange {
     values: Vec<(ColumnId, Bound)>,
     changed: ColumnSet,
     checks: RowChecks,
+    /// The views in which the row must be when it is changed, and their conditions.
+    view_checks: Vec<(String, Bound)>,
     returning: Returning,
 }
 
@@ -71,15 +74,16 @@ impl<'a> Compiler<'a> {
         if !update.order_by.is_empty() || update.limit.is_some() || update.or.is_some() {
             return Err(unsupported("ORDER BY or LIMIT in UPDATE", position));
         }
-        let table = self.table_for(Privilege::Update, &relation_name(name)?, position)?;
-        let alias = alias.unwrap_or_else(|| table.schema().name.clone());
+        let target = self.target(Privilege::Update, &relation_name(name)?, position)?;
+        let alias = alias.unwrap_or_else(|| target.name().to_owned());
+        let (table, view) = (target.table.clone(), target.view.as_deref());
         let from = match &update.from {
             None => &[][..],
             Some(
                 UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables),
             ) => tables,
         };
-        let assignments = self.assignments(&table, &update.assignments)?;
+        let assignments = self.assignments(&target, &update.assignments)?;
         let changed: ColumnSet = assignments.iter().map(|(column, _)| *column).collect();
         let returning = update.returning.as_deref();
         let values: Vec<String> = assignments
@@ -90,13 +94,13 @@ impl<'a> Compiler<'a> {
             |(_, value): &(ColumnId, Option<&Expr>)| matches!(value, None | Some(Expr::Value(_)));
         let reads = update.selection.is_some() || returning.is_some() || !from.is_empty();
         if reads || !assignments.iter().all(is_given) {
-            self.note_reading(&table);
+            self.note_reading(target.name());
         }
-        self.refuse_reading(&table, returning, position)?;
+        self.refuse_reading(&target, returning, position)?;
         self.start_counting(counter);
         let references = self.plan_references(&table, Change::Update(changed), false)?;
         let mut metas = Vec::new();
-        if may_read(&values, &table) {
+        if target.has_subquery() || self.may_read(&values, &table) {
             if !from.is_empty() {
                 return Err(unsupported(
                     "a subquery on the changed table with FROM",
@@ -104,15 +108,16 @@ impl<'a> Compiler<'a> {
                 ));
             }
             self.collect_and_update(
-                &table,
+                (&table, view),
                 &alias,
                 &assignments,
                 update.selection.as_ref(),
                 position,
                 &mut |compiler, row, values| {
-                    let returning = compiler.bind_returning(returning, &[row.source])?;
+                    let returning = compiler.bind_returning(returning, &[row.named])?;
                     metas = returning.metas();
-                    let change = compiler.bind_change(&table, row.source, values, returning)?;
+                    let change =
+                        compiler.bind_change((&table, view), row.source, values, returning)?;
                     compiler.emit_change(&table, row, &change, &references, position)?;
                     compiler.count_row(counter);
                     compiler.hand_over(&change.returning, again(&mut sink))
@@ -121,9 +126,10 @@ impl<'a> Compiler<'a> {
         } else {
             let selection: Vec<String> = update.selection.iter().map(Expr::to_string).collect();
             let materialise =
-                changed.intersects(table.indexed_columns()) || may_read(&selection, &table);
+                changed.intersects(table.indexed_columns()) || self.may_read(&selection, &table);
             self.for_each_matching_row(
                 &table,
+                view,
                 &alias,
                 from,
                 update.selection.as_ref(),
@@ -131,10 +137,11 @@ impl<'a> Compiler<'a> {
                 position,
                 &mut |compiler, row| {
                     let values = compiler.bind_assigned(&table, &assignments)?;
-                    let wildcard = compiler.rows_in_scope(row.source);
+                    let wildcard = compiler.rows_in_scope(row.named);
                     let returning = compiler.bind_returning(returning, &wildcard)?;
                     metas = returning.metas();
-                    let change = compiler.bind_change(&table, row.source, values, returning)?;
+                    let change =
+                        compiler.bind_change((&table, view), row.source, values, returning)?;
                     compiler.emit_change(&table, row, &change, &references, position)?;
                     compiler.count_row(counter);
                     compiler.hand_over(&change.returning, again(&mut sink))
@@ -178,46 +185,40 @@ impl<'a> Compiler<'a> {
         if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() {
             return Err(unsupported("this form of DELETE", position));
         }
-        let table = self.table_for(Privilege::Delete, &relation_name(name)?, position)?;
-        let alias = alias.unwrap_or_else(|| table.schema().name.clone());
+        let target = self.target(Privilege::Delete, &relation_name(name)?, position)?;
+        let alias = alias.unwrap_or_else(|| target.name().to_owned());
+        let (table, view) = (target.table.clone(), target.view.as_deref());
         let returning = delete.returning.as_deref();
         if delete.selection.is_some() || returning.is_some() {
-            self.note_reading(&table);
+            self.note_reading(target.name());
         }
-        self.refuse_reading(&table, returning, position)?;
+        self.refuse_reading(&target, returning, position)?;
         self.start_counting(counter);
         let references = self.plan_references(&table, Change::Delete, false)?;
         let selection: Vec<String> = delete.selection.iter().map(Expr::to_string).collect();
-        let materialise = may_read(&selection, &table);
+        let materialise = target.has_subquery() || self.may_read(&selection, &table);
         let mut metas = Vec::new();
         self.for_each_matching_row(
             &table,
+            view,
             &alias,
             delete.using.as_deref().unwrap_or_default(),
             delete.selection.as_ref(),
             materialise,
             position,
             &mut |compiler, row| {
-                let wildcard = compiler.rows_in_scope(row.source);
+                let wildcard = compiler.rows_in_scope(row.named);
                 let returning = compiler.bind_returning(returning, &wildcard)?;
                 metas = returning.metas();
                 // A deleted record cannot be read any more, so that nothing is left for later.
                 let returned = returning.columns.iter();
                 let mut needed: Vec<_> = returned.flat_map(|(_, bound)| bound.columns()).collect();
-                for reference in &references {
-                    needed.extend(
-                        reference
-                            .columns
-                            .iter()
-                            .map(|column| (row.source, column.0)),
-                    );
-                }
+                let keys = references.old_columns().into_iter();
+                needed.extend(keys.map(|column| (row.source, column.0)));
                 compiler.prefetch_columns(&needed)?;
                 compiler.builder.delete(row.table, row.record, position);
-                for reference in &references {
-                    let key = compiler.reference_key(reference, row.source)?;
-                    compiler.check_reference(&table, reference, &key, position)?;
-                }
+                let keys = compiler.old_keys(&references, row.source)?;
+                compiler.check_references(&table, &references, row.source, &keys, position)?;
                 compiler.count_row(counter);
                 compiler.hand_over(&returning, again(&mut sink))
             },
@@ -251,13 +252,17 @@ impl<'a> Compiler<'a> {
     /// RETURNING is computed row by row, when some rows have changed and others have not.
     pub(super) fn refuse_reading(
         &self,
-        table: &Table,
+        target: &Target,
         returning: Option<&[SelectItem]>,
         position: Position,
     ) -> Result<()> {
+        if returning.is_some() && target.has_subquery() {
+            let what = "RETURNING by way of a view that has a subquery";
+            return Err(unsupported(what, position));
+        }
         let items = returning.unwrap_or_default().iter();
         let items: Vec<String> = items.map(SelectItem::to_string).collect();
-        if may_read(&items, table) {
+        if self.may_read(&items, &target.table) {
             return Err(unsupported(
                 "a subquery on the changed table in RETURNING",
                 position,
@@ -284,12 +289,13 @@ impl<'a> Compiler<'a> {
     /// Target columns and values of SET; `None` is DEFAULT.
     pub(super) fn assignments<'e>(
         &self,
-        table: &Table,
+        target: &Target,
         assignments: &'e [Assignment],
     ) -> Result<Vec<(ColumnId, Option<&'e Expr>)>> {
+        let table = &target.table;
         let mut result: Vec<(ColumnId, Option<&Expr>)> = Vec::new();
         let mut assign = |name: &ObjectName, value: &'e Expr| {
-            let column = self.target_column_of(table, name)?;
+            let column = self.target_column_of(target, name, "update")?;
             refuse_moving(table, column, position_of(name))?;
             if result.iter().any(|(known, _)| *known == column) {
                 return Err(fail(
@@ -390,17 +396,25 @@ impl<'a> Compiler<'a> {
     /// Binds the rest of a row's change.
     pub(super) fn bind_change(
         &mut self,
-        table: &Arc<Table>,
+        (table, view): (&Arc<Table>, Option<&TargetView>),
         source: SourceId,
         values: Vec<(ColumnId, Bound)>,
         returning: Returning,
     ) -> Result<RowChange> {
         let changed: ColumnSet = values.iter().map(|(column, _)| *column).collect();
         let checks = self.bind_checks(table, source, changed)?;
+        let view_checks = match view {
+            Some(view) => {
+                let shown = self.show_row(view, source, "")?;
+                self.view_checks(view, &shown)
+            }
+            None => Vec::new(),
+        };
         Ok(RowChange {
             values,
             changed,
             checks,
+            view_checks,
             returning,
         })
     }
@@ -411,13 +425,14 @@ impl<'a> Compiler<'a> {
         table: &Arc<Table>,
         row: RowSource,
         change: &RowChange,
-        references: &[ReferenceCheck],
+        references: &References,
         position: Position,
     ) -> Result<()> {
         let RowChange {
             values,
             changed,
             checks,
+            view_checks,
             returning,
         } = change;
         let source = row.source;
@@ -430,15 +445,16 @@ impl<'a> Compiler<'a> {
         let later = checks
             .columns()
             .into_iter()
+            .chain(view_checks.iter().flat_map(|(_, bound)| bound.columns()))
             .chain(self.columns_of(returning));
         let kept =
             |(of, column): &(SourceId, u16)| *of != source || !changed.contains(ColumnId(*column));
         let mut needed: Vec<(SourceId, u16)> = later.filter(kept).collect();
         needed.extend(values.iter().flat_map(|(_, bound)| bound.columns()));
-        for reference in references {
-            let columns = reference.columns.iter().map(|column| (source, column.0));
-            needed.extend(columns.filter(|column| reference.is_of_old_key() || kept(column)));
-        }
+        let in_row = |column: ColumnId| (source, column.0);
+        needed.extend(references.old_columns().into_iter().map(in_row));
+        let new_keys = references.new_columns().into_iter().map(in_row);
+        needed.extend(new_keys.filter(kept));
         if moves {
             needed.extend(
                 all_columns(table)
@@ -449,13 +465,7 @@ impl<'a> Compiler<'a> {
         self.prefetch_columns(&needed)?;
         let bounds: Vec<Bound> = values.iter().map(|(_, bound)| bound.clone()).collect();
         let registers = self.emit_all(&bounds)?;
-        let mut old_keys = Vec::new();
-        for reference in references
-            .iter()
-            .filter(|reference| reference.is_of_old_key())
-        {
-            old_keys.push(self.reference_key(reference, source)?);
-        }
+        let old_keys = self.old_keys(references, source)?;
         let mut written = Vec::with_capacity(values.len());
         for ((column, _), value) in values.iter().zip(&registers) {
             self.set_column(source, column.index(), value.register);
@@ -474,22 +484,15 @@ impl<'a> Compiler<'a> {
             self.builder
                 .update(row.table, row.record, &written, position);
         }
-        let mut old_keys = old_keys.into_iter();
-        for reference in references {
-            let key = match reference.is_of_old_key() {
-                true => old_keys.next().unwrap_or_default(),
-                false => self.reference_key(reference, source)?,
-            };
-            self.check_reference(table, reference, &key, position)?;
-        }
-        Ok(())
+        self.emit_view_checks(table, source, view_checks, position)?;
+        self.check_references(table, references, source, &old_keys, position)
     }
 
     /// An UPDATE whose new values depend on what it changes: finds the rows and computes the
     /// values first, and then calls `body` for each row.
     fn collect_and_update(
         &mut self,
-        table: &Arc<Table>,
+        (table, view): (&Arc<Table>, Option<&TargetView>),
         alias: &str,
         assignments: &[(ColumnId, Option<&Expr>)],
         selection: Option<&Expr>,
@@ -500,6 +503,7 @@ impl<'a> Compiler<'a> {
         self.builder.push(Step::BufferClear { buffer });
         self.for_each_matching_row(
             table,
+            view,
             alias,
             &[],
             selection,
@@ -537,12 +541,17 @@ impl<'a> Compiler<'a> {
         });
         let source = self.declare_record_row(table, alias, record, position);
         let reference = self.builder.table(table);
+        let named = match view {
+            Some(view) => self.show_row(view, source, alias)?.source,
+            None => source,
+        };
         let hidden = std::mem::take(&mut self.levels);
-        self.push_rows(&[source]);
+        self.push_rows(&[named]);
         let result = body(
             self,
             RowSource {
                 source,
+                named,
                 table: reference,
                 record,
             },

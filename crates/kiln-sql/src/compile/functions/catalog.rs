@@ -181,15 +181,11 @@ pub(super) static SIGNATURES: &[Signature] = &[
     // The text of an expression is what it is kept as.
     plain("pg_get_expr", first, &[NODES, OID], Ty::Text),
     over(PG_GET_EXPR_PRETTY, &[NODES, OID, Ty::Boolean], Ty::Text),
+    over(PG_GET_VIEWDEF, &[OID], Ty::Text),
+    over(PG_GET_VIEWDEF_PRETTY, &[OID, Ty::Boolean], Ty::Text),
+    over(PG_GET_VIEWDEF_BY_NAME, &[Ty::Text], Ty::Text),
     over(NOTHING_BY_OID, &[OID], Ty::Text),
     over(NOTHING_BY_OID_PRETTY, &[OID, Ty::Boolean], Ty::Text),
-    named("pg_get_ruledef", NOTHING_BY_OID, &[OID], Ty::Text),
-    named(
-        "pg_get_ruledef",
-        NOTHING_BY_OID_PRETTY,
-        &[OID, Ty::Boolean],
-        Ty::Text,
-    ),
     named("pg_get_triggerdef", NOTHING_BY_OID, &[OID], Ty::Text),
     named(
         "pg_get_triggerdef",

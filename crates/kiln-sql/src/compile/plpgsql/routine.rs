@@ -345,17 +345,16 @@ pub(super) fn declared(catalog: &dyn CatalogView, reference: &TypeReference) -> 
                     return Err(fail(SqlState::UNDEFINED_OBJECT, message, position));
                 }
             };
-            let Some(found) = catalog.table(table) else {
+            let Some(columns) = columns_of(catalog, table) else {
                 let message = format!("relation \"{table}\" does not exist");
                 return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
             };
-            let Some(id) = found.schema().column(column) else {
+            let found = columns.into_iter().find(|(name, _)| name == column);
+            let Some((_, data_type)) = found else {
                 let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
                 return Err(fail(SqlState::UNDEFINED_COLUMN, message, position));
             };
-            Ok(Declared::Scalar(
-                found.schema().columns[id.index()].data_type.clone(),
-            ))
+            Ok(Declared::Scalar(data_type))
         }
         TypeKind::Sql(written) => {
             if let sqlparser::ast::DataType::Custom(name, modifiers) = written
@@ -370,13 +369,17 @@ pub(super) fn declared(catalog: &dyn CatalogView, reference: &TypeReference) -> 
     }
 }
 
-/// The row type of a table.
+/// The row type of a table or view.
 fn row_of(catalog: &dyn CatalogView, name: &str) -> Option<Declared> {
-    let table = catalog.table(name)?;
+    columns_of(catalog, name).map(Declared::Row)
+}
+
+/// Names and types of the columns of a table or view.
+fn columns_of(catalog: &dyn CatalogView, name: &str) -> Option<Vec<(String, DataType)>> {
+    let Some(table) = catalog.table(name) else {
+        return catalog.view(name).map(|view| view.columns.clone());
+    };
     let columns = table.schema().columns.iter();
-    Some(Declared::Row(
-        columns
-            .map(|column| (column.name.clone(), column.data_type.clone()))
-            .collect(),
-    ))
+    let columns = columns.map(|column| (column.name.clone(), column.data_type.clone()));
+    Some(columns.collect())
 }

@@ -39,6 +39,7 @@ impl<'s> Alteration<'s> {
                 self.draft.set_not_null(id, *not_null)
             }
             ColumnChange::Type(data_type, using) => {
+                self.check_not_viewed(change, id)?;
                 let view = View::of(change.catalog());
                 (self.draft).set_type(id, data_type, using.as_deref(), &view)?;
                 self.widen_identity(change, id)
@@ -49,6 +50,19 @@ impl<'s> Alteration<'s> {
     fn of(&self, id: ColumnId) -> (&str, &Column) {
         let schema = &self.draft.schema;
         (&schema.name, &schema.columns[id.index()])
+    }
+
+    /// Refuses another type for a column that a view uses.
+    fn check_not_viewed(&self, change: &CatalogChange<'_>, id: ColumnId) -> Result<()> {
+        let (table, column) = self.of(id);
+        let mut views = change.catalog().views_of_column(table, &column.name);
+        let Some(view) = views.next() else {
+            return Ok(());
+        };
+        let message = "cannot alter type of a column used by a view or rule";
+        let (view, column) = (&view.name, &column.name);
+        let detail = format!("rule _RETURN on view {view} depends on column \"{column}\"");
+        Err(Error::unsupported(message).with_detail(detail))
     }
 
     /// The sequence of the column, if it is an identity column.

@@ -7,6 +7,7 @@ use kiln_storage::schema::{ColumnId, ForeignKey};
 use super::super::dependents::{self, Dependent};
 use super::super::result::Notice;
 use super::super::sequences;
+use super::super::views;
 use super::Alteration;
 use crate::compile::{name_of, quote_identifier};
 use crate::parse::DroppedPart;
@@ -32,6 +33,8 @@ impl Alteration<'_> {
         for key in self.references(change, |key| key.contains(&id)) {
             depending.push((key, what.clone()));
         }
+        let views = views::of_column(change.catalog(), &self.draft.schema.name, &name);
+        depending.extend(views);
         let owned = self.owned_sequences(change, &name);
         for sequence in &owned {
             let defaults = sequences::dependents(change.catalog(), sequence, None).into_iter();

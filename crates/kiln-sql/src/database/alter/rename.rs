@@ -10,6 +10,7 @@ use super::super::definition::{Definition, find_routine, kind_name, missing_rout
 use super::super::design;
 use super::super::result::{Notice, StatementResult};
 use super::super::view::recompile_routine;
+use super::super::views::{self, Dependency};
 use super::{missing, skipped};
 use crate::compile::ddl::{Renamed, renamed_expression};
 use crate::compile::{
@@ -116,6 +117,15 @@ fn rename_relation(change: &mut CatalogChange<'_>, relation: &Relation, to: &Ide
     refuse_reserved(to)?;
     let position = position_of_span(to.span);
     let to = name_of(to);
+    match relation {
+        Relation::Table(name) => {
+            views::refuse_rename(change.catalog(), Dependency::Table(name))?;
+        }
+        Relation::Sequence(name) => {
+            views::refuse_rename(change.catalog(), Dependency::Sequence(name))?;
+        }
+        Relation::Index(..) => {}
+    }
     let renamed = match relation {
         Relation::Table(from) => change
             .rename_table(from, &to)
@@ -204,6 +214,7 @@ pub(super) fn column(
         );
         return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
     }
+    views::refuse_rename_of_column(change.catalog(), &schema.name, &from)?;
     rename_in_table(change, &schema.name, Renamed::Column(&from), &to)?;
     change.rename_column(&schema.name, &from, &to)
 }
@@ -276,6 +287,7 @@ fn alter_routine(
         let message = format!("{kind} {to} already exists in schema \"public\"");
         return Err(Error::new(SqlState::DUPLICATE_FUNCTION, message));
     }
+    views::refuse_rename(change.catalog(), Dependency::Function(&from, ""))?;
     let known = change.catalog().require_procedure(&from)?.source().cloned();
     let source = known.ok_or_else(|| {
         Error::unsupported("another name for a procedure of Rust code is not supported")

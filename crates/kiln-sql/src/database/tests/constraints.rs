@@ -164,3 +164,34 @@ fn rows_from_rust_are_checked_too() {
         .and_then(|rows| rows.into_rows());
     assert_eq!(rows, Ok(vec![(1, 2, 5)]));
 }
+
+#[test]
+fn actions_show_the_constraint_that_failed() {
+    check(
+        "CREATE TABLE a (id INTEGER PRIMARY KEY);
+         CREATE TABLE b (id INTEGER PRIMARY KEY, a INTEGER NOT NULL REFERENCES a ON DELETE SET NULL ON UPDATE CASCADE CHECK (a < 9));
+         CREATE TABLE c (id INTEGER PRIMARY KEY, a INTEGER REFERENCES a ON DELETE CASCADE);
+         CREATE TABLE d (id INTEGER PRIMARY KEY, c INTEGER REFERENCES c);
+         INSERT INTO a VALUES (1), (2);
+         INSERT INTO b VALUES (1, 1);
+         INSERT INTO c VALUES (1, 2);
+         INSERT INTO d VALUES (7, 1);
+         DELETE FROM a WHERE id = 1;
+         UPDATE a SET id = 10 WHERE id = 1;
+         DELETE FROM a WHERE id = 2;
+         SELECT (SELECT count(*) FROM a), (SELECT count(*) FROM b), (SELECT count(*) FROM c);",
+        "CREATE TABLE
+         CREATE TABLE
+         CREATE TABLE
+         CREATE TABLE
+         INSERT 0 2
+         INSERT 0 1
+         INSERT 0 1
+         INSERT 0 1
+         23502: null value in column \"a\" of relation \"b\" violates not-null constraint / Failing row contains (a) = (null).
+         23514: new row for relation \"b\" violates check constraint \"b_a_check\" / Failing row contains (a) = (10).
+         23503: update or delete on table \"c\" violates foreign key constraint \"d_c_fkey\" on table \"d\" / Key (id)=(1) is still referenced from table \"d\".
+         count,count,count
+         2,1,1",
+    );
+}

@@ -327,9 +327,19 @@ fn what_is_not_supported_is_named() {
             "¶alter function f() immutable",
             "this form of ALTER of a routine",
         ),
-        ("¶alter view v rename to w", "ALTER"),
-        ("¶create view v as select 1", "CREATE VIEW"),
-        ("¶create or replace view v as select 1", "CREATE VIEW"),
+        (
+            "¶create materialized view v as select 1",
+            "CREATE MATERIALIZED",
+        ),
+        (
+            "¶create or replace recursive view v (a) as select 1",
+            "CREATE RECURSIVE",
+        ),
+        (
+            "create view v ¶with (security_barrier) as select 1",
+            "an option of a view",
+        ),
+        ("¶alter view v owner to u", "this form of ALTER VIEW"),
         ("¶drop schema s", "DROP SCHEMA"),
         ("create ¶temp table t (a int)", "CREATE TEMP TABLE"),
         ("select 1 ¶into t from u", "SELECT INTO"),

@@ -1,6 +1,6 @@
 //! `\d` and `\df`: what the catalog holds.
 
-use kiln_engine::Catalog;
+use kiln_engine::{Catalog, View};
 use kiln_sql::ResultSet;
 use kiln_sql::database::is_auxiliary;
 use kiln_storage::schema::{ColumnId, IndexKind, Partitioning, TableSchema};
@@ -21,7 +21,7 @@ fn listing<const N: usize>(title: &str, headings: [&str; N], rows: Vec<[String; 
     format!("{title}\n{}\n", result.to_table())
 }
 
-/// All tables.
+/// All tables and views.
 pub(super) fn tables(catalog: &Catalog) -> String {
     let rows = catalog.tables().map(|(name, table)| {
         let schema = table.schema();
@@ -34,9 +34,17 @@ pub(super) fn tables(catalog: &Catalog) -> String {
         ]
     });
     let rows: Vec<_> = rows.collect();
-    match rows.is_empty() {
+    let views = catalog
+        .views()
+        .map(|view| [view.name.clone(), view.columns.len().to_string()]);
+    let views: Vec<_> = views.collect();
+    let tables = match rows.is_empty() {
         true => "There is no table yet.\n".to_owned(),
         false => listing("Tables", ["Name", "Columns", "Indexes"], rows),
+    };
+    match views.is_empty() {
+        true => tables,
+        false => tables + &listing("Views", ["Name", "Columns"], views),
     }
 }
 
@@ -52,6 +60,9 @@ pub(super) fn table(catalog: &Catalog, name: &str) -> Result<String, String> {
         Some(quoted) => quoted.to_owned(),
         None => name.to_lowercase(),
     };
+    if let Some(view) = catalog.view(&folded) {
+        return Ok(described_view(view));
+    }
     let table = catalog
         .table(&folded)
         .ok_or_else(|| format!("there is no table \"{folded}\"; \\d lists those that there are"))?;
@@ -76,6 +87,18 @@ pub(super) fn table(catalog: &Catalog, name: &str) -> Result<String, String> {
         text += &format!("Referenced by: {}\n", referencing.join(", "));
     }
     Ok(text)
+}
+
+fn described_view(view: &View) -> String {
+    let columns = view.columns.iter();
+    let columns = columns.map(|(name, data_type)| [name.clone(), data_type.to_string()]);
+    let title = format!("View \"{}\"", view.name);
+    let mut text = listing(&title, ["Column", "Type"], columns.collect());
+    // The number of rows of a description says nothing.
+    if let Some(end) = text.rfind('(') {
+        text.truncate(end);
+    }
+    text + &format!("View definition:\n{};\n", view.query)
 }
 
 fn names(schema: &TableSchema, columns: &[ColumnId]) -> String {
@@ -146,10 +169,11 @@ fn constraints(table: &Table, schema: &TableSchema) -> String {
     }
     for key in &schema.foreign_keys {
         text += &format!(
-            "    \"{}\" FOREIGN KEY ({}) REFERENCES {}\n",
+            "    \"{}\" FOREIGN KEY ({}) REFERENCES {}{}\n",
             key.name,
             names(schema, &key.columns),
-            key.table
+            key.table,
+            key.clauses(&schema.columns, str::to_owned)
         );
     }
     text

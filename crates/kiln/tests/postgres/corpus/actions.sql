@@ -1,0 +1,528 @@
+-- Referential actions of foreign keys.
+-- compare: messages
+
+-- snippet: cascade-delete
+CREATE TABLE parent (id INTEGER PRIMARY KEY, v TEXT);
+CREATE TABLE child (id INTEGER PRIMARY KEY, parent INTEGER REFERENCES parent ON DELETE CASCADE);
+INSERT INTO parent VALUES (1, 'a'), (2, 'b'), (3, 'c');
+INSERT INTO child VALUES (10, 1), (11, 1), (20, 2), (30, NULL);
+DELETE FROM parent WHERE id = 1;
+SELECT * FROM child ORDER BY id;
+DELETE FROM parent WHERE id = 3 RETURNING id, v;
+DELETE FROM parent RETURNING *;
+SELECT * FROM child ORDER BY id;
+-- error: 23503
+INSERT INTO child VALUES (40, 9);
+
+-- snippet: cascade-delete-over-several-tables
+CREATE TABLE a (id INTEGER PRIMARY KEY);
+CREATE TABLE b (id INTEGER PRIMARY KEY, a INTEGER REFERENCES a ON DELETE CASCADE);
+CREATE TABLE c (id INTEGER PRIMARY KEY, b INTEGER REFERENCES b ON DELETE CASCADE);
+CREATE TABLE d (id INTEGER PRIMARY KEY, c INTEGER REFERENCES c ON DELETE SET NULL, b INTEGER REFERENCES b ON DELETE SET DEFAULT);
+INSERT INTO a VALUES (1), (2);
+INSERT INTO b VALUES (1, 1), (2, 1), (3, 2);
+INSERT INTO c VALUES (1, 1), (2, 2), (3, 3);
+INSERT INTO d VALUES (1, 1, 2), (2, 3, 3), (3, 2, 3);
+DELETE FROM a WHERE id = 1;
+SELECT * FROM b ORDER BY id;
+SELECT * FROM c ORDER BY id;
+SELECT * FROM d ORDER BY id;
+
+-- snippet: cascade-stops-at-no-action
+CREATE TABLE a (id INTEGER PRIMARY KEY);
+CREATE TABLE b (id INTEGER PRIMARY KEY, a INTEGER REFERENCES a ON DELETE CASCADE);
+CREATE TABLE c (id INTEGER PRIMARY KEY, b INTEGER REFERENCES b);
+INSERT INTO a VALUES (1), (2);
+INSERT INTO b VALUES (1, 1), (2, 2);
+INSERT INTO c VALUES (1, 1);
+-- error: 23503
+DELETE FROM a;
+DELETE FROM a WHERE id = 2;
+SELECT count(*) FROM b;
+-- error: 23503
+DELETE FROM b WHERE id = 1;
+SELECT count(*) FROM b;
+
+-- snippet: cascade-diamond
+CREATE TABLE a (id INTEGER PRIMARY KEY);
+CREATE TABLE b (id INTEGER PRIMARY KEY, a INTEGER REFERENCES a ON DELETE CASCADE);
+CREATE TABLE c (id INTEGER PRIMARY KEY, a INTEGER REFERENCES a ON DELETE CASCADE, b INTEGER REFERENCES b);
+INSERT INTO a VALUES (1), (2);
+INSERT INTO b VALUES (1, 1), (2, 2);
+INSERT INTO c VALUES (1, 1, 1), (2, 2, 2);
+DELETE FROM a WHERE id = 1;
+SELECT * FROM c;
+INSERT INTO a VALUES (3);
+UPDATE c SET a = 3;
+-- error: 23503
+DELETE FROM a WHERE id = 2;
+SELECT * FROM b;
+
+-- snippet: check-before-later-cascades
+CREATE TABLE a (id INTEGER PRIMARY KEY);
+CREATE TABLE b (id INTEGER PRIMARY KEY, a INTEGER REFERENCES a ON DELETE CASCADE);
+CREATE TABLE c (id INTEGER PRIMARY KEY, a INTEGER REFERENCES a, b INTEGER REFERENCES b ON DELETE CASCADE);
+INSERT INTO a VALUES (1);
+INSERT INTO b VALUES (1, 1);
+INSERT INTO c VALUES (1, 1, 1);
+-- error: 23503
+DELETE FROM a;
+
+-- snippet: two-keys-of-one-table-cascade-first
+CREATE TABLE a (id INTEGER PRIMARY KEY);
+CREATE TABLE b (id INTEGER PRIMARY KEY, x INTEGER REFERENCES a ON DELETE CASCADE, y INTEGER REFERENCES a);
+INSERT INTO a VALUES (1), (2);
+INSERT INTO b VALUES (1, 1, 1), (2, 2, 1);
+-- error: 23503
+DELETE FROM a WHERE id = 1;
+DELETE FROM b WHERE id = 2;
+DELETE FROM a WHERE id = 1;
+SELECT * FROM b;
+
+-- snippet: two-keys-of-one-table-check-first
+CREATE TABLE a (id INTEGER PRIMARY KEY);
+CREATE TABLE b (id INTEGER PRIMARY KEY, x INTEGER REFERENCES a, y INTEGER REFERENCES a ON DELETE CASCADE);
+INSERT INTO a VALUES (1), (2);
+INSERT INTO b VALUES (1, 1, 1), (2, NULL, 2);
+-- error: 23503
+DELETE FROM a WHERE id = 1;
+DELETE FROM a WHERE id = 2;
+SELECT * FROM b;
+
+-- snippet: tree-cascade
+CREATE TABLE node (id INTEGER PRIMARY KEY, up INTEGER REFERENCES node ON DELETE CASCADE);
+INSERT INTO node VALUES (1, NULL), (2, 1), (3, 1), (4, 2), (5, 4), (6, 5), (10, NULL), (11, 10);
+DELETE FROM node WHERE id = 2;
+SELECT * FROM node ORDER BY id;
+DELETE FROM node WHERE id = 1 RETURNING *;
+SELECT * FROM node ORDER BY id;
+INSERT INTO node SELECT i, i - 1 FROM generate_series(12, 400) i;
+DELETE FROM node WHERE id = 12;
+SELECT count(*) FROM node;
+DELETE FROM node;
+
+-- snippet: rows-that-refer-to-themselves-and-each-other
+CREATE TABLE node (id INTEGER PRIMARY KEY, up INTEGER REFERENCES node ON DELETE CASCADE);
+INSERT INTO node VALUES (1, 1), (2, 3), (3, 2), (4, 3), (5, NULL);
+DELETE FROM node WHERE id = 1;
+DELETE FROM node WHERE id = 2;
+SELECT * FROM node;
+
+-- snippet: tables-in-a-cycle
+CREATE TABLE a (id INTEGER PRIMARY KEY, b INTEGER);
+CREATE TABLE b (id INTEGER PRIMARY KEY, a INTEGER REFERENCES a ON DELETE CASCADE);
+INSERT INTO a VALUES (1, NULL), (2, 1);
+INSERT INTO b VALUES (1, 1), (2, 2);
+DELETE FROM a WHERE id = 1;
+SELECT * FROM a;
+SELECT * FROM b;
+
+-- snippet: tree-set-null
+CREATE TABLE node (id INTEGER PRIMARY KEY, up INTEGER REFERENCES node ON DELETE SET NULL ON UPDATE CASCADE);
+INSERT INTO node VALUES (1, NULL), (2, 1), (3, 1), (4, 2);
+DELETE FROM node WHERE id = 1;
+SELECT * FROM node ORDER BY id;
+UPDATE node SET id = 20 WHERE id = 2;
+SELECT * FROM node ORDER BY id;
+UPDATE node SET id = id + 100;
+SELECT * FROM node ORDER BY id;
+
+-- snippet: update-of-key-and-reference-in-one-statement
+CREATE TABLE node (id INTEGER PRIMARY KEY, up INTEGER REFERENCES node ON UPDATE CASCADE);
+INSERT INTO node VALUES (1, 1), (2, 1);
+UPDATE node SET id = 10, up = 1 WHERE id = 1;
+SELECT * FROM node ORDER BY id;
+UPDATE node SET id = 11, up = 11 WHERE id = 10;
+SELECT * FROM node ORDER BY id;
+-- error: 23503
+UPDATE node SET id = 12, up = 99 WHERE id = 11;
+UPDATE node SET up = 2 WHERE id = 11;
+UPDATE node SET id = id + 1;
+SELECT * FROM node ORDER BY id;
+
+-- snippet: update-cascade
+CREATE TABLE parent (id INTEGER PRIMARY KEY, v TEXT);
+CREATE TABLE child (id INTEGER PRIMARY KEY, parent INTEGER REFERENCES parent ON UPDATE CASCADE);
+INSERT INTO parent VALUES (1, 'a'), (2, 'b');
+INSERT INTO child VALUES (10, 1), (11, 1), (20, 2), (30, NULL);
+UPDATE parent SET id = 5 WHERE id = 1;
+SELECT * FROM child ORDER BY id;
+UPDATE parent SET v = 'z';
+UPDATE parent SET id = id;
+UPDATE parent SET id = id + 10 RETURNING *;
+SELECT * FROM child ORDER BY id;
+-- error: 23503
+DELETE FROM parent WHERE id = 15;
+
+-- snippet: update-cascade-chain-of-keys
+CREATE TABLE a (id INTEGER PRIMARY KEY);
+CREATE TABLE b (id INTEGER PRIMARY KEY REFERENCES a ON UPDATE CASCADE ON DELETE CASCADE);
+CREATE TABLE c (id INTEGER PRIMARY KEY REFERENCES b ON UPDATE CASCADE ON DELETE SET NULL, v INTEGER);
+CREATE TABLE d (id INTEGER PRIMARY KEY, b INTEGER REFERENCES b ON UPDATE SET NULL ON DELETE CASCADE);
+INSERT INTO a VALUES (1), (2);
+INSERT INTO b VALUES (1), (2);
+INSERT INTO c VALUES (1, 7);
+INSERT INTO d VALUES (1, 1), (2, 2);
+UPDATE a SET id = 3 WHERE id = 1;
+SELECT * FROM b ORDER BY id;
+SELECT * FROM c;
+SELECT * FROM d ORDER BY id;
+-- error: 23502
+DELETE FROM a WHERE id = 3;
+DELETE FROM a WHERE id = 2;
+SELECT * FROM d ORDER BY id;
+
+-- snippet: update-set-null-and-set-default
+CREATE TABLE parent (id INTEGER PRIMARY KEY);
+CREATE TABLE child (id INTEGER PRIMARY KEY, x INTEGER REFERENCES parent ON UPDATE SET NULL, y INTEGER DEFAULT 0 REFERENCES parent ON UPDATE SET DEFAULT);
+INSERT INTO parent VALUES (0), (1), (2);
+INSERT INTO child VALUES (10, 1, 1), (20, 2, 1), (30, 1, 2);
+UPDATE parent SET id = 5 WHERE id = 1;
+SELECT * FROM child ORDER BY id;
+UPDATE parent SET id = 2 WHERE id = 2;
+SELECT * FROM child ORDER BY id;
+-- error: 23503
+UPDATE parent SET id = 7 WHERE id = 0;
+DELETE FROM parent WHERE id = 5;
+
+-- snippet: delete-set-default
+CREATE TABLE parent (id INTEGER PRIMARY KEY);
+CREATE TABLE child (id INTEGER PRIMARY KEY, p INTEGER DEFAULT 1 REFERENCES parent ON DELETE SET DEFAULT);
+INSERT INTO parent VALUES (1), (2), (3);
+INSERT INTO child VALUES (1, 2), (2, 3), (3, NULL);
+DELETE FROM parent WHERE id = 2;
+SELECT * FROM child ORDER BY id;
+-- error: 23503
+DELETE FROM parent WHERE id = 1;
+DELETE FROM child WHERE id = 1;
+DELETE FROM parent WHERE id = 1;
+-- error: 23503
+DELETE FROM parent WHERE id = 3;
+SELECT * FROM parent;
+
+-- snippet: set-null-of-some-columns
+CREATE TABLE parent (a INTEGER, b INTEGER, PRIMARY KEY (a, b));
+CREATE TABLE child (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER DEFAULT 9, FOREIGN KEY (a, b) REFERENCES parent ON DELETE SET NULL (b));
+CREATE TABLE other (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER DEFAULT 9, FOREIGN KEY (a, b) REFERENCES parent ON DELETE SET DEFAULT (b) ON UPDATE CASCADE);
+INSERT INTO parent VALUES (1, 1), (1, 2), (1, 9), (2, 1);
+INSERT INTO child VALUES (1, 1, 1), (2, 1, 2), (3, NULL, 7);
+INSERT INTO other VALUES (1, 1, 1), (2, 2, 1);
+DELETE FROM parent WHERE a = 1 AND b = 1;
+SELECT * FROM child ORDER BY id;
+SELECT * FROM other ORDER BY id;
+-- error: 23503
+DELETE FROM parent WHERE a = 2;
+UPDATE parent SET a = 3 WHERE a = 1 AND b = 9;
+SELECT * FROM other ORDER BY id;
+-- error: 42703
+CREATE TABLE wrong (a INTEGER, b INTEGER, FOREIGN KEY (a, b) REFERENCES parent ON DELETE SET NULL (z));
+-- error: 42P10
+CREATE TABLE wrong (a INTEGER, b INTEGER, c INTEGER, FOREIGN KEY (a, b) REFERENCES parent ON DELETE SET NULL (c));
+-- error: 0A000
+CREATE TABLE wrong (a INTEGER, b INTEGER, FOREIGN KEY (a, b) REFERENCES parent ON UPDATE SET NULL (a));
+
+-- snippet: set-null-of-a-column-that-is-not-null
+CREATE TABLE parent (id INTEGER PRIMARY KEY);
+CREATE TABLE child (id INTEGER PRIMARY KEY, p INTEGER NOT NULL REFERENCES parent ON DELETE SET NULL);
+INSERT INTO parent VALUES (1), (2);
+INSERT INTO child VALUES (1, 1);
+-- error: 23502
+DELETE FROM parent WHERE id = 1;
+DELETE FROM parent WHERE id = 2;
+SELECT * FROM parent;
+
+-- snippet: an-action-violates-a-check
+CREATE TABLE parent (id INTEGER PRIMARY KEY);
+CREATE TABLE child (id INTEGER PRIMARY KEY, p INTEGER REFERENCES parent ON UPDATE CASCADE CHECK (p < 100));
+INSERT INTO parent VALUES (1), (2);
+INSERT INTO child VALUES (1, 1);
+-- error: 23514
+UPDATE parent SET id = 100 WHERE id = 1;
+UPDATE parent SET id = 100 WHERE id = 2;
+UPDATE parent SET id = 99 WHERE id = 1;
+SELECT * FROM child;
+
+-- snippet: an-action-violates-a-unique-key
+CREATE TABLE parent (id INTEGER PRIMARY KEY, k INTEGER UNIQUE);
+CREATE TABLE child (id INTEGER PRIMARY KEY, p INTEGER UNIQUE DEFAULT 1 REFERENCES parent ON DELETE SET DEFAULT);
+INSERT INTO parent VALUES (1, 1), (2, 2), (3, 3);
+INSERT INTO child VALUES (1, 1), (2, 2);
+-- error: 23505
+DELETE FROM parent WHERE id = 2;
+DELETE FROM child WHERE id = 1;
+DELETE FROM parent WHERE id = 2;
+SELECT * FROM child;
+
+-- snippet: restrict
+CREATE TABLE parent (id INTEGER PRIMARY KEY, v INTEGER);
+CREATE TABLE child (id INTEGER PRIMARY KEY, p INTEGER REFERENCES parent ON DELETE RESTRICT ON UPDATE RESTRICT);
+INSERT INTO parent VALUES (1, 1), (2, 2), (3, 3);
+INSERT INTO child VALUES (1, 1);
+-- error: 23503
+DELETE FROM parent WHERE id = 1;
+-- error: 23503
+UPDATE parent SET id = 5 WHERE id = 1;
+UPDATE parent SET id = id, v = 7;
+DELETE FROM parent WHERE id = 3;
+-- error: 23505
+UPDATE parent SET id = 3 - id WHERE id = 1;
+-- error: 23503
+DELETE FROM parent;
+SELECT * FROM parent ORDER BY id;
+
+-- snippet: restrict-and-no-action-when-another-row-takes-the-key
+CREATE TABLE p (id INTEGER PRIMARY KEY);
+CREATE TABLE k (id INTEGER PRIMARY KEY, p INTEGER REFERENCES p ON UPDATE NO ACTION);
+INSERT INTO p VALUES (2), (1);
+INSERT INTO k VALUES (1, 2);
+UPDATE p SET id = id + 1 WHERE id = 1 AND false;
+-- error: 23503
+UPDATE p SET id = id + 5;
+DELETE FROM k;
+UPDATE p SET id = id + 5;
+SELECT * FROM p ORDER BY id;
+
+-- snippet: restrict-in-a-tree
+CREATE TABLE node (id INTEGER PRIMARY KEY, up INTEGER REFERENCES node ON DELETE RESTRICT);
+INSERT INTO node VALUES (1, NULL), (2, 1), (3, 2);
+-- error: 23503
+DELETE FROM node WHERE id = 1;
+DELETE FROM node WHERE id = 3;
+DELETE FROM node;
+SELECT count(*) FROM node;
+
+-- snippet: match-full
+CREATE TABLE parent (a INTEGER, b INTEGER, PRIMARY KEY (a, b));
+CREATE TABLE child (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER, FOREIGN KEY (a, b) REFERENCES parent MATCH FULL ON DELETE SET NULL ON UPDATE CASCADE);
+INSERT INTO parent VALUES (1, 1), (2, 2);
+INSERT INTO child VALUES (1, 1, 1), (2, NULL, NULL), (3, 2, 2);
+-- error: 23503
+INSERT INTO child VALUES (4, 1, NULL);
+-- error: 23503
+INSERT INTO child VALUES (4, NULL, 5);
+-- error: 23503
+INSERT INTO child VALUES (4, 5, 5);
+-- error: 23503
+UPDATE child SET a = NULL WHERE id = 1;
+UPDATE parent SET b = 7 WHERE a = 1;
+DELETE FROM parent WHERE a = 2;
+SELECT * FROM child ORDER BY id;
+
+-- snippet: match-full-and-set-null-of-some-columns
+CREATE TABLE parent (a INTEGER, b INTEGER, PRIMARY KEY (a, b));
+CREATE TABLE child (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER, FOREIGN KEY (a, b) REFERENCES parent MATCH FULL ON DELETE SET NULL (a));
+INSERT INTO parent VALUES (1, 1);
+INSERT INTO child VALUES (1, 1, 1);
+-- error: 23503
+DELETE FROM parent;
+
+-- snippet: references-to-a-unique-key-with-null
+CREATE TABLE parent (id INTEGER PRIMARY KEY, code TEXT UNIQUE);
+CREATE TABLE child (id INTEGER PRIMARY KEY, code TEXT REFERENCES parent (code) ON UPDATE CASCADE ON DELETE CASCADE);
+INSERT INTO parent VALUES (1, 'x'), (2, NULL), (3, 'y'), (4, NULL);
+INSERT INTO child VALUES (1, 'x'), (2, NULL), (3, 'y');
+UPDATE parent SET code = 'z' WHERE id = 2;
+UPDATE parent SET code = NULL WHERE id = 1;
+SELECT * FROM child ORDER BY id;
+UPDATE parent SET code = code || '!';
+SELECT * FROM child ORDER BY id;
+DELETE FROM parent WHERE code IS NULL;
+DELETE FROM parent WHERE id = 3;
+SELECT * FROM child ORDER BY id;
+
+-- snippet: keys-of-other-types
+CREATE TABLE parent (id BIGINT PRIMARY KEY);
+CREATE TABLE child (id INTEGER PRIMARY KEY, p SMALLINT REFERENCES parent ON UPDATE CASCADE ON DELETE CASCADE);
+INSERT INTO parent VALUES (1), (2);
+INSERT INTO child VALUES (1, 1), (2, 2);
+UPDATE parent SET id = 30000 WHERE id = 1;
+SELECT * FROM child ORDER BY id;
+-- error: 22003
+UPDATE parent SET id = 300000 WHERE id = 2;
+DELETE FROM parent WHERE id = 30000;
+SELECT * FROM child;
+
+-- snippet: actions-by-several-paths-at-once
+CREATE TABLE a (id INTEGER PRIMARY KEY);
+CREATE TABLE b (id INTEGER PRIMARY KEY, a INTEGER REFERENCES a ON DELETE SET NULL);
+CREATE TABLE c (id INTEGER PRIMARY KEY, a INTEGER REFERENCES a ON DELETE CASCADE, b INTEGER REFERENCES b ON DELETE CASCADE);
+CREATE TABLE d (id INTEGER PRIMARY KEY, c INTEGER NOT NULL REFERENCES c ON DELETE CASCADE, a INTEGER DEFAULT NULL REFERENCES a ON DELETE SET DEFAULT);
+INSERT INTO a VALUES (1), (2);
+INSERT INTO b VALUES (1, 1), (2, 2);
+INSERT INTO c VALUES (1, 1, 1), (2, 2, 1), (3, 2, 2);
+INSERT INTO d VALUES (1, 1, 1), (2, 2, 1), (3, 3, 2);
+DELETE FROM a WHERE id = 1;
+SELECT * FROM b ORDER BY id;
+SELECT * FROM c ORDER BY id;
+SELECT * FROM d ORDER BY id;
+DELETE FROM b;
+SELECT * FROM c ORDER BY id;
+SELECT * FROM d ORDER BY id;
+
+-- snippet: actions-in-procedures
+CREATE TABLE parent (id INTEGER PRIMARY KEY, total INTEGER);
+CREATE TABLE child (id INTEGER PRIMARY KEY, p INTEGER REFERENCES parent ON DELETE CASCADE ON UPDATE CASCADE);
+INSERT INTO parent SELECT i, 0 FROM generate_series(1, 6) i;
+INSERT INTO child SELECT i, 1 + i % 6 FROM generate_series(1, 30) i;
+CREATE PROCEDURE thin(n INTEGER) LANGUAGE plpgsql AS $$
+DECLARE gone INTEGER; rest INTEGER;
+BEGIN
+  FOR i IN 1..n LOOP
+    DELETE FROM parent WHERE id = i;
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    SELECT count(*) INTO rest FROM child;
+    UPDATE parent SET total = total + gone * 100 + rest;
+  END LOOP;
+  UPDATE parent SET id = id * 10;
+END $$;
+CALL thin(2);
+SELECT * FROM parent ORDER BY id;
+SELECT p, count(*) FROM child GROUP BY p ORDER BY p;
+CREATE FUNCTION drop_one(k INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS $$
+DECLARE n INTEGER := 0; r RECORD;
+BEGIN
+  FOR r IN DELETE FROM parent WHERE id >= k RETURNING id LOOP
+    n := n + r.id;
+  END LOOP;
+  RETURN n;
+END $$;
+SELECT drop_one(50);
+SELECT p, count(*) FROM child GROUP BY p ORDER BY p;
+
+-- snippet: a-referring-table-that-comes-later
+CREATE TABLE parent (id INTEGER PRIMARY KEY);
+CREATE PROCEDURE remove(k INTEGER) LANGUAGE plpgsql AS $$ BEGIN DELETE FROM parent WHERE id = k; END $$;
+INSERT INTO parent VALUES (1), (2), (3);
+CALL remove(1);
+CREATE TABLE child (id INTEGER PRIMARY KEY, p INTEGER REFERENCES parent ON DELETE CASCADE);
+INSERT INTO child VALUES (1, 2), (2, 3);
+CALL remove(2);
+SELECT * FROM child;
+CREATE TABLE grandchild (id INTEGER PRIMARY KEY, c INTEGER REFERENCES child);
+INSERT INTO grandchild VALUES (1, 2);
+-- error: 23503
+CALL remove(3);
+DROP TABLE grandchild;
+CALL remove(3);
+SELECT * FROM child;
+
+-- snippet: actions-with-using-from-and-with
+CREATE TABLE parent (id INTEGER PRIMARY KEY, v INTEGER);
+CREATE TABLE child (id INTEGER PRIMARY KEY, p INTEGER REFERENCES parent ON DELETE CASCADE ON UPDATE CASCADE);
+CREATE TABLE pick (id INTEGER PRIMARY KEY, n INTEGER);
+INSERT INTO parent SELECT i, i FROM generate_series(1, 6) i;
+INSERT INTO child SELECT i, i FROM generate_series(1, 6) i;
+INSERT INTO pick VALUES (1, 100), (2, 200);
+DELETE FROM parent USING pick WHERE parent.id = pick.id AND pick.n = 100 RETURNING parent.id, pick.n;
+UPDATE parent SET id = pick.n FROM pick WHERE parent.id = pick.id RETURNING parent.id;
+SELECT * FROM child ORDER BY id;
+WITH gone AS (DELETE FROM parent WHERE id = 3 RETURNING id) SELECT * FROM gone;
+SELECT * FROM child ORDER BY id;
+DELETE FROM parent WHERE id IN (SELECT p FROM child WHERE id > 4);
+SELECT * FROM child ORDER BY id;
+INSERT INTO parent VALUES (4, 9) ON CONFLICT (id) DO UPDATE SET id = 40;
+SELECT * FROM child ORDER BY id;
+
+-- snippet: names-of-with-are-no-referenced-tables
+CREATE TABLE parent (id INTEGER PRIMARY KEY);
+CREATE TABLE child (id INTEGER PRIMARY KEY, p INTEGER REFERENCES parent ON DELETE CASCADE);
+INSERT INTO parent VALUES (1), (2);
+-- error: 23503
+WITH parent AS (SELECT 9 AS id) INSERT INTO child SELECT 1, id FROM parent;
+INSERT INTO child VALUES (1, 1);
+WITH child AS (SELECT 1 AS p) DELETE FROM parent WHERE id IN (SELECT p FROM child);
+SELECT * FROM child;
+
+-- snippet: actions-in-blocks
+CREATE TABLE parent (id INTEGER PRIMARY KEY);
+CREATE TABLE child (id INTEGER PRIMARY KEY, p INTEGER REFERENCES parent ON DELETE CASCADE);
+INSERT INTO parent VALUES (1), (2);
+INSERT INTO child VALUES (1, 1), (2, 2);
+BEGIN;
+INSERT INTO child VALUES (3, 1);
+DELETE FROM parent WHERE id = 1;
+SELECT * FROM child;
+INSERT INTO parent VALUES (1);
+INSERT INTO child VALUES (1, 1);
+SAVEPOINT s;
+DELETE FROM parent;
+SELECT count(*) FROM child;
+ROLLBACK TO s;
+SELECT * FROM child ORDER BY id;
+COMMIT;
+BEGIN;
+DELETE FROM parent;
+ROLLBACK;
+SELECT * FROM child ORDER BY id;
+
+-- snippet: actions-in-the-catalogs
+CREATE TABLE p (a INTEGER, b INTEGER, PRIMARY KEY (a, b));
+CREATE TABLE c (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER,
+  CONSTRAINT one FOREIGN KEY (a, b) REFERENCES p ON DELETE CASCADE ON UPDATE RESTRICT,
+  CONSTRAINT two FOREIGN KEY (a, b) REFERENCES p (a, b) MATCH FULL ON DELETE SET NULL (b) ON UPDATE SET DEFAULT,
+  CONSTRAINT three FOREIGN KEY (a, b) REFERENCES p MATCH SIMPLE ON DELETE SET DEFAULT ON UPDATE CASCADE,
+  CONSTRAINT four FOREIGN KEY (a, b) REFERENCES p ON DELETE NO ACTION ON UPDATE SET NULL);
+SELECT conname, confupdtype, confdeltype, confmatchtype, confdelsetcols, pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'f' AND conrelid = 'c'::regclass ORDER BY conname;
+SELECT constraint_name, match_option, update_rule, delete_rule FROM information_schema.referential_constraints WHERE constraint_name IN ('one', 'two', 'three', 'four') ORDER BY constraint_name;
+
+-- snippet: actions-and-truncate
+CREATE TABLE p (id INTEGER PRIMARY KEY);
+CREATE TABLE c (id INTEGER PRIMARY KEY, p INTEGER REFERENCES p ON DELETE CASCADE);
+INSERT INTO p VALUES (1);
+INSERT INTO c VALUES (1, 1);
+-- error: 0A000
+TRUNCATE p;
+TRUNCATE p, c;
+INSERT INTO p VALUES (1);
+INSERT INTO c VALUES (1, 1);
+TRUNCATE p CASCADE;
+SELECT count(*) FROM c;
+
+-- snippet: truncate-of-referenced-tables-in-blocks
+CREATE TABLE p (id INTEGER PRIMARY KEY);
+CREATE TABLE c (id INTEGER PRIMARY KEY, p INTEGER REFERENCES p ON DELETE CASCADE);
+CREATE TABLE n (id INTEGER PRIMARY KEY, p INTEGER REFERENCES p);
+INSERT INTO p VALUES (1), (2);
+INSERT INTO c VALUES (1, 1), (2, 2);
+INSERT INTO n VALUES (1, 1);
+BEGIN;
+-- error: 0A000
+TRUNCATE p;
+ROLLBACK;
+BEGIN;
+TRUNCATE n, p, c;
+SELECT (SELECT count(*) FROM p), (SELECT count(*) FROM c), (SELECT count(*) FROM n);
+ROLLBACK;
+BEGIN;
+TRUNCATE p CASCADE;
+SELECT (SELECT count(*) FROM p), (SELECT count(*) FROM c), (SELECT count(*) FROM n);
+ROLLBACK;
+SELECT (SELECT count(*) FROM p), (SELECT count(*) FROM c), (SELECT count(*) FROM n);
+
+-- snippet: set-constraints
+CREATE TABLE p (id INTEGER PRIMARY KEY, n INTEGER CHECK (n > 0));
+CREATE TABLE c (id INTEGER PRIMARY KEY, p INTEGER REFERENCES p);
+SET CONSTRAINTS ALL DEFERRED;
+BEGIN;
+SET CONSTRAINTS ALL DEFERRED;
+-- error: 23503
+INSERT INTO c VALUES (1, 1);
+ROLLBACK;
+BEGIN;
+SET CONSTRAINTS ALL IMMEDIATE;
+INSERT INTO p VALUES (1, 1);
+COMMIT;
+-- error: 42809
+SET CONSTRAINTS c_p_fkey DEFERRED;
+-- error: 42704
+SET CONSTRAINTS nothing IMMEDIATE;
+-- error: 42601
+SET CONSTRAINTS ALL LATER;
+
+-- snippet: words-of-actions
+-- error: 42601
+CREATE TABLE t (id INTEGER PRIMARY KEY, u INTEGER REFERENCES t ON DELETE DROP);
+CREATE TABLE t (id INTEGER PRIMARY KEY, u INTEGER REFERENCES t ON UPDATE CASCADE ON DELETE SET NULL (u), w INTEGER);
+INSERT INTO t VALUES (1, NULL, 3), (2, 1, 4);
+DELETE FROM t WHERE id = 1;
+SELECT * FROM t;

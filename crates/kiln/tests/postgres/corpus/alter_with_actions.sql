@@ -1,0 +1,72 @@
+-- ALTER TABLE with foreign keys that act, and with views over the table.
+-- compare: messages
+
+-- snippet: alter-adds-actions
+CREATE TABLE p (id INTEGER PRIMARY KEY, v INTEGER);
+CREATE TABLE c (id INTEGER PRIMARY KEY, gone INTEGER, a INTEGER DEFAULT 9, b INTEGER);
+INSERT INTO p VALUES (1, 10), (2, 20), (3, 30), (9, 90);
+INSERT INTO c VALUES (1, 0, 1, 1), (2, 0, 2, 2), (3, 0, 3, 3);
+ALTER TABLE c ADD CONSTRAINT ca FOREIGN KEY (a) REFERENCES p ON DELETE SET DEFAULT (a) ON UPDATE CASCADE, ADD FOREIGN KEY (b) REFERENCES p ON DELETE SET NULL;
+SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'c'::regclass ORDER BY conname;
+ALTER TABLE c DROP COLUMN gone;
+SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'c'::regclass ORDER BY conname;
+DELETE FROM p WHERE id = 1;
+SELECT * FROM c ORDER BY id;
+ALTER TABLE c DROP CONSTRAINT c_b_fkey;
+UPDATE p SET id = 22 WHERE id = 2;
+SELECT * FROM c ORDER BY id;
+ALTER TABLE c ADD COLUMN d INTEGER REFERENCES p ON DELETE CASCADE;
+UPDATE c SET d = 3 WHERE id = 2;
+-- error: 23503
+UPDATE c SET d = 77 WHERE id = 2;
+DELETE FROM p WHERE id = 3;
+SELECT * FROM c ORDER BY id;
+-- error: 23503
+ALTER TABLE c ADD FOREIGN KEY (b) REFERENCES p ON DELETE RESTRICT;
+ALTER TABLE c ADD FOREIGN KEY (b) REFERENCES p ON DELETE RESTRICT NOT VALID;
+ALTER TABLE p RENAME COLUMN id TO key;
+ALTER TABLE p RENAME TO parent;
+SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'c'::regclass AND contype = 'f' ORDER BY conname;
+DELETE FROM parent WHERE key = 22;
+SELECT * FROM c ORDER BY id;
+
+-- snippet: alter-under-views
+CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b TEXT, c INTEGER);
+INSERT INTO t VALUES (1, 10, 'x', 5);
+CREATE VIEW v AS SELECT id, b FROM t WHERE a > 1;
+CREATE VIEW w AS SELECT b FROM v;
+ALTER TABLE t ADD COLUMN d INTEGER DEFAULT 7;
+SELECT * FROM v;
+ALTER TABLE t DROP COLUMN c;
+SELECT * FROM w;
+-- error: 2BP01
+ALTER TABLE t DROP COLUMN b;
+-- error: 2BP01
+ALTER TABLE t DROP COLUMN a;
+-- error: 0A000
+ALTER TABLE t ALTER COLUMN b TYPE VARCHAR(10);
+ALTER TABLE t ALTER COLUMN d TYPE BIGINT;
+ALTER TABLE t ALTER COLUMN b SET NOT NULL;
+INSERT INTO v VALUES (2, 'y');
+SELECT * FROM t ORDER BY id;
+-- error: 2BP01
+DROP TABLE t;
+ALTER TABLE t DROP COLUMN a CASCADE;
+-- error: 42P01
+SELECT * FROM w;
+CREATE VIEW u AS SELECT * FROM t;
+DROP TABLE t CASCADE;
+-- error: 42P01
+SELECT * FROM u;
+
+-- snippet: names-under-views-stay
+CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER);
+CREATE VIEW v AS SELECT a FROM t;
+-- refused: which view v uses
+ALTER TABLE t RENAME TO s;
+
+-- snippet: columns-under-views-keep-their-names
+CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER);
+CREATE VIEW v AS SELECT a FROM t;
+-- refused: which view v uses
+ALTER TABLE t RENAME COLUMN a TO b;
