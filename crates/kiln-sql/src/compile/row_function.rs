@@ -42,7 +42,12 @@ pub(crate) enum RowFunction {
 pub(super) fn gives_rows(name: &str) -> bool {
     matches!(
         name,
-        "unnest" | "generate_series" | "generate_subscripts" | "pg_partition_ancestors"
+        "unnest"
+            | "generate_series"
+            | "generate_subscripts"
+            | "pg_partition_ancestors"
+            | "string_to_table"
+            | "regexp_split_to_table"
     ) || JsonFunction::of(name).is_some()
 }
 
@@ -212,6 +217,14 @@ pub(super) fn builtin(
                 DataType::Array(_) => Ok(RowFunction::Unnest(array, None)),
                 _ => Err(undefined(&[array])),
             }
+        }
+        ("string_to_table", 2 | 3) => {
+            let array = functions::bind("string_to_array", arguments, position)?;
+            Ok(RowFunction::Unnest(array, None))
+        }
+        ("regexp_split_to_table", 2 | 3) => {
+            let array = functions::bind("regexp_split_to_array", arguments, position)?;
+            Ok(RowFunction::Unnest(array, None))
         }
         ("pg_partition_ancestors", 1) => {
             let class = DataType::Catalog(CatalogType::RegClass);

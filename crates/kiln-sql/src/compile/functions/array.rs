@@ -323,19 +323,6 @@ strict! {
     ARRAY_NDIMS = "array_ndims", |heap, array| {
         Ok(first_dimension(heap, array, Slot::from_i64(1), 1))
     };
-    STRING_TO_ARRAY = "string_to_array", |heap, text, delimiter| {
-        let whole = heap.str(text).to_owned();
-        let separator = heap.str(delimiter).to_owned();
-        let parts: Vec<&str> = if whole.is_empty() {
-            Vec::new()
-        } else if separator.is_empty() {
-            vec![&whole]
-        } else {
-            whole.split(separator.as_str()).collect()
-        };
-        let elements: Vec<Slot> = parts.into_iter().map(|part| heap.push_str(part)).collect();
-        Ok(heap.push_array(&elements))
-    };
     ARRAY_TO_STRING = "array_to_string", |heap, array, delimiter| {
         let mut joined = Vec::new();
         for (index, element) in
@@ -349,6 +336,42 @@ strict! {
         }
         Ok(heap.push_bytes(&joined))
     };
+}
+
+/// The parts of a text between delimiters, its letters where the delimiter is NULL. A part that is the same as the third argument, if
+/// there is one, is NULL.
+pub(in super::super) const fn string_to_array() -> Named {
+    fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+        let [text, delimiter, rest @ ..] = arguments else {
+            return Err(Error::internal(
+                "string_to_array takes a text and a delimiter",
+            ));
+        };
+        if text.is_null() {
+            return Ok(Slot::NULL);
+        }
+        let whole = heap.str(*text).to_owned();
+        let null = rest.first().filter(|null| !null.is_null());
+        let null = null.map(|null| heap.str(*null).to_owned());
+        let parts: Vec<String> = match (whole.as_str(), delimiter.is_null()) {
+            ("", _) => Vec::new(),
+            (whole, true) => whole.chars().map(String::from).collect(),
+            (whole, false) => match heap.str(*delimiter) {
+                "" => vec![whole.to_owned()],
+                delimiter => whole.split(delimiter).map(str::to_owned).collect(),
+            },
+        };
+        check_elements(parts.len())?;
+        let elements: Vec<Slot> = parts
+            .into_iter()
+            .map(|part| match null.as_ref() == Some(&part) {
+                true => Slot::NULL,
+                false => heap.push_str(&part),
+            })
+            .collect();
+        Ok(heap.push_array(&elements))
+    }
+    ("string_to_array", function)
 }
 
 /// `array_to_string` with a text for NULL elements, which may be NULL itself.
@@ -505,7 +528,8 @@ signatures! {
     "array_append"(AnyArray, AnyElement) -> AnyArray = array_append();
     "array_prepend"(AnyElement, AnyArray) -> AnyArray = array_prepend();
     "array_cat"(AnyArray, AnyArray) -> AnyArray = array_concat();
-    "string_to_array"(Text, Text) -> TextArray = STRING_TO_ARRAY;
+    "string_to_array"(Text, Text) -> TextArray = string_to_array();
+    "string_to_array"(Text, Text, Text) -> TextArray = string_to_array();
     "array_to_string"(TextArray, Text) -> Text = ARRAY_TO_STRING;
     "array_to_string"(TextArray, Text, Text) -> Text = array_to_string_with_nulls();
 }

@@ -5,6 +5,7 @@ mod array;
 pub(super) mod cast;
 mod catalog;
 mod datetime;
+mod digest;
 mod format;
 mod json;
 mod json_build;
@@ -162,6 +163,7 @@ fn candidates(name: &str) -> Vec<Signature> {
         format::SIGNATURES,
         catalog::SIGNATURES,
         regex::SIGNATURES,
+        digest::SIGNATURES,
         json::SIGNATURES,
         json_change::SIGNATURES,
     ]

@@ -13,6 +13,7 @@ use regex_automata::util::captures::Captures;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchKind, meta};
 
+use super::array::check_elements;
 use super::cast::strict;
 use super::pattern::{Translated, invalid, similar, translate};
 use super::{Named, check_length, signatures};
@@ -253,6 +254,41 @@ fn first_match(heap: &mut Heap, text: Slot, pattern: Slot, flags: &str) -> Resul
     Ok(heap.push_array(&parts))
 }
 
+/// The parts of a text between matches. As in PostgreSQL, an empty match at the beginning, at the end, or directly behind
+/// another match divides nothing.
+fn split(heap: &mut Heap, text: Slot, pattern: Slot, flags: &str, name: &str) -> Result<Slot> {
+    let (options, is_global) = split_flags(flags)?;
+    if is_global {
+        let message = format!("{name}() does not support the \"global\" option");
+        return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    let compiled = compiled(heap.str(pattern), &options)?;
+    compiled.check_extent()?;
+    let whole = heap.str(text).to_owned();
+    let mut groups = compiled.groups();
+    let (mut parts, mut begin, mut at) = (Vec::new(), 0, 0);
+    while at <= whole.len() {
+        let Some(found) = compiled.find(&whole, at, &mut groups)? else {
+            break;
+        };
+        if found.is_empty() {
+            let next = whole[found.start..].chars().next();
+            at = found.start + next.map_or(1, char::len_utf8);
+            if found.start == begin || found.start == whole.len() {
+                continue;
+            }
+        } else {
+            at = found.end;
+        }
+        parts.push(&whole[begin..found.start]);
+        begin = found.end;
+    }
+    parts.push(&whole[begin..]);
+    check_elements(parts.len())?;
+    let parts: Vec<Slot> = parts.into_iter().map(|part| heap.push_str(part)).collect();
+    Ok(heap.push_array(&parts))
+}
+
 strict! {
     MATCHES = "textregexeq", |heap, text, pattern| matches(heap, text, pattern, "");
     MATCHES_ANY_CASE = "texticregexeq", |heap, text, pattern| {
@@ -281,6 +317,13 @@ strict! {
     MATCH_FLAGS = "regexp_match_flags", |heap, text, pattern, flags| {
         let flags = heap.str(flags).to_owned();
         first_match(heap, text, pattern, &flags)
+    };
+    SPLIT = "regexp_split_to_array", |heap, text, pattern| {
+        split(heap, text, pattern, "", "regexp_split_to_array")
+    };
+    SPLIT_FLAGS = "regexp_split_to_array", |heap, text, pattern, flags| {
+        let flags = heap.str(flags).to_owned();
+        split(heap, text, pattern, &flags, "regexp_split_to_array")
     };
     LIKE_FLAGS = "regexp_like_flags", |heap, text, pattern, flags| {
         let (options, is_global) = split_flags(heap.str(flags))?;
@@ -327,6 +370,8 @@ signatures! {
     "regexp_replace"(Text, Text, Text, Text) -> Text = REPLACE_FLAGS;
     "regexp_match"(Text, Text) -> TextArray = MATCH;
     "regexp_match"(Text, Text, Text) -> TextArray = MATCH_FLAGS;
+    "regexp_split_to_array"(Text, Text) -> TextArray = SPLIT;
+    "regexp_split_to_array"(Text, Text, Text) -> TextArray = SPLIT_FLAGS;
     "regexp_like"(Text, Text) -> Boolean = MATCHES;
     "regexp_like"(Text, Text, Text) -> Boolean = LIKE_FLAGS;
     "substring"(Text, Text) -> Text = SUBSTRING;
