@@ -527,6 +527,26 @@ pub trait Access {
         memory: &mut Memory,
     ) -> Result<(), Stop>;
 
+    /// Brings a row back that this attempt has deleted through `handle`, with `values` for all columns and the row number
+    /// that it had. All handles of the row work on it again. The keys are the attempt's own still: whatever it has inserted
+    /// under them since is deleted.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when a conflict is met; 53200 when memory is short.
+    fn bring_back(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop>;
+
+    /// With a flaw on purpose: whether a protected region that has caught an error forgets to take its last change back.
+    #[inline(always)]
+    fn forgets_change(&mut self) -> bool {
+        false
+    }
+
     /// Whether this attempt has moved entries of any index: then [`Access::resolve`] is asked
     /// about every entry, else only about moving ones.
     fn moves_entries(&self) -> bool;

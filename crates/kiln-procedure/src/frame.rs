@@ -18,6 +18,7 @@ use crate::interrupt::{self, Interrupt};
 use crate::ir::{Class, Constant, RecordReg};
 use crate::program::Program;
 use crate::restoration::Restoration;
+use crate::undo::UndoList;
 
 /// A message that a procedure raised below the level of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +61,10 @@ pub struct Frame {
     pub(crate) journey: Journey,
     /// Asks the call to end before its time, where a client can.
     pub interrupt: Option<Interrupt>,
+    /// What the open protected regions have changed.
+    pub(crate) undo: UndoList,
+    /// The last error that each protected region has caught.
+    pub(crate) raised: Vec<Option<Error>>,
 }
 
 /// Loop turns between two looks at the limits.
@@ -163,6 +168,11 @@ impl Frame {
         self.notices.clear();
         self.turns_until_check = TURNS_PER_CHECK;
         self.journey.clear();
+        if program.regions > 0 {
+            self.undo.clear();
+            self.raised.clear();
+            self.raised.resize(program.regions, None);
+        }
     }
 
     /// Prepares for the restoration of an attempt whose last run came to its end: what that has left stays.

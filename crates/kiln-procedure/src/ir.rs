@@ -42,6 +42,10 @@ pub struct BufferId(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId(pub u16);
 
+/// The number of a protected region: see [`Step::Protect`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RegionId(pub u16);
+
 /// A table's position in [`Program::tables`](crate::Program).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableRef(pub u16);
@@ -356,8 +360,37 @@ pub enum Step {
     Continue { depth: u16 },
     /// Ends the procedure successfully.
     Return,
-    /// Ends the procedure with an error; its effects are undone.
+    /// Ends the procedure with an error, unless a protected region around it catches that; its effects are undone.
     Raise { error: Box<Failure> },
+    /// A *protected region*: runs `body` once. When the body raises an error that one of `handlers` names, what the
+    /// body has written to tables is undone, `caught` is the number of the first such handler, from 1, and the
+    /// procedure goes on behind this step; registers, buffers, results, notices and sequences stay as they are then.
+    /// Otherwise `caught` is 0. What the error says stays with the region until it catches the next one
+    /// ([`Step::Diagnose`], [`Step::RaiseAgain`]).
+    ///
+    /// Counts as a loop for [`Step::Exit`]. The body is followed by no next turn, so that a
+    /// [`Step::Continue`] leaves the region as well.
+    Protect {
+        region: RegionId,
+        handlers: Box<[Box<[Condition]>]>,
+        caught: Reg,
+        body: Block,
+    },
+    /// Notes how a change is taken back that the region around makes: of an update before it, of all others behind
+    /// them. [`ProgramBuilder::finish`](crate::ProgramBuilder::finish) puts these in.
+    NoteUndo {
+        table: TableRef,
+        record: RecordReg,
+        undo: Undo,
+    },
+    /// Sets `target`, of type TEXT, to what the error that `region` has caught says; an empty text where it says nothing.
+    Diagnose {
+        region: RegionId,
+        item: DiagnosticItem,
+        target: Reg,
+    },
+    /// Raises the error that `region` has caught, as it was.
+    RaiseAgain { region: RegionId },
     /// Reports a NOTICE or a lower level to the client; `level` is PostgreSQL's name.
     Notice {
         level: &'static str,
@@ -479,6 +512,79 @@ pub enum Step {
     },
     /// Appends a row to the procedure's result.
     Emit { row: Box<[Reg]> },
+}
+
+/// Which errors a handler of a [`Step::Protect`] catches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// All but canceled queries (57014) and failed assertions (P0004).
+    Others,
+    /// Those of this state; of a state that ends with `000`, those of its class.
+    State(SqlState),
+}
+
+impl Condition {
+    /// Whether it catches errors of `state`.
+    pub fn catches(self, state: SqlState) -> bool {
+        match self {
+            Condition::Others => {
+                state != SqlState::QUERY_CANCELED && state != SqlState::ASSERT_FAILURE
+            }
+            Condition::State(named) => {
+                named == state || named.is_category() && named.class() == state.class()
+            }
+        }
+    }
+}
+
+/// What [`Step::Diagnose`] asks of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in GET STACKED DIAGNOSTICS")]
+pub enum DiagnosticItem {
+    ReturnedSqlState,
+    MessageText,
+    Detail,
+    Hint,
+    Context,
+    ColumnName,
+    ConstraintName,
+    DataTypeName,
+    TableName,
+    SchemaName,
+}
+
+/// How a change is taken back: [`Step::NoteUndo`].
+#[derive(Clone, Debug)]
+pub enum Undo {
+    /// The columns of the record get these values.
+    Update(Box<[(ColumnId, Reg)]>),
+    /// The record is deleted.
+    Insert,
+    /// The row is there again, with these values for all columns in table order.
+    Delete(Box<[Reg]>),
+}
+
+impl Undo {
+    /// The registers that it takes values from.
+    pub fn registers(&self) -> impl Iterator<Item = &Reg> {
+        let (columns, values): (&[(ColumnId, Reg)], &[Reg]) = match self {
+            Undo::Update(columns) => (columns, &[]),
+            Undo::Insert => (&[], &[]),
+            Undo::Delete(values) => (&[], values),
+        };
+        columns.iter().map(|(_, register)| register).chain(values)
+    }
+
+    /// The same, to be changed.
+    pub fn registers_mut(&mut self) -> impl Iterator<Item = &mut Reg> {
+        let (columns, values): (&mut [(ColumnId, Reg)], &mut [Reg]) = match self {
+            Undo::Update(columns) => (columns, &mut []),
+            Undo::Insert => (&mut [], &mut []),
+            Undo::Delete(values) => (&mut [], values),
+        };
+        let columns = columns.iter_mut().map(|(_, register)| register);
+        columns.chain(values.iter_mut())
+    }
 }
 
 /// A look-up that a loop will make in each turn.

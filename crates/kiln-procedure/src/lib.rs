@@ -21,6 +21,7 @@
 //! | [`interrupt`] | the request to end before its time |
 //! | [`code`] | a program lowered to flat code |
 //! | [`executor`] | runs that code over an access |
+//! | `undo` | what protected regions have changed |
 
 pub mod access;
 pub mod analysis;
@@ -38,6 +39,7 @@ pub mod outside;
 pub mod program;
 pub mod reconnaissance;
 pub mod restoration;
+mod undo;
 pub mod updater;
 pub mod verify;
 

@@ -46,6 +46,8 @@ pub struct Program {
     pub records: usize,
     /// The width of each row buffer.
     pub buffers: Vec<usize>,
+    /// The number of protected regions.
+    pub regions: usize,
     /// The constants.
     pub constants: Vec<Constant>,
     /// The tables that its operations name by [`TableRef`].
@@ -107,6 +109,7 @@ pub struct ProgramBuilder {
     registers: Vec<DataType>,
     records: usize,
     buffers: Vec<usize>,
+    regions: usize,
     constants: Vec<Constant>,
     tables: Vec<Arc<Table>>,
     operations: Vec<Operation>,
@@ -124,6 +127,7 @@ impl ProgramBuilder {
             registers: Vec::new(),
             records: 0,
             buffers: Vec::new(),
+            regions: 0,
             constants: Vec::new(),
             tables: Vec::new(),
             operations: Vec::new(),
@@ -175,7 +179,14 @@ impl ProgramBuilder {
 
     /// Whether the procedure nears the limits of the IR and must be refused.
     pub fn is_too_large(&self) -> bool {
-        self.registers.len() > 60_000 || self.operations.len() > 60_000 || self.records > 60_000
+        let noted = match self.regions {
+            0 => 0,
+            _ => crate::optimise::noted_values(&self.blocks, &self.tables),
+        };
+        let registers = self.registers.len() + noted;
+        let operations = self.operations.len() + noted;
+        let counts = [registers, operations, self.records, self.regions];
+        counts.into_iter().any(|count| count > 60_000)
     }
 
     /// A register's type.
@@ -194,6 +205,12 @@ impl ProgramBuilder {
     pub fn buffer(&mut self, width: usize) -> BufferId {
         self.buffers.push(width.max(1));
         BufferId((self.buffers.len() - 1) as u16)
+    }
+
+    /// A new protected region, of one [`Step::Protect`].
+    pub fn region(&mut self) -> RegionId {
+        self.regions += 1;
+        RegionId((self.regions - 1) as u16)
     }
 
     /// The register that holds `value`, which is of `data_type`; equal constants share one.
@@ -434,12 +451,14 @@ impl ProgramBuilder {
             registers: self.registers,
             records: self.records,
             buffers: self.buffers,
+            regions: self.regions,
             constants: self.constants,
             tables: self.tables,
             operations: self.operations,
             body,
             ..Program::default()
         };
+        crate::optimise::note_undo(&mut program);
         crate::optimise::merge_lookups(&mut program);
         crate::optimise::set_intents(&mut program);
         crate::optimise::renumber_registers(&mut program);

@@ -16,6 +16,8 @@
 //!
 //! Where a key follows from a value of a sequence all values are drawn, and the run is given the same ones.
 //!
+//! Of a procedure that catches errors only results and notices are left out: any step may decide which handler runs.
+//!
 //! Look-ups and scans keep their intents, so that the footprint says which records will be written.
 //! Deletes stay: a loop may wait for its work to run out.
 //!
@@ -50,6 +52,11 @@ pub(crate) enum Changes {
 /// The reconnaissance of a procedure, `None` when what would be left breaks a rule of the IR: then the
 /// procedure itself serves.
 pub(crate) fn of(program: &Program, changes: Changes) -> Option<Program> {
+    if program.regions > 0 {
+        let mut left = copy(program);
+        leave_errors(&mut left.body);
+        return completed(&mut left, program, changes).then_some(left);
+    }
     [Checks::Found, Checks::All].into_iter().find_map(|checks| {
         let mut kept: Vec<OpId> = Vec::new();
         if changes == Changes::OfKeys {
@@ -74,21 +81,58 @@ enum Checks {
     All,
 }
 
-/// The program without what a reconnaissance can do without, but with these updates.
-fn stripped(program: &Program, kept: &[OpId], checks: Checks, changes: Changes) -> Program {
-    let mut left = Program {
+/// The program, not analysed.
+fn copy(program: &Program) -> Program {
+    Program {
         name: program.name.clone(),
         parameters: program.parameters.clone(),
         result: program.result.clone(),
         registers: program.registers.clone(),
         records: program.records,
         buffers: program.buffers.clone(),
+        regions: program.regions,
         constants: program.constants.clone(),
         tables: program.tables.clone(),
         operations: program.operations.clone(),
         body: program.body.clone(),
         ..Program::default()
-    };
+    }
+}
+
+/// Takes out of a procedure that catches errors what raises none.
+fn leave_errors(block: &mut Block) {
+    block.retain_mut(|step| {
+        for inner in step_blocks_mut(step).into_iter().flatten() {
+            leave_errors(inner);
+        }
+        match step {
+            Step::Emit { .. } | Step::Notice { .. } | Step::Prefetch { .. } => false,
+            Step::Scalar(instruction) => {
+                set_no_sequence(instruction);
+                true
+            }
+            _ => true,
+        }
+    });
+}
+
+/// A plan sets no sequence: what it has read is a guess.
+fn set_no_sequence(instruction: &mut Instruction) {
+    if let Instruction::Consult {
+        function,
+        target,
+        arguments,
+    } = instruction
+        && let Some(argument) = function.result_argument()
+    {
+        let (target, source) = (*target, arguments[argument]);
+        *instruction = Instruction::Move { target, source };
+    }
+}
+
+/// The program without what a reconnaissance can do without, but with these updates.
+fn stripped(program: &Program, kept: &[OpId], checks: Checks, changes: Changes) -> Program {
+    let mut left = copy(program);
     let mut needed = Needed::of(&left.body, kept, checks);
     needed.inserts = changes == Changes::OfKeys;
     needed.strip(&mut left.body);
@@ -157,16 +201,8 @@ impl Needed<'_> {
                     self.checks == Checks::All || self.flags.contains(condition)
                 }
                 Step::Scalar(Instruction::RequireNotNull { .. }) => self.checks == Checks::All,
-                // A plan sets no sequence: what it has read is a guess.
-                Step::Scalar(Instruction::Consult {
-                    function,
-                    target,
-                    arguments,
-                }) => {
-                    if let Some(argument) = function.result_argument() {
-                        let (target, source) = (*target, arguments[argument]);
-                        *step = Step::Scalar(Instruction::Move { target, source });
-                    }
+                Step::Scalar(instruction @ Instruction::Consult { .. }) => {
+                    set_no_sequence(instruction);
                     true
                 }
                 Step::Insert {

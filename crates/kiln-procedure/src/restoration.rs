@@ -221,6 +221,7 @@ impl Restoration {
             registers: program.registers.clone(),
             records: program.records,
             buffers: program.buffers.clone(),
+            regions: program.regions,
             constants: program.constants.clone(),
             tables: program.tables.clone(),
             operations: program.operations.clone(),

@@ -142,6 +142,9 @@ pub enum Canary {
     DeletionForgotten,
     /// Calls are logged without their order. Not among [`Canary::ALL`]: histories do not show it, recovered tables do.
     CommandsUnordered,
+    /// A protected region that catches an error leaves its last change in place. Not among [`Canary::ALL`]: histories
+    /// do not show it, audits do.
+    ChangeNotTakenBack,
 }
 
 impl Canary {

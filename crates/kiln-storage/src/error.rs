@@ -31,21 +31,32 @@ impl SqlState {
         &self.as_str()[..2]
     }
 
+    /// Whether it stands for its whole class where a handler names it: it ends with `000`.
+    pub fn is_category(&self) -> bool {
+        self.0.ends_with(b"000")
+    }
+
     /// PostgreSQL's name of the condition in lower case (`unique_violation`), as PL/pgSQL's
     /// `RAISE` and `EXCEPTION WHEN` spell it; `None` for a state without a name here.
     pub fn condition_name(&self) -> Option<&'static str> {
-        CONDITIONS
-            .iter()
-            .find(|(state, _)| state == self)
-            .map(|(_, name)| *name)
+        let mut conditions = CONDITIONS.iter().chain(OTHER_CONDITIONS);
+        let known = conditions.find(|(state, _)| state == self);
+        known.map(|(_, name)| *name)
     }
 
     /// The state of a condition by its PostgreSQL name, in any letter case.
     pub fn from_condition_name(name: &str) -> Option<SqlState> {
-        CONDITIONS
-            .iter()
-            .find(|(_, known)| known.eq_ignore_ascii_case(name))
-            .map(|(state, _)| *state)
+        let mut conditions = CONDITIONS.iter().chain(OTHER_CONDITIONS);
+        let known = conditions.find(|(_, known)| known.eq_ignore_ascii_case(name));
+        known.map(|(state, _)| *state)
+    }
+
+    /// The states of errors with this condition name, in any letter case: several where PostgreSQL uses one name in two classes.
+    pub fn errors_of_condition(name: &str) -> impl Iterator<Item = SqlState> {
+        let conditions = CONDITIONS.iter().chain(OTHER_CONDITIONS).chain(SAME_NAMES);
+        let is_error = |state: &SqlState| !matches!(state.class(), "00" | "01" | "02");
+        let named = conditions.filter(move |(_, known)| known.eq_ignore_ascii_case(name));
+        named.map(|(state, _)| *state).filter(is_error)
     }
 }
 
@@ -200,6 +211,194 @@ conditions! {
     INTERNAL_ERROR = b"XX000", "internal_error";
     DATA_CORRUPTED = b"XX001", "data_corrupted";
 }
+
+/// The states that only users raise and catch.
+const OTHER_CONDITIONS: &[(SqlState, &str)] = &[
+    (SqlState(*b"03000"), "sql_statement_not_yet_complete"),
+    (SqlState(*b"08003"), "connection_does_not_exist"),
+    (
+        SqlState(*b"08001"),
+        "sqlclient_unable_to_establish_sqlconnection",
+    ),
+    (
+        SqlState(*b"08004"),
+        "sqlserver_rejected_establishment_of_sqlconnection",
+    ),
+    (SqlState(*b"08007"), "transaction_resolution_unknown"),
+    (SqlState(*b"09000"), "triggered_action_exception"),
+    (SqlState(*b"0B000"), "invalid_transaction_initiation"),
+    (SqlState(*b"0F000"), "locator_exception"),
+    (SqlState(*b"0F001"), "invalid_locator_specification"),
+    (SqlState(*b"0L000"), "invalid_grantor"),
+    (SqlState(*b"0P000"), "invalid_role_specification"),
+    (SqlState(*b"0Z000"), "diagnostics_exception"),
+    (
+        SqlState(*b"0Z002"),
+        "stacked_diagnostics_accessed_without_active_handler",
+    ),
+    (SqlState(*b"22002"), "null_value_no_indicator_parameter"),
+    (SqlState(*b"22005"), "error_in_assignment"),
+    (SqlState(*b"2200B"), "escape_character_conflict"),
+    (SqlState(*b"2200C"), "invalid_use_of_escape_character"),
+    (SqlState(*b"2200D"), "invalid_escape_octet"),
+    (SqlState(*b"2200F"), "zero_length_character_string"),
+    (SqlState(*b"2200G"), "most_specific_type_mismatch"),
+    (SqlState(*b"2200L"), "not_an_xml_document"),
+    (SqlState(*b"2200M"), "invalid_xml_document"),
+    (SqlState(*b"2200N"), "invalid_xml_content"),
+    (SqlState(*b"2200S"), "invalid_xml_comment"),
+    (SqlState(*b"2200T"), "invalid_xml_processing_instruction"),
+    (SqlState(*b"22010"), "invalid_indicator_parameter_value"),
+    (SqlState(*b"22018"), "invalid_character_value_for_cast"),
+    (SqlState(*b"22019"), "invalid_escape_character"),
+    (
+        SqlState(*b"2201G"),
+        "invalid_argument_for_width_bucket_function",
+    ),
+    (SqlState(*b"22022"), "indicator_overflow"),
+    (SqlState(*b"22024"), "unterminated_c_string"),
+    (SqlState(*b"22026"), "string_data_length_mismatch"),
+    (SqlState(*b"22027"), "trim_error"),
+    (SqlState(*b"2202G"), "invalid_tablesample_repeat"),
+    (SqlState(*b"2202H"), "invalid_tablesample_argument"),
+    (SqlState(*b"22030"), "duplicate_json_object_key_value"),
+    (
+        SqlState(*b"22031"),
+        "invalid_argument_for_sql_json_datetime_function",
+    ),
+    (SqlState(*b"22032"), "invalid_json_text"),
+    (SqlState(*b"22033"), "invalid_sql_json_subscript"),
+    (SqlState(*b"22034"), "more_than_one_sql_json_item"),
+    (SqlState(*b"22035"), "no_sql_json_item"),
+    (SqlState(*b"22036"), "non_numeric_sql_json_item"),
+    (SqlState(*b"22037"), "non_unique_keys_in_a_json_object"),
+    (SqlState(*b"22038"), "singleton_sql_json_item_required"),
+    (SqlState(*b"22039"), "sql_json_array_not_found"),
+    (SqlState(*b"2203A"), "sql_json_member_not_found"),
+    (SqlState(*b"2203B"), "sql_json_number_not_found"),
+    (SqlState(*b"2203C"), "sql_json_object_not_found"),
+    (SqlState(*b"2203D"), "too_many_json_array_elements"),
+    (SqlState(*b"2203E"), "too_many_json_object_members"),
+    (SqlState(*b"2203F"), "sql_json_scalar_required"),
+    (
+        SqlState(*b"2203G"),
+        "sql_json_item_cannot_be_cast_to_target_type",
+    ),
+    (SqlState(*b"22P01"), "floating_point_exception"),
+    (SqlState(*b"22P05"), "untranslatable_character"),
+    (SqlState(*b"22P06"), "nonstandard_use_of_escape_character"),
+    (SqlState(*b"23P01"), "exclusion_violation"),
+    (SqlState(*b"24000"), "invalid_cursor_state"),
+    (SqlState(*b"25002"), "branch_transaction_already_active"),
+    (
+        SqlState(*b"25003"),
+        "inappropriate_access_mode_for_branch_transaction",
+    ),
+    (
+        SqlState(*b"25004"),
+        "inappropriate_isolation_level_for_branch_transaction",
+    ),
+    (
+        SqlState(*b"25005"),
+        "no_active_sql_transaction_for_branch_transaction",
+    ),
+    (
+        SqlState(*b"25007"),
+        "schema_and_data_statement_mixing_not_supported",
+    ),
+    (
+        SqlState(*b"25008"),
+        "held_cursor_requires_same_isolation_level",
+    ),
+    (SqlState(*b"25P03"), "idle_in_transaction_session_timeout"),
+    (SqlState(*b"27000"), "triggered_data_change_violation"),
+    (
+        SqlState(*b"2B000"),
+        "dependent_privilege_descriptors_still_exist",
+    ),
+    (SqlState(*b"2F002"), "modifying_sql_data_not_permitted"),
+    (SqlState(*b"2F003"), "prohibited_sql_statement_attempted"),
+    (SqlState(*b"2F004"), "reading_sql_data_not_permitted"),
+    (SqlState(*b"38000"), "external_routine_exception"),
+    (SqlState(*b"38001"), "containing_sql_not_permitted"),
+    (SqlState(*b"39000"), "external_routine_invocation_exception"),
+    (SqlState(*b"39001"), "invalid_sqlstate_returned"),
+    (SqlState(*b"39P01"), "trigger_protocol_violated"),
+    (SqlState(*b"39P02"), "srf_protocol_violated"),
+    (SqlState(*b"39P03"), "event_trigger_protocol_violated"),
+    (SqlState(*b"3B000"), "savepoint_exception"),
+    (
+        SqlState(*b"40002"),
+        "transaction_integrity_constraint_violation",
+    ),
+    (SqlState(*b"40003"), "statement_completion_unknown"),
+    (SqlState(*b"42P04"), "duplicate_database"),
+    (SqlState(*b"42P06"), "duplicate_schema"),
+    (SqlState(*b"42P11"), "invalid_cursor_definition"),
+    (SqlState(*b"42P12"), "invalid_database_definition"),
+    (SqlState(*b"42P14"), "invalid_prepared_statement_definition"),
+    (SqlState(*b"42P15"), "invalid_schema_definition"),
+    (SqlState(*b"42P17"), "invalid_object_definition"),
+    (SqlState(*b"42P21"), "collation_mismatch"),
+    (SqlState(*b"42P22"), "indeterminate_collation"),
+    (SqlState(*b"44000"), "with_check_option_violation"),
+    (SqlState(*b"55P02"), "cant_change_runtime_param"),
+    (SqlState(*b"55P04"), "unsafe_new_enum_value_usage"),
+    (SqlState(*b"57000"), "operator_intervention"),
+    (SqlState(*b"57P02"), "crash_shutdown"),
+    (SqlState(*b"57P03"), "cannot_connect_now"),
+    (SqlState(*b"57P04"), "database_dropped"),
+    (SqlState(*b"57P05"), "idle_session_timeout"),
+    (SqlState(*b"58000"), "system_error"),
+    (SqlState(*b"58P02"), "duplicate_file"),
+    (SqlState(*b"72000"), "snapshot_too_old"),
+    (SqlState(*b"F0001"), "lock_file_exists"),
+    (SqlState(*b"HV000"), "fdw_error"),
+    (SqlState(*b"HV001"), "fdw_out_of_memory"),
+    (SqlState(*b"HV002"), "fdw_dynamic_parameter_value_needed"),
+    (SqlState(*b"HV004"), "fdw_invalid_data_type"),
+    (SqlState(*b"HV005"), "fdw_column_name_not_found"),
+    (SqlState(*b"HV006"), "fdw_invalid_data_type_descriptors"),
+    (SqlState(*b"HV007"), "fdw_invalid_column_name"),
+    (SqlState(*b"HV008"), "fdw_invalid_column_number"),
+    (SqlState(*b"HV009"), "fdw_invalid_use_of_null_pointer"),
+    (SqlState(*b"HV00A"), "fdw_invalid_string_format"),
+    (SqlState(*b"HV00B"), "fdw_invalid_handle"),
+    (SqlState(*b"HV00C"), "fdw_invalid_option_index"),
+    (SqlState(*b"HV00D"), "fdw_invalid_option_name"),
+    (SqlState(*b"HV00J"), "fdw_option_name_not_found"),
+    (SqlState(*b"HV00K"), "fdw_reply_handle"),
+    (SqlState(*b"HV00L"), "fdw_unable_to_create_execution"),
+    (SqlState(*b"HV00M"), "fdw_unable_to_create_reply"),
+    (SqlState(*b"HV00N"), "fdw_unable_to_establish_connection"),
+    (SqlState(*b"HV00P"), "fdw_no_schemas"),
+    (SqlState(*b"HV00Q"), "fdw_schema_not_found"),
+    (SqlState(*b"HV00R"), "fdw_table_not_found"),
+    (SqlState(*b"HV010"), "fdw_function_sequence_error"),
+    (SqlState(*b"HV014"), "fdw_too_many_handles"),
+    (
+        SqlState(*b"HV021"),
+        "fdw_inconsistent_descriptor_information",
+    ),
+    (SqlState(*b"HV024"), "fdw_invalid_attribute_value"),
+    (
+        SqlState(*b"HV090"),
+        "fdw_invalid_string_length_or_buffer_length",
+    ),
+    (
+        SqlState(*b"HV091"),
+        "fdw_invalid_descriptor_field_identifier",
+    ),
+    (SqlState(*b"XX002"), "index_corrupted"),
+];
+
+/// States whose names are those of others.
+const SAME_NAMES: &[(SqlState, &str)] = &[
+    (SqlState(*b"38002"), "modifying_sql_data_not_permitted"),
+    (SqlState(*b"38003"), "prohibited_sql_statement_attempted"),
+    (SqlState(*b"38004"), "reading_sql_data_not_permitted"),
+    (SqlState(*b"39004"), "null_value_not_allowed"),
+];
 
 /// A place in source text. Lines and columns count from 1; columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -462,13 +661,14 @@ mod tests {
 
     #[test]
     fn states_have_unique_codes_and_names() {
-        for (index, (state, name)) in CONDITIONS.iter().enumerate() {
+        let conditions: Vec<_> = CONDITIONS.iter().chain(OTHER_CONDITIONS).collect();
+        for (index, (state, name)) in conditions.iter().enumerate() {
             assert_eq!(SqlState::parse(state.as_str()), Some(*state));
             assert_eq!(
                 SqlState::from_condition_name(&name.to_uppercase()),
                 Some(*state)
             );
-            for (other_state, other_name) in &CONDITIONS[index + 1..] {
+            for (other_state, other_name) in &conditions[index + 1..] {
                 assert_ne!(state, other_state);
                 assert_ne!(name, other_name);
             }

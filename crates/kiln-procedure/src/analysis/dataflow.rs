@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use kiln_storage::schema::{ColumnId, ColumnSet};
 
-use super::names::{Use, for_each_step, step_record, step_registers};
+use super::names::{Use, for_each_step, step_operation, step_record, step_registers};
 use super::{Analysis, Dependency, DependencyKinds, Footprint, OperationFacts};
 use crate::ir::*;
 use crate::program::Program;
@@ -98,9 +98,10 @@ struct State {
     written: SetId,
 }
 
-/// An open loop.
+/// An open loop, or a protected region.
 #[derive(Default)]
 struct Loop {
+    is_region: bool,
     /// What decides its turns, apart from EXIT and CONTINUE.
     turns: SetId,
     /// What decided an EXIT, CONTINUE or RETURN out of a turn.
@@ -140,6 +141,8 @@ struct Dataflow<'a> {
     loops: Vec<Loop>,
     /// What decided a RETURN before the step.
     returns: SetId,
+    /// What decided the error that each protected region caught.
+    raised: Vec<SetId>,
 }
 
 /// Analyses a verified program.
@@ -160,6 +163,7 @@ pub(super) fn analyse(program: &Program) -> Analysis {
         conditions: Vec::new(),
         loops: Vec::new(),
         returns: NONE,
+        raised: vec![NONE; program.regions],
     };
     let rows = |width: &usize| Rows {
         columns: vec![Flow::default(); *width],
@@ -418,6 +422,12 @@ impl Dataflow<'_> {
             | Step::ForEach { .. }
             | Step::ForBuffer { .. }
             | Step::Scan { .. } => self.repeat(step, state),
+            Step::Protect {
+                region,
+                caught,
+                body,
+                ..
+            } => Some(self.protect(step, (*region, *caught), body, state)),
             Step::Exit { depth } | Step::Continue { depth } => {
                 let control = self.control();
                 let target = self.loops.len() - 1 - *depth as usize;
@@ -446,12 +456,58 @@ impl Dataflow<'_> {
                 self.returns = self.sets.union(self.returns, control);
                 None
             }
-            Step::Raise { .. } => None,
+            Step::Raise { .. } | Step::RaiseAgain { .. } => None,
             _ => {
                 self.plain(step, &mut state);
                 Some(state)
             }
         }
+    }
+
+    /// A protected region: any operation of its body may decide how far that gets.
+    fn protect(
+        &mut self,
+        step: &Step,
+        (region, caught): (RegionId, Reg),
+        body: &[Step],
+        state: State,
+    ) -> State {
+        let mut behind = state.clone();
+        self.loops.push(Loop {
+            is_region: true,
+            ..Loop::default()
+        });
+        let end = self.block(body, state);
+        let Loop {
+            escapes,
+            exits,
+            continues,
+            ..
+        } = self.loops.pop().expect("just pushed");
+        for way in [end, exits, continues] {
+            behind = self.join(Some(behind), way).expect("one way is there");
+        }
+        let (mut inside, mut written) = (Vec::new(), Vec::new());
+        for_each_step(body, &mut |step| {
+            if let Some(op) = step_operation(step) {
+                inside.push(op);
+                let is_change = matches!(
+                    step,
+                    Step::Update { .. } | Step::Insert { .. } | Step::Delete { .. }
+                );
+                written.extend(is_change.then_some(op));
+            }
+        });
+        inside.sort_unstable();
+        written.sort_unstable();
+        let inside = self.sets.intern(inside);
+        let deciders = self.sets.union(inside, escapes);
+        let written = self.sets.intern(written);
+        behind.written = self.sets.union(behind.written, written);
+        self.decided(&mut behind, step, deciders);
+        behind.registers[caught.0 as usize].from = deciders;
+        self.raised[region.0 as usize] = deciders;
+        behind
     }
 
     /// A loop: its turns are followed until nothing new arrives at its head.
@@ -636,7 +692,8 @@ impl Dataflow<'_> {
     fn runs(&mut self, op: OpId, step: &Step, state: &State) {
         let control = self.control();
         self.depends(op, control, DependencyKinds::CONTROL);
-        self.gathered[op.0 as usize].repeats |= !self.loops.is_empty();
+        let repeats = self.loops.iter().any(|open| !open.is_region);
+        self.gathered[op.0 as usize].repeats |= repeats;
         let Some((_, table, [keys, reads, _])) = columns_of(self.program, step) else {
             return;
         };
@@ -846,6 +903,13 @@ impl Dataflow<'_> {
                         found_by: NONE,
                     };
                 }
+            }
+            Step::Diagnose { region, target, .. } => {
+                let from = self.raised[region.0 as usize];
+                state.registers[target.0 as usize] = Flow {
+                    from,
+                    found_by: NONE,
+                };
             }
             step => {
                 let (mut from, mut targets) = (NONE, Vec::new());

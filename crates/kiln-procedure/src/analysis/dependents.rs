@@ -88,6 +88,7 @@ fn is_loop(step: &Step) -> bool {
             | Step::ForEach { .. }
             | Step::ForBuffer { .. }
             | Step::Scan { .. }
+            | Step::Protect { .. }
     )
 }
 
@@ -160,6 +161,11 @@ fn uses(program: &Program, step: &Step) -> Vec<(Resource, Use)> {
         | Step::Continue { .. }
         | Step::Return
         | Step::Raise { .. }
+        // A program with regions runs again as a whole.
+        | Step::Protect { .. }
+        | Step::NoteUndo { .. }
+        | Step::Diagnose { .. }
+        | Step::RaiseAgain { .. }
         | Step::Prefetch { .. }
         | Step::SaveRecord { .. }
         | Step::RestoreRecord { .. } => {}

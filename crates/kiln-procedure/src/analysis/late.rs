@@ -10,7 +10,7 @@ use crate::ir::*;
 use crate::program::Program;
 
 /// Whether it inserts rows, each without ON CONFLICT, into tables in which it looks nothing up, and neither
-/// updates nor deletes them.
+/// updates nor deletes them, and catches no errors, which an insert may raise only where it stands.
 pub(super) fn inserts_late(program: &Program, analysis: &Analysis) -> bool {
     let mut tables = Vec::new();
     let mut has_conflict_clause = false;
@@ -33,5 +33,5 @@ pub(super) fn inserts_late(program: &Program, analysis: &Analysis) -> bool {
                 }) && !tables.contains(&operation.table)
             }
         });
-    !tables.is_empty() && !has_conflict_clause && is_late
+    !tables.is_empty() && !has_conflict_clause && is_late && program.regions == 0
 }

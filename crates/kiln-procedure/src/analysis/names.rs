@@ -16,7 +16,7 @@ pub enum Use {
 
 /// Defines the visitors of registers for shared and for exclusive references.
 macro_rules! register_visitors {
-    ($instruction:ident, $step:ident, $failure:ident $(, $exclusive:tt)?) => {
+    ($instruction:ident, $step:ident, $failure:ident, $undo:ident $(, $exclusive:tt)?) => {
         /// Visits the registers that an instruction names, those read before those written.
         pub fn $instruction(
             instruction: &$($exclusive)? Instruction,
@@ -108,6 +108,14 @@ macro_rules! register_visitors {
                 // Put in when nobody asks any more.
                 Step::Prefetch { .. } => {}
                 Step::Exit { .. } | Step::Continue { .. } | Step::Return => {}
+                Step::RaiseAgain { .. } => {}
+                Step::Protect { caught, .. } => visit(caught, Use::Write),
+                Step::NoteUndo { undo, .. } => {
+                    for register in undo.$undo() {
+                        visit(register, Use::Read);
+                    }
+                }
+                Step::Diagnose { target, .. } => visit(target, Use::Write),
                 Step::Raise { error } | Step::Notice { error, .. } => $failure(error, visit),
                 Step::Lookup { key, found, .. } => {
                     for register in key {
@@ -183,11 +191,17 @@ macro_rules! register_visitors {
     };
 }
 
-register_visitors!(instruction_registers, step_registers, failure_registers);
+register_visitors!(
+    instruction_registers,
+    step_registers,
+    failure_registers,
+    registers
+);
 register_visitors!(
     instruction_registers_mut,
     step_registers_mut,
     failure_registers_mut,
+    registers_mut,
     mut
 );
 
@@ -201,6 +215,7 @@ pub fn step_record(step: &Step) -> Option<(RecordReg, Use)> {
         Step::Read { record, .. }
         | Step::Update { record, .. }
         | Step::Delete { record, .. }
+        | Step::NoteUndo { record, .. }
         | Step::SaveRecord { record, .. } => Some((*record, Use::Read)),
         _ => None,
     }
@@ -223,6 +238,7 @@ pub fn step_record_read_mut(step: &mut Step) -> Option<&mut RecordReg> {
         Step::Read { record, .. }
         | Step::Update { record, .. }
         | Step::Delete { record, .. }
+        | Step::NoteUndo { record, .. }
         | Step::SaveRecord { record, .. } => Some(record),
         _ => None,
     }
@@ -264,7 +280,8 @@ pub fn step_blocks(step: &Step) -> [&[Step]; 2] {
         Step::ForRange { body, .. }
         | Step::ForEach { body, .. }
         | Step::Scan { body, .. }
-        | Step::ForBuffer { body, .. } => [body, &[]],
+        | Step::ForBuffer { body, .. }
+        | Step::Protect { body, .. } => [body, &[]],
         _ => [&[], &[]],
     }
 }
@@ -279,7 +296,8 @@ pub fn step_blocks_mut(step: &mut Step) -> [Option<&mut Block>; 2] {
         Step::ForRange { body, .. }
         | Step::ForEach { body, .. }
         | Step::Scan { body, .. }
-        | Step::ForBuffer { body, .. } => [Some(body), None],
+        | Step::ForBuffer { body, .. }
+        | Step::Protect { body, .. } => [Some(body), None],
         _ => [None, None],
     }
 }
@@ -341,6 +359,10 @@ pub fn step_name(step: &Step) -> &'static str {
         Step::Return => "Return",
         Step::Raise { .. } => "Raise",
         Step::Notice { .. } => "Notice",
+        Step::Protect { .. } => "Protect",
+        Step::NoteUndo { .. } => "NoteUndo",
+        Step::Diagnose { .. } => "Diagnose",
+        Step::RaiseAgain { .. } => "RaiseAgain",
         Step::Prefetch { .. } => "Prefetch",
         Step::Lookup { .. } => "Lookup",
         Step::Scan { .. } => "Scan",

@@ -15,7 +15,7 @@
 //! Bodies of scans and of loops over buffers are run by a call, as their state (a cursor, a walk)
 //! is no register's. The op of such a loop is followed by its body, which ends with
 //! `Op::EndTurn`. A jump out of such bodies is an `Op::Unwind`, which says how many of them it
-//! leaves.
+//! leaves. A protected region is run in the same way, as an error in it is caught where it began.
 //!
 //! ```text
 //!  FOR i IN 1 .. n LOOP             0  CountFrom  i := 1, or to 4 when there is no turn
@@ -347,6 +347,27 @@ pub(crate) enum Op {
         row: u32,
     },
 
+    // Errors that are caught.
+    /// Runs the body behind it once, and catches its errors; `to` is behind the body.
+    Protect {
+        protect: u32,
+        to: Label,
+    },
+    /// Notes how a change is taken back.
+    NoteUndo {
+        undo: u32,
+    },
+    /// What a caught error says.
+    Diagnose {
+        region: RegionId,
+        item: DiagnosticItem,
+        target: Reg,
+    },
+    /// Raises a caught error.
+    RaiseAgain {
+        region: RegionId,
+    },
+
     // The same, of attempts that are observed: see [`Code::observed_ops`].
     LookupObserved {
         lookup: u32,
@@ -514,6 +535,25 @@ pub(crate) struct PrefetchedLookup {
     pub met: Option<(Lookup, u16)>,
 }
 
+/// A protected region: the fields of [`Step::Protect`] but for its body.
+#[derive(Debug)]
+pub(crate) struct Protect {
+    pub region: RegionId,
+    pub handlers: Box<[Box<[Condition]>]>,
+    pub caught: Reg,
+}
+
+/// How a change is taken back.
+#[derive(Debug)]
+pub(crate) struct NotedUndo {
+    pub table: Arc<Table>,
+    pub record: RecordReg,
+    /// The registers are where the old values are when the change is noted.
+    pub undo: Undo,
+    /// The registers where they are put when it is taken back: no loop around the region uses these.
+    pub back: Undo,
+}
+
 /// What is done with a buffer without running a body.
 #[derive(Debug)]
 pub(crate) enum Rows {
@@ -597,5 +637,7 @@ pub struct Code {
     pub(crate) sightings: usize,
     pub(crate) rows: Vec<Rows>,
     pub(crate) walks: Vec<Walk>,
+    pub(crate) protects: Vec<Protect>,
+    pub(crate) undos: Vec<NotedUndo>,
     pub(crate) emits: Vec<Box<[Reg]>>,
 }

@@ -12,6 +12,7 @@ use kiln_storage::index::LeafBatch;
 use kiln_storage::slot::Slot;
 use kiln_storage::table::{Entry, IndexScan};
 
+use super::protected::OpenRegion;
 use super::{Executor, Leave, Stopped};
 use crate::access::{Access, Stop, Visit};
 use crate::arguments::Arguments;
@@ -55,6 +56,7 @@ pub(super) enum Level {
     Scan(ScanLevel),
     Rows { body: Label, position: usize },
     Matching { body: Label, matching: Matching },
+    Region(OpenRegion),
 }
 
 /// A walk over the rows that have certain values.
@@ -177,6 +179,7 @@ impl<'a, A: Access> Executor<'a, A> {
         let body = match &level {
             Level::Scan(scan) => scan.body,
             Level::Rows { body, .. } | Level::Matching { body, .. } => *body,
+            Level::Region(region) => region.body,
         };
         let code = self.code;
         let (leave, behind) = match (&self.ops[body as usize - 1], level) {
@@ -184,6 +187,10 @@ impl<'a, A: Access> Executor<'a, A> {
                 let scan = &code.scans[*scan as usize];
                 let left = self.scan_from(scan, body, level);
                 (left.unwrap_or(Leave::Stop), *to)
+            }
+            (Op::Protect { protect, to }, Level::Region(region)) => {
+                let protect = &code.protects[*protect as usize];
+                (self.protect_from(protect, region, Self::go_on), *to)
             }
             (Op::ForBuffer { walk, to }, level) => {
                 let walk = &code.walks[*walk as usize];
@@ -199,7 +206,9 @@ impl<'a, A: Access> Executor<'a, A> {
                         let values = &matching.values[..matching.count];
                         self.for_matches(walk, body, matching.position, values)
                     }
-                    (None, Level::Scan(_)) => unreachable!("the op is no scan"),
+                    (None, Level::Scan(_) | Level::Region(_)) => {
+                        unreachable!("the op is a loop over rows")
+                    }
                 };
                 (leave, *to)
             }

@@ -14,6 +14,7 @@ pub(crate) mod compute;
 pub(crate) mod errors;
 mod journey;
 mod operations;
+mod protected;
 mod recording;
 pub(crate) mod scalar;
 
@@ -46,6 +47,8 @@ pub struct Executor<'a, A: Access> {
     access: &'a mut A,
     frame: &'a mut Frame,
     stop: Option<Stop>,
+    /// Whether no protected region catches the error that is on its way.
+    is_final: bool,
 }
 
 /// Why [`Executor::run_from`] returned.
@@ -130,6 +133,7 @@ impl<'a, A: Access> Executor<'a, A> {
             access,
             frame,
             stop: None,
+            is_final: false,
         }
     }
 
@@ -418,6 +422,29 @@ impl<'a, A: Access> Executor<'a, A> {
                     }
                 }
                 Op::Emit { row } => buffers::emit(self.frame, entry!(code.emits, row)),
+                Op::Protect { protect, to } => {
+                    match self.protect(entry!(code.protects, protect), body!()) {
+                        Leave::Turn => {
+                            slots = self.frame.memory.slots.as_mut_ptr();
+                            jump!(to);
+                        }
+                        Leave::Unwind { bodies: 0, to } => {
+                            slots = self.frame.memory.slots.as_mut_ptr();
+                            jump!(to);
+                        }
+                        leave => return leave,
+                    }
+                }
+                Op::NoteUndo { undo } => operation!(self.note_undo(undo)),
+                Op::Diagnose {
+                    region,
+                    item,
+                    target,
+                } => set!(target, self.diagnose(region, item)),
+                Op::RaiseAgain { region } => {
+                    let stop = self.caught_again(region);
+                    attempt!(Err(stop));
+                }
 
                 Op::LookupObserved { lookup, to } => {
                     if !operation!(self.lookup_observed(entry!(code.lookups, lookup))) {

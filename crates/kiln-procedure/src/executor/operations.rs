@@ -279,6 +279,7 @@ impl<'a, A: Access> Executor<'a, A> {
         let done = self.access.read(&read.table, handle, &read.columns, memory);
         if let Err(cause) = done {
             let stop = (self.access.raised()).map_or(Stop::Abort(cause), Stop::Raise);
+            self.is_final |= matches!(stop, Stop::Raise(_));
             return Err(self.stop(stop));
         }
         Ok(())

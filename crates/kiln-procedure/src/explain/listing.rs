@@ -170,6 +170,21 @@ impl Listing<'_> {
                 self.control(format!("for each row of buffer {}{condition}", buffer.0));
                 self.indented(body);
             }
+            Step::Protect { handlers, body, .. } => {
+                let handlers = handlers.iter().map(|handler| {
+                    let names = handler.iter().map(|condition| match condition {
+                        Condition::Others => "others".to_owned(),
+                        Condition::State(state) => {
+                            let name = state.condition_name();
+                            name.map_or_else(|| state.to_string(), str::to_owned)
+                        }
+                    });
+                    names.collect::<Vec<_>>().join(" or ")
+                });
+                let handlers: Vec<String> = handlers.collect();
+                self.control(format!("protected, catching {}", handlers.join("; ")));
+                self.indented(body);
+            }
             Step::BufferFill { buffer, rows, .. } => {
                 self.control(format!("fill buffer {} with {}", buffer.0, rows.name()));
             }

@@ -146,6 +146,8 @@ impl<'a> Terms<'a> {
             }
             Step::BufferPushDistinct { buffer, .. } => format!("new in buffer {}", buffer.0),
             Step::SaveRecord { .. } => "a record".to_owned(),
+            Step::Protect { .. } => "the handler that caught".to_owned(),
+            Step::Diagnose { .. } => "what the error says".to_owned(),
             _ => "…".to_owned(),
         }
     }

@@ -128,6 +128,7 @@ fn reason(program: &Program, reason: Reason) -> String {
         Reason::Kept => "goes into a row buffer or a message".to_owned(),
         Reason::Order => "is used in an order that the commit would change".to_owned(),
         Reason::Notice => "may raise an error, and a NOTICE could come before it".to_owned(),
+        Reason::Protected => "may raise an error, and the procedure catches errors".to_owned(),
         Reason::ReadApart(op) => format!("was read by {}", of(op)),
     }
 }

@@ -3,9 +3,11 @@
 //!
 //! A move goes when nobody else reads its source, the steps directly before it in its block are all
 //! that write the source, and none of these names the target, leaves the block or does more with the source
-//! than to compute or read a column into it. Then they write the target.
+//! than to compute or read a column into it. Then they write the target. Within a protected region no step between the first
+//! and the move may raise: whoever catches the error would find the target written too early.
 
-use super::numbering::numbers_in_range;
+use super::dead::may_raise;
+use super::numbering::{has_blocks, numbers_in_range};
 use crate::analysis::names::{
     Use, for_each_step, for_each_step_mut, step_blocks_mut, step_registers, step_registers_mut,
 };
@@ -36,14 +38,15 @@ pub(super) fn run(program: &mut Program) {
         });
     });
     let mut body = std::mem::take(&mut program.body);
-    block(program, &mut counts, &mut body);
+    block(program, &mut counts, &mut body, false);
     program.body = body;
 }
 
-fn block(program: &Program, counts: &mut [Count], steps: &mut Block) {
+fn block(program: &Program, counts: &mut [Count], steps: &mut Block, is_protected: bool) {
     for step in steps.iter_mut() {
+        let is_protected = is_protected || matches!(step, Step::Protect { .. });
         for inner in step_blocks_mut(step).into_iter().flatten() {
-            block(program, counts, inner);
+            block(program, counts, inner, is_protected);
         }
     }
     let mut position = 0;
@@ -51,6 +54,7 @@ fn block(program: &Program, counts: &mut [Count], steps: &mut Block) {
         if let Step::Scalar(Instruction::Move { target, source }) = steps[position]
             && program.registers[target.0 as usize] == program.registers[source.0 as usize]
             && let Some(first) = first_writer(counts, steps, position, source, target)
+            && !(is_protected && may_stop(steps, first, position))
         {
             for_each_in(&mut steps[first..position], source, target);
             steps.remove(position);
@@ -60,6 +64,11 @@ fn block(program: &Program, counts: &mut [Count], steps: &mut Block) {
             position += 1;
         }
     }
+}
+
+/// Whether an error may come between a step, once it has written something, and the one at `to`.
+fn may_stop(steps: &[Step], from: usize, to: usize) -> bool {
+    has_blocks(&steps[from]) || steps[from + 1..to].iter().any(may_raise)
 }
 
 /// Writes `target` instead of `source` in these steps.

@@ -257,6 +257,15 @@ fn sweep(block: &mut Block, is_read: &[bool], wanted: Wanted) -> bool {
     removed
 }
 
+/// Whether a step may raise an error.
+pub(super) fn may_raise(step: &Step) -> bool {
+    match step {
+        Step::Scalar(instruction) => !is_pure(instruction),
+        Step::NoteUndo { .. } | Step::Read { .. } => false,
+        _ => true,
+    }
+}
+
 /// Whether an instruction does nothing but write its target, and cannot raise.
 pub(super) fn is_pure(instruction: &Instruction) -> bool {
     use Instruction as I;

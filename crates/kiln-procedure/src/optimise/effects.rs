@@ -46,6 +46,12 @@ impl Effects {
         if let Some((record, Use::Write)) = step_record(step) {
             self.records.push(record);
         }
+        if let Step::NoteUndo { table, undo, .. } = step {
+            // A region that takes an insert back deletes, and the other way round.
+            let known = self.tables.entry(*table).or_default();
+            known.deletes |= matches!(undo, Undo::Insert);
+            known.inserts |= matches!(undo, Undo::Delete(_));
+        }
         if let Some((table, effects)) = table_effects(step) {
             let known = self.tables.entry(table).or_default();
             known.inserts |= effects.inserts;

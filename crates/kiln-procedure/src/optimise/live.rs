@@ -48,6 +48,7 @@ pub(super) fn run(program: &mut Program) {
     let mut pass = Pass {
         registers: program.registers.len(),
         targets: Vec::new(),
+        kept: Live::nothing(program.registers.len()),
     };
     let behind = Live::nothing(program.registers.len());
     pass.block(&mut program.body, behind);
@@ -58,6 +59,8 @@ struct Pass {
     /// For each loop around the step, innermost last: what is live behind it, and where its next turn
     /// begins.
     targets: Vec<(Live, Live)>,
+    /// What is live behind the protected regions around the step: an error may lead there from any step.
+    kept: Live,
 }
 
 impl Pass {
@@ -65,11 +68,13 @@ impl Pass {
     fn block(&mut self, block: &mut Block, live: Live) -> Live {
         let mut live = live;
         let mut position = block.len();
+        live.add(&self.kept);
         while position > 0 {
             position -= 1;
             if !self.step(&mut block[position], &mut live) {
                 block.remove(position);
             }
+            live.add(&self.kept);
         }
         live
     }
@@ -124,7 +129,21 @@ impl Pass {
             }
             Step::Exit { depth } => *live = self.target(*depth).0.clone(),
             Step::Continue { depth } => *live = self.target(*depth).1.clone(),
-            Step::Return | Step::Raise { .. } => *live = Live::nothing(self.registers),
+            Step::Return | Step::Raise { .. } | Step::RaiseAgain { .. } => {
+                *live = Live::nothing(self.registers);
+            }
+            Step::Protect { caught, body, .. } => {
+                live.remove(*caught);
+                let behind = live.clone();
+                let mut kept = self.kept.clone();
+                kept.add(&behind);
+                let outside = std::mem::replace(&mut self.kept, kept);
+                self.targets.push((behind.clone(), behind.clone()));
+                *live = self.block(body, behind);
+                self.targets.pop();
+                self.kept = outside;
+                return true;
+            }
             Step::Loop { .. }
             | Step::ForRange { .. }
             | Step::ForEach { .. }

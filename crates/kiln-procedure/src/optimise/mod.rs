@@ -17,6 +17,7 @@
 //! | `sink` | columns read only in the branch that needs them |
 //! | `coalesce` | one register where a value was computed in one and moved to another |
 //! | `intents` | which records are written later |
+//! | `undo` | how the changes of protected regions are taken back |
 //! | `registers` | registers and records numbered anew, without those that nothing names |
 //! | `prefetch` | the records of a loop fetched before it |
 //!
@@ -36,6 +37,7 @@ mod prefetch;
 mod reads;
 mod registers;
 mod sink;
+mod undo;
 
 use crate::analysis::names::{
     for_each_step, for_each_step_mut, step_operation, step_operation_mut,
@@ -49,6 +51,8 @@ pub use intents::set_intents;
 pub(crate) use prefetch::ORDINALS_MAX;
 pub use prefetch::add_prefetches;
 pub use registers::renumber_registers;
+pub use undo::note_undo;
+pub(crate) use undo::noted_values;
 
 /// Gives one record handle to all look-ups of one key, reads no column twice that cannot have
 /// changed, computes nothing twice from the same values, propagates copies, and removes what became useless. Operations are numbered anew, in

@@ -406,12 +406,16 @@ impl Numbering<'_> {
                 });
                 Some(state)
             }
-            Step::ForRange { .. } | Step::ForEach { .. } | Step::ForBuffer { .. } => {
+            Step::ForRange { .. }
+            | Step::ForEach { .. }
+            | Step::ForBuffer { .. }
+            | Step::Protect { .. } => {
                 self.exits.push(None);
                 let inside = state.clone();
                 if let Step::ForRange { body, .. }
                 | Step::ForEach { body, .. }
-                | Step::ForBuffer { body, .. } = &mut step
+                | Step::ForBuffer { body, .. }
+                | Step::Protect { body, .. } = &mut step
                 {
                     self.block(body, inside);
                 }
@@ -462,7 +466,7 @@ impl Numbering<'_> {
                 }
                 None
             }
-            Step::Continue { .. } | Step::Return | Step::Raise { .. } => {
+            Step::Continue { .. } | Step::Return | Step::Raise { .. } | Step::RaiseAgain { .. } => {
                 out.push(step);
                 None
             }
@@ -754,6 +758,7 @@ pub(super) fn has_blocks(step: &Step) -> bool {
             | Step::ForEach { .. }
             | Step::ForBuffer { .. }
             | Step::Scan { .. }
+            | Step::Protect { .. }
     )
 }
 

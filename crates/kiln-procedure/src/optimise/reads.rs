@@ -1,21 +1,28 @@
 //! One read of several columns instead of several reads in a row.
 
+use super::dead::may_raise;
 use super::numbering::has_blocks;
 use crate::analysis::names::{Use, step_blocks_mut, step_record, step_registers};
 use crate::ir::*;
 
 /// Moves the columns of a read to an earlier read of the same record in the same block, when
 /// control goes straight from the one to the other, and no step between names the registers that
-/// move, finds the record anew, or may change the columns.
+/// move, finds the record anew, or may change the columns; nor, in a protected region, may raise: whoever catches the error
+/// would find the registers written too early.
 pub(super) fn merge(block: &mut Block) {
+    merge_in(block, false);
+}
+
+fn merge_in(block: &mut Block, is_protected: bool) {
     for step in block.iter_mut() {
+        let is_protected = is_protected || matches!(step, Step::Protect { .. });
         for inner in step_blocks_mut(step).into_iter().flatten() {
-            merge(inner);
+            merge_in(inner, is_protected);
         }
     }
     let mut later = 1;
     while later < block.len() {
-        let Some(earlier) = earlier_read(block, later) else {
+        let Some(earlier) = earlier_read(block, later, is_protected) else {
             later += 1;
             continue;
         };
@@ -29,7 +36,7 @@ pub(super) fn merge(block: &mut Block) {
 }
 
 /// The read that the one at `later` can be joined to.
-fn earlier_read(block: &Block, later: usize) -> Option<usize> {
+fn earlier_read(block: &Block, later: usize, is_protected: bool) -> Option<usize> {
     let Step::Read {
         table,
         record,
@@ -56,9 +63,14 @@ fn earlier_read(block: &Block, later: usize) -> Option<usize> {
             } if other == table && read == record => {
                 return Some(earlier);
             }
-            Step::Exit { .. } | Step::Continue { .. } | Step::Return | Step::Raise { .. } => {
+            Step::Exit { .. }
+            | Step::Continue { .. }
+            | Step::Return
+            | Step::Raise { .. }
+            | Step::RaiseAgain { .. } => {
                 return None;
             }
+            Step::Delete { .. } | Step::Update { .. } if is_protected => return None,
             Step::Delete { table: other, .. } if other == table => return None,
             Step::Update {
                 table: other,
@@ -70,6 +82,7 @@ fn earlier_read(block: &Block, later: usize) -> Option<usize> {
                     return None;
                 }
             }
+            _ if is_protected && may_raise(step) => return None,
             _ => {}
         }
     }

@@ -192,13 +192,24 @@ impl Flow {
                 // certain before the loop is certain behind it.
                 Ok(Some(before))
             }
+            Step::Protect { caught, .. } => {
+                self.exits.push(None);
+                self.block(first_name, first, before.clone())?;
+                self.exits.pop();
+                // An error may have ended the body anywhere.
+                let mut behind = before;
+                behind.registers.insert(caught.0);
+                Ok(Some(behind))
+            }
             Step::Exit { depth } => {
                 let target = self.exits.len() - 1 - *depth as usize;
                 let known = self.exits[target].take();
                 self.exits[target] = join(known, Some(state));
                 Ok(None)
             }
-            Step::Continue { .. } | Step::Return | Step::Raise { .. } => Ok(None),
+            Step::Continue { .. } | Step::Return | Step::Raise { .. } | Step::RaiseAgain { .. } => {
+                Ok(None)
+            }
             _ => Ok(Some(state)),
         }
     }

@@ -103,7 +103,8 @@ impl Meanings {
             | Step::Read { table, record, .. }
             | Step::Update { table, record, .. }
             | Step::Insert { table, record, .. }
-            | Step::Delete { table, record, .. } => {
+            | Step::Delete { table, record, .. }
+            | Step::NoteUndo { table, record, .. } => {
                 let known = &mut self.records[record.0 as usize];
                 changed |= agree(known, *table).map_err(of_record(*record))?;
             }

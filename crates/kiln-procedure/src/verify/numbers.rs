@@ -26,6 +26,7 @@ pub(super) fn verify(program: &Program) -> Result<(), String> {
         fixed,
         seen,
         loops: 0,
+        regions: 0,
     };
     numbers.block("body", &program.body)?;
     match numbers.seen.iter().position(|seen| !seen) {
@@ -43,6 +44,8 @@ struct Numbers<'a> {
     seen: Vec<bool>,
     /// The number of loops around the step.
     loops: usize,
+    /// The number of protected regions around the step.
+    regions: usize,
 }
 
 impl Numbers<'_> {
@@ -62,7 +65,10 @@ impl Numbers<'_> {
                     Step::Loop { .. } if name == "before" => 0,
                     _ => around + is_loop as usize,
                 };
+                let is_region = matches!(step, Step::Protect { .. });
+                self.regions += is_region as usize;
                 self.block(name, inner)?;
+                self.regions -= is_region as usize;
                 self.loops = around;
             }
         }
@@ -115,6 +121,16 @@ impl Numbers<'_> {
                         "buffer {buffer} has {width} columns, the row {given}"
                     ));
                 }
+            }
+            Step::Protect { region, .. }
+            | Step::Diagnose { region, .. }
+            | Step::RaiseAgain { region }
+                if region.0 as usize >= program.regions =>
+            {
+                return Err(format!("region {} does not exist", region.0));
+            }
+            Step::NoteUndo { .. } if self.regions == 0 => {
+                return Err("a change is noted outside of every protected region".to_owned());
             }
             Step::Exit { depth } | Step::Continue { depth } if *depth as usize >= self.loops => {
                 return Err(format!("depth {depth} within {} loops", self.loops));

@@ -185,6 +185,28 @@ impl Types<'_> {
         &self.program.tables[table.0 as usize].schema().columns[column.index()].data_type
     }
 
+    /// The values of a change that may be taken back fit their columns.
+    fn undo(&self, table: TableRef, undo: &Undo) -> Result<(), String> {
+        let columns = self.program.tables[table.0 as usize].schema().columns.len();
+        match undo {
+            Undo::Update(columns) => columns.iter().try_for_each(|(column, register)| {
+                self.moves(*register, self.column_type(table, *column))
+            }),
+            Undo::Insert => Ok(()),
+            Undo::Delete(values) if values.len() != columns => {
+                Err(format!("{} values for {columns} columns", values.len()))
+            }
+            Undo::Delete(values) => {
+                (0..)
+                    .map(ColumnId)
+                    .zip(values)
+                    .try_for_each(|(column, register)| {
+                        self.moves(*register, self.column_type(table, column))
+                    })
+            }
+        }
+    }
+
     fn step(&self, step: &Step) -> Result<(), String> {
         match step {
             // Put in after verification, from registers that were verified.
@@ -216,6 +238,10 @@ impl Types<'_> {
                 })
             }
             Step::Exit { .. } | Step::Continue { .. } | Step::Return => Ok(()),
+            Step::RaiseAgain { .. } => Ok(()),
+            Step::Protect { caught, .. } => self.width(*caught, Width::Eight),
+            Step::Diagnose { target, .. } => self.expect(*target, "text", DataType::is_string),
+            Step::NoteUndo { table, undo, .. } => self.undo(*table, undo),
             Step::Raise { error } | Step::Notice { error, .. } => self.failure(error),
             Step::Lookup {
                 table,

@@ -25,12 +25,15 @@ pub(super) struct Generator {
     /// The loops around the next step, and whether each makes one turn only.
     loops: Vec<bool>,
     steps_left: usize,
+    /// Whether there are protected regions.
+    protects: bool,
 }
 
 impl Generator {
     pub(super) fn new(
         seed: u64,
         table: &kiln_platform::sync::Arc<kiln_storage::table::Table>,
+        protects: bool,
     ) -> Generator {
         let parameters: Vec<Parameter> = (0..2)
             .map(|number| Parameter {
@@ -62,6 +65,7 @@ impl Generator {
             found: Vec::new(),
             loops: Vec::new(),
             steps_left: 40,
+            protects,
         };
         for value in 0..2 {
             let register = generator.register(DataType::Integer);
@@ -298,7 +302,7 @@ impl Generator {
 
     fn step(&mut self, block: &mut Block) {
         let table = TableRef(0);
-        let choice = self.random.below(25);
+        let choice = self.random.below(if self.protects { 30 } else { 25 });
         if choice < 4 && !self.found.is_empty() {
             let record = self.found[self.random.below(self.found.len())];
             return self.use_record(block, record);
@@ -503,6 +507,7 @@ impl Generator {
                 let target = self.variables[self.random.below(self.variables.len())];
                 block.push(Step::Scalar(Instruction::Move { target, source }));
             }
+            25.. => self.protect(block),
             _ if !self.loops.is_empty() => {
                 let condition = self.condition(block);
                 let depth = self.random.below(self.loops.len()) as u16;
@@ -527,15 +532,55 @@ impl Generator {
     }
 }
 
+impl Generator {
+    /// A protected region, and what is done when it has caught an error.
+    fn protect(&mut self, block: &mut Block) {
+        let region = RegionId(self.program.regions as u16);
+        self.program.regions += 1;
+        let body = self.body(6, true);
+        let caught = self.register(DataType::BigInt);
+        block.push(Step::Protect {
+            region,
+            handlers: [[Condition::Others].into()].into(),
+            caught,
+            body,
+        });
+        let condition = self.register(DataType::Boolean);
+        block.push(Step::Scalar(Instruction::Compare {
+            op: Comparison::Less,
+            class: Class::Integer,
+            target: condition,
+            left: Reg(2),
+            right: caught,
+        }));
+        let known = self.found.clone();
+        let mut then = self.inner(2);
+        let row = [self.variables[self.random.below(self.variables.len())]].into();
+        then.push(Step::Emit { row });
+        if self.random.percent(10.0) {
+            then.push(Step::RaiseAgain { region });
+        }
+        let after_then = std::mem::replace(&mut self.found, known);
+        let otherwise = self.inner(1);
+        self.found.retain(|record| after_then.contains(record));
+        block.push(Step::If {
+            condition,
+            then,
+            otherwise,
+        });
+    }
+}
+
 fn deletes(block: &[Step]) -> bool {
     block.iter().any(|step| match step {
         Step::Delete { .. } => true,
         Step::If {
             then, otherwise, ..
         } => deletes(then) || deletes(otherwise),
-        Step::Loop { body, .. } | Step::ForRange { body, .. } | Step::Scan { body, .. } => {
-            deletes(body)
-        }
+        Step::Loop { body, .. }
+        | Step::ForRange { body, .. }
+        | Step::Scan { body, .. }
+        | Step::Protect { body, .. } => deletes(body),
         _ => false,
     })
 }

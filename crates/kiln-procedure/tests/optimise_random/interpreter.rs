@@ -1,6 +1,7 @@
 //! A small interpreter of the IR over a toy table.
 
 use kiln_procedure::Program;
+use kiln_procedure::analysis::names::for_each_step;
 use kiln_procedure::ir::*;
 use kiln_storage::types::Value;
 
@@ -28,6 +29,16 @@ struct Run {
     emitted: Vec<Vec<Number>>,
     /// Steps that may still run.
     fuel: u32,
+    /// What the notes of the program have said: the row before, by its handle.
+    noted: Vec<(usize, Before)>,
+    /// Whether the program has notes; else a region keeps all rows.
+    has_notes: bool,
+}
+
+/// What a row was before a change.
+enum Before {
+    Columns(Vec<(usize, Number)>),
+    Row(Option<Row>),
 }
 
 /// What a run did: the rows emitted, whether it raised, and the rows left unless it did.
@@ -56,7 +67,12 @@ pub(super) fn run(
         rows: rows.iter().copied().map(Some).collect(),
         emitted: Vec::new(),
         fuel,
+        noted: Vec::new(),
+        has_notes: false,
     };
+    for_each_step(&program.body, &mut |step| {
+        run.has_notes |= matches!(step, Step::NoteUndo { .. });
+    });
     let raised = matches!(run.block(&program.body), Flow::Raise);
     if run.fuel == 0 {
         return None;
@@ -124,6 +140,36 @@ impl Run {
             self.find(index, &key)
                 .is_some_and(|found| Some(found) != own)
         })
+    }
+
+    /// A protected region: by its notes if there are any, else by a copy of all rows.
+    fn protect(&mut self, caught: Reg, body: &[Step]) -> Flow {
+        self.set(caught, Some(0));
+        let (rows, notes) = (self.rows.clone(), self.noted.len());
+        match self.turn(body) {
+            None => Flow::Next,
+            Some(Flow::Raise) => {
+                self.set(caught, Some(1));
+                if !self.has_notes {
+                    let inserted = self.rows.len() - rows.len();
+                    self.rows = rows;
+                    self.rows.extend((0..inserted).map(|_| None));
+                }
+                for (handle, before) in self.noted.split_off(notes).into_iter().rev() {
+                    match before {
+                        Before::Row(row) => self.rows[handle] = row,
+                        Before::Columns(columns) => {
+                            let row = self.rows[handle].as_mut().expect("it is brought back");
+                            for (column, value) in columns {
+                                row[column] = value;
+                            }
+                        }
+                    }
+                }
+                Flow::Next
+            }
+            Some(flow) => flow,
+        }
     }
 
     fn step(&mut self, step: &Step) -> Flow {
@@ -309,6 +355,24 @@ impl Run {
             Step::Delete { record, .. } => {
                 let handle = self.handle(*record);
                 self.rows[handle] = None;
+            }
+            Step::Protect { caught, body, .. } => return self.protect(*caught, body),
+            Step::RaiseAgain { .. } => return Flow::Raise,
+            Step::NoteUndo { record, undo, .. } => {
+                let before = match undo {
+                    Undo::Update(columns) => {
+                        let columns = columns.iter();
+                        let old =
+                            columns.map(|(column, register)| (column.index(), self.get(*register)));
+                        Before::Columns(old.collect())
+                    }
+                    Undo::Insert => Before::Row(None),
+                    Undo::Delete(values) => {
+                        let row = std::array::from_fn(|column| self.get(values[column]));
+                        Before::Row(Some(row))
+                    }
+                };
+                self.noted.push((self.handle(*record), before));
             }
             Step::Emit { row } => {
                 let row = row.iter().map(|register| self.get(*register)).collect();

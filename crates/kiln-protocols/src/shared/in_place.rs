@@ -390,6 +390,24 @@ impl InPlace {
         Ok(refused)
     }
 
+    /// Brings a record back that the attempt has deleted, with these values.
+    ///
+    /// # Errors
+    /// What `noted` returns; [`AbortCause::KeyInTransit`] when a key is not the attempt's any more.
+    pub fn bring_back(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        values: &[Reg],
+        memory: &mut Memory,
+        noted: impl FnMut(Touched<'_>) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        match self.revive(table, record, values, memory, noted)? {
+            None => Ok(()),
+            Some(_) => Err(AbortCause::KeyInTransit.into()),
+        }
+    }
+
     /// Makes the changes final with a tid above `newest` and all that is written, in the current
     /// epoch. The caller still holds its records.
     #[inline]

@@ -154,6 +154,16 @@ impl<A: Access> Access for Unwinding<A> {
         or_throw_stop(self.0.delete(table, handle, memory))
     }
 
+    fn bring_back(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        or_throw_stop(self.0.bring_back(table, handle, values, memory))
+    }
+
     #[inline(always)]
     fn moves_entries(&self) -> bool {
         self.0.moves_entries()

@@ -156,6 +156,17 @@ impl Access for Interrupted<'_> {
         self.healing.delete(table, handle, memory)
     }
 
+    fn bring_back(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        self.interrupt();
+        self.healing.bring_back(table, handle, values, memory)
+    }
+
     fn moves_entries(&self) -> bool {
         self.healing.moves_entries()
     }

@@ -29,8 +29,8 @@
 //!
 //! # Errors, CHECK and NOT NULL
 //!
-//! The language has no exception handlers: an error ends the call, and nothing of the transaction
-//! remains. So it makes no difference whether an updater raises when the procedure gets there or when
+//! A procedure that catches errors leaves no update to the commit. In all others an error ends the call, and nothing of
+//! the transaction remains. So it makes no difference whether an updater raises when the procedure gets there or when
 //! the transaction commits, as long as the same error is reported. That holds because:
 //!
 //! - updaters run in the order of their updates, and the first that raises decides;
@@ -142,6 +142,8 @@ pub enum Reason {
     Notice,
     /// It was read by an earlier statement, this operation.
     ReadApart(OpId),
+    /// The procedure catches errors, which must come where the update stands.
+    Protected,
 }
 
 /// Finds the updates that can be left to the commit, and a verdict for every column of every
@@ -170,6 +172,18 @@ pub(super) fn derive(program: &Program) -> (Vec<DeferredUpdate>, Vec<ColumnVerdi
         mut verdicts,
         ..
     } = derivation;
+    if program.regions > 0 {
+        deferred.clear();
+        for ColumnVerdict {
+            column, verdict, ..
+        } in &mut verdicts
+        {
+            if matches!(verdict, Verdict::Deferred { .. }) {
+                let (column, reason) = (*column, Reason::Protected);
+                *verdict = Verdict::Observed(vec![Observer { column, reason }]);
+            }
+        }
+    }
     deferred.sort_by_key(|update| update.op);
     verdicts.sort_by_key(|verdict| (verdict.op, verdict.column));
     (deferred, verdicts)

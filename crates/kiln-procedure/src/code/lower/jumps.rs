@@ -123,6 +123,7 @@ fn goes_to(op: &mut Op) -> Option<&mut Label> {
         | Op::UnlessDeferring { to }
         | Op::Defer { to, .. }
         | Op::Scan { to, .. }
+        | Op::Protect { to, .. }
         | Op::ForBuffer { to, .. } => Some(to),
         _ => None,
     }

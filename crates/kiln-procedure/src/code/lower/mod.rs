@@ -45,6 +45,8 @@ struct Lowering<'a> {
     rare: RareConstants,
     /// The number of the next hidden register.
     hidden: usize,
+    /// What that was where the innermost protected region began.
+    reserved: usize,
     /// The look-ups that a prefetch before makes too, with the places of what it finds and their ordinals.
     foreseen: Vec<(OpId, usize, Option<u16>)>,
     /// The variables and first values of the counting loops around the step.
@@ -98,6 +100,7 @@ impl<'a> Lowering<'a> {
                 Some(_) => RareConstants::default(),
             },
             hidden: program.registers.len(),
+            reserved: program.registers.len(),
             foreseen: Vec::new(),
             counted: Vec::new(),
             changed,
@@ -286,6 +289,7 @@ impl Lowering<'_> {
                 let notice = number(&mut self.code.notices, (level, (**error).clone()));
                 self.emit(Op::Notice { notice });
             }
+            Step::RaiseAgain { region } => self.emit(Op::RaiseAgain { region: *region }),
             _ => self.operation(step),
         }
     }

@@ -4,8 +4,8 @@ use kiln_storage::schema::ColumnId;
 
 use super::{Lowering, Pending, number};
 use crate::code::{
-    Columns, Foreseen, Insert, Label, Lookup, Op, PREFETCH_TURNS_MAX, Prefetch, PrefetchedLookup,
-    Rows, Scan, Walk,
+    Columns, Foreseen, Insert, Label, Lookup, NotedUndo, Op, PREFETCH_TURNS_MAX, Prefetch,
+    PrefetchedLookup, Protect, Rows, Scan, Walk,
 };
 use crate::ir::*;
 
@@ -125,12 +125,69 @@ impl Lowering<'_> {
                 });
                 self.called(end, body);
             }
+            Step::Protect {
+                region,
+                handlers,
+                caught,
+                body,
+            } => {
+                let protect = Protect {
+                    region: *region,
+                    handlers: handlers.clone(),
+                    caught: *caught,
+                };
+                let protect = number(&mut self.code.protects, protect);
+                let end = self.label();
+                self.emit(Op::Protect {
+                    protect,
+                    to: self.to(end),
+                });
+                let outside = std::mem::replace(&mut self.reserved, self.hidden);
+                self.called(end, body);
+                self.reserved = outside;
+            }
+            Step::NoteUndo {
+                table,
+                record,
+                undo,
+            } => self.note_undo(*table, *record, undo),
+            Step::Diagnose {
+                region,
+                item,
+                target,
+            } => self.emit(Op::Diagnose {
+                region: *region,
+                item: *item,
+                target: *target,
+            }),
             Step::Emit { row } => {
                 let row = number(&mut self.code.emits, row.clone());
                 self.emit(Op::Emit { row });
             }
             _ => self.rows(step),
         }
+    }
+
+    /// Old values are put back through hidden registers behind those of the loops around the innermost region: loops
+    /// within it have ended then.
+    fn note_undo(&mut self, table: TableRef, record: RecordReg, undo: &Undo) {
+        let first = self.reserved;
+        let mut back = undo.clone();
+        let mut count = 0;
+        for register in back.registers_mut() {
+            let number = u16::try_from(first + count);
+            *register = Reg(number.expect("the IR's limits leave room for hidden registers"));
+            count += 1;
+        }
+        self.code.registers = self.code.registers.max(first + count);
+        let noted = NotedUndo {
+            table: self.table(table),
+            record,
+            undo: undo.clone(),
+            back,
+        };
+        let undo = number(&mut self.code.undos, noted);
+        self.emit(Op::NoteUndo { undo });
     }
 
     /// Where a prefetch before the loop around notes what it finds for a look-up.

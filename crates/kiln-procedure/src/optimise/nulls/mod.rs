@@ -184,7 +184,7 @@ impl Pass<'_> {
                 }
                 return None;
             }
-            Step::Continue { .. } | Step::Return | Step::Raise { .. } => {
+            Step::Continue { .. } | Step::Return | Step::Raise { .. } | Step::RaiseAgain { .. } => {
                 out.push(step);
                 return None;
             }
@@ -220,7 +220,9 @@ impl Pass<'_> {
                 }
                 self.turns(body, inside);
             }
-            Step::ForEach { body, .. } | Step::ForBuffer { body, .. } => {
+            Step::ForEach { body, .. }
+            | Step::ForBuffer { body, .. }
+            | Step::Protect { body, .. } => {
                 self.turns(body, facts.clone());
             }
             _ => self.operation(&step, &mut facts),

@@ -55,11 +55,13 @@ pub(super) enum Rerun {
     Changing,
     /// The program draws from sequences: its runs draw the same values in their order.
     Draws,
+    /// The program catches errors: what its steps do depends on how far those before them got.
+    Catches,
 }
 
 impl Rerun {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Rerun; 11] = [
+    pub const ALL: [Rerun; 12] = [
         Rerun::Chosen,
         Rerun::NothingKept,
         Rerun::Stopped,
@@ -71,6 +73,7 @@ impl Rerun {
         Rerun::Unknown,
         Rerun::Changing,
         Rerun::Draws,
+        Rerun::Catches,
     ];
 
     /// As reports name it.
@@ -87,6 +90,7 @@ impl Rerun {
             Rerun::Unknown => "operation unknown",
             Rerun::Changing => "record changing",
             Rerun::Draws => "draws",
+            Rerun::Catches => "catches errors",
         }
     }
 }
@@ -119,6 +123,9 @@ impl Healing {
         }
         if program.analysis.draws() {
             return Err(Rerun::Draws);
+        }
+        if program.regions > 0 {
+            return Err(Rerun::Catches);
         }
         if was_calm {
             return Err(Rerun::NothingKept);

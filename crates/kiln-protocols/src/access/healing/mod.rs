@@ -513,6 +513,17 @@ impl Access for Healing {
         self.sets.delete(table, handle, memory)
     }
 
+    fn bring_back(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        self.sets.protocol.table = table;
+        self.sets.bring_back(table, handle, values, memory)
+    }
+
     #[inline(always)]
     fn moves_entries(&self) -> bool {
         self.sets.moves_entries()

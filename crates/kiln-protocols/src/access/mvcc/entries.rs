@@ -344,11 +344,12 @@ impl Mvcc {
         let values: Vec<Reg> = (first..first + count)
             .map(|register| Reg(register as u16))
             .collect();
+        let mut former = Vec::with_capacity(count);
         for column in (0..count as u16).map(ColumnId) {
-            let slot = match columns.iter().find(|(updated, _)| *updated == column) {
-                Some((_, register)) => memory.slots[register.0 as usize],
-                None => self.column_value(table, handle, Some(column), memory)?,
-            };
+            let present = self.column_value(table, handle, Some(column), memory)?;
+            let update = columns.iter().find(|(updated, _)| *updated == column);
+            let slot = update.map_or(present, |(_, register)| memory.slots[register.0 as usize]);
+            former.push(present);
             memory.slots.push(slot);
         }
         let number = match table.layout().row_number() {
@@ -361,14 +362,53 @@ impl Mvcc {
             Err((index, _)) => {
                 let slots = &memory.slots;
                 let error = unique_violation(table, index, memory, |column| slots[first + column]);
+                // The row stays what it was, as the procedure may go on after the error.
+                memory.slots[first..].copy_from_slice(&former);
+                let back = self.add_record(table, &values, number, memory)?;
+                let back = back.map_err(|_| AbortCause::KeyInTransit)?;
+                self.moves(table, handle, back, first, memory);
                 return Err(error.into());
             }
         };
-        let write = self.items[handle.note as usize].write;
-        debug_assert!(write != NO_WRITE, "it was just deleted");
-        self.writes[write as usize].moved_to = Some(moved_to);
-        self.record_relocation(table, handle.record, moved_to.record, first, memory);
+        self.moves(table, handle, moved_to, first, memory);
         Ok(moved_to)
+    }
+
+    /// The row behind a handle, deleted just now, is behind another one from now on; its values are in registers from
+    /// `first` on.
+    fn moves(&mut self, table: &Table, from: Handle, to: Handle, first: usize, memory: &Memory) {
+        let write = self.items[from.note as usize].write;
+        debug_assert!(write != NO_WRITE, "it was just deleted");
+        self.writes[write as usize].moved_to = Some(to);
+        self.record_relocation(table, from.record, to.record, first, memory);
+    }
+
+    /// Puts a row with these values in the place of one that the attempt has deleted; the handle follows, and so do all others.
+    #[cold]
+    pub(super) fn replace_deleted(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        self.follow(handle);
+        let number = match table.layout().row_number() {
+            // Nobody but the inserter changes it.
+            Some(access) => Some(
+                access
+                    .load(table.row(handle.record), &mut memory.heap)
+                    .as_i64(),
+            ),
+            None => None,
+        };
+        let added = self.add_record(table, values, number, memory)?;
+        let back = added.map_err(|_| AbortCause::KeyInTransit)?;
+        let write = self.written.get(handle.record);
+        let write = write.expect("the attempt has deleted the record");
+        self.writes[write as usize].moved_to = Some(back);
+        *handle = back;
+        Ok(())
     }
 
     /// Records a move as what it is; the executor adds the update.

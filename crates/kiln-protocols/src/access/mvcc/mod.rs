@@ -585,6 +585,16 @@ impl Access for Mvcc {
         Ok(())
     }
 
+    fn bring_back(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        self.replace_deleted(table, handle, values, memory)
+    }
+
     fn commit(&mut self) -> Result<(), AbortCause> {
         if self.snapshot.is_none() {
             self.commit_writes()?;

@@ -445,6 +445,19 @@ impl Access for Unprotected {
         Ok(())
     }
 
+    fn bring_back(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        match self.revive(table, handle.record, values, memory)? {
+            Inserted::New(_) => Ok(()),
+            Inserted::Exists { .. } => Err(AbortCause::KeyInTransit.into()),
+        }
+    }
+
     fn commit(&mut self) -> Result<(), AbortCause> {
         point("none.executed");
         self.phases.enter(Phase::Install);

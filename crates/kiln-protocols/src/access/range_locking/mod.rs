@@ -396,6 +396,16 @@ impl<M: RangeManager> Access for RangeLocking<M> {
         Ok(())
     }
 
+    fn bring_back(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        (self.in_place).bring_back(table, handle.record, values, memory, |_| Ok(()))
+    }
+
     #[inline]
     fn commit(&mut self) -> Result<(), AbortCause> {
         point("ranges.executed");

@@ -134,6 +134,16 @@ impl Access for Serial {
         Ok(())
     }
 
+    fn bring_back(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        (self.in_place).bring_back(table, handle.record, values, memory, |_| Ok(()))
+    }
+
     #[inline]
     fn commit(&mut self) -> Result<(), AbortCause> {
         self.phases.enter(Phase::Install);

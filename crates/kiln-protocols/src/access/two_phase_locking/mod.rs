@@ -773,6 +773,25 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         Ok(())
     }
 
+    fn bring_back(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        self.stay_with(table, handle)?;
+        let nodes = &mut self.nodes;
+        let record = handle.record;
+        (self.in_place).bring_back(table, record, values, memory, |touched| {
+            Ok(nodes.touched(touched)?)
+        })
+    }
+
+    fn forgets_change(&mut self) -> bool {
+        Canary::ChangeNotTakenBack.sings()
+    }
+
     #[inline]
     fn commit(&mut self) -> Result<(), AbortCause> {
         point("2pl.executed");

@@ -331,7 +331,7 @@ impl<C: Commit> Optimistic<C> {
     }
 
     /// Inserts over a record that the attempt itself has deleted: an update of all columns.
-    fn revive(
+    pub(super) fn revive(
         &mut self,
         table: &Table,
         write: usize,

@@ -63,6 +63,7 @@ use kiln_storage::table::{Entry, Table};
 
 pub use sets::{Item, NO_WRITE, UNOBSERVED, WHOLE, Write, WriteKind};
 
+use crate::canary::Canary;
 use crate::phases::{Phased, Phases};
 use crate::shared::index_changes::IndexChanges;
 use crate::shared::node_set::NodeSet;
@@ -506,6 +507,26 @@ impl<C: Commit> Access for Optimistic<C> {
             self.settle_write(write)?;
         }
         Ok(self.mark_deleted(table, handle)?)
+    }
+
+    fn bring_back(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        let write = self.written.get(handle.record);
+        let write = write.expect("the attempt has deleted the record");
+        match self.revive(table, write as usize, values, memory)? {
+            Inserted::New(back) => *handle = back,
+            Inserted::Exists { .. } => return Err(AbortCause::KeyInTransit.into()),
+        }
+        Ok(())
+    }
+
+    fn forgets_change(&mut self) -> bool {
+        Canary::ChangeNotTakenBack.sings()
     }
 
     fn commit(&mut self) -> Result<(), AbortCause> {

@@ -331,6 +331,18 @@ impl Access for Reconnaissance<'_> {
         Ok(())
     }
 
+    fn bring_back(
+        &mut self,
+        _: &Table,
+        handle: &mut Handle,
+        _: &[Reg],
+        _: &mut Memory,
+    ) -> Result<(), Stop> {
+        let deleted = &mut self.memory.deleted;
+        deleted.retain(|record| *record != handle.record);
+        Ok(())
+    }
+
     fn moves_entries(&self) -> bool {
         false
     }

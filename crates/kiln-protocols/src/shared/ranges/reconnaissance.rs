@@ -228,6 +228,16 @@ impl<N: Naming> Access for RangeReconnaissance<'_, N> {
         self.records.delete(table, handle, memory)
     }
 
+    fn bring_back(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        self.records.bring_back(table, handle, values, memory)
+    }
+
     fn moves_entries(&self) -> bool {
         self.records.moves_entries()
     }

@@ -1,6 +1,6 @@
 //! Blocks, declarations, and the dispatch over statements.
 
-use kiln_procedure::ir::{Instruction, Reg, Step};
+use kiln_procedure::ir::{Instruction, Reg, RegionId, Step};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
@@ -26,6 +26,10 @@ pub(super) struct Body {
     pub found: Reg,
     /// FOUND is assigned to as any variable.
     pub assigns_found: bool,
+    /// FOUND may be read wherever an error leads from here.
+    pub keeps_found: bool,
+    /// The region whose error the handler around the statement has caught.
+    pub caught: Option<RegionId>,
     /// Holds ROW_COUNT when something asks for it.
     pub row_count: Option<Reg>,
     pub destination: Destination,
@@ -45,6 +49,8 @@ impl Body {
             regions: 0,
             found: compiler.builder.register(DataType::Boolean),
             assigns_found: false,
+            keeps_found: false,
+            caught: None,
             row_count: None,
             destination: Destination::Program,
             outputs: Vec::new(),
@@ -132,11 +138,11 @@ impl Body {
 
     /// Declares parameters, output columns and FOUND.
     fn start(&mut self, c: &mut Compiler<'_>, block: &Block, arguments: &[Reg]) -> Result<()> {
-        let is_assigned = |name: &str| liveness::assigns(&block.body, name);
+        let is_assigned = |name: &str| (block.lists()).any(|list| liveness::assigns(list, name));
         self.declare_parameters(c, arguments, true, &is_assigned)?;
         set_boolean(c, self.found, false);
         self.assigns_found = is_assigned("found");
-        if liveness::asks_for_row_count(&block.body) {
+        if block.lists().any(liveness::asks_for_row_count) {
             let target = c.builder.register(DataType::BigInt);
             let source = c.builder.constant(DataType::BigInt, Value::BigInt(0));
             c.builder.scalar(Instruction::Move { target, source });
@@ -268,21 +274,29 @@ impl Body {
             self.deferring(c, key, |body, c| body.declaration(c, declaration))?;
         }
         match label {
-            Some(label) if liveness::exits_to(&block.body, label.as_str()) => {
+            Some(label) if (block.lists()).any(|list| liveness::exits_to(list, &label)) => {
                 let handle = c.open_labelled_block(label.as_str());
                 self.loops.push(OpenLoop {
                     label: Some(label),
                     is_for: false,
                 });
-                self.region(c, &[], |body, c| body.statements(c, &block.body, true))?;
+                self.region(c, &[], |body, c| body.content(c, block, true))?;
                 self.loops.pop();
                 c.close_labelled_block(handle);
             }
-            _ => self.statements(c, &block.body, found)?,
+            _ => self.content(c, block, found)?,
         }
         self.scopes.pop();
         c.pop_variables();
         Ok(())
+    }
+
+    /// The statements of a block, and its handlers.
+    fn content(&mut self, c: &mut Compiler<'_>, block: &Block, found: bool) -> Result<()> {
+        match block.handlers.is_empty() {
+            true => self.statements(c, &block.body, found),
+            false => self.protected(c, block, found),
+        }
     }
 
     fn declaration(&mut self, c: &mut Compiler<'_>, declaration: &Declaration) -> Result<()> {
@@ -385,7 +399,7 @@ impl Body {
         found: bool,
     ) -> Result<()> {
         for (index, statement) in list.iter().enumerate() {
-            let found = liveness::found_is_read_after(list, index, found);
+            let found = self.keeps_found || liveness::found_is_read_after(list, index, found);
             let key = std::ptr::from_ref(statement) as usize;
             self.deferring(c, key, |body, c| body.statement(c, statement, found))?;
         }
@@ -493,7 +507,10 @@ impl Body {
             StatementKind::Assert { condition, message } => {
                 self.assert(c, condition, message.as_ref(), position)
             }
-            StatementKind::GetRowCount(target) => self.get_row_count(c, target),
+            StatementKind::GetRowCount(targets) => targets
+                .iter()
+                .try_for_each(|target| self.get_row_count(c, target)),
+            StatementKind::GetStacked(items) => self.get_stacked(c, items, position),
             StatementKind::Null => Ok(()),
         }
     }

@@ -65,7 +65,7 @@ fn effect_on_found(statement: &Statement) -> Effect {
 /// The lists of statements within a statement.
 fn inner_lists(statement: &Statement) -> Vec<&[Statement]> {
     match &statement.kind {
-        StatementKind::Block(block) => vec![&block.body],
+        StatementKind::Block(block) => block.lists().collect(),
         StatementKind::If {
             branches,
             otherwise,
@@ -149,9 +149,11 @@ pub(super) fn assigns(list: &[Statement], name: &str) -> bool {
     let is_named = |target: &Target| target.path.iter().any(|part| name_of(part) == name);
     let into = |into: &Into| into.targets.iter().any(is_named);
     any_statement(list, &|statement| match &statement.kind {
-        StatementKind::Assign { target, .. }
-        | StatementKind::ForEach { target, .. }
-        | StatementKind::GetRowCount(target) => is_named(target),
+        StatementKind::Assign { target, .. } | StatementKind::ForEach { target, .. } => {
+            is_named(target)
+        }
+        StatementKind::GetRowCount(targets) => targets.iter().any(is_named),
+        StatementKind::GetStacked(items) => items.iter().any(|(target, _)| is_named(target)),
         StatementKind::Select { into: targets, .. }
         | StatementKind::Data {
             into: Some(targets),

@@ -25,6 +25,7 @@
 //! | `rows` | SELECT INTO, PERFORM, INSERT, UPDATE, DELETE, loops over rows |
 //! | `results` | RETURN in all its forms |
 //! | `raise` | RAISE and ASSERT |
+//! | `exception` | EXCEPTION clauses, GET STACKED DIAGNOSTICS |
 //! | `call` | calls of other routines, compiled in place |
 //! | `matching` | which parameter gets which argument |
 //! | `liveness` | where FOUND is read; other questions to the syntax tree |
@@ -34,6 +35,7 @@ mod assign;
 mod body;
 mod call;
 mod control;
+mod exception;
 mod liveness;
 mod matching;
 mod passes;

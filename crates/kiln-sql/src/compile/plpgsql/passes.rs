@@ -134,7 +134,8 @@ impl Guard {
             Step::ForRange { body, .. }
             | Step::ForEach { body, .. }
             | Step::Scan { body, .. }
-            | Step::ForBuffer { body, .. } => {
+            | Step::ForBuffer { body, .. }
+            | Step::Protect { body, .. } => {
                 self.exits.push(None);
                 self.block(body, known.clone());
                 self.exits.pop();
@@ -148,7 +149,9 @@ impl Guard {
                 }
                 None
             }
-            Step::Continue { .. } | Step::Return | Step::Raise { .. } => None,
+            Step::Continue { .. } | Step::Return | Step::Raise { .. } | Step::RaiseAgain { .. } => {
+                None
+            }
             _ => known,
         }
     }
@@ -199,8 +202,11 @@ fn coalesce_block(
 ) {
     let mut index = 0;
     while index < block.len() {
-        for inner in step_blocks_mut(&mut block[index]).into_iter().flatten() {
-            coalesce_block(inner, counts, alike);
+        // What a protected region writes early, its handlers may find when an error comes between.
+        if !matches!(block[index], Step::Protect { .. }) {
+            for inner in step_blocks_mut(&mut block[index]).into_iter().flatten() {
+                coalesce_block(inner, counts, alike);
+            }
         }
         if let Step::Scalar(Instruction::Move { target, source }) = &block[index] {
             let (target, source) = (*target, *source);
@@ -339,8 +345,11 @@ enum First {
 pub(super) fn remove_dead_stores(block: &mut Block) {
     let mut index = 0;
     while index < block.len() {
-        for inner in step_blocks_mut(&mut block[index]).into_iter().flatten() {
-            remove_dead_stores(inner);
+        // What a protected region writes, its handlers may read before it writes that again.
+        if !matches!(block[index], Step::Protect { .. }) {
+            for inner in step_blocks_mut(&mut block[index]).into_iter().flatten() {
+                remove_dead_stores(inner);
+            }
         }
         if let Step::Scalar(Instruction::SetNull { target } | Instruction::Move { target, .. }) =
             &block[index]
@@ -385,7 +394,7 @@ fn first_of(step: &Step, register: Reg) -> First {
             _ => First::Nothing,
         },
         // What ends the procedure never reads it again.
-        Step::Raise { .. } | Step::Return => First::Writes,
+        Step::Raise { .. } | Step::RaiseAgain { .. } | Step::Return => First::Writes,
         Step::Exit { .. } | Step::Continue { .. } => First::Reads,
         _ => {
             let inside = step_blocks(step);

@@ -10,6 +10,7 @@ use super::super::coerce::{self, CastContext};
 use super::super::{Compiler, Position, fail, unsupported};
 use super::at;
 use super::body::Body;
+use super::exception::outside_handler;
 use super::variables::{failure, refuse};
 use crate::parse::Expression;
 use crate::parse::plpgsql::{Raise, RaiseLevel, RaiseMessage, RaiseOption};
@@ -30,12 +31,11 @@ impl Body {
         let mut message: Option<(String, Vec<Reg>)> = None;
         match &raise.message {
             RaiseMessage::Again => {
-                let state = SqlState::parse("0Z002").unwrap_or(SqlState::PLPGSQL_ERROR);
-                return Err(fail(
-                    state,
-                    "RAISE without parameters cannot be used outside an exception handler",
-                    position,
-                ));
+                let region = self
+                    .caught
+                    .ok_or_else(|| outside_handler("RAISE without parameters", position))?;
+                c.builder.push(Step::RaiseAgain { region });
+                return Ok(());
             }
             RaiseMessage::Format { format, arguments } => {
                 message = Some(format_message(c, format, arguments)?);

@@ -1,10 +1,11 @@
 //! The syntax tree of a function body.
 
 use crate::parse::{Call, Expression, TypeReference};
+use kiln_procedure::ir::{Condition, DiagnosticItem};
 use kiln_storage::error::{Position, SqlState};
 use sqlparser::ast::{Ident, Query};
 
-/// `[<<label>>] [DECLARE …] BEGIN … END`.
+/// `[<<label>>] [DECLARE …] BEGIN … [EXCEPTION …] END`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
     /// Its first token, the label's included.
@@ -14,6 +15,26 @@ pub struct Block {
     /// Its variables; each default may use those before it.
     pub declarations: Vec<Declaration>,
     /// Its statements.
+    pub body: Vec<Statement>,
+    /// What catches the errors of its statements.
+    pub handlers: Vec<Handler>,
+}
+
+impl Block {
+    /// Its statements, and those of each handler.
+    pub fn lists(&self) -> impl Iterator<Item = &[Statement]> {
+        let handlers = self.handlers.iter();
+        let handlers = handlers.map(|handler| handler.body.as_slice());
+        std::iter::once(self.body.as_slice()).chain(handlers)
+    }
+}
+
+/// `WHEN condition [OR …] THEN …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Handler {
+    /// Which errors it catches; never empty.
+    pub conditions: Vec<Condition>,
+    /// What it does about them.
     pub body: Vec<Statement>,
 }
 
@@ -147,8 +168,10 @@ pub enum StatementKind {
         /// What the error (P0004) says otherwise.
         message: Option<Expression>,
     },
-    /// `GET DIAGNOSTICS target = ROW_COUNT`.
-    GetRowCount(Target),
+    /// `GET [CURRENT] DIAGNOSTICS target = ROW_COUNT, …`.
+    GetRowCount(Vec<Target>),
+    /// `GET STACKED DIAGNOSTICS target = item, …`.
+    GetStacked(Vec<(Target, DiagnosticItem)>),
     /// `NULL`: nothing.
     Null,
 }
@@ -262,8 +285,7 @@ pub enum RaiseLevel {
 /// What a [`Raise`] raises.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RaiseMessage {
-    /// `RAISE;`, which is legal only in an exception handler. There are none, so running it is an
-    /// error (0Z002).
+    /// `RAISE;`, in a handler: the error that was caught. Elsewhere, running it is an error (0Z002).
     Again,
     /// `'format', arguments`: each `%` of the format stands for an argument and `%%` for a percent
     /// sign. The parser has checked that there are as many arguments as signs.

@@ -2,11 +2,12 @@
 
 mod ast;
 mod control;
+mod exception;
 pub(super) mod parser;
 mod raise;
 mod sql;
 
 pub use ast::{
-    Block, CaseArm, Declaration, ExitKind, ForRange, Into, Loop, Raise, RaiseLevel, RaiseMessage,
-    RaiseOption, RowSource, Statement, StatementKind, Target,
+    Block, CaseArm, Declaration, ExitKind, ForRange, Handler, Into, Loop, Raise, RaiseLevel,
+    RaiseMessage, RaiseOption, RowSource, Statement, StatementKind, Target,
 };

@@ -173,11 +173,7 @@ impl Parser<'_, '_> {
             is_loop: false,
         });
         let body = self.statements()?;
-        if self.word() == "exception" {
-            return Err(self
-                .tokens
-                .unsupported(self.next, "EXCEPTION (an exception handler)"));
-        }
+        let handlers = self.handlers()?;
         self.scopes.pop();
         self.expect_word("end")?;
         self.end_label(label.as_ref())?;
@@ -186,6 +182,7 @@ impl Parser<'_, '_> {
             label,
             declarations,
             body,
+            handlers,
         })
     }
 
@@ -449,40 +446,6 @@ impl Parser<'_, '_> {
         };
         self.next = end + 1;
         Ok(StatementKind::Assert { condition, message })
-    }
-
-    fn get_diagnostics(&mut self) -> Result<StatementKind> {
-        let tokens = self.tokens;
-        self.next += 1;
-        if self.word() == "stacked" {
-            return Err(tokens.unsupported(self.next, "GET STACKED DIAGNOSTICS"));
-        }
-        self.take_word("current");
-        self.expect_word("diagnostics")?;
-        let target = self.target()?;
-        if !matches!(self.token(), Token::Assignment | Token::Eq) {
-            return Err(tokens.syntax_error(self.next));
-        }
-        self.next += 1;
-        match self.word() {
-            "row_count" => self.next += 1,
-            "pg_context" | "pg_routine_oid" => {
-                let feature = format!("GET DIAGNOSTICS of {}", self.word().to_ascii_uppercase());
-                return Err(tokens.unsupported(self.next, &feature));
-            }
-            _ => {
-                return Err(tokens.error(
-                    self.next,
-                    SqlState::SYNTAX_ERROR,
-                    "unrecognized GET DIAGNOSTICS item",
-                ));
-            }
-        }
-        if *self.token() == Token::Comma {
-            return Err(tokens.unsupported(self.next, "GET DIAGNOSTICS of several items"));
-        }
-        self.expect(&Token::SemiColon)?;
-        Ok(StatementKind::GetRowCount(target))
     }
 }
 

@@ -5,6 +5,7 @@ use crate::parse::plpgsql::{
     Block, ExitKind, RaiseLevel, RaiseMessage, RaiseOption, RowSource, StatementKind,
 };
 use crate::parse::{Statement, TypeKind};
+use kiln_procedure::ir::{Condition, DiagnosticItem};
 use kiln_storage::error::{Position, SqlState};
 use sqlparser::ast::Expr;
 
@@ -368,9 +369,42 @@ fn other_statements() {
         StatementKind::GetRowCount(_)
     ));
     assert!(matches!(
-        only("get current diagnostics r.n := row_count;"),
-        StatementKind::GetRowCount(_)
+        only("get current diagnostics r.n := row_count, m = row_count;"),
+        StatementKind::GetRowCount(targets) if targets.len() == 2
     ));
+    let StatementKind::GetStacked(items) =
+        only("get stacked diagnostics a = message_text, b = returned_sqlstate;")
+    else {
+        panic!("it is a GET STACKED DIAGNOSTICS");
+    };
+    let items: Vec<DiagnosticItem> = items.into_iter().map(|(_, item)| item).collect();
+    let expected = [
+        DiagnosticItem::MessageText,
+        DiagnosticItem::ReturnedSqlState,
+    ];
+    assert_eq!(items, expected);
+}
+
+#[test]
+fn exception_clauses() {
+    let block = block(
+        "begin a := 1; exception when unique_violation or sqlstate 'AB123' then b := 1; c := 1; \
+         when others then null; end",
+    );
+    assert_eq!(block.body.len(), 1);
+    let [first, second] = block.handlers.as_slice() else {
+        panic!("{block:?}");
+    };
+    let named = |code| Condition::State(SqlState::parse(code).expect("a state"));
+    assert_eq!(first.conditions, [named("23505"), named("AB123")]);
+    assert_eq!(first.body.len(), 2);
+    assert_eq!(second.conditions, [Condition::Others]);
+    // One name in two classes.
+    let block = self::block("begin exception when null_value_not_allowed then null; end");
+    assert_eq!(
+        block.handlers[0].conditions,
+        [named("22004"), named("39004")]
+    );
 }
 
 #[test]
@@ -483,10 +517,6 @@ fn unsupported_features_in_bodies() {
         ("¶execute 'select 1';", "EXECUTE"),
         ("for r in ¶execute 'x' loop end loop;", "EXECUTE"),
         ("return query ¶execute 'x';", "EXECUTE"),
-        (
-            "begin null; ¶exception when others then null; end;",
-            "EXCEPTION",
-        ),
         ("¶open c;", "cursor"),
         ("¶fetch c into x;", "cursor"),
         ("¶close c;", "cursor"),
@@ -495,8 +525,7 @@ fn unsupported_features_in_bodies() {
         ("¶commit;", "COMMIT"),
         ("¶rollback;", "ROLLBACK"),
         ("¶create table t (a int);", "CREATE"),
-        ("get ¶stacked diagnostics a = message_text;", "STACKED"),
-        ("get diagnostics a = row_count¶, b = row_count;", "several"),
+        ("get diagnostics a = ¶pg_context;", "PG_CONTEXT"),
         ("foreach a ¶slice 1 in array b loop end loop;", "SLICE"),
         ("a[1¶:2] := b;", "slice"),
         ("a[1]¶.b := 1;", "field of an element"),
