@@ -102,7 +102,9 @@ fn cases() -> Vec<Case> {
             Canary::KeyChangeAsUpdate => &["silo", "occ", "2pl-no-wait"],
             // The versions of the others are timestamps.
             Canary::DeletionForgotten => &["silo", "occ", "healing", "2pl-no-wait"],
-            Canary::CommandsUnordered => unreachable!("it is not among all"),
+            Canary::CommandsUnordered | Canary::ChangeNotTakenBack => {
+                unreachable!("they are not among all")
+            }
         };
         cases.extend(protocols.iter().map(|protocol| case(canary, protocol)));
     }

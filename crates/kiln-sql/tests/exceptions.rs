@@ -17,12 +17,12 @@ const PROCEDURES: usize = 12;
 const CALLS: usize = 40;
 
 const SCHEMA: &str = "
-CREATE TABLE item (id INTEGER PRIMARY KEY, k INTEGER UNIQUE, v INTEGER CHECK (v < 60), s TEXT);
+CREATE TABLE item (id INTEGER PRIMARY KEY, k INTEGER UNIQUE, v INTEGER CHECK (v < 60), s TEXT, u INTEGER UNIQUE);
 CREATE INDEX item_v ON item (v);
 CREATE TABLE part (item INTEGER, n INTEGER REFERENCES item (id));
 CREATE TABLE bag (a INTEGER, v INTEGER);
 CREATE TABLE outcome (number INTEGER PRIMARY KEY, n INTEGER);
-INSERT INTO item SELECT g, g, g, repeat('x', g * 30) FROM generate_series(1, 6) AS g;
+INSERT INTO item SELECT g, g, g, repeat('x', g * 30), g FROM generate_series(1, 6) AS g;
 INSERT INTO bag SELECT g % 3, g FROM generate_series(1, 6) AS g;
 INSERT INTO outcome VALUES (0, 0);
 ";
@@ -52,6 +52,8 @@ enum Action {
     Count(i32),
     AddValue(i32, i32),
     SetKey(i32, i32),
+    /// The keys of two unique indexes, of which the second may refuse.
+    SetKeys(i32, i32, i32),
     SetText(i32, i32),
     Insert(i32, i32, i32),
     Delete(i32),
@@ -70,7 +72,7 @@ enum Action {
 
 #[derive(Clone, Debug, Default)]
 struct State {
-    item: BTreeMap<i32, (i32, i32, usize)>,
+    item: BTreeMap<i32, (i32, i32, usize, i32)>,
     part: Vec<(i32, i32)>,
     bag: Vec<(i32, i32)>,
     /// Blocks that failed and whose error was caught, after they had changed something.
@@ -80,7 +82,7 @@ struct State {
 impl State {
     fn new() -> State {
         State {
-            item: (1..=6).map(|g| (g, (g, g, g as usize * 30))).collect(),
+            item: (1..=6).map(|g| (g, (g, g, g as usize * 30, g))).collect(),
             part: Vec::new(),
             bag: (1..=6).map(|g| (g % 3, g)).collect(),
             undone: 0,
@@ -95,6 +97,11 @@ impl State {
     fn has_key(&self, k: i32, but: i32) -> bool {
         let mut rows = self.item.iter();
         rows.any(|(id, row)| *id != but && row.0 == k)
+    }
+
+    fn has_other_key(&self, u: i32, but: i32) -> bool {
+        let mut rows = self.item.iter();
+        rows.any(|(id, row)| *id != but && row.3 == u)
     }
 
     /// Runs actions; `n` stays what it is when they fail.
@@ -124,16 +131,27 @@ impl State {
                     self.item.entry(*id).and_modify(|row| row.0 = *k);
                 }
             }
+            Action::SetKeys(id, k, u) => {
+                if self.item.contains_key(id) {
+                    if self.has_key(*k, *id) || self.has_other_key(*u, *id) {
+                        return Err(Failure::Unique);
+                    }
+                    let keys = (*k, *u);
+                    let set = |row: &mut (i32, i32, usize, i32)| (row.0, row.3) = keys;
+                    self.item.entry(*id).and_modify(set);
+                }
+            }
             Action::SetText(id, length) => {
                 self.item
                     .entry(*id)
                     .and_modify(|row| row.2 = *length as usize);
             }
             Action::Insert(id, k, v) => {
-                if self.item.contains_key(id) || self.has_key(*k, -1) {
+                let refuses = self.has_key(*k, -1) || self.has_other_key(*k, -1);
+                if refuses || self.item.contains_key(id) {
                     return Err(Failure::Unique);
                 }
-                self.item.insert(*id, (*k, *v, 3));
+                self.item.insert(*id, (*k, *v, 3, *k));
             }
             Action::Delete(id) => {
                 if self.item.contains_key(id) && self.part.iter().any(|(_, of)| of == id) {
@@ -213,7 +231,8 @@ fn action(random: &mut Random, depth: usize) -> Action {
     match number(if depth == 0 { 13 } else { 20 }) {
         0 => Action::Count(amount),
         1 | 2 => Action::AddValue(id, amount),
-        3 | 4 => Action::SetKey(id, other),
+        3 => Action::SetKey(id, other),
+        4 => Action::SetKeys(id, other, 1 + amount % 12),
         5 => Action::SetText(id, amount * 20),
         6 => Action::Insert(id, other, amount),
         7 => Action::Delete(id),
@@ -259,12 +278,15 @@ fn write(actions: &[Action], out: &mut String) {
                 writeln!(out, "UPDATE item SET v = v + {amount} WHERE id = {id};")
             }
             Action::SetKey(id, k) => writeln!(out, "UPDATE item SET k = {k} WHERE id = {id};"),
+            Action::SetKeys(id, k, u) => {
+                writeln!(out, "UPDATE item SET k = {k}, u = {u} WHERE id = {id};")
+            }
             Action::SetText(id, length) => {
                 let text = format!("repeat('y', {length})");
                 writeln!(out, "UPDATE item SET s = {text} WHERE id = {id};")
             }
             Action::Insert(id, k, v) => {
-                writeln!(out, "INSERT INTO item VALUES ({id}, {k}, {v}, 'new');")
+                writeln!(out, "INSERT INTO item VALUES ({id}, {k}, {v}, 'new', {k});")
             }
             Action::Delete(id) => writeln!(out, "DELETE FROM item WHERE id = {id};"),
             Action::InsertPart(item, of) => {
@@ -325,12 +347,15 @@ fn listed(rows: impl Iterator<Item = Vec<i32>>) -> String {
 /// Checks that the tables hold what the model does, by all of their indexes.
 fn compare(database: &Database, state: &State, n: i32, about: &str) {
     let item = state.item.iter();
-    let item = item.map(|(id, row)| vec![*id, row.0, row.1, row.2 as i32]);
-    let query = "SELECT id, k, v, length(s) FROM item ORDER BY id";
+    let item = item.map(|(id, row)| vec![*id, row.0, row.1, row.2 as i32, row.3]);
+    let query = "SELECT id, k, v, length(s), u FROM item ORDER BY id";
     assert_eq!(rows(database, query), listed(item), "{about}");
     let by_key = state.item.iter().map(|(id, row)| vec![row.0, *id]);
     let query = "SELECT k, id FROM item WHERE k > 0 ORDER BY k";
     assert_eq!(rows(database, query), listed(by_key), "{about}: by k");
+    let by_other = state.item.iter().map(|(id, row)| vec![row.3, *id]);
+    let query = "SELECT u, id FROM item WHERE u > 0 ORDER BY u";
+    assert_eq!(rows(database, query), listed(by_other), "{about}: by u");
     let by_value = state.item.iter().map(|(id, row)| vec![row.1, *id]);
     let query = "SELECT v, id FROM item WHERE v >= 0 ORDER BY v, id";
     assert_eq!(rows(database, query), listed(by_value), "{about}: by v");
@@ -412,5 +437,52 @@ fn failed_blocks_leave_no_change() {
             .iter()
             .sum();
         assert!(undone >= 10, "{configuration}: {undone} blocks were undone");
+    }
+}
+
+/// What ends a call is caught by no handler.
+#[test]
+fn the_end_of_a_call_is_not_caught() {
+    let script = "
+        CREATE TABLE t (id INTEGER PRIMARY KEY);
+        CREATE FUNCTION goes_on() RETURNS INTEGER LANGUAGE plpgsql AS $$
+        DECLARE n INTEGER := 0;
+        BEGIN
+            LOOP
+                BEGIN
+                    LOOP n := (n + 1) % 1000; END LOOP;
+                EXCEPTION WHEN OTHERS OR query_canceled THEN n := 0;
+                END;
+            END LOOP;
+        END $$;
+        CREATE FUNCTION grows() RETURNS INTEGER LANGUAGE plpgsql AS $$
+        DECLARE s TEXT;
+        BEGIN
+            LOOP
+                BEGIN
+                    s := repeat('x', 1000000);
+                EXCEPTION WHEN OTHERS THEN s := '';
+                END;
+            END LOOP;
+        END $$;";
+    for protocol in [Protocol::Silo, Protocol::Mvcc, Protocol::Vll] {
+        let options = Options::new().workers(1).pin_workers(false);
+        let database = Database::open(options.protocol(protocol)).expect("it opens");
+        database.execute(script).expect("it is SQL");
+        let mut session = database.session().expect("there is room");
+        session
+            .execute("SET statement_timeout = 100")
+            .expect("it is a setting");
+        let error = session
+            .execute("SELECT goes_on()")
+            .expect_err("it never ends");
+        assert_eq!(error.state().as_str(), "57014", "{protocol}");
+        session
+            .execute("SET statement_timeout = 0")
+            .expect("it is a setting");
+        let error = session
+            .execute("SELECT grows()")
+            .expect_err("it is bounded");
+        assert_eq!(error.state().as_str(), "53200", "{protocol}");
     }
 }

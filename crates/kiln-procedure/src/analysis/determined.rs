@@ -1,8 +1,10 @@
 //! Whether a call that is made again writes the same, and whether it draws from sequences.
 //!
 //! Scans follow the keys of indexes, which are unique, so that the order of rows is a function of the rows. What is left are builtins
-//! whose result differs from call to call, and numbers of rows whose tables have no primary key: these come from the memory of the worker that
+//! whose result differs from call to call, handlers that may catch a shortage of memory, and numbers of rows whose tables have no primary key: these come from the memory of the worker that
 //! inserts the row.
+
+use kiln_storage::error::SqlState;
 
 use super::names::for_each_step;
 use crate::ir::*;
@@ -29,6 +31,11 @@ pub(super) fn is_deterministic(program: &Program) -> bool {
             Step::Scalar(Instruction::Call { arguments, .. }) => !arguments.is_empty(),
             // The answer may be another one by then.
             Step::Scalar(Instruction::Consult { .. }) | Step::BufferFill { .. } => false,
+            // Whether memory is short is no function of the rows.
+            Step::Protect { handlers, .. } => {
+                let mut conditions = handlers.iter().flatten();
+                !conditions.any(|condition| condition.catches(SqlState::OUT_OF_MEMORY))
+            }
             Step::Insert { table, .. } => {
                 let table = &program.tables[table.0 as usize];
                 table.layout().row_number().is_none()

@@ -160,6 +160,17 @@ impl<'a, A: Access> Executor<'a, A> {
         Stopped
     }
 
+    /// Looks at the limits. No region catches that one is exceeded: what there is too much of would only grow.
+    #[cold]
+    fn is_within_limits(&mut self) -> bool {
+        let Err(error) = self.frame.check_limits() else {
+            return true;
+        };
+        self.is_final = true;
+        self.stop(error.into());
+        false
+    }
+
     /// Runs the code from `at` until the procedure ends, or the turn of a body that this was called
     /// for.
     fn run_from(&mut self, at: Label) -> Leave {
@@ -255,8 +266,8 @@ impl<'a, A: Access> Executor<'a, A> {
         macro_rules! tick {
             () => {
                 self.frame.turns_until_check -= 1;
-                if self.frame.turns_until_check == 0 {
-                    attempt!(self.frame.check_limits());
+                if self.frame.turns_until_check == 0 && !self.is_within_limits() {
+                    return Leave::Stop;
                 }
             };
         }
@@ -483,11 +494,10 @@ impl<'a, A: Access> Executor<'a, A> {
                 if self.frame.turns_until_check > 0 {
                     return None;
                 }
-                let Err(error) = self.frame.check_limits() else {
-                    return None;
-                };
-                self.stop(error.into());
-                Some(Leave::Stop)
+                match self.is_within_limits() {
+                    true => None,
+                    false => Some(Leave::Stop),
+                }
             }
             Leave::Unwind { bodies, to } => Some(Leave::Unwind {
                 bodies: bodies - 1,

@@ -234,10 +234,8 @@ impl<'a, A: Access> Executor<'a, A> {
                 self.meet_turn(lookup, &prefetched.key, turn)?;
             }
             self.frame.turns_until_check -= 1;
-            if self.frame.turns_until_check == 0
-                && let Err(error) = self.frame.check_limits()
-            {
-                return Err(self.stop(error.into()));
+            if self.frame.turns_until_check == 0 && !self.is_within_limits() {
+                return Err(Stopped);
             }
         }
         Ok(())

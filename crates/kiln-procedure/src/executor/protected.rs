@@ -8,8 +8,8 @@
 //! An error may come from a state that never was. The attempt goes on all the same: what led to the error is among what it
 //! has read or relies on, so that its commit fails, as after a branch taken wrongly.
 //!
-//! Not caught, whatever the handlers say: an abort; a call that is canceled or whose time is over; what goes wrong while
-//! changes are taken back; and an error of an update that an earlier statement has left to the commit.
+//! Not caught, whatever the handlers say: an abort; a call that is canceled, whose time is over, or that holds too much
+//! memory; what goes wrong while changes are taken back; and an error of an update that an earlier statement has left to the commit.
 
 use kiln_history::WriteKind;
 use kiln_storage::error::SqlState;

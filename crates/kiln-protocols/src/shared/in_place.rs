@@ -242,7 +242,7 @@ impl InPlace {
                 continue;
             }
             let deleted = &self.deleted;
-            let changed = self.changes.change(
+            let moved = self.changes.change(
                 table,
                 position,
                 record,
@@ -252,11 +252,50 @@ impl InPlace {
                 |other| is_deleted(deleted, other),
                 &mut noted,
             )?;
-            if let Changed::Taken(other) = changed {
+            if let Changed::Taken(other) = moved {
+                let update = (columns, changed);
+                self.move_back(table, record, update, position, memory, noted)?;
                 return Ok(Some((position, other)));
             }
         }
         Ok(None)
+    }
+
+    /// Moves the entries of a record back that an update has moved in the indexes before the one that refuses it.
+    fn move_back(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        (columns, changed): (&[(ColumnId, Reg)], ColumnSet),
+        refusing: usize,
+        memory: &mut Memory,
+        mut noted: impl FnMut(Touched<'_>) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        for (position, index) in table.indexes()[..refusing].iter().enumerate() {
+            if !index.columns().intersects(changed) {
+                continue;
+            }
+            let old = table.entry_key_of(index, table.row(record), &mut memory.heap)?;
+            let new = InPlace::new_key(table, position, record, columns, memory)?;
+            if old == new {
+                continue;
+            }
+            let deleted = &self.deleted;
+            let moved = self.changes.change(
+                table,
+                position,
+                record,
+                (Some(new), old),
+                &self.participant,
+                &mut self.recorder,
+                |other| is_deleted(deleted, other),
+                &mut noted,
+            )?;
+            if let Changed::Taken(_) = moved {
+                return Err(AbortCause::KeyInTransit.into());
+            }
+        }
+        Ok(())
     }
 
     /// The key that a record held exclusively has in the index at `position` when `columns` are written.

@@ -182,3 +182,107 @@ BEGIN
     END IF;
 END
 $$;
+
+-- A list of operations, one after the other, each of which catches its errors. Stamps count up from first_stamp. caught counts
+-- errors; what an operation had written until then is as it was.
+--    1  move money, and note that in a register, unless there is not enough of it
+--    2  insert an item, or change the one that is in the way
+--    3  move a seat to a place, unless another one is there
+--    4  move an item to a bucket, delete it and insert it again, and then fail
+--    5  write a register, and within that insert an item and delete others of its bucket; fail if the register's money is even
+CREATE PROCEDURE protected(
+    kinds       INTEGER[],
+    ids         INTEGER[],
+    others      INTEGER[],
+    first_stamp BIGINT,
+    OUT caught  INTEGER
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    kind        INTEGER;
+    key         INTEGER;
+    other       INTEGER;
+    fresh       BIGINT;
+    found_id    INTEGER;
+    found_stamp BIGINT;
+    later_stamp BIGINT;
+    available   BIGINT;
+BEGIN
+    caught := 0;
+    FOR step IN 1 .. array_length(kinds, 1) LOOP
+        kind := kinds[step];
+        key := ids[step];
+        other := others[step];
+        fresh := first_stamp + 2 * step;
+        IF kind = 1 THEN
+            BEGIN
+                UPDATE registers SET balance = balance + 700, stamp = fresh WHERE id = other;
+                SELECT balance INTO available FROM registers WHERE id = key;
+                IF available < 700 THEN
+                    RAISE EXCEPTION 'register % has only %', key, available USING ERRCODE = 'AN001';
+                END IF;
+                UPDATE registers SET balance = balance - 700 WHERE id = key;
+            EXCEPTION WHEN SQLSTATE 'AN001' THEN
+                caught := caught + 1;
+            END;
+        ELSIF kind = 2 THEN
+            BEGIN
+                INSERT INTO items (id, bucket, stamp, mirror) VALUES (key, other, fresh, -fresh);
+            EXCEPTION WHEN unique_violation THEN
+                caught := caught + 1;
+                SELECT stamp INTO found_stamp FROM items WHERE id = key;
+                IF NOT FOUND THEN
+                    RAISE EXCEPTION 'item % is in the way and missing', key USING ERRCODE = 'AN002';
+                END IF;
+                UPDATE items SET stamp = fresh + 1, mirror = -fresh - 1 WHERE id = key;
+            END;
+        ELSIF kind = 3 THEN
+            BEGIN
+                UPDATE seats SET place = other WHERE id = key;
+            EXCEPTION WHEN unique_violation THEN
+                caught := caught + 1;
+                SELECT id INTO found_id FROM seats WHERE place = other;
+                IF NOT FOUND OR found_id = key THEN
+                    RAISE EXCEPTION 'place % is taken by no other seat', other USING ERRCODE = 'AN002';
+                END IF;
+            END;
+        ELSIF kind = 4 THEN
+            SELECT stamp INTO found_stamp FROM items WHERE id = key;
+            IF FOUND THEN
+                BEGIN
+                    UPDATE items SET bucket = other, stamp = fresh, mirror = -fresh WHERE id = key;
+                    DELETE FROM items WHERE id = key;
+                    INSERT INTO items (id, bucket, stamp, mirror)
+                    VALUES (key, other, fresh + 1, -fresh - 1);
+                    RAISE EXCEPTION 'as asked' USING ERRCODE = 'AN001';
+                EXCEPTION WHEN SQLSTATE 'AN001' THEN
+                    caught := caught + 1;
+                END;
+                SELECT stamp INTO later_stamp FROM items WHERE id = key;
+                IF later_stamp IS DISTINCT FROM found_stamp THEN
+                    RAISE EXCEPTION 'item % is not as it was', key USING ERRCODE = 'AN002';
+                END IF;
+            END IF;
+        ELSE
+            BEGIN
+                UPDATE registers SET stamp = fresh WHERE id = key;
+                BEGIN
+                    INSERT INTO items (id, bucket, stamp, mirror) VALUES (key, other, fresh, -fresh);
+                    DELETE FROM items WHERE bucket = other AND id <> key;
+                    SELECT balance INTO available FROM registers WHERE id = key;
+                    IF available % 2 = 0 THEN
+                        RAISE EXCEPTION 'register % has %', key, available USING ERRCODE = 'AN001';
+                    END IF;
+                EXCEPTION WHEN unique_violation THEN
+                    caught := caught + 1;
+                END;
+            EXCEPTION WHEN OTHERS THEN
+                IF SQLSTATE <> 'AN001' THEN
+                    RAISE;
+                END IF;
+                caught := caught + 1;
+            END;
+        END IF;
+    END LOOP;
+END
+$$;

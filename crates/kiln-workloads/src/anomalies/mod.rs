@@ -1,8 +1,8 @@
 //! Anomalies: random small transactions on few rows, to provoke whatever can go wrong.
 //!
 //! Reads, blind writes, read-modify-writes, insertions, deletions, scans by the primary key and by a secondary
-//! index, updates that move rows in an index, several accesses to one row, and failures on purpose,
-//! in any order in one transaction. Every stamp that is written is unique, so that a judge tells from a
+//! index, updates that move rows in an index, several accesses to one row, and failures on purpose, some
+//! of which are caught, in any order in one transaction. Every stamp that is written is unique, so that a judge tells from a
 //! value who wrote it.
 //!
 //! The audit is that money and seats are conserved, that both columns of an item are of one
@@ -43,8 +43,11 @@ pub const TAKE: ProcedureIndex = ProcedureIndex(3);
 /// Adds all money up.
 pub const TOTAL: ProcedureIndex = ProcedureIndex(4);
 
-/// The five transactions.
-pub const PROCEDURES: [Procedure; 5] = [
+/// A list of operations that catch their errors.
+pub const PROTECTED: ProcedureIndex = ProcedureIndex(5);
+
+/// The six transactions.
+pub const PROCEDURES: [Procedure; 6] = [
     Procedure::new(
         "mixed",
         &["integer[]", "integer[]", "integer[]", "bigint"],
@@ -54,6 +57,11 @@ pub const PROCEDURES: [Procedure; 5] = [
     Procedure::new("shift", &["integer", "integer", "integer"], 1),
     Procedure::new("take", &["integer", "integer", "bigint"], 1),
     Procedure::new("total", &["bigint"], 1),
+    Procedure::new(
+        "protected",
+        &["integer[]", "integer[]", "integer[]", "bigint"],
+        1,
+    ),
 ];
 
 /// SQLSTATE of a call that failed on purpose, or for lack of funds.

@@ -3,7 +3,7 @@
 use kiln_platform::random::Random;
 use kiln_storage::types::Value;
 
-use super::{Config, MIXED, PROCEDURES, SHIFT, TAKE, TOTAL, TRANSFER, money};
+use super::{Config, MIXED, PROCEDURES, PROTECTED, SHIFT, TAKE, TOTAL, TRANSFER, money};
 use crate::ArgumentSink;
 use crate::audit::Totals;
 use crate::workload::{Call, DrawCalls, ProcedureIndex};
@@ -60,7 +60,8 @@ impl Terminal {
 
     fn draw_procedure(&mut self) -> ProcedureIndex {
         match self.random.below(100) {
-            0..64 => MIXED,
+            0..52 => MIXED,
+            52..64 => PROTECTED,
             64..74 => TRANSFER,
             74..84 => SHIFT,
             84..94 => TAKE,
@@ -97,13 +98,36 @@ impl Terminal {
     }
 }
 
+impl Terminal {
+    /// Draws operations that catch their errors.
+    fn protect(&mut self) {
+        self.kinds.clear();
+        self.ids.clear();
+        self.others.clear();
+        for _ in 0..self.random.between(1, 3) {
+            let (kind, key) = (self.random.between(1, 5), self.key());
+            let other = match kind {
+                1 => self.key(),
+                3 => self.random.between(1, 2 * i64::from(self.config.keys)),
+                _ => self.bucket(),
+            };
+            self.kinds.push(kind);
+            self.ids.push(key);
+            self.others.push(other);
+        }
+    }
+}
+
 impl DrawCalls for Terminal {
     fn next<A: ArgumentSink>(&mut self, arguments: &mut A) -> Call {
         arguments.clear();
         let procedure = self.draw_procedure();
         match procedure {
-            MIXED => {
-                self.mix();
+            MIXED | PROTECTED => {
+                match procedure {
+                    MIXED => self.mix(),
+                    _ => self.protect(),
+                }
                 arguments.push_i64_array(&self.kinds);
                 arguments.push_i64_array(&self.ids);
                 arguments.push_i64_array(&self.others);

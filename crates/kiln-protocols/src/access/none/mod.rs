@@ -45,7 +45,7 @@ use kiln_storage::layout::{is_spilled, resolve};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Memory};
-use kiln_storage::table::{Entry, Table};
+use kiln_storage::table::{Entry, EntryKey, Table};
 
 use crate::access::serial::refused_update;
 use crate::phases::{Phase, Phased, Phases};
@@ -268,22 +268,58 @@ impl Unprotected {
             if old == new && self.changes.is_empty() {
                 continue;
             }
-            let deleted = &self.deleted;
-            let changed = self.changes.change(
-                table,
-                position,
-                record,
-                (Some(old), new),
-                &self.participant,
-                &mut self.recorder,
-                |other| deleted.contains(&other),
-                |_| Ok(()),
-            )?;
-            if let Changed::Taken(other) = changed {
+            let moved = self.move_entry(table, position, record, (old, new))?;
+            if let Changed::Taken(other) = moved {
+                self.move_back(table, record, (columns, changed), position, memory)?;
                 return Ok(Some((position, other)));
             }
         }
         Ok(None)
+    }
+
+    /// Moves the record from one key to another one in an index.
+    fn move_entry(
+        &mut self,
+        table: &Table,
+        position: usize,
+        record: RecordRef,
+        (old, new): (EntryKey, EntryKey),
+    ) -> Result<Changed, Stop> {
+        let deleted = &self.deleted;
+        self.changes.change(
+            table,
+            position,
+            record,
+            (Some(old), new),
+            &self.participant,
+            &mut self.recorder,
+            |other| deleted.contains(&other),
+            |_| Ok(()),
+        )
+    }
+
+    /// Moves the entries of a record back that an update has moved in the indexes before the one that refuses it.
+    fn move_back(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        (columns, changed): (&[(ColumnId, Reg)], ColumnSet),
+        refusing: usize,
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        for (position, index) in table.indexes()[..refusing].iter().enumerate() {
+            if !index.columns().intersects(changed) {
+                continue;
+            }
+            let old = table.entry_key_of(index, table.row(record), &mut memory.heap)?;
+            let new = InPlace::new_key(table, position, record, columns, memory)?;
+            if old != new
+                && let Changed::Taken(_) = self.move_entry(table, position, record, (new, old))?
+            {
+                return Err(AbortCause::KeyInTransit.into());
+            }
+        }
+        Ok(())
     }
 
     /// Inserts over a record that the attempt has deleted.

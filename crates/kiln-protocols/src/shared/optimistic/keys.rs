@@ -44,32 +44,71 @@ impl<C: Commit> Optimistic<C> {
                 continue;
             }
             self.claim(handle.record)?;
-            self.protocol.adds_entry(table, position);
-            let Optimistic {
-                protocol,
-                nodes,
-                changes,
-                written,
-                writes,
-                participant,
-                recorder,
-                ..
-            } = self;
-            let changed = changes.change(
-                table,
-                position,
-                handle.record,
-                (Some(old), new),
-                participant,
-                recorder,
-                |other| is_deleted(written, writes, other),
-                |touched| note_touched(protocol, nodes, table, touched),
-            )?;
-            if let Changed::Taken(other) = changed {
+            if let Changed::Taken(other) =
+                self.move_entry(table, position, handle.record, (old, new))?
+            {
+                self.move_back(table, handle, (columns, changed), position, memory)?;
                 return Ok(Some((position, other)));
             }
         }
         Ok(None)
+    }
+
+    /// Moves the record from one key to another one in an index.
+    fn move_entry(
+        &mut self,
+        table: &Table,
+        position: usize,
+        record: RecordRef,
+        (old, new): (EntryKey, EntryKey),
+    ) -> Result<Changed, Stop> {
+        self.protocol.adds_entry(table, position);
+        let Optimistic {
+            protocol,
+            nodes,
+            changes,
+            written,
+            writes,
+            participant,
+            recorder,
+            ..
+        } = self;
+        changes.change(
+            table,
+            position,
+            record,
+            (Some(old), new),
+            participant,
+            recorder,
+            |other| is_deleted(written, writes, other),
+            |touched| note_touched(protocol, nodes, table, touched),
+        )
+    }
+
+    /// Moves the entries of a record back that an update has moved in the indexes before the one that refuses it.
+    fn move_back(
+        &mut self,
+        table: &Table,
+        handle: Handle,
+        (columns, changed): (&[(ColumnId, Reg)], ColumnSet),
+        refusing: usize,
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        for (position, index) in table.indexes()[..refusing].iter().enumerate() {
+            if !index.columns().intersects(changed) {
+                continue;
+            }
+            let (old, new) = self.keys(table, position, handle, columns, memory)?;
+            if old == new {
+                continue;
+            }
+            if let Changed::Taken(_) =
+                self.move_entry(table, position, handle.record, (new, old))?
+            {
+                return Err(AbortCause::KeyInTransit.into());
+            }
+        }
+        Ok(())
     }
 
     /// Makes sure that no other attempt moves entries of the record.

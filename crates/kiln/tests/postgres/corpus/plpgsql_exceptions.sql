@@ -660,6 +660,24 @@ SELECT id FROM t WHERE a = 5;
 SELECT id FROM t WHERE a = 6;
 SELECT id FROM t WHERE b = 1;
 
+-- snippet: an-index-entry-goes-back-to-where-it-was-moved
+CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER UNIQUE, b INTEGER UNIQUE);
+INSERT INTO t VALUES (1, 1, 1), (2, 2, 2);
+CREATE FUNCTION f() RETURNS TEXT LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE t SET a = 9 WHERE id = 1;
+  BEGIN
+    UPDATE t SET a = 1, b = 2 WHERE id = 1;
+  EXCEPTION WHEN unique_violation THEN NULL;
+  END;
+  RETURN (SELECT id FROM t WHERE a = 9) || ' ' || (SELECT count(*) FROM t WHERE a = 1);
+END $$;
+SELECT f();
+SELECT id FROM t WHERE a = 9;
+SELECT id FROM t WHERE a = 1;
+INSERT INTO t VALUES (3, 1, 3);
+SELECT * FROM t ORDER BY id;
+
 -- snippet: deleted-and-inserted-again
 CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER UNIQUE, s TEXT);
 INSERT INTO t VALUES (1, 10, 'one'), (2, 20, 'two');
