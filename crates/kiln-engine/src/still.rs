@@ -21,6 +21,10 @@ pub(crate) fn run(
     arguments: &mut Arguments,
     moment_us: i64,
 ) -> Result<()> {
+    // A handler might catch the refusal.
+    if program.regions > 0 && !program.analysis.is_read_only() {
+        return Err(writes());
+    }
     arguments.bind(program)?;
     frame.begin(None, None);
     frame.memory.heap.transaction_began_us = Some(moment_us);
@@ -82,7 +86,7 @@ impl Access for Still {
         _: &[(ColumnId, Reg)],
         _: &mut Memory,
     ) -> std::result::Result<(), Stop> {
-        Err(writes())
+        Err(writes().into())
     }
 
     fn insert(
@@ -91,7 +95,7 @@ impl Access for Still {
         _: &[Reg],
         _: &mut Memory,
     ) -> std::result::Result<Inserted, Stop> {
-        Err(writes())
+        Err(writes().into())
     }
 
     fn delete(
@@ -100,7 +104,17 @@ impl Access for Still {
         _: &mut Handle,
         _: &mut Memory,
     ) -> std::result::Result<(), Stop> {
-        Err(writes())
+        Err(writes().into())
+    }
+
+    fn bring_back(
+        &mut self,
+        _: &Table,
+        _: &mut Handle,
+        _: &[Reg],
+        _: &mut Memory,
+    ) -> std::result::Result<(), Stop> {
+        Err(writes().into())
     }
 
     fn moves_entries(&self) -> bool {
@@ -128,6 +142,6 @@ impl Access for Still {
 }
 
 #[cold]
-fn writes() -> Stop {
-    Error::unsupported("changing rows within a change of the catalog is not supported").into()
+fn writes() -> Error {
+    Error::unsupported("changing rows within a change of the catalog is not supported")
 }
