@@ -350,9 +350,12 @@ fn added_column(tokens: &Tokens<'_>, range: Range<usize>) -> Result<TableAction>
     if if_not_exists {
         at += 3;
     }
-    let (parts, identities, set_columns) =
-        sequence::without_identities(tokens, at..range.end, range.start)?;
-    let definition = tokens.sql_parts(None, &parts, |parser| parser.parse_column_def())?;
+    let sequence::ColumnParts {
+        known,
+        identities,
+        set_columns,
+    } = sequence::column_parts(tokens, at..range.end, range.start)?;
+    let definition = tokens.sql_parts(None, &known, |parser| parser.parse_column_def())?;
     Ok(TableAction::AddColumn(Box::new(AddedColumn {
         definition,
         identities,

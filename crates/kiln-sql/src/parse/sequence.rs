@@ -367,14 +367,22 @@ fn generated(
 /// Whether an identity column takes values that are given, and its sequence.
 pub(super) type WrittenIdentity = (Identity, SequenceOptions);
 
-/// The stretches of a column's definition without its identities, and these; lists of columns that actions set are left out too. The
-/// statement's action begins at `action`.
-pub(super) fn without_identities(
+/// A column's definition in the parts that the SQL parser knows, and what it does not.
+#[derive(Default)]
+pub(super) struct ColumnParts {
+    /// The stretches that it knows.
+    pub known: Vec<Range<usize>>,
+    pub identities: Vec<WrittenIdentity>,
+    pub set_columns: Vec<SetColumns>,
+}
+
+/// Divides a column's definition. The statement's action begins at `action`.
+pub(super) fn column_parts(
     tokens: &Tokens<'_>,
     range: Range<usize>,
     action: usize,
-) -> Result<(Vec<Range<usize>>, Vec<WrittenIdentity>, Vec<SetColumns>)> {
-    let (mut parts, mut identities, mut set_columns) = (Vec::new(), Vec::new(), Vec::new());
+) -> Result<ColumnParts> {
+    let mut parts = ColumnParts::default();
     let (mut start, mut at, mut depth) = (range.start, range.start + 2, 0_i32);
     while at < range.end {
         match tokens.get(at) {
@@ -385,24 +393,24 @@ pub(super) fn without_identities(
         if depth == 0
             && let Some((identity, options, next)) = generated(tokens, at, range.end)?
         {
-            identities.push((identity, options));
+            parts.identities.push((identity, options));
             // A CONSTRAINT name before it names nothing.
             let named = at >= start + 2 && tokens.word(at - 2) == "constraint";
-            parts.push(start..if named { at - 2 } else { at });
+            parts.known.push(start..if named { at - 2 } else { at });
             (start, at) = (next, next);
             continue;
         }
         if let Some((list, next)) = listed_columns(tokens, at, action..range.end)? {
-            set_columns.push(list);
-            parts.push(start..at);
+            parts.set_columns.push(list);
+            parts.known.push(start..at);
             depth -= 1;
             (start, at) = (next, next);
             continue;
         }
         at += 1;
     }
-    parts.push(start..range.end);
-    Ok((parts, identities, set_columns))
+    parts.known.push(start..range.end);
+    Ok(parts)
 }
 
 /// Parses CREATE TABLE: the SQL parser all but the identities of columns, and lists of columns that actions set.
