@@ -1,4 +1,4 @@
-//! Procedures that catch errors on virtual cores: what a failed block has written is undone, whoever comes between, and a
+//! Procedures that catch errors on virtual cores: what a failed block has written is undone, whichever transaction comes between, and a
 //! flaw that leaves the last change shows.
 
 #![cfg(kiln_sim)]

@@ -14,7 +14,7 @@ use super::scope::SourceId;
 use super::select::ItemKind;
 use super::{Compiler, Position, unsupported};
 
-/// A row that matched, inside the body of [`Compiler::for_each_matching_row`].
+/// A row that matched, inside the body of `Compiler::for_each_matching_row`.
 #[derive(Clone, Copy, Debug)]
 pub struct RowSource {
     /// What its columns are columns of.

@@ -394,7 +394,7 @@ impl Mvcc {
     ) -> Result<(), Stop> {
         self.follow(handle);
         let number = match table.layout().row_number() {
-            // Nobody but the inserter changes it.
+            // The inserter alone changes it.
             Some(access) => Some(
                 access
                     .load(table.row(handle.record), &mut memory.heap)
