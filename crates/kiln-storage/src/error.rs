@@ -285,7 +285,6 @@ const OTHER_CONDITIONS: &[(SqlState, &str)] = &[
         "sql_json_item_cannot_be_cast_to_target_type",
     ),
     (SqlState(*b"22P01"), "floating_point_exception"),
-    (SqlState(*b"22P05"), "untranslatable_character"),
     (SqlState(*b"22P06"), "nonstandard_use_of_escape_character"),
     (SqlState(*b"23P01"), "exclusion_violation"),
     (SqlState(*b"24000"), "invalid_cursor_state"),

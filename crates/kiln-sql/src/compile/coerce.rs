@@ -463,7 +463,7 @@ fn convert_catalog(bound: &Bound, target: &DataType) -> Result<Option<Bound>> {
             CatalogType::Char => to(cast::TEXT_TO_CHAR, target),
             CatalogType::Json => to(functions::TEXT_TO_JSON, target),
             CatalogType::Jsonb => to(functions::TEXT_TO_JSONB, target),
-            _ => Ok(Some(bound.clone().relabel(target.clone()))),
+            _ => to(cast::TEXT_AS_IT_IS, target),
         },
         Representation::Double if source.is_number() => {
             let double = convert(bound.clone(), &DataType::Double)?;

@@ -66,6 +66,10 @@ impl Compiler<'_> {
             let what = "ORDER BY, LIMIT and OFFSET in a recursive query";
             return Err(unsupported(what, position));
         }
+        if !query.locks.is_empty() {
+            let message = "FOR UPDATE/SHARE in a recursive query is not implemented";
+            return Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position));
+        }
         let bare = super::query::bare_query();
         let mut first = self.bind_body(left, &bare)?;
         first.decide_outputs()?;

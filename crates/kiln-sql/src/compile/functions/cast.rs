@@ -179,14 +179,16 @@ strict! {
     REAL_TO_DECIMAL = "numeric", |heap, value| {
         // The digits that every REAL has.
         let number = value.as_f64();
-        let digits = match number.is_finite() {
-            true => format!("{number:.5e}"),
-            false => number.to_string(),
-        };
+        if !number.is_finite() {
+            return Ok(Slot::from_decimal(Decimal::from_f64(number)?));
+        }
+        let digits = format!("{number:.5e}");
         let (digits, exponent) = digits.split_once('e').unwrap_or((&digits, "0"));
         let digits = digits.trim_end_matches('0').trim_end_matches('.');
         Ok(Slot::from_decimal(Decimal::parse(&format!("{digits}e{exponent}"))?))
     };
+    // What computes a text computes no other type: the value goes through this.
+    TEXT_AS_IT_IS = "text", |heap, text| Ok(text);
     DOUBLE_TO_REAL = "float4", |heap, number| {
         let (number, narrow) = (number.as_f64(), number.as_f64() as f32);
         match narrow.is_infinite() && number.is_finite() {

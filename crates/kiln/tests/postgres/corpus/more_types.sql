@@ -83,3 +83,20 @@ SELECT coalesce(1, count(*)) FROM r WHERE a > 5;
 SELECT pg_typeof(count(*)) FROM r GROUP BY a > 1;
 SELECT 1 FROM r HAVING true;
 SELECT min(x), max(x) FROM (VALUES (1.0), (1.00), (1.000)) v (x);
+
+-- snippet: texts-that-are-concatenated-are-cast
+SELECT (1 || '/' || 2)::pg_lsn IS NULL, ('a' || 'b')::name;
+
+-- snippet: infinite-reals-are-no-numbers
+-- refused: NaN and Infinity
+SELECT '-Infinity'::real::numeric;
+
+-- snippet: recursion-that-locks
+-- error: 0A000
+WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x FOR UPDATE) SELECT * FROM x;
+
+-- snippet: groups-by-functions-of-rows
+CREATE TABLE few (id INTEGER, dataa TEXT);
+INSERT INTO few VALUES (1, 'a'), (2, 'b');
+-- refused: GROUP BY of a function that gives rows
+SELECT dataa, count(*), unnest('{1,1,3}'::int[]) FROM few GROUP BY dataa, 3;
