@@ -444,8 +444,8 @@ impl Compiler<'_> {
         }
         let origins: Vec<_> = outputs.iter().map(|bound| self.origin_of(bound)).collect();
         let keys = self.bind_group_by(select, &outputs, &columns)?;
-        let mut functions = output.iter().flat_map(|output| &output.row_functions);
-        let names_function = |key: &Bound| functions.any(|(one, _)| key.sources().contains(one));
+        let functions = || output.iter().flat_map(|output| &output.row_functions);
+        let names_function = |key: &Bound| functions().any(|(one, _)| key.sources().contains(one));
         if keys.iter().flatten().any(names_function) {
             let what = "GROUP BY of a function that gives rows";
             return Err(unsupported(what, position_of(query)));

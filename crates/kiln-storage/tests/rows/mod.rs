@@ -106,11 +106,20 @@ pub fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -
             random.next_u64() as i64,
         )),
         DataType::Catalog(CatalogType::Real) => {
-            Slot::from_f64(f64::from(f32::from_bits(random.next_u64() as u32)))
+            let number = (random.unit() - 0.5) * 10_f64.powi(random.below(30) as i32);
+            Slot::from_f64((number as f32).into())
         }
         DataType::Catalog(_) => heap.push_str("[1, {\"a\": null}]"),
         other => panic!("{other} is not stored"),
     }
+}
+
+/// Whether an index can have a column of the type.
+pub fn is_key(data_type: &DataType) -> bool {
+    !matches!(
+        data_type,
+        DataType::Interval | DataType::Catalog(CatalogType::Json)
+    )
 }
 
 /// Whether values of the type are byte strings.
