@@ -7,6 +7,7 @@ mod common;
 use common::*;
 use kiln_engine::{Arguments, Engine, History, Protocol};
 use kiln_history::{Event, LogReader};
+use kiln_platform::sync::Arc;
 use kiln_platform::thread;
 use kiln_storage::error::SqlState;
 use kiln_storage::types::Value;
@@ -119,6 +120,36 @@ fn recording_from_the_start_has_the_loading_too() {
     let inserted = history.logs.iter().flat_map(|log| LogReader::new(log));
     let inserted = inserted.filter(|event| matches!(event, Ok(Event::Install { .. })));
     assert_eq!(inserted.count(), 5);
+}
+
+/// A block that is rolled back has shown what nothing has confirmed: the history has it among those that told nothing, unless it was
+/// consistent.
+#[test]
+fn a_block_that_is_rolled_back_need_not_have_read_a_state() {
+    for protocol in [Protocol::Silo, Protocol::TicToc, Protocol::Occ] {
+        let engine = bank(small(protocol), 5, 100);
+        engine.record_history(64 << 20).expect("nothing runs");
+        let deposit = Arc::new(deposit(&engine.table("account").expect("it is there")));
+        for is_disturbed in [false, true] {
+            let mut session = engine.session().expect("there is room");
+            session.begin().expect("no block is open");
+            for id in [1_i64, 2] {
+                let mut arguments = Arguments::from_values(&[Value::BigInt(id), Value::BigInt(1)]);
+                session
+                    .run(&deposit, &mut arguments)
+                    .expect("it has no conflict yet");
+                if is_disturbed && id == 1 {
+                    let moved = engine.call("transfer", (1_i64, 2_i64, 40_i64));
+                    moved.expect("it runs").rows().expect("there is money");
+                }
+            }
+            session.roll_back().expect("a block is open");
+        }
+        let history = engine.take_history().expect("nothing runs any more");
+        let report = judge(&history);
+        assert!(report.is_serializable(), "{protocol}: {report}");
+        assert_eq!((report.transactions, report.rejected), (2, 1), "{protocol}");
+    }
 }
 
 #[test]

@@ -96,7 +96,7 @@ const QUERIES: [&str; 7] = [
     "SELECT * FROM sale ORDER BY number",
     "SELECT number FROM sale WHERE buyer >= 0 ORDER BY buyer, number",
     "SELECT * FROM counter",
-    "SELECT * FROM note ORDER BY about, text",
+    "SELECT * FROM note ORDER BY about, text, at",
 ];
 
 fn all(database: &Database) -> Vec<String> {

@@ -338,8 +338,6 @@ impl State {
             };
             inner.replays.differing.fetch_add(1, Ordering::Relaxed);
             self.has_lost = true;
-            // The attempt ends here, and nobody is told what it has read: unless that was consistent, it counts as aborted.
-            let _ = self.seat().confirm();
             let error = errors::seen_otherwise(position + 1, statement.text(), &differs);
             Err(Failure::Final(error))
         });

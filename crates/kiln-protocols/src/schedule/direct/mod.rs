@@ -59,8 +59,8 @@ struct Open {
     invoked: Option<Moment>,
     /// Whether the attempt's beginning was recorded.
     recorded: bool,
-    /// Why it will be rolled back, if not because its caller wants it.
-    failed: Option<AbortCause>,
+    /// How it will have ended when it is rolled back, if that is known: it must be repeated, or what it has read is consistent.
+    ending: Option<End>,
 }
 
 /// So many attempts fail before anybody looks at the clock: contention, not starvation.
@@ -77,6 +77,13 @@ pub(crate) enum End {
     Aborted(AbortCause),
     /// The procedure raised.
     Rejected,
+}
+
+/// How an attempt has ended that nothing but its reads can fail.
+impl From<Result<(), AbortCause>> for End {
+    fn from(confirmed: Result<(), AbortCause>) -> End {
+        confirmed.map_or_else(End::Aborted, |()| End::Rejected)
+    }
 }
 
 /// The procedure that histories name for transactions of several statements.
@@ -431,7 +438,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         std::mem::swap(&mut open.programs, &mut open.former_programs);
         open.programs.clear();
         (open.invoked, open.recorded) = (self.access.recorder().now(), false);
-        open.failed = None;
+        open.ending = None;
         self.access.prepare(self.backoff.attempts());
         if !std::mem::replace(&mut open.is_announced, true) {
             self.access.begin_call(None);
@@ -473,9 +480,11 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             },
             result => result,
         };
-        if let Err(Stop::Abort(cause)) = &result {
-            self.open.failed = Some(*cause);
-        }
+        self.open.ending = match &result {
+            Ok(()) => None,
+            Err(Stop::Raise(_)) => Some(End::Rejected),
+            Err(Stop::Abort(cause)) => Some(End::Aborted(*cause)),
+        };
         result
     }
 
@@ -505,11 +514,15 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         result
     }
 
-    /// Undoes the attempt.
+    /// Undoes the attempt. A history has it as rejected where what it has read is consistent: a caller may roll back before that is
+    /// known, and no result rests on it then.
     pub fn roll_back(&mut self) {
+        let ending = match self.open.ending.take() {
+            None if self.open.recorded => self.access.confirm().into(),
+            known => known.unwrap_or(End::Rejected),
+        };
         self.access.roll_back();
-        let failed = self.open.failed.take();
-        self.close(failed.map_or(End::Rejected, End::Aborted));
+        self.close(ending);
     }
 
     /// Records how the transaction of several statements ended, if its beginning was.
@@ -527,7 +540,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     /// Why it must be repeated instead.
     pub fn confirm(&mut self) -> Result<(), AbortCause> {
         let confirmed = self.access.confirm();
-        self.open.failed = confirmed.err();
+        self.open.ending = Some(confirmed.into());
         confirmed
     }
 
