@@ -92,7 +92,7 @@ impl CatalogChange<'_> {
         let is_known = |table: &str| before.foreign_keys.iter().any(|key| key.table == table);
         let new = after.foreign_keys.iter().map(|key| key.table.as_str());
         for table in new.filter(|table| !is_known(table) && *table != after.name) {
-            self.claim(table)?;
+            self.claim_whole(table)?;
         }
         Ok(())
     }
@@ -282,7 +282,13 @@ impl CatalogChange<'_> {
         Ok(self.replace(&name, table))
     }
 
-    fn fill(&self, old: &Table, new: &Table, rows: &NewRows, moment_us: i64) -> Result<()> {
+    pub(crate) fn fill(
+        &self,
+        old: &Table,
+        new: &Table,
+        rows: &NewRows,
+        moment_us: i64,
+    ) -> Result<()> {
         let participant = lock(&self.inner.maintenance);
         let is_numbered = new.layout().row_number().is_some();
         if is_numbered {
@@ -318,7 +324,7 @@ impl CatalogChange<'_> {
     /// What it raises; 55P03 when an open block uses one of its tables.
     pub fn read(&mut self, program: &Program) -> Result<Vec<Vec<Value>>> {
         for table in &program.tables {
-            self.claim(&table.schema().name)?;
+            self.claim_to_read(&table.schema().name)?;
         }
         let mut frame = Frame::new();
         let now_us = time::wall_clock_us();

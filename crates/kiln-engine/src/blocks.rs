@@ -84,9 +84,16 @@ impl Blocks {
         *lock(&self.used[seat]) = Used::default();
     }
 
-    /// An open block that uses one of these tables: which of them, and whose block it is.
-    pub fn user_of(&self, tables: &[TableId]) -> Option<(TableId, SeatUser)> {
-        self.used.iter().find_map(|used| {
+    /// An open block that uses one of these tables, but for that on seat `except`: which of them, and whose block it is.
+    pub fn user_of(
+        &self,
+        tables: &[TableId],
+        except: Option<usize>,
+    ) -> Option<(TableId, SeatUser)> {
+        self.used.iter().enumerate().find_map(|(seat, used)| {
+            if Some(seat) == except {
+                return None;
+            }
             let used = lock(used);
             let table = tables.iter().find(|table| used.tables.contains(table))?;
             Some((*table, used.user?))
@@ -137,9 +144,9 @@ pub(crate) struct Bar<'a> {
 }
 
 impl Bar<'_> {
-    /// Waits until no open block uses the tables; false when `deadline_ns` has passed before.
-    pub fn wait(&self, deadline_ns: u64) -> bool {
-        while self.blocks.user_of(&self.tables).is_some() {
+    /// Waits until no open block uses the tables, but for that on seat `except`; false when `deadline_ns` has passed before.
+    pub fn wait(&self, except: Option<usize>, deadline_ns: u64) -> bool {
+        while self.blocks.user_of(&self.tables, except).is_some() {
             let left_ns = deadline_ns.saturating_sub(time::now_ns());
             if left_ns == 0 {
                 return false;

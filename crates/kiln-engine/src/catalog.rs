@@ -222,6 +222,14 @@ impl Catalog {
     pub(crate) fn next(&self) -> Catalog {
         Catalog {
             version: self.version + 1,
+            ..self.copied()
+        }
+    }
+
+    /// The same entries.
+    pub(crate) fn copied(&self) -> Catalog {
+        Catalog {
+            version: self.version,
             next_table_id: self.next_table_id,
             tables: self.tables.clone(),
             sequences: self.sequences.clone(),

@@ -18,6 +18,7 @@ use crate::options::{DesignFactors, RESERVED};
 use crate::roles::{Object, Privileges, Role, Roles};
 use crate::shared::Shared;
 use crate::statement::{CatalogStatement, Source, TableSplit};
+use crate::within_block::WithinBlock;
 use crate::written::WrittenCatalog;
 
 /// A change of the catalog in progress; see [`Engine::change_catalog`](crate::Engine::change_catalog).
@@ -28,11 +29,13 @@ pub struct CatalogChange<'a> {
     pub(crate) before: Arc<Catalog>,
     pub(crate) catalog: Catalog,
     /// Which columns of tables are kept apart from now on.
-    splits: Vec<(Arc<Table>, ColumnSet)>,
+    pub(crate) splits: Vec<(Arc<Table>, ColumnSet)>,
     /// Tables that it changes and that an open block uses: it must wait, and begin anew.
-    awaited: Vec<TableId>,
-    design: DesignFactors,
-    source: Option<Arc<Source>>,
+    pub(crate) awaited: Vec<TableId>,
+    pub(crate) design: DesignFactors,
+    pub(crate) source: Option<Arc<Source>>,
+    /// The transaction block of which it is a part, if it is.
+    pub(crate) block: Option<WithinBlock<'a>>,
     /// The splits of the statement that makes this change again.
     pub(crate) known_splits: Option<Vec<TableSplit>>,
     /// When it is made, if what it does depends on that; see [`CatalogChange::moment_us`].
@@ -52,6 +55,7 @@ impl<'a> CatalogChange<'a> {
             awaited: Vec::new(),
             design: inner.options.basis_factors.design(),
             source: None,
+            block: None,
             known_splits: None,
             moment_us: None,
             rewritten: Vec::new(),
@@ -71,7 +75,7 @@ impl<'a> CatalogChange<'a> {
     /// The error of waiting for them in vain.
     #[cold]
     pub(crate) fn in_use(&self) -> Error {
-        let user = self.inner.blocks.user_of(&self.awaited);
+        let user = self.inner.blocks.user_of(&self.awaited, self.own_seat());
         let (id, user) = user.unwrap_or((self.awaited[0], SeatUser::Engine));
         let table = self.before.table_by_id(id);
         let name = table.map_or("", |table| &table.schema().name);
@@ -81,14 +85,27 @@ impl<'a> CatalogChange<'a> {
     /// Checks that no open block uses a table that this is about to change, and brings its rows up to date.
     ///
     /// # Errors
-    /// 42P01; 55P03 when one does: the change is made anew later.
+    /// 42P01; 55P03 when one does, or the block of which this is a part needs rows of its own: the change is made anew later.
     pub(crate) fn claim(&mut self, name: &str) -> Result<()> {
+        let id = self.claim_whole(name)?;
+        self.want_own(id, name, true)
+    }
+
+    /// As [`CatalogChange::claim`], of a table whose rows are only looked at.
+    pub(crate) fn claim_to_read(&mut self, name: &str) -> Result<()> {
+        let id = self.claim_whole(name)?;
+        self.want_own(id, name, false)
+    }
+
+    /// As [`CatalogChange::claim`], of a table whose rows do not matter: it goes, or others refer to it.
+    pub(crate) fn claim_whole(&mut self, name: &str) -> Result<TableId> {
         let id = self.catalog.require_table(name)?.id();
-        self.claim_table(id, name)
+        self.claim_table(id, name)?;
+        Ok(id)
     }
 
     fn claim_table(&mut self, id: TableId, name: &str) -> Result<()> {
-        match self.inner.blocks.user_of(&[id]) {
+        match self.inner.blocks.user_of(&[id], self.own_seat()) {
             None => {
                 self.inner.settle_table(id);
                 Ok(())
@@ -209,9 +226,10 @@ impl<'a> CatalogChange<'a> {
         self.source.is_some()
     }
 
-    /// The catalog before the change.
+    /// The catalog before the change; of one that is a part of a transaction block, before its last statement.
     pub fn before(&self) -> &Catalog {
-        &self.before
+        let block = self.block.as_ref();
+        block.map_or(&self.before, WithinBlock::former)
     }
 
     /// The catalog as changed so far.
@@ -242,7 +260,7 @@ impl<'a> CatalogChange<'a> {
         // A block may have deleted a row of the other table with a program that knows nothing of this one.
         for key in &schema.foreign_keys {
             if key.table != name {
-                self.claim(&key.table)?;
+                self.claim_whole(&key.table)?;
             }
         }
         self.check_no_sequence_or_view(&name)?;
@@ -255,6 +273,9 @@ impl<'a> CatalogChange<'a> {
     /// Gives out a table number. One of a change that fails was never seen and is given out again,
     /// so that the numbers follow from the changes that were made.
     pub(crate) fn next_table_id(&mut self) -> Result<TableId> {
+        if let Some(id) = self.tried_table_id() {
+            return Ok(id);
+        }
         let id = self.catalog.next_table_id;
         self.catalog.next_table_id = id.checked_add(1).ok_or_else(|| {
             let message = "the database has given out all table numbers";
@@ -269,7 +290,7 @@ impl<'a> CatalogChange<'a> {
     /// # Errors
     /// 42P01.
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
-        self.claim(name)?;
+        self.claim_whole(name)?;
         let removed = self.catalog.tables.remove(name);
         let removed = removed.ok_or_else(|| errors::undefined_table(name))?;
         self.catalog.changed.remove(&removed.id());
@@ -283,23 +304,24 @@ impl<'a> CatalogChange<'a> {
     /// # Errors
     /// 42P01.
     pub fn truncate_table(&mut self, name: &str) -> Result<Arc<Table>> {
-        self.claim(name)?;
-        let old = self.catalog.require_table(name)?;
+        self.claim_whole(name)?;
+        let old = self.catalog.require_table(name)?.clone();
+        let table = self.emptied(&old, true)?;
+        Ok(self.replace(name, table))
+    }
+
+    /// An empty table like another one, with a number of its own, and with the other's indexes besides the first if it is `whole`.
+    pub(crate) fn emptied(&mut self, old: &Table, whole: bool) -> Result<Table> {
         let partition_columns = match old.indexes()[0].definition().kind {
             IndexKind::Ordered { partition_columns } => partition_columns,
             IndexKind::Hash | IndexKind::SplitHash => 0,
         };
-        let indexes = old
-            .indexes()
-            .iter()
-            .skip(1)
-            .map(|index| index.definition().clone());
-        let (schema, indexes) = (old.schema().clone(), indexes.collect());
-        let split = old.split();
+        let others = old.indexes().iter().skip(1).filter(|_| whole);
+        let indexes = others.map(|index| index.definition().clone()).collect();
         let id = self.next_table_id()?;
-        let table = Table::new(id, schema, partition_columns, indexes)?;
-        table.split_by(split);
-        Ok(self.replace(name, table))
+        let table = Table::new(id, old.schema().clone(), partition_columns, indexes)?;
+        table.split_by(old.split());
+        Ok(table)
     }
 
     /// Adds an index to a table and fills it; returns the table that has it.
@@ -426,7 +448,8 @@ impl<'a> CatalogChange<'a> {
     pub fn split_table(&mut self, name: &str, columns: ColumnSet) -> Result<()> {
         let table = self.catalog.require_table(name)?.clone();
         self.splits.retain(|(other, _)| other.id() != table.id());
-        if table.split() != columns {
+        // What a block tries out shares tables with others.
+        if table.split() != columns && !self.is_trial() {
             self.claim_table(table.id(), name)?;
             self.splits.push((table, columns));
         }
@@ -436,7 +459,7 @@ impl<'a> CatalogChange<'a> {
     /// Whether no open block is in the way of another split of a table.
     pub fn can_split_now(&self, table: TableId) -> bool {
         let inner = self.inner;
-        inner.blocks.user_of(&[table]).is_none()
+        inner.blocks.user_of(&[table], self.own_seat()).is_none()
             && (!inner.common().orders_columns() || inner.gate.is_empty())
     }
 
@@ -550,6 +573,49 @@ impl<'a> CatalogChange<'a> {
     /// # Errors
     /// 2BP01; 54000 when all numbers of objects are given out.
     pub(crate) fn complete(mut self) -> Result<(Catalog, Vec<Arc<Table>>)> {
+        self.check_procedures()?;
+        self.number_objects()?;
+        let statement = self.statement();
+        self.catalog.statement = statement;
+        Ok(self.put_in_force())
+    }
+
+    /// Gives numbers to the objects that it has made.
+    ///
+    /// # Errors
+    /// 54000 when all numbers of objects are given out.
+    pub(crate) fn number_objects(&mut self) -> Result<()> {
+        let mut numbers = (*self.catalog.numbers).clone();
+        numbers.follow(&self.catalog)?;
+        self.catalog.numbers = Arc::new(numbers);
+        Ok(())
+    }
+
+    /// The statement that makes it, if one does.
+    fn statement(&mut self) -> Option<Arc<CatalogStatement>> {
+        let splits = self.splits.iter().map(|(table, columns)| TableSplit {
+            table: table.id(),
+            columns: *columns,
+        });
+        let splits = splits.collect();
+        self.source.take().map(|source| {
+            Arc::new(CatalogStatement {
+                splits,
+                moment_us: self.moment_us,
+                refilled: None,
+                version: self.catalog.version,
+                first_table_id: TableId(self.before.next_table_id),
+                design: self.design,
+                source,
+            })
+        })
+    }
+
+    /// Checks that no procedure uses a table that this has changed.
+    ///
+    /// # Errors
+    /// 2BP01.
+    pub(crate) fn check_procedures(&self) -> Result<()> {
         if let Some(procedure) = self.stale_procedures().first() {
             return Err(Error::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
@@ -560,9 +626,11 @@ impl<'a> CatalogChange<'a> {
             )
             .with_hint("Compile it again, or drop it, in the same change."));
         }
-        let mut numbers = (*self.catalog.numbers).clone();
-        numbers.follow(&self.catalog)?;
-        self.catalog.numbers = Arc::new(numbers);
+        Ok(())
+    }
+
+    /// Puts the whole into force. Returns the new catalog and the tables that are replaced or gone; no transaction runs.
+    pub(crate) fn put_in_force(self) -> (Catalog, Vec<Arc<Table>>) {
         for (table, columns) in &self.splits {
             table.split_by(*columns);
         }
@@ -577,22 +645,7 @@ impl<'a> CatalogChange<'a> {
         }
         self.inner.keep_rewritten(&self.rewritten);
         self.supersede_sequences();
-        let splits = self.splits.iter().map(|(table, columns)| TableSplit {
-            table: table.id(),
-            columns: *columns,
-        });
-        let splits = splits.collect();
-        self.catalog.statement = self.source.map(|source| {
-            Arc::new(CatalogStatement {
-                splits,
-                moment_us: self.moment_us,
-                version: self.catalog.version,
-                first_table_id: TableId(self.before.next_table_id),
-                design: self.design,
-                source,
-            })
-        });
-        Ok((self.catalog, replaced))
+        (self.catalog, replaced)
     }
 }
 

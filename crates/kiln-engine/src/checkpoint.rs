@@ -259,7 +259,7 @@ impl<'a> Checkpoint<'a> {
             Err(error) if error.state() == SqlState::LOCK_NOT_AVAILABLE => return Ok(0),
             Err(error) => return Err(error),
         };
-        if inner.blocks.user_of(&[table]).is_some() {
+        if inner.blocks.user_of(&[table], None).is_some() {
             return Ok(0);
         }
         let began_ns = time::now_ns();

@@ -195,7 +195,7 @@ impl Engine {
             if !catalog_change.awaited().is_empty() {
                 let bar = inner.blocks.bar(catalog_change.awaited().to_vec());
                 drop(alone);
-                if !bar.wait(deadline_ns) {
+                if !bar.wait(None, deadline_ns) {
                     return Err(result.err().unwrap_or_else(|| catalog_change.in_use()));
                 }
                 bars.push(bar);
@@ -210,17 +210,7 @@ impl Engine {
             inner.check_logged(&catalog_change)?;
             let (catalog, replaced) = catalog_change.complete()?;
             let logged = inner.log_statement(&catalog);
-            let catalog = Arc::new(catalog);
-            inner.note_change(logged, inner.catalog(), catalog.clone());
-            inner.set_catalog(catalog);
-            if !replaced.is_empty() {
-                inner.common().tables_changed();
-            }
-            for table in replaced {
-                // Garbage of former transactions may still refer to the table's memory.
-                inner.epochs.retire_owner(Box::new(table));
-            }
-            alone.announce_change();
+            inner.put_in_force(&alone, catalog, replaced, logged);
             inner.await_durable(logged)?;
             inner.forget_change(logged);
             return Ok(result);

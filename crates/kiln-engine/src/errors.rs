@@ -113,6 +113,16 @@ pub(crate) fn changed_meanwhile(table: &str) -> Error {
     .with_hint("The transaction was rolled back and can be started again.")
 }
 
+/// A block that changes the catalog meets another change of it.
+#[cold]
+pub(crate) fn catalog_changed() -> Error {
+    Error::new(
+        SqlState::SERIALIZATION_FAILURE,
+        "the catalog was changed after the transaction began, which changes it too",
+    )
+    .with_hint("The transaction was rolled back and can be started again.")
+}
+
 /// A block that was run again after a conflict is not what its client has seen.
 #[cold]
 pub(crate) fn seen_otherwise(number: usize, text: Option<&str>, differs: &str) -> Error {

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kiln_durability::format::entry::Entry;
+use kiln_durability::format::entry::{Entries, Entry, NotAnEntry};
 use kiln_durability::log::Log;
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_procedure::Program;
@@ -192,7 +192,7 @@ impl Shared {
         let tables: BTreeMap<TableId, &Arc<Table>> =
             tables.map(|(_, table)| (table.id(), table)).collect();
         let (mut heap, mut logged) = (Heap::new(), LoggedCall::default());
-        log.take_lost(|entry| match entry {
+        let mut add = |entry: &std::result::Result<Entry<'_>, NotAnEntry>| match entry {
             Ok(Entry::Commit { commit, .. }) => {
                 heap.clear();
                 let mut reader = Reader::new(commit);
@@ -216,8 +216,17 @@ impl Shared {
             }
             // See above. An answer is in no table: it is given as long as its call is in doubt or on disk.
             // A call that has drawn a value is in doubt in any case.
-            Ok(Entry::Statement { .. } | Entry::Outcome { .. } | Entry::Sequence { .. }) => {}
+            Ok(
+                Entry::Statement { .. }
+                | Entry::Outcome { .. }
+                | Entry::Sequence { .. }
+                | Entry::Block { .. },
+            ) => {}
             Err(_) => lost.is_unknown = true,
+        };
+        log.take_lost(|entry| match &entry {
+            Ok(Entry::Block { parts, .. }) => Entries::new(parts).for_each(|part| add(&part)),
+            entry => add(entry),
         });
     }
 }

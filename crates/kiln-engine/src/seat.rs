@@ -14,7 +14,7 @@ use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 
 use crate::catalog::Catalog;
 use crate::errors::{self, Refusal};
-use crate::gate::{BROKEN, CLOSING, NEVER, SHUT};
+use crate::gate::{Alone, BROKEN, CLOSING, NEVER, SHUT};
 use crate::journal::Observed;
 use crate::memory::SeatUser;
 use crate::shared::Shared;
@@ -144,6 +144,11 @@ impl Seat {
         self.interrupt = interrupt.cloned();
     }
 
+    /// Whether one transaction runs at a time.
+    pub fn is_single(&self) -> bool {
+        self.single
+    }
+
     /// Its number.
     pub fn number(&self) -> usize {
         self.number
@@ -256,6 +261,12 @@ impl Seat {
         }
         let (gate, interrupt) = (&self.inner.gate, self.interrupt.as_ref());
         let state = gate.resume(self.number, deadline_ns, interrupt)?;
+        self.go_on(state);
+        Ok(())
+    }
+
+    /// The flag is up again, and the gate's state is this.
+    fn go_on(&mut self, state: u64) {
         (self.entered, self.aside) = (true, false);
         if state != self.known {
             self.catalog = self.inner.catalog();
@@ -264,7 +275,6 @@ impl Seat {
             let is_refused = state & (BROKEN | CLOSING) != 0;
             self.known = if is_refused { NEVER } else { state };
         }
-        Ok(())
     }
 
     /// Notes that the open block uses a program's tables; false when it must wait for one of them first.
@@ -307,6 +317,32 @@ impl Seat {
         self.inner.gate.leave(self.number);
     }
 
+    /// As [`Seat::enter`], of the thread that has shut the gate.
+    pub fn enter_alone(&mut self, _: &Alone<'_>) -> std::result::Result<(), Refusal> {
+        let state = self.inner.gate.enter(self.number) & !SHUT;
+        if state != self.known {
+            self.follow(state)?;
+        }
+        if self.single && !self.inner.gate.token().try_take() {
+            self.inner.gate.leave(self.number);
+            return Err(Refusal::Expired);
+        }
+        self.entered = true;
+        Ok(())
+    }
+
+    /// As [`Seat::resume`], of the thread that has shut the gate.
+    pub fn resume_alone(&mut self, _: &Alone<'_>) {
+        let state = self.inner.gate.enter(self.number) & !SHUT;
+        self.go_on(state);
+    }
+
+    /// Has the worker report its commits to another journal until the next [`Seat::listen`]; no transaction is open.
+    pub fn listen(&mut self, journal: Option<&Journal>) {
+        let journal = journal.or(self.journal.as_ref()).cloned();
+        self.worker_mut().attach(journal.as_ref());
+    }
+
     #[cold]
     fn catch_up(
         &mut self,
@@ -319,6 +355,11 @@ impl Seat {
             let gate = &self.inner.gate;
             state = gate.enter_when_open(self.number, deadline_ns, interrupt)?;
         }
+        self.follow(state)
+    }
+
+    /// Takes over what has changed before the gate's state, whose flag is up; it comes down again where that is refused.
+    fn follow(&mut self, state: u64) -> std::result::Result<(), Refusal> {
         if let Some(refusal) = self.refusal(state) {
             self.inner.gate.leave(self.number);
             return Err(refusal);

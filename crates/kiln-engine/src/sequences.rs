@@ -6,7 +6,9 @@
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::sequence::{Sequence, SequenceDefinition, SequenceId, SequenceState};
+use kiln_storage::sequence::{
+    Sequence, SequenceDefinition, SequenceId, SequenceLogs, SequenceState,
+};
 
 use crate::change::{CatalogChange, duplicate};
 use crate::errors;
@@ -32,7 +34,7 @@ impl CatalogChange<'_> {
             value: restart.unwrap_or(definition.start),
             is_called: false,
         };
-        let logs = self.inner.sequence_logs.clone();
+        let logs = self.sequence_logs();
         let sequence = Sequence::with_state(id, id, definition, state, logs);
         self.catalog.sequences.insert(name, Arc::new(sequence));
         Ok(())
@@ -70,7 +72,7 @@ impl CatalogChange<'_> {
             is_called,
         };
         let id = SequenceId(self.next_table_id()?.0);
-        let logs = self.inner.sequence_logs.clone();
+        let logs = self.sequence_logs();
         let new = Sequence::with_state(id, old.origin(), definition, state, logs);
         self.catalog.sequences.remove(name);
         let name = new.name().to_owned();
@@ -136,6 +138,14 @@ impl CatalogChange<'_> {
         let owned = self.catalog.owned_sequences(table);
         let owned: Vec<_> = owned.map(|sequence| sequence.name().to_owned()).collect();
         owned.iter().try_for_each(|name| self.drop_sequence(name))
+    }
+
+    /// Where sequences are logged that it makes: what a block tries out is in no log.
+    fn sequence_logs(&self) -> SequenceLogs {
+        match self.is_trial() {
+            true => SequenceLogs::default(),
+            false => self.inner.sequence_logs.clone(),
+        }
     }
 
     fn require_sequence(&self, name: &str) -> Result<&Arc<Sequence>> {

@@ -1,5 +1,6 @@
 //! Sessions: programs run in the caller's thread, alone or as transactions of several.
 
+mod definitions;
 mod limits;
 mod replay;
 mod state;
@@ -15,6 +16,7 @@ use kiln_storage::log_epoch::LogEpoch;
 use crate::call::{Call, Reply, Rows, Statement, SubmitError};
 use crate::catalog::Catalog;
 use crate::completion::{Completions, deadline_after};
+use crate::definition::Definition;
 use crate::engine::Engine;
 use crate::errors;
 use crate::journal::Observed;
@@ -367,7 +369,32 @@ impl Session {
 
     /// The catalog that the next program would run in.
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.engine.catalog()
+        let tried = self.state().tried_catalog();
+        tried.unwrap_or_else(|| self.engine.catalog())
+    }
+
+    /// Changes the catalog in the transaction block: for the block's own statements from now on, and for all others when it commits.
+    ///
+    /// # Errors
+    /// Those of the definition; 25P01 when no block is open; 40001 on a conflict; 54000 when the block has run too much; 55P03 when others
+    /// use for too long what it changes. The block has failed then.
+    pub fn define(&mut self, definition: &Arc<dyn Definition>) -> Result<()> {
+        let run = self.limited(|session, state, limits| {
+            let inner = session.engine.inner();
+            match state.block {
+                Block::None => Observed::nothing(no_block()),
+                _ => state.in_block(inner, limits, |state| {
+                    let tried = state.try_definition(inner, definition, limits);
+                    tried.map(|()| Rows::default())
+                }),
+            }
+        });
+        run.map(drop)
+    }
+
+    /// Whether the open block has changed the catalog.
+    pub fn has_definitions(&self) -> bool {
+        self.state().transcript.has_definitions()
     }
 
     /// Opens a transaction block.
@@ -413,13 +440,25 @@ impl Session {
             Block::Open => {
                 // Without a limit it waits until the gate is open.
                 let _ = state.seat().resume(None);
-                let committed = state.commit(self.engine.inner(), self.limits());
-                let Observed { result, epoch } = state.settle(committed);
-                state.observed = epoch;
+                let inner = self.engine.inner();
+                let made = match state.transcript.has_definitions() {
+                    true => state.make(inner, self.limits()),
+                    false => state
+                        .commit(inner, self.limits())
+                        .map(|()| LogEpoch::default()),
+                };
+                let logged = *made.as_ref().unwrap_or(&LogEpoch::default());
+                let Observed { result, epoch } = match state.transcript.has_definitions() {
+                    true => state.seat().unsettled(made),
+                    false => state.settle(made),
+                };
+                state.observed = epoch.max(logged);
                 state.roll_back_attempt();
                 state.close(Block::None);
                 result?;
-                self.acknowledge(guard).map(|()| Ended::Committed)
+                self.acknowledge(guard)?;
+                self.engine.inner().forget_change(logged);
+                Ok(Ended::Committed)
             }
             Block::Failed => {
                 state.end(Block::None);

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use kiln_durability::DataDirectory;
 use kiln_durability::log::Log;
-use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Mutex, OnceLock, RwLock, Weak, lock};
 use kiln_platform::{thread, time};
 use kiln_protocols::{Common, Configuration, Observation};
 use kiln_storage::epoch::{Epochs, Participant};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::journal::Journal;
-use kiln_storage::log_epoch::LogEpochs;
+use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 use kiln_storage::schema::TableId;
 use kiln_storage::sequence::SequenceLogs;
 use kiln_storage::table::{Table, WORKERS_MAX};
@@ -75,6 +75,10 @@ pub(crate) struct Shared {
     pub checkpointing: Mutex<()>,
     /// While one is: the tables of which it still needs the rows as they were before a change put them into another layout.
     pub rewritten: Mutex<Option<BTreeMap<TableId, Arc<Table>>>>,
+    /// How many tables and sequences blocks have tried.
+    pub tables_tried: AtomicU32,
+    /// Tables that no block tries any more, and that were not given up yet.
+    pub untried: Mutex<Vec<Arc<Table>>>,
     next_stream: AtomicU64,
     /// Names that procedure handles were made for.
     handles: Mutex<Vec<Arc<str>>>,
@@ -129,6 +133,8 @@ impl Shared {
             slots: Slots::new(options.session_slots, slot_wait_ns),
             catalog: RwLock::default(),
             next_stream: AtomicU64::new(0),
+            tables_tried: AtomicU32::new(0),
+            untried: Mutex::default(),
             handles: Mutex::default(),
             idempotency: Arc::new(idempotency),
             sessions_open: AtomicUsize::new(0),
@@ -155,6 +161,24 @@ impl Shared {
             .unwrap_or_else(|poisoned| poisoned.into_inner());
         catalog.current().set(&catalog);
         *current = catalog;
+    }
+
+    /// Puts a changed catalog into force that was logged in this epoch, and lets go of the tables that it has replaced.
+    pub fn put_in_force(
+        &self,
+        alone: &Alone<'_>,
+        catalog: Catalog,
+        replaced: Vec<Arc<Table>>,
+        logged: LogEpoch,
+    ) {
+        let catalog = Arc::new(catalog);
+        self.note_change(logged, self.catalog(), catalog.clone());
+        self.set_catalog(catalog);
+        if !replaced.is_empty() {
+            self.common().tables_changed();
+        }
+        self.retire_tables(replaced);
+        alone.announce_change();
     }
 
     /// What the workers of the protocol in force share.
@@ -337,7 +361,36 @@ impl Shared {
         if beside == Beside::Nothing {
             self.common().settle(&lock(&self.maintenance));
         }
+        self.give_up_untried();
         Ok(alone)
+    }
+
+    /// Lets go of tables that blocks have tried. No statement runs.
+    fn give_up_untried(&self) {
+        let tables = std::mem::take(&mut *lock(&self.untried));
+        self.retire_tables(tables);
+    }
+
+    /// Lets go of tables that are not in force any more; the gate is shut, and no open block has used them.
+    pub fn retire_tables(&self, tables: Vec<Arc<Table>>) {
+        for table in tables {
+            self.settle_table(table.id());
+            // Garbage of former transactions may still refer to the table's memory.
+            self.epochs.retire_owner(Box::new(table));
+        }
+    }
+
+    /// A block tries these tables no more: they go as soon as no statement runs, at the latest with the next change.
+    pub fn end_trial(&self, tables: Vec<Arc<Table>>) {
+        if tables.is_empty() {
+            return;
+        }
+        for table in &tables {
+            table.supersede(None);
+        }
+        lock(&self.untried).extend(tables);
+        let until_ns = time::now_ns() + TRIAL_ENDS_NS;
+        drop(self.shut_gate_until(Beside::Blocks, until_ns));
     }
 
     /// The ticker's life: epochs, idle seats, idle transactions.
@@ -437,5 +490,7 @@ impl Shared {
 
 /// How often the ticker looks at idle seats and transactions.
 const LOOK_NS: u64 = 50_000_000;
+/// So long a block that tries tables no more waits for a moment in which no statement runs.
+const TRIAL_ENDS_NS: u64 = 20_000_000;
 /// Objects that the ticker frees at a time.
 const COLLECT_MAX: usize = 4_096;

@@ -51,6 +51,9 @@ pub struct CatalogStatement {
     pub splits: Vec<TableSplit>,
     /// When it was run, in microseconds since 1970, if what it did depends on that.
     pub moment_us: Option<i64>,
+    /// The table that it has put an empty one in the place of, in a transaction block that has written to it: commits with its rows follow.
+    /// There is nothing else that it does then, and what it says is for people.
+    pub refilled: Option<String>,
     /// What it says.
     pub source: Arc<Source>,
 }
@@ -79,6 +82,9 @@ impl fmt::Display for CatalogStatement {
         }
         if let Some(moment_us) = self.moment_us {
             write!(f, "at {moment_us} ")?;
+        }
+        if let Some(table) = &self.refilled {
+            write!(f, "refill {} ", Counted(table))?;
         }
         write_source(f, &self.source)
     }
@@ -114,6 +120,10 @@ impl FromStr for CatalogStatement {
             true => Some(reader.number()?),
             false => None,
         };
+        let refilled = match reader.takes("refill") {
+            true => Some(reader.counted()?.to_owned()),
+            false => None,
+        };
         let source = Arc::new(read_source(&mut reader)?);
         reader.end()?;
         Ok(CatalogStatement {
@@ -122,6 +132,7 @@ impl FromStr for CatalogStatement {
             design,
             splits,
             moment_us,
+            refilled,
             source,
         })
     }

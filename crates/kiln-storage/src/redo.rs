@@ -52,6 +52,17 @@ impl Commit<'_> {
     #[inline]
     #[must_use]
     pub fn append_within(&self, target: &mut Vec<u8>) -> bool {
+        self.append_some(target, self.changes.len(), |_| true)
+    }
+
+    /// As [`Commit::append_within`], the changes that `is_kept` picks, `count` of them.
+    #[inline(always)]
+    fn append_some(
+        &self,
+        target: &mut Vec<u8>,
+        count: usize,
+        is_kept: impl Fn(&Change) -> bool,
+    ) -> bool {
         let mut writer = Writer::new(target.spare_capacity_mut());
         if !writer.begin(COMMIT_HEAD_BYTES) {
             return false;
@@ -59,9 +70,9 @@ impl Commit<'_> {
         // SAFETY: it was just asked for.
         unsafe {
             writer.put(self.order, 8);
-            writer.put(self.changes.len() as u64, 4);
+            writer.put(count as u64, 4);
         }
-        for change in self.changes {
+        for change in self.changes.iter().filter(|change| is_kept(change)) {
             if !writer.begin(change.plain_bytes_max()) {
                 return false;
             }
@@ -83,6 +94,17 @@ impl Commit<'_> {
         if !self.append_within(target) {
             target.reserve(self.bytes_max());
             let is_appended = self.append_within(target);
+            debug_assert!(is_appended, "{} bytes are enough", self.bytes_max());
+        }
+    }
+
+    /// As [`Commit::append`], the changes of tables that `is_kept` picks; nothing when there are none.
+    pub fn append_of(&self, target: &mut Vec<u8>, is_kept: impl Fn(&Table) -> bool) {
+        let is_kept = |change: &Change| is_kept(change.table());
+        let count = self.changes.iter().filter(|change| is_kept(change)).count();
+        if count > 0 {
+            target.reserve(self.bytes_max());
+            let is_appended = self.append_some(target, count, is_kept);
             debug_assert!(is_appended, "{} bytes are enough", self.bytes_max());
         }
     }

@@ -8,6 +8,11 @@ use crate::types::DataType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId(pub u32);
 
+impl TableId {
+    /// Numbers from here on are of tables, and of sequences, that a transaction block tries out: none of a catalog in force has one.
+    pub const TRIALS_FROM: u32 = 1 << 31;
+}
+
 /// A column's position within its table, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnId(pub u16);

@@ -14,9 +14,10 @@
 //! | 4, *command* | log epoch (8), order (8), the number of changes that it has made (4), and a call that has the same effect when it is made again: the procedure's name after its length (4), and the arguments |
 //! | 5, *repeated outcome* | as an outcome, of a call whose outcome a checkpoint has written once more |
 //! | 6, *sequence* | log epoch (8), the number of a sequence (4), the version of its state (8), the last value that may have been given (8), and whether it was (1) |
+//! | 7, *block* | log epoch (8), and the entries of a transaction block that has changed the catalog, one after the other, of the same epoch: statements, commits and sequences, all of them or none |
 //!
 //! Entries of a log epoch are in one block, or in some in a row. Within an epoch commits and commands are in any order: what decides is
-//! their [order](kiln_storage::journal::Commit::order), which is also the first of a commit's bytes. A statement is of an epoch of its own.
+//! their [order](kiln_storage::journal::Commit::order), which is also the first of a commit's bytes. A statement is of an epoch of its own, and so is a block.
 
 use kiln_storage::bytes::{Reader, read_string};
 use kiln_storage::sequence::{SequenceId, SequenceState};
@@ -69,6 +70,13 @@ pub enum Entry<'a> {
         /// How far.
         state: SequenceState,
     },
+    /// A transaction block that has changed the catalog.
+    Block {
+        /// Its log epoch, as of a statement.
+        epoch: u64,
+        /// What it did, in this order: for [`Entries`].
+        parts: &'a [u8],
+    },
 }
 
 impl Entry<'_> {
@@ -79,7 +87,8 @@ impl Entry<'_> {
             | Entry::Statement { epoch, .. }
             | Entry::Command { epoch, .. }
             | Entry::Outcome { epoch, .. }
-            | Entry::Sequence { epoch, .. } => *epoch,
+            | Entry::Sequence { epoch, .. }
+            | Entry::Block { epoch, .. } => *epoch,
         }
     }
 
@@ -88,7 +97,10 @@ impl Entry<'_> {
         let order = match self {
             Entry::Commit { commit, .. } => commit.first_chunk().copied().map(u64::from_le_bytes),
             Entry::Command { order, .. } => Some(*order),
-            Entry::Statement { .. } | Entry::Outcome { .. } | Entry::Sequence { .. } => None,
+            Entry::Statement { .. }
+            | Entry::Outcome { .. }
+            | Entry::Sequence { .. }
+            | Entry::Block { .. } => None,
         };
         (self.epoch(), order.unwrap_or_default())
     }
@@ -100,6 +112,7 @@ const OUTCOME: u8 = 3;
 const COMMAND: u8 = 4;
 const REPEATED_OUTCOME: u8 = 5;
 const SEQUENCE: u8 = 6;
+const BLOCK: u8 = 7;
 
 /// Bytes of an entry before its content.
 pub const HEAD_BYTES: usize = 4 + 1 + 8;
@@ -154,6 +167,42 @@ pub fn append_sequence(bytes: &mut Vec<u8>, epoch: u64, id: SequenceId, state: S
     bytes.extend_from_slice(&state.version.to_le_bytes());
     bytes.extend_from_slice(&state.value.to_le_bytes());
     bytes.push(state.is_called.into());
+    end(bytes, start);
+}
+
+/// What a transaction block that changes the catalog has done so far, as entries.
+#[derive(Clone, Debug, Default)]
+pub struct Parts(Vec<u8>);
+
+impl Parts {
+    /// It has changed the catalog by this statement.
+    pub fn statement(&mut self, text: &str) {
+        append_statement(&mut self.0, 0, text);
+    }
+
+    /// It has written what `append` appends, as [`kiln_storage::redo`] has it.
+    pub fn commit(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
+        let start = begin_commit(&mut self.0, 0);
+        append(&mut self.0);
+        end(&mut self.0, start);
+    }
+
+    /// A sequence that it has made, or changed, has got this far.
+    pub fn sequence(&mut self, id: SequenceId, state: SequenceState) {
+        append_sequence(&mut self.0, 0, id, state);
+    }
+}
+
+/// Appends a transaction block that has changed the catalog.
+pub fn append_block(bytes: &mut Vec<u8>, epoch: u64, parts: &Parts) {
+    let start = begin(bytes, BLOCK, epoch);
+    let mut at = bytes.len();
+    bytes.extend_from_slice(&parts.0);
+    while let Some(head) = bytes.get_mut(at..at + HEAD_BYTES) {
+        let length = u32::from_le_bytes(head[..4].try_into().expect("4 bytes"));
+        head[5..].copy_from_slice(&epoch.to_le_bytes());
+        at += 4 + length as usize;
+    }
     end(bytes, start);
 }
 
@@ -248,6 +297,10 @@ fn read(bytes: &[u8]) -> Option<Entry<'_>> {
             answer: reader.rest(),
             is_repeated: kind == REPEATED_OUTCOME,
         }),
+        BLOCK => Some(Entry::Block {
+            epoch,
+            parts: reader.rest(),
+        }),
         SEQUENCE => {
             let id = SequenceId(reader.number(4).ok()? as u32);
             let state = SequenceState {
@@ -288,6 +341,11 @@ mod tests {
             },
         );
         append_sequence(&mut bytes, 6, id, state);
+        let mut parts = Parts::default();
+        parts.statement("CREATE TABLE t ()");
+        parts.commit(|bytes| bytes.extend_from_slice(b"row"));
+        let block_at = bytes.len();
+        append_block(&mut bytes, 7, &parts);
         let entries: Result<Vec<_>, _> = Entries::new(&bytes).collect();
         let expected = [
             Entry::Commit {
@@ -321,8 +379,24 @@ mod tests {
                 id,
                 state,
             },
+            Entry::Block {
+                epoch: 7,
+                parts: &bytes[block_at + HEAD_BYTES..],
+            },
         ];
         assert_eq!(entries.as_deref(), Ok(&expected[..]));
+        let parts: Result<Vec<_>, _> = Entries::new(&bytes[block_at + HEAD_BYTES..]).collect();
+        let expected_parts = [
+            Entry::Statement {
+                epoch: 7,
+                text: "CREATE TABLE t ()",
+            },
+            Entry::Commit {
+                epoch: 7,
+                commit: b"row",
+            },
+        ];
+        assert_eq!(parts.as_deref(), Ok(&expected_parts[..]));
         for length in 0..bytes.len() {
             let read: Vec<_> = Entries::new(&bytes[..length]).collect();
             let whole = read.iter().filter(|entry| entry.is_ok()).count();

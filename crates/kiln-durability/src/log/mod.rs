@@ -39,7 +39,7 @@ use kiln_storage::sequence::{SequenceId, SequenceState};
 
 use crate::canary::Canary;
 use crate::error::disk_error;
-use crate::format::entry::{self, Entries, Entry, NotAnEntry};
+use crate::format::entry::{self, Entries, Entry, NotAnEntry, Parts};
 use crate::format::{Chain, DatabaseId};
 use buffers::{Buffers, Group};
 use segments::{Segment, Segments};
@@ -330,6 +330,14 @@ impl Log {
     pub fn append_statement(&self, text: &str) -> LogEpoch {
         self.inner.epochs.close();
         let epoch = (self.inner).append(|bytes, epoch| entry::append_statement(bytes, epoch, text));
+        self.inner.epochs.close();
+        epoch
+    }
+
+    /// Appends a transaction block that has changed the catalog, as [`Log::append_statement`] a statement.
+    pub fn append_block(&self, parts: &Parts) -> LogEpoch {
+        self.inner.epochs.close();
+        let epoch = (self.inner).append(|bytes, epoch| entry::append_block(bytes, epoch, parts));
         self.inner.epochs.close();
         epoch
     }

@@ -21,7 +21,7 @@ use kiln_platform::random::{entropy, fresh_seed};
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::{Arguments, Program};
-use kiln_storage::error::{Error, Result};
+use kiln_storage::error::{Error, Result, SqlState};
 
 use super::limits::Limits;
 use super::state::{Failure, State};
@@ -29,6 +29,7 @@ use crate::answer::write_rows;
 use crate::call::{Rows, Statement};
 use crate::canary;
 use crate::catalog::Catalog;
+use crate::definition::Definition;
 use crate::errors;
 use crate::shared::Shared;
 
@@ -41,6 +42,8 @@ const PAUSE_DOUBLINGS_MAX: u32 = 8;
 const STATEMENTS_MAX: usize = 10_000;
 /// Bytes of its arguments.
 const BYTES_MAX: usize = 1 << 20;
+/// And of those of a block with definitions, which must be run again.
+const BYTES_WITH_DEFINITIONS_MAX: usize = 64 << 20;
 
 /// What a block has run, and what its client has seen.
 #[derive(Default)]
@@ -48,6 +51,8 @@ pub(super) struct Transcript {
     /// Whether blocks of the session are to be replayed.
     pub is_wanted: bool,
     entries: Vec<Entry>,
+    /// How many of these change the catalog.
+    definitions: usize,
     /// Bytes of all arguments.
     bytes: usize,
     /// Whether something was run that is not among the entries.
@@ -58,19 +63,43 @@ pub(super) struct Transcript {
     keys: Option<Box<Keys>>,
 }
 
-struct Entry {
-    statement: Arc<dyn Statement>,
-    arguments: Arguments,
+#[derive(Clone)]
+pub(super) enum Entry {
+    Statement(Ran),
+    Definition(Arc<dyn Definition>),
+}
+
+#[derive(Clone)]
+pub(super) struct Ran {
+    pub statement: Arc<dyn Statement>,
+    pub arguments: Arguments,
     seen: Digest,
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        match self {
+            Entry::Statement(ran) => ran.arguments.bytes(),
+            Entry::Definition(definition) => definition.source().text.len(),
+        }
+    }
+
+    /// Its text, for messages.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Entry::Statement(ran) => ran.statement.text(),
+            Entry::Definition(definition) => Some(&definition.source().text),
+        }
+    }
 }
 
 /// What identifies a result.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Digest(u64, u64);
+pub(super) struct Digest(u64, u64);
 
 /// The keys of the session's digests: nobody can make two results that have one digest.
 #[derive(Clone, Copy)]
-struct Keys([[u8; 16]; 2]);
+pub(super) struct Keys([[u8; 16]; 2]);
 
 impl Keys {
     fn draw() -> Keys {
@@ -95,6 +124,7 @@ impl Transcript {
     /// The block is over.
     pub fn clear(&mut self) {
         self.entries = Vec::new();
+        self.definitions = 0;
         self.bytes = 0;
         self.is_lost = false;
         self.has_savepoint = false;
@@ -127,7 +157,8 @@ impl Transcript {
             return Err(Error::unsupported(message).with_detail(detail));
         };
         for entry in self.entries.drain(count..) {
-            self.bytes -= entry.arguments.bytes();
+            self.bytes -= entry.bytes();
+            self.definitions -= usize::from(matches!(entry, Entry::Definition(_)));
         }
         Ok(count)
     }
@@ -140,20 +171,82 @@ impl Transcript {
     }
 
     /// A statement has run.
-    fn note(&mut self, statement: &Arc<dyn Statement>, arguments: Arguments, rows: &Rows) {
-        self.bytes += arguments.bytes();
-        if self.entries.len() >= STATEMENTS_MAX || self.bytes > BYTES_MAX {
-            return self.lose();
-        }
-        self.entries.push(Entry {
+    ///
+    /// # Errors
+    /// 54000 for one of a block with definitions that cannot be kept.
+    fn note(
+        &mut self,
+        statement: &Arc<dyn Statement>,
+        arguments: Arguments,
+        rows: &Rows,
+    ) -> Result<()> {
+        let seen = self.keys().digest(rows);
+        self.keep(Entry::Statement(Ran {
             statement: statement.clone(),
             arguments,
-            seen: self
-                .keys
-                .get_or_insert_with(|| Box::new(Keys::draw()))
-                .digest(rows),
-        });
+            seen,
+        }))
     }
+
+    /// Something was run.
+    ///
+    /// # Errors
+    /// 54000 in a block with definitions that has too much of it.
+    pub(super) fn keep(&mut self, entry: Entry) -> Result<()> {
+        let has_definitions = self.has_definitions();
+        let bytes_max = match has_definitions {
+            true => BYTES_WITH_DEFINITIONS_MAX,
+            false => BYTES_MAX,
+        };
+        self.bytes += entry.bytes();
+        if self.entries.len() < STATEMENTS_MAX && self.bytes <= bytes_max {
+            self.definitions += usize::from(matches!(entry, Entry::Definition(_)));
+            self.entries.push(entry);
+            return Ok(());
+        }
+        self.lose();
+        match has_definitions {
+            true => Err(too_much_to_define()),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the block has changed the catalog.
+    pub fn has_definitions(&self) -> bool {
+        self.definitions > 0
+    }
+
+    /// What the block has run.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The keys of its digests.
+    pub(super) fn keys(&mut self) -> Keys {
+        **self.keys.get_or_insert_with(|| Box::new(Keys::draw()))
+    }
+
+    /// Checks that all that the block has run is kept, as it is with definitions.
+    ///
+    /// # Errors
+    /// 54000.
+    pub(super) fn check_kept(&self) -> Result<()> {
+        match self.is_lost {
+            true => Err(too_much_to_define()),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cold]
+fn too_much_to_define() -> Error {
+    let message = "the transaction block does too much to change the catalog as well";
+    let detail = format!(
+        "It is made when it commits, and until then its statements are kept: at most {STATEMENTS_MAX}, with parameters of {BYTES_MAX} bytes before the first definition and of {BYTES_WITH_DEFINITIONS_MAX} in all, and no EXPLAIN ANALYZE."
+    );
+    Error::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+        .with_detail(detail)
+        .with_hint("Make the definitions in a block of their own, or outside of one.")
 }
 
 impl State {
@@ -179,7 +272,7 @@ impl State {
         };
         let rows = self.persist(inner, limits, run)?;
         given.release_draws();
-        self.transcript.note(statement, given, &rows);
+        self.transcript.note(statement, given, &rows)?;
         Ok(rows)
     }
 
@@ -190,6 +283,9 @@ impl State {
         arguments: &mut Arguments,
         limits: Limits<'_>,
     ) -> Result<Rows> {
+        if self.transcript.has_definitions() {
+            return Err(too_much_to_define());
+        }
         self.transcript.lose();
         let run = self.run_open(&mut compile, arguments, limits, false);
         run.map_err(|failure| self.lose(failure))
@@ -213,7 +309,7 @@ impl State {
     }
 
     /// Does something in the open block: again, after a replay, as long as that meets conflicts.
-    fn persist<T>(
+    pub(super) fn persist<T>(
         &mut self,
         inner: &Arc<Shared>,
         limits: Limits<'_>,
@@ -244,7 +340,8 @@ impl State {
             self.seat()
                 .limit(limits.deadline_ns, Some(limits.interrupt));
             let number = self.seat().number();
-            let alone = match losses > LOSSES_MAX {
+            // Definitions shut the gate themselves.
+            let alone = match losses > LOSSES_MAX && !self.transcript.has_definitions() {
                 true => inner.gate.shut_around(number, crate::seat::ALONE_WAIT_NS),
                 false => None,
             };
@@ -311,34 +408,36 @@ impl State {
         &mut self,
         limits: Limits<'_>,
         is_alone: bool,
-        inner: &Shared,
+        inner: &Arc<Shared>,
     ) -> std::result::Result<(), Failure> {
-        let keys = **self
-            .transcript
-            .keys
-            .get_or_insert_with(|| Box::new(Keys::draw()));
+        let keys = self.transcript.keys();
         let entries = take(&mut self.transcript.entries);
         let mut again = entries.iter().enumerate();
         let replayed = again.try_for_each(|(position, entry)| {
-            let Entry {
-                statement,
-                arguments,
-                seen,
-            } = entry;
-            let mut arguments = arguments.clone();
-            let compile = |catalog: &Arc<Catalog>, _: &mut Arguments| statement.program(catalog);
-            let differs = match self.run_open(compile, &mut arguments, limits, is_alone) {
-                Ok(rows) if is_seen(&keys, &rows, *seen) => return Ok(()),
-                Ok(_) => "it gave another result".to_owned(),
+            let ran = match entry {
+                Entry::Statement(ran) => {
+                    let mut arguments = ran.arguments.clone();
+                    let compile =
+                        |catalog: &Arc<Catalog>, _: &mut Arguments| ran.statement.program(catalog);
+                    let rows = self.run_open(compile, &mut arguments, limits, is_alone);
+                    rows.map(|rows| ran.was_seen(&keys, &rows))
+                }
+                Entry::Definition(definition) => {
+                    self.try_once(inner, &**definition, limits).map(|()| true)
+                }
+            };
+            let differs = match ran {
+                Ok(true) => return Ok(()),
+                Ok(false) => GAVE_ANOTHER.to_owned(),
                 Err(Failure::Final(error)) => {
                     limits.check().map_err(Failure::Final)?;
                     format!("it failed: {}", error.message())
                 }
                 Err(again) => return Err(again),
             };
-            inner.replays.differing.fetch_add(1, Ordering::Relaxed);
+            inner.replays.note_differing();
             self.has_lost = true;
-            let error = errors::seen_otherwise(position + 1, statement.text(), &differs);
+            let error = errors::seen_otherwise(position + 1, entry.text(), &differs);
             Err(Failure::Final(error))
         });
         self.transcript.entries = entries;
@@ -346,10 +445,15 @@ impl State {
     }
 }
 
-/// Whether the client has seen these rows.
-fn is_seen(keys: &Keys, rows: &Rows, seen: Digest) -> bool {
-    canary::forgets_to_compare() || keys.digest(rows) == seen
+impl Ran {
+    /// Whether the client has seen these rows.
+    pub fn was_seen(&self, keys: &Keys, rows: &Rows) -> bool {
+        canary::forgets_to_compare() || keys.digest(rows) == self.seen
+    }
 }
+
+/// Why a block cannot go on whose client has seen another result.
+pub(super) const GAVE_ANOTHER: &str = "it gave another result";
 
 /// How blocks were replayed since the database was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -378,6 +482,11 @@ impl ReplayCounts {
         // Relaxed, here and below: the counts are for reports.
         self.replays.fetch_add(1, Ordering::Relaxed);
         self.alone.fetch_add(is_alone.into(), Ordering::Relaxed);
+    }
+
+    /// A result was another one.
+    pub fn note_differing(&self) {
+        self.differing.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What was counted.

@@ -9,9 +9,11 @@ use kiln_procedure::{Arguments, Program, Stop};
 use kiln_protocols::Outcome;
 use kiln_storage::error::{Error, Result};
 use kiln_storage::log_epoch::LogEpoch;
+use kiln_storage::schema::TableId;
 use kiln_storage::sequence::SessionSequences;
 use kiln_storage::table::Table;
 
+use super::definitions::Trial;
 use super::limits::Limits;
 use super::replay::Transcript;
 use super::timed_out;
@@ -111,6 +113,10 @@ pub(crate) struct State {
     pub(super) has_lost: bool,
     /// What the session has drawn from sequences, once it has.
     pub(super) sequences: Option<Arc<SessionSequences>>,
+    /// Tables that the open attempt has written.
+    pub(super) written: Vec<TableId>,
+    /// What the open block tries, if it changes the catalog.
+    pub(super) trial: Option<Box<Trial>>,
 }
 
 impl State {
@@ -130,6 +136,8 @@ impl State {
             transcript: Transcript::default(),
             has_lost: false,
             sequences: None,
+            written: Vec::new(),
+            trial: None,
         }
     }
 
@@ -191,6 +199,7 @@ impl State {
         }
         self.version = self.seat().catalog().version();
         self.has_attempt = true;
+        self.written.clear();
         Ok(())
     }
 
@@ -239,6 +248,7 @@ impl State {
         if std::mem::take(&mut self.has_attempt) {
             self.seat().roll_back();
         }
+        self.give_up_trial();
     }
 
     /// Rolls the open transaction back, if there is one; the block goes on as `block`.
@@ -382,7 +392,7 @@ impl State {
                 return Err(Failure::Final(refusal.error()));
             }
             limits.check().map_err(Failure::Final)?;
-            let catalog = self.seat().catalog().clone();
+            let catalog = self.block_catalog()?;
             let compiled = compile(&catalog, arguments);
             let program = compiled.map_err(Failure::Final)?;
             check_current(&program).map_err(Failure::Final)?;
@@ -404,7 +414,10 @@ impl State {
         }
         arguments.bind(&program).map_err(Failure::Final)?;
         match self.seat().run(&program, arguments) {
-            Ok(()) => Ok(rows(self.seat(), &program)),
+            Ok(()) => {
+                self.note_written(&program);
+                Ok(rows(self.seat(), &program))
+            }
             // A statement that was to end may have lost a lock for that reason.
             Err(Stop::Abort(cause)) => Err(match (limits.check(), self.seat().interruption()) {
                 (Err(error), _) => Failure::Final(error),

@@ -78,9 +78,7 @@ impl StatementCache {
         admit: impl FnOnce(&parse::Statement) -> Result<()>,
     ) -> Result<Statement> {
         if source.text.len() > TEXT_BYTES_MAX {
-            let tree = Arc::new(parsed(source)?);
-            admit(&tree)?;
-            return Statement::analyse(tree, source, declared, catalog);
+            return StatementCache::uncached(source, declared, catalog, admit);
         }
         let key = Key {
             text: source.text.to_owned(),
@@ -107,6 +105,21 @@ impl StatementCache {
         let statement = Statement::analyse(tree, source, declared, catalog)?;
         lock(part).keep(key, &statement);
         Ok(statement)
+    }
+
+    /// As [`StatementCache::statement`], of one that is not kept.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn uncached(
+        source: &SourceStatement<'_>,
+        declared: Vec<Option<DataType>>,
+        catalog: &Arc<Catalog>,
+        admit: impl FnOnce(&parse::Statement) -> Result<()>,
+    ) -> Result<Statement> {
+        let tree = Arc::new(parsed(source)?);
+        admit(&tree)?;
+        Statement::analyse(tree, source, declared, catalog)
     }
 
     /// Forgets all statements: they are compiled for a catalog that was changed, and keep the tables

@@ -1,7 +1,9 @@
 //! Statements that define: tables, indexes, functions, and how columns are split.
 
+use std::cell::RefCell;
+
 use kiln_engine::{Catalog, CatalogChange, CatalogStatement, Engine, Source};
-use kiln_platform::sync::Arc;
+use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::Table;
 use sqlparser::ast;
@@ -26,28 +28,35 @@ use crate::parse::{
 
 /// A statement that defines, on its way into a database's catalog.
 pub(super) struct Definition<'a> {
-    engine: &'a Engine,
     source: Arc<Source>,
-    /// The change that it made when it was run first.
-    known: Option<&'a CatalogStatement>,
+    change: Change<'a>,
 }
+
+/// How it changes the catalog.
+enum Change<'a> {
+    /// By itself; as it did when it was run first, if a log has kept that.
+    OfEngine(&'a Engine, Option<&'a CatalogStatement>),
+    /// As a part of a transaction block, by what this runs.
+    OfBlock(&'a RunChange<'a>),
+}
+
+type RunChange<'a> =
+    dyn Fn(&mut dyn FnMut(&mut CatalogChange<'_>) -> Result<()>) -> Result<()> + 'a;
 
 impl<'a> Definition<'a> {
     /// The statement of a client.
     pub fn new(engine: &'a Engine, source: Source) -> Definition<'a> {
         Definition {
-            engine,
             source: Arc::new(source),
-            known: None,
+            change: Change::OfEngine(engine, None),
         }
     }
 
     /// A statement that a log kept.
     pub fn again(engine: &'a Engine, statement: &'a CatalogStatement) -> Definition<'a> {
         Definition {
-            engine,
             source: statement.source.clone(),
-            known: Some(statement),
+            change: Change::OfEngine(engine, Some(statement)),
         }
     }
 
@@ -83,13 +92,66 @@ impl<'a> Definition<'a> {
         &self,
         mut change: impl FnMut(&mut CatalogChange<'_>) -> Result<T>,
     ) -> Result<T> {
-        self.engine.change_catalog(|catalog| {
-            match self.known {
+        let (engine, known) = match self.change {
+            Change::OfEngine(engine, known) => (engine, known),
+            Change::OfBlock(run) => {
+                let mut changed = None;
+                run(&mut |catalog| {
+                    changed = Some(caught(|| change(catalog))?);
+                    Ok(())
+                })?;
+                return changed.ok_or_else(|| Error::internal("a block runs what it is given"));
+            }
+        };
+        engine.change_catalog(|catalog| {
+            match known {
                 Some(known) => catalog.redo(known)?,
                 None => catalog.set_statement(self.source.clone()),
             }
             caught(|| change(catalog))
         })
+    }
+}
+
+/// A statement that defines, in a transaction block.
+pub(super) struct DefinitionOfBlock {
+    tree: Arc<Tree>,
+    source: Arc<Source>,
+    /// What it gave when it was tried last.
+    result: Mutex<Option<StatementResult>>,
+}
+
+impl DefinitionOfBlock {
+    pub fn new(tree: Arc<Tree>, source: Source) -> DefinitionOfBlock {
+        DefinitionOfBlock {
+            tree,
+            source: Arc::new(source),
+            result: Mutex::default(),
+        }
+    }
+
+    /// What it gave.
+    pub fn take_result(&self) -> StatementResult {
+        lock(&self.result).take().unwrap_or_default()
+    }
+}
+
+impl kiln_engine::Definition for DefinitionOfBlock {
+    fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+
+    fn define(&self, change: &mut CatalogChange<'_>) -> Result<()> {
+        let change = RefCell::new(change);
+        let run = |body: &mut dyn FnMut(&mut CatalogChange<'_>) -> Result<()>| {
+            body(&mut change.borrow_mut())
+        };
+        let definition = Definition {
+            source: self.source.clone(),
+            change: Change::OfBlock(&run),
+        };
+        *lock(&self.result) = Some(definition.run(&self.tree)?);
+        Ok(())
     }
 }
 

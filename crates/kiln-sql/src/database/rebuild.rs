@@ -57,6 +57,13 @@ impl Database {
     /// 55000 when the present catalog is not the one that the statement changed; those of the
     /// statement, which it can only have when rows are not as they were.
     pub fn redo(&self, statement: &CatalogStatement) -> Result<()> {
+        if let Some(table) = &statement.refilled {
+            return self.engine().change_catalog(|change| {
+                change.redo(statement)?;
+                change.empty_table(table)?;
+                design::recompile(change)
+            });
+        }
         let source = SourceStatement {
             text: &statement.source.text,
             line: statement.source.line,

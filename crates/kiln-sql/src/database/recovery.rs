@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::Path;
 
 use kiln_durability::checkpoint::Reader;
-use kiln_durability::format::entry::Entry;
+use kiln_durability::format::entry::{Entries, Entry};
 use kiln_durability::log::{LogOptions, Position};
 use kiln_durability::recovery::{End, Extent, GroupPlace, Replay, Scan, Start};
 use kiln_durability::{
@@ -420,6 +420,16 @@ impl Redo<'_> {
             }
             Entry::Sequence { id, state, .. } => {
                 self.database.engine().restore_sequence(id, state);
+            }
+            Entry::Block { parts, .. } => {
+                for part in Entries::new(parts) {
+                    let part = part.map_err(|_| {
+                        damaged("a transaction block has something that is no entry")
+                    })?;
+                    self.add(&part)?;
+                    // Rows of one part may be those that the next one changes.
+                    self.apply()?;
+                }
             }
         }
         Ok(())

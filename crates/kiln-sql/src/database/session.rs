@@ -14,7 +14,7 @@ use kiln_storage::types::{DataType, Value};
 use super::cache::StatementCache;
 use super::call::{self, CallPart, CallPlan, Part};
 use super::copy::Copying;
-use super::definition::{Definition, referring_first, truncated};
+use super::definition::{Definition, DefinitionOfBlock, referring_first, truncated};
 use super::named::Names;
 use super::panics::{caught, of_statement};
 use super::portal::{Portal, Portion};
@@ -515,9 +515,12 @@ impl Session {
     ) -> Result<Statement> {
         let catalog = self.session.catalog();
         let has_failed = self.session.has_failed();
-        let statements = &self.statements;
-        let statement =
-            statements.statement(source, declared, &catalog, |tree| admit(tree, has_failed))?;
+        let admit = |tree: &Tree| admit(tree, has_failed);
+        let statement = match self.session.has_definitions() {
+            // What is compiled for the block's own catalog is of use for nothing else.
+            true => StatementCache::uncached(source, declared, &catalog, admit)?,
+            false => (self.statements).statement(source, declared, &catalog, admit)?,
+        };
         Ok(self.names.described(statement))
     }
 
@@ -663,11 +666,7 @@ impl Session {
             Tree::Truncate(truncate) if self.session.in_transaction() => {
                 self.truncate_in_block(truncate)
             }
-            tree => {
-                let result = self.define(tree, statement);
-                self.statements.clear();
-                result
-            }
+            tree => self.define(tree, statement),
         }
     }
 
@@ -693,24 +692,35 @@ impl Session {
     }
 
     fn define(&mut self, tree: &Tree, statement: &Statement) -> Result<StatementResult> {
-        if self.session.in_transaction() {
-            return Err(Error::new(
-                SqlState::ACTIVE_SQL_TRANSACTION,
-                "a statement that defines cannot run inside a transaction block",
-            )
-            .with_hint("Commit first: tables, indexes and functions are defined at once."));
-        }
         let position = statement.position();
         let source = Source {
             text: statement.text().to_owned(),
             line: position.line,
             column: position.column,
         };
+        let logged = roles::to_log(tree, &self.role)?;
+        if self.session.in_transaction() {
+            let (tree, source) = logged.unwrap_or_else(|| (tree.clone(), source));
+            return self.define_in_block(tree, source);
+        }
         let engine = self.session.engine();
-        match roles::to_log(tree, &self.role)? {
+        let result = match logged {
             Some((tree, source)) => Definition::new(engine, source).run(&tree),
             None => Definition::new(engine, source).run(tree),
+        };
+        self.statements.clear();
+        result
+    }
+
+    fn define_in_block(&mut self, tree: Tree, source: Source) -> Result<StatementResult> {
+        if let Tree::Analyze(_) = tree {
+            let message = "ANALYZE cannot run inside a transaction block";
+            return Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
+        let defined = Arc::new(DefinitionOfBlock::new(Arc::new(tree), source));
+        let definition: Arc<dyn kiln_engine::Definition> = defined.clone();
+        self.session.define(&definition)?;
+        Ok(defined.take_result())
     }
 
     /// SET, of a form that is called `of_block` where it is about the open block.
@@ -774,7 +784,11 @@ impl Session {
             let warning = Notice::warning("there is no transaction in progress");
             return Ok(StatementResult::of_tag("COMMIT").with_notice(warning));
         }
+        let has_defined = self.session.has_definitions();
         let ended = self.session.commit();
+        if has_defined {
+            self.statements.clear();
+        }
         self.end_block(matches!(ended, Ok(Ended::Committed)));
         match ended? {
             Ended::Committed => Ok(StatementResult::of_tag("COMMIT")),
@@ -994,7 +1008,6 @@ impl Session {
             let statement =
                 Statement::analyse(Arc::new(analyze.clone()), &source, Vec::new(), &catalog)?;
             self.define(&analyze, &statement)?;
-            self.statements.clear();
         }
         Ok(StatementResult::of_tag("VACUUM"))
     }

@@ -152,7 +152,13 @@ impl Draws {
     /// Those of [`Sequence::draw`].
     pub fn next(&self, sequence: &Sequence) -> Result<i64> {
         let mut state = lock(&self.state);
-        if let Some(value) = state.drawn_before(sequence) {
+        let is_kept = !sequence.is_tried();
+        let before = if is_kept {
+            state.drawn_before(sequence)
+        } else {
+            None
+        };
+        if let Some(value) = before {
             self.note(&mut state, sequence, value, true);
             return Ok(value);
         }
@@ -160,7 +166,9 @@ impl Draws {
             Some(session) => session.next(sequence)?,
             None => sequence.draw()?.first,
         };
-        state.keep_drawn(sequence, value);
+        if is_kept {
+            state.keep_drawn(sequence, value);
+        }
         self.note(&mut state, sequence, value, true);
         self.publish(sequence, value, true);
         Ok(value)
@@ -174,7 +182,8 @@ impl Draws {
         let mut state = lock(&self.state);
         let what = What::Set { value, is_called };
         let origin = sequence.origin();
-        let before = state.find(|made| made.sequence == origin && made.what == what);
+        let is_kept = !sequence.is_tried();
+        let before = state.find(|made| is_kept && made.sequence == origin && made.what == what);
         if let Some(made) = before {
             made.used = 1;
             if is_called {
@@ -186,11 +195,13 @@ impl Draws {
         if let Some(session) = &self.session {
             lock(&session.state).cached.remove(&sequence.id());
         }
-        state.keep(Made {
-            sequence: origin,
-            what,
-            used: 1,
-        });
+        if is_kept {
+            state.keep(Made {
+                sequence: origin,
+                what,
+                used: 1,
+            });
+        }
         if is_called {
             self.note(&mut state, sequence, value, false);
             self.publish(sequence, value, false);

@@ -17,6 +17,7 @@ use kiln_platform::time;
 
 use super::SequenceDefinition;
 use crate::error::{Error, Result, SqlState};
+use crate::schema::TableId;
 
 /// The number of a sequence in one shape: a change of it makes another one. Numbers of tables and sequences are drawn from one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -170,6 +171,11 @@ impl Sequence {
     /// Its number.
     pub fn id(&self) -> SequenceId {
         self.id
+    }
+
+    /// Whether it is one that a transaction block tries out: it begins anew with each trial.
+    pub fn is_tried(&self) -> bool {
+        self.id.0 >= TableId::TRIALS_FROM
     }
 
     /// The number that it had first, before it was altered.

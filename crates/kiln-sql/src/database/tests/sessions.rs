@@ -15,6 +15,7 @@ fn blocks_begin_and_end() {
          BEGIN;
          SELECT 1 AS one;
          CREATE TABLE t (id INTEGER);
+         ANALYZE;
          SELECT 2;
          COMMIT;
          CREATE TABLE t (id INTEGER PRIMARY KEY);
@@ -31,7 +32,8 @@ fn blocks_begin_and_end() {
          BEGIN
          one
          1
-         25001: a statement that defines cannot run inside a transaction block
+         CREATE TABLE
+         25001: ANALYZE cannot run inside a transaction block
          25P02: current transaction is aborted, commands ignored until end of transaction block
          ROLLBACK
          CREATE TABLE

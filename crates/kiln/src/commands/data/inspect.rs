@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use kiln::CatalogStatement;
-use kiln_durability::format::entry::Entry;
+use kiln_durability::format::entry::{Entries, Entry};
 use kiln_durability::inspect::{FileSummary, LogSummary, read_checkpoint, read_log};
 use kiln_durability::recovery::Groups;
 use kiln_durability::{DataDirectory, FileName, Manifest, moment_text};
@@ -144,12 +144,8 @@ fn group(groups: &Groups, catalog: &mut FollowedCatalog, as_json: bool) -> Strin
     let mut entries = Vec::new();
     for entry in groups.entries().into_iter().flatten() {
         let (words, value) = match &entry {
-            Ok(entry) => {
-                let described = describe(entry, catalog);
-                catalog.follow(entry);
-                described
-            }
-            Err(_) => ("something that is no entry".to_owned(), Value::Null),
+            Ok(entry) => described(entry, catalog),
+            Err(_) => no_entry(),
         };
         let _ = writeln!(text, "  {words}");
         entries.push(value);
@@ -160,7 +156,30 @@ fn group(groups: &Groups, catalog: &mut FollowedCatalog, as_json: bool) -> Strin
     }
 }
 
-/// An entry in words and as JSON.
+fn no_entry() -> (String, Value) {
+    ("something that is no entry".to_owned(), Value::Null)
+}
+
+/// An entry in words and as JSON, before the catalog follows it.
+fn described(entry: &Entry<'_>, catalog: &mut FollowedCatalog) -> (String, Value) {
+    let Entry::Block { epoch, parts } = entry else {
+        let described = describe(entry, catalog);
+        catalog.follow(entry);
+        return described;
+    };
+    let parts = Entries::new(parts).map(|part| match part {
+        Ok(part) => described(&part, catalog),
+        Err(_) => no_entry(),
+    });
+    let (words, values): (Vec<String>, Vec<Value>) = parts.unzip();
+    let words = words.join("\n             ");
+    (
+        format!("together   {epoch}  {words}"),
+        json!({"kind": "block", "epoch": epoch, "entries": values}),
+    )
+}
+
+/// As [`described`], of an entry that has no parts.
 fn describe(entry: &Entry<'_>, catalog: &FollowedCatalog) -> (String, Value) {
     match entry {
         Entry::Commit { epoch, commit } => {
@@ -235,6 +254,7 @@ fn describe(entry: &Entry<'_>, catalog: &FollowedCatalog) -> (String, Value) {
                 json!({"kind": "sequence", "epoch": epoch, "number": id.0, "sequence": name, "version": version, "value": value, "is_called": is_called}),
             )
         }
+        Entry::Block { .. } => no_entry(),
         Entry::Outcome {
             epoch, key, answer, ..
         } => {

@@ -1,0 +1,470 @@
+//! Blocks that change the catalog: they are tried while their client sends statements, and made when they commit.
+//!
+//! See [`crate::within_block`] for what a change does that is a part of a block.
+
+use std::collections::BTreeSet;
+
+use kiln_platform::sync::{Arc, Mutex, lock};
+use kiln_procedure::{Program, Stop};
+use kiln_storage::error::{Error, Result};
+use kiln_storage::journal::{CallAnswer, Commit, Journal, Listener, Listeners};
+use kiln_storage::log_epoch::LogEpoch;
+use kiln_storage::schema::TableId;
+use kiln_storage::sequence::{Sequence, SequenceId, SequenceState, SessionSequences};
+use kiln_storage::table::Table;
+
+use super::limits::Limits;
+use super::replay::{Entry, GAVE_ANOTHER, Keys, Ran};
+use super::state::{Failure, State, rows};
+use crate::blocks::Bar;
+use crate::catalog::Catalog;
+use crate::change::CatalogChange;
+use crate::definition::Definition;
+use crate::errors::{self, Refusal};
+use crate::gate::{Alone, Beside};
+use crate::seat::check_current;
+use crate::shared::Shared;
+use crate::within_block::{Refused, WithinBlock, tables_written};
+
+/// How often a block is made anew that meets conflicts.
+const CONFLICTS_MAX: u32 = 100;
+
+/// What a block tries.
+pub(crate) struct Trial {
+    /// The version of the catalog in force from which it began.
+    version: u64,
+    catalog: Arc<Catalog>,
+    /// All that it has made, but for those in the catalog.
+    former_tables: Vec<Arc<Table>>,
+}
+
+impl Trial {
+    fn of(catalog: &Arc<Catalog>) -> Trial {
+        Trial {
+            version: catalog.version(),
+            catalog: catalog.clone(),
+            former_tables: Vec::new(),
+        }
+    }
+
+    /// The tables that are its own.
+    fn tables(self) -> Vec<Arc<Table>> {
+        let mut tables = self.former_tables;
+        tables.extend(self.catalog.tables().map(|(_, table)| table.clone()));
+        tables.retain(|table| table.id().0 >= TableId::TRIALS_FROM);
+        tables
+    }
+}
+
+/// Why a block was not made.
+enum Unmade {
+    /// Open blocks use these tables.
+    Awaits(Vec<TableId>, Error),
+    Conflict(Error),
+    Final(Error),
+}
+
+impl From<Refusal> for Unmade {
+    fn from(refusal: Refusal) -> Unmade {
+        Unmade::Final(refusal.error())
+    }
+}
+
+impl State {
+    /// The catalog that the block tries, if it changes it.
+    pub(super) fn tried_catalog(&self) -> Option<Arc<Catalog>> {
+        Some(self.trial.as_ref()?.catalog.clone())
+    }
+
+    /// The catalog for which the block's statements are compiled.
+    ///
+    /// # Errors
+    /// A conflict, when the block tries a change of a catalog that is not in force any more.
+    pub(super) fn block_catalog(&mut self) -> std::result::Result<Arc<Catalog>, Failure> {
+        let in_force = self.seat().catalog().clone();
+        let Some(trial) = &self.trial else {
+            return Ok(in_force);
+        };
+        match trial.version == in_force.version() {
+            true => Ok(trial.catalog.clone()),
+            false => Err(Failure::Conflict(errors::catalog_changed())),
+        }
+    }
+
+    /// Notes what a program of the open attempt has written.
+    pub(super) fn note_written(&mut self, program: &Program) {
+        for table in tables_written(program) {
+            if !self.written.contains(&table) {
+                self.written.push(table);
+            }
+        }
+    }
+
+    /// The attempt is over: what it has tried is forgotten.
+    pub(super) fn give_up_trial(&mut self) {
+        self.written.clear();
+        if let Some(trial) = self.trial.take() {
+            let inner = self.seat().inner().clone();
+            // Nothing may refer to the tables, nor hold the gate up for them.
+            let seat = self.seat();
+            seat.end_transaction();
+            seat.step_aside();
+            inner.end_trial(trial.tables());
+            // Without a limit it waits until the gate is open.
+            let _ = seat.resume(None);
+        }
+    }
+
+    /// Changes the catalog of the block.
+    pub(super) fn try_definition(
+        &mut self,
+        inner: &Arc<Shared>,
+        definition: &Arc<dyn Definition>,
+        limits: Limits<'_>,
+    ) -> Result<()> {
+        self.transcript.check_kept()?;
+        inner.check_log_takes_changes()?;
+        self.persist(inner, limits, |state, _| {
+            state.try_once(inner, &**definition, limits)
+        })?;
+        self.transcript.keep(Entry::Definition(definition.clone()))
+    }
+
+    /// As [`State::try_definition`], in the attempt that is open.
+    pub(super) fn try_once(
+        &mut self,
+        inner: &Arc<Shared>,
+        definition: &dyn Definition,
+        limits: Limits<'_>,
+    ) -> std::result::Result<(), Failure> {
+        let deadline_ns = deadline(inner, limits);
+        let mut bars: Vec<Bar<'_>> = Vec::new();
+        loop {
+            limits.check().map_err(Failure::Final)?;
+            limits.resume(self.seat()).map_err(Failure::Final)?;
+            if let Some(refusal) = self.seat().interruption() {
+                return Err(Failure::Final(refusal.error()));
+            }
+            self.seat().step_aside();
+            let alone = inner.shut_gate_for_change(Beside::Blocks, deadline_ns);
+            let alone = alone.map_err(Failure::Final)?;
+            self.seat().resume_alone(&alone);
+            let former = self.block_catalog()?;
+            let written = self.written.clone();
+            let seat = self.seat.as_mut().expect("an open block has a seat");
+            let number = seat.number();
+            let mut change = CatalogChange::new(inner, former.clone());
+            change.block = Some(WithinBlock::trial(seat, written, former.clone()));
+            let applied = change.apply(definition);
+            let awaited = change.awaited.clone();
+            let in_use = match awaited.is_empty() {
+                true => errors::catalog_changed(),
+                false => change.in_use(),
+            };
+            let Some(block) = change.block.take() else {
+                return Err(Failure::Final(Error::internal("a change left its block")));
+            };
+            let (catalog, written) = (block.former, block.written);
+            let former_tables = block.former_tables;
+            drop(alone);
+            match applied {
+                Ok(()) => {
+                    self.written = written;
+                    self.version = catalog.version();
+                    let trial = self
+                        .trial
+                        .get_or_insert_with(|| Box::new(Trial::of(&former)));
+                    trial.catalog = catalog;
+                    trial.former_tables.extend(former_tables);
+                    return Ok(());
+                }
+                Err(Refused::Awaits) => {
+                    self.seat().step_aside();
+                    let bar = inner.blocks.bar(awaited);
+                    if !bar.wait(Some(number), deadline_ns) {
+                        return Err(Failure::Final(in_use));
+                    }
+                    bars.push(bar);
+                }
+                Err(Refused::Conflict(error)) => return Err(Failure::Conflict(error)),
+                Err(Refused::Final(error)) => return Err(Failure::Final(error)),
+            }
+        }
+    }
+
+    /// Makes the open block, and commits it. Returns the log epoch that has to be on disk for that.
+    pub(super) fn make(&mut self, inner: &Arc<Shared>, limits: Limits<'_>) -> Result<LogEpoch> {
+        inner.check_log_takes_changes()?;
+        self.leave_attempt();
+        let deadline_ns = deadline(inner, limits);
+        let mut bars: Vec<Bar<'_>> = Vec::new();
+        // Another block may have the token, or timestamps of columns that are kept apart in another way.
+        let is_last = self.seat().is_single() || inner.common().orders_columns();
+        let mut beside = match is_last {
+            true => Beside::Nothing,
+            false => Beside::Blocks,
+        };
+        let mut conflicts = 0;
+        loop {
+            limits.check()?;
+            let alone = inner.shut_gate_for_change(beside, deadline_ns)?;
+            let made = self.make_alone(inner, &alone);
+            drop(alone);
+            match made {
+                Ok(logged) => return Ok(logged),
+                Err(Unmade::Awaits(tables, in_use)) => {
+                    let bar = inner.blocks.bar(tables);
+                    if !bar.wait(None, deadline_ns) {
+                        return Err(in_use);
+                    }
+                    bars.push(bar);
+                }
+                Err(Unmade::Conflict(error)) => {
+                    conflicts += 1;
+                    if conflicts > CONFLICTS_MAX {
+                        self.has_lost = true;
+                        return Err(error);
+                    }
+                    // Blocks that stand aside may be in its way.
+                    beside = Beside::Nothing;
+                }
+                Err(Unmade::Final(error)) => return Err(error),
+            }
+        }
+    }
+
+    fn make_alone(
+        &mut self,
+        inner: &Arc<Shared>,
+        alone: &Alone<'_>,
+    ) -> std::result::Result<LogEpoch, Unmade> {
+        let began_us = self.clock.as_ref().and_then(|clock| clock.open_block());
+        let began_us = began_us.map_or(0, |(_, began_us)| began_us);
+        let seat = self.seat();
+        seat.enter_alone(alone)?;
+        let heard = Heard::default();
+        if inner.log().is_some() {
+            seat.listen(Some(&Journal::new(
+                inner.log_epochs.clone(),
+                Arc::new(heard.clone()),
+            )));
+        }
+        let made = match seat.begin_since(began_us) {
+            Ok(()) => self.make_begun(inner, alone, &heard),
+            Err(refusal) => Err(refusal.into()),
+        };
+        let seat = self.seat();
+        seat.end_transaction();
+        seat.listen(None);
+        seat.forget_tables();
+        seat.leave();
+        made
+    }
+
+    fn make_begun(
+        &mut self,
+        inner: &Arc<Shared>,
+        alone: &Alone<'_>,
+        heard: &Heard,
+    ) -> std::result::Result<LogEpoch, Unmade> {
+        let keys = self.transcript.keys();
+        let sequences = self.sequences().clone();
+        let entries = self.transcript.entries().to_vec();
+        let seat = self.seat.as_mut().expect("an open block has a seat");
+        let before = inner.catalog();
+        let mut change = CatalogChange::new(inner, before.clone());
+        change.block = Some(WithinBlock::made(seat, before.clone()));
+        let mut remade = Remade {
+            change,
+            catalog: before,
+            keys,
+            sequences,
+        };
+        for (position, entry) in entries.iter().enumerate() {
+            let run = remade.run(entry);
+            let run = run.map_err(|unmade| match unmade {
+                Unmade::Final(error) => {
+                    inner.replays.note_differing();
+                    self.has_lost = true;
+                    let differs = error.message().to_owned();
+                    Unmade::Final(errors::seen_otherwise(position + 1, entry.text(), &differs))
+                }
+                unmade => unmade,
+            });
+            if let Err(unmade) = run {
+                remade.roll_back();
+                return Err(unmade);
+            }
+        }
+        remade.commit(alone, heard)
+    }
+}
+
+/// A block that is being made.
+struct Remade<'a> {
+    change: CatalogChange<'a>,
+    /// As the last definition has left it.
+    catalog: Arc<Catalog>,
+    keys: Keys,
+    sequences: Arc<SessionSequences>,
+}
+
+impl Remade<'_> {
+    /// Runs again what the block has run, and compares.
+    fn run(&mut self, entry: &Entry) -> std::result::Result<(), Unmade> {
+        match entry {
+            Entry::Definition(definition) => {
+                let applied = self.change.apply(&**definition);
+                applied.map_err(|refused| match refused {
+                    Refused::Awaits => {
+                        Unmade::Awaits(self.change.awaited.clone(), self.change.in_use())
+                    }
+                    Refused::Conflict(error) => Unmade::Conflict(error),
+                    Refused::Final(error) => Unmade::Final(error),
+                })?;
+                if let Some(block) = &self.change.block {
+                    self.catalog = block.former.clone();
+                }
+                Ok(())
+            }
+            Entry::Statement(ran) => self.run_statement(ran),
+        }
+    }
+
+    fn run_statement(&mut self, ran: &Ran) -> std::result::Result<(), Unmade> {
+        let program = ran.statement.program(&self.catalog);
+        let program = program.map_err(Unmade::Final)?;
+        check_current(&program).map_err(Unmade::Final)?;
+        let tables: Vec<TableId> = program.tables.iter().map(|table| table.id()).collect();
+        let inner = self.change.inner;
+        if let Some((id, user)) = inner.blocks.user_of(&tables, self.change.own_seat()) {
+            let table = self.catalog.table_by_id(id);
+            let name = table.map_or("", |table| &table.schema().name);
+            return Err(Unmade::Awaits(tables, errors::table_in_use(name, user)));
+        }
+        let mut arguments = ran.arguments.clone();
+        if program.analysis.draws() {
+            arguments.set_session(&self.sequences);
+        }
+        arguments.bind(&program).map_err(Unmade::Final)?;
+        let Some(block) = &mut self.change.block else {
+            return Err(Unmade::Final(Error::internal("a change left its block")));
+        };
+        match block.seat.run(&program, &arguments) {
+            Ok(()) => {}
+            Err(Stop::Abort(cause)) => return Err(Unmade::Conflict(errors::conflict(cause))),
+            Err(Stop::Raise(error)) => return Err(Unmade::Final(error)),
+        }
+        block.note_written(&program);
+        match ran.was_seen(&self.keys, &rows(block.seat, &program)) {
+            true => Ok(()),
+            false => Err(Unmade::Final(Error::internal(GAVE_ANOTHER))),
+        }
+    }
+
+    /// How far the sequences have got that it has made or changed.
+    fn settle_sequences(&self) -> Result<Vec<(SequenceId, SequenceState)>> {
+        let CatalogChange {
+            before, catalog, ..
+        } = &self.change;
+        let is_new = |sequence: &&Arc<Sequence>| {
+            let known = before.sequence(sequence.name());
+            known.is_none_or(|known| !Arc::ptr_eq(known, sequence))
+        };
+        let new = catalog.sequences().filter(is_new);
+        new.map(|sequence| Ok((sequence.id(), sequence.settle()?)))
+            .collect()
+    }
+
+    fn roll_back(&mut self) {
+        if let Some(block) = &mut self.change.block {
+            block.seat.roll_back();
+        }
+    }
+
+    /// Commits what it has written, and puts its catalog into force, as one entry of the log.
+    fn commit(mut self, alone: &Alone<'_>, heard: &Heard) -> std::result::Result<LogEpoch, Unmade> {
+        let states = match self.settle_sequences() {
+            Ok(states) => states,
+            Err(error) => {
+                self.roll_back();
+                return Err(Unmade::Final(error));
+            }
+        };
+        let (inner, change) = (self.change.inner, &mut self.change);
+        heard.keep_of(change.catalog.tables().map(|(_, table)| table.id()));
+        let Some(block) = change.block.take() else {
+            return Err(Unmade::Final(Error::internal("a change left its block")));
+        };
+        if let Err(cause) = block.seat.commit() {
+            return Err(Unmade::Conflict(errors::conflict(cause)));
+        }
+        // It refers to tables that go.
+        block.seat.end_transaction();
+        let mut parts = block.parts;
+        let written = heard.take();
+        if !written.is_empty() {
+            parts.commit(|bytes| bytes.extend_from_slice(&written));
+        }
+        for (sequence, state) in states {
+            parts.sequence(sequence, state);
+        }
+        let log = inner.log();
+        let logged = log.map_or(LogEpoch::default(), |log| log.append_block(&parts));
+        let (catalog, mut replaced) = self.change.put_in_force();
+        for table in block.former_tables {
+            if !replaced.iter().any(|known| Arc::ptr_eq(known, &table)) {
+                table.supersede(catalog.table_by_id(table.id()).map(|table| &**table));
+                replaced.push(table);
+            }
+        }
+        inner.put_in_force(alone, catalog, replaced, logged);
+        Ok(logged)
+    }
+}
+
+/// What the block has written, as its worker reports it.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Written>>);
+
+#[derive(Default)]
+struct Written {
+    /// Tables of the catalog that comes into force: what is written to others is in their successors.
+    tables: BTreeSet<TableId>,
+    bytes: Vec<u8>,
+}
+
+impl Heard {
+    fn keep_of(&self, tables: impl Iterator<Item = TableId>) {
+        lock(&self.0).tables = tables.collect();
+    }
+
+    fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut lock(&self.0).bytes)
+    }
+}
+
+impl Listeners for Heard {
+    fn listener(&self, _: usize) -> Box<dyn Listener> {
+        Box::new(self.clone())
+    }
+
+    fn note(&self, _: &CallAnswer<'_>) -> Option<LogEpoch> {
+        None
+    }
+}
+
+impl Listener for Heard {
+    fn committed(&mut self, commit: &Commit<'_>) {
+        let Written { tables, bytes } = &mut *lock(&self.0);
+        commit.append_of(bytes, |table| tables.contains(&table.id()));
+    }
+}
+
+/// Until when a change waits that begins now.
+fn deadline(inner: &Shared, limits: Limits<'_>) -> u64 {
+    let deadline_ns = inner.change_deadline();
+    limits
+        .deadline_ns
+        .map_or(deadline_ns, |limit_ns| limit_ns.min(deadline_ns))
+}
