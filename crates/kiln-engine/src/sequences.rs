@@ -36,7 +36,8 @@ impl CatalogChange<'_> {
         };
         let logs = self.sequence_logs();
         let sequence = Sequence::with_state(id, id, definition, state, logs);
-        self.catalog.sequences.insert(name, Arc::new(sequence));
+        let sequence = self.as_tried(sequence);
+        self.catalog.sequences.insert(name, sequence);
         Ok(())
     }
 
@@ -74,9 +75,9 @@ impl CatalogChange<'_> {
         let id = SequenceId(self.next_table_id()?.0);
         let logs = self.sequence_logs();
         let new = Sequence::with_state(id, old.origin(), definition, state, logs);
+        let new = self.as_tried(new);
         self.catalog.sequences.remove(name);
-        let name = new.name().to_owned();
-        self.catalog.sequences.insert(name, Arc::new(new));
+        self.catalog.sequences.insert(new.name().to_owned(), new);
         Ok(())
     }
 

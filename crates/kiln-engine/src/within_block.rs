@@ -9,6 +9,8 @@
 //! block has written is *refilled* before it is changed: another one takes its place, with the rows that the block sees.
 //! A log has that as a statement that empties the table, and as commits of the rows.
 
+use std::collections::BTreeMap;
+
 use kiln_durability::format::entry::Parts;
 use kiln_platform::atomic::Ordering;
 use kiln_platform::sync::{Arc, lock};
@@ -20,6 +22,7 @@ use kiln_storage::journal::{Change, ChangeKind, Commit};
 use kiln_storage::log_epoch::LogEpoch;
 use kiln_storage::record::RecordRef;
 use kiln_storage::schema::{ColumnId, TableId};
+use kiln_storage::sequence::Sequence;
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::table::Table;
 use kiln_storage::types::Value;
@@ -54,9 +57,18 @@ pub(crate) struct WithinBlock<'a> {
     wanted: Vec<String>,
     /// As the last statement has left it.
     pub former: Arc<Catalog>,
+    /// The sequences that the block's definitions have made when they were tried, and the present definition.
+    pub sequences: TriedSequences,
+    definition: (u64, u32),
+    /// What the block has tried as another one.
+    pub followers: Vec<(Arc<Sequence>, Arc<Sequence>)>,
     /// Whether the catalog's version is that of a statement that has ended.
     has_ended: bool,
 }
+
+/// Sequences that definitions of a block have made when they were tried, by the number of the definition, and their place in it. They keep their
+/// values when the block is tried again, as no transaction takes back what a sequence has given.
+pub(crate) type TriedSequences = BTreeMap<(u64, u32), Arc<Sequence>>;
 
 /// Why a definition was not made.
 pub(crate) enum Refused {
@@ -76,15 +88,18 @@ struct Mark {
 }
 
 impl<'a> WithinBlock<'a> {
-    pub fn trial(seat: &'a mut Seat, written: Vec<TableId>, former: Arc<Catalog>) -> Self {
+    pub fn trial(seat: &'a mut Seat, former: Arc<Catalog>) -> Self {
         WithinBlock {
             seat,
-            written,
+            written: Vec::new(),
             is_trial: true,
             parts: Parts::default(),
             former_tables: Vec::new(),
             wanted: Vec::new(),
             former,
+            sequences: TriedSequences::new(),
+            definition: (0, 0),
+            followers: Vec::new(),
             has_ended: false,
         }
     }
@@ -92,7 +107,7 @@ impl<'a> WithinBlock<'a> {
     pub fn made(seat: &'a mut Seat, former: Arc<Catalog>) -> Self {
         WithinBlock {
             is_trial: false,
-            ..WithinBlock::trial(seat, Vec::new(), former)
+            ..WithinBlock::trial(seat, former)
         }
     }
 
@@ -163,13 +178,21 @@ impl CatalogChange<'_> {
         Err(Error::internal("a table is not the block's own yet"))
     }
 
-    /// Makes a change that a statement of the block defines, or none of it.
+    /// Makes a change that a statement of the block defines, or none of it. `number` is that of the definition in its block.
     pub(crate) fn apply(
         &mut self,
+        number: u64,
         definition: &dyn Definition,
     ) -> std::result::Result<(), Refused> {
         loop {
             self.begin_statement();
+            if let Some(block) = &mut self.block {
+                block.definition = (number, 0);
+                let earlier = |(_, made): &(_, Arc<Sequence>)| {
+                    self.catalog.sequence_by_id(made.id()).is_some()
+                };
+                block.followers.retain(earlier);
+            }
             let mark = self.mark();
             self.source = Some(definition.source().clone());
             let defined = definition.define(self);
@@ -190,6 +213,30 @@ impl CatalogChange<'_> {
                 self.refill(&name)?;
             }
         }
+    }
+
+    /// A sequence that a definition makes, which knows what the definition has made when it was tried before.
+    pub(crate) fn as_tried(&mut self, mut made: Sequence) -> Arc<Sequence> {
+        let Some(block) = &mut self.block else {
+            return Arc::new(made);
+        };
+        let key = block.definition;
+        block.definition.1 += 1;
+        let tried = block.sequences.get(&key).cloned();
+        if let Some(tried) = &tried {
+            made = made.tried_before(tried, block.is_trial);
+        }
+        let made = Arc::new(made);
+        match block.is_trial {
+            true => {
+                block.sequences.insert(key, made.clone());
+            }
+            false => {
+                let followed = tried.map(|tried| (tried, made.clone()));
+                block.followers.extend(followed);
+            }
+        }
+        made
     }
 
     fn take_wanted(&mut self) -> Vec<String> {

@@ -155,7 +155,7 @@ fn place(file: &CorpusFile, snippet: &Snippet, statement: &Statement) -> String 
 type SelfTest = fn(&[CorpusFile]) -> Result<(), String>;
 
 /// What must hold without a server: the corpus is whole and the harness sees what it should see.
-const SELF_TESTS: [(&str, SelfTest); 5] = [
+const SELF_TESTS: [(&str, SelfTest); 6] = [
     ("harness::corpus_is_whole", corpus_is_whole),
     ("harness::statements_are_split", statements_are_split),
     (
@@ -164,7 +164,89 @@ const SELF_TESTS: [(&str, SelfTest); 5] = [
     ),
     ("harness::differences_are_seen", differences_are_seen),
     ("harness::refusals_are_checked", refusals_are_checked),
+    (
+        "blocks::do_what_their_statements_do",
+        blocks_do_what_their_statements_do,
+    ),
 ];
+
+/// Each snippet as one transaction block, in which errors are rolled back to a savepoint, gives what it gives statement by statement: also when it
+/// is made again at the end.
+fn blocks_do_what_their_statements_do(files: &[CorpusFile]) -> Result<(), String> {
+    let protocols: Vec<Configuration> = Configuration::serializable().collect();
+    let mut protocols = protocols.into_iter().cycle();
+    let mut differences = Vec::new();
+    for (file, snippet) in files
+        .iter()
+        .flat_map(|file| file.snippets.iter().map(move |snippet| (file, snippet)))
+        .filter(|(_, snippet)| snippet.statements.iter().all(may_be_in_block))
+    {
+        let protocol = protocols.next().unwrap_or_default();
+        let alone: Vec<&str> = snippet
+            .statements
+            .iter()
+            .map(|it| it.sql.as_str())
+            .collect();
+        let alone = kiln::run(protocol, &alone);
+        let (mut script, mut places) = (vec!["BEGIN"], Vec::new());
+        let refused = snippet
+            .statements
+            .iter()
+            .position(|it| it.refused.is_some());
+        let statements = &snippet.statements[..refused.unwrap_or(snippet.statements.len())];
+        for statement in statements {
+            let fails = statement.expected_sqlstate != SUCCESS;
+            script.extend(fails.then_some("SAVEPOINT before"));
+            places.push(script.len());
+            script.push(&statement.sql);
+            script.extend(fails.then_some("ROLLBACK TO before"));
+        }
+        script.push("COMMIT");
+        let within = kiln::run(protocol, &script);
+        for ((statement, alone), at) in statements.iter().zip(&alone).zip(places) {
+            if !alone.agrees_with(&within[at], true) {
+                let place = place(file, snippet, statement);
+                let within = &within[at];
+                differences.push(format!(
+                    "{place}\n  alone: {alone}\n  within ({protocol}): {within}"
+                ));
+                break;
+            }
+        }
+        let ended = &within[within.len() - 1];
+        if ended.sqlstate != SUCCESS {
+            differences.push(format!(
+                "{}: {} ({protocol}): {ended}",
+                file.theme, snippet.name
+            ));
+        }
+    }
+    ensure(differences.is_empty(), &differences.join("\n\n"))
+}
+
+/// Whether a statement does nothing to transactions, and gives the same each time.
+fn may_be_in_block(statement: &Statement) -> bool {
+    const OTHERS: [&str; 12] = [
+        "BEGIN",
+        "START",
+        "COMMIT",
+        "END",
+        "ROLLBACK",
+        "ABORT",
+        "SAVEPOINT",
+        "RELEASE",
+        "SET ",
+        "VACUUM",
+        "DISCARD",
+        "EXPLAIN",
+    ];
+    const CHANGING: [&str; 4] = ["random(", "now()", "current_", "clock_"];
+    let text = statement.sql.to_uppercase();
+    !OTHERS.iter().any(|other| text.starts_with(other))
+        && !CHANGING
+            .iter()
+            .any(|it| statement.sql.to_lowercase().contains(it))
+}
 
 fn ensure(holds: bool, what: &str) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what.to_owned()) }

@@ -14,7 +14,7 @@ use kiln_storage::sequence::{Sequence, SequenceId, SequenceState, SessionSequenc
 use kiln_storage::table::Table;
 
 use super::limits::Limits;
-use super::replay::{Entry, GAVE_ANOTHER, Keys, Ran};
+use super::replay::{Defined, Entry, GAVE_ANOTHER, Keys, Ran};
 use super::state::{Failure, State, rows};
 use crate::blocks::Bar;
 use crate::catalog::Catalog;
@@ -24,7 +24,7 @@ use crate::errors::{self, Refusal};
 use crate::gate::{Alone, Beside};
 use crate::seat::check_current;
 use crate::shared::Shared;
-use crate::within_block::{Refused, WithinBlock, tables_written};
+use crate::within_block::{Refused, TriedSequences, WithinBlock, tables_written};
 
 /// How often a block is made anew that meets conflicts.
 const CONFLICTS_MAX: u32 = 100;
@@ -36,6 +36,13 @@ pub(crate) struct Trial {
     catalog: Arc<Catalog>,
     /// All that it has made, but for those in the catalog.
     former_tables: Vec<Arc<Table>>,
+}
+
+/// What a block has tried, in all its attempts.
+#[derive(Default)]
+pub(crate) struct Tried {
+    definitions: u64,
+    sequences: TriedSequences,
 }
 
 impl Trial {
@@ -124,17 +131,23 @@ impl State {
     ) -> Result<()> {
         self.transcript.check_kept()?;
         inner.check_log_takes_changes()?;
+        let tried = self.tried.get_or_insert_default();
+        tried.definitions += 1;
+        let defined = Defined {
+            number: tried.definitions,
+            definition: definition.clone(),
+        };
         self.persist(inner, limits, |state, _| {
-            state.try_once(inner, &**definition, limits)
+            state.try_once(inner, &defined, limits)
         })?;
-        self.transcript.keep(Entry::Definition(definition.clone()))
+        self.transcript.keep(Entry::Definition(defined))
     }
 
     /// As [`State::try_definition`], in the attempt that is open.
     pub(super) fn try_once(
         &mut self,
         inner: &Arc<Shared>,
-        definition: &dyn Definition,
+        defined: &Defined,
         limits: Limits<'_>,
     ) -> std::result::Result<(), Failure> {
         let deadline_ns = deadline(inner, limits);
@@ -151,11 +164,15 @@ impl State {
             self.seat().resume_alone(&alone);
             let former = self.block_catalog()?;
             let written = self.written.clone();
+            let tried = self.tried.get_or_insert_default();
+            let sequences = std::mem::take(&mut tried.sequences);
             let seat = self.seat.as_mut().expect("an open block has a seat");
             let number = seat.number();
             let mut change = CatalogChange::new(inner, former.clone());
-            change.block = Some(WithinBlock::trial(seat, written, former.clone()));
-            let applied = change.apply(definition);
+            let mut block = WithinBlock::trial(seat, former.clone());
+            (block.written, block.sequences) = (written, sequences);
+            change.block = Some(block);
+            let applied = change.apply(defined.number, &*defined.definition);
             let awaited = change.awaited.clone();
             let in_use = match awaited.is_empty() {
                 true => errors::catalog_changed(),
@@ -166,6 +183,7 @@ impl State {
             };
             let (catalog, written) = (block.former, block.written);
             let former_tables = block.former_tables;
+            self.tried.get_or_insert_default().sequences = block.sequences;
             drop(alone);
             match applied {
                 Ok(()) => {
@@ -273,7 +291,11 @@ impl State {
         let seat = self.seat.as_mut().expect("an open block has a seat");
         let before = inner.catalog();
         let mut change = CatalogChange::new(inner, before.clone());
-        change.block = Some(WithinBlock::made(seat, before.clone()));
+        let tried = self.tried.as_ref();
+        let tried = tried.map(|it| it.sequences.clone());
+        let mut block = WithinBlock::made(seat, before.clone());
+        block.sequences = tried.unwrap_or_default();
+        change.block = Some(block);
         let mut remade = Remade {
             change,
             catalog: before,
@@ -292,7 +314,7 @@ impl State {
                 unmade => unmade,
             });
             if let Err(unmade) = run {
-                remade.roll_back();
+                remade.abandon();
                 return Err(unmade);
             }
         }
@@ -313,8 +335,8 @@ impl Remade<'_> {
     /// Runs again what the block has run, and compares.
     fn run(&mut self, entry: &Entry) -> std::result::Result<(), Unmade> {
         match entry {
-            Entry::Definition(definition) => {
-                let applied = self.change.apply(&**definition);
+            Entry::Definition(Defined { number, definition }) => {
+                let applied = self.change.apply(*number, &**definition);
                 applied.map_err(|refused| match refused {
                     Refused::Awaits => {
                         Unmade::Awaits(self.change.awaited.clone(), self.change.in_use())
@@ -367,6 +389,10 @@ impl Remade<'_> {
         let CatalogChange {
             before, catalog, ..
         } = &self.change;
+        let block = self.change.block.iter();
+        for (_, made) in block.flat_map(|block| &block.followers) {
+            made.follow_tried()?;
+        }
         let is_new = |sequence: &&Arc<Sequence>| {
             let known = before.sequence(sequence.name());
             known.is_none_or(|known| !Arc::ptr_eq(known, sequence))
@@ -376,10 +402,33 @@ impl Remade<'_> {
             .collect()
     }
 
-    fn roll_back(&mut self) {
-        if let Some(block) = &mut self.change.block {
-            block.seat.roll_back();
-        }
+    /// Undoes all. The tables that it has made go when nothing refers to them any more, as others do.
+    fn abandon(mut self) {
+        let CatalogChange {
+            inner,
+            before,
+            catalog,
+            block,
+            ..
+        } = &mut self.change;
+        let Some(block) = block else {
+            return;
+        };
+        // After a commit that has failed there is nothing left to be undone.
+        block.seat.roll_back();
+        block.seat.end_transaction();
+        let mut made = std::mem::take(&mut block.former_tables);
+        made.extend(block.former.tables().map(|(_, table)| table.clone()));
+        made.extend(catalog.tables().map(|(_, table)| table.clone()));
+        let is_known = |table: &Arc<Table>| {
+            let mut known = before.tables();
+            known.any(|(_, other)| Arc::ptr_eq(other, table))
+        };
+        made.retain(|table| !is_known(table));
+        made.sort_unstable_by_key(Arc::as_ptr);
+        made.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        made.iter().for_each(|table| table.supersede(None));
+        inner.retire_tables(made);
     }
 
     /// Commits what it has written, and puts its catalog into force, as one entry of the log.
@@ -387,20 +436,26 @@ impl Remade<'_> {
         let states = match self.settle_sequences() {
             Ok(states) => states,
             Err(error) => {
-                self.roll_back();
+                self.abandon();
                 return Err(Unmade::Final(error));
             }
         };
         let (inner, change) = (self.change.inner, &mut self.change);
         heard.keep_of(change.catalog.tables().map(|(_, table)| table.id()));
+        if let Some(block) = &mut change.block
+            && let Err(cause) = block.seat.commit()
+        {
+            self.abandon();
+            return Err(Unmade::Conflict(errors::conflict(cause)));
+        }
         let Some(block) = change.block.take() else {
             return Err(Unmade::Final(Error::internal("a change left its block")));
         };
-        if let Err(cause) = block.seat.commit() {
-            return Err(Unmade::Conflict(errors::conflict(cause)));
-        }
         // It refers to tables that go.
         block.seat.end_transaction();
+        for (tried, made) in &block.followers {
+            self.sequences.follow(tried, made);
+        }
         let mut parts = block.parts;
         let written = heard.take();
         if !written.is_empty() {

@@ -66,7 +66,7 @@ pub(super) struct Transcript {
 #[derive(Clone)]
 pub(super) enum Entry {
     Statement(Ran),
-    Definition(Arc<dyn Definition>),
+    Definition(Defined),
 }
 
 #[derive(Clone)]
@@ -76,11 +76,18 @@ pub(super) struct Ran {
     seen: Digest,
 }
 
+/// A definition, and its number in the block, which no other one has had.
+#[derive(Clone)]
+pub(super) struct Defined {
+    pub number: u64,
+    pub definition: Arc<dyn Definition>,
+}
+
 impl Entry {
     fn bytes(&self) -> usize {
         match self {
             Entry::Statement(ran) => ran.arguments.bytes(),
-            Entry::Definition(definition) => definition.source().text.len(),
+            Entry::Definition(defined) => defined.definition.source().text.len(),
         }
     }
 
@@ -88,7 +95,7 @@ impl Entry {
     pub fn text(&self) -> Option<&str> {
         match self {
             Entry::Statement(ran) => ran.statement.text(),
-            Entry::Definition(definition) => Some(&definition.source().text),
+            Entry::Definition(defined) => Some(&defined.definition.source().text),
         }
     }
 }
@@ -422,9 +429,7 @@ impl State {
                     let rows = self.run_open(compile, &mut arguments, limits, is_alone);
                     rows.map(|rows| ran.was_seen(&keys, &rows))
                 }
-                Entry::Definition(definition) => {
-                    self.try_once(inner, &**definition, limits).map(|()| true)
-                }
+                Entry::Definition(defined) => self.try_once(inner, defined, limits).map(|()| true),
             };
             let differs = match ran {
                 Ok(true) => return Ok(()),

@@ -13,7 +13,7 @@ use kiln_storage::schema::TableId;
 use kiln_storage::sequence::SessionSequences;
 use kiln_storage::table::Table;
 
-use super::definitions::Trial;
+use super::definitions::{Trial, Tried};
 use super::limits::Limits;
 use super::replay::Transcript;
 use super::timed_out;
@@ -117,6 +117,8 @@ pub(crate) struct State {
     pub(super) written: Vec<TableId>,
     /// What the open block tries, if it changes the catalog.
     pub(super) trial: Option<Box<Trial>>,
+    /// What it has tried.
+    pub(super) tried: Option<Box<Tried>>,
 }
 
 impl State {
@@ -138,6 +140,7 @@ impl State {
             sequences: None,
             written: Vec::new(),
             trial: None,
+            tried: None,
         }
     }
 
@@ -278,6 +281,7 @@ impl State {
             matches!(block, Block::Begun | Block::Failed) && self.transcript.has_savepoint;
         if !goes_on {
             self.transcript.clear();
+            self.tried = None;
             self.stop_clock();
         }
         self.block = block;

@@ -400,11 +400,8 @@ impl Session {
             return portal.fetch(row_limit);
         }
         match portal.statement().kind() {
-            StatementKind::Read | StatementKind::Write if !is_alone => self.begin_implicitly()?,
-            // A definition is a transaction of its own.
-            StatementKind::Definition => {
-                self.is_unit = false;
-                self.end_implicitly()?;
+            StatementKind::Read | StatementKind::Write | StatementKind::Definition if !is_alone => {
+                self.begin_implicitly()?;
             }
             StatementKind::TransactionControl => {
                 self.is_unit = false;

@@ -1,7 +1,6 @@
 //! The simple protocol: statements in one text.
 //!
-//! Several statements are one transaction, as in PostgreSQL, but that a definition is one of its own: what comes before it in the
-//! text is committed first.
+//! Several statements are one transaction, as in PostgreSQL.
 
 use kiln_sql::parse::{SourceStatement, script};
 use kiln_sql::{Error, Portal, Portion, Result, SqlState, Statement};

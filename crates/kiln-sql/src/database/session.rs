@@ -50,6 +50,8 @@ pub struct Session {
     pub(super) names: Names,
     /// Those of the open block, the last one last.
     pub(super) savepoints: Vec<savepoints::Named>,
+    /// ANALYZE statements of the open block, which are run when it has committed.
+    analyses: Vec<(Tree, Source)>,
     /// Whether a statement was submitted whose outcome has not come.
     is_submitted: bool,
 }
@@ -68,6 +70,7 @@ impl Session {
             settings: Settings::default(),
             names: Names::default(),
             savepoints: Vec::new(),
+            analyses: Vec::new(),
             is_submitted: false,
         }
     }
@@ -714,8 +717,9 @@ impl Session {
 
     fn define_in_block(&mut self, tree: Tree, source: Source) -> Result<StatementResult> {
         if let Tree::Analyze(_) = tree {
-            let message = "ANALYZE cannot run inside a transaction block";
-            return Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+            // It changes nothing that the block could see.
+            self.analyses.push((tree, source));
+            return Ok(StatementResult::of_tag("ANALYZE"));
         }
         let defined = Arc::new(DefinitionOfBlock::new(Arc::new(tree), source));
         let definition: Arc<dyn kiln_engine::Definition> = defined.clone();
@@ -810,6 +814,12 @@ impl Session {
     /// A block is over, however it has ended: so are settings and cursors of it.
     fn end_block(&mut self, is_committed: bool) {
         self.savepoints.clear();
+        for (tree, source) in std::mem::take(&mut self.analyses) {
+            if is_committed {
+                // The block has committed whatever becomes of it; it may be tried again.
+                let _ = Definition::new(self.session.engine(), source).run(&tree);
+            }
+        }
         self.names.end_block(is_committed);
         if self.settings.end_block(is_committed) {
             self.apply_settings();

@@ -47,6 +47,20 @@ impl SessionSequences {
         *lock(&self.state) = SessionState::default();
     }
 
+    /// A sequence that a transaction block has tried, `tried`, is `made` now.
+    pub fn follow(&self, tried: &Sequence, made: &Sequence) {
+        let state = &mut *lock(&self.state);
+        if let Some(value) = state.last_values.remove(&tried.origin()) {
+            state.last_values.insert(made.origin(), value);
+        }
+        if state.last == Some(tried.origin()) {
+            state.last = Some(made.origin());
+        }
+        if let Some(cached) = state.cached.remove(&tried.id()) {
+            state.cached.insert(made.id(), cached);
+        }
+    }
+
     /// The next value: one that was drawn ahead, or the first that is drawn now.
     fn next(&self, sequence: &Sequence) -> Result<i64> {
         if sequence.definition().cache == 1 {
@@ -152,23 +166,17 @@ impl Draws {
     /// Those of [`Sequence::draw`].
     pub fn next(&self, sequence: &Sequence) -> Result<i64> {
         let mut state = lock(&self.state);
-        let is_kept = !sequence.is_tried();
-        let before = if is_kept {
-            state.drawn_before(sequence)
-        } else {
-            None
-        };
-        if let Some(value) = before {
+        if let Some(value) = state.drawn_before(sequence) {
+            sequence.repeat(value, true)?;
             self.note(&mut state, sequence, value, true);
             return Ok(value);
         }
+        sequence.follow_tried()?;
         let value = match &self.session {
             Some(session) => session.next(sequence)?,
             None => sequence.draw()?.first,
         };
-        if is_kept {
-            state.keep_drawn(sequence, value);
-        }
+        state.keep_drawn(sequence, value);
         self.note(&mut state, sequence, value, true);
         self.publish(sequence, value, true);
         Ok(value)
@@ -182,26 +190,25 @@ impl Draws {
         let mut state = lock(&self.state);
         let what = What::Set { value, is_called };
         let origin = sequence.origin();
-        let is_kept = !sequence.is_tried();
-        let before = state.find(|made| is_kept && made.sequence == origin && made.what == what);
+        let before = state.find(|made| sequence.was_drawn_as(made.sequence) && made.what == what);
         if let Some(made) = before {
             made.used = 1;
+            sequence.repeat(value, is_called)?;
             if is_called {
                 self.note(&mut state, sequence, value, false);
             }
             return Ok(());
         }
+        sequence.follow_tried()?;
         sequence.set(value, is_called)?;
         if let Some(session) = &self.session {
             lock(&session.state).cached.remove(&sequence.id());
         }
-        if is_kept {
-            state.keep(Made {
-                sequence: origin,
-                what,
-                used: 1,
-            });
-        }
+        state.keep(Made {
+            sequence: origin,
+            what,
+            used: 1,
+        });
         if is_called {
             self.note(&mut state, sequence, value, false);
             self.publish(sequence, value, false);
@@ -316,9 +323,8 @@ impl State {
 
     /// The next value that an earlier attempt has drawn.
     fn drawn_before(&mut self, sequence: &Sequence) -> Option<i64> {
-        let origin = sequence.origin();
-        let made =
-            self.find(|made| made.sequence == origin && matches!(made.what, What::Drawn { .. }))?;
+        let is_drawn = |made: &Made| matches!(made.what, What::Drawn { .. });
+        let made = self.find(|made| sequence.was_drawn_as(made.sequence) && is_drawn(made))?;
         let What::Drawn { first, step, .. } = made.what else {
             return None;
         };

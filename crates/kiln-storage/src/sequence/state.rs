@@ -11,13 +11,12 @@
 //! takes its steps by comparing and exchanging the word: it succeeds only if the range is still the one that was read. Who
 //! exchanges the range holds the mutex, closes the word first, writes value and number, and opens the word with the next number.
 
-use kiln_platform::atomic::{AtomicI64, AtomicU64, Ordering};
+use kiln_platform::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use kiln_platform::sync::{Arc, Mutex, MutexGuard, OnceLock, lock};
 use kiln_platform::time;
 
 use super::SequenceDefinition;
 use crate::error::{Error, Result, SqlState};
-use crate::schema::TableId;
 
 /// The number of a sequence in one shape: a change of it makes another one. Numbers of tables and sequences are drawn from one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,6 +95,9 @@ pub struct Drawn {
 pub struct Sequence {
     id: SequenceId,
     origin: SequenceId,
+    tried: Option<Arc<Sequence>>,
+    /// Whether calls that a block runs again draw from it what they have drawn from that one.
+    repeats: AtomicBool,
     definition: SequenceDefinition,
     logs: SequenceLogs,
     hot: Hot,
@@ -150,6 +152,8 @@ impl Sequence {
         Sequence {
             id,
             origin,
+            tried: None,
+            repeats: AtomicBool::new(false),
             definition,
             logs,
             hot: Hot {
@@ -173,9 +177,55 @@ impl Sequence {
         self.id
     }
 
-    /// Whether it is one that a transaction block tries out: it begins anew with each trial.
-    pub fn is_tried(&self) -> bool {
-        self.id.0 >= TableId::TRIALS_FROM
+    /// The same, of a transaction block that runs all again, and has tried it as another one before: what calls have drawn from that one they
+    /// draw again from this one, and the first that draws more goes on where that one is.
+    /// One that is tried once more keeps the number that it had first.
+    #[must_use]
+    pub fn tried_before(mut self, tried: &Arc<Sequence>, is_trial: bool) -> Sequence {
+        if is_trial {
+            self.origin = tried.origin;
+        }
+        self.tried = Some(tried.furthest().clone());
+        self.repeats = AtomicBool::new(true);
+        self
+    }
+
+    /// The last one that was tried from which something was drawn that is not drawn again.
+    fn furthest(self: &Arc<Sequence>) -> &Arc<Sequence> {
+        match (&self.tried, self.repeats.load(Ordering::Relaxed)) {
+            (Some(tried), true) => tried,
+            _ => self,
+        }
+    }
+
+    /// Whether a call that has drawn from the sequence with this number first has drawn from this one.
+    pub(super) fn was_drawn_as(&self, origin: SequenceId) -> bool {
+        let tried = self.tried.as_ref();
+        origin == self.origin || tried.is_some_and(|tried| origin == tried.origin)
+    }
+
+    /// A call that runs again draws this value again, or sets it.
+    pub(super) fn repeat(&self, value: i64, is_called: bool) -> Result<()> {
+        // Relaxed: the block that runs again is the only one that knows the sequence.
+        match self.repeats.load(Ordering::Relaxed) {
+            true => self.set(value, is_called),
+            false => Ok(()),
+        }
+    }
+
+    /// All that was drawn before is drawn again: goes on where the one is that was tried before.
+    ///
+    /// # Errors
+    /// Those of the log.
+    pub fn follow_tried(&self) -> Result<()> {
+        if !self.repeats.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let Some(tried) = &self.tried else {
+            return Ok(());
+        };
+        let (value, _, is_called) = tried.shown();
+        self.set(value, is_called)
     }
 
     /// The number that it had first, before it was altered.

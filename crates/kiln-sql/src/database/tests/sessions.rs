@@ -15,7 +15,7 @@ fn blocks_begin_and_end() {
          BEGIN;
          SELECT 1 AS one;
          CREATE TABLE t (id INTEGER);
-         ANALYZE;
+         VACUUM;
          SELECT 2;
          COMMIT;
          CREATE TABLE t (id INTEGER PRIMARY KEY);
@@ -33,7 +33,7 @@ fn blocks_begin_and_end() {
          one
          1
          CREATE TABLE
-         25001: ANALYZE cannot run inside a transaction block
+         25001: VACUUM cannot run inside a transaction block
          25P02: current transaction is aborted, commands ignored until end of transaction block
          ROLLBACK
          CREATE TABLE

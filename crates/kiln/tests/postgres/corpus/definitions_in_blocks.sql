@@ -1,0 +1,224 @@
+-- Definitions in transaction blocks.
+-- compare: messages
+
+-- snippet: block-creates-and-fills
+BEGIN;
+CREATE TABLE t (id SERIAL PRIMARY KEY, x INTEGER UNIQUE, y TEXT);
+INSERT INTO t (x, y) VALUES (1, 'one'), (2, 'two');
+CREATE INDEX t_y ON t (y);
+SELECT * FROM t WHERE y = 'two';
+ALTER TABLE t ADD COLUMN z INTEGER DEFAULT 7;
+UPDATE t SET z = x WHERE id = 1;
+SELECT * FROM t ORDER BY id;
+COMMIT;
+SELECT * FROM t ORDER BY id;
+INSERT INTO t (x) VALUES (3) RETURNING id, z;
+-- error: 23505
+INSERT INTO t (x) VALUES (3);
+
+-- snippet: block-rolls-back-definitions
+CREATE TABLE t (id INTEGER PRIMARY KEY, x INTEGER);
+INSERT INTO t VALUES (1, 10), (2, 20);
+BEGIN;
+ALTER TABLE t DROP COLUMN x;
+CREATE TABLE u (a INTEGER);
+CREATE SEQUENCE s;
+SELECT nextval('s');
+SELECT * FROM t ORDER BY id;
+DROP TABLE t;
+-- error: 42P01
+SELECT * FROM t;
+ROLLBACK;
+SELECT * FROM t ORDER BY id;
+-- error: 42P01
+SELECT * FROM u;
+-- error: 42P01
+SELECT nextval('s');
+
+-- snippet: block-of-an-error-in-a-definition
+BEGIN;
+CREATE TABLE t (a INTEGER);
+-- error: 42P07
+CREATE TABLE t (a INTEGER);
+-- error: 25P02
+CREATE TABLE u (a INTEGER);
+COMMIT;
+-- error: 42P01
+SELECT * FROM t;
+
+-- snippet: block-index-finds-duplicates
+CREATE TABLE t (a INTEGER);
+BEGIN;
+INSERT INTO t VALUES (1), (1);
+SAVEPOINT s;
+-- error: 23505
+CREATE UNIQUE INDEX t_a ON t (a);
+ROLLBACK TO s;
+DELETE FROM t;
+INSERT INTO t VALUES (1), (2);
+CREATE UNIQUE INDEX t_a ON t (a);
+-- error: 23505
+INSERT INTO t VALUES (2);
+ROLLBACK;
+SELECT count(*) FROM t;
+
+-- snippet: block-not-null-of-own-rows
+CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER);
+INSERT INTO t VALUES (1, NULL), (2, 2);
+BEGIN;
+UPDATE t SET a = 0 WHERE a IS NULL;
+ALTER TABLE t ALTER COLUMN a SET NOT NULL;
+ALTER TABLE t ADD CONSTRAINT small CHECK (a < 10);
+COMMIT;
+SELECT * FROM t ORDER BY id;
+-- error: 23502
+INSERT INTO t VALUES (3, NULL);
+-- error: 23514
+INSERT INTO t VALUES (3, 30);
+BEGIN;
+INSERT INTO t VALUES (3, 3);
+-- error: 23514
+ALTER TABLE t ADD CONSTRAINT smaller CHECK (a < 3);
+COMMIT;
+SELECT count(*) FROM t;
+
+-- snippet: block-foreign-keys
+CREATE TABLE parent (id INTEGER PRIMARY KEY);
+INSERT INTO parent VALUES (1), (2);
+BEGIN;
+INSERT INTO parent VALUES (3);
+CREATE TABLE child (p INTEGER REFERENCES parent ON DELETE CASCADE);
+INSERT INTO child VALUES (1), (3);
+DELETE FROM parent WHERE id = 1;
+SELECT * FROM child;
+CREATE TABLE other (p INTEGER);
+INSERT INTO other VALUES (2), (3);
+ALTER TABLE other ADD FOREIGN KEY (p) REFERENCES parent;
+COMMIT;
+SELECT * FROM child;
+-- error: 23503
+DELETE FROM parent WHERE id = 2;
+-- error: 23503
+INSERT INTO other VALUES (1);
+BEGIN;
+INSERT INTO child VALUES (2);
+ALTER TABLE child DROP CONSTRAINT child_p_fkey;
+INSERT INTO child VALUES (77);
+-- error: 23503
+ALTER TABLE child ADD FOREIGN KEY (p) REFERENCES parent;
+ROLLBACK;
+SELECT * FROM child ORDER BY p;
+
+-- snippet: block-procedures
+CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER);
+INSERT INTO t VALUES (1, 1);
+CREATE PROCEDURE add(k INTEGER) LANGUAGE plpgsql AS $$ BEGIN UPDATE t SET n = n + k; END $$;
+BEGIN;
+CALL add(1);
+ALTER TABLE t ADD COLUMN m INTEGER DEFAULT 0;
+CALL add(10);
+CREATE OR REPLACE PROCEDURE add(k INTEGER) LANGUAGE plpgsql AS $$ BEGIN UPDATE t SET m = m + k; END $$;
+CALL add(100);
+CREATE FUNCTION both_of() RETURNS INTEGER LANGUAGE sql AS 'SELECT n + m FROM t WHERE id = 1';
+SELECT both_of();
+COMMIT;
+CALL add(1000);
+SELECT * FROM t;
+SELECT both_of();
+
+-- snippet: block-views-and-names
+CREATE TABLE t (id INTEGER PRIMARY KEY, x INTEGER);
+INSERT INTO t VALUES (1, 5);
+BEGIN;
+CREATE VIEW v AS SELECT x + 1 AS y FROM t;
+SELECT * FROM v;
+UPDATE t SET x = 6;
+SELECT * FROM v;
+ALTER TABLE t RENAME TO u;
+ALTER TABLE u RENAME COLUMN id TO number;
+SELECT number, x FROM u;
+-- error: 42P01
+SELECT * FROM t;
+ROLLBACK;
+SELECT * FROM t;
+-- error: 42P01
+SELECT * FROM v;
+
+-- snippet: block-sequences
+CREATE SEQUENCE old;
+SELECT nextval('old');
+BEGIN;
+CREATE SEQUENCE fresh START 5;
+SELECT nextval('fresh'), nextval('old');
+ALTER SEQUENCE old RESTART 100;
+SELECT nextval('old');
+SELECT currval('fresh');
+COMMIT;
+SELECT nextval('fresh'), nextval('old');
+BEGIN;
+CREATE TABLE t (a INTEGER GENERATED ALWAYS AS IDENTITY, b INTEGER);
+INSERT INTO t (b) VALUES (1), (2);
+TRUNCATE t RESTART IDENTITY;
+INSERT INTO t (b) VALUES (3);
+SELECT b FROM t;
+COMMIT;
+SELECT b FROM t;
+
+-- snippet: block-sees-its-catalog
+BEGIN;
+CREATE TABLE t (a INTEGER, b TEXT NOT NULL);
+SELECT attname, attnotnull FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0 ORDER BY attnum;
+ALTER TABLE t RENAME TO u;
+SELECT count(*) FROM pg_class WHERE relname IN ('t', 'u');
+SELECT to_regclass('t') IS NULL, to_regclass('u') IS NULL;
+ROLLBACK;
+SELECT to_regclass('u') IS NULL;
+
+-- snippet: block-analyze
+CREATE TABLE t (a INTEGER);
+BEGIN;
+ANALYZE t;
+ANALYZE;
+COMMIT;
+
+-- snippet: block-table-without-key
+CREATE TABLE t (a INTEGER);
+INSERT INTO t VALUES (1), (2), (3);
+BEGIN;
+DELETE FROM t WHERE a = 2;
+INSERT INTO t VALUES (4);
+ALTER TABLE t ADD COLUMN b INTEGER DEFAULT 1;
+UPDATE t SET b = a WHERE a > 3;
+CREATE INDEX t_b ON t (b);
+SELECT * FROM t ORDER BY a;
+COMMIT;
+INSERT INTO t VALUES (5, 5);
+SELECT * FROM t ORDER BY a;
+
+-- snippet: block-drops-and-creates-again
+CREATE TABLE t (a INTEGER);
+INSERT INTO t VALUES (1);
+BEGIN;
+INSERT INTO t VALUES (2);
+DROP TABLE t;
+CREATE TABLE t (b TEXT PRIMARY KEY);
+INSERT INTO t VALUES ('x');
+SELECT * FROM t;
+COMMIT;
+SELECT * FROM t;
+
+-- snippet: block-savepoints
+BEGIN;
+CREATE TABLE t (a INTEGER);
+INSERT INTO t VALUES (1);
+SAVEPOINT one;
+ALTER TABLE t ADD b INTEGER DEFAULT 2;
+INSERT INTO t VALUES (3, 4);
+SELECT * FROM t ORDER BY a;
+ROLLBACK TO one;
+SELECT * FROM t;
+CREATE TABLE u (a INTEGER);
+RELEASE one;
+INSERT INTO u SELECT a FROM t;
+COMMIT;
+SELECT * FROM u;
