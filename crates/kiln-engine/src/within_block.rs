@@ -83,6 +83,7 @@ pub(crate) enum Refused {
 /// What a change goes back to when a statement fails.
 struct Mark {
     catalog: Catalog,
+    followers: usize,
     splits: usize,
     rewritten: usize,
 }
@@ -188,10 +189,6 @@ impl CatalogChange<'_> {
             self.begin_statement();
             if let Some(block) = &mut self.block {
                 block.definition = (number, 0);
-                let earlier = |(_, made): &(_, Arc<Sequence>)| {
-                    self.catalog.sequence_by_id(made.id()).is_some()
-                };
-                block.followers.retain(earlier);
             }
             let mark = self.mark();
             self.source = Some(definition.source().clone());
@@ -255,7 +252,9 @@ impl CatalogChange<'_> {
     }
 
     fn mark(&self) -> Mark {
+        let block = self.block.as_ref();
         Mark {
+            followers: block.map_or(0, |block| block.followers.len()),
             catalog: self.catalog.copied(),
             splits: self.splits.len(),
             rewritten: self.rewritten.len(),
@@ -264,6 +263,9 @@ impl CatalogChange<'_> {
 
     fn go_back(&mut self, mark: Mark) {
         self.catalog = mark.catalog;
+        if let Some(block) = &mut self.block {
+            block.followers.truncate(mark.followers);
+        }
         self.splits.truncate(mark.splits);
         self.rewritten.truncate(mark.rewritten);
     }

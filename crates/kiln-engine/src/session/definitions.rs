@@ -301,6 +301,7 @@ impl State {
             catalog: before,
             keys,
             sequences,
+            followed: 0,
         };
         for (position, entry) in entries.iter().enumerate() {
             let run = remade.run(entry);
@@ -329,6 +330,8 @@ struct Remade<'a> {
     catalog: Arc<Catalog>,
     keys: Keys,
     sequences: Arc<SessionSequences>,
+    /// How many of the sequences that it has made the session knows in place of those that were tried.
+    followed: usize,
 }
 
 impl Remade<'_> {
@@ -344,8 +347,11 @@ impl Remade<'_> {
                     Refused::Conflict(error) => Unmade::Conflict(error),
                     Refused::Final(error) => Unmade::Final(error),
                 })?;
-                if let Some(block) = &self.change.block {
+                if let Some(block) = &mut self.change.block {
                     self.catalog = block.former.clone();
+                    let new = block.followers.iter().skip(self.followed);
+                    new.for_each(|(tried, made)| self.sequences.follow(tried, made));
+                    self.followed = block.followers.len();
                 }
                 Ok(())
             }
@@ -414,6 +420,8 @@ impl Remade<'_> {
         let Some(block) = block else {
             return;
         };
+        let followers = block.followers.iter().take(self.followed).rev();
+        followers.for_each(|(tried, made)| self.sequences.follow(made, tried));
         // After a commit that has failed there is nothing left to be undone.
         block.seat.roll_back();
         block.seat.end_transaction();
@@ -453,9 +461,6 @@ impl Remade<'_> {
         };
         // It refers to tables that go.
         block.seat.end_transaction();
-        for (tried, made) in &block.followers {
-            self.sequences.follow(tried, made);
-        }
         let mut parts = block.parts;
         let written = heard.take();
         if !written.is_empty() {

@@ -10,6 +10,7 @@ use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
+use sqlparser::ast::TruncateIdentityOption;
 
 use super::cache::StatementCache;
 use super::call::{self, CallPart, CallPlan, Part};
@@ -666,7 +667,10 @@ impl Session {
                 .with_hint("Connect to `kiln serve`, with psql's \\copy for instance.")),
             Tree::Vacuum(vacuum) => self.vacuum(vacuum),
             Tree::Explain(explain) => self.explain(explain, statement, values),
-            Tree::Truncate(truncate) if self.session.in_transaction() => {
+            Tree::Truncate(truncate)
+                if self.session.in_transaction()
+                    && truncate.identity != Some(TruncateIdentityOption::Restart) =>
+            {
                 self.truncate_in_block(truncate)
             }
             tree => self.define(tree, statement),

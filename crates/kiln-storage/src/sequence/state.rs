@@ -17,6 +17,7 @@ use kiln_platform::time;
 
 use super::SequenceDefinition;
 use crate::error::{Error, Result, SqlState};
+use crate::schema::TableId;
 
 /// The number of a sequence in one shape: a change of it makes another one. Numbers of tables and sequences are drawn from one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -382,7 +383,9 @@ impl Sequence {
     pub fn shown(&self) -> (i64, u64, bool) {
         let state = lock(&self.state);
         let (last, left) = self.position();
-        (last, left, state.is_called)
+        // What a block tries again is to look the same.
+        let is_tried = self.id.0 >= TableId::TRIALS_FROM;
+        (last, if is_tried { 0 } else { left }, state.is_called)
     }
 
     /// What a log or a checkpoint has to keep of it: all values that were given are up to there.
