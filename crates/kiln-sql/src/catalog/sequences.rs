@@ -94,7 +94,7 @@ impl SequenceFunction {
 
     fn last(&self, draws: &Draws) -> Result<i64> {
         let catalog = self.catalog.get().ok_or_else(gone)?;
-        draws.last(|origin| catalog.sequences().any(|it| it.origin() == origin))
+        draws.last(|origin| catalog.sequences().any(|it| it.was_drawn_as(origin)))
     }
 }
 

@@ -171,9 +171,12 @@ impl Draws {
             self.note(&mut state, sequence, value, true);
             return Ok(value);
         }
-        sequence.follow_tried()?;
         let value = match &self.session {
-            Some(session) => session.next(sequence)?,
+            Some(session) => {
+                sequence.follow_tried()?;
+                session.next(sequence)?
+            }
+            // A definition, which draws the same again from a sequence that it makes.
             None => sequence.draw()?.first,
         };
         state.keep_drawn(sequence, value);
@@ -222,7 +225,15 @@ impl Draws {
     /// 55000 when the session has drawn none of its values.
     pub fn current(&self, sequence: &Sequence) -> Result<i64> {
         let mut state = lock(&self.state);
-        self.last_value(&mut state, sequence.origin())
+        // A call that a block runs again has asked the sequence that the block has tried.
+        let mut asked = state.before.iter().map(|(origin, _)| *origin);
+        let asked = asked.find(|origin| sequence.was_drawn_as(*origin));
+        let mut own = state.last_values.iter();
+        let asked = match own.any(|(origin, _)| *origin == sequence.origin()) {
+            true => None,
+            false => asked,
+        };
+        self.last_value(&mut state, asked.unwrap_or(sequence.origin()))
             .ok_or_else(|| {
                 let message = format!(
                     "currval of sequence \"{}\" is not yet defined in this session",

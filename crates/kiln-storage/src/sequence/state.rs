@@ -200,7 +200,7 @@ impl Sequence {
     }
 
     /// Whether a call that has drawn from the sequence with this number first has drawn from this one.
-    pub(super) fn was_drawn_as(&self, origin: SequenceId) -> bool {
+    pub fn was_drawn_as(&self, origin: SequenceId) -> bool {
         let tried = self.tried.as_ref();
         origin == self.origin || tried.is_some_and(|tried| origin == tried.origin)
     }
