@@ -149,6 +149,7 @@ impl CatalogChange<'_> {
             }
             _ => None,
         });
+        self.comments().rename_column(table, from, to);
         self.alter_owned(table, |owner| {
             if owner.column == from {
                 to.clone_into(&mut owner.column);
@@ -242,8 +243,10 @@ impl CatalogChange<'_> {
         Ok(())
     }
 
+    /// Objects keep their numbers, and what is said of them, under other names.
     pub(crate) fn renumber(&mut self, name: impl Fn(&NumberedObject) -> Option<NumberedObject>) {
-        Arc::make_mut(&mut self.catalog.numbers).rename(name);
+        Arc::make_mut(&mut self.catalog.numbers).rename(&name);
+        self.comments().rename(name);
     }
 
     /// Puts a table in another one's place that has its rows, as `rows` says; it has a number of its own. Tables that refer to it are

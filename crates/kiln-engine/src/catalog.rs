@@ -11,6 +11,7 @@ use kiln_storage::sequence::{Sequence, SequenceId};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 
+use crate::comments::Comments;
 use crate::errors;
 use crate::lookups::Lookups;
 use crate::numbers::ObjectNumbers;
@@ -187,6 +188,7 @@ pub struct Catalog {
     pub(crate) procedures: BTreeMap<String, Arc<Procedure>>,
     pub(crate) roles: Arc<Roles>,
     pub(crate) numbers: Arc<ObjectNumbers>,
+    pub(crate) comments: Arc<Comments>,
     pub(crate) statement: Option<Arc<CatalogStatement>>,
     pub(crate) row_programs: Option<Arc<dyn RowPrograms>>,
     pub(crate) current: Arc<CurrentCatalog>,
@@ -208,6 +210,7 @@ impl Default for Catalog {
             procedures: BTreeMap::new(),
             roles: Arc::default(),
             numbers: Arc::default(),
+            comments: Arc::default(),
             statement: None,
             row_programs: None,
             current: Arc::default(),
@@ -238,6 +241,7 @@ impl Catalog {
             procedures: self.procedures.clone(),
             roles: self.roles.clone(),
             numbers: self.numbers.clone(),
+            comments: self.comments.clone(),
             statement: None,
             row_programs: self.row_programs.clone(),
             current: self.current.clone(),

@@ -213,6 +213,7 @@ impl<'a> CatalogChange<'a> {
             .collect();
         self.catalog.roles = Arc::new(written.roles.clone());
         self.catalog.numbers = Arc::new(written.numbers.clone());
+        self.catalog.comments = Arc::new(written.comments.clone());
         Ok(())
     }
 
@@ -580,7 +581,7 @@ impl<'a> CatalogChange<'a> {
         Ok(self.put_in_force())
     }
 
-    /// Gives numbers to the objects that it has made.
+    /// Gives numbers to the objects that it has made, and forgets numbers and comments of those that are gone.
     ///
     /// # Errors
     /// 54000 when all numbers of objects are given out.
@@ -588,6 +589,9 @@ impl<'a> CatalogChange<'a> {
         let mut numbers = (*self.catalog.numbers).clone();
         numbers.follow(&self.catalog)?;
         self.catalog.numbers = Arc::new(numbers);
+        let mut comments = (*self.catalog.comments).clone();
+        comments.follow(&self.catalog);
+        self.catalog.comments = Arc::new(comments);
         Ok(())
     }
 

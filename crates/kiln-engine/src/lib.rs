@@ -32,6 +32,7 @@ pub mod canary;
 mod catalog;
 mod change;
 mod checkpoint;
+mod comments;
 mod completion;
 mod definition;
 mod delivery;
@@ -76,6 +77,7 @@ pub use call::{Call, IdempotencyKey, Refused, Reply, Rows, Statement, SubmitErro
 pub use catalog::{Catalog, CurrentCatalog, IndexUse, Procedure, RowPrograms};
 pub use change::CatalogChange;
 pub use checkpoint::CheckpointReport;
+pub use comments::{Commented, Comments};
 pub use completion::{Completion, Completions, Ticket};
 pub use definition::Definition;
 pub use driver::{Answer, Asked, Caller, Driver, ProcedureHandle, Request};

@@ -61,7 +61,11 @@ impl NumberedObject {
         }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<NumberedObject> {
+    /// Reads what [`Display`](fmt::Display) writes.
+    ///
+    /// # Errors
+    /// XX001.
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<NumberedObject> {
         let kind = reader.word();
         let name = reader.counted()?.to_owned();
         Ok(match kind {
@@ -207,6 +211,17 @@ fn add_table(table: &Arc<Table>, objects: &mut Vec<NumberedObject>) {
     objects.extend(indexes.map(|index| NumberedObject::Index(index.name.clone())));
 }
 
+impl fmt::Display for NumberedObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, name, rest) = self.parts();
+        write!(f, "{kind} {}", Counted(name))?;
+        match rest {
+            Some(rest) => write!(f, " {}", Counted(rest)),
+            None => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for ObjectNumbers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.next == FIRST_NUMBER {
@@ -214,12 +229,7 @@ impl fmt::Display for ObjectNumbers {
         }
         writeln!(f, "numbers next {}", self.next)?;
         for (object, number) in &self.numbers {
-            let (kind, name, rest) = object.parts();
-            write!(f, "  number {number} {kind} {}", Counted(name))?;
-            if let Some(rest) = rest {
-                write!(f, " {}", Counted(rest))?;
-            }
-            writeln!(f)?;
+            writeln!(f, "  number {number} {object}")?;
         }
         Ok(())
     }

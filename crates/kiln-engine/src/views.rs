@@ -11,6 +11,7 @@ use kiln_storage::error::Error;
 
 use crate::catalog::Catalog;
 use crate::change::{CatalogChange, duplicate};
+use crate::numbers::NumberedObject;
 use crate::roles::Object;
 
 /// A view.
@@ -131,6 +132,12 @@ impl CatalogChange<'_> {
             ..(*view).clone()
         };
         self.create_view(renamed, false)?;
+        self.renumber(|object| match object {
+            NumberedObject::View(known) if known == name => {
+                Some(NumberedObject::View(new.to_owned()))
+            }
+            _ => None,
+        });
         self.roles()
             .rename(&Object::table(name), Object::table(new));
         Ok(())

@@ -4,7 +4,7 @@
 //! database that creates and drops tables all day has a list as long as the number of its objects.
 //! Written are the tables, with their numbers, the order and the kind of their indexes, derived ones
 //! included, and their next row numbers; the sequences, and how far they have got; the views; the statements that created the procedures; and the
-//! numbers of objects. Nothing
+//! numbers of objects and the comments on them. Nothing
 //! else of a catalog depends on how it came about, as the programs of procedures follow from their
 //! statements and the tables ([`Lookups`](crate::Lookups) sees to that).
 //!
@@ -31,6 +31,7 @@ use kiln_storage::schema::{
 use kiln_storage::table::Table;
 
 use crate::catalog::Catalog;
+use crate::comments::Comments;
 use crate::engine::Engine;
 use crate::numbers::ObjectNumbers;
 use crate::roles::Roles;
@@ -55,6 +56,7 @@ pub struct WrittenCatalog {
     pub(crate) procedures: Vec<Arc<Source>>,
     pub(crate) roles: Roles,
     pub(crate) numbers: ObjectNumbers,
+    pub(crate) comments: Comments,
 }
 
 /// A table that was written down.
@@ -104,6 +106,7 @@ impl Catalog {
             views: self.views().cloned().collect(),
             roles: self.roles().clone(),
             numbers: self.numbers().clone(),
+            comments: self.comments().clone(),
             version: self.version(),
             next_table_id: self.next_table_id(),
             tables: self
@@ -254,7 +257,7 @@ impl fmt::Display for WrittenCatalog {
             write_source(f, source)?;
         }
         roles::write(f, &self.roles)?;
-        write!(f, "{}", self.numbers)?;
+        write!(f, "{}{}", self.numbers, self.comments)?;
         f.write_str("end\n")
     }
 }
@@ -403,6 +406,7 @@ impl FromStr for WrittenCatalog {
         }
         let roles = roles::read(&mut reader)?;
         let numbers = ObjectNumbers::read(&mut reader)?;
+        let comments = Comments::read(&mut reader)?;
         reader.expect("end")?;
         reader.end()?;
         Ok(WrittenCatalog {
@@ -414,6 +418,7 @@ impl FromStr for WrittenCatalog {
             procedures,
             roles,
             numbers,
+            comments,
         })
     }
 }

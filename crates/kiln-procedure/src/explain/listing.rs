@@ -33,12 +33,7 @@ enum Line {
 /// writes that it reads through the table. `footprint` is `arguments` when the record or range
 /// is known before the call runs, and else names the operation whose data it takes.
 pub fn text(program: &Program) -> String {
-    let mut listing = Listing {
-        program,
-        terms: Terms::new(program),
-        lines: Vec::new(),
-        indent: 0,
-    };
+    let mut listing = Listing::new(program);
     listing.block(&program.body);
     let parameters: Vec<String> = program
         .parameters
@@ -49,12 +44,7 @@ pub fn text(program: &Program) -> String {
                 .to_owned()
         })
         .collect();
-    let footprint = match program.analysis.footprint() {
-        Footprint::FromArguments => "from arguments".to_owned(),
-        Footprint::NeedsReconnaissance { because_of } => {
-            format!("needs reconnaissance because of op {}", because_of.0)
-        }
-    };
+    let footprint = whole_footprint(program);
     let access = if program.analysis.is_read_only() {
         "read-only"
     } else {
@@ -69,14 +59,25 @@ pub fn text(program: &Program) -> String {
     out
 }
 
-struct Listing<'a> {
-    program: &'a Program,
-    terms: Terms<'a>,
+pub(super) struct Listing<'a> {
+    pub program: &'a Program,
+    pub terms: Terms<'a>,
     lines: Vec<Line>,
     indent: usize,
 }
 
-fn has_operations(block: &[Step]) -> bool {
+/// Where the records come from that a program touches.
+pub(super) fn whole_footprint(program: &Program) -> String {
+    match program.analysis.footprint() {
+        Footprint::FromArguments => "from arguments".to_owned(),
+        Footprint::NeedsReconnaissance { because_of } => {
+            format!("needs reconnaissance because of op {}", because_of.0)
+        }
+    }
+}
+
+/// Whether steps touch tables, or ask for rows from outside.
+pub(super) fn has_operations(block: &[Step]) -> bool {
     let mut found = false;
     for_each_step(block, &mut |step| {
         let fills = matches!(step, Step::BufferFill { .. });
@@ -85,7 +86,16 @@ fn has_operations(block: &[Step]) -> bool {
     found
 }
 
-impl Listing<'_> {
+impl<'a> Listing<'a> {
+    pub fn new(program: &'a Program) -> Listing<'a> {
+        Listing {
+            program,
+            terms: Terms::new(program),
+            lines: Vec::new(),
+            indent: 0,
+        }
+    }
+
     fn block(&mut self, block: &[Step]) {
         for step in block {
             self.step(step);
@@ -128,36 +138,38 @@ impl Listing<'_> {
                     self.indented(otherwise);
                 }
             }
-            Step::Loop {
-                before,
-                condition,
-                body,
-            } => {
-                match condition {
-                    Some(condition) => {
-                        let condition = self.terms.of(*condition);
-                        self.control(format!("while {condition}"));
-                    }
-                    None => self.control("loop".to_owned()),
-                }
+            Step::Loop { before, body, .. } => {
+                self.control(self.heading(step));
                 self.indented(before);
                 self.indented(body);
             }
-            Step::ForRange { variable, body, .. } => {
-                let range = self.terms.of(*variable);
-                self.control(format!("for {range}"));
+            Step::ForRange { body, .. }
+            | Step::ForEach { body, .. }
+            | Step::ForBuffer { body, .. }
+            | Step::Protect { body, .. } => {
+                self.control(self.heading(step));
                 self.indented(body);
             }
-            Step::ForEach { array, body, .. } => {
-                let array = self.terms.of(*array);
-                self.control(format!("for each of {array}"));
-                self.indented(body);
+            Step::BufferFill { buffer, rows, .. } => {
+                self.control(format!("fill buffer {} with {}", buffer.0, rows.name()));
             }
+            _ => step_blocks(step)
+                .into_iter()
+                .for_each(|block| self.indented(block)),
+        }
+    }
+
+    /// What a loop goes over, and what a protected region catches.
+    pub fn heading(&self, step: &Step) -> String {
+        match step {
+            Step::Loop { condition, .. } => match condition {
+                Some(condition) => format!("while {}", self.terms.of(*condition)),
+                None => "loop".to_owned(),
+            },
+            Step::ForRange { variable, .. } => format!("for {}", self.terms.of(*variable)),
+            Step::ForEach { array, .. } => format!("for each of {}", self.terms.of(*array)),
             Step::ForBuffer {
-                buffer,
-                matching,
-                body,
-                ..
+                buffer, matching, ..
             } => {
                 let conditions: Vec<String> = matching
                     .iter()
@@ -167,10 +179,9 @@ impl Listing<'_> {
                     true => String::new(),
                     false => format!(" where {}", conditions.join(" and ")),
                 };
-                self.control(format!("for each row of buffer {}{condition}", buffer.0));
-                self.indented(body);
+                format!("for each row of buffer {}{condition}", buffer.0)
             }
-            Step::Protect { handlers, body, .. } => {
+            Step::Protect { handlers, .. } => {
                 let handlers = handlers.iter().map(|handler| {
                     let names = handler.iter().map(|condition| match condition {
                         Condition::Others => "others".to_owned(),
@@ -182,15 +193,9 @@ impl Listing<'_> {
                     names.collect::<Vec<_>>().join(" or ")
                 });
                 let handlers: Vec<String> = handlers.collect();
-                self.control(format!("protected, catching {}", handlers.join("; ")));
-                self.indented(body);
+                format!("protected, catching {}", handlers.join("; "))
             }
-            Step::BufferFill { buffer, rows, .. } => {
-                self.control(format!("fill buffer {} with {}", buffer.0, rows.name()));
-            }
-            _ => step_blocks(step)
-                .into_iter()
-                .for_each(|block| self.indented(block)),
+            _ => String::new(),
         }
     }
 
@@ -252,7 +257,7 @@ impl Listing<'_> {
     }
 
     /// By what an operation finds its record or range; for an insert, its primary key.
-    fn key(&self, step: &Step, op: OpId) -> String {
+    pub fn key(&self, step: &Step, op: OpId) -> String {
         match step {
             Step::Lookup {
                 table, index, key, ..
@@ -311,7 +316,7 @@ impl Listing<'_> {
         }
     }
 
-    fn index(&self, table: TableRef, index: u16) -> &kiln_storage::schema::IndexDefinition {
+    pub fn index(&self, table: TableRef, index: u16) -> &kiln_storage::schema::IndexDefinition {
         self.program.tables[table.0 as usize].indexes()[index as usize].definition()
     }
 

@@ -16,6 +16,8 @@
 //!
 //! [`healing`] says of each operation how a protocol that heals restores it, and what follows from that.
 //!
+//! [`tree`] shows the operations as a tree of nodes with PostgreSQL's names, for programs that read plans.
+//!
 //! [`dot`] draws the same dependencies for Graphviz.
 
 mod graph;
@@ -24,10 +26,12 @@ mod healing;
 mod listing;
 mod tables;
 mod terms;
+mod tree;
 mod updates;
 
 pub use graph::dot;
 pub use healing::healing;
 pub use listing::text;
 pub use tables::{conflicts, tables};
+pub use tree::{Node, Property, tree};
 pub use updates::updates;

@@ -7,6 +7,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{CatalogType, DataType, ObjectName};
 
+use super::comments::CommentClass;
 use super::outside::{CatalogCall, CatalogFunction};
 use super::snapshot::{ObjectOf, Snapshot};
 use super::{DATABASE, DATABASE_OID, Relation, builtin, deparse, names};
@@ -131,12 +132,30 @@ functions! {
     PG_PARTITION_ANCESTORS = "pg_partition_ancestors", |snapshot, heap, _relation| {
         Ok(heap.push_array(&[]))
     };
+    OBJ_DESCRIPTION_BY_OID = "obj_description", |snapshot, heap, oid| {
+        let said = snapshot.comment(oid_of(oid), 0, |class| !class.is_shared());
+        Ok(push_text(heap, said.map(str::to_owned)))
+    };
     OBJ_DESCRIPTION = "obj_description", |snapshot, heap, oid, class| {
-        let described = match heap.str(class) {
-            "pg_namespace" => super::types::schema_description(oid_of(oid)),
-            _ => None,
-        };
-        Ok(push_text(heap, described.map(str::to_owned)))
+        let wanted = heap.str(class);
+        let said = snapshot.comment(oid_of(oid), 0, |class| {
+            !class.is_shared() && class.name() == wanted
+        });
+        Ok(push_text(heap, said.map(str::to_owned)))
+    };
+    COL_DESCRIPTION = "col_description", |snapshot, heap, relation, column| {
+        let column = i32::try_from(column.as_i64()).unwrap_or(-1);
+        let said = snapshot.comment(oid_of(relation), column, |class| {
+            class == CommentClass::Class
+        });
+        Ok(push_text(heap, said.map(str::to_owned)))
+    };
+    SHOBJ_DESCRIPTION = "shobj_description", |snapshot, heap, oid, class| {
+        let wanted = heap.str(class);
+        let said = snapshot.comment(oid_of(oid), 0, |class| {
+            class.is_shared() && class.name() == wanted
+        });
+        Ok(push_text(heap, said.map(str::to_owned)))
     };
     PG_GET_SERIAL_SEQUENCE = "pg_get_serial_sequence", |snapshot, heap, table, column| {
         let class = snapshot.object_named(CatalogType::RegClass, heap.str(table))?;

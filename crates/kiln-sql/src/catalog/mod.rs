@@ -17,10 +17,11 @@
 //! | `names` | objects by name, as REGCLASS and its like read and print them |
 //! | `deparse` | definitions as SQL |
 //! | `expression`, `pretty` | expressions as PostgreSQL prints them, and as it does for people |
-//! | `class`, `constraint`, `types`, `routines`, `roles`, `views`, `statistics`, `information` | rows |
+//! | `comments`, `class`, `constraint`, `types`, `routines`, `roles`, `views`, `statistics`, `information` | rows |
 
 mod builtin;
 mod class;
+mod comments;
 mod constraint;
 mod deparse;
 mod expression;

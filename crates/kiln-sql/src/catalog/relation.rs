@@ -7,8 +7,8 @@ use kiln_storage::types::{DataType, Value};
 
 use super::values::Row;
 use super::{
-    Snapshot, builtin, class, constraint, information, roles, routines, sequences, statistics,
-    types, views,
+    Snapshot, builtin, class, comments, constraint, information, roles, routines, sequences,
+    statistics, types, views,
 };
 
 /// Schema, name, kind, number and columns of each relation, a line each.
@@ -62,7 +62,8 @@ fn rows_of(schema: &str, name: &str) -> Rows {
         "pg_depend" => constraint::pg_depend,
         "pg_type" => types::pg_type,
         "pg_namespace" => types::pg_namespace,
-        "pg_description" => types::pg_description,
+        "pg_description" => comments::pg_description,
+        "pg_shdescription" => comments::pg_shdescription,
         "pg_proc" => routines::pg_proc,
         "pg_extension" => routines::pg_extension,
         "pg_database" => roles::pg_database,

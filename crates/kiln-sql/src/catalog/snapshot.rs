@@ -9,6 +9,7 @@ use kiln_storage::sequence::{Identity, Sequence};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 
+use super::comments::{self, CommentEntry};
 use super::routines::RoutineFacts;
 use super::{FIRST_ROLE_OID, Relation, builtin};
 use crate::database::{is_auxiliary, sequences_of_default, updatable_columns};
@@ -23,6 +24,8 @@ pub(crate) struct Snapshot {
     pub views: Vec<ViewEntry>,
     pub routines: Vec<RoutineEntry>,
     pub roles: Vec<(u32, Arc<Role>)>,
+    /// What is said of objects.
+    pub comments: Vec<CommentEntry>,
     /// Who may do what.
     pub privileges: Roles,
     objects: HashMap<u32, Found>,
@@ -164,9 +167,11 @@ impl Snapshot {
             routines: routines.collect(),
             roles: roles.collect(),
             privileges: catalog.roles().clone(),
+            comments: Vec::new(),
             objects: HashMap::new(),
         };
         snapshot.index();
+        snapshot.comments = comments::entries(catalog, &snapshot);
         snapshot
     }
 

@@ -2,10 +2,9 @@
 
 use kiln_storage::types::{CatalogType, ObjectName, Value};
 
-use super::routines::PLPGSQL;
 use super::snapshot::{Snapshot, TableEntry};
 use super::values::{Row, boolean, integer, no_function, oid, text};
-use super::{FIRST_ROLE_OID, PG_CATALOG_OID, PUBLIC_OID, builtin};
+use super::{FIRST_ROLE_OID, PUBLIC_OID, builtin};
 
 /// PostgreSQL's types, and the row types of tables.
 pub(super) fn pg_type(snapshot: &Snapshot) -> Vec<Row> {
@@ -85,38 +84,6 @@ fn row_types(snapshot: &Snapshot, table: &TableEntry) -> [Row; 2] {
         ]
     };
     [row(false), row(true)]
-}
-
-/// What is said of a schema.
-pub(super) fn schema_description(schema: u32) -> Option<&'static str> {
-    match schema {
-        PG_CATALOG_OID => Some("system catalog schema"),
-        PUBLIC_OID => Some("standard public schema"),
-        _ => None,
-    }
-}
-
-/// What is said of objects.
-pub(super) fn pg_description(_: &Snapshot) -> Vec<Row> {
-    const PG_NAMESPACE: u32 = 2615;
-    const PG_EXTENSION: u32 = 3079;
-    let schemas = [PG_CATALOG_OID, PUBLIC_OID].into_iter();
-    let rows = schemas.map(|schema| {
-        let description = schema_description(schema).unwrap_or_default();
-        vec![
-            oid(schema),
-            oid(PG_NAMESPACE),
-            integer(0),
-            text(description),
-        ]
-    });
-    let language = vec![
-        oid(PLPGSQL),
-        oid(PG_EXTENSION),
-        integer(0),
-        text("PL/pgSQL procedural language"),
-    ];
-    rows.chain([language]).collect()
 }
 
 /// Schemas.

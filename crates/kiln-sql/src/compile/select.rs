@@ -937,7 +937,8 @@ fn refuse_unknown_clauses(select: &ast::Select) -> Result<()> {
     let position = position_of(select);
     let refuse = |what: &str| Err(unsupported(what, position));
     if select.into.is_some() {
-        return refuse("SELECT INTO here");
+        let message = "SELECT ... INTO is not allowed here";
+        return Err(fail(SqlState::SYNTAX_ERROR, message, position));
     }
     if select.qualify.is_some() {
         return refuse("QUALIFY");

@@ -9,8 +9,10 @@ use kiln_storage::table::Table;
 use sqlparser::ast;
 
 use super::alter;
+use super::comments;
 use super::dependents::{self, Dependent, depended_on};
 use super::design;
+use super::like;
 use super::panics::caught;
 use super::result::{Notice, StatementResult};
 use super::roles;
@@ -83,6 +85,7 @@ impl<'a> Definition<'a> {
             Tree::AlterRole(statement) => roles::alter(self, statement),
             Tree::DropRole(statement) => roles::drop(self, statement),
             Tree::Grant(statement) => roles::grant(self, statement),
+            Tree::Comment(statement) => comments::comment(self, statement),
             _ => Err(Error::internal("the statement is none that defines")),
         }
     }
@@ -162,7 +165,9 @@ fn create_table(
 ) -> Result<StatementResult> {
     let created = StatementResult::of_tag("CREATE TABLE");
     let is_new = definition.change_catalog(|change| {
-        let declaration = ddl::create_table(statement, &View::of(change.catalog()))?;
+        let expanded = like::expanded(statement, change.catalog())?;
+        let table = expanded.as_ref().map_or(statement, |it| &it.table);
+        let declaration = ddl::create_table(table, &View::of(change.catalog()))?;
         let Some(TableDeclaration {
             schema,
             indexes,
@@ -174,7 +179,11 @@ fn create_table(
         for sequence in sequences {
             change.create_sequence(sequence, None)?;
         }
+        let name = schema.name.clone();
         change.create_table(schema, 0, indexes)?;
+        if let Some(expanded) = &expanded {
+            expanded.follow(change, &name)?;
+        }
         design::settle(change)?;
         Ok(true)
     })?;

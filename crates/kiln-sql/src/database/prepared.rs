@@ -10,6 +10,7 @@ use kiln_storage::types::{DataType, Value};
 use super::alter;
 use super::call::CallPlan;
 use super::copy::Copying;
+use super::explain::Explanation;
 use super::portal::Portal;
 use super::result::StatementResult;
 use super::statement::{Prepared, Shape, compile, result_of, result_of_call};
@@ -95,7 +96,7 @@ pub(super) enum Plan {
 
 /// EXPLAIN of a statement that is compiled ahead.
 pub(super) struct ExplainPlan {
-    pub text: String,
+    pub explanation: Explanation,
     /// What EXPLAIN ANALYZE runs.
     pub analyzed: Plan,
 }
@@ -422,29 +423,7 @@ fn plan_of(
             };
             (Plan::Call(Arc::new(plan)), description)
         }
-        Tree::Explain(explain) => {
-            let (analyzed, inner) = plan_of(&explain.statement, declared, catalog)?;
-            let text = match &analyzed {
-                Plan::Data(prepared) => explain::text(&prepared.program),
-                Plan::Call(call) => {
-                    explain::procedure(catalog, catalog.require_procedure(&call.name)?)
-                }
-                _ => return Err(Error::unsupported("EXPLAIN of this statement")),
-            };
-            let description = Description {
-                parameters: inner.parameters,
-                columns: Some(vec![Column::of_text(explain::COLUMN)]),
-                kind: match explain.analyze {
-                    true => inner.kind,
-                    false => StatementKind::Utility,
-                },
-                session_values: inner.session_values,
-            };
-            (
-                Plan::Explain(Arc::new(ExplainPlan { text, analyzed })),
-                description,
-            )
-        }
+        Tree::Explain(explain) => explanation_of(explain, declared, catalog)?,
         Tree::Show(name) => {
             let columns = settings::shown_columns(name);
             let columns = columns.iter().map(|name| Column::of_text(name)).collect();
@@ -486,6 +465,11 @@ fn plan_of(
             };
             (Plan::Other, description)
         }
+        // Nothing of the query is kept: it fills a table that there is not yet.
+        Tree::CreateTableAs(create) => {
+            plan_of(&create.rows, declared, catalog)?;
+            (Plan::Other, described(None, StatementKind::Definition)?)
+        }
         Tree::Copy(copy) => {
             let copying = Copying::of(copy, catalog)?;
             let kind = match copying.is_in {
@@ -496,6 +480,41 @@ fn plan_of(
         }
         other => (Plan::Other, described(None, kind(other))?),
     })
+}
+
+/// Compiles the statement of an EXPLAIN, and explains it. What EXECUTE runs is known to the session alone.
+fn explanation_of(
+    explain: &parse::Explain,
+    declared: &[Option<DataType>],
+    catalog: &Arc<Catalog>,
+) -> Result<(Plan, Description)> {
+    let (analyzed, inner) = plan_of(&explain.statement, declared, catalog)?;
+    let options = explain.options()?;
+    let description = Description {
+        parameters: inner.parameters,
+        columns: Some(vec![explain::column(options.format)]),
+        kind: match options.analyze {
+            true => inner.kind,
+            false => StatementKind::Utility,
+        },
+        session_values: inner.session_values,
+    };
+    let explanation = match &analyzed {
+        _ if matches!(*explain.statement, parse::Statement::Execute(_)) => {
+            return Ok((Plan::Other, description));
+        }
+        Plan::Data(prepared) => Explanation::of_program(&prepared.program, options),
+        Plan::Call(call) => {
+            let procedure = catalog.require_procedure(&call.name)?;
+            Explanation::of_procedure(catalog, procedure, options)
+        }
+        _ => return Err(Error::unsupported("EXPLAIN of this statement")),
+    };
+    let plan = ExplainPlan {
+        explanation,
+        analyzed,
+    };
+    Ok((Plan::Explain(Arc::new(plan)), description))
 }
 
 /// The parameters' types where there is no expression to infer one from.
@@ -538,6 +557,7 @@ fn kind(tree: &parse::Statement) -> StatementKind {
             StatementKind::Write
         }
         Tree::CreateTable(_)
+        | Tree::CreateTableAs(_)
         | Tree::CreateSequence(_)
         | Tree::AlterSequence(_)
         | Tree::CreateIndex(_)
@@ -553,7 +573,8 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::CreateRole(_)
         | Tree::AlterRole(_)
         | Tree::DropRole(_)
-        | Tree::Grant(_) => StatementKind::Definition,
+        | Tree::Grant(_)
+        | Tree::Comment(_) => StatementKind::Definition,
     }
 }
 
@@ -565,6 +586,7 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::Update(_) => "UPDATE",
         Tree::Delete(_) => "DELETE",
         Tree::CreateTable(_) => "CREATE TABLE",
+        Tree::CreateTableAs(_) => "CREATE TABLE AS",
         Tree::CreateSequence(_) => "CREATE SEQUENCE",
         Tree::AlterSequence(_) => "ALTER SEQUENCE",
         Tree::CreateIndex(_) => "CREATE INDEX",
@@ -599,6 +621,7 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::DropRole(_) => "DROP ROLE",
         Tree::Grant(grant) if grant.is_revoke => "REVOKE",
         Tree::Grant(_) => "GRANT",
+        Tree::Comment(_) => "COMMENT",
         Tree::Call(_) => "CALL",
         Tree::Explain(_) => "EXPLAIN",
         Tree::Set(_) | Tree::SetTransaction(_) => "SET",

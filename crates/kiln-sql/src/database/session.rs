@@ -19,13 +19,13 @@ use super::definition::{Definition, DefinitionOfBlock, referring_first, truncate
 use super::named::Names;
 use super::panics::{caught, of_statement};
 use super::portal::{Portal, Portion};
-use super::prepared::{ExplainPlan, Plan, Statement, StatementKind, cannot_submit};
+use super::prepared::{Plan, Statement, StatementKind, cannot_submit};
 use super::result::{Notice, ResultSet, StatementResult};
 use super::roles::{self, check_definition};
 use super::settings::{Assignment, Scope, Settings};
 use super::statement::{notices_of, result_of_call};
 use super::view::View;
-use super::{explain, savepoints, settings};
+use super::{savepoints, settings};
 use crate::compile::plpgsql::compile_do;
 use crate::compile::{Operand, SessionValue, object_name, parameter_count, quote_identifier};
 use crate::parse::{
@@ -537,7 +537,7 @@ impl Session {
     ///
     /// # Errors
     /// 42501; 42704 when the role is gone.
-    fn authorize(&self, statement: &Statement) -> Result<()> {
+    pub(super) fn authorize(&self, statement: &Statement) -> Result<()> {
         let catalog = self.session.catalog();
         let roles = catalog.roles();
         let role = roles.require(&self.role)?;
@@ -667,6 +667,7 @@ impl Session {
                 .with_hint("Connect to `kiln serve`, with psql's \\copy for instance.")),
             Tree::Vacuum(vacuum) => self.vacuum(vacuum),
             Tree::Explain(explain) => self.explain(explain, statement, values),
+            Tree::CreateTableAs(create) => self.create_table_as(create, statement),
             Tree::Truncate(truncate)
                 if self.session.in_transaction()
                     && truncate.identity != Some(TruncateIdentityOption::Restart) =>
@@ -684,18 +685,22 @@ impl Session {
         values: &[Value],
     ) -> Result<StatementResult> {
         let program = statement.to_run();
-        let mut arguments = match statement.session_values() {
-            [] => Arguments::from_values(values),
-            asked => {
-                let mut all = values.to_vec();
-                for value in asked {
-                    all.push(self.session_value(value, values)?);
-                }
-                Arguments::from_values(&all)
-            }
-        };
+        let mut arguments = self.arguments(statement, values)?;
         let rows = self.session.run_statement(&program, &mut arguments)?;
         statement.result_of(rows)
+    }
+
+    /// The values of a statement's parameters, and behind them what the session gives it.
+    pub(super) fn arguments(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+    ) -> Result<Arguments> {
+        let mut all = values.to_vec();
+        for value in statement.session_values() {
+            all.push(self.session_value(value, values)?);
+        }
+        Ok(Arguments::from_values(&all))
     }
 
     fn define(&mut self, tree: &Tree, statement: &Statement) -> Result<StatementResult> {
@@ -705,6 +710,11 @@ impl Session {
             line: position.line,
             column: position.column,
         };
+        self.define_as(tree, source)
+    }
+
+    /// Makes the change of a statement that defines, in the open block or by itself.
+    pub(super) fn define_as(&mut self, tree: &Tree, source: Source) -> Result<StatementResult> {
         let logged = roles::to_log(tree, &self.role)?;
         if self.session.in_transaction() {
             let (tree, source) = logged.unwrap_or_else(|| (tree.clone(), source));
@@ -792,16 +802,22 @@ impl Session {
             let warning = Notice::warning("there is no transaction in progress");
             return Ok(StatementResult::of_tag("COMMIT").with_notice(warning));
         }
-        let has_defined = self.session.has_definitions();
-        let ended = self.session.commit();
-        if has_defined {
-            self.statements.clear();
-        }
+        let ended = self.commit_block();
         self.end_block(matches!(ended, Ok(Ended::Committed)));
         match ended? {
             Ended::Committed => Ok(StatementResult::of_tag("COMMIT")),
             Ended::RolledBack => Ok(StatementResult::of_tag("ROLLBACK")),
         }
+    }
+
+    /// Commits the open block. What was compiled before it has defined anything is of no use any more.
+    fn commit_block(&mut self) -> Result<Ended> {
+        let has_defined = self.session.has_definitions();
+        let ended = self.session.commit();
+        if has_defined {
+            self.statements.clear();
+        }
+        ended
     }
 
     fn end_without_effects(&mut self) -> Result<StatementResult> {
@@ -894,7 +910,7 @@ impl Session {
 
     /// # Errors
     /// 25006 for a statement that may write where that is not allowed.
-    fn check_writable(&self, statement: &Statement) -> Result<()> {
+    pub(super) fn check_writable(&self, statement: &Statement) -> Result<()> {
         let writes = matches!(
             statement.kind(),
             StatementKind::Write | StatementKind::Definition
@@ -1074,7 +1090,7 @@ impl Session {
         Ok(result_of_call(rows))
     }
 
-    fn call_rows(
+    pub(super) fn call_rows(
         &mut self,
         statement: &Statement,
         plan: &Arc<CallPlan>,
@@ -1091,25 +1107,27 @@ impl Session {
                 return Ok(rows);
             }
         }
-        self.in_one_transaction(|session| call::compute_and_call(session, statement, values))
+        self.in_one_transaction(|session| {
+            call::compute_and_call(&mut session.session, statement, values)
+        })
     }
 
-    /// Runs several programs as one transaction: within the open block, or in one of their own
+    /// Runs several statements or programs as one transaction: within the open block, or in one of their own
     /// that starts again after a conflict.
-    fn in_one_transaction<T>(
+    pub(super) fn in_one_transaction<T>(
         &mut self,
-        mut body: impl FnMut(&mut kiln_engine::Session) -> Result<T>,
+        mut body: impl FnMut(&mut Session) -> Result<T>,
     ) -> Result<T> {
         if self.session.in_transaction() {
-            return body(&mut self.session);
+            return body(self);
         }
         let mut attempts = 0;
         loop {
             attempts += 1;
             self.session.check_limits()?;
             self.session.begin()?;
-            let result = match body(&mut self.session) {
-                Ok(value) => self.session.commit().map(|_| value),
+            let result = match body(self) {
+                Ok(value) => self.commit_block().map(|_| value),
                 Err(error) => {
                     self.session.roll_back()?;
                     Err(error)
@@ -1122,31 +1140,6 @@ impl Session {
                 result => return result,
             }
         }
-    }
-
-    fn explain(
-        &mut self,
-        explain: &parse::Explain,
-        statement: &Statement,
-        values: &[Value],
-    ) -> Result<StatementResult> {
-        let Plan::Explain(plan) = statement.plan(&self.session.catalog())? else {
-            return Err(Error::internal("an EXPLAIN was planned as something else"));
-        };
-        let ExplainPlan { text, analyzed } = &*plan;
-        let mut text = text.clone();
-        if explain.analyze {
-            let rows = match analyzed {
-                Plan::Call(call) => self.call_rows(statement, call, values)?,
-                analyzed => {
-                    let (program, _) = analyzed.clone().data()?;
-                    let mut arguments = Arguments::from_values(values);
-                    self.session.run(&program, &mut arguments)?
-                }
-            };
-            text.push_str(&format!("Rows: {}\n", rows.len()));
-        }
-        Ok(explain::as_rows(&text))
     }
 }
 

@@ -10,11 +10,15 @@
 //! names as they are. And no input makes the parser panic or overflow its stack.
 
 mod alter;
+mod comment;
 mod copy;
+mod create_as;
 mod cursor;
 mod dialect;
+mod explain;
 mod function;
 mod lexer;
+mod like;
 pub mod plpgsql;
 mod position;
 mod prepare;
@@ -36,13 +40,17 @@ pub use alter::{
     AddedColumn, AddedConstraint, AlterObject, AlterTable, AlteredObject, DroppedPart,
     ObjectChange, TableAction, renamed_routine,
 };
+pub use comment::{Comment, CommentedObject, RelationKind};
 pub use copy::{Copied, Copy};
+pub use create_as::CreateTableAs;
 pub use cursor::{Declare, Direction, Fetch};
+pub use explain::{Explain, ExplainFormat, ExplainOptions, WrittenOption};
 pub use function::{
     Argument, ArgumentMode, Body, FunctionDefinition, FunctionHeader, FunctionSource, ResultColumn,
     Returns, Volatility, function_header, function_source,
 };
 pub use kiln_storage::error::Position;
+pub use like::{Included, Like};
 pub use position::position_of;
 pub use prepare::{Execute, Part, Prepare};
 pub use reserved::{is_quoted_when_printed, is_reserved};
@@ -54,8 +62,8 @@ pub use sequence::{
 };
 pub use sqlparser;
 pub use statement::{
-    Call, CallArgument, Discarded, Drop, DropFunction, DropKind, Explain, RoutineKind,
-    RoutineSignature, Statement, Vacuum, change_of, statement,
+    Call, CallArgument, Discarded, Drop, DropFunction, DropKind, RoutineKind, RoutineSignature,
+    Statement, Vacuum, change_of, statement,
 };
 pub use tokens::Expression;
 pub use transaction::{SetConstraints, SetTransaction, TransactionMode};

@@ -7,6 +7,7 @@ use kiln_storage::sequence::Identity;
 use sqlparser::ast::{self, Ident, ObjectName};
 use sqlparser::tokenizer::Token;
 
+use super::like::{self, Like};
 use super::statement::{Drop, DropKind, Statement};
 use super::tokens::Tokens;
 use super::types;
@@ -78,6 +79,8 @@ pub struct CreateTable {
     pub identities: Vec<IdentityColumn>,
     /// The columns that actions of foreign keys set, where they are listed.
     pub set_columns: Vec<SetColumns>,
+    /// The relations whose columns it has too.
+    pub likes: Vec<Like>,
 }
 
 /// The list of columns behind `ON DELETE SET NULL` or `SET DEFAULT`.
@@ -420,6 +423,7 @@ pub(super) fn create_table(tokens: &Tokens<'_>, range: Range<usize>) -> Result<C
     let (mut start, mut at, mut depth) = (range.start, range.start, 0_i32);
     // Where the definition of the present column begins.
     let mut column = None;
+    let (mut likes, mut columns, mut has_element) = (Vec::new(), 0, false);
     while at < range.end {
         match tokens.get(at) {
             Token::LParen => {
@@ -431,6 +435,21 @@ pub(super) fn create_table(tokens: &Tokens<'_>, range: Range<usize>) -> Result<C
             Token::RParen => depth -= 1,
             Token::Comma if depth == 1 => column = Some(at + 1),
             _ => {}
+        }
+        if depth == 1 && column == Some(at) {
+            if tokens.word(at) == "like" {
+                let (like, next) = like::like(tokens, at..range.end, columns)?;
+                likes.push(like);
+                // The comma goes that would be left over: the one before it, or behind it if it is the first.
+                let is_comma = *tokens.get(next) == Token::Comma;
+                parts.push(start..at - usize::from(has_element));
+                start = next + usize::from(is_comma && !has_element);
+                column = is_comma.then_some(next + 1);
+                at = next + usize::from(is_comma);
+                continue;
+            }
+            columns += usize::from(!is_table_constraint(tokens.word(at)));
+            has_element = true;
         }
         if depth == 1
             && let Some(column) = column
@@ -463,9 +482,23 @@ pub(super) fn create_table(tokens: &Tokens<'_>, range: Range<usize>) -> Result<C
             table,
             identities,
             set_columns,
+            likes,
         }),
         _ => Err(tokens.syntax_error(range.start + 1)),
     }
+}
+
+/// Whether an element of a table that begins with this word is no column.
+fn is_table_constraint(word: &str) -> bool {
+    const WORDS: [&str; 6] = [
+        "constraint",
+        "primary",
+        "unique",
+        "check",
+        "foreign",
+        "exclude",
+    ];
+    WORDS.contains(&word)
 }
 
 /// Parses the list of columns that opens at `at` behind an action of a foreign key; gives what follows it.

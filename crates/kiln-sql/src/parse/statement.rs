@@ -1,8 +1,11 @@
 //! The statements of SQL that exist here, told apart by their first words.
 
 use super::alter::{self, AlterObject, AlterTable};
+use super::comment::{self, Comment};
 use super::copy::{self, Copy};
+use super::create_as::{self, CreateTableAs};
 use super::cursor::{self, Declare, Fetch};
+use super::explain::{self, Explain};
 use super::function::{self, FunctionDefinition};
 use super::plpgsql;
 use super::prepare::{self, Execute, Prepare};
@@ -32,6 +35,8 @@ pub enum Statement {
     Delete(Box<ast::Delete>),
     /// `CREATE TABLE`.
     CreateTable(Box<CreateTable>),
+    /// `CREATE TABLE … AS`, or `SELECT … INTO`.
+    CreateTableAs(Box<CreateTableAs>),
     /// `CREATE SEQUENCE`.
     CreateSequence(Box<CreateSequence>),
     /// `ALTER SEQUENCE`.
@@ -80,6 +85,8 @@ pub enum Statement {
     DropRole(DropRole),
     /// `GRANT` or `REVOKE`.
     Grant(Box<Grant>),
+    /// `COMMENT`.
+    Comment(Box<Comment>),
     /// `CALL`.
     Call(Call),
     /// `EXPLAIN`.
@@ -213,15 +220,6 @@ pub struct CallArgument {
     pub value: Expression,
 }
 
-/// `EXPLAIN [ANALYZE] statement`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Explain {
-    /// The statement is to be run as well.
-    pub analyze: bool,
-    /// A query, INSERT, UPDATE, DELETE or CALL.
-    pub statement: Box<Statement>,
-}
-
 /// The command of the INSERT, UPDATE or DELETE that stands behind a WITH, and whether it has RETURNING.
 pub fn change_of(query: &ast::Query) -> Option<(&'static str, bool)> {
     match &*query.body {
@@ -242,7 +240,6 @@ pub fn change_of(query: &ast::Query) -> Option<(&'static str, bool)> {
 const REFUSED: &[&str] = &[
     "checkpoint",
     "cluster",
-    "comment",
     "import",
     "listen",
     "load",
@@ -284,8 +281,8 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         return Err(tokens.syntax_error(range.end));
     }
     match tokens.word(first) {
-        "select" | "values" | "with" | "table" => query(tokens, range).map(Statement::Query),
-        "" if *tokens.get(first) == Token::LParen => query(tokens, range).map(Statement::Query),
+        "select" | "values" | "with" | "table" => select(tokens, range),
+        "" if *tokens.get(first) == Token::LParen => select(tokens, range),
         "insert" | "update" | "delete" => data_statement(tokens, None, &[range]),
         "create" => create(tokens, range),
         "drop" => drop(tokens, range),
@@ -297,6 +294,7 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "truncate" | "set" | "show" => control(tokens, range),
         "analyze" | "analyse" => analyze(tokens, range),
         "grant" | "revoke" => role::grant(tokens, range),
+        "comment" => comment::comment(tokens, range),
         "copy" => copy::copy(tokens, range),
         "prepare" => prepare::prepare(tokens, range),
         "execute" => prepare::execute(tokens, range),
@@ -309,13 +307,29 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "unlisten" => unlisten(tokens, range),
         "vacuum" => vacuum(tokens, range),
         "call" => call(tokens, range).map(Statement::Call),
-        "explain" => explain(tokens, range),
+        "explain" => explain::explain(tokens, range),
         "do" => function::do_block(tokens, range).map(|block| Statement::Do(Box::new(block))),
         word if REFUSED.contains(&word) => {
             Err(tokens.unsupported(first, &word.to_ascii_uppercase()))
         }
         _ => Err(tokens.syntax_error(first)),
     }
+}
+
+/// Parses all of `range` as a query, or as SELECT … INTO.
+fn select(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let parts = [range];
+    let mut query = tokens.sql_parts(None, &parts, |parser| parser.parse_query())?;
+    match create_as::take_into(&mut query.body) {
+        None => Ok(Statement::Query(query)),
+        Some(into) => create_as::select_into(tokens, into_at(tokens, &parts), into, query),
+    }
+}
+
+/// The first INTO.
+fn into_at(tokens: &Tokens<'_>, parts: &[Range<usize>]) -> usize {
+    let mut all = parts.iter().cloned().flatten();
+    all.find(|at| tokens.word(*at) == "into").unwrap_or(0)
 }
 
 /// Parses all of `range` as a query.
@@ -329,20 +343,15 @@ pub(super) fn query_parts(
     leading: Option<&str>,
     parts: &[Range<usize>],
 ) -> Result<Box<ast::Query>> {
-    let query = tokens.sql_parts(leading, parts, |parser| parser.parse_query())?;
-    if let ast::SetExpr::Select(select) = query.body.as_ref()
-        && select.into.is_some()
-        && let Some(into) = parts
-            .iter()
-            .cloned()
-            .flatten()
-            .find(|index| tokens.word(*index) == "into")
-    {
-        return Err(tokens
-            .unsupported(into, "SELECT INTO a new table")
-            .with_hint("Create the table and use INSERT … SELECT."));
+    let mut query = tokens.sql_parts(leading, parts, |parser| parser.parse_query())?;
+    match create_as::take_into(&mut query.body) {
+        None => Ok(query),
+        Some(_) => {
+            let into = into_at(tokens, parts);
+            let message = "SELECT ... INTO is not allowed here";
+            Err(tokens.error_at(into, SqlState::SYNTAX_ERROR, message))
+        }
     }
-    Ok(query)
 }
 
 /// Parses the tokens of `parts` as one INSERT, UPDATE, DELETE or query.
@@ -384,8 +393,11 @@ fn create(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         {
             Err(tokens.unsupported(kind, &format!("CREATE {} TABLE", word.to_ascii_uppercase())))
         }
-        "table" => sequence::create_table(tokens, range)
-            .map(|table| Statement::CreateTable(Box::new(table))),
+        "table" => match create_as::create(tokens, range.clone(), kind + 1)? {
+            Some(statement) => Ok(statement),
+            None => sequence::create_table(tokens, range)
+                .map(|table| Statement::CreateTable(Box::new(table))),
+        },
         "sequence" if !or_replace => sequence::create(tokens, range, kind + 1),
         "view" => view::create(tokens, range, kind + 1, or_replace),
         "unique" | "index" => match tokens.sql(range, |parser| parser.parse_statement())? {
@@ -672,35 +684,4 @@ pub(super) fn call(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Call> {
         name: ast::ObjectName::from(name),
         arguments,
     })
-}
-
-fn explain(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
-    let mut start = range.start + 1;
-    let mut analyze = false;
-    let is_statement = |word: &str| matches!(word, "select" | "values" | "with" | "table" | "");
-    if *tokens.get(start) == Token::LParen && !is_statement(tokens.word(start + 1)) {
-        return Err(tokens.unsupported(start, "EXPLAIN with a list of options"));
-    }
-    while matches!(tokens.word(start), "analyze" | "analyse" | "verbose") {
-        analyze |= tokens.word(start) != "verbose";
-        start += 1;
-    }
-    if start >= range.end {
-        return Err(tokens.syntax_error(range.end));
-    }
-    if tokens.word(start) == "explain" {
-        return Err(tokens.syntax_error(start));
-    }
-    let statement = parse(tokens, start..range.end)?;
-    match statement {
-        Statement::Query(_)
-        | Statement::Insert(_)
-        | Statement::Update(_)
-        | Statement::Delete(_)
-        | Statement::Call(_) => Ok(Statement::Explain(Explain {
-            analyze,
-            statement: Box::new(statement),
-        })),
-        _ => Err(tokens.syntax_error(start)),
-    }
 }

@@ -56,7 +56,8 @@ pub(super) struct Constraints<'s> {
     pub foreign_keys: Vec<(Vec<ColumnId>, Written<'s, ForeignKeyConstraint>)>,
 }
 
-/// Checks CREATE TABLE. `Ok(None)` means that IF NOT EXISTS found the table.
+/// Checks CREATE TABLE, in which each LIKE was replaced by what it stands for. `Ok(None)` means that IF NOT EXISTS found the
+/// table.
 ///
 /// # Errors
 /// PostgreSQL's: 42P07 when the name is taken, 42701 for a column twice, 42P16 for two primary
@@ -69,6 +70,7 @@ pub fn create_table(
         table: statement,
         identities,
         set_columns,
+        likes: _,
     } = statement;
     let position = position_of(&statement.name);
     refuse_options(statement, position)?;

@@ -1,6 +1,6 @@
 //! DROP COLUMN and DROP CONSTRAINT.
 
-use kiln_engine::CatalogChange;
+use kiln_engine::{CatalogChange, Commented};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::{ColumnId, ForeignKey};
 
@@ -44,6 +44,9 @@ impl Alteration<'_> {
         }
         self.cascade(change, &what, depending, dropped.cascade)?;
         self.draft.drop_column(id)?;
+        // Another column may get the name in the same statement.
+        let column = Commented::Column(self.draft.schema.name.clone(), name.clone());
+        change.comment(column, "");
         owned.iter().try_for_each(|name| change.drop_sequence(name))
     }
 

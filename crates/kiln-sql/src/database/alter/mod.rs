@@ -29,7 +29,7 @@ use crate::compile::ddl::{self, Draft};
 use crate::compile::{fail, name_of, position_of, relation_name};
 use crate::parse::{AddedColumn, AlterTable, ColumnChange, TableAction};
 
-pub(super) use rename::{object, tag};
+pub(super) use rename::{object, table_of_index, tag};
 
 /// ALTER TABLE.
 pub(super) fn table(

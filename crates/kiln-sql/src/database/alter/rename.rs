@@ -91,15 +91,17 @@ fn relation_named(change: &CatalogChange<'_>, written: &ObjectName) -> Result<Op
     if catalog.sequence(&name).is_some() {
         return Ok(Some(Relation::Sequence(name)));
     }
-    let owner = change.index_owner(&name).map(str::to_owned);
-    let table = owner.and_then(|owner| catalog.table(&owner));
-    let is_declared = |table: &&Arc<Table>| {
-        let mut indexes = table.indexes().iter().map(|index| index.definition());
-        indexes
-            .any(|it| it.name == name && !it.columns.is_empty() && !design::is_auxiliary(table, it))
-    };
-    let table = table.filter(is_declared).map(|it| it.schema().name.clone());
+    let table = table_of_index(change, &name);
     Ok(table.map(|table| Relation::Index(name, table)))
+}
+
+/// The table that has a declared index of this name.
+pub(in super::super) fn table_of_index(change: &CatalogChange<'_>, name: &str) -> Option<String> {
+    let table = change.catalog().table(change.index_owner(name)?)?;
+    let mut indexes = table.indexes().iter().map(|index| index.definition());
+    indexes
+        .any(|it| it.name == name && !it.columns.is_empty() && !design::is_auxiliary(table, it))
+        .then(|| table.schema().name.clone())
 }
 
 fn alter_relation(

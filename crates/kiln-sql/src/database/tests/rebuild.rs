@@ -147,6 +147,13 @@ const SCRIPT: &str = r#"
     INSERT INTO log VALUES ('a', 1, NULL), ('b', 1, NULL);
     CREATE INDEX log_by_account ON log (account, at);
     CREATE UNIQUE INDEX account_by_name ON account ("Odd ""name", id);
+    COMMENT ON TABLE account IS 'who
+has what';
+    COMMENT ON COLUMN account."Odd ""name" IS 'odd';
+    COMMENT ON CONSTRAINT rich ON account IS 'not too rich';
+    COMMENT ON INDEX account_by_name IS 'for names';
+    COMMENT ON SCHEMA public IS NULL;
+    COMMENT ON DATABASE kiln IS 'all of it';
     CREATE FUNCTION owner_of(a account.id%TYPE) RETURNS VARCHAR LANGUAGE plpgsql AS $$
     BEGIN
       RETURN (SELECT owner FROM account WHERE id = a);
@@ -197,6 +204,9 @@ const SCRIPT: &str = r#"
     ALTER TABLE t2 ADD d BIGINT NOT NULL DEFAULT 3, ADD CONSTRAINT large CHECK (d > 2) NOT VALID;
     ALTER TABLE t2 RENAME COLUMN c TO "C c";
     ALTER TABLE t2 ADD at TIMESTAMPTZ DEFAULT now(), ADD UNIQUE (d, a), ALTER d TYPE NUMERIC(8, 1);
+    COMMENT ON COLUMN t2.d IS 'a number';
+    COMMENT ON TYPE t2 IS 'rows';
+    COMMENT ON FUNCTION sees IS 'looks';
     ALTER TABLE t2 VALIDATE CONSTRAINT large;
     CREATE TABLE fan (id INTEGER REFERENCES missing, x INTEGER, a INTEGER, b INTEGER, FOREIGN KEY (b, a) REFERENCES t2 (b, a));
     ALTER TABLE t2 DROP at, ADD n SERIAL, ADD m INTEGER GENERATED ALWAYS AS IDENTITY;
@@ -256,6 +266,9 @@ fn a_catalog_is_rebuilt_from_its_text_at_every_point_of_its_life() {
             " hash\n",
             "references",
             "not-valid",
+            "comment constraint 7:account 4:rich 12:not too rich",
+            "comment column 2:t3 1:d 8:a number",
+            "comment schema 0:\n",
         ] {
             assert!(all.contains(shown), "no {shown} in {all}");
         }

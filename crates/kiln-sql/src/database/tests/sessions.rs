@@ -267,7 +267,9 @@ fn rust_calls_and_closures_see_the_same_database() {
                 .is_ok_and(|dot| dot.starts_with("digraph"))
         );
         assert!(database.explain("nothing").is_err());
-        let rows = database.query("EXPLAIN ANALYZE SELECT * FROM account WHERE id = 3", ());
+        let explain =
+            "EXPLAIN (ANALYZE, TIMING off, SUMMARY off) SELECT * FROM account WHERE id = 3";
+        let rows = database.query(explain, ());
         let rows = rows.expect("it can be explained").to_csv();
         assert!(
             rows.contains("lookup account") && rows.ends_with("Rows: 1\n"),

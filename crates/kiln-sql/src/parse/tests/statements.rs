@@ -342,7 +342,7 @@ fn what_is_not_supported_is_named() {
         ("¶alter view v owner to u", "this form of ALTER VIEW"),
         ("¶drop schema s", "DROP SCHEMA"),
         ("create ¶temp table t (a int)", "CREATE TEMP TABLE"),
-        ("select 1 ¶into t from u", "SELECT INTO"),
+        ("select 1 ¶into temp t from u", "SELECT INTO a temporary"),
         ("commit ¶prepared 'x'", "two-phase commit"),
         ("set transaction ¶snapshot 'x'", "SET TRANSACTION SNAPSHOT"),
         ("commit and ¶chain", "AND CHAIN"),
