@@ -223,6 +223,9 @@ pub struct Panel {
     /// Words of its own.
     #[serde(default)]
     pub run: String,
+    /// Words of its own in full runs.
+    #[serde(default)]
+    pub full: String,
 }
 
 /// What the paper says.

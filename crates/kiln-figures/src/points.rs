@@ -80,16 +80,16 @@ impl Figure {
             true => ("sim", format!("--machine {} --jobs 1", self.machine)),
             false => ("bench", "--repeat 1".to_owned()),
         };
-        let (length, own) = match extent {
-            Extent::Quick => (&self.quick, &series.quick),
-            Extent::Full => (&self.full, &series.full),
+        let (length, of_panel, own) = match extent {
+            Extent::Quick => (&self.quick, "", &series.quick),
+            Extent::Full => (&self.full, panel.full.as_str(), &series.full),
         };
         let x_words = match self.x.argument.is_empty() && self.has_placeholder() {
             true => "",
             false => x,
         };
         let words = format!(
-            "{command} {} {} {} {own} {} {x_words} {machine} {length} --protocol {} --seed {seed}",
+            "{command} {} {} {of_panel} {} {own} {} {x_words} {machine} {length} --protocol {} --seed {seed}",
             self.run, panel.run, series.run, self.x.argument, series.protocol,
         );
         Point {

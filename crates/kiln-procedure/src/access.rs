@@ -15,7 +15,7 @@ use kiln_storage::error::Error;
 use kiln_storage::index::{LeafBatch, NodeVersion};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
-use kiln_storage::slot::Memory;
+use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Entry, IndexScan, RangeValues, Table};
 
 use crate::analysis::Observed;
@@ -610,6 +610,10 @@ pub trait Access {
         let observed = observed.columns(self.defers());
         self.visit_observing(table, record, intent, observed)
     }
+
+    /// Hears of the key of a look-up before [`Access::visit_ahead`]: `value_of` gives the values of the index's columns.
+    #[inline(always)]
+    fn seek_ahead(&mut self, _table: &Table, _index: usize, _value_of: impl Fn(usize) -> Slot) {}
 
     /// As [`Access::visit_for`], in a reconnaissance that makes the look-ups of a loop ahead: of the record that the procedure's look-up
     /// at this place will find.

@@ -26,9 +26,18 @@ pub struct Factors {
     pub batches: Batches,
     /// What [`Protocol::Healing`] does.
     pub healing: HealingFactors,
-    /// Whether read-only attempts that are repeated begin with a sweep over what the one before had met, under [`Protocol::TicToc`]
-    /// with timestamp splitting. In the papers they do not.
-    pub sweeps: Use,
+    /// Who gets a lock that is let go while others wait, where locks are queues.
+    pub lock_queue: LockQueue,
+}
+
+/// Who gets a lock that is let go while others wait for it, where locks are queues of requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LockQueue {
+    /// The first that comes for it: the first waiter, which is told, or a transaction that asks before it.
+    #[default]
+    Overtaking,
+    /// The first waiter, as in the papers.
+    Fifo,
 }
 
 /// How many workers only control concurrency (ORTHRUS §3.1).
@@ -179,7 +188,7 @@ impl Factors {
             partitioning,
             batches,
             healing,
-            sweeps,
+            lock_queue,
         } = self;
         let Batches {
             size,
@@ -210,6 +219,10 @@ impl Factors {
         let deadlock = match deadlock_avoidance {
             DeadlockAvoidance::Spin => "spin",
             DeadlockAvoidance::Sort => "sort",
+        };
+        let lock_queue = match lock_queue {
+            LockQueue::Overtaking => "overtaking",
+            LockQueue::Fifo => "fifo",
         };
         let restoration = match restoration {
             RestorationKind::Dependents => "dependents",
@@ -242,7 +255,7 @@ impl Factors {
             ("read-copies", read_copies.name().to_owned()),
             ("read-locks", read_locks.name().to_owned()),
             ("ad-hoc", ad_hoc_percent.to_string()),
-            ("sweeps", sweeps.name().to_owned()),
+            ("lock-queue", lock_queue.to_owned()),
             ("cc-threads", cc_threads),
             ("data-partitions", or_auto(partitions.into())),
             ("partitioning", partitioning),
@@ -319,7 +332,13 @@ impl Factors {
                 let percent = value.parse().ok().filter(|percent| *percent <= 100);
                 self.healing.ad_hoc_percent = percent?;
             }
-            "sweeps" => self.sweeps = switch()?,
+            "lock-queue" => {
+                let all = [
+                    ("overtaking", LockQueue::Overtaking),
+                    ("fifo", LockQueue::Fifo),
+                ];
+                self.lock_queue = named(value, all)?;
+            }
             "cc-threads" => {
                 self.concurrency_controllers = match (value, value.strip_prefix("auto of ")) {
                     ("a fifth", _) => Controllers::Fifth,
@@ -428,7 +447,7 @@ mod tests {
                 residuals_permille: Some(205),
             },
             healing,
-            sweeps: Use::Off,
+            lock_queue: LockQueue::Fifo,
         };
         let mut third = other;
         third.concurrency_controllers = Controllers::Auto { count: 7 };
@@ -448,7 +467,7 @@ mod tests {
             ("hope", "on"),
             ("k", "0"),
             ("k", "many"),
-            ("sweeps", "maybe"),
+            ("lock-queue", "lifo"),
             ("alpha", "1.5"),
             ("ad-hoc", "101"),
             ("partitioning", "balanced of"),

@@ -374,9 +374,14 @@ impl Protocol {
     /// The options that it takes.
     pub const fn options(self) -> &'static [ProtocolOption] {
         match self {
-            Protocol::Silo | Protocol::TicToc | Protocol::Mvcc => &[
+            Protocol::Silo | Protocol::Mvcc => &[
                 ProtocolOption::CommitTimeUpdates,
                 ProtocolOption::TimestampSplitting,
+            ],
+            Protocol::TicToc => &[
+                ProtocolOption::CommitTimeUpdates,
+                ProtocolOption::TimestampSplitting,
+                ProtocolOption::Sweeps,
             ],
             Protocol::Serial
             | Protocol::None
@@ -426,14 +431,18 @@ pub enum ProtocolOption {
     TimestampSplitting,
     /// Locks in a hash table instead of beside the record (ORTHRUS §4, VLL §3.1): `+table`.
     LockTable,
+    /// Read-only attempts that are repeated begin with a sweep over what the one before had met, under [`Protocol::TicToc`] with
+    /// timestamp splitting: `+sweeps`, behind `+ts`. In no paper.
+    Sweeps,
 }
 
 impl ProtocolOption {
     /// All options, in the order in which they are written.
-    pub const ALL: [ProtocolOption; 3] = [
+    pub const ALL: [ProtocolOption; 4] = [
         ProtocolOption::CommitTimeUpdates,
         ProtocolOption::TimestampSplitting,
         ProtocolOption::LockTable,
+        ProtocolOption::Sweeps,
     ];
 
     /// Its name, without the `+`.
@@ -442,6 +451,7 @@ impl ProtocolOption {
             ProtocolOption::CommitTimeUpdates => "cu",
             ProtocolOption::TimestampSplitting => "ts",
             ProtocolOption::LockTable => "table",
+            ProtocolOption::Sweeps => "sweeps",
         }
     }
 
@@ -456,6 +466,9 @@ impl ProtocolOption {
             }
             ProtocolOption::LockTable => {
                 "locks in a hash table with a latch for each bucket, not beside the record"
+            }
+            ProtocolOption::Sweeps => {
+                "with +ts: a read-only attempt that is repeated first extends what the one before had met"
             }
         }
     }
@@ -512,6 +525,12 @@ impl Configuration {
             };
             let (name, option) = (self.protocol, option.name());
             return Err(format!("{name} has no option \"+{option}\": {instead}"));
+        }
+        if option == ProtocolOption::Sweeps && !self.has(ProtocolOption::TimestampSplitting) {
+            let name = self.protocol;
+            return Err(format!(
+                "{name} has the option \"+sweeps\" behind \"+ts\" alone"
+            ));
         }
         Ok(Configuration {
             options: self.options | option.bit(),
@@ -621,7 +640,10 @@ mod tests {
         }
         let refused = |text: &str| text.parse::<Configuration>().expect_err(text);
         assert!(refused("hope").contains("[possible values: serial, none, silo"));
-        assert!(refused("silo+luck").contains("\"+luck\" [possible values: +cu, +ts, +table]"));
+        assert!(
+            refused("silo+luck").contains("\"+luck\" [possible values: +cu, +ts, +table, +sweeps]")
+        );
+        assert!(refused("tictoc+cu+sweeps").contains("\"+sweeps\" behind \"+ts\" alone"));
         assert!(refused("serial+cu").contains("serial has no option \"+cu\": it takes none"));
         assert!(refused("").contains("there is no protocol \"\""));
     }

@@ -242,7 +242,8 @@ impl Worker {
             }
             Protocol::TicToc => {
                 let (gaps, times) = common.tictoc();
-                let mut access = TicToc::sharing(participant, gaps, times, factors.sweeps);
+                let sweeps = configuration.has(ProtocolOption::Sweeps);
+                let mut access = TicToc::sharing(participant, gaps, times).sweeping(sweeps);
                 access.defers = defers;
                 Worker::TicToc(direct(access, random))
             }
@@ -334,6 +335,7 @@ impl Worker {
             return Worker::NoWait(Box::new(Direct::new(access, random)));
         }
         let (shared, number) = (common.locks(), participant.slot() as u32);
+        let queue = common.factors().lock_queue;
         /// A worker's variants for both placements of its locks.
         macro_rules! placed {
             ($beside:ident, $table:ident, $handling:expr) => {{
@@ -341,12 +343,14 @@ impl Worker {
                 match in_table {
                     false => {
                         let locks = QueuedLocks::new(BesideRecord, handling, alarms, number);
+                        let locks = locks.handed_on(queue);
                         let access = TwoPhaseLocking::new(participant, locks);
                         Worker::$beside(Box::new(Direct::new(access, random)))
                     }
                     true => {
                         let table = shared.table.clone();
                         let locks = QueuedLocks::new(table, handling, alarms, number);
+                        let locks = locks.handed_on(queue);
                         let access = TwoPhaseLocking::new(participant, locks);
                         Worker::$table(Box::new(Direct::new(access, random)))
                     }
@@ -399,14 +403,16 @@ impl Worker {
         ) -> QueuedLocks<P, H> {
             QueuedLocks::new(placement, handling, shared.alarms.clone(), number)
         }
-        let table = shared.table.clone();
+        let (table, queue) = (shared.table.clone(), common.factors().lock_queue);
         match (configuration.protocol, in_table) {
             (Protocol::LockSorted, false) => {
-                let locks = Sorted(queued(BesideRecord, Ordered, shared, number));
+                let locks = queued(BesideRecord, Ordered, shared, number);
+                let locks = Sorted(locks.handed_on(queue));
                 Worker::Sorted(direct(participant, locks, random))
             }
             (Protocol::LockSorted, true) => {
-                let locks = Sorted(queued(table, Ordered, shared, number));
+                let locks = queued(table, Ordered, shared, number);
+                let locks = Sorted(locks.handed_on(queue));
                 Worker::SortedTable(direct(participant, locks, random))
             }
             (Protocol::LockAtomic, false) => {

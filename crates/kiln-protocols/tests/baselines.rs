@@ -46,7 +46,7 @@ fn the_judge_sees_that_baselines_are_unsafe_and_they_come_through() {
                     mix: Default::default(),
                 },
                 healing: Default::default(),
-                sweeps: Default::default(),
+                lock_queue: Default::default(),
                 listens: false,
                 blocks: false,
                 seed,

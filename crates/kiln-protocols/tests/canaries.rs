@@ -11,7 +11,7 @@ mod judged;
 
 use kiln_procedure::AbortCause;
 use kiln_protocols::canary::{self, Canary};
-use kiln_protocols::factors::{HealingFactors, RestorationKind, Use};
+use kiln_protocols::factors::{HealingFactors, RestorationKind};
 use kiln_protocols::{Configuration, Protocol};
 
 use judged::{Extras, JOURNAL, Mix, Trial};
@@ -68,9 +68,8 @@ fn cases() -> Vec<Case> {
             Canary::UpdaterOnStaleValue => &["silo+cu", "occ+cu", "tictoc+cu", "mvcc+cu"],
             Canary::ReadStaysUnobserved => &["occ+cu", "tictoc+cu", "mvcc+cu"],
             Canary::GroupNotAdvanced => &["silo+ts", "tictoc+ts", "mvcc+ts"],
-            Canary::GroupWithoutTime | Canary::CopyNotReserved | Canary::CopyOfMovedRecord => {
-                &["tictoc+ts"]
-            }
+            Canary::GroupWithoutTime => &["tictoc+ts"],
+            Canary::CopyNotReserved | Canary::CopyOfMovedRecord => &["tictoc+ts+sweeps"],
             Canary::GroupWritersIgnored => &["mvcc+ts"],
             Canary::ScaHashReused => &["vll-sca"],
             Canary::HeadNotWoken => &["vll"],
@@ -189,7 +188,7 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
                 },
                 ..HealingFactors::default()
             },
-            sweeps: Use::On,
+            lock_queue: Default::default(),
             blocks: false,
             listens: matches!(
                 case.canary,

@@ -5,7 +5,7 @@
 mod judged;
 
 use kiln_procedure::AbortCause;
-use kiln_protocols::factors::{HealingFactors, RestorationKind, Use, ValidationOrder};
+use kiln_protocols::factors::{HealingFactors, LockQueue, RestorationKind, Use, ValidationOrder};
 use kiln_protocols::{Configuration, Protocol, ProtocolOption, Statistics};
 
 use judged::{Extras, Mix, Trial};
@@ -70,7 +70,7 @@ fn trials_with(
                 mix: Mix::Everything,
             },
             healing: HealingFactors::default(),
-            sweeps: Use::On,
+            lock_queue: LockQueue::Overtaking,
             listens: seed % 3 != 0,
             blocks: seed % 5 == 1 && workers(seed) > 1,
             seed,
@@ -146,17 +146,13 @@ fn tictoc_with_timestamp_splitting_is_serializable() {
 }
 
 #[test]
-fn tictoc_without_sweeps_is_serializable() {
-    let configuration: Configuration = "tictoc+cu+ts".parse().expect("a protocol's name");
-    let seeds = seeds().step_by(4);
-    trials_with(
-        configuration,
-        |seed| 2 + seed % WORKERS,
-        seeds,
-        |trial| {
-            trial.sweeps = Use::Off;
-        },
-    );
+fn tictoc_with_sweeps_is_serializable() {
+    configured("tictoc+ts+sweeps");
+}
+
+#[test]
+fn tictoc_with_everything_is_serializable() {
+    configured("tictoc+cu+ts+sweeps");
 }
 
 #[test]
@@ -263,15 +259,30 @@ fn two_phase_locking_is_serializable() {
     trials(Protocol::TwoPhaseLockingNoWait, |seed| 2 + seed % WORKERS);
 }
 
-/// Two-phase locking with queues of requests, at both places where they can be. What the protocol does
-/// against deadlocks has to happen, and nobody may wait in vain.
+/// Two-phase locking with queues of requests, at both places where they can be, under either choice of who gets a lock that is
+/// let go. What the protocol does against deadlocks has to happen, and nobody may wait in vain.
 fn locking(protocol: Protocol, expected: Option<AbortCause>, in_table: bool) {
+    for lock_queue in [LockQueue::Overtaking, LockQueue::Fifo] {
+        locking_by(protocol, expected, in_table, lock_queue);
+    }
+}
+
+fn locking_by(
+    protocol: Protocol,
+    expected: Option<AbortCause>,
+    in_table: bool,
+    lock_queue: LockQueue,
+) {
     let mut configuration = Configuration::from(protocol);
     if in_table {
         let option = ProtocolOption::LockTable;
         configuration = configuration.with(option).expect("it takes the option");
     }
-    let counted = trials(configuration, |seed| 2 + seed % WORKERS);
+    let change: fn(&mut Trial) = match lock_queue {
+        LockQueue::Overtaking => |_| {},
+        LockQueue::Fifo => |trial| trial.lock_queue = LockQueue::Fifo,
+    };
+    let counted = trials_with(configuration, |seed| 2 + seed % WORKERS, seeds(), change);
     let aborts = |cause: AbortCause| counted.aborts[cause.number()];
     println!(
         "{configuration}: {} committed, {:?}",

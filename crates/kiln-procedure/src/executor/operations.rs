@@ -223,6 +223,10 @@ impl<'a, A: Access> Executor<'a, A> {
                     if !entry.is_moving() {
                         let (table, record) = (&*lookup.table, entry.record());
                         let (intent, observed) = (lookup.intent, &lookup.observed);
+                        let memory = &self.frame.memory;
+                        let value_of =
+                            |position: usize| Part::of(memory, &prefetched.key[position]).at(turn);
+                        self.access.seek_ahead(table, lookup.index, value_of);
                         let visit = self
                             .access
                             .visit_ahead(place, table, record, intent, observed);

@@ -209,6 +209,12 @@ impl<C> InFlight<C> {
         self.frame.take_result(frame, program);
     }
 
+    /// What its failed attempts have missed.
+    #[inline]
+    pub fn missed(&self) -> &[C] {
+        &self.missed
+    }
+
     /// Asks for the memory in which the next call will be kept with its plan.
     #[inline]
     pub fn fetch_room(&self) {

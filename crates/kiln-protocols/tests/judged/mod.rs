@@ -17,7 +17,7 @@ use kiln_platform::sync::Arc;
 use kiln_platform::thread;
 use kiln_procedure::ir::*;
 use kiln_procedure::{AbortCause, Arguments, Program, ProgramBuilder, Stop};
-use kiln_protocols::factors::{self, Controllers, HealingFactors, Use};
+use kiln_protocols::factors::{self, Controllers, HealingFactors, LockQueue};
 use kiln_protocols::{
     Common, Configuration, Factors, Observation, Outcome, Protocol, ProtocolOption, Statistics,
     Worker,
@@ -82,8 +82,8 @@ pub struct Trial {
     pub extras: Extras,
     /// How healing does it.
     pub healing: HealingFactors,
-    /// Whether repeated readers sweep.
-    pub sweeps: Use,
+    /// Who gets a lock that is let go, where locks are queues.
+    pub lock_queue: LockQueue,
     /// Whether listeners hear of each commit, from the first one on.
     pub listens: bool,
     /// Whether the last worker runs transactions of several statements, which idle now and then. Calls that wait for one
@@ -194,7 +194,7 @@ impl Trial {
         let epochs = Epochs::new(WORKERS_MAX);
         let mut factors = Factors::default();
         factors.healing = self.healing;
-        factors.sweeps = self.sweeps;
+        factors.lock_queue = self.lock_queue;
         factors.concurrency_controllers = match self.seed / 4 % 4 {
             // Again and again in the few calls that there are.
             3 => Controllers::Auto { count: 5 },

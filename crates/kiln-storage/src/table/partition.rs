@@ -3,6 +3,8 @@
 //! A record's part follows from the row that is in its cell: from a column that no row ever changes, so that it
 //! stays the same as long as the cell has that row. Another row that gets the cell later may be of another part.
 //! Whoever notes a record's part compares it again once the record cannot go any more.
+//!
+//! An index entry whose key has that column says the part of its record as well, so that a plan need not read the row.
 
 use kiln_platform::memory;
 
@@ -10,6 +12,7 @@ use super::Table;
 use crate::error::{Error, Result};
 use crate::record::RecordRef;
 use crate::schema::{Partitioning, TableSchema};
+use crate::slot::Slot;
 use crate::types::DataType;
 
 /// The part of the data that a record belongs to, however many partitions there are.
@@ -62,6 +65,17 @@ impl Table {
             Some(Partitioning::Replicated) => Part(Part::REPLICATED | self.id.0),
             None => Part((memory::hash(record.address()) >> 33) as u32),
         }
+    }
+
+    /// The part that the record of an index entry belongs to, if the entry's key says it: it has the column that divides the
+    /// rows, which no row changes. `value_of` gives the key's value by its position. The row need not be looked at.
+    #[inline]
+    pub fn part_of_key(&self, index: usize, value_of: impl FnOnce(usize) -> Slot) -> Option<Part> {
+        let column = self.schema.partition_column()?;
+        let columns = &self.indexes[index].definition().columns;
+        let position = columns.iter().position(|&one| one == column)?;
+        let value = value_of(position);
+        (!value.is_null()).then(|| Part::of_value(value.as_i64()))
     }
 
     /// A successor whose rows are divided over partitions in another way.

@@ -5,7 +5,7 @@ use kiln_engine::factors;
 use kiln_engine::factors::{
     AbortMechanism, Batches, Controllers, DeadlockAvoidance, Regulation, Use,
 };
-use kiln_engine::{BasisFactors, Configuration, Protocol, ProtocolOption};
+use kiln_engine::{BasisFactors, Configuration, Protocol};
 
 const HEADING: &str = "Basis factors (the default is the recommended choice)";
 
@@ -81,9 +81,9 @@ pub struct BasisFactorArguments {
     #[arg(long, value_name = "PERCENT", default_value_t = 0, help_heading = HEALING,
           value_parser = clap::value_parser!(u8).range(0..=100))]
     ad_hoc: u8,
-    /// Under tictoc+ts: whether a read-only attempt that is repeated begins with a sweep over what the one before had met
-    #[arg(long, value_enum, default_value_t = Switch::On, help_heading = "TicToc")]
-    sweeps: Switch,
+    /// Under 2pl-wait-die, 2pl-wait-for-graph, 2pl-dreadlocks and lock-sorted: who gets a lock that is let go while others wait
+    #[arg(long, value_enum, default_value_t = LockQueue::Overtaking, help_heading = "Locks")]
+    lock_queue: LockQueue,
 }
 
 /// A value, or what the system makes of it.
@@ -109,7 +109,7 @@ impl BasisFactorArguments {
     /// A sentence that names the option and the protocols that have it.
     pub fn refuse_strangers(&self, asked: &[Configuration]) -> Result<(), String> {
         use Protocol::{Dora, Healing, Orthrus, OrthrusShared, Partitioned, Strife, VllSingle};
-        let options: [(&str, bool, &[Protocol]); 13] = [
+        let options: [(&str, bool, &[Protocol]); 14] = [
             (
                 "cc-threads",
                 self.cc_threads.is_some(),
@@ -143,6 +143,16 @@ impl BasisFactorArguments {
             ("read-copies", self.read_copies != Switch::On, &[Healing]),
             ("read-locks", self.read_locks != Switch::Off, &[Healing]),
             ("ad-hoc", self.ad_hoc != 0, &[Healing]),
+            (
+                "lock-queue",
+                self.lock_queue != LockQueue::Overtaking,
+                &[
+                    Protocol::TwoPhaseLockingWaitDie,
+                    Protocol::TwoPhaseLockingWaitForGraph,
+                    Protocol::TwoPhaseLockingDreadlocks,
+                    Protocol::LockSorted,
+                ],
+            ),
         ];
         let is_asked = |protocol: &Protocol| asked.iter().any(|one| one.protocol == *protocol);
         for (option, is_given, owners) in options {
@@ -156,16 +166,6 @@ impl BasisFactorArguments {
                     names(&mut asked.iter().map(Configuration::to_string)),
                 ));
             }
-        }
-        let sweeps = |one: &Configuration| {
-            one.protocol == Protocol::TicToc && one.has(ProtocolOption::TimestampSplitting)
-        };
-        if self.sweeps != Switch::On && !asked.iter().any(sweeps) {
-            let asked: Vec<String> = asked.iter().map(Configuration::to_string).collect();
-            return Err(format!(
-                "--sweeps is an option of tictoc+ts and tictoc+cu+ts, and the protocols asked for are {}",
-                asked.join(", ")
-            ));
         }
         Ok(())
     }
@@ -237,6 +237,14 @@ enum Deadlock {
     Spin,
     /// Locking in a global order; for silo
     Sort,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LockQueue {
+    /// The first that comes for it, also before those that wait
+    Overtaking,
+    /// The first that waits, as in the papers
+    Fifo,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -312,7 +320,9 @@ impl From<&BasisFactorArguments> for BasisFactors {
         healing.read_copies = arguments.read_copies.to_use();
         healing.read_locks = arguments.read_locks.to_use();
         healing.ad_hoc_percent = arguments.ad_hoc;
-        chosen.protocols.sweeps = arguments.sweeps.to_use();
+        if arguments.lock_queue == LockQueue::Fifo {
+            chosen.protocols.lock_queue = factors::LockQueue::Fifo;
+        }
         chosen.hash_indexes = arguments.indexes != Indexes::Ordered;
         chosen.split_indexes = arguments.indexes == Indexes::Split;
         chosen.partitioned_indexes = arguments.contention_aware == Switch::On;
@@ -347,7 +357,7 @@ mod tests {
             "--cc-threads auto",
             "--batch-size 960 --batch-us 70 --k 200 --alpha 0.05",
             "--alpha 0",
-            "--sweeps off",
+            "--lock-queue fifo",
             "--restoration rerun --validation-order reversed --access-cache off --read-copies off --read-locks on",
             "--ad-hoc 7",
         ] {

@@ -70,7 +70,7 @@ pub struct Unprotected {
     claimed: Vec<RecordRef>,
     /// Those among them that it has deleted, and not inserted again.
     deleted: Vec<RecordRef>,
-    /// The written records, each once, while they are installed.
+    /// The written records that have no new version yet, each once, while they are installed.
     written: Vec<RecordRef>,
     scratch: Scratch,
     heap: Heap,
@@ -136,6 +136,14 @@ impl Unprotected {
             last: Tid(0),
             phases: Phases::default(),
         }
+    }
+
+    /// The version that a record gets which is latched, and had `tid`.
+    #[inline]
+    fn next_version(&mut self, tid: Tid) -> Tid {
+        let epoch = self.participant.epochs().current();
+        self.last = self.last.max(Tid(tid.version())).next_in(epoch);
+        Tid(self.last.0 | tid.0 & Tid::ABSENT)
     }
 
     /// Makes sure that nobody else deletes the record or changes its entries, and that it is alive.
@@ -221,7 +229,12 @@ impl Unprotected {
             // SAFETY: as above.
             layout.copy(changed, row, unsafe { new.words() });
         }
-        unlatch(record, tid);
+        // A history has the versions of a transaction installed at its end.
+        let written = match self.recorder.log() {
+            None => self.next_version(tid),
+            Some(_) => tid,
+        };
+        unlatch(record, written);
         let columns = changed;
         let change = Change::Update { columns, old, new };
         self.log.push(Undo::new(record, table, change));

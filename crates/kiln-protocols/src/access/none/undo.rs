@@ -62,16 +62,19 @@ impl Unprotected {
             self.changes.forget(*record);
         }
         self.changes.commit(&self.participant, &mut self.recorder);
-        let epoch = self.participant.epochs().current();
+        let is_recorded = self.recorder.log().is_some();
+        let has_version = |entry: &Undo| matches!(entry.change, Change::Update { .. });
+        let without = self.log.iter();
+        let without = without.filter(|entry| is_recorded || !has_version(entry));
         self.written.clear();
-        (self.written).extend(self.log.iter().map(|entry| entry.record));
+        self.written.extend(without.map(|entry| entry.record));
         self.written.sort_unstable_by_key(|record| record.address());
         self.written.dedup();
-        for &record in &self.written {
+        for position in 0..self.written.len() {
+            let record = self.written[position];
             // Who deleted it has the last word.
             let Some(tid) = latch(record) else { continue };
-            let next = self.last.max(Tid(tid.version())).next_in(epoch);
-            self.last = next;
+            let next = Tid(self.next_version(tid).version());
             if let Some(log) = self.recorder.log() {
                 let (former, version) = (Version(tid.version()), Version(next.version()));
                 log.install(object(record), former, version);

@@ -78,7 +78,6 @@ pub use times::GroupTimes;
 
 use self::kept::Kept;
 use crate::canary::Canary;
-use crate::factors::Use;
 use crate::phases::Phase;
 use crate::shared::optimistic::{Commit, Optimistic, stable_tid};
 
@@ -100,19 +99,19 @@ pub struct TicTocCommit {
     apart_since: u64,
     /// What a read-only attempt leaves to the one that repeats it.
     kept: Kept,
-    sweeps: Use,
+    /// Whether read-only attempts that are repeated begin with a sweep over that.
+    sweeps: bool,
     /// What the attempt reads is extended up to then at once; 0 if it waits for the commit.
     reserves_until: u64,
 }
 
 impl Optimistic<TicTocCommit> {
     /// An access for the worker that `participant` stands for; all workers have the same `gaps` and, with
-    /// timestamp splitting, `times`. Without these nobody sweeps.
+    /// timestamp splitting, `times`.
     pub fn sharing(
         participant: Participant,
         gaps: Arc<Gaps>,
         times: Option<Arc<GroupTimes>>,
-        sweeps: Use,
     ) -> TicToc {
         let splits = times.is_some();
         let protocol = TicTocCommit {
@@ -123,13 +122,20 @@ impl Optimistic<TicTocCommit> {
             apart: 0,
             apart_since: 0,
             kept: Kept::default(),
-            sweeps,
+            sweeps: false,
             reserves_until: 0,
         };
         let mut access = Optimistic::with(participant, protocol);
         access.splits = splits;
         access.uses_apart = splits;
         access
+    }
+
+    /// The same, whose read-only attempts begin with a sweep when they are repeated, if there is timestamp splitting.
+    #[must_use]
+    pub fn sweeping(mut self, sweeps: bool) -> TicToc {
+        self.protocol.sweeps = sweeps;
+        self
     }
 }
 
@@ -171,7 +177,7 @@ impl Commit for TicTocCommit {
 
     #[inline]
     fn begin_read_only(&mut self) {
-        if let (Some(times), Use::On) = (&self.times, self.sweeps) {
+        if let (Some(times), true) = (&self.times, self.sweeps) {
             self.kept.note();
             self.reserves_until = self.kept.sweep(times);
         }

@@ -4,8 +4,10 @@
 //! when the batch is closed is ignored. With `+cu` that also holds of a record to which everybody only adds, by updates that can
 //! be left to the commit: its label says so, until somebody wants more of it. The data access graph is not made: its edges are the transactions' footprints.
 //!
-//! The records that nobody has labelled before a transaction get one data node together, the transaction's own: they would be
-//! made one cluster by it anyway, unless it becomes a residual. Most records of a batch are touched by one transaction, so
+//! The records that nobody has labelled before a transaction get one data node together, the transaction's own. A record that
+//! a second transaction writes is parted from them, and gets a node to itself, as each record has in the paper: else all that touch
+//! hot records would be tied together by the transaction that came to these first, also when that is a residual. That transaction finds
+//! such nodes when the batch is closed ([`Context::resolve`]). Most records of a batch are touched by one transaction, so
 //! most transactions have two nodes, or three, and the steps after PREPARE need not look at each key.
 
 use kiln_platform::atomic::Ordering;
@@ -13,9 +15,9 @@ use kiln_platform::plain;
 use kiln_platform::random::Random;
 
 use super::batch::{ANALYSED_BYTES, Batch, Context, analysed};
-use super::locks::{claim_left, put_label, tie_of};
+use super::locks::{Origin, Wanted, claim_left, put_label, tie_of};
 use crate::canary::Canary;
-use crate::shared::planning::Demand;
+use crate::shared::planning::{Claim, Demand};
 
 /// Data nodes that a worker takes for itself at a time: this part of all, within bounds. All workers label at once, and wait for
 /// the counter's cache line.
@@ -99,8 +101,8 @@ impl Analyst {
                 context.reads = true;
                 continue;
             }
-            let put = put_label(claim.record, number, claim.is_left, || {
-                if own.is_some() {
+            let put = put_label(claim.record, number, claim.is_left, |wanted| {
+                if wanted == Wanted::Common && own.is_some() {
                     return own;
                 }
                 let node = self.spare_node(batch, number)?;
@@ -111,9 +113,16 @@ impl Analyst {
                 context.is_residual = true;
                 return;
             };
-            if label.is_new && own.is_none() {
-                self.nodes.start += 1;
-                own = Some(label.node);
+            match label.origin {
+                Origin::New if own.is_none() => {
+                    self.nodes.start += 1;
+                    own = Some(label.node);
+                }
+                Origin::Parted(from) => {
+                    self.nodes.start += 1;
+                    batch.note_parted(from, number);
+                }
+                Origin::New | Origin::Known => {}
             }
             if label.is_left {
                 // Somebody may claim it yet, and then it counts.
@@ -167,7 +176,7 @@ impl Analyst {
             if context.is_residual {
                 continue;
             }
-            context.resolve(number);
+            context.resolve(batch, number);
             let mut roots = context.nodes.iter().map(|&node| forest.find(node));
             if context.nodes.is_empty() || roots.any(|root| forest.is_special(root)) {
                 continue;
@@ -200,7 +209,7 @@ impl Analyst {
                 batch.context(at)
             };
             if !context.is_residual {
-                context.resolve(number);
+                context.resolve(batch, number);
                 self.fuse_one(batch, context);
                 context.note_change();
             }
@@ -392,30 +401,36 @@ impl Context {
         plain::writes(self.nodes.as_slice());
     }
 
-    /// Finds the data nodes of what it only reads, and of what it would have left to its commit. The batch is closed, so all
-    /// labels are there.
+    /// Finds the data nodes of what it only reads, of what it would have left to its commit, and of what others have
+    /// written after it. The batch is closed, so all labels are there.
     #[inline]
-    fn resolve(&mut self, number: u64) {
+    fn resolve(&mut self, batch: &Batch, number: u64) {
         if std::mem::replace(&mut self.is_resolved, true) {
             return;
         }
-        if self.reads || self.leaves {
+        let is_parted = (self.nodes.iter()).any(|&node| batch.is_parted(node, number));
+        if self.reads || self.leaves || is_parted {
             self.footprint.note_reads();
         }
-        if self.reads {
-            let read = self.footprint.claims().iter();
-            let read = read.filter(|claim| !claim.exclusive);
-            (self.nodes).extend(read.filter_map(|claim| tie_of(claim.record, number)));
+        if is_parted {
+            // Its common node may have no record any more, and ties nothing to anything then.
+            self.nodes.clear();
         }
-        if self.leaves {
-            // What was left when it was labelled, and is not any more.
-            for claim in self.footprint.claims().iter().filter(|claim| claim.is_left) {
+        if self.leaves || is_parted {
+            // What was left when it was labelled, and is not any more; or has got a node to itself.
+            let others = |claim: &&Claim| claim.exclusive && (is_parted || claim.is_left);
+            for claim in self.footprint.claims().iter().filter(others) {
                 if let Some(node) = tie_of(claim.record, number)
                     && !self.nodes.contains(&node)
                 {
                     self.nodes.push(node);
                 }
             }
+        }
+        if self.reads {
+            let read = self.footprint.claims().iter();
+            let read = read.filter(|claim| !claim.exclusive);
+            (self.nodes).extend(read.filter_map(|claim| tie_of(claim.record, number)));
         }
     }
 }

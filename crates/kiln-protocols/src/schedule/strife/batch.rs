@@ -14,7 +14,7 @@ use super::locks::NODE_BITS;
 use super::tuning::{Bounds, Shown, Tuned};
 use crate::batches::{BatchStatistics, Step};
 use crate::schedule::in_flight::InFlight;
-use crate::shared::planning::{Claim, Footprint};
+use crate::shared::planning::{Claim, Findings, Footprint};
 
 /// Samples of SPOT at most, and special clusters.
 pub(super) const SAMPLES_MAX: u32 = 1024;
@@ -22,9 +22,10 @@ pub(super) const SAMPLES_MAX: u32 = 1024;
 pub(super) const SIZE_MAX: u32 = 1 << 16;
 /// Data nodes at most: special nodes have room besides in a label.
 const DATA_NODES_MAX: u32 = 1 << (NODE_BITS - 1);
-/// Data nodes for each transaction that a batch should have: one each for twice as many, and what workers take too much. What
-/// has no room is a residual.
-const DATA_NODES_EACH: u32 = 4;
+/// Data nodes for each transaction that a batch should have: one each for twice as many, those of records that several
+/// transactions write, and what workers take too much. Where there are no more, such records stay with the transaction that
+/// labelled them first, and a transaction that needs one is a residual.
+const DATA_NODES_EACH: u32 = 8;
 /// Transactions that one item of the analysis is about, at least and at most.
 const CHUNK: std::ops::RangeInclusive<u32> = 16..=512;
 /// Items of the analysis for each worker: the last one should not be waited for long.
@@ -69,6 +70,15 @@ impl Context {
             leaves: false,
             is_residual: false,
         }
+    }
+
+    /// Adds what its attempts have missed to its plan.
+    #[cold]
+    pub fn plan_missed(&mut self) {
+        for &claim in self.flight.missed() {
+            self.footprint.add(claim);
+        }
+        self.footprint.order(&mut Findings::default());
     }
 
     /// Asks for the memory in which the next call will be kept with its plan.
@@ -216,6 +226,8 @@ pub(super) struct Batch {
     contexts: UnsafeCell<Vec<NonNull<Context>>>,
     /// Its clusters.
     pub forest: Forest,
+    /// By data node: the last batch in which a record was parted from it, by the lower half of its number.
+    parted: Box<[AtomicU32]>,
     /// Data nodes that workers have taken for themselves.
     pub nodes_taken: Apart<AtomicU32>,
     /// Whether anybody has labelled records that are left to commits.
@@ -271,6 +283,7 @@ impl Batch {
             number: Apart(AtomicU64::new(1)),
             contexts: UnsafeCell::new(Vec::with_capacity(capacity as usize)),
             forest: Forest::new(data_nodes, samples),
+            parted: (0..data_nodes).map(|_| AtomicU32::new(0)).collect(),
             nodes_taken: Apart::default(),
             has_left: Apart::default(),
             specials: AtomicU32::new(0),
@@ -298,6 +311,11 @@ impl Batch {
             self.queues.as_ptr().addr(),
             size_of_val(&*self.queues),
             "queues",
+        );
+        name(
+            self.parted.as_ptr().addr(),
+            size_of_val(&*self.parted),
+            "parted",
         );
         name(
             self.counts.as_ptr().addr(),
@@ -343,6 +361,21 @@ impl Batch {
             wait_us => wait_us,
         };
         1_000 * u64::from(wait_us)
+    }
+
+    /// A record that had this data node has one to itself now: whoever labelled it first looks for that.
+    #[inline]
+    pub fn note_parted(&self, node: u32, number: u64) {
+        // Relaxed: looked at when the batch is closed; the tickets of the stages lie between.
+        self.parted[node as usize].store(number as u32, Ordering::Relaxed);
+    }
+
+    /// Whether [`Batch::note_parted`] was told of a data node in the batch with this number. Yes for a node of a batch long ago
+    /// does no harm.
+    #[inline]
+    pub fn is_parted(&self, node: u32, number: u64) -> bool {
+        // Relaxed: as above.
+        self.parted[node as usize].load(Ordering::Relaxed) == number as u32
     }
 
     /// Where transactions are counted that two special clusters have in common.

@@ -1,13 +1,16 @@
 //! A worker's side of the records: a record's `aux` has a label, or a lock.
 //!
 //! ```text
-//!  63  62  61  60              22 21             0
-//! ┌───┬───┬───┬──────────────────┬────────────────┐
-//! │ C │ 1 │ L │ number of a batch│ data node      │   a label: the record's data node in that batch
-//! ├───┼───┼───┴──────────────────┴────────────────┤
+//!  63  62  61  60  59          22 21             0
+//! ┌───┬───┬───┬───┬──────────────┬────────────────┐
+//! │ C │ 1 │ L │ O │ batch number │ data node      │   a label: the record's data node in that batch
+//! ├───┼───┼───┴───┴──────────────┴────────────────┤
 //! │ X │ 0 │ sharers                               │   a lock; with X it is exclusive
 //! └───┴───┴───────────────────────────────────────┘
 //! ```
+//!
+//! With O the record has the node to itself: several transactions of the batch write it. Else the node stands for
+//! all that one transaction, and no other, has labelled.
 //!
 //! With L the record is *left*: everybody in the batch leaves what he does to it to his commit (`+cu`), so it ties nothing
 //! together. Whoever commits such updates, in whatever cluster, sets C meanwhile.
@@ -17,7 +20,8 @@
 //!
 //! # What an attempt may touch
 //!
-//! - *With locks* what it gets the lock of, as `2pl-no-wait`.
+//! - *With locks* what it gets the lock of: those of its plan, taken in the order of addresses before it begins
+//!   ([`ClusterLocks::take_planned`]), and of what it meets besides, without waiting.
 //! - *Of a cluster* each record whose label leads to the cluster: nobody else in this stage may touch it. And it may read
 //!   records without a label, planned or not: nobody in the batch has planned to write these, and who has not planned to
 //!   write a record that is without a label may not write it. New records get a label of the cluster, so that
@@ -40,6 +44,8 @@ const EXCLUSIVE: u64 = 1 << 63;
 const LABEL: u64 = 1 << 62;
 /// The record is left.
 const LEFT: u64 = 1 << 61;
+/// The record has its data node to itself.
+const OWN: u64 = 1 << 60;
 /// Somebody commits updates of a record that is left.
 const COMMITTING: u64 = 1 << 63;
 
@@ -47,7 +53,7 @@ const COMMITTING: u64 = 1 << 63;
 pub(super) const NODE_BITS: u32 = 22;
 /// Numbers of batches are below this. Then there are no clusters any more, in some months at the earliest: a label of a
 /// former batch might be taken for one of the present.
-pub(super) const NUMBERS_MAX: u64 = 1 << 39;
+pub(super) const NUMBERS_MAX: u64 = 1 << 38;
 
 /// The label of a data node of a batch.
 #[inline(always)]
@@ -59,7 +65,7 @@ fn label(number: u64, node: u32) -> u64 {
 #[inline(always)]
 fn node_in(word: u64, number: u64) -> Option<u32> {
     let node = word % (1 << NODE_BITS);
-    let plain = word & !(LEFT | COMMITTING);
+    let plain = word & !(LEFT | OWN | COMMITTING);
     (plain - node == label(number, 0)).then_some(node as u32)
 }
 
@@ -75,44 +81,74 @@ pub(super) fn node_of(record: RecordRef, number: u64) -> Option<u32> {
 pub(super) struct Label {
     /// The record's data node.
     pub node: u32,
-    /// Whether it is the spare one.
-    pub is_new: bool,
+    pub origin: Origin,
     /// Whether the record is left so far.
     pub is_left: bool,
 }
 
+/// Where the data node of a label comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The record had it.
+    Known,
+    /// The record had no label: it has the node of the transaction that labels it.
+    New,
+    /// The record had this node together with others that one transaction labelled, and has one to itself now.
+    Parted(u32),
+}
+
+/// Which data node a label needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// That of the transaction.
+    Common,
+    /// One that no record has.
+    Own,
+}
+
 /// Labels a record with the data node that `spare` gives, unless it has a label of the batch. It is left as long as all
-/// who label it say so. None when the record is locked, or when there are no more nodes.
+/// who label it say so; else the second transaction that writes it gives it a node of its own, as long as there are any: what
+/// ties the first one's records together is that transaction, and not what they stand for. None when the record is
+/// locked, or when there are no more nodes.
 #[inline]
 pub(super) fn put_label(
     record: RecordRef,
     number: u64,
     is_left: bool,
-    mut spare: impl FnMut() -> Option<u32>,
+    mut spare: impl FnMut(Wanted) -> Option<u32>,
 ) -> Option<Label> {
     let word = record.aux();
     let mut seen = word.load(Ordering::Relaxed);
     loop {
         let (new, put) = if let Some(node) = node_in(seen, number) {
-            let (was_left, is_new) = (seen & LEFT != 0, false);
+            let was_left = seen & LEFT != 0;
             let is_left = was_left && is_left;
-            let known = Label {
+            let own = match is_left || seen & OWN != 0 {
+                true => None,
+                false => spare(Wanted::Own),
+            };
+            let (node, origin) = match own {
+                Some(own) => (own, Origin::Parted(node)),
+                None => (node, Origin::Known),
+            };
+            let put = Label {
                 node,
-                is_new,
+                origin,
                 is_left,
             };
-            if is_left == was_left {
-                return Some(known);
+            match origin {
+                Origin::Known if is_left == was_left => return Some(put),
+                Origin::Known => (seen & !LEFT, put),
+                _ => (label(number, node) | OWN, put),
             }
-            (seen & !LEFT, known)
         } else {
             if seen != 0 && seen & LABEL == 0 {
                 return None;
             }
-            let node = spare()?;
+            let node = spare(Wanted::Common)?;
             let new = Label {
                 node,
-                is_new: true,
+                origin: Origin::New,
                 is_left,
             };
             (label(number, node) | if is_left { LEFT } else { 0 }, new)
@@ -174,13 +210,51 @@ impl ClusterLocks {
             leaves_updates,
         }
     }
+
+    /// Takes the locks of a residual's plan, which are in the order of their addresses, and waits for each; false when one
+    /// was not to be had in time, and then it has none. A plan is older than the attempt, so a lock may be that of a cell
+    /// whose record is gone; who makes a record there takes it like any other lock.
+    pub(super) fn take_planned(&mut self, claims: &[Claim]) -> bool {
+        debug_assert!(claims.is_sorted_by_key(Claim::lock));
+        for (position, claim) in claims.iter().enumerate() {
+            let is_taken = wait_for(|| match claim.exclusive {
+                true => take(claim.record),
+                false => share(claim.record),
+            });
+            if !is_taken {
+                for held in &claims[..position] {
+                    self.release(held.record, (), held.exclusive);
+                }
+                return false;
+            }
+        }
+        true
+    }
 }
 
-/// How often the lock of a record that is left is waited for, the longest pause in between in spins, and after how many of them
-/// the core is given away: some milliseconds in all.
-const LEFT_WAITS_MAX: u32 = 1 << 12;
-const LEFT_PAUSE_MAX: u64 = 64;
-const LEFT_WAITS_YIELD: u32 = 16;
+/// How often a lock is waited for that is taken in the order of addresses, the longest pause in between in spins, and after
+/// how many of them the core is given away: some milliseconds in all.
+const WAITS_MAX: u32 = 1 << 12;
+const PAUSE_MAX: u64 = 64;
+const WAITS_YIELD: u32 = 16;
+
+/// Waits until a lock is taken, whose holder runs or waits for one of a higher address; false when that lasts too long.
+fn wait_for(mut is_taken: impl FnMut() -> bool) -> bool {
+    let (mut pause, mut waits) = (1, 0);
+    while !is_taken() {
+        if waits >= WAITS_MAX {
+            return false;
+        }
+        waits += 1;
+        match waits % WAITS_YIELD {
+            // Whoever has it may need the core.
+            0 => thread::yield_now(),
+            _ => thread::pause(pause),
+        }
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+    true
+}
 
 /// What the attempt missed: a record of another cluster, or one that nobody has planned to write.
 const MISS: AbortCause = AbortCause::FootprintMiss;
@@ -244,24 +318,14 @@ impl Locks for ClusterLocks {
 
     fn take_left(&mut self, record: RecordRef) -> Result<(), AbortCause> {
         let word = record.aux();
-        let (mut pause, mut waits) = (1, 0);
-        loop {
-            if word.load(Ordering::Relaxed) & COMMITTING == 0
+        let is_taken = wait_for(|| {
+            word.load(Ordering::Relaxed) & COMMITTING == 0
                 // Acquire pairs with the release below: what the one before has written is visible.
                 && word.fetch_or(COMMITTING, Ordering::Acquire) & COMMITTING == 0
-            {
-                return Ok(());
-            }
-            if waits >= LEFT_WAITS_MAX {
-                return Err(AbortCause::WriteLock);
-            }
-            waits += 1;
-            match waits % LEFT_WAITS_YIELD {
-                // Whoever has it may need the core.
-                0 => thread::yield_now(),
-                _ => thread::pause(pause),
-            }
-            pause = (pause * 2).min(LEFT_PAUSE_MAX);
+        });
+        match is_taken {
+            true => Ok(()),
+            false => Err(AbortCause::WriteLock),
         }
     }
 
@@ -287,7 +351,9 @@ impl Locks for ClusterLocks {
     fn take_new(&mut self, record: RecordRef) -> Result<(), AbortCause> {
         let word = record.aux();
         let aux = match self.mode {
-            Mode::Locking => EXCLUSIVE,
+            // Somebody may have planned the record that was in this cell before.
+            Mode::Locking if take(record) => return Ok(()),
+            Mode::Locking => return Err(MISS),
             Mode::Alone => 0,
             Mode::Cluster { root, number } => {
                 // Somebody has planned the record that was in this cell before.

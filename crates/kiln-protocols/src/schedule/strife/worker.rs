@@ -23,13 +23,16 @@ use crate::phases::{Phase, Phased};
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Idle, Single};
 use crate::serve::{Calls, Next};
-use crate::shared::planning::Footprint;
+use crate::shared::planning::{Demand, Footprint};
 use crate::{AnswerWriter, Outcome};
 
 /// So often a residual is tried while others run; and while a transaction of several statements is open, which may have what it
 /// wants for long.
 const ATTEMPTS: u32 = 64;
 const ATTEMPTS_AMONG_STATEMENTS: u32 = 8;
+/// One of so many attempts of a residual takes its locks as it meets its records: where it makes one in a cell that its own plan
+/// names, for a record that is gone, its planned lock is in its way.
+const UNPLANNED_PERIOD: u32 = 4;
 /// After so many attempts a residual does not wait longer, but as after the first: what it waits for takes some microseconds.
 const ATTEMPTS_GROWING: u32 = 6;
 /// So often one of those that failed then is tried while no others of its batch run, before it stays for the next one.
@@ -615,6 +618,33 @@ impl Strife {
         flight.outcome.is_some()
     }
 
+    /// One attempt with the locks of the plan, which are taken before it begins; whether the transaction has ended.
+    fn attempt_planned(&mut self, batch: &Batch, at: u32) -> bool {
+        // SAFETY: the worker has taken the item that the transaction belongs to.
+        let context = unsafe { batch.context(at) };
+        if !context.flight.missed().is_empty() {
+            context.plan_missed();
+        }
+        let (flight, footprint) = (&mut context.flight, &context.footprint);
+        // One after the other they would be waited for under the locks before them.
+        flight.fetch_records();
+        footprint.note_reads();
+        let access = self.direct.access();
+        access.phases().start();
+        access.phases().enter(Phase::Lock);
+        access.manager().mode = Mode::Locking;
+        let is_locked = access.manager().take_planned(footprint.claims());
+        access.phases().stop();
+        if !is_locked {
+            flight.failures += 1;
+            self.direct.counters().count_abort(AbortCause::LockTimeout);
+            return false;
+        }
+        point("strife.locked");
+        flight.attempt_in(&mut self.frame, &mut self.direct, footprint, ());
+        flight.outcome.is_some()
+    }
+
     /// Runs the transactions of an item with locks, while others run; how many they are. What fails often is one of the last.
     fn run_residuals(&mut self, item: u32) -> u64 {
         // SAFETY: as long as the worker.
@@ -653,7 +683,11 @@ impl Strife {
                 self.backoff.reset();
             }
             point("strife.residual");
-            if self.attempt(batch, at, Mode::Locking) {
+            let has_ended = match attempt % UNPLANNED_PERIOD == UNPLANNED_PERIOD - 1 {
+                true => self.attempt(batch, at, Mode::Locking),
+                false => self.attempt_planned(batch, at),
+            };
+            if has_ended {
                 return true;
             }
             self.backoff.wait(None);

@@ -53,6 +53,7 @@
 //!   so it tells those that it has overtaken before it waits (`own_up`), and they look whom they wait for
 //!   now. One that never waits, as on a single hot row, tells nobody.
 //! - *An upgrade* is handed over: the sharer has the lock, nobody can come in between.
+//! - *[`LockQueue::Fifo`]* leaves all of this out, to be measured: a lock is handed to its first waiter, as in the papers.
 //!
 //! # When a lock's entry vanishes
 //!
@@ -95,6 +96,7 @@ use request::Pool;
 
 use super::planning::Claim;
 use super::turns::SharedTurns;
+use crate::factors::LockQueue;
 use planned::CriticalSection;
 
 pub use placement::{BesideRecord, LockTable, Placement};
@@ -365,6 +367,8 @@ pub struct QueuedLocks<P, H> {
     pool: Pool,
     alarms: Alarms,
     deadline_ns: Option<u64>,
+    /// Whether a lock that is let go may be taken before its first waiter comes for it.
+    overtakes: bool,
     /// The locks that the attempt has taken before others that wait, who have not been told yet.
     overtaken: Vec<(RecordRef, RequestRef)>,
 }
@@ -379,8 +383,16 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
             pool: Pool::new(worker),
             alarms,
             deadline_ns: None,
+            overtakes: H::OVERTAKES,
             overtaken: Vec::with_capacity(OVERTAKEN_USUAL),
         }
+    }
+
+    /// The same with this choice of who gets a lock that is let go. All workers that use the same locks make the same one.
+    #[must_use]
+    pub fn handed_on(mut self, queue: LockQueue) -> QueuedLocks<P, H> {
+        self.overtakes = H::OVERTAKES && queue == LockQueue::Overtaking;
+        self
     }
 
     /// Whether a lock that was [`Taken::Later`] is there by now; nobody needs to wait for it then. Whoever
@@ -431,13 +443,14 @@ impl<P: Placement, H: Handling> Locks for QueuedLocks<P, H> {
             return Ok(Taken::Now(request));
         }
         let (handling, overtaken) = (&mut self.handling, &mut self.overtaken);
+        let overtakes = H::OVERTAKES && self.overtakes;
         let taken = self.placement.latched(record, |latched| {
             let queue = &mut latched.0;
             if queue.is_free_for(exclusive) {
                 queue.join(request);
                 return Some(Taken::Now(request));
             }
-            if H::OVERTAKES && queue.may_overtake(stamp, H::BY_AGE) {
+            if overtakes && queue.may_overtake(stamp, H::BY_AGE) {
                 queue.overtake(request);
                 if H::WATCHES {
                     overtaken.push((record, request));
@@ -515,7 +528,7 @@ impl<P: Placement, H: Handling> Locks for QueuedLocks<P, H> {
     fn release(&mut self, record: RecordRef, request: RequestRef, _: bool) {
         if !self.placement.release_alone(record, request) {
             let sleepers = self.placement.latched(record, |latched| {
-                latched.0.release(request, H::OVERTAKES);
+                (latched.0).release(request, H::OVERTAKES && self.overtakes);
                 latched.0.sleepers
             });
             if !sleepers.is_empty() {

@@ -182,9 +182,10 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
         insists: bool,
     ) -> Look {
         let handling = &mut self.handling;
+        let overtakes = H::OVERTAKES && self.overtakes;
         let look = self.placement.latched(record, |latched| {
             let queue = &mut latched.0;
-            if H::OVERTAKES && request.state.load(Ordering::Relaxed) != GRANTED {
+            if overtakes && request.state.load(Ordering::Relaxed) != GRANTED {
                 queue.come(request);
             }
             if request.state.load(Ordering::Relaxed) == GRANTED {

@@ -32,6 +32,12 @@ impl Claim {
             true => table.part_of(record),
             false => Part::default(),
         };
+        Claim::of_part(part, record, exclusive)
+    }
+
+    /// A claim on a record of a part.
+    #[inline(always)]
+    pub fn of_part(part: Part, record: RecordRef, exclusive: bool) -> Claim {
         Claim {
             record,
             exclusive,

@@ -17,7 +17,7 @@ use kiln_storage::layout::is_spilled;
 use kiln_storage::record::{HEADER_BYTES, RecordRef, Tid, Words};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::{Memory, Slot};
-use kiln_storage::table::{Entry, Found, IndexScan, Table};
+use kiln_storage::table::{Entry, Found, IndexScan, Part, Table};
 use kiln_storage::types::DataType;
 
 use super::findings::Findings;
@@ -50,6 +50,8 @@ pub struct Reconnaissance<'a> {
     findings: &'a mut Findings,
     memory: &'a mut Remembered,
     planned: Planned,
+    /// What the key of the present look-up says of its record, where the data are divided.
+    sought_part: Option<Part>,
 }
 
 /// What the procedure has done, to be seen by itself.
@@ -87,6 +89,7 @@ impl<'a> Reconnaissance<'a> {
             findings,
             memory,
             planned,
+            sought_part: None,
         }
     }
 
@@ -125,7 +128,10 @@ impl<'a> Reconnaissance<'a> {
             return Ok(Visit::Dead);
         }
         let exclusive = intent == Intent::Write;
-        let mut claim = Claim::new(table, record, exclusive, self.planned.is_divided);
+        let mut claim = match self.sought_part.take() {
+            Some(part) => Claim::of_part(part, record, exclusive),
+            None => Claim::new(table, record, exclusive, self.planned.is_divided),
+        };
         claim.is_left = self.planned.marks_left && is_left && exclusive;
         claim.finding = find(self.findings);
         if !self.footprint.add(claim) {
@@ -136,6 +142,14 @@ impl<'a> Reconnaissance<'a> {
             true => Visit::Absent,
             false => Visit::Present(Handle { record, note: 0 }),
         })
+    }
+
+    /// Notes what a look-up's key says of the part of its record.
+    #[inline(always)]
+    fn seek_part(&mut self, table: &Table, index: usize, value_of: impl FnOnce(usize) -> Slot) {
+        if self.planned.is_divided {
+            self.sought_part = table.part_of_key(index, value_of);
+        }
     }
 
     /// Whether a value may be handed to a procedure although it may be a mixture of two.
@@ -168,12 +182,20 @@ impl Access for Reconnaissance<'_> {
         memory: &Memory,
     ) -> Result<Option<Recalled>, AbortCause> {
         self.findings.seek(sought, memory);
+        let value_of = |position: usize| memory.slots[sought.key[position].0 as usize];
+        self.seek_part(sought.table, sought.index, value_of);
         Ok(None)
     }
 
     #[inline(always)]
     fn looked_up(&mut self) {
         self.findings.sought();
+        self.sought_part = None;
+    }
+
+    #[inline(always)]
+    fn seek_ahead(&mut self, table: &Table, index: usize, value_of: impl Fn(usize) -> Slot) {
+        self.seek_part(table, index, value_of);
     }
 
     #[inline(always)]
@@ -304,13 +326,16 @@ impl Access for Reconnaissance<'_> {
                 continue;
             }
             let columns = &index.definition().columns;
-            let key = columns
-                .iter()
-                .map(|column| memory.slots[values[column.index()].0 as usize]);
-            if let Found::Entry(entry) = index.get(&memory.heap, key)
-                && !entry.is_moving()
-                && let Visit::Present(handle) = self.visit(table, entry.record(), Intent::Write)?
-            {
+            let value_of = |column: &ColumnId| memory.slots[values[column.index()].0 as usize];
+            let key = columns.iter().map(value_of);
+            let Found::Entry(entry) = index.get(&memory.heap, key) else {
+                continue;
+            };
+            if entry.is_moving() {
+                continue;
+            }
+            self.seek_part(table, position, |at| value_of(&columns[at]));
+            if let Visit::Present(handle) = self.visit(table, entry.record(), Intent::Write)? {
                 return Ok(Inserted::Exists {
                     index: position,
                     handle,
