@@ -305,7 +305,7 @@ impl CatalogChange<'_> {
             frame.memory.heap.clear();
             computed.clear();
             if let Some(program) = &rows.program {
-                push_arguments(old, record, rows, &mut frame, &mut arguments);
+                push_arguments(old, record, rows, &mut frame, &mut arguments)?;
                 still::run(program, &mut frame, &mut arguments, moment_us)?;
                 computed.extend_from_slice(frame.rows().1);
             }
@@ -343,14 +343,16 @@ fn push_arguments(
     rows: &NewRows,
     frame: &mut Frame,
     arguments: &mut Arguments,
-) {
+) -> Result<()> {
     arguments.clear();
     for column in &rows.arguments {
         let heap = &mut frame.memory.heap;
         let slot: Slot = old.column_value(*column, old.row(record), heap);
         let data_type = &old.schema().columns[column.index()].data_type;
+        let slot = kiln_procedure::packed::from_row(heap, slot, data_type)?;
         arguments.push(&kiln_procedure::frame::to_value(heap, slot, data_type));
     }
+    Ok(())
 }
 
 /// What an object of a table is called when the table is called otherwise.

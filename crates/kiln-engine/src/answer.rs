@@ -234,6 +234,7 @@ fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
         DataType::Interval => 16,
         DataType::Array(_) => 17,
         DataType::Catalog(_) => 18,
+        DataType::Time => 19,
     };
     target.push(form);
     match data_type {
@@ -270,6 +271,7 @@ fn read_type(reader: &mut Reader<'_>, depth: usize) -> Result<DataType> {
         14 => DataType::TimestampTz,
         15 => DataType::Uuid,
         16 => DataType::Interval,
+        19 => DataType::Time,
         18 => {
             let oid = reader.number(4)? as u32;
             let mut known = CatalogType::ALL.into_iter();

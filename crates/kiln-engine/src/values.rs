@@ -84,6 +84,7 @@ pub(crate) fn fits(value: &Value, column: &Column) -> bool {
         | (Value::Date(_), DataType::Date)
         | (Value::Timestamp(_), DataType::Timestamp)
         | (Value::TimestampTz(_), DataType::TimestampTz)
+        | (Value::Time(_), DataType::Time)
         | (Value::Uuid(_), DataType::Uuid)
         | (Value::Interval(_), DataType::Interval) => true,
         // As many bytes as characters at least.
@@ -124,17 +125,24 @@ pub(crate) fn fit(value: &Value, column: &Column, table: &str) -> Result<Value> 
         }
         return Ok(Value::Null);
     }
-    let data_type = &column.data_type;
-    let converted = match value {
+    fit_value(value, &column.data_type).map_err(located)
+}
+
+/// A value that is not NULL as one of a column's type.
+fn fit_value(value: &Value, data_type: &DataType) -> Result<Value> {
+    let converted = match (value, data_type) {
         // A text for a column of texts keeps its blanks until its length was looked at.
-        Value::Text(text) if data_type.is_string() => Value::Text(text.clone()),
-        Value::Numeric(number) if data_type.is_number() && !data_type.is_integer() => {
-            match data_type {
-                DataType::Double => Value::Double(number.to_f64()),
-                _ => Value::Numeric(*number),
-            }
+        (Value::Text(text), _) if data_type.is_string() => Value::Text(text.clone()),
+        (Value::Numeric(number), DataType::Double) => Value::Double(number.to_f64()),
+        (Value::Numeric(number), DataType::Numeric { .. }) => Value::Numeric(*number),
+        (Value::Array(elements), DataType::Array(element)) => {
+            let elements = elements.iter().map(|value| match value {
+                Value::Null => Ok(Value::Null),
+                value => fit_value(value, element),
+            });
+            return Ok(Value::Array(elements.collect::<Result<_>>()?));
         }
-        value => kiln_procedure::arguments::convert(value.clone(), data_type).map_err(located)?,
+        (value, _) => kiln_procedure::arguments::convert(value.clone(), data_type)?,
     };
     Ok(match (converted, data_type) {
         (
@@ -142,12 +150,10 @@ pub(crate) fn fit(value: &Value, column: &Column, table: &str) -> Result<Value> 
             DataType::Numeric {
                 precision_scale: Some((precision, scale)),
             },
-        ) => Value::Numeric(number.rescale(*precision, *scale).map_err(located)?),
-        (Value::Text(text), data_type) => Value::Text(
-            fit_text(&text, data_type, false)
-                .map_err(located)?
-                .into_owned(),
-        ),
+        ) => Value::Numeric(number.rescale(*precision, *scale)?),
+        (Value::Text(text), data_type) => {
+            Value::Text(fit_text(&text, data_type, false)?.into_owned())
+        }
         (converted, _) => converted,
     })
 }

@@ -16,6 +16,7 @@ use kiln_platform::atomic::Ordering;
 use kiln_platform::sync::{Arc, lock};
 use kiln_procedure::frame::push_value;
 use kiln_procedure::ir::OperationKind;
+use kiln_procedure::packed;
 use kiln_procedure::{Arguments, Program, Stop};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::journal::{Change, ChangeKind, Commit};
@@ -409,7 +410,11 @@ impl CatalogChange<'_> {
         for values in seen.values() {
             heap.clear();
             slots.clear();
-            slots.extend(values.iter().map(|value| push_value(&mut heap, value)));
+            let values = values.iter().zip(&old.schema().columns);
+            slots.extend(values.map(|(value, column)| {
+                let slot = push_value(&mut heap, value);
+                packed::for_row(&mut heap, slot, &column.data_type)
+            }));
             let appended = fresh.append_row(&slots, None, &mut heap, &maintenance);
             appended.map_err(Refused::Final)?;
         }

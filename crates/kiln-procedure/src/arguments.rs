@@ -30,6 +30,7 @@ enum Kind {
     Bytea,
     Date,
     Timestamp,
+    Time,
     Uuid,
     Interval,
     Object,
@@ -50,6 +51,7 @@ impl Kind {
             Value::Bytea(_) => Kind::Bytea,
             Value::Date(_) => Kind::Date,
             Value::Timestamp(_) | Value::TimestampTz(_) => Kind::Timestamp,
+            Value::Time(_) => Kind::Time,
             Value::Uuid(_) => Kind::Uuid,
             Value::Interval(_) => Kind::Interval,
             Value::Object(_) => Kind::Object,
@@ -340,6 +342,7 @@ impl Arguments {
                             | (Kind::Date, DataType::Date)
                             | (Kind::Timestamp, DataType::Timestamp | DataType::TimestampTz)
                             | (Kind::Uuid, DataType::Uuid)
+                            | (Kind::Time, DataType::Time)
                             | (Kind::Interval, DataType::Interval)
                     )
                 }
@@ -423,6 +426,7 @@ impl Arguments {
             Kind::Bytea => DataType::Bytea,
             Kind::Date => DataType::Date,
             Kind::Timestamp => DataType::Timestamp,
+            Kind::Time => DataType::Time,
             Kind::Uuid => DataType::Uuid,
             Kind::Interval => DataType::Interval,
             Kind::Object => DataType::Catalog(CatalogType::RegClass),

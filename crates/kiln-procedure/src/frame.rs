@@ -297,7 +297,8 @@ fn is_within_slot(data_type: &DataType) -> bool {
         | DataType::Boolean
         | DataType::Date
         | DataType::Timestamp
-        | DataType::TimestampTz => true,
+        | DataType::TimestampTz
+        | DataType::Time => true,
         DataType::Char(_)
         | DataType::VarChar(_)
         | DataType::Text
@@ -334,9 +335,9 @@ pub fn push_value(heap: &mut Heap, value: &Value) -> Slot {
         Value::Text(value) => heap.push_str(value),
         Value::Bytea(value) => heap.push_bytes(value),
         Value::Date(days) => Slot::from_i64(*days as i64),
-        Value::Timestamp(microseconds) | Value::TimestampTz(microseconds) => {
-            Slot::from_i64(*microseconds)
-        }
+        Value::Timestamp(microseconds)
+        | Value::TimestampTz(microseconds)
+        | Value::Time(microseconds) => Slot::from_i64(*microseconds),
         Value::Uuid(bytes) => heap.push_bytes(bytes),
         Value::Interval(interval) => heap.push_interval(*interval),
         Value::Array(values) => {
@@ -366,6 +367,7 @@ pub fn to_value(heap: &Heap, slot: Slot, data_type: &DataType) -> Value {
         DataType::Date => Value::Date(slot.as_i64() as i32),
         DataType::Timestamp => Value::Timestamp(slot.as_i64()),
         DataType::TimestampTz => Value::TimestampTz(slot.as_i64()),
+        DataType::Time => Value::Time(slot.as_i64()),
         DataType::Uuid => Value::Uuid(
             heap.bytes(slot)
                 .try_into()

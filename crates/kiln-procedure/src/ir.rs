@@ -241,7 +241,8 @@ impl Class {
             | DataType::Boolean
             | DataType::Date
             | DataType::Timestamp
-            | DataType::TimestampTz => Class::Integer,
+            | DataType::TimestampTz
+            | DataType::Time => Class::Integer,
             DataType::Numeric { .. } => Class::Decimal,
             DataType::Double => Class::Double,
             DataType::Char(_)

@@ -36,6 +36,7 @@ pub mod interrupt;
 pub mod ir;
 pub mod optimise;
 pub mod outside;
+pub mod packed;
 pub mod program;
 pub mod reconnaissance;
 pub mod restoration;

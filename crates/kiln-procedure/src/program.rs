@@ -2,6 +2,7 @@
 
 use kiln_platform::sync::{Arc, OnceLock};
 use kiln_storage::schema::{ColumnId, TableId};
+use kiln_storage::slot::Packing;
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
@@ -9,6 +10,7 @@ use crate::analysis::Analysis;
 use crate::calls::CallCounts;
 use crate::code::Code;
 use crate::ir::*;
+use crate::packed;
 use crate::reconnaissance::Changes;
 use crate::restoration::Restorations;
 
@@ -366,12 +368,11 @@ impl ProgramBuilder {
         let registers: Vec<Reg> = columns
             .iter()
             .map(|column| {
-                let schema = self.table_of(table).schema();
-                let data_type = schema.columns[column.index()].data_type.clone();
+                let data_type = self.column_type(table, *column).in_rows().clone();
                 self.register(data_type)
             })
             .collect();
-        let columns = columns
+        let read = columns
             .iter()
             .copied()
             .zip(registers.iter().copied())
@@ -380,9 +381,49 @@ impl ProgramBuilder {
             op,
             table,
             record,
-            columns,
+            columns: read,
         });
-        registers
+        let values = columns.iter().zip(registers);
+        values
+            .map(|(column, register)| {
+                let data_type = self.column_type(table, *column).clone();
+                self.from_row(register, data_type)
+            })
+            .collect()
+    }
+
+    fn column_type(&self, table: TableRef, column: ColumnId) -> &DataType {
+        &self.table_of(table).schema().columns[column.index()].data_type
+    }
+
+    /// The value of type `data_type` of what a row has in such a column.
+    pub fn from_row(&mut self, source: Reg, data_type: DataType) -> Reg {
+        if data_type.in_rows() == &data_type {
+            return source;
+        }
+        let target = self.register(data_type);
+        self.scalar(Instruction::Call {
+            function: packed::unpack,
+            name: "unpack",
+            target,
+            arguments: [source].into(),
+        });
+        target
+    }
+
+    /// What rows have for a value in a column of type `data_type`.
+    pub fn for_row(&mut self, value: Reg, data_type: &DataType) -> Reg {
+        let DataType::Array(element) = data_type else {
+            return value;
+        };
+        let target = self.register(data_type.in_rows().clone());
+        self.scalar(Instruction::Call {
+            function: packed::pack(Packing::of(element)),
+            name: "pack",
+            target,
+            arguments: [value].into(),
+        });
+        target
     }
 
     /// Appends an update.
@@ -393,12 +434,17 @@ impl ProgramBuilder {
         columns: &[(ColumnId, Reg)],
         position: Position,
     ) {
+        let columns = columns.iter().map(|(column, value)| {
+            let data_type = self.column_type(table, *column).clone();
+            (*column, self.for_row(*value, &data_type))
+        });
+        let columns = columns.collect();
         let op = self.operation(OperationKind::Update, table, position);
         self.push(Step::Update {
             op,
             table,
             record,
-            columns: columns.into(),
+            columns,
         });
     }
 
@@ -410,12 +456,17 @@ impl ProgramBuilder {
         conflict: Option<Conflict>,
         position: Position,
     ) -> RecordReg {
+        let values = values.iter().enumerate().map(|(at, value)| {
+            let data_type = self.column_type(table, ColumnId(at as u16)).clone();
+            self.for_row(*value, &data_type)
+        });
+        let values = values.collect();
         let op = self.operation(OperationKind::Insert, table, position);
         let record = self.record();
         self.push(Step::Insert {
             op,
             table,
-            values: values.into(),
+            values,
             record,
             conflict,
         });

@@ -65,15 +65,24 @@ INSERT INTO dropped VALUES (1);
 DROP TABLE dropped;
 CREATE INDEX account_balance ON account (balance);
 DELETE FROM note WHERE about = 2;
+CREATE TABLE list (id INTEGER PRIMARY KEY, numbers INTEGER[], names VARCHAR(80)[] NOT NULL DEFAULT '{one,NULL}', sums NUMERIC(8, 2)[]);
+INSERT INTO list (id, numbers, sums) SELECT i, ARRAY(SELECT x * 100 FROM generate_series(1, i) x), ARRAY[i, NULL] FROM generate_series(1, 20) i;
+UPDATE list SET numbers[3] = -1, names = names || repeat('long ', 9)::varchar(80) WHERE id > 10;
+UPDATE list SET numbers = NULL, sums = sums || 0.5 WHERE id = 5;
+DELETE FROM list WHERE id = 6;
+ALTER TABLE list ADD COLUMN days DATE[] DEFAULT '{2020-01-31}', ADD COLUMN at TIME DEFAULT '10:11:12.5', ALTER numbers TYPE BIGINT[];
+CREATE INDEX list_at ON list (at);
 ";
 
-const QUERIES: [&str; 6] = [
+const QUERIES: [&str; 8] = [
     "SELECT * FROM account ORDER BY id",
     "SELECT * FROM note ORDER BY about, text",
     "SELECT * FROM gone",
     "SELECT id FROM account WHERE owner = 'owner 9'",
     "SELECT id FROM account WHERE balance < 100 ORDER BY balance",
     "SELECT count(*) FROM note WHERE about = 1",
+    "SELECT * FROM list ORDER BY id",
+    "SELECT id FROM list WHERE at = '10:11:12.5' ORDER BY id",
 ];
 
 fn all(database: &Database) -> Vec<Vec<String>> {

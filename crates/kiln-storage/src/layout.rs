@@ -27,6 +27,7 @@ use crate::schema::{Column, ColumnId, ColumnSet};
 use crate::slot::{Heap, Slot};
 use crate::types::{CatalogType, DataType};
 
+pub use reading::is_possible;
 use values::ValueFormat;
 
 /// A byte string too long for its row: a length and the bytes, allocated by [`Blob::new`].
@@ -117,9 +118,11 @@ impl Storage {
             DataType::Boolean => Storage::One,
             DataType::SmallInt => Storage::Two,
             DataType::Integer | DataType::Date => Storage::Four,
-            DataType::BigInt | DataType::Timestamp | DataType::TimestampTz | DataType::Double => {
-                Storage::Eight
-            }
+            DataType::BigInt
+            | DataType::Timestamp
+            | DataType::TimestampTz
+            | DataType::Time
+            | DataType::Double => Storage::Eight,
             DataType::Numeric {
                 precision_scale: Some((precision, scale)),
             } => match precision {
@@ -133,11 +136,13 @@ impl Storage {
             DataType::Uuid => Storage::bytes(16),
             DataType::Char(length) => Storage::characters(*length),
             DataType::VarChar(Some(length)) => Storage::characters(*length),
-            DataType::VarChar(None) | DataType::Text | DataType::Bytea => Storage::bytes(23),
+            DataType::VarChar(None) | DataType::Text | DataType::Bytea | DataType::Array(_) => {
+                Storage::bytes(23)
+            }
             DataType::Interval => Storage::bytes(16),
             DataType::Catalog(CatalogType::Real) => Storage::Eight,
             DataType::Catalog(catalog) if catalog.is_json() => Storage::bytes(23),
-            DataType::Array(_) | DataType::Catalog(_) => {
+            DataType::Catalog(_) => {
                 unreachable!("columns of type {data_type} are refused when a table is created")
             }
         }

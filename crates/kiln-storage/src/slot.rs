@@ -13,6 +13,8 @@
 //! | arrays | offset into the heap's elements | length in bits 8–39 |
 //! | any, NULL | 0 | 1 |
 
+pub(crate) mod packed;
+
 use std::ptr::slice_from_raw_parts;
 
 use kiln_platform::atomic::prefetch_plain;
@@ -21,6 +23,8 @@ use kiln_platform::sync::Arc;
 
 use crate::sequence::Draws;
 use crate::types::{Decimal, Interval};
+
+pub use packed::Packing;
 
 /// One register's content; see the module's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

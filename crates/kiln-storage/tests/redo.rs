@@ -199,7 +199,7 @@ fn changes_come_back_as_they_were_whatever_their_types() {
     let mut random = Random::from_seed(seed);
     for round in 0..150 {
         // Also with more than 64 columns.
-        let copies = 1 + round % 5;
+        let copies = 1 + round % 4;
         let types = (0..copies).flat_map(|_| types());
         let not_null_percent = [50.0, 100.0, 0.0][round % 3];
         let mut columns: Vec<Column> = types
@@ -432,6 +432,7 @@ fn damaged_bytes_are_refused_or_mean_something_else_and_nothing_breaks() {
                             assert_eq!(heap.bytes(slot).len(), 16)
                         }
                         DataType::Bytea => assert!(heap.bytes(slot).len() < bytes.len()),
+                        DataType::Array(_) => assert!(heap.unpack_array(slot).is_ok()),
                         _ => assert!(!heap.str(slot).contains('\0')),
                     }
                 }

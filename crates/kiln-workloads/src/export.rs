@@ -212,6 +212,7 @@ pub fn push_literal(out: &mut String, value: &Value) {
         Value::Date(_) => quoted(out, "DATE ", &text()),
         Value::Timestamp(_) => quoted(out, "TIMESTAMP ", &text()),
         Value::TimestampTz(_) => quoted(out, "TIMESTAMPTZ ", &text()),
+        Value::Time(_) => quoted(out, "TIME ", &text()),
         Value::Uuid(_) => quoted(out, "UUID ", &text()),
         Value::Interval(_) => quoted(out, "INTERVAL ", &text()),
         Value::Object(_) => quoted(out, "", &text()),

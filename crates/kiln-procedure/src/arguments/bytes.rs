@@ -41,6 +41,7 @@ impl Arguments {
                 }
                 Kind::Bytea
                 | Kind::Date
+                | Kind::Time
                 | Kind::Uuid
                 | Kind::Interval
                 | Kind::Object
@@ -95,6 +96,7 @@ mod tests {
             Value::Date(-1),
             Value::Timestamp(1),
             Value::TimestampTz(2),
+            Value::Time(3),
             Value::Uuid([9; 16]),
             Value::Interval(Interval::new(1, -2, 3)),
             Value::Array(integers.into()),

@@ -33,8 +33,8 @@ fn index_id(table: &Table, index: usize) -> IndexId {
 /// A column and the fingerprint of its value, for histories. Values that compare as equal have equal
 /// ones, however they are stored.
 pub fn fingerprint(table: &Table, column: ColumnId, slot: Slot, heap: &Heap) -> Cell {
-    let data_type = &table.schema().columns[column.index()].data_type;
-    let class = Class::of(data_type).expect("columns are scalars");
+    let data_type = table.schema().columns[column.index()].data_type.in_rows();
+    let class = Class::of(data_type).expect("rows have no arrays");
     let print = match slot.is_null() {
         true => NULL_PRINT,
         false => (frame::hash(heap, class, slot) >> 32) as u32,

@@ -141,7 +141,8 @@ fn read(
     let registers = &mut program.registers;
     let columns: Box<[(ColumnId, Reg)]> = columns
         .map(|column| {
-            registers.push(schema.columns[column.index()].data_type.clone());
+            let data_type = schema.columns[column.index()].data_type.in_rows();
+            registers.push(data_type.clone());
             (column, Reg((registers.len() - 1) as u16))
         })
         .collect();

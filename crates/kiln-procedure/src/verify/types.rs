@@ -85,7 +85,7 @@ fn holds_width(data_type: &DataType, width: Width) -> bool {
     match data_type {
         DataType::SmallInt => width == Width::Two,
         DataType::Integer | DataType::Date => width != Width::Eight,
-        DataType::BigInt | DataType::Timestamp | DataType::TimestampTz => true,
+        DataType::BigInt | DataType::Timestamp | DataType::TimestampTz | DataType::Time => true,
         _ => false,
     }
 }
@@ -181,8 +181,10 @@ impl Types<'_> {
         Ok(())
     }
 
+    /// What rows have in a column.
     fn column_type(&self, table: TableRef, column: ColumnId) -> &DataType {
-        &self.program.tables[table.0 as usize].schema().columns[column.index()].data_type
+        let schema = self.program.tables[table.0 as usize].schema();
+        schema.columns[column.index()].data_type.in_rows()
     }
 
     /// The values of a change that may be taken back fit their columns.

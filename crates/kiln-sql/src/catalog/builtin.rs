@@ -164,6 +164,7 @@ pub(crate) fn internal_name(data_type: &DataType) -> &'static str {
         DataType::Date => "date",
         DataType::Timestamp => "timestamp",
         DataType::TimestampTz => "timestamptz",
+        DataType::Time => "time",
         DataType::Uuid => "uuid",
         DataType::Interval => "interval",
         DataType::Array(element) => type_by_oid(oid_of(element))
@@ -177,7 +178,7 @@ pub(crate) fn internal_name(data_type: &DataType) -> &'static str {
 
 /// The type of ours that a number of PostgreSQL's means, without a length; `None` for one that is not here.
 pub(super) fn type_of(oid: u32) -> Option<DataType> {
-    const PLAIN: [DataType; 15] = [
+    const PLAIN: [DataType; 16] = [
         DataType::SmallInt,
         DataType::Integer,
         DataType::BigInt,
@@ -191,6 +192,7 @@ pub(super) fn type_of(oid: u32) -> Option<DataType> {
         DataType::Date,
         DataType::Timestamp,
         DataType::TimestampTz,
+        DataType::Time,
         DataType::Uuid,
         DataType::Interval,
     ];

@@ -8,6 +8,7 @@ use sqlparser::ast::{
     ValueWithSpan,
 };
 
+use super::arrays;
 use super::bound::{Bound, Kind, Operation};
 use super::coerce::{CastContext, call, coerce, common_type, operation, without_length};
 use super::order::{Needs, class_in};
@@ -97,6 +98,9 @@ impl Compiler<'_> {
                 }
                 let position = position_of(&**expr);
                 let target = types::data_type(data_type, position)?;
+                if let (Expr::Array(array), DataType::Array(element)) = (&**expr, &target) {
+                    return self.bind_array(&array.elem, Some(element), position);
+                }
                 let bound = self.bind(expr)?;
                 coerce(bound, &target, CastContext::Explicit)
             }
@@ -329,8 +333,15 @@ impl Compiler<'_> {
             | BinaryOperator::HashMinus
             | BinaryOperator::Question
             | BinaryOperator::QuestionAnd
-            | BinaryOperator::QuestionPipe => {
-                operators::by_symbol(&op.to_string(), left, right, position)
+            | BinaryOperator::QuestionPipe
+            | BinaryOperator::PGOverlap => {
+                let symbol = op.to_string();
+                let is_of_sets = matches!(symbol.as_str(), "@>" | "<@" | "&&");
+                let is_array = |bound: &Bound| arrays::element_of(bound).is_some();
+                match is_of_sets && (is_array(&left) || is_array(&right)) {
+                    true => arrays::compare_sets(&symbol, left, right, position),
+                    false => operators::by_symbol(&symbol, left, right, position),
+                }
             }
             other => match Pattern::of(other) {
                 Some(pattern) => pattern_test(pattern, left, right, None, position),

@@ -6,7 +6,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{CatalogType, DataType, Decimal, Representation, Value};
 
 use super::bound::{Bound, Builtin, Kind, Operation};
-use super::functions::{self, cast};
+use super::functions::{self, cast, cast_array};
 use super::{Position, constant, fail, unsupported};
 use crate::catalog::CatalogCall;
 use crate::catalog::functions::{OBJECT_TO_OID, object_of_oid, object_of_text};
@@ -46,7 +46,9 @@ pub(super) fn category(data_type: &DataType) -> Category {
         | DataType::Double => Category::Number,
         DataType::Char(_) | DataType::VarChar(_) | DataType::Text => Category::String,
         DataType::Boolean => Category::Boolean,
-        DataType::Date | DataType::Timestamp | DataType::TimestampTz => Category::DateTime,
+        DataType::Date | DataType::Timestamp | DataType::TimestampTz | DataType::Time => {
+            Category::DateTime
+        }
         DataType::Interval => Category::Timespan,
         DataType::Array(_) => Category::Array,
         DataType::Bytea | DataType::Uuid => Category::User,
@@ -106,7 +108,9 @@ pub(super) fn cast_context(source: &DataType, target: &DataType) -> Option<CastC
     Some(match (source, target) {
         (source, target) if source.is_string() && target.is_string() => Implicit,
         (Date, Timestamp | TimestampTz) | (Timestamp, TimestampTz) => Implicit,
-        (Timestamp | TimestampTz, Date) | (TimestampTz, Timestamp) => Assignment,
+        (Timestamp | TimestampTz, Date | Time) | (TimestampTz, Timestamp) => Assignment,
+        (Time, Interval) => Implicit,
+        (Interval, Time) => Assignment,
         (Integer, Boolean) | (Boolean, Integer) => Explicit,
         (Array(source), Array(target)) => cast_context(source, target)?,
         (_, target) if target.is_string() => Assignment,
@@ -238,6 +242,7 @@ pub(super) fn coerce(bound: Bound, target: &DataType, context: CastContext) -> R
 pub(super) fn without_length(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Char(_) => DataType::Char(u32::MAX),
+        DataType::Array(element) => DataType::array(without_length(element)),
         other => other.without_modifier(),
     }
 }
@@ -327,12 +332,16 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
         }
         (Date, Timestamp | TimestampTz) => to(cast::DATE_TO_TIMESTAMP, target.clone()),
         (Timestamp | TimestampTz, Date) => to(cast::TIMESTAMP_TO_DATE, Date),
+        (Timestamp | TimestampTz, Time) => to(cast::TIMESTAMP_TO_TIME, Time),
+        (Time, Interval) => to(cast::TIME_TO_INTERVAL, Interval),
+        (Interval, Time) => to(cast::INTERVAL_TO_TIME, Time),
         // Every session's time zone is UTC.
         (Timestamp, TimestampTz) | (TimestampTz, Timestamp) => Ok(retype(bound, target.clone())),
         (source, target) if source.is_string() && target.is_string() => Ok(bound),
         (_, target) if target.is_string() => to_text(bound),
         (source, _) if source.is_string() => from_text(bound, target),
         (Array(from), Array(to)) => {
+            let base = without_length(target);
             let is_number = |data_type: &DataType| matches!(data_type, Catalog(catalog) if catalog.representation() == Representation::Number);
             let widens = matches!(
                 (&**from, &**to),
@@ -347,13 +356,13 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
                         (Timestamp, TimestampTz) | (TimestampTz, Timestamp)
                     ));
             if free {
-                return Ok(retype(bound, target.clone()));
+                return Ok(retype(bound, base));
             }
             match (&**from, &**to) {
                 (SmallInt | Integer | BigInt, Numeric { .. }) => Ok(call(
                     cast::INTEGERS_TO_DECIMALS,
                     vec![bound],
-                    target.clone(),
+                    base,
                     position,
                 )),
                 (BigInt, Integer) | (BigInt | Integer, SmallInt) => {
@@ -363,12 +372,12 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
                         i32::from(i16::MAX)
                     };
                     let arguments = vec![bound, Bound::integer(limit)];
-                    Ok(call(
-                        cast::NARROW_INTEGERS,
-                        arguments,
-                        target.clone(),
-                        position,
-                    ))
+                    Ok(call(cast::NARROW_INTEGERS, arguments, base, position))
+                }
+                _ if cast_array::elements_convert(from, to) => {
+                    let names = [from, to].map(|element| Bound::text(element.to_string()));
+                    let operands = std::iter::once(bound).chain(names).collect();
+                    Ok(call(cast_array::ARRAY_TO_ARRAY, operands, base, position))
                 }
                 _ => Err(unsupported(
                     format!("a cast from {source} to {target}"),
@@ -533,6 +542,7 @@ pub(super) fn to_text(bound: Bound) -> Result<Bound> {
         DataType::Date => cast::DATE_TO_TEXT,
         DataType::Timestamp => cast::TIMESTAMP_TO_TEXT,
         DataType::TimestampTz => cast::TIMESTAMPTZ_TO_TEXT,
+        DataType::Time => cast::TIME_TO_TEXT,
         DataType::Uuid => cast::UUID_TO_TEXT,
         DataType::Bytea => cast::BYTEA_TO_TEXT,
         DataType::Interval => cast::INTERVAL_TO_TEXT,
@@ -561,11 +571,10 @@ pub(super) fn to_text(bound: Bound) -> Result<Bound> {
                     return Err(unsupported(message, position));
                 }
             },
-            other => {
-                return Err(unsupported(
-                    format!("a cast from {other}[] to text"),
-                    position,
-                ));
+            element => {
+                let operands = vec![bound.clone(), Bound::text(element.to_string())];
+                let named = cast_array::ARRAY_TO_TEXT;
+                return Ok(call(named, operands, DataType::Text, position));
             }
         },
     };
@@ -612,6 +621,7 @@ fn from_text(bound: Bound, target: &DataType) -> Result<Bound> {
         DataType::Date => cast::TEXT_TO_DATE,
         DataType::Timestamp => cast::TEXT_TO_TIMESTAMP,
         DataType::TimestampTz => cast::TEXT_TO_TIMESTAMPTZ,
+        DataType::Time => cast::TEXT_TO_TIME,
         DataType::Uuid => cast::TEXT_TO_UUID,
         DataType::Bytea => cast::TEXT_TO_BYTEA,
         DataType::Interval => cast::TEXT_TO_INTERVAL,
@@ -640,9 +650,14 @@ fn from_text(bound: Bound, target: &DataType) -> Result<Bound> {
             DataType::Double => cast::TEXT_TO_DOUBLES,
             DataType::Boolean => cast::TEXT_TO_BOOLEANS,
             DataType::Text | DataType::VarChar(_) => cast::TEXT_TO_TEXTS,
-            _ => {
-                return Err(unsupported(
-                    format!("a cast from text to {target}"),
+            ref element => {
+                let element = without_length(element);
+                let operands = vec![bound, Bound::text(element.to_string())];
+                let data_type = DataType::array(element);
+                return Ok(call(
+                    cast_array::TEXT_TO_ARRAY,
+                    operands,
+                    data_type,
                     position,
                 ));
             }
@@ -707,6 +722,14 @@ fn apply_modifier(bound: Bound, target: &DataType, context: CastContext) -> Boun
             cast::VARCHAR_ASSIGNMENT,
             *length,
         ),
+        (_, DataType::Array(element)) if **element != without_length(element) => {
+            let named = match context {
+                CastContext::Explicit => cast_array::ARRAY_EXPLICIT,
+                _ => cast_array::ARRAY_ASSIGNMENT,
+            };
+            let operands = vec![bound, Bound::text(element.to_string())];
+            call(named, operands, target.clone(), position)
+        }
         _ => bound.relabel(target.clone()),
     }
 }
@@ -809,6 +832,7 @@ pub(crate) fn parse_value(text: &str, data_type: &DataType) -> Result<Value> {
         DataType::Date => Value::Date(datetime::parse_date(text)?),
         DataType::Timestamp => Value::Timestamp(datetime::parse_timestamp(text)?),
         DataType::TimestampTz => Value::TimestampTz(datetime::parse_timestamptz(text)?),
+        DataType::Time => Value::Time(datetime::parse_time(text)?),
         DataType::Uuid => Value::Uuid(strings::parse_uuid(text)?),
         DataType::Interval => Value::Interval(datetime::parse_interval(text)?),
         DataType::Array(element) => {

@@ -15,7 +15,7 @@
 //! | `scope` | variables, row sources, what a name means |
 //! | `control` | open loops, EXIT and CONTINUE |
 //! | `bound` | bound expressions and walks over them |
-//! | `bind`, `operators`, `coerce`, `functions` | binding expressions |
+//! | `bind`, `operators`, `arrays`, `coerce`, `functions` | binding expressions |
 //! | `emit` | bound expressions to instructions |
 //! | `parameters` | parameters of statements, whose types are inferred |
 //! | `query`, `with`, `select`, `set`, `from`, `join`, `table_function`, `row_function`, `names`, `aggregate`, `window`, `subquery` | binding queries |
@@ -25,6 +25,7 @@
 
 mod aggregate;
 mod arguments;
+mod arrays;
 mod bind;
 mod bound;
 mod coerce;

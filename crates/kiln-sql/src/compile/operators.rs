@@ -4,6 +4,7 @@ use kiln_procedure::ir::{Arithmetic, Class, Comparison, Width};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{CatalogType, DataType, Representation, Value};
 
+use super::arrays;
 use super::bound::{Bound, Kind, Operation};
 use super::coerce::{
     CastContext, call, cast_context, category, coerce, is_preferred, operation, same_base, to_text,
@@ -151,6 +152,11 @@ pub(super) fn arithmetic(
         let right = coerce(right, &right_type, CastContext::Implicit)?;
         return Ok(call(named, vec![left, right], result, position));
     }
+    // A time and a date, an interval or a time with time zone can be added, and a time becomes an interval by itself.
+    let of_times = left.data_type == DataType::Time && right.data_type == DataType::Time;
+    if of_times && operator == Arithmetic::Add {
+        return Err(not_unique(symbol, &left, &right, position));
+    }
     Err(no_operator(symbol, &left, &right, position))
 }
 
@@ -209,6 +215,11 @@ fn open_operand(operator: Arithmetic, known: &Bound, is_right: bool) -> Option<D
         },
         DataType::Date => match operator {
             Arithmetic::Subtract => Some(DataType::Date),
+            _ => None,
+        },
+        DataType::Time => match operator {
+            Arithmetic::Add => Some(DataType::Interval),
+            Arithmetic::Subtract => Some(DataType::Time),
             _ => None,
         },
         DataType::Interval => match operator {
@@ -551,7 +562,7 @@ pub(super) fn concatenate(left: Bound, right: Bound, position: Position) -> Resu
         return by_symbol("||", left, right, position);
     }
     if is_array(&left) || is_array(&right) {
-        return concatenate_arrays(left, right, position);
+        return arrays::concatenate(left, right, position);
     }
     let is_bytea =
         |bound: &Bound| !bound.is_unknown() && matches!(bound.data_type, DataType::Bytea);
@@ -579,60 +590,6 @@ pub(super) fn concatenate(left: Bound, right: Bound, position: Position) -> Resu
         DataType::Text,
         position,
     ))
-}
-
-fn concatenate_arrays(left: Bound, right: Bound, position: Position) -> Result<Bound> {
-    let element_of = |bound: &Bound| match &bound.data_type {
-        DataType::Array(element) if !bound.is_unknown() => Some((**element).clone()),
-        _ => None,
-    };
-    match (element_of(&left), element_of(&right)) {
-        (Some(one), Some(other)) if same_base(&one, &other) => {
-            let data_type = left.data_type.clone();
-            let named = functions::array_concat();
-            Ok(call(named, vec![left, right], data_type, position))
-        }
-        (Some(element), None) => {
-            if right.is_unknown() {
-                // A literal beside an array is an array.
-                let data_type = left.data_type.clone();
-                let right = coerce(right, &data_type, CastContext::Implicit)?;
-                let named = functions::array_concat();
-                return Ok(call(named, vec![left, right], data_type, position));
-            }
-            if cast_context(&right.data_type, &element) != Some(CastContext::Implicit) {
-                return Err(no_operator("||", &left, &right, position));
-            }
-            let right = coerce(right, &element.without_modifier(), CastContext::Implicit)?;
-            let data_type = left.data_type.clone();
-            Ok(call(
-                functions::array_append(),
-                vec![left, right],
-                data_type,
-                position,
-            ))
-        }
-        (None, Some(element)) => {
-            if left.is_unknown() {
-                let data_type = right.data_type.clone();
-                let left = coerce(left, &data_type, CastContext::Implicit)?;
-                let named = functions::array_concat();
-                return Ok(call(named, vec![left, right], data_type, position));
-            }
-            if cast_context(&left.data_type, &element) != Some(CastContext::Implicit) {
-                return Err(no_operator("||", &left, &right, position));
-            }
-            let left = coerce(left, &element.without_modifier(), CastContext::Implicit)?;
-            let data_type = right.data_type.clone();
-            Ok(call(
-                functions::array_prepend(),
-                vec![left, right],
-                data_type,
-                position,
-            ))
-        }
-        _ => Err(no_operator("||", &left, &right, position)),
-    }
 }
 
 /// `left ^ right`.

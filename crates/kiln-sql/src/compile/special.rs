@@ -9,6 +9,7 @@ use sqlparser::ast::{
 };
 
 use super::aggregate::{self, Clauses};
+use super::arrays;
 use super::bind::{as_array, case};
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, call, coerce, common_type, padded};
@@ -165,55 +166,17 @@ impl Compiler<'_> {
                 let literal = Bound::new(Kind::Unknown(Some(text)), DataType::Text, position);
                 coerce(literal, &DataType::Interval, CastContext::Explicit)
             }
-            Expr::Array(array) => {
-                let items: Result<Vec<Bound>> =
-                    array.elem.iter().map(|item| self.bind(item)).collect();
-                let items = items?;
-                if items.is_empty() {
-                    return Err(fail(
-                        SqlState::INDETERMINATE_DATATYPE,
-                        "cannot determine type of empty array",
-                        position,
-                    )
-                    .with_hint(
-                        "Explicitly cast to the desired type, for example ARRAY[]::integer[].",
-                    ));
-                }
-                let all: Vec<&Bound> = items.iter().collect();
-                let element = common_type("ARRAY", &all, position)?.without_modifier();
-                if matches!(element, DataType::Array(_)) {
-                    return Err(unsupported("an array of more than one dimension", position));
-                }
-                let items: Result<Vec<Bound>> = items
-                    .into_iter()
-                    .map(|item| coerce(item, &element, CastContext::Implicit))
-                    .collect();
-                let named = functions::construct_array();
-                Ok(call(named, items?, DataType::array(element), position))
-            }
+            Expr::Array(array) => self.bind_array(&array.elem, None, position),
             Expr::AtTimeZone {
                 timestamp,
                 time_zone,
             } => {
                 let value = self.bind(timestamp)?;
                 let zone = self.bind(time_zone)?;
-                let is_utc = matches!(
-                    &zone.kind,
-                    Kind::Unknown(Some(zone))
-                        if zone.eq_ignore_ascii_case("utc") || zone.eq_ignore_ascii_case("gmt")
-                );
-                if !is_utc {
-                    return Err(unsupported("a time zone other than UTC", position));
+                if !value.is_unknown() && value.data_type == DataType::Time {
+                    return Err(unsupported("AT TIME ZONE of a time", position));
                 }
-                match value.data_type {
-                    DataType::Timestamp if !value.is_unknown() => {
-                        coerce(value, &DataType::TimestampTz, CastContext::Explicit)
-                    }
-                    DataType::TimestampTz => {
-                        coerce(value, &DataType::Timestamp, CastContext::Explicit)
-                    }
-                    _ => Err(unsupported("AT TIME ZONE on this type", position)),
-                }
+                functions::bind("timezone", vec![zone, value], position)
             }
             Expr::Like { .. } | Expr::ILike { .. } => {
                 Err(unsupported("LIKE with ANY or ALL", position))
@@ -296,7 +259,7 @@ impl Compiler<'_> {
         ))
     }
 
-    /// Binds a call with arguments that are given by name, which only users' functions have.
+    /// Binds a call with arguments that are given by name, which users' functions and `make_interval` have.
     fn bind_named_call(&mut self, function: &Function) -> Result<Option<Bound>> {
         let FunctionArguments::List(list) = &function.args else {
             return Ok(None);
@@ -330,6 +293,9 @@ impl Compiler<'_> {
                 return Err(unsupported("this argument", position));
             };
             given.push((name, self.bind(value)?));
+        }
+        if name == "make_interval" && !self.knows_routine(&name) {
+            return named_interval(given, position).map(Some);
         }
         self.bind_routine(&name, given, position).map(Some)
     }
@@ -472,6 +438,10 @@ impl Compiler<'_> {
                 let now = self.now(Now::Transaction, position);
                 coerce(now, &DataType::Timestamp, CastContext::Explicit)
             }
+            ("localtime", 0) => {
+                let now = self.now(Now::Transaction, position);
+                coerce(now, &DataType::Time, CastContext::Explicit)
+            }
             ("current_date", 0) => {
                 let now = self.now(Now::Transaction, position);
                 coerce(now, &DataType::Date, CastContext::Explicit)
@@ -483,29 +453,8 @@ impl Compiler<'_> {
                 arguments.insert(0, today);
                 functions::bind("age", arguments, position)
             }
-            ("array_position" | "array_remove", 2) => {
-                let mut arguments = arguments.into_iter();
-                let (Some(array), Some(element)) = (arguments.next(), arguments.next()) else {
-                    return Err(unsupported("this call", position));
-                };
-                let inner = match &array.data_type {
-                    DataType::Array(inner) if !array.is_unknown() => (**inner).clone(),
-                    _ => return functions::bind(name, vec![array, element], position),
-                };
-                let element = coerce(element, &inner.without_modifier(), CastContext::Implicit)?;
-                let class = class_in(name, Needs::Equality, &inner, position)?;
-                let (named, data_type) = if name == "array_position" {
-                    (functions::array_position(class), DataType::Integer)
-                } else {
-                    (functions::array_remove(class), array.data_type.clone())
-                };
-                Ok(functions::direct(
-                    named,
-                    vec![array, element],
-                    data_type,
-                    position,
-                ))
-            }
+            ("array_position" | "array_positions" | "array_remove", 2)
+            | ("array_position" | "array_replace", 3) => arrays::search(name, arguments, position),
             ("octet_length" | "bit_length" | "concat" | "concat_ws", _) => {
                 // They see the padding of CHAR(n).
                 let padded_arguments = arguments
@@ -553,7 +502,9 @@ impl Compiler<'_> {
                 let text = super::coerce::to_output_text(array)?;
                 coerce(text, &texts, CastContext::Explicit)
             }
-            DataType::Array(element) if element.is_string() => {
+            DataType::Array(element)
+                if element.is_string() && !matches!(**element, DataType::Char(_)) =>
+            {
                 coerce(array, &texts, CastContext::Explicit)
             }
             DataType::Array(element)
@@ -563,6 +514,11 @@ impl Compiler<'_> {
                 // The array's own text is its elements between commas.
                 let text = super::coerce::to_output_text(array)?;
                 coerce(text, &texts, CastContext::Explicit)
+            }
+            DataType::Array(element) => {
+                let element = Bound::text(element.to_string());
+                let named = functions::cast_array::ARRAY_TO_OUTPUT_TEXTS;
+                Ok(call(named, vec![array, element], texts, position))
             }
             _ => Err(unsupported("array_to_string of this type", position)),
         }
@@ -910,4 +866,27 @@ fn read_call(function: &Function) -> Result<Call<'_>> {
         ));
     }
     Ok(call)
+}
+
+/// `make_interval` with names before some of its arguments; what is not given is 0.
+fn named_interval(given: Vec<(Option<&Ident>, Bound)>, position: Position) -> Result<Bound> {
+    const PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+    let mut parts: [Option<Bound>; 7] = Default::default();
+    for (at, (name, bound)) in given.into_iter().enumerate() {
+        let at = match name {
+            Some(name) => PARTS.iter().position(|part| *part == name_of(name)),
+            None => Some(at),
+        };
+        match at.and_then(|at| parts.get_mut(at)) {
+            Some(part @ None) => *part = Some(bound),
+            _ => {
+                let message = "function make_interval does not exist for these arguments";
+                return Err(fail(SqlState::UNDEFINED_FUNCTION, message, position));
+            }
+        }
+    }
+    let parts = parts
+        .into_iter()
+        .map(|part| part.unwrap_or_else(|| Bound::integer(0)));
+    functions::bind("make_interval", parts.collect(), position)
 }

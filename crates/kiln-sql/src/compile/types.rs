@@ -73,6 +73,13 @@ pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
                 TimezoneInfo::WithTimeZone | TimezoneInfo::Tz => DataType::TimestampTz,
             }
         }
+        Written::Time(precision, zone) => match (precision, zone) {
+            (None | Some(6), TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Time,
+            (_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+                return Err(unsupported("a precision of time other than 6", position));
+            }
+            _ => return Err(unsupported("type time with time zone", position)),
+        },
         Written::Uuid => DataType::Uuid,
         Written::JSON => DataType::JSON,
         Written::JSONB => DataType::JSONB,
@@ -87,10 +94,11 @@ pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
             | ArrayElemTypeDef::Parenthesis(element)
             | ArrayElemTypeDef::Qualified(element, _),
         ) => {
-            if matches!(**element, Written::Array(_)) {
-                return Err(unsupported("an array of more than one dimension", position));
+            // As in PostgreSQL the number of dimensions is no part of the type.
+            match data_type(element, position)? {
+                array @ DataType::Array(_) => array,
+                element => DataType::array(element),
             }
-            DataType::array(data_type(element, position)?)
         }
         Written::Custom(name, modifiers) => {
             let (schema, name) = qualified(name, position)?;
@@ -109,7 +117,7 @@ pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
                 "int8" => DataType::BigInt,
                 "float8" => DataType::Double,
                 "bool" => DataType::Boolean,
-                "time" | "timetz" | "money" | "xml" | "inet" | "cidr" | "macaddr" | "hstore"
+                "timetz" | "money" | "xml" | "inet" | "cidr" | "macaddr" | "hstore"
                 | "tsvector" | "tsquery" | "bit" | "varbit" | "point" => {
                     return Err(unsupported(format!("type {name}"), position));
                 }

@@ -3,13 +3,16 @@
 //! `INSERT … SELECT 1 ON CONFLICT …` a syntax error.
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArguments, Ident, ObjectName, UnaryOperator,
+    BinaryOperator, Expr, Function, FunctionArguments, Ident, ObjectName, ObjectNamePart,
+    UnaryOperator,
 };
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 use std::any::TypeId;
+
+use super::subscript::is_subscript;
 
 /// The words that PostgreSQL lists as "requires AS" (appendix C of its manual), as far as the
 /// library knows them, and END, which would swallow the end of a block.
@@ -71,6 +74,14 @@ impl Dialect for Postgres {
     fn dialect(&self) -> TypeId {
         // The library asks for its own dialect by type in places.
         self.0.dialect()
+    }
+
+    fn is_identifier_generating_function_name(
+        &self,
+        ident: &Ident,
+        before: &[ObjectNamePart],
+    ) -> bool {
+        is_subscript(ident, before)
     }
 
     fn is_column_alias(&self, keyword: &Keyword, _parser: &mut Parser<'_>) -> bool {

@@ -28,6 +28,7 @@ mod scanner;
 mod script;
 mod sequence;
 mod statement;
+mod subscript;
 mod tokens;
 mod transaction;
 mod types;
@@ -65,6 +66,7 @@ pub use statement::{
     Call, CallArgument, Discarded, Drop, DropFunction, DropKind, RoutineKind, RoutineSignature,
     Statement, Vacuum, change_of, statement,
 };
+pub use subscript::subscript;
 pub use tokens::Expression;
 pub use transaction::{SetConstraints, SetTransaction, TransactionMode};
 pub use types::{TypeKind, TypeReference, type_of_text};

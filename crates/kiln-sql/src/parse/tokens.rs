@@ -6,6 +6,7 @@ use super::dialect::Postgres;
 use super::lexer::{self, Lexeme};
 use super::position::{after_text, location};
 use super::sequence::Overriding;
+use super::subscript::Subscripts;
 use kiln_storage::error::{Error, Position, Result, SqlState};
 use sqlparser::ast::Expr;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -260,6 +261,8 @@ impl<'a> Tokens<'a> {
             ));
             indexes.push(first);
         }
+        let subscripts =
+            Subscripts::of(self, &parts.iter().cloned().flatten().collect::<Vec<_>>())?;
         let mut rest = parts.iter().cloned().flatten();
         while let Some(index) = rest.next() {
             if let Some(marker) = Overriding::marker(self, index) {
@@ -273,6 +276,13 @@ impl<'a> Tokens<'a> {
                 tokens.extend(marker.map(|token| TokenWithSpan::new(token, span)));
                 indexes.extend([index; 4]);
                 rest.by_ref().take(2).for_each(drop);
+                continue;
+            }
+            if let Some(instead) = subscripts.at(index) {
+                let span = self.span(index);
+                let instead = instead.iter().cloned();
+                tokens.extend(instead.map(|token| TokenWithSpan::new(token, span)));
+                indexes.resize(tokens.len(), index);
                 continue;
             }
             tokens.push(self.lexemes[index].token.clone());

@@ -7,7 +7,8 @@ use super::{Blob, ColumnAccess, RowLayout, Storage, decimal_slot};
 use crate::bytes::{Reader, corrupt};
 use crate::error::{Error, Result};
 use crate::schema::{Column, ColumnId, ColumnSet};
-use crate::slot::{Heap, Slot};
+use crate::slot::packed::{self, Element};
+use crate::slot::{Heap, Packing, Slot};
 use crate::types::{DataType, Decimal};
 
 impl RowLayout {
@@ -288,11 +289,29 @@ fn impossible(data_type: &DataType) -> Error {
     corrupt(format!("no {data_type} has such a value"))
 }
 
-/// Whether these can be the bytes of a value of such a type.
-fn is_possible(bytes: &[u8], data_type: &DataType) -> bool {
+/// Whether these can be the bytes of an array of such elements.
+fn is_possible_array(packed: &[u8], element: &DataType) -> bool {
+    let packing = Packing::of(element);
+    let accepts = |found: Element| match found {
+        Element::Null => true,
+        Element::Bytes(start, length) => is_possible(&packed[start..start + length], element),
+        Element::Slot(slot) => match element {
+            DataType::Boolean => matches!(slot.as_i64(), 0 | 1),
+            DataType::SmallInt => i16::try_from(slot.as_i64()).is_ok(),
+            DataType::Integer | DataType::Date => i32::try_from(slot.as_i64()).is_ok(),
+            DataType::Numeric { precision_scale } => is_number(slot, *precision_scale),
+            _ => true,
+        },
+    };
+    packed::packing_of(packed) == Some(packing) && packed::each_element(packed, accepts)
+}
+
+/// Whether these can be the bytes of a value of such a type. A reader of a row that is being changed may have others.
+pub fn is_possible(bytes: &[u8], data_type: &DataType) -> bool {
     let characters_max = match data_type {
         DataType::Bytea => return true,
         DataType::Uuid | DataType::Interval => return bytes.len() == 16,
+        DataType::Array(element) => return is_possible_array(bytes, element),
         DataType::Char(length) | DataType::VarChar(Some(length)) => *length as usize,
         _ => usize::MAX,
     };

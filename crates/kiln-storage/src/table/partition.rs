@@ -104,7 +104,8 @@ pub(super) fn check(schema: &TableSchema) -> Result<()> {
         | DataType::BigInt
         | DataType::Date
         | DataType::Timestamp
-        | DataType::TimestampTz => Ok(()),
+        | DataType::TimestampTz
+        | DataType::Time => Ok(()),
         other => Err(Error::unsupported(format!(
             "a partition key of type {other} is not supported"
         ))

@@ -69,6 +69,7 @@ impl Value {
             Value::Interval(_) => 14,
             Value::Array(_) => form::ARRAY,
             Value::Object(_) => 16,
+            Value::Time(_) => 17,
         };
         target.push(form);
         match self {
@@ -77,7 +78,10 @@ impl Value {
             Value::Integer(value) | Value::Date(value) => {
                 target.extend_from_slice(&value.to_le_bytes());
             }
-            Value::BigInt(value) | Value::Timestamp(value) | Value::TimestampTz(value) => {
+            Value::BigInt(value)
+            | Value::Timestamp(value)
+            | Value::TimestampTz(value)
+            | Value::Time(value) => {
                 target.extend_from_slice(&value.to_le_bytes());
             }
             Value::Numeric(value) => {
@@ -156,6 +160,7 @@ fn read(reader: &mut Reader<'_>, depth: usize) -> Result<Value> {
             oid: reader.number(4)? as u32,
             name: read_text(reader)?.to_owned(),
         })),
+        17 => Value::Time(reader.number(8)? as i64),
         form => return Err(corrupt(format!("no value has the form {form}"))),
     })
 }

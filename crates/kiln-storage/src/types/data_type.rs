@@ -42,11 +42,13 @@ pub enum DataType {
     Timestamp,
     /// TIMESTAMP WITH TIME ZONE, microseconds since 2000-01-01 00:00 UTC.
     TimestampTz,
+    /// TIME WITHOUT TIME ZONE, microseconds since midnight.
+    Time,
     /// UUID, 16 bytes.
     Uuid,
     /// INTERVAL: months, days and microseconds.
     Interval,
-    /// A one-dimensional array; a type of arguments and variables, not of columns.
+    /// A one-dimensional array whose first element has the number 1.
     Array(Box<DataType>),
     /// A type whose values are those of another one; most are types of expressions, not of columns.
     Catalog(CatalogType),
@@ -88,9 +90,19 @@ impl DataType {
     /// Whether a table's column can have this type.
     pub fn is_storable(&self) -> bool {
         match self {
-            DataType::Array(_) => false,
+            DataType::Array(element) => {
+                !matches!(**element, DataType::Array(_)) && element.is_storable()
+            }
             DataType::Catalog(catalog) => catalog.is_storable(),
             _ => true,
+        }
+    }
+
+    /// The type that rows have in a column of this type: arrays lie in them as bytes, see [`Packing`](crate::slot::Packing).
+    pub fn in_rows(&self) -> &DataType {
+        match self {
+            DataType::Array(_) => &DataType::Bytea,
+            other => other,
         }
     }
 
@@ -160,6 +172,7 @@ impl DataType {
             DataType::Date => "date",
             DataType::Timestamp => "timestamp without time zone",
             DataType::TimestampTz => "timestamp with time zone",
+            DataType::Time => "time without time zone",
             DataType::Uuid => "uuid",
             DataType::Interval => "interval",
             DataType::Array(element) => match **element {
@@ -176,6 +189,7 @@ impl DataType {
                 DataType::Date => "date[]",
                 DataType::Timestamp => "timestamp without time zone[]",
                 DataType::TimestampTz => "timestamp with time zone[]",
+                DataType::Time => "time without time zone[]",
                 DataType::Uuid => "uuid[]",
                 DataType::Interval => "interval[]",
                 DataType::Array(_) => "array",
@@ -210,7 +224,7 @@ impl FromStr for DataType {
     type Err = ();
 
     fn from_str(name: &str) -> Result<DataType, ()> {
-        const PLAIN: [DataType; 15] = [
+        const PLAIN: [DataType; 16] = [
             DataType::SmallInt,
             DataType::Integer,
             DataType::BigInt,
@@ -224,6 +238,7 @@ impl FromStr for DataType {
             DataType::Date,
             DataType::Timestamp,
             DataType::TimestampTz,
+            DataType::Time,
             DataType::Uuid,
             DataType::Interval,
         ];

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::datetime::{parse_date, parse_interval, parse_timestamp, parse_timestamptz};
+use super::datetime::{parse_date, parse_interval, parse_time, parse_timestamp, parse_timestamptz};
 use super::double::parse_double;
 use super::text::{character_length, parse_bytea, parse_uuid};
 use super::{CatalogType, DataType, Decimal, ObjectName, Representation, Value, json};
@@ -35,6 +35,7 @@ pub fn parse_value(data_type: &DataType, text: &str) -> Result<Value> {
         DataType::Date => Value::Date(parse_date(text)?),
         DataType::Timestamp => Value::Timestamp(parse_timestamp(text)?),
         DataType::TimestampTz => Value::TimestampTz(parse_timestamptz(text)?),
+        DataType::Time => Value::Time(parse_time(text)?),
         DataType::Uuid => Value::Uuid(parse_uuid(text)?),
         DataType::Interval => Value::Interval(parse_interval(text)?),
         DataType::Array(element) => ArrayReader { text, rest: text }.read(element)?,
@@ -339,6 +340,7 @@ mod tests {
             DataType::Date,
             DataType::Timestamp,
             DataType::TimestampTz,
+            DataType::Time,
             DataType::Uuid,
             DataType::Interval,
             DataType::array(DataType::Date),

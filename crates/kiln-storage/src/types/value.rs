@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fmt::Write;
 
-use super::datetime::{Interval, format_date, format_timestamp, format_timestamptz};
+use super::datetime::{Interval, format_date, format_time, format_timestamp, format_timestamptz};
 use super::double::{format_double, format_real};
 use super::text::{format_bytea, format_uuid};
 use super::{CatalogType, DataType, Decimal, ObjectName, Representation};
@@ -39,6 +39,8 @@ pub enum Value {
     Timestamp(i64),
     /// TIMESTAMPTZ, in microseconds since 2000-01-01 00:00 UTC.
     TimestampTz(i64),
+    /// TIME, in microseconds since midnight.
+    Time(i64),
     /// UUID.
     Uuid([u8; 16]),
     /// INTERVAL.
@@ -71,6 +73,7 @@ impl Value {
             Value::Date(_) => "date",
             Value::Timestamp(_) => "timestamp without time zone",
             Value::TimestampTz(_) => "timestamp with time zone",
+            Value::Time(_) => "time without time zone",
             Value::Uuid(_) => "uuid",
             Value::Interval(_) => "interval",
             Value::Array(_) => "array",
@@ -94,6 +97,7 @@ impl Value {
             Value::Date(_) => DataType::Date,
             Value::Timestamp(_) => DataType::Timestamp,
             Value::TimestampTz(_) => DataType::TimestampTz,
+            Value::Time(_) => DataType::Time,
             Value::Uuid(_) => DataType::Uuid,
             Value::Interval(_) => DataType::Interval,
             Value::Array(elements) => DataType::array(elements.iter().find_map(Value::data_type)?),
@@ -117,6 +121,7 @@ impl Value {
             Value::Date(value) => format_date(*value),
             Value::Timestamp(value) => format_timestamp(*value),
             Value::TimestampTz(value) => format_timestamptz(*value),
+            Value::Time(value) => format_time(*value),
             Value::Uuid(value) => format_uuid(value),
             Value::Interval(value) => value.to_string(),
             Value::Array(elements) => format_array(elements, None),

@@ -2,7 +2,7 @@
 
 use kiln_platform::random::Random;
 use kiln_storage::schema::Column;
-use kiln_storage::slot::{Heap, Slot};
+use kiln_storage::slot::{Heap, Packing, Slot};
 use kiln_storage::types::{CatalogType, DataType, Decimal, Interval};
 
 /// A column called `c`.
@@ -25,6 +25,7 @@ pub fn types() -> Vec<DataType> {
         DataType::Double,
         DataType::Date,
         DataType::Timestamp,
+        DataType::Time,
         DataType::numeric(4, 2),
         DataType::numeric(12, 2),
         DataType::numeric(30, 5),
@@ -40,6 +41,11 @@ pub fn types() -> Vec<DataType> {
         DataType::Interval,
         DataType::REAL,
         DataType::JSON,
+        DataType::array(DataType::Boolean),
+        DataType::array(DataType::Integer),
+        DataType::array(DataType::numeric(12, 2)),
+        DataType::array(DataType::VarChar(Some(16))),
+        DataType::array(DataType::Interval),
     ]
 }
 
@@ -77,6 +83,7 @@ pub fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -
         DataType::BigInt | DataType::Timestamp | DataType::TimestampTz => {
             Slot::from_i64(integer(random, 64))
         }
+        DataType::Time => Slot::from_i64(random.below(86_400_000_001) as i64),
         DataType::Double => {
             Slot::from_f64((random.unit() - 0.5) * 10_f64.powi(random.below(40) as i32))
         }
@@ -110,7 +117,16 @@ pub fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -
             Slot::from_f64((number as f32).into())
         }
         DataType::Catalog(_) => heap.push_str("[1, {\"a\": null}]"),
-        other => panic!("{other} is not stored"),
+        DataType::Array(element) => {
+            let elements: Vec<Slot> = (0..random.below(12))
+                .map(|_| match random.percent(20.0) {
+                    true => Slot::NULL,
+                    false => random_slot(element, random, heap),
+                })
+                .collect();
+            let array = heap.push_array(&elements);
+            heap.pack_array(array, Packing::of(element))
+        }
     }
 }
 
@@ -118,7 +134,7 @@ pub fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -
 pub fn is_key(data_type: &DataType) -> bool {
     !matches!(
         data_type,
-        DataType::Interval | DataType::Catalog(CatalogType::Json)
+        DataType::Interval | DataType::Catalog(CatalogType::Json) | DataType::Array(_)
     )
 }
 
@@ -133,6 +149,7 @@ pub fn is_bytes(data_type: &DataType) -> bool {
             | DataType::Uuid
             | DataType::Interval
             | DataType::Catalog(CatalogType::Json)
+            | DataType::Array(_)
     )
 }
 

@@ -18,7 +18,7 @@
 //! | array | dimensions 4 (0 or 1), whether it has NULLs 4, type of elements 4; elements 4, first subscript 4; and the elements, each with its length 4 (-1 for NULL) |
 
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::datetime::{date_in_range, timestamp_in_range};
+use kiln_storage::types::datetime::{date_in_range, time_in_range, timestamp_in_range};
 use kiln_storage::types::{
     CatalogType, DataType, Decimal, Interval, ObjectName, Representation, Value, parse_value,
 };
@@ -43,7 +43,10 @@ pub fn encode_binary(value: &Value, data_type: &DataType, bytes: &mut Vec<u8>) {
             bytes.extend_from_slice(&(*value as f32).to_be_bytes());
         }
         Value::Object(object) => bytes.extend_from_slice(&object.oid.to_be_bytes()),
-        Value::BigInt(value) | Value::Timestamp(value) | Value::TimestampTz(value) => {
+        Value::BigInt(value)
+        | Value::Timestamp(value)
+        | Value::TimestampTz(value)
+        | Value::Time(value) => {
             bytes.extend_from_slice(&value.to_be_bytes());
         }
         Value::Double(value) => bytes.extend_from_slice(&value.to_be_bytes()),
@@ -207,6 +210,7 @@ impl<'a> Reader<'a> {
             DataType::Date => Value::Date(date_in_range(self.i32()?)?),
             DataType::Timestamp => Value::Timestamp(timestamp_in_range(self.i64()?)?),
             DataType::TimestampTz => Value::TimestampTz(timestamp_in_range(self.i64()?)?),
+            DataType::Time => Value::Time(time_in_range(self.i64()?)?),
             DataType::Uuid => Value::Uuid(self.array()?),
             DataType::Interval => Value::Interval(Interval {
                 microseconds: self.i64()?,
@@ -384,6 +388,7 @@ mod tests {
                 "0001fffb000000140001",
             ),
             (DataType::NUMERIC, "-1", "00010000400000000001"),
+            (DataType::Time, "02:03:04.5", "00000001b8268720"),
             (
                 DataType::Interval,
                 "1 year 2 mons 3 days 04:05:06.789",

@@ -21,6 +21,7 @@ const TYPES: &[(DataType, u32, u32, i16)] = &[
     (DataType::Char(1), 1042, 1014, -1),
     (DataType::VarChar(None), 1043, 1015, -1),
     (DataType::Date, 1082, 1182, 4),
+    (DataType::Time, 1083, 1183, 8),
     (DataType::Timestamp, 1114, 1115, 8),
     (DataType::TimestampTz, 1184, 1185, 8),
     (DataType::Interval, 1186, 1187, 16),

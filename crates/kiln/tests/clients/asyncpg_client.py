@@ -23,6 +23,7 @@ VALUES = {
     "VARCHAR(9)": "x",
     "CHAR(3)": "ab ",
     "DATE": datetime.date(2026, 1, 2),
+    "TIME": MOMENT.time(),
     "TIMESTAMP": MOMENT,
     "TIMESTAMPTZ": MOMENT.replace(tzinfo=datetime.timezone.utc),
     "INTERVAL": datetime.timedelta(days=3, seconds=5, microseconds=7),

@@ -27,6 +27,7 @@ VALUES = {
     "VARCHAR(10)": ["x"],
     "CHAR(3)": ["ab "],
     "DATE": [datetime.date(2026, 11, 23), datetime.date(1, 1, 1)],
+    "TIME": [datetime.time(12, 30, 0, 500), datetime.time(0)],
     "TIMESTAMP": [MOMENT],
     "TIMESTAMPTZ": [MOMENT.replace(tzinfo=UTC)],
     "INTERVAL": [datetime.timedelta(days=3, seconds=5, microseconds=7)],
@@ -34,6 +35,7 @@ VALUES = {
     "BYTEA": [b"\x00\xff"],
     "INTEGER[]": [[1, 2, None], []],
     "BIGINT[]": [[2**40]],
+    "TIME[]": [[datetime.time(1, 2)]],
     "TEXT[]": [["a", None, '"x,', ""]],
     "NUMERIC[]": [[Decimal("1.5")]],
     "TIMESTAMPTZ[]": [[MOMENT.replace(tzinfo=UTC)]],
@@ -58,6 +60,24 @@ def types(connection):
                     cursor = connection.cursor(binary=binary)
                     found = cursor.execute(f"SELECT {placeholder}::{name}", (value,)).fetchone()
                     assert found == (value,), (name, placeholder, binary, value, found)
+
+
+def columns(connection):
+    for number, (name, values) in enumerate(VALUES.items()):
+        connection.execute(f"CREATE TABLE column{number} (id INT PRIMARY KEY, value {name})")
+        rows = list(enumerate([*values, None]))
+        connection.cursor().executemany(f"INSERT INTO column{number} VALUES (%s, %b)", rows)
+        read = f"SELECT * FROM column{number} ORDER BY id"
+        for binary in (False, True):
+            assert connection.cursor(binary=binary).execute(read).fetchall() == rows, name
+        for form in ("text", "csv", "binary"):
+            with connection.cursor().copy(f"COPY column{number} TO STDOUT (FORMAT {form})") as copy:
+                sent = b"".join(bytes(part) for part in copy)
+            connection.execute(f"DELETE FROM column{number}")
+            with connection.cursor().copy(f"COPY column{number} FROM STDIN (FORMAT {form})") as copy:
+                copy.write(sent)
+            assert connection.execute(read).fetchall() == rows, (name, form)
+        connection.execute(f"DROP TABLE column{number}")
 
 
 def statements(connection):
@@ -250,6 +270,7 @@ def restart(connection):
 
 with psycopg.connect(autocommit=True) as connection:
     types(connection)
+    columns(connection)
     statements(connection)
     blocks()
     copies(connection)

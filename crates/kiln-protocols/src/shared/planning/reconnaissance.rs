@@ -13,12 +13,11 @@ use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Handle, Stop};
 use kiln_storage::index::{LeafBatch, NodeVersion};
-use kiln_storage::layout::is_spilled;
+use kiln_storage::layout::{is_possible, is_spilled};
 use kiln_storage::record::{HEADER_BYTES, RecordRef, Tid, Words};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Entry, Found, IndexScan, Part, Table};
-use kiln_storage::types::DataType;
 
 use super::findings::Findings;
 use super::footprint::{Claim, Footprint};
@@ -158,12 +157,9 @@ impl<'a> Reconnaissance<'a> {
         if slot.words().1 == 0 || slot.is_null() {
             return true;
         }
-        match table.schema().columns[column.index()].data_type {
-            DataType::Char(_) | DataType::VarChar(_) | DataType::Text => {
-                std::str::from_utf8(memory.heap.bytes(slot)).is_ok()
-            }
-            _ => true,
-        }
+        let data_type = &table.schema().columns[column.index()].data_type;
+        let is_string = table.layout().byte_strings().contains(column);
+        !is_string || is_possible(memory.heap.bytes(slot), data_type)
     }
 }
 

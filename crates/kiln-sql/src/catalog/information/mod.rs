@@ -158,10 +158,12 @@ impl TypeFacts {
                 datetime: Some(0),
                 ..none()
             },
-            DataType::Timestamp | DataType::TimestampTz | DataType::Interval => TypeFacts {
-                datetime: Some(6),
-                ..none()
-            },
+            DataType::Timestamp | DataType::TimestampTz | DataType::Time | DataType::Interval => {
+                TypeFacts {
+                    datetime: Some(6),
+                    ..none()
+                }
+            }
             _ => none(),
         }
     }

@@ -487,12 +487,15 @@ impl<'s> Draft<'s> {
             });
         }
         let values = compiler.emit_all(&bounds)?;
-        compiler.builder.push(Step::Emit {
-            row: values.iter().map(|value| value.register).collect(),
+        let values = values.iter().zip(computed).map(|(value, at)| {
+            let data_type = &self.schema.columns[*at].data_type;
+            compiler.builder.for_row(value.register, data_type)
         });
+        let row = values.collect();
+        compiler.builder.push(Step::Emit { row });
         let columns = computed.iter().map(|at| {
             let column = &self.schema.columns[*at];
-            (column.name.clone(), column.data_type.clone())
+            (column.name.clone(), column.data_type.in_rows().clone())
         });
         compiler.builder.returns(columns.collect());
         if compiler.builder.is_too_large() {

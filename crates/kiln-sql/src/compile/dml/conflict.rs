@@ -2,7 +2,7 @@
 
 use kiln_procedure::ir::{BufferId, Class, Failure, Instruction, RecordReg, Reg, Step, TextSource};
 use kiln_storage::error::{Result, SqlState};
-use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::schema::ColumnSet;
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 use sqlparser::ast::{ConflictTarget, Expr, OnConflict, OnConflictAction};
@@ -12,6 +12,7 @@ use super::super::rows::RowSource;
 use super::super::{
     Compiler, Position, fail, name_of, object_name, position_of, position_of_span, unsupported,
 };
+use super::assign::Assignments;
 use super::insert::Plan;
 use super::references::{Change, References};
 use super::target::Target;
@@ -25,7 +26,7 @@ pub(super) enum OnConflictPlan<'s> {
     /// DO UPDATE.
     Update {
         index: u16,
-        assignments: Vec<(ColumnId, Option<&'s Expr>)>,
+        assignments: Assignments<'s>,
         selection: Option<&'s Expr>,
         references: References,
         /// The keys of the rows that the statement has inserted or updated, where it has several.
@@ -119,7 +120,7 @@ impl Compiler<'_> {
         self.open();
         let result = self.note_change(plan, values, true).and_then(|()| {
             self.push_rows(&[source, excluded]);
-            let new_values = self.bind_assigned(table, assignments);
+            let new_values = self.bind_assigned(table, source, assignments);
             self.pop_rows();
             self.push_rows(&[source]);
             let returning = self.bind_returning(plan.returning, &[source]);
@@ -236,12 +237,10 @@ impl Compiler<'_> {
             buffer
         });
         let selection = update.selection.as_ref();
-        let values = assignments.iter().filter_map(|(_, value)| value.as_ref());
-        let read: Vec<String> = values
-            .copied()
-            .chain(selection)
-            .map(Expr::to_string)
-            .collect();
+        let values = assignments
+            .iter()
+            .flat_map(|(_, assigned)| assigned.expressions());
+        let read: Vec<String> = values.chain(selection).map(Expr::to_string).collect();
         if !single && self.may_read(&read, table) {
             return Err(unsupported(
                 "a subquery on the changed table in ON CONFLICT with several rows",

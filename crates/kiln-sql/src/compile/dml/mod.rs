@@ -20,6 +20,7 @@
 //! | `single` | programs that write one row from Rust |
 
 mod actions;
+mod assign;
 mod conflict;
 mod constraints;
 mod insert;

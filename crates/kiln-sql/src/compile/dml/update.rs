@@ -3,14 +3,13 @@
 use kiln_engine::Privilege;
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Reg, Step};
-use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::{ColumnId, ColumnSet};
-use kiln_storage::sequence::Identity;
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, Delete, Expr, FromTable, ObjectName, SelectItem, TableFactor,
-    TableWithJoins, Update, UpdateTableFromKind,
+    Delete, Expr, FromTable, ObjectName, SelectItem, TableFactor, TableWithJoins, Update,
+    UpdateTableFromKind,
 };
 
 use super::super::bound::Bound;
@@ -19,11 +18,11 @@ use super::super::query::ColumnMeta;
 use super::super::rows::RowSource;
 use super::super::scope::SourceId;
 use super::super::{Compiler, Position, fail, name_of, position_of, relation_name, unsupported};
+use super::assign::Assignments;
 use super::constraints::RowChecks;
-use super::insert::always_detail;
 use super::references::{Change, References};
 use super::target::{Target, TargetView};
-use super::{Returning, Sink, again, all_columns, is_default};
+use super::{Returning, Sink, again, all_columns};
 
 /// The change of one row, bound to the row's source.
 pub(super) struct RowChange {
@@ -88,12 +87,11 @@ impl<'a> Compiler<'a> {
         let returning = update.returning.as_deref();
         let values: Vec<String> = assignments
             .iter()
-            .filter_map(|(_, value)| Some(value.as_ref()?.to_string()))
+            .flat_map(|(_, assigned)| assigned.expressions())
+            .map(Expr::to_string)
             .collect();
-        let is_given =
-            |(_, value): &(ColumnId, Option<&Expr>)| matches!(value, None | Some(Expr::Value(_)));
         let reads = update.selection.is_some() || returning.is_some() || !from.is_empty();
-        if reads || !assignments.iter().all(is_given) {
+        if reads || !assignments.iter().all(|(_, assigned)| assigned.is_given()) {
             self.note_reading(target.name());
         }
         self.refuse_reading(&target, returning, position)?;
@@ -136,7 +134,7 @@ impl<'a> Compiler<'a> {
                 materialise,
                 position,
                 &mut |compiler, row| {
-                    let values = compiler.bind_assigned(&table, &assignments)?;
+                    let values = compiler.bind_assigned(&table, row.source, &assignments)?;
                     let wildcard = compiler.rows_in_scope(row.named);
                     let returning = compiler.bind_returning(returning, &wildcard)?;
                     metas = returning.metas();
@@ -286,113 +284,6 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Target columns and values of SET; `None` is DEFAULT.
-    pub(super) fn assignments<'e>(
-        &self,
-        target: &Target,
-        assignments: &'e [Assignment],
-    ) -> Result<Vec<(ColumnId, Option<&'e Expr>)>> {
-        let table = &target.table;
-        let mut result: Vec<(ColumnId, Option<&Expr>)> = Vec::new();
-        let mut assign = |name: &ObjectName, value: &'e Expr| {
-            let column = self.target_column_of(target, name, "update")?;
-            refuse_moving(table, column, position_of(name))?;
-            if result.iter().any(|(known, _)| *known == column) {
-                return Err(fail(
-                    SqlState::SYNTAX_ERROR,
-                    format!(
-                        "multiple assignments to same column \"{}\"",
-                        table.schema().columns[column.index()].name
-                    ),
-                    position_of(name),
-                ));
-            }
-            result.push((column, (!is_default(value)).then_some(value)));
-            Ok(())
-        };
-        for Assignment { target, value } in assignments {
-            match target {
-                AssignmentTarget::ColumnName(name) => assign(name, value)?,
-                AssignmentTarget::Tuple(names) => {
-                    let position = position_of(value);
-                    let values = match value {
-                        Expr::Tuple(values) => values.as_slice(),
-                        Expr::Nested(value) => std::slice::from_ref(&**value),
-                        Expr::Subquery(_) => {
-                            return Err(unsupported(
-                                "assigning a subquery to several columns",
-                                position,
-                            ));
-                        }
-                        _ => {
-                            return Err(fail(
-                                SqlState::FEATURE_NOT_SUPPORTED,
-                                "source for a multiple-column UPDATE item must be a sub-SELECT or \
-                                 ROW() expression",
-                                position,
-                            ));
-                        }
-                    };
-                    if values.len() != names.len() {
-                        return Err(fail(
-                            SqlState::SYNTAX_ERROR,
-                            "number of columns does not match number of values",
-                            position,
-                        ));
-                    }
-                    for (name, value) in names.iter().zip(values) {
-                        assign(name, value)?;
-                    }
-                }
-            }
-        }
-        Ok(result)
-    }
-
-    /// Binds the new values.
-    pub(super) fn bind_assigned(
-        &mut self,
-        table: &Table,
-        assignments: &[(ColumnId, Option<&Expr>)],
-    ) -> Result<Vec<(ColumnId, Bound)>> {
-        // All values first: then the columns decide the types of parameters.
-        let written = assignments.iter().map(|(_, value)| match value {
-            Some(expr) => self.bind(expr).map(Some),
-            None => Ok(None),
-        });
-        let written: Vec<Option<Bound>> = written.collect::<Result<_>>()?;
-        let mut values = Vec::with_capacity(assignments.len());
-        for ((column, _), bound) in assignments.iter().zip(written) {
-            let definition = &table.schema().columns[column.index()];
-            if bound.is_some() {
-                self.refuse_always(table, *column)?;
-            }
-            let bound = match bound {
-                Some(bound) => super::for_column(bound, definition, "expression")?,
-                None => self.bind_default(definition)?,
-            };
-            values.push((*column, bound));
-        }
-        Ok(values)
-    }
-
-    /// Refuses a value for an identity column that takes none.
-    fn refuse_always(&self, table: &Table, column: ColumnId) -> Result<()> {
-        let schema = table.schema();
-        let name = &schema.columns[column.index()].name;
-        if schema.columns[column.index()].default.is_none() {
-            return Ok(());
-        }
-        let sequence = self.catalog.identity_sequence(&schema.name, name);
-        let owner = sequence.and_then(|sequence| sequence.definition().owner.clone());
-        if owner.and_then(|owner| owner.identity) != Some(Identity::Always) {
-            return Ok(());
-        }
-        let message = format!("column \"{name}\" can only be updated to DEFAULT");
-        let error = Error::new(SqlState::GENERATED_ALWAYS, message);
-        Err(error.with_detail(always_detail(name)))
-    }
-
     /// Binds the rest of a row's change.
     pub(super) fn bind_change(
         &mut self,
@@ -494,7 +385,7 @@ impl<'a> Compiler<'a> {
         &mut self,
         (table, view): (&Arc<Table>, Option<&TargetView>),
         alias: &str,
-        assignments: &[(ColumnId, Option<&Expr>)],
+        assignments: &Assignments<'_>,
         selection: Option<&Expr>,
         position: Position,
         body: UpdateBody<'_, 'a>,
@@ -510,7 +401,7 @@ impl<'a> Compiler<'a> {
             false,
             position,
             &mut |compiler, row| {
-                let values = compiler.bind_assigned(table, assignments)?;
+                let values = compiler.bind_assigned(table, row.source, assignments)?;
                 let bounds: Vec<Bound> = values.into_iter().map(|(_, bound)| bound).collect();
                 let values = compiler.emit_all(&bounds)?;
                 let saved = compiler.builder.register(DataType::BigInt);

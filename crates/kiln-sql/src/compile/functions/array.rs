@@ -36,7 +36,7 @@ fn first_dimension(heap: &Heap, array: Slot, dimension: Slot, value: usize) -> S
 
 /// Whether two slots of one unknown element type hold the same value: every type but NUMERIC and
 /// the ones in the heap compares by its words. The class tells.
-fn same(heap: &Heap, class: Class, left: Slot, right: Slot) -> bool {
+pub(super) fn same(heap: &Heap, class: Class, left: Slot, right: Slot) -> bool {
     match (left.is_null(), right.is_null()) {
         (false, false) => compare(heap, class, left, right).is_eq(),
         (left, right) => left == right,
@@ -69,35 +69,7 @@ macro_rules! by_class {
     };
 }
 
-by_class!(position_in, "array_position", |heap, class, arguments| {
-    let [array, wanted] = arguments else {
-        return Ok(Slot::NULL);
-    };
-    if array.is_null() {
-        return Ok(Slot::NULL);
-    }
-    let found = heap
-        .array(*array)
-        .iter()
-        .position(|element| same(heap, class, *element, *wanted));
-    Ok(found.map_or(Slot::NULL, |index| Slot::from_i64(index as i64 + 1)))
-});
-
-by_class!(remove_from, "array_remove", |heap, class, arguments| {
-    let [array, unwanted] = arguments else {
-        return Ok(Slot::NULL);
-    };
-    if array.is_null() {
-        return Ok(Slot::NULL);
-    }
-    let kept: Vec<Slot> = heap
-        .array(*array)
-        .iter()
-        .copied()
-        .filter(|element| !same(heap, class, *element, *unwanted))
-        .collect();
-    Ok(heap.push_array(&kept))
-});
+pub(super) use by_class;
 
 /// `= ANY` with its three values: whether one element is equal, NULL when that is unknown.
 macro_rules! quantified {
@@ -183,16 +155,6 @@ pub(in super::super) fn extreme(class: Class, greatest: bool) -> Named {
     }
 }
 
-/// `array_position`.
-pub(in super::super) fn array_position(class: Class) -> Named {
-    position_in::of(class)
-}
-
-/// `array_remove`.
-pub(in super::super) fn array_remove(class: Class) -> Named {
-    remove_from::of(class)
-}
-
 /// `ARRAY[…]`: the arguments as elements.
 pub(in super::super) const fn construct_array() -> Named {
     fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
@@ -252,37 +214,54 @@ pub(in super::super) const fn array_concat() -> Named {
 }
 
 /// The array with the element at an index (from 1) replaced: what `variable[i] := value` stores.
-/// The element after the last extends the array; a NULL array counts as empty.
+/// An element behind the last extends the array; a NULL array counts as empty.
 pub(crate) fn array_set() -> Named {
     fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
-        let [array, index, element] = arguments else {
-            return Ok(Slot::NULL);
-        };
-        if index.is_null() {
-            return Err(Error::new(
-                SqlState::NULL_VALUE_NOT_ALLOWED,
-                "array subscript in assignment must not be null",
-            ));
-        }
-        let array = if array.is_null() {
-            heap.push_array(&[])
-        } else {
-            *array
-        };
-        let length = heap.array(array).len();
-        let out_of_range = || Error::unsupported("array subscripts below 1 are not supported");
-        let at = usize::try_from(index.as_i64() - 1).map_err(|_| out_of_range())?;
-        if at < length {
-            return Ok(heap.array_replace(array, at, *element));
-        }
-        check_elements(at)?;
-        let mut extended = array;
-        for _ in length..at {
-            extended = heap.array_append(extended, Slot::NULL);
-        }
-        Ok(heap.array_append(extended, *element))
+        set_element(heap, arguments, true)
     }
     ("array_set", function)
+}
+
+/// As [`array_set`], for a column: what PostgreSQL would store as an array that begins at another number is refused.
+pub(in super::super) fn array_set_in_row() -> Named {
+    fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+        set_element(heap, arguments, false)
+    }
+    ("array_set_in_row", function)
+}
+
+fn set_element(heap: &mut Heap, arguments: &[Slot], may_skip: bool) -> Result<Slot> {
+    let [array, index, element] = arguments else {
+        return Ok(Slot::NULL);
+    };
+    if index.is_null() {
+        return Err(Error::new(
+            SqlState::NULL_VALUE_NOT_ALLOWED,
+            "array subscript in assignment must not be null",
+        ));
+    }
+    let array = if array.is_null() {
+        heap.push_array(&[])
+    } else {
+        *array
+    };
+    let length = heap.array(array).len();
+    let at = match usize::try_from(index.as_i64() - 1) {
+        Ok(at) if may_skip || at == 0 || length > 0 => at,
+        _ => {
+            let feature = "an array that begins at another number than 1 is not supported";
+            return Err(Error::unsupported(feature));
+        }
+    };
+    if at < length {
+        return Ok(heap.array_replace(array, at, *element));
+    }
+    check_elements(at)?;
+    let mut extended = array;
+    for _ in length..at {
+        extended = heap.array_append(extended, Slot::NULL);
+    }
+    Ok(heap.array_append(extended, *element))
 }
 
 /// `array[low:high]`; either bound may be NULL for an open end when the call has been given a
@@ -319,6 +298,24 @@ strict! {
     };
     ARRAY_LOWER = "array_lower", |heap, array, dimension| {
         Ok(first_dimension(heap, array, dimension, 1))
+    };
+    ARRAY_DIMS = "array_dims", |heap, array| {
+        let count = heap.array(array).len();
+        match count {
+            0 => Ok(Slot::NULL),
+            _ => Ok(heap.push_str(&format!("[1:{count}]"))),
+        }
+    };
+    TRIM_ARRAY = "trim_array", |heap, array, count| {
+        let (offset, length) = array.span();
+        let kept = usize::try_from(count.as_i64()).ok().and_then(|count| length.checked_sub(count));
+        match kept {
+            Some(kept) => Ok(Slot::from_span(offset as u32, kept as u32)),
+            None => Err(Error::new(
+                SqlState::ARRAY_SUBSCRIPT_ERROR,
+                format!("number of elements to trim must be between 0 and {length}"),
+            )),
+        }
     };
     ARRAY_NDIMS = "array_ndims", |heap, array| {
         Ok(first_dimension(heap, array, Slot::from_i64(1), 1))
@@ -525,6 +522,8 @@ signatures! {
     "array_upper"(AnyArray, Int4) -> Int4 = ARRAY_UPPER;
     "array_lower"(AnyArray, Int4) -> Int4 = ARRAY_LOWER;
     "array_ndims"(AnyArray) -> Int4 = ARRAY_NDIMS;
+    "array_dims"(AnyArray) -> Text = ARRAY_DIMS;
+    "trim_array"(AnyArray, Int4) -> AnyArray = TRIM_ARRAY;
     "array_append"(AnyArray, AnyElement) -> AnyArray = array_append();
     "array_prepend"(AnyElement, AnyArray) -> AnyArray = array_prepend();
     "array_cat"(AnyArray, AnyArray) -> AnyArray = array_concat();

@@ -7,12 +7,15 @@ use kiln_procedure::ir::ScalarFunction;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::datetime::{
-    date_to_timestamp, format_date, format_timestamp, format_timestamptz, parse_date,
-    parse_interval, parse_timestamp, parse_timestamptz, timestamp_to_date,
+    date_to_timestamp, format_date, format_time, format_timestamp, format_timestamptz,
+    interval_to_time, parse_date, parse_interval, parse_time, parse_timestamp, parse_timestamptz,
+    timestamp_to_date, timestamp_to_time,
 };
 use kiln_storage::types::double::{format_double, parse_double};
 use kiln_storage::types::text::{format_bytea, format_uuid, parse_bytea, parse_uuid};
-use kiln_storage::types::{CatalogType, DataType, Decimal, ObjectName, Value, format_value};
+use kiln_storage::types::{
+    CatalogType, DataType, Decimal, Interval, ObjectName, Value, format_value,
+};
 
 use super::super::coerce::parse_value;
 
@@ -21,8 +24,8 @@ pub(crate) type Named = (&'static str, ScalarFunction);
 
 /// Declares strict builtins: NULL for a NULL argument.
 macro_rules! strict {
-    ($($constant:ident = $name:literal, |$heap:ident, $($argument:ident),+| $body:expr;)*) => {
-        $(pub(crate) const $constant: $crate::compile::functions::Named = ($name, {
+    ($($(#[$meta:meta])* $constant:ident = $name:literal, |$heap:ident, $($argument:ident),+| $body:expr;)*) => {
+        $($(#[$meta])* pub(crate) const $constant: $crate::compile::functions::Named = ($name, {
             fn function(
                 $heap: &mut kiln_storage::slot::Heap,
                 arguments: &[kiln_storage::slot::Slot],
@@ -254,6 +257,18 @@ strict! {
         }
         let short = limit == i64::from(i16::MAX);
         Err(Error::out_of_range(if short { "smallint" } else { "integer" }))
+    };
+
+    TIME_TO_TEXT = "text", |heap, value| Ok(heap.push_str(&format_time(value.as_i64())));
+    TEXT_TO_TIME = "time", |heap, text| Ok(Slot::from_i64(parse_time(heap.str(text))?));
+    TIMESTAMP_TO_TIME = "time", |heap, value| {
+        Ok(timestamp_to_time(value.as_i64()).map_or(Slot::NULL, Slot::from_i64))
+    };
+    TIME_TO_INTERVAL = "interval", |heap, value| {
+        Ok(heap.push_interval(Interval::new(0, 0, value.as_i64())))
+    };
+    INTERVAL_TO_TIME = "time", |heap, value| {
+        Ok(Slot::from_i64(interval_to_time(heap.interval(value))))
     };
 
     PAD = "bpchar", |heap, text, length| {

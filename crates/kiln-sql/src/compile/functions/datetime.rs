@@ -64,6 +64,7 @@ const DATE: &str = "date";
 const TIMESTAMP: &str = "timestamp without time zone";
 const TIMESTAMPTZ: &str = "timestamp with time zone";
 const INTERVAL: &str = "interval";
+const TIME: &str = "time without time zone";
 
 strict! {
     DATE_PLUS_DAYS = "date_pl", |heap, left, right| {
@@ -126,6 +127,41 @@ strict! {
         push(heap, interval)
     };
 
+    TIME_PLUS_INTERVAL = "time_pl_interval", |heap, left, right| {
+        let time = datetime::time_add_interval(left.as_i64(), heap.interval(right));
+        Ok(Slot::from_i64(time))
+    };
+    INTERVAL_PLUS_TIME = "interval_pl_time", |heap, left, right| {
+        let time = datetime::time_add_interval(right.as_i64(), heap.interval(left));
+        Ok(Slot::from_i64(time))
+    };
+    TIME_MINUS_INTERVAL = "time_mi_interval", |heap, left, right| {
+        let time = datetime::time_sub_interval(left.as_i64(), heap.interval(right));
+        Ok(Slot::from_i64(time))
+    };
+    TIME_MINUS_TIME = "time_mi_time", |heap, left, right| {
+        push(heap, datetime::time_difference(left.as_i64(), right.as_i64()))
+    };
+    DATE_PLUS_TIME = "datetime_pl", |heap, left, right| {
+        let time = Interval::new(0, 0, right.as_i64());
+        datetime::date_add_interval(days(left), time).map(Slot::from_i64)
+    };
+    TIME_PLUS_DATE = "timedate_pl", |heap, left, right| {
+        let time = Interval::new(0, 0, left.as_i64());
+        datetime::date_add_interval(days(right), time).map(Slot::from_i64)
+    };
+    EXTRACT_TIME = "extract", |heap, field, value| {
+        let field = field_of(heap, field, TIME)?;
+        Ok(decimal(datetime::extract_from_time(field, value.as_i64())?))
+    };
+    PART_TIME = "date_part", |heap, field, value| {
+        let field = field_of(heap, field, TIME)?;
+        Ok(as_double(datetime::extract_from_time(field, value.as_i64())?))
+    };
+    MAKE_TIME = "make_time", |heap, hour, minute, second| {
+        datetime::make_time(int4(hour), int4(minute), second.as_f64()).map(Slot::from_i64)
+    };
+
     EXTRACT_DATE = "extract", |heap, field, value| {
         let field = field_of(heap, field, DATE)?;
         Ok(decimal(datetime::extract_from_date(field, days(value))?))
@@ -180,6 +216,28 @@ strict! {
         )
         .map(Slot::from_i64)
     };
+    TO_DATE = "to_date", |heap, text, template| {
+        Ok(date(datetime::to_date(heap.str(text), heap.str(template))?))
+    };
+    TO_TIMESTAMP_BY_TEMPLATE = "to_timestamp", |heap, text, template| {
+        datetime::to_timestamp(heap.str(text), heap.str(template)).map(Slot::from_i64)
+    };
+    DATE_BIN = "date_bin", |heap, stride, value, origin| {
+        let (value, origin) = (value.as_i64(), origin.as_i64());
+        datetime::date_bin(heap.interval(stride), value, origin).map(Slot::from_i64)
+    };
+    TIMESTAMP_AT_ZONE = "timezone", |heap, zone, value| {
+        datetime::timestamp_at_zone(value.as_i64(), heap.str(zone)).map(Slot::from_i64)
+    };
+    TIMESTAMPTZ_AT_ZONE = "timezone", |heap, zone, value| {
+        datetime::timestamptz_at_zone(value.as_i64(), heap.str(zone)).map(Slot::from_i64)
+    };
+    TIMESTAMP_AT_INTERVAL = "timezone", |heap, zone, value| {
+        datetime::shift_by_zone(value.as_i64(), heap.interval(zone), true).map(Slot::from_i64)
+    };
+    TIMESTAMPTZ_AT_INTERVAL = "timezone", |heap, zone, value| {
+        datetime::shift_by_zone(value.as_i64(), heap.interval(zone), false).map(Slot::from_i64)
+    };
     AGE = "age", |heap, left, right| {
         let interval = datetime::age(left.as_i64(), right.as_i64())?;
         push(heap, interval)
@@ -202,6 +260,11 @@ strict! {
         check_length(text.len())?;
         Ok(heap.push_str(&text))
     };
+    TO_CHAR_INTERVAL = "to_char", |heap, value, template| {
+        let text = datetime::interval_to_char(heap.interval(value), heap.str(template))?;
+        check_length(text.len())?;
+        Ok(heap.push_str(&text))
+    };
     IS_FINITE_DATE = "isfinite", |heap, value| {
         Ok(Slot::from_bool(!matches!(days(value), i32::MIN | i32::MAX)))
     };
@@ -209,6 +272,23 @@ strict! {
         Ok(Slot::from_bool(!matches!(value.as_i64(), i64::MIN | i64::MAX)))
     };
 }
+
+/// The parts of an interval, of which the last ones may be missing.
+const MAKE_INTERVAL: Named = ("make_interval", {
+    fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+        if arguments.iter().any(|argument| argument.is_null()) {
+            return Ok(Slot::NULL);
+        }
+        let mut parts = [0; 6];
+        for (part, argument) in parts.iter_mut().zip(arguments) {
+            *part = int4(*argument);
+        }
+        let seconds = arguments.get(6).map_or(0.0, |seconds| seconds.as_f64());
+        let interval = datetime::make_interval(parts, seconds)?;
+        push(heap, interval)
+    }
+    function
+});
 
 /// What an operator on dates and the like needs: the types that its operands are converted to,
 /// the function, and the result's type.
@@ -221,7 +301,7 @@ pub(in super::super) fn date_operator(
     right: &DataType,
 ) -> Option<Pairing> {
     use Arithmetic::{Add, Divide, Multiply, Subtract};
-    use DataType::{Date, Double, Integer, Interval, SmallInt, Timestamp, TimestampTz};
+    use DataType::{Date, Double, Integer, Interval, SmallInt, Time, Timestamp, TimestampTz};
     let pairing = |left: &DataType, right: &DataType, named, result: &DataType| {
         Some((left.clone(), right.clone(), named, result.clone()))
     };
@@ -233,6 +313,17 @@ pub(in super::super) fn date_operator(
         (Add, Date, Interval) => pairing(&Date, &Interval, DATE_PLUS_INTERVAL, &Timestamp),
         (Add, Interval, Date) => pairing(&Interval, &Date, INTERVAL_PLUS_DATE, &Timestamp),
         (Subtract, Date, Interval) => pairing(&Date, &Interval, DATE_MINUS_INTERVAL, &Timestamp),
+        (Add, Date, Time) => pairing(&Date, &Time, DATE_PLUS_TIME, &Timestamp),
+        (Add, Time, Date) => pairing(&Time, &Date, TIME_PLUS_DATE, &Timestamp),
+        (Add, Time, Interval) => pairing(&Time, &Interval, TIME_PLUS_INTERVAL, &Time),
+        (Add, Interval, Time) => pairing(&Interval, &Time, INTERVAL_PLUS_TIME, &Time),
+        (Subtract, Time, Interval) => pairing(&Time, &Interval, TIME_MINUS_INTERVAL, &Time),
+        (Subtract, Time, Time) => pairing(&Time, &Time, TIME_MINUS_TIME, &Interval),
+        // Beside anything else it is an interval.
+        (_, Time, other) if *other != Time => date_operator(operator, &Interval, other)
+            .map(|(_, right, named, result)| (Interval, right, named, result)),
+        (_, other, Time) if *other != Time => date_operator(operator, other, &Interval)
+            .map(|(left, _, named, result)| (left, Interval, named, result)),
         (Add, Timestamp | TimestampTz, Interval) => {
             pairing(left, &Interval, TIMESTAMP_PLUS_INTERVAL, left)
         }
@@ -272,6 +363,7 @@ pub(in super::super) fn extract(data_type: &DataType) -> Option<Named> {
         DataType::Timestamp => EXTRACT_TIMESTAMP,
         DataType::TimestampTz => EXTRACT_TIMESTAMPTZ,
         DataType::Interval => EXTRACT_INTERVAL,
+        DataType::Time => EXTRACT_TIME,
         _ => return None,
     })
 }
@@ -286,16 +378,35 @@ signatures! {
     "date_part"(Text, Timestamp) -> Double = PART_TIMESTAMP;
     "date_part"(Text, TimestampTz) -> Double = PART_TIMESTAMPTZ;
     "date_part"(Text, Interval) -> Double = PART_INTERVAL;
+    "date_part"(Text, Time) -> Double = PART_TIME;
     "date_trunc"(Text, Timestamp) -> Timestamp = TRUNC_TIMESTAMP;
     "date_trunc"(Text, TimestampTz) -> TimestampTz = TRUNC_TIMESTAMPTZ;
     "date_trunc"(Text, Interval) -> Interval = TRUNC_INTERVAL;
     "make_date"(Int4, Int4, Int4) -> Date = MAKE_DATE;
+    "make_time"(Int4, Int4, Double) -> Time = MAKE_TIME;
     "make_timestamp"(Int4, Int4, Int4, Int4, Int4, Double) -> Timestamp = MAKE_TIMESTAMP;
+    "make_interval"() -> Interval = MAKE_INTERVAL;
+    "make_interval"(Int4) -> Interval = MAKE_INTERVAL;
+    "make_interval"(Int4, Int4) -> Interval = MAKE_INTERVAL;
+    "make_interval"(Int4, Int4, Int4) -> Interval = MAKE_INTERVAL;
+    "make_interval"(Int4, Int4, Int4, Int4) -> Interval = MAKE_INTERVAL;
+    "make_interval"(Int4, Int4, Int4, Int4, Int4) -> Interval = MAKE_INTERVAL;
+    "make_interval"(Int4, Int4, Int4, Int4, Int4, Int4) -> Interval = MAKE_INTERVAL;
+    "make_interval"(Int4, Int4, Int4, Int4, Int4, Int4, Double) -> Interval = MAKE_INTERVAL;
+    "date_bin"(Interval, Timestamp, Timestamp) -> Timestamp = DATE_BIN;
+    "date_bin"(Interval, TimestampTz, TimestampTz) -> TimestampTz = DATE_BIN;
+    "timezone"(Text, Timestamp) -> TimestampTz = TIMESTAMP_AT_ZONE;
+    "timezone"(Text, TimestampTz) -> Timestamp = TIMESTAMPTZ_AT_ZONE;
+    "timezone"(Interval, Timestamp) -> TimestampTz = TIMESTAMP_AT_INTERVAL;
+    "timezone"(Interval, TimestampTz) -> Timestamp = TIMESTAMPTZ_AT_INTERVAL;
+    "to_date"(Text, Text) -> Date = TO_DATE;
+    "to_timestamp"(Text, Text) -> TimestampTz = TO_TIMESTAMP_BY_TEMPLATE;
     "age"(Timestamp, Timestamp) -> Interval = AGE;
     "age"(TimestampTz, TimestampTz) -> Interval = AGE;
     "to_timestamp"(Double) -> TimestampTz = TO_TIMESTAMP;
     "to_char"(Timestamp, Text) -> Text = TO_CHAR_TIMESTAMP;
     "to_char"(TimestampTz, Text) -> Text = TO_CHAR_TIMESTAMPTZ;
+    "to_char"(Interval, Text) -> Text = TO_CHAR_INTERVAL;
     "isfinite"(Date) -> Boolean = IS_FINITE_DATE;
     "isfinite"(Timestamp) -> Boolean = IS_FINITE_TIMESTAMP;
     "isfinite"(TimestampTz) -> Boolean = IS_FINITE_TIMESTAMP;

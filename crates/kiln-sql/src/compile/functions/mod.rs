@@ -2,7 +2,9 @@
 //! among them.
 
 mod array;
+mod array_search;
 pub(super) mod cast;
+pub(super) mod cast_array;
 mod catalog;
 mod datetime;
 mod digest;
@@ -16,6 +18,7 @@ mod pattern;
 mod regex;
 mod series;
 mod string;
+mod to_number;
 
 use kiln_procedure::ir::ScalarFunction;
 use kiln_storage::error::{Error, Result, SqlState};
@@ -32,8 +35,11 @@ use crate::catalog::CatalogCall;
 
 pub(crate) use array::array_set;
 pub(super) use array::{
-    any_of, array_append, array_concat, array_position, array_prepend, array_remove, array_slice,
+    any_of, array_append, array_concat, array_prepend, array_set_in_row, array_slice,
     construct_array, extreme, order_of, sorted_texts, sorted_values,
+};
+pub(super) use array_search::{
+    array_contains, array_overlaps, array_position, array_positions, array_remove, array_replace,
 };
 pub(crate) use cast::Named;
 pub(super) use catalog::{partition_ancestors, takes_role};
@@ -80,6 +86,7 @@ enum Ty {
     Date,
     Timestamp,
     TimestampTz,
+    Time,
     Uuid,
     Interval,
     /// An array of one type, and…
@@ -108,6 +115,7 @@ impl Ty {
             Ty::Date => DataType::Date,
             Ty::Timestamp => DataType::Timestamp,
             Ty::TimestampTz => DataType::TimestampTz,
+            Ty::Time => DataType::Time,
             Ty::Uuid => DataType::Uuid,
             Ty::Interval => DataType::Interval,
             Ty::TextArray => DataType::array(DataType::Text),
@@ -166,6 +174,7 @@ fn candidates(name: &str) -> Vec<Signature> {
         digest::SIGNATURES,
         json::SIGNATURES,
         json_change::SIGNATURES,
+        to_number::SIGNATURES,
     ]
     .into_iter()
     .flatten()

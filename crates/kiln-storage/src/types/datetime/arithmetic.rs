@@ -233,3 +233,51 @@ pub fn make_timestamp(
     let days = days_from_civil(i64::from(civil.year), civil.month, i64::from(civil.day));
     check_timestamp(i128::from(days) * i128::from(MICROSECONDS_PER_DAY) + i128::from(time))
 }
+
+/// The beginning of the stretch of `stride` that a timestamp is in, where one begins at `origin`.
+///
+/// # Errors
+/// 0A000 for a stride of months, 22008 for one that is not positive, and for an infinite origin.
+pub fn date_bin(stride: Interval, timestamp: i64, origin: i64) -> Result<i64> {
+    if is_infinite_timestamp(timestamp) {
+        return Ok(timestamp);
+    }
+    let out_of_range =
+        |message: &str| Error::new(SqlState::DATETIME_FIELD_OVERFLOW, message.to_owned());
+    if is_infinite_timestamp(origin) {
+        return Err(out_of_range("origin out of range"));
+    }
+    if stride.months != 0 {
+        return Err(Error::unsupported(
+            "timestamps cannot be binned into intervals containing months or years",
+        ));
+    }
+    let length = i128::from(stride.days) * i128::from(MICROSECONDS_PER_DAY)
+        + i128::from(stride.microseconds);
+    if length <= 0 {
+        return Err(out_of_range("stride must be greater than zero"));
+    }
+    let distance = i128::from(timestamp) - i128::from(origin);
+    check_timestamp(i128::from(origin) + distance.div_euclid(length) * length)
+}
+
+/// The interval of these parts; `seconds` may have a fraction.
+///
+/// # Errors
+/// 22008, `interval out of range`.
+pub fn make_interval(parts: [i32; 6], seconds: f64) -> Result<Interval> {
+    let [years, months, weeks, days, hours, minutes] = parts;
+    let months = years.checked_mul(12).and_then(|it| it.checked_add(months));
+    let days = weeks.checked_mul(7).and_then(|it| it.checked_add(days));
+    let microseconds = (seconds * MICROSECONDS_PER_SECOND as f64).round_ties_even();
+    let time =
+        i64::from(hours) * MICROSECONDS_PER_HOUR + i64::from(minutes) * MICROSECONDS_PER_MINUTE;
+    match (months, days) {
+        (Some(months), Some(days)) if microseconds.abs() < 9.2e18 => {
+            let time = time.checked_add(microseconds as i64);
+            let time = time.ok_or_else(interval_out_of_range)?;
+            Ok(Interval::new(months, days, time))
+        }
+        _ => Err(interval_out_of_range()),
+    }
+}

@@ -131,7 +131,7 @@ impl Field {
     }
 
     #[cold]
-    fn unsupported(self, type_name: &str) -> Error {
+    pub(super) fn unsupported(self, type_name: &str) -> Error {
         Error::unsupported(format!(
             "unit \"{}\" not supported for type {type_name}",
             self.name()
@@ -204,7 +204,7 @@ fn day_field(field: Field, days: i64) -> Option<i64> {
 }
 
 /// A field that depends on the time of day only; `time` may be negative in an interval.
-fn time_field(field: Field, time: i64) -> Option<Result<Decimal>> {
+pub(super) fn time_field(field: Field, time: i64) -> Option<Result<Decimal>> {
     let within_minute = time % MICROSECONDS_PER_MINUTE;
     Some(match field {
         Field::Hour => Ok(Decimal::from_i64(time / MICROSECONDS_PER_HOUR)),

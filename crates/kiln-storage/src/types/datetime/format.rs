@@ -1,11 +1,12 @@
-//! `to_char` of timestamps: PostgreSQL's template patterns.
+//! `to_char` by PostgreSQL's template patterns, and that of timestamps.
 
 use super::calendar::{Civil, TimeOfDay};
 use super::field::{civil_and_time, day_of_week, day_of_year, iso_week, julian_day};
 use super::input::{MONTHS, WEEKDAYS};
+use crate::error::Result;
 
 /// Roman numerals of the months.
-const ROMAN: [&str; 12] = [
+pub(super) const ROMAN: [&str; 12] = [
     "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII",
 ];
 
@@ -34,9 +35,8 @@ struct Moment {
 /// `YYYY-MM-DD HH24:MI:SS.MS`. Text outside patterns is copied; text in double quotes is copied
 /// without looking for patterns. An infinite timestamp prints as the empty string.
 pub fn to_char(timestamp: i64, template: &str, with_zone: bool) -> String {
-    let mut out = String::with_capacity(template.len() + 8);
     if timestamp == i64::MIN || timestamp == i64::MAX {
-        return out;
+        return String::new();
     }
     let (days, civil, time) = civil_and_time(timestamp);
     let moment = Moment {
@@ -45,7 +45,21 @@ pub fn to_char(timestamp: i64, template: &str, with_zone: bool) -> String {
         time,
         with_zone,
     };
+    print(template, &moment).unwrap_or_default()
+}
 
+/// What a template prints the patterns of.
+pub(super) trait Printed {
+    /// The number that an upper-case pattern stands for, with its width.
+    fn number(&self, pattern: &str) -> Result<Number>;
+
+    /// Appends the text of a pattern.
+    fn push_text(&self, pattern: &str, fill: bool, out: &mut String) -> Result<()>;
+}
+
+/// Prints by a template. Text outside patterns is copied; text in double quotes is copied without looking for patterns.
+pub(super) fn print(template: &str, printed: &impl Printed) -> Result<String> {
+    let mut out = String::with_capacity(template.len() + 8);
     let mut rest = template;
     while let Some(first) = rest.chars().next() {
         if first == '"' {
@@ -71,7 +85,7 @@ pub fn to_char(timestamp: i64, template: &str, with_zone: bool) -> String {
         let number = longest(NUMBERS, pattern, true)
             .filter(|number| text.is_none_or(|text| text.len() < number.len()));
         if let Some(name) = number {
-            let width_and_value = moment.number(&name.to_ascii_uppercase());
+            let width_and_value = printed.number(&name.to_ascii_uppercase())?;
             let start = out.len();
             push_number(width_and_value, fill, &mut out);
             rest = &pattern[name.len()..];
@@ -84,7 +98,7 @@ pub fn to_char(timestamp: i64, template: &str, with_zone: bool) -> String {
                 }
             }
         } else if let Some(name) = text {
-            moment.push_text(name, fill, &mut out);
+            printed.push_text(name, fill, &mut out)?;
             rest = &pattern[name.len()..];
             // Only numbers have an ordinal ending.
             rest = rest
@@ -99,7 +113,7 @@ pub fn to_char(timestamp: i64, template: &str, with_zone: bool) -> String {
             rest = &rest[first.len_utf8()..];
         }
     }
-    out
+    Ok(out)
 }
 
 /// Copies up to the closing quote and returns what follows it.
@@ -142,7 +156,8 @@ fn ordinal_ending(digits: &str) -> (&'static str, &'static str) {
     }
 }
 
-enum Number {
+/// A number as a pattern prints it.
+pub(super) enum Number {
     Padded(i64, usize),
     Text(String),
 }
@@ -151,13 +166,15 @@ fn push_number(number: Number, fill: bool, out: &mut String) {
     match number {
         Number::Text(text) => out.push_str(&text),
         Number::Padded(value, _) if !fill => out.push_str(&value.to_string()),
-        Number::Padded(value, width) => out.push_str(&format!("{value:0width$}")),
+        Number::Padded(value, width) => {
+            let width = width + usize::from(value < 0);
+            out.push_str(&format!("{value:0width$}"));
+        }
     }
 }
 
-impl Moment {
-    /// The number that an upper-case pattern stands for, with its width.
-    fn number(&self, pattern: &str) -> Number {
+impl Printed for Moment {
+    fn number(&self, pattern: &str) -> Result<Number> {
         let Moment {
             days, civil, time, ..
         } = *self;
@@ -175,7 +192,7 @@ impl Moment {
             // Leading zeros of a fraction are digits of it, whatever the modifier.
             Number::Text(format!("{value:0width$}", width = digits as usize))
         };
-        match pattern {
+        Ok(match pattern {
             "Y,YYY" => Number::Text(format!("{},{:03}", year / 1_000, year % 1_000)),
             "YYYY" => Number::Padded(year, 4),
             "YYY" => Number::Padded(year % 1_000, 3),
@@ -213,10 +230,10 @@ impl Moment {
                 Number::Padded(if civil.year > 0 { century } else { -century }, 2)
             }
             _ => Number::Padded(julian_day(days), 1),
-        }
+        })
     }
 
-    fn push_text(&self, pattern: &str, fill: bool, out: &mut String) {
+    fn push_text(&self, pattern: &str, fill: bool, out: &mut String) -> Result<()> {
         let afternoon = self.time.hour >= 12;
         let before_christ = self.civil.year <= 0;
         let month = MONTHS[self.civil.month as usize - 1];
@@ -237,13 +254,19 @@ impl Moment {
             _ => ("+00", 0),
         };
         let width = if fill { width } else { 0 };
-        let upper = !pattern.bytes().any(|byte| byte.is_ascii_lowercase());
-        let lower = !pattern.bytes().any(|byte| byte.is_ascii_uppercase());
-        let text = match (upper, lower) {
-            (true, false) => text.to_ascii_uppercase(),
-            (false, true) => text.to_ascii_lowercase(),
-            _ => text.to_string(),
-        };
-        out.push_str(&format!("{text:<width$}"));
+        push_in_case(text, pattern, width, out);
+        Ok(())
     }
+}
+
+/// Appends a text in the letter case of its pattern.
+pub(super) fn push_in_case(text: &str, pattern: &str, width: usize, out: &mut String) {
+    let upper = !pattern.bytes().any(|byte| byte.is_ascii_lowercase());
+    let lower = !pattern.bytes().any(|byte| byte.is_ascii_uppercase());
+    let text = match (upper, lower) {
+        (true, false) => text.to_ascii_uppercase(),
+        (false, true) => text.to_ascii_lowercase(),
+        _ => text.to_string(),
+    };
+    out.push_str(&format!("{text:<width$}"));
 }

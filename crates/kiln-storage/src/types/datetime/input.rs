@@ -107,6 +107,8 @@ struct Reader<'a> {
     before_christ: Option<bool>,
     /// A `T` came: what follows is a time even without colons.
     time_follows: bool,
+    /// Whether the text is that of a time, before which there may be a date.
+    is_time: bool,
 }
 
 /// Takes the leading ASCII digits off `text`.
@@ -177,6 +179,21 @@ impl<'a> Reader<'a> {
     }
 
     fn read(mut self) -> std::result::Result<Moment, Fault> {
+        self.parts()?;
+        self.resolve()
+    }
+
+    /// Reads a time of day.
+    fn read_time(mut self) -> std::result::Result<i64, Fault> {
+        self.parts()?;
+        let time = self.time_of_day()?.ok_or(Fault::Syntax)?;
+        if !self.date.is_empty() {
+            self.resolve()?;
+        }
+        Ok(time)
+    }
+
+    fn parts(&mut self) -> std::result::Result<(), Fault> {
         while let Some(first) = self.rest.chars().next() {
             match first {
                 ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c' | ',' => {
@@ -187,11 +204,11 @@ impl<'a> Reader<'a> {
                 '-' | '/' if matches!(self.date.len(), 1 | 2) && self.time.is_none() => {
                     self.rest = &self.rest[1..];
                 }
-                '+' | '-' if !self.date.is_empty() => self.zone()?,
+                '+' | '-' if !self.date.is_empty() || self.time.is_some() => self.zone()?,
                 _ => return Err(Fault::Syntax),
             }
         }
-        self.resolve()
+        Ok(())
     }
 
     fn word(&mut self) -> std::result::Result<(), Fault> {
@@ -224,7 +241,8 @@ impl<'a> Reader<'a> {
         if next == Some(b':') && self.time.is_none() {
             return self.colon_time(digits);
         }
-        if self.time_follows && self.time.is_none() {
+        let is_alone = self.is_time && !after_date && next.is_none_or(|next| next != b'-');
+        if (self.time_follows || is_alone) && self.time.is_none() {
             return self.compact_time(digits);
         }
         match next {
@@ -370,6 +388,19 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// The time with its AM or PM.
+    fn time_of_day(&self) -> std::result::Result<Option<i64>, Fault> {
+        let (Some(time), Some(afternoon)) = (self.time, self.afternoon) else {
+            return Ok(self.time);
+        };
+        let hour = time / MICROSECONDS_PER_HOUR;
+        if hour > 12 {
+            return Err(Fault::FieldRange);
+        }
+        let hours = i64::from(afternoon) * 12 - i64::from(hour == 12) * 12;
+        Ok(Some(time + hours * MICROSECONDS_PER_HOUR))
+    }
+
     fn resolve(self) -> std::result::Result<Moment, Fault> {
         let (year, month, day, year_digits) = match *self.date {
             [
@@ -430,15 +461,7 @@ impl<'a> Reader<'a> {
             return Err(Fault::FieldRange);
         }
 
-        let mut time = self.time.unwrap_or(0);
-        if let Some(afternoon) = self.afternoon {
-            let hour = time / MICROSECONDS_PER_HOUR;
-            if hour > 12 {
-                return Err(Fault::FieldRange);
-            }
-            time +=
-                (i64::from(afternoon) * 12 - i64::from(hour == 12) * 12) * MICROSECONDS_PER_HOUR;
-        }
+        let time = self.time_of_day()?.unwrap_or(0);
         Ok(Moment::Finite {
             days: days_from_civil(year, month as u32, day),
             time,
@@ -486,6 +509,27 @@ pub fn parse_date(text: &str) -> Result<i32> {
         Moment::Infinity => Ok(i32::MAX),
         Moment::MinusInfinity => Ok(i32::MIN),
     }
+}
+
+/// Reads a TIME; a date and a zone are read and dropped, as in PostgreSQL.
+///
+/// # Errors
+/// 22007 for what is no time, 22008 for a field out of range.
+pub fn parse_time(text: &str) -> Result<i64> {
+    let trimmed = text.trim_ascii();
+    if trimmed.eq_ignore_ascii_case("allballs") {
+        return Ok(0);
+    }
+    let reader = Reader {
+        rest: trimmed,
+        is_time: true,
+        ..Reader::default()
+    };
+    let read = match trimmed.eq_ignore_ascii_case("now") {
+        true => Err(Fault::Relative),
+        false => reader.read_time(),
+    };
+    read.map_err(|fault| fault.error("time", text))
 }
 
 /// Reads a TIMESTAMP; a zone is read and dropped, as in PostgreSQL.

@@ -3,20 +3,25 @@
 //!
 //! A DATE is an `i32` of days since 2000-01-01. A TIMESTAMP is an `i64` of microseconds since
 //! 2000-01-01 00:00; a TIMESTAMPTZ is the same in UTC, which is every session's time zone. The
-//! smallest and largest integer of each mean `-infinity` and `infinity`.
+//! smallest and largest integer of each mean `-infinity` and `infinity`. A TIME is an `i64` of microseconds since
+//! midnight, up to 24 hours.
 
 mod arithmetic;
 mod calendar;
 mod field;
 mod format;
+mod format_interval;
 mod input;
 mod interval;
 mod interval_input;
+mod template;
+mod time;
+mod zone;
 
 pub use arithmetic::{
-    age, date_add_days, date_add_interval, date_difference, date_to_timestamp, make_date,
-    make_timestamp, timestamp_add_interval, timestamp_difference, timestamp_sub_interval,
-    timestamp_to_date,
+    age, date_add_days, date_add_interval, date_bin, date_difference, date_to_timestamp, make_date,
+    make_interval, make_timestamp, timestamp_add_interval, timestamp_difference,
+    timestamp_sub_interval, timestamp_to_date,
 };
 pub use calendar::{
     Civil, MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR, MICROSECONDS_PER_MINUTE,
@@ -29,6 +34,13 @@ pub use field::{
     extract_from_timestamp, extract_from_timestamptz,
 };
 pub use format::to_char;
-pub use input::{parse_date, parse_timestamp, parse_timestamptz};
+pub use format_interval::interval_to_char;
+pub use input::{parse_date, parse_time, parse_timestamp, parse_timestamptz};
 pub use interval::Interval;
 pub use interval_input::parse_interval;
+pub use template::{to_date, to_timestamp};
+pub use time::{
+    extract_from_time, format_time, interval_to_time, make_time, time_add_interval,
+    time_difference, time_in_range, time_sub_interval, timestamp_to_time,
+};
+pub use zone::{shift_by_zone, timestamp_at_zone, timestamptz_at_zone};

@@ -1,0 +1,195 @@
+//! What SET assigns: to columns, and to elements of arrays.
+
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::schema::ColumnId;
+use kiln_storage::sequence::Identity;
+use kiln_storage::table::Table;
+use sqlparser::ast::{Assignment, AssignmentTarget, Expr, ObjectName};
+
+use super::super::arrays;
+use super::super::bound::Bound;
+use super::super::scope::SourceId;
+use super::super::{Compiler, fail, position_of, unsupported};
+use super::insert::always_detail;
+use super::is_default;
+use super::target::Target;
+use super::update::refuse_moving;
+use crate::parse::subscript;
+
+/// What a column is set to.
+pub(super) enum Assigned<'e> {
+    /// DEFAULT.
+    Default,
+    /// A value.
+    Value(&'e Expr),
+    /// Its own value with other elements: their numbers and values.
+    Elements(Vec<(&'e Expr, &'e Expr)>),
+}
+
+impl<'e> Assigned<'e> {
+    /// The expressions.
+    pub(super) fn expressions(&self) -> Vec<&'e Expr> {
+        match self {
+            Assigned::Default => Vec::new(),
+            Assigned::Value(value) => vec![value],
+            Assigned::Elements(elements) => elements
+                .iter()
+                .flat_map(|(index, value)| [*index, *value])
+                .collect(),
+        }
+    }
+
+    /// Whether it takes nothing but literals.
+    pub(super) fn is_given(&self) -> bool {
+        self.expressions()
+            .iter()
+            .all(|expr| matches!(expr, Expr::Value(_)))
+    }
+}
+
+/// Columns, and what they are set to.
+pub(super) type Assignments<'e> = Vec<(ColumnId, Assigned<'e>)>;
+
+impl Compiler<'_> {
+    /// What SET assigns to the columns of a table.
+    pub(super) fn assignments<'e>(
+        &self,
+        target: &Target,
+        assignments: &'e [Assignment],
+    ) -> Result<Assignments<'e>> {
+        let mut result = Vec::new();
+        for Assignment { target: to, value } in assignments {
+            match to {
+                AssignmentTarget::ColumnName(name) => {
+                    self.assign(target, &mut result, name, value)?;
+                }
+                AssignmentTarget::Tuple(names) => {
+                    let values = values_of(value)?;
+                    if values.len() != names.len() {
+                        return Err(fail(
+                            SqlState::SYNTAX_ERROR,
+                            "number of columns does not match number of values",
+                            position_of(value),
+                        ));
+                    }
+                    for (name, value) in names.iter().zip(values) {
+                        self.assign(target, &mut result, name, value)?;
+                    }
+                }
+            }
+        }
+        Ok(result)
+    }
+
+    fn assign<'e>(
+        &self,
+        target: &Target,
+        assignments: &mut Assignments<'e>,
+        name: &'e ObjectName,
+        value: &'e Expr,
+    ) -> Result<()> {
+        let position = position_of(name);
+        let subscripts: Vec<&Expr> = name.0.iter().filter_map(subscript).collect();
+        let path = name.0[..name.0.len() - subscripts.len()].to_vec();
+        let column = self.target_column_of(target, &ObjectName(path), "update")?;
+        refuse_moving(&target.table, column, position)?;
+        let assigned = match subscripts.as_slice() {
+            [] if is_default(value) => Assigned::Default,
+            [] => Assigned::Value(value),
+            [_] if is_default(value) => {
+                let message = "cannot set an array element to DEFAULT";
+                return Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position));
+            }
+            [index] => Assigned::Elements(vec![(index, value)]),
+            _ => return Err(unsupported("an array of more than one dimension", position)),
+        };
+        let known = assignments.iter_mut().find(|(known, _)| *known == column);
+        match (known.map(|(_, known)| known), assigned) {
+            (None, assigned) => assignments.push((column, assigned)),
+            (Some(Assigned::Elements(known)), Assigned::Elements(more)) => known.extend(more),
+            _ => {
+                let name = &target.table.schema().columns[column.index()].name;
+                let message = format!("multiple assignments to same column \"{name}\"");
+                return Err(fail(SqlState::SYNTAX_ERROR, message, position));
+            }
+        }
+        Ok(())
+    }
+
+    /// Binds the new values of the row `source`.
+    pub(super) fn bind_assigned(
+        &mut self,
+        table: &Table,
+        source: SourceId,
+        assignments: &Assignments<'_>,
+    ) -> Result<Vec<(ColumnId, Bound)>> {
+        // All values first: then the columns decide the types of parameters.
+        let mut written = Vec::with_capacity(assignments.len());
+        for (_, assigned) in assignments {
+            let bounds = assigned
+                .expressions()
+                .into_iter()
+                .map(|expr| self.bind(expr));
+            written.push(bounds.collect::<Result<Vec<Bound>>>()?);
+        }
+        let mut values = Vec::with_capacity(assignments.len());
+        for ((column, assigned), bounds) in assignments.iter().zip(written) {
+            let definition = &table.schema().columns[column.index()];
+            if !matches!(assigned, Assigned::Default) {
+                self.refuse_always(table, *column)?;
+            }
+            let mut bounds = bounds.into_iter();
+            let bound = match assigned {
+                Assigned::Default => self.bind_default(definition)?,
+                Assigned::Value(_) => {
+                    let value = bounds.next().ok_or_else(|| Error::internal("no value"))?;
+                    super::for_column(value, definition, "expression")?
+                }
+                Assigned::Elements(_) => {
+                    let mut array = self.column_of(source, column.index(), None);
+                    while let (Some(index), Some(value)) = (bounds.next(), bounds.next()) {
+                        array = arrays::set_element(array, index, value, &definition.name)?;
+                    }
+                    array
+                }
+            };
+            values.push((*column, bound));
+        }
+        Ok(values)
+    }
+
+    /// Refuses a value for an identity column that takes none.
+    fn refuse_always(&self, table: &Table, column: ColumnId) -> Result<()> {
+        let schema = table.schema();
+        let name = &schema.columns[column.index()].name;
+        if schema.columns[column.index()].default.is_none() {
+            return Ok(());
+        }
+        let sequence = self.catalog.identity_sequence(&schema.name, name);
+        let owner = sequence.and_then(|sequence| sequence.definition().owner.clone());
+        if owner.and_then(|owner| owner.identity) != Some(Identity::Always) {
+            return Ok(());
+        }
+        let message = format!("column \"{name}\" can only be updated to DEFAULT");
+        let error = Error::new(SqlState::GENERATED_ALWAYS, message);
+        Err(error.with_detail(always_detail(name)))
+    }
+}
+
+/// The values that several columns are set to.
+fn values_of(value: &Expr) -> Result<&[Expr]> {
+    let position = position_of(value);
+    match value {
+        Expr::Tuple(values) => Ok(values),
+        Expr::Nested(value) => Ok(std::slice::from_ref(&**value)),
+        Expr::Subquery(_) => {
+            let feature = "assigning a subquery to several columns";
+            Err(unsupported(feature, position))
+        }
+        _ => Err(fail(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+            position,
+        )),
+    }
+}

@@ -1,0 +1,145 @@
+//! Time zones by their names. Their rules are those of the tz database that is built in.
+
+use jiff::civil::Date;
+use jiff::tz::{AmbiguousOffset, TimeZone};
+
+use super::calendar::{
+    MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR, MICROSECONDS_PER_SECOND, UNIX_EPOCH_DAYS,
+    check_timestamp, civil_from_days, split_timestamp, time_of_day,
+};
+use super::interval::Interval;
+use crate::error::{Error, Result, SqlState};
+
+/// Abbreviations with the hours east of UTC that PostgreSQL takes them for, whatever the time of the year.
+const ABBREVIATIONS: &[(&str, i64)] = &[
+    ("utc", 0),
+    ("gmt", 0),
+    ("z", 0),
+    ("zulu", 0),
+    ("ut", 0),
+    ("wet", 0),
+    ("west", 1),
+    ("bst", 1),
+    ("cet", 1),
+    ("cest", 2),
+    ("eet", 2),
+    ("eest", 3),
+    ("msk", 3),
+    ("jst", 9),
+    ("kst", 9),
+    ("nzst", 12),
+    ("nzdt", 13),
+    ("ast", -4),
+    ("adt", -3),
+    ("est", -5),
+    ("edt", -4),
+    ("cst", -6),
+    ("cdt", -5),
+    ("mst", -7),
+    ("mdt", -6),
+    ("pst", -8),
+    ("pdt", -7),
+    ("akst", -9),
+    ("akdt", -8),
+    ("hst", -10),
+];
+
+/// How far a time zone is east of UTC.
+enum Zone {
+    Fixed(i64),
+    Rules(TimeZone),
+}
+
+fn zone(name: &str) -> Result<Zone> {
+    let mut known = ABBREVIATIONS.iter();
+    if let Some((_, hours)) = known.find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+        return Ok(Zone::Fixed(hours * MICROSECONDS_PER_HOUR));
+    }
+    let is_rule = name.contains(['+', '-', ':']) && !name.contains('/');
+    match TimeZone::get(name) {
+        Ok(rules) => Ok(Zone::Rules(rules)),
+        Err(_) if is_rule => Err(Error::unsupported(format!(
+            "the time zone \"{name}\", which is no name, is not supported"
+        ))),
+        Err(_) => Err(Error::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("time zone \"{name}\" not recognized"),
+        )),
+    }
+}
+
+#[cold]
+fn beyond(_: jiff::Error) -> Error {
+    Error::unsupported("a time zone at a time beyond the year 9999 is not supported")
+}
+
+fn is_infinite(timestamp: i64) -> bool {
+    matches!(timestamp, i64::MIN | i64::MAX)
+}
+
+/// The time that clocks of a zone show: `timestamptz AT TIME ZONE zone`.
+///
+/// # Errors
+/// 22023 for an unknown zone, 22008 out of range.
+pub fn timestamptz_at_zone(timestamp: i64, name: &str) -> Result<i64> {
+    let zone = zone(name)?;
+    if is_infinite(timestamp) {
+        return Ok(timestamp);
+    }
+    let east = match zone {
+        Zone::Fixed(east) => east,
+        Zone::Rules(rules) => {
+            let unix = timestamp.saturating_add(UNIX_EPOCH_DAYS * MICROSECONDS_PER_DAY);
+            let moment = jiff::Timestamp::from_microsecond(unix).map_err(beyond)?;
+            i64::from(rules.to_offset(moment).seconds()) * MICROSECONDS_PER_SECOND
+        }
+    };
+    check_timestamp(i128::from(timestamp) + i128::from(east))
+}
+
+/// When clocks of a zone show a time: `timestamp AT TIME ZONE zone`. A time that they skip is read as if they had not been set yet, one
+/// that they show twice as if they had been.
+///
+/// # Errors
+/// As [`timestamptz_at_zone`].
+pub fn timestamp_at_zone(timestamp: i64, name: &str) -> Result<i64> {
+    let zone = zone(name)?;
+    if is_infinite(timestamp) {
+        return Ok(timestamp);
+    }
+    let east = match zone {
+        Zone::Fixed(east) => east,
+        Zone::Rules(rules) => {
+            let (days, time) = split_timestamp(timestamp);
+            let (civil, time) = (civil_from_days(days), time_of_day(time));
+            let year = i16::try_from(civil.year).unwrap_or(i16::MAX);
+            let date = Date::new(year, civil.month as i8, civil.day as i8).map_err(beyond)?;
+            let (hour, minute) = (time.hour as i8, time.minute as i8);
+            let nanoseconds = time.microsecond as i32 * 1_000;
+            let shown = date.at(hour, minute, time.second as i8, nanoseconds);
+            let offset = match rules.to_ambiguous_timestamp(shown).offset() {
+                AmbiguousOffset::Unambiguous { offset } => offset,
+                AmbiguousOffset::Gap { before, .. } => before,
+                AmbiguousOffset::Fold { after, .. } => after,
+            };
+            i64::from(offset.seconds()) * MICROSECONDS_PER_SECOND
+        }
+    };
+    check_timestamp(i128::from(timestamp) - i128::from(east))
+}
+
+/// A time moved by an interval of hours, which says how far a zone is east of UTC: away from UTC, or back.
+///
+/// # Errors
+/// 22023 for an interval of months or days.
+pub fn shift_by_zone(timestamp: i64, zone: Interval, to_utc: bool) -> Result<i64> {
+    if zone.months != 0 || zone.days != 0 {
+        let message = format!("interval time zone \"{zone}\" must not include months or days");
+        return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    if is_infinite(timestamp) {
+        return Ok(timestamp);
+    }
+    let east = i128::from(zone.microseconds);
+    check_timestamp(i128::from(timestamp) + if to_utc { -east } else { east })
+}
