@@ -379,6 +379,13 @@ impl<'s> Draft<'s> {
             &is_taken,
             None,
         )?;
+        let keys = constraints.unique.iter().chain(&constraints.primary_key);
+        for name in keys.filter_map(|key| key.name.as_ref()) {
+            let mut others = self.schema.clone();
+            others.primary_key_name = None;
+            let position = position_of_span(name.span);
+            table::refuse_duplicate(&others, &[], &name_of(name), position)?;
+        }
         partition::check_keys(&self.schema, self.unique_keys())?;
         for written in &constraints.checks {
             let check = table::declare_check(&self.schema, &self.indexes, written, catalog)?;

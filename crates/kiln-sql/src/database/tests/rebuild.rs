@@ -302,7 +302,9 @@ fn a_catalog_is_rebuilt_from_the_statements_that_made_it() {
 #[test]
 fn catalogs_made_at_random_are_rebuilt() {
     let first = kiln_platform::random::fresh_seed() >> 1;
-    for seed in first..first + 12 {
+    // A key was given the name of a check.
+    let found = [1_988_253_569_531_823_874];
+    for seed in found.into_iter().chain(first..first + 12) {
         at_random(seed, 60);
     }
 }

@@ -262,3 +262,16 @@ INSERT INTO accounts (owner, branch) VALUES ('cid', 1) RETURNING id;
 -- error: 23503
 INSERT INTO accounts (owner, branch) VALUES ('dot', 3);
 SELECT owner FROM accounts WHERE id = 2;
+
+-- snippet: alter-constraint-names-of-keys
+CREATE TABLE t (a INTEGER, b INTEGER);
+ALTER TABLE t ADD CONSTRAINT k CHECK (b > 0);
+-- error: 42710
+ALTER TABLE t ADD CONSTRAINT k UNIQUE (a, b);
+-- error: 42710
+ALTER TABLE t ADD CONSTRAINT k PRIMARY KEY (a);
+ALTER TABLE t ADD CONSTRAINT l UNIQUE (a);
+-- error: 42P07
+ALTER TABLE t ADD CONSTRAINT l UNIQUE (b);
+-- error: 42710
+ALTER TABLE t ADD CONSTRAINT l CHECK (a > 0);
