@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kiln_durability::format::entry::{Entries, Entry, NotAnEntry};
+use kiln_durability::format::entry::{self, Entry, NotAnEntry};
 use kiln_durability::log::Log;
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_procedure::Program;
@@ -225,7 +225,7 @@ impl Shared {
             Err(_) => lost.is_unknown = true,
         };
         log.take_lost(|entry| match &entry {
-            Ok(Entry::Block { parts, .. }) => Entries::new(parts).for_each(|part| add(&part)),
+            Ok(Entry::Block { parts, .. }) => entry::parts(parts).for_each(|part| add(&part)),
             entry => add(entry),
         });
     }

@@ -348,3 +348,54 @@ fn two_blocks_that_define_one_name_do_not_both_commit() {
     );
     assert_eq!(shown(&database, "SELECT x FROM t"), "x\n1\n");
 }
+
+/// A block that changes the catalog loses against calls, and is tried again with its definitions.
+#[test]
+fn a_block_with_definitions_is_tried_again_after_a_conflict() {
+    for protocol in protocols() {
+        let database = Database::open(options(protocol)).expect("it opens");
+        database.execute(BEFORE).expect("the schema is right");
+        let (stop, deposits) = (AtomicBool::new(false), AtomicU64::new(0));
+        let mut made = 0_u64;
+        let mut refusals = Vec::new();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let reply = database.call("deposit", (1_i32, 1_i32)).expect("it runs");
+                    reply.rows().expect("it commits");
+                    deposits.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            let mut session = database.session().expect("there is room");
+            for round in 0..20 {
+                let defined = session.execute(&format!(
+                    "BEGIN;
+                     UPDATE account SET balance = balance + 1 WHERE id = 1;
+                     CREATE TABLE t{round} (x SERIAL, y INTEGER);
+                     INSERT INTO t{round} (y) VALUES (7), (8);
+                     UPDATE account SET balance = balance + 1 WHERE id = 1;
+                     INSERT INTO t{round} (y) VALUES (9);
+                     COMMIT"
+                ));
+                match defined {
+                    Ok(_) => made += 1,
+                    Err(error) if error.state() == SqlState::SERIALIZATION_FAILURE => {}
+                    Err(error) => refusals.push(error),
+                }
+                session.roll_back();
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert!(refusals.is_empty(), "{protocol}: {refusals:?}");
+        assert!(made > 0, "{protocol}");
+        let sum = shown(&database, "SELECT sum(balance) FROM account");
+        let all = 2_000 + deposits.load(Ordering::Relaxed) + 2 * made;
+        assert_eq!(sum, format!("sum\n{all}\n"), "{protocol}");
+        let tables = "SELECT count(*) FROM pg_tables WHERE tablename ~ '^t[0-9]+$'";
+        assert_eq!(
+            shown(&database, tables),
+            format!("count\n{made}\n"),
+            "{protocol}"
+        );
+    }
+}

@@ -74,7 +74,7 @@ pub enum Entry<'a> {
     Block {
         /// Its log epoch, as of a statement.
         epoch: u64,
-        /// What it did, in this order: for [`Entries`].
+        /// What it did, in this order: for [`parts`].
         parts: &'a [u8],
     },
 }
@@ -175,6 +175,11 @@ pub fn append_sequence(bytes: &mut Vec<u8>, epoch: u64, id: SequenceId, state: S
 pub struct Parts(Vec<u8>);
 
 impl Parts {
+    /// How many bytes they take.
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
     /// It has changed the catalog by this statement.
     pub fn statement(&mut self, text: &str) {
         append_statement(&mut self.0, 0, text);
@@ -251,6 +256,14 @@ impl<'a> Entries<'a> {
             reader: Reader::new(payload),
         }
     }
+}
+
+/// The entries of a [block](Entry::Block): there is no block among them.
+pub fn parts(payload: &[u8]) -> impl Iterator<Item = Result<Entry<'_>, NotAnEntry>> {
+    Entries::new(payload).map(|part| match part {
+        Ok(Entry::Block { .. }) => Err(NotAnEntry),
+        part => part,
+    })
 }
 
 /// The payload has something in this place that is no entry.
@@ -385,7 +398,8 @@ mod tests {
             },
         ];
         assert_eq!(entries.as_deref(), Ok(&expected[..]));
-        let parts: Result<Vec<_>, _> = Entries::new(&bytes[block_at + HEAD_BYTES..]).collect();
+        let parts: Result<Vec<_>, _> = super::parts(&bytes[block_at + HEAD_BYTES..]).collect();
+        assert!(super::parts(&bytes[block_at..]).all(|part| part.is_err()));
         let expected_parts = [
             Entry::Statement {
                 epoch: 7,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_procedure::{Program, Stop};
-use kiln_storage::error::{Error, Result};
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::journal::{CallAnswer, Commit, Journal, Listener, Listeners};
 use kiln_storage::log_epoch::LogEpoch;
 use kiln_storage::schema::TableId;
@@ -26,6 +26,8 @@ use crate::seat::check_current;
 use crate::shared::Shared;
 use crate::within_block::{Refused, TriedSequences, WithinBlock, tables_written};
 
+/// Bytes of refilled tables that an entry of the log may have.
+const ENTRY_BYTES_MAX: usize = 1 << 30;
 /// How often a block is made anew that meets conflicts.
 const CONFLICTS_MAX: u32 = 100;
 
@@ -390,6 +392,22 @@ impl Remade<'_> {
         }
     }
 
+    /// Checks that what the log will have of it is one entry.
+    fn check_size(&self) -> Result<()> {
+        let block = self.change.block.as_ref();
+        match block.is_some_and(|block| block.parts.bytes() > ENTRY_BYTES_MAX) {
+            true => {
+                let message =
+                    "tables that the transaction block has written and then changed are too large";
+                let detail =
+                    format!("The log keeps at most {ENTRY_BYTES_MAX} bytes of their rows.");
+                let error = Error::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message);
+                Err(error.with_detail(detail))
+            }
+            false => Ok(()),
+        }
+    }
+
     /// How far the sequences have got that it has made or changed.
     fn settle_sequences(&self) -> Result<Vec<(SequenceId, SequenceState)>> {
         let CatalogChange {
@@ -441,7 +459,7 @@ impl Remade<'_> {
 
     /// Commits what it has written, and puts its catalog into force, as one entry of the log.
     fn commit(mut self, alone: &Alone<'_>, heard: &Heard) -> std::result::Result<LogEpoch, Unmade> {
-        let states = match self.settle_sequences() {
+        let states = match self.check_size().and_then(|()| self.settle_sequences()) {
             Ok(states) => states,
             Err(error) => {
                 self.abandon();

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::Path;
 
 use kiln_durability::checkpoint::Reader;
-use kiln_durability::format::entry::{Entries, Entry};
+use kiln_durability::format::entry::{self, Entry};
 use kiln_durability::log::{LogOptions, Position};
 use kiln_durability::recovery::{End, Extent, GroupPlace, Replay, Scan, Start};
 use kiln_durability::{
@@ -422,7 +422,7 @@ impl Redo<'_> {
                 self.database.engine().restore_sequence(id, state);
             }
             Entry::Block { parts, .. } => {
-                for part in Entries::new(parts) {
+                for part in entry::parts(parts) {
                     let part = part.map_err(|_| {
                         damaged("a transaction block has something that is no entry")
                     })?;

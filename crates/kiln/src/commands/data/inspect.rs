@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use kiln::CatalogStatement;
-use kiln_durability::format::entry::{Entries, Entry};
+use kiln_durability::format::entry::{self, Entry};
 use kiln_durability::inspect::{FileSummary, LogSummary, read_checkpoint, read_log};
 use kiln_durability::recovery::Groups;
 use kiln_durability::{DataDirectory, FileName, Manifest, moment_text};
@@ -167,7 +167,7 @@ fn described(entry: &Entry<'_>, catalog: &mut FollowedCatalog) -> (String, Value
         catalog.follow(entry);
         return described;
     };
-    let parts = Entries::new(parts).map(|part| match part {
+    let parts = entry::parts(parts).map(|part| match part {
         Ok(part) => described(&part, catalog),
         Err(_) => no_entry(),
     });
