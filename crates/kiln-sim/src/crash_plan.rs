@@ -36,7 +36,7 @@ impl CrashPlan {
     /// The default of [`CrashPlan::calls`].
     pub const CALLS: usize = 6;
 
-    /// All protocols that may keep a log: plain, with each of their options, and with all of these.
+    /// All protocols that may keep a log: plain, with each of their options that may be alone, and with all of these.
     pub fn configurations() -> Vec<Configuration> {
         let mut all = Vec::new();
         for protocol in Protocol::serializable() {
@@ -48,7 +48,8 @@ impl CrashPlan {
                     .expect("it is one of its options")
             };
             all.push(plain);
-            all.extend(options.iter().map(|option| with(plain, *option)));
+            let alone = options.iter().map(|option| plain.with(*option));
+            all.extend(alone.filter_map(Result::ok));
             if options.len() > 1 {
                 all.push(options.iter().fold(plain, |all, option| with(all, *option)));
             }
