@@ -414,7 +414,7 @@ mod tests {
         for length in 0..bytes.len() {
             let read: Vec<_> = Entries::new(&bytes[..length]).collect();
             let whole = read.iter().filter(|entry| entry.is_ok()).count();
-            assert!(whole < 6 && read[..whole] == expected.map(Ok)[..whole]);
+            assert!(whole < 7 && read[..whole] == expected.map(Ok)[..whole]);
         }
     }
 
@@ -422,7 +422,7 @@ mod tests {
     fn what_is_no_entry_ends_the_payload() {
         for bytes in [
             &[0, 0, 0, 0][..],
-            &[9, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[9, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0],
             &[255, 255, 255, 255, 1],
             &[10, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF],
         ] {

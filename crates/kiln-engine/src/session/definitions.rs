@@ -40,9 +40,14 @@ pub(crate) struct Trial {
     former_tables: Vec<Arc<Table>>,
 }
 
-/// What a block has tried, in all its attempts.
+/// What belongs to a block alone.
 #[derive(Default)]
-pub(crate) struct Tried {
+pub(crate) struct Own {
+    /// Tables that the open attempt has written.
+    written: Vec<TableId>,
+    /// What the open attempt tries, if it changes the catalog.
+    trial: Option<Trial>,
+    /// The definitions and sequences that the block has tried, in all its attempts.
     definitions: u64,
     sequences: TriedSequences,
 }
@@ -82,7 +87,7 @@ impl From<Refusal> for Unmade {
 impl State {
     /// The catalog that the block tries, if it changes it.
     pub(super) fn tried_catalog(&self) -> Option<Arc<Catalog>> {
-        Some(self.trial.as_ref()?.catalog.clone())
+        Some(self.trial()?.catalog.clone())
     }
 
     /// The catalog for which the block's statements are compiled.
@@ -91,7 +96,7 @@ impl State {
     /// A conflict, when the block tries a change of a catalog that is not in force any more.
     pub(super) fn block_catalog(&mut self) -> std::result::Result<Arc<Catalog>, Failure> {
         let in_force = self.seat().catalog().clone();
-        let Some(trial) = &self.trial else {
+        let Some(trial) = self.trial() else {
             return Ok(in_force);
         };
         match trial.version == in_force.version() {
@@ -103,16 +108,28 @@ impl State {
     /// Notes what a program of the open attempt has written.
     pub(super) fn note_written(&mut self, program: &Program) {
         for table in tables_written(program) {
-            if !self.written.contains(&table) {
-                self.written.push(table);
+            let own = self.own.get_or_insert_default();
+            if !own.written.contains(&table) {
+                own.written.push(table);
             }
         }
     }
 
+    /// Another attempt begins.
+    pub(super) fn forget_written(&mut self) {
+        if let Some(own) = &mut self.own {
+            own.written.clear();
+        }
+    }
+
+    fn trial(&self) -> Option<&Trial> {
+        self.own.as_ref()?.trial.as_ref()
+    }
+
     /// The attempt is over: what it has tried is forgotten.
     pub(super) fn give_up_trial(&mut self) {
-        self.written.clear();
-        if let Some(trial) = self.trial.take() {
+        self.forget_written();
+        if let Some(trial) = self.own.as_mut().and_then(|own| own.trial.take()) {
             let inner = self.seat().inner().clone();
             // Nothing may refer to the tables, nor hold the gate up for them.
             let seat = self.seat();
@@ -133,10 +150,10 @@ impl State {
     ) -> Result<()> {
         self.transcript.check_kept()?;
         inner.check_log_takes_changes()?;
-        let tried = self.tried.get_or_insert_default();
-        tried.definitions += 1;
+        let own = self.own.get_or_insert_default();
+        own.definitions += 1;
         let defined = Defined {
-            number: tried.definitions,
+            number: own.definitions,
             definition: definition.clone(),
         };
         self.persist(inner, limits, |state, _| {
@@ -165,9 +182,9 @@ impl State {
             let alone = alone.map_err(Failure::Final)?;
             self.seat().resume_alone(&alone);
             let former = self.block_catalog()?;
-            let written = self.written.clone();
-            let tried = self.tried.get_or_insert_default();
-            let sequences = std::mem::take(&mut tried.sequences);
+            let own = self.own.get_or_insert_default();
+            let written = own.written.clone();
+            let sequences = std::mem::take(&mut own.sequences);
             let seat = self.seat.as_mut().expect("an open block has a seat");
             let number = seat.number();
             let mut change = CatalogChange::new(inner, former.clone());
@@ -185,15 +202,14 @@ impl State {
             };
             let (catalog, written) = (block.former, block.written);
             let former_tables = block.former_tables;
-            self.tried.get_or_insert_default().sequences = block.sequences;
+            let own = self.own.get_or_insert_default();
+            own.sequences = block.sequences;
             drop(alone);
             match applied {
                 Ok(()) => {
-                    self.written = written;
+                    own.written = written;
+                    let trial = own.trial.get_or_insert_with(|| Trial::of(&former));
                     self.version = catalog.version();
-                    let trial = self
-                        .trial
-                        .get_or_insert_with(|| Box::new(Trial::of(&former)));
                     trial.catalog = catalog;
                     trial.former_tables.extend(former_tables);
                     return Ok(());
@@ -293,7 +309,7 @@ impl State {
         let seat = self.seat.as_mut().expect("an open block has a seat");
         let before = inner.catalog();
         let mut change = CatalogChange::new(inner, before.clone());
-        let tried = self.tried.as_ref();
+        let tried = self.own.as_ref();
         let tried = tried.map(|it| it.sequences.clone());
         let mut block = WithinBlock::made(seat, before.clone());
         block.sequences = tried.unwrap_or_default();

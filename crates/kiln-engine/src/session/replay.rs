@@ -51,10 +51,10 @@ pub(super) struct Transcript {
     /// Whether blocks of the session are to be replayed.
     pub is_wanted: bool,
     entries: Vec<Entry>,
-    /// How many of these change the catalog.
-    definitions: usize,
     /// Bytes of all arguments.
     bytes: usize,
+    /// How many of the entries change the catalog.
+    definitions: u32,
     /// Whether something was run that is not among the entries.
     is_lost: bool,
     /// Whether the block has a savepoint, so that it may go on after it has failed.
@@ -165,7 +165,7 @@ impl Transcript {
         };
         for entry in self.entries.drain(count..) {
             self.bytes -= entry.bytes();
-            self.definitions -= usize::from(matches!(entry, Entry::Definition(_)));
+            self.definitions -= u32::from(matches!(entry, Entry::Definition(_)));
         }
         Ok(count)
     }
@@ -207,7 +207,7 @@ impl Transcript {
         };
         self.bytes += entry.bytes();
         if self.entries.len() < STATEMENTS_MAX && self.bytes <= bytes_max {
-            self.definitions += usize::from(matches!(entry, Entry::Definition(_)));
+            self.definitions += u32::from(matches!(entry, Entry::Definition(_)));
             self.entries.push(entry);
             return Ok(());
         }

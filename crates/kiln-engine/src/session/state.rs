@@ -9,11 +9,10 @@ use kiln_procedure::{Arguments, Program, Stop};
 use kiln_protocols::Outcome;
 use kiln_storage::error::{Error, Result};
 use kiln_storage::log_epoch::LogEpoch;
-use kiln_storage::schema::TableId;
 use kiln_storage::sequence::SessionSequences;
 use kiln_storage::table::Table;
 
-use super::definitions::{Trial, Tried};
+use super::definitions::Own;
 use super::limits::Limits;
 use super::replay::Transcript;
 use super::timed_out;
@@ -113,12 +112,8 @@ pub(crate) struct State {
     pub(super) has_lost: bool,
     /// What the session has drawn from sequences, once it has.
     pub(super) sequences: Option<Arc<SessionSequences>>,
-    /// Tables that the open attempt has written.
-    pub(super) written: Vec<TableId>,
-    /// What the open block tries, if it changes the catalog.
-    pub(super) trial: Option<Box<Trial>>,
-    /// What it has tried.
-    pub(super) tried: Option<Box<Tried>>,
+    /// What a definition of the open block needs. Boxed, so that a session without blocks stays small.
+    pub(super) own: Option<Box<Own>>,
 }
 
 impl State {
@@ -138,9 +133,7 @@ impl State {
             transcript: Transcript::default(),
             has_lost: false,
             sequences: None,
-            written: Vec::new(),
-            trial: None,
-            tried: None,
+            own: None,
         }
     }
 
@@ -202,7 +195,7 @@ impl State {
         }
         self.version = self.seat().catalog().version();
         self.has_attempt = true;
-        self.written.clear();
+        self.forget_written();
         Ok(())
     }
 
@@ -281,7 +274,7 @@ impl State {
             matches!(block, Block::Begun | Block::Failed) && self.transcript.has_savepoint;
         if !goes_on {
             self.transcript.clear();
-            self.tried = None;
+            self.own = None;
             self.stop_clock();
         }
         self.block = block;

@@ -51,8 +51,8 @@ pub struct Session {
     pub(super) names: Names,
     /// Those of the open block, the last one last.
     pub(super) savepoints: Vec<savepoints::Named>,
-    /// ANALYZE statements of the open block, which are run when it has committed.
-    analyses: Vec<(Tree, Source)>,
+    /// ANALYZE statements of the open block, which are run when it has committed; boxed, so that sessions stay small.
+    analyses: Option<Box<Analyses>>,
     /// Whether a statement was submitted whose outcome has not come.
     is_submitted: bool,
 }
@@ -71,7 +71,7 @@ impl Session {
             settings: Settings::default(),
             names: Names::default(),
             savepoints: Vec::new(),
-            analyses: Vec::new(),
+            analyses: None,
             is_submitted: false,
         }
     }
@@ -732,7 +732,8 @@ impl Session {
     fn define_in_block(&mut self, tree: Tree, source: Source) -> Result<StatementResult> {
         if let Tree::Analyze(_) = tree {
             // It changes nothing that the block could see.
-            self.analyses.push((tree, source));
+            let analyses = self.analyses.get_or_insert_default();
+            analyses.0.push((tree, source));
             return Ok(StatementResult::of_tag("ANALYZE"));
         }
         let defined = Arc::new(DefinitionOfBlock::new(Arc::new(tree), source));
@@ -834,11 +835,10 @@ impl Session {
     /// A block is over, however it has ended: so are settings and cursors of it.
     fn end_block(&mut self, is_committed: bool) {
         self.savepoints.clear();
-        for (tree, source) in std::mem::take(&mut self.analyses) {
-            if is_committed {
-                // The block has committed whatever becomes of it; it may be tried again.
-                let _ = Definition::new(self.session.engine(), source).run(&tree);
-            }
+        let analyses = self.analyses.take().filter(|_| is_committed);
+        for (tree, source) in analyses.into_iter().flat_map(|it| it.0) {
+            // The block has committed whatever becomes of it; it may be tried again.
+            let _ = Definition::new(self.session.engine(), source).run(&tree);
         }
         self.names.end_block(is_committed);
         if self.settings.end_block(is_committed) {
@@ -1151,6 +1151,9 @@ fn has_constraint(table: &Table, name: &str) -> bool {
         || schema.foreign_keys.iter().any(|key| key.name == name)
         || indexes.any(|index| index.constraint && index.name == name)
 }
+
+#[derive(Default)]
+struct Analyses(Vec<(Tree, Source)>);
 
 /// The block of a DO statement, compiled whenever it runs.
 struct Block {

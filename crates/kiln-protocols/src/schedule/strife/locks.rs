@@ -211,13 +211,14 @@ impl ClusterLocks {
         }
     }
 
-    /// Takes the locks of a residual's plan, which are in the order of their addresses, and waits for each; false when one
+    /// Takes the locks of a residual's plan, which are in the order of their addresses, and waits for each if it `waits`; false when one
     /// was not to be had in time, and then it has none. A plan is older than the attempt, so a lock may be that of a cell
     /// whose record is gone; who makes a record there takes it like any other lock.
-    pub(super) fn take_planned(&mut self, claims: &[Claim]) -> bool {
+    pub(super) fn take_planned(&mut self, claims: &[Claim], waits: bool) -> bool {
         debug_assert!(claims.is_sorted_by_key(Claim::lock));
         for (position, claim) in claims.iter().enumerate() {
-            let is_taken = wait_for(|| match claim.exclusive {
+            let waits_max = if waits { WAITS_MAX } else { 0 };
+            let is_taken = wait_for(waits_max, || match claim.exclusive {
                 true => take(claim.record),
                 false => share(claim.record),
             });
@@ -239,10 +240,10 @@ const PAUSE_MAX: u64 = 64;
 const WAITS_YIELD: u32 = 16;
 
 /// Waits until a lock is taken, whose holder runs or waits for one of a higher address; false when that lasts too long.
-fn wait_for(mut is_taken: impl FnMut() -> bool) -> bool {
+fn wait_for(waits_max: u32, mut is_taken: impl FnMut() -> bool) -> bool {
     let (mut pause, mut waits) = (1, 0);
     while !is_taken() {
-        if waits >= WAITS_MAX {
+        if waits >= waits_max {
             return false;
         }
         waits += 1;
@@ -318,7 +319,7 @@ impl Locks for ClusterLocks {
 
     fn take_left(&mut self, record: RecordRef) -> Result<(), AbortCause> {
         let word = record.aux();
-        let is_taken = wait_for(|| {
+        let is_taken = wait_for(WAITS_MAX, || {
             word.load(Ordering::Relaxed) & COMMITTING == 0
                 // Acquire pairs with the release below: what the one before has written is visible.
                 && word.fetch_or(COMMITTING, Ordering::Acquire) & COMMITTING == 0

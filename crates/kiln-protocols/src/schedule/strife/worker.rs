@@ -619,7 +619,7 @@ impl Strife {
     }
 
     /// One attempt with the locks of the plan, which are taken before it begins; whether the transaction has ended.
-    fn attempt_planned(&mut self, batch: &Batch, at: u32) -> bool {
+    fn attempt_planned(&mut self, batch: &Batch, at: u32, waits: bool) -> bool {
         // SAFETY: the worker has taken the item that the transaction belongs to.
         let context = unsafe { batch.context(at) };
         if !context.flight.missed().is_empty() {
@@ -633,7 +633,7 @@ impl Strife {
         access.phases().start();
         access.phases().enter(Phase::Lock);
         access.manager().mode = Mode::Locking;
-        let is_locked = access.manager().take_planned(footprint.claims());
+        let is_locked = access.manager().take_planned(footprint.claims(), waits);
         access.phases().stop();
         if !is_locked {
             flight.failures += 1;
@@ -658,7 +658,7 @@ impl Strife {
         let positions = batch.residuals_of(plan, item);
         for position in positions.clone() {
             let at = batch.residuals.get(position);
-            if !self.try_often(batch, at, attempts) {
+            if !self.try_often(batch, at, attempts, !plan.is_among_statements) {
                 batch.lasts.push(at);
             }
         }
@@ -672,12 +672,14 @@ impl Strife {
         // SAFETY: as long as the worker.
         let batch = unsafe { self.batch() };
         for position in 0..batch.lasts.length() {
-            self.try_often(batch, batch.lasts.get(position), LAST_ATTEMPTS);
+            self.try_often(batch, batch.lasts.get(position), LAST_ATTEMPTS, false);
         }
         u64::from(batch.lasts.length())
     }
 
-    fn try_often(&mut self, batch: &Batch, at: u32, attempts: u32) -> bool {
+    /// Attempts with locks, so many at most. They wait for locks if that `waits`: where a transaction of several statements may hold one,
+    /// its client decides for how long.
+    fn try_often(&mut self, batch: &Batch, at: u32, attempts: u32, waits: bool) -> bool {
         for attempt in 0..attempts {
             if attempt % ATTEMPTS_GROWING == 0 {
                 self.backoff.reset();
@@ -685,7 +687,7 @@ impl Strife {
             point("strife.residual");
             let has_ended = match attempt % UNPLANNED_PERIOD == UNPLANNED_PERIOD - 1 {
                 true => self.attempt(batch, at, Mode::Locking),
-                false => self.attempt_planned(batch, at),
+                false => self.attempt_planned(batch, at, waits),
             };
             if has_ended {
                 return true;
