@@ -46,7 +46,7 @@ pub struct Session {
     pub(super) session: kiln_engine::Session,
     statements: Arc<StatementCache>,
     /// Who runs the statements.
-    role: String,
+    role: Box<str>,
     pub(super) settings: Settings,
     pub(super) names: Names,
     /// Those of the open block, the last one last.
@@ -67,7 +67,7 @@ impl Session {
         Session {
             session,
             statements,
-            role: role.to_owned(),
+            role: role.into(),
             settings: Settings::default(),
             names: Names::default(),
             savepoints: Vec::new(),
@@ -421,7 +421,7 @@ impl Session {
     /// 42704 for an unknown one.
     pub fn setting(&self, name: &str) -> Result<String> {
         let known = match name {
-            "session_authorization" => Some(self.role.clone()),
+            "session_authorization" => Some(self.role.to_string()),
             "is_superuser" => {
                 let catalog = self.session.catalog();
                 let role = catalog.roles().get(&self.role);
@@ -607,7 +607,7 @@ impl Session {
             Tree::Do(_) => {
                 let block: Arc<dyn kiln_engine::Statement> = Arc::new(Block {
                     tree: tree.clone(),
-                    role: self.role.clone(),
+                    role: self.role.to_string(),
                 });
                 let rows = self.session.run_statement(&block, &mut Arguments::new())?;
                 let notices = notices_of(&rows);
@@ -942,7 +942,7 @@ impl Session {
         let listed =
             |texts: Vec<String>| Value::Array(texts.into_iter().map(Value::Text).collect());
         Ok(match value {
-            SessionValue::Role => Value::Text(self.role.clone()),
+            SessionValue::Role => Value::Text(self.role.to_string()),
             SessionValue::Number => {
                 Value::Integer(i32::try_from(self.session.number()).unwrap_or(i32::MAX))
             }
@@ -952,7 +952,7 @@ impl Session {
             }
             SessionValue::Session => Value::Array(vec![
                 Value::Text(self.session.number().to_string()),
-                Value::Text(self.role.clone()),
+                Value::Text(self.role.to_string()),
                 Value::Text(self.setting("application_name")?),
             ]),
             SessionValue::Statements => listed(self.names.listed_statements()),
