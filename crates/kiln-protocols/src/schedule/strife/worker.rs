@@ -637,7 +637,11 @@ impl Strife {
         access.phases().stop();
         if !is_locked {
             flight.failures += 1;
-            self.direct.counters().count_abort(AbortCause::LockTimeout);
+            let cause = match waits {
+                true => AbortCause::LockTimeout,
+                false => AbortCause::WriteLock,
+            };
+            self.direct.counters().count_abort(cause);
             return false;
         }
         point("strife.locked");
