@@ -298,11 +298,12 @@ impl Writer {
     fn fail(&mut self, error: Error) {
         let inner = &*self.inner;
         self.has_ended = true;
-        inner.refuses.store(true, Ordering::Relaxed);
         inner.lose(std::mem::take(&mut self.group), &mut lock(&inner.lost));
         // Release pairs with the acquire in `Log::has_failed`.
         inner.has_failed.store(true, Ordering::Release);
         inner.watermark.fail(error);
+        // Last: a client that is refused is told why.
+        inner.refuses.store(true, Ordering::Release);
     }
 }
 
