@@ -260,7 +260,7 @@ fn two_phase_locking_is_serializable() {
 }
 
 /// Two-phase locking with queues of requests, at both places where they can be, under either choice of who gets a lock that is
-/// let go. What the protocol does against deadlocks has to happen, and nobody may wait in vain.
+/// let go. What the protocol does against deadlocks has to happen, and no transaction may wait in vain.
 fn locking(protocol: Protocol, expected: Option<AbortCause>, in_table: bool) {
     for lock_queue in [LockQueue::Overtaking, LockQueue::Fifo] {
         locking_by(protocol, expected, in_table, lock_queue);

@@ -402,3 +402,26 @@ fn a_block_with_definitions_is_tried_again_after_a_conflict() {
         );
     }
 }
+
+/// All others wait while a block is made, so that its time is bounded as that of a statement.
+#[test]
+fn a_block_that_is_made_for_too_long_ends() {
+    let database = Database::open(options(Protocol::Silo)).expect("it opens");
+    let mut session = database.session().expect("there is room");
+    run(
+        &mut session,
+        "BEGIN;
+         CREATE TABLE t (x INTEGER);
+         DO $$ DECLARE i INTEGER := 0; BEGIN WHILE i < 50000000 LOOP i := i + 1; END LOOP; END $$;
+         SET statement_timeout = '20ms'",
+    );
+    let error = session.execute("COMMIT").expect_err("it takes longer");
+    assert_eq!(error.state(), SqlState::QUERY_CANCELED, "{error}");
+    let error = database.query("SELECT * FROM t", ());
+    let error = error.expect_err("nothing was made");
+    assert_eq!(error.state(), SqlState::UNDEFINED_TABLE, "{error}");
+    run(
+        &mut session,
+        "RESET statement_timeout; CREATE TABLE t (x INTEGER)",
+    );
+}

@@ -244,7 +244,7 @@ impl State {
         loop {
             limits.check()?;
             let alone = inner.shut_gate_for_change(beside, deadline_ns)?;
-            let made = self.make_alone(inner, &alone);
+            let made = self.make_alone(inner, &alone, limits);
             drop(alone);
             match made {
                 Ok(logged) => return Ok(logged),
@@ -273,6 +273,7 @@ impl State {
         &mut self,
         inner: &Arc<Shared>,
         alone: &Alone<'_>,
+        limits: Limits<'_>,
     ) -> std::result::Result<LogEpoch, Unmade> {
         let began_us = self.clock.as_ref().and_then(|clock| clock.open_block());
         let began_us = began_us.map_or(0, |(_, began_us)| began_us);
@@ -286,10 +287,14 @@ impl State {
             )));
         }
         let made = match seat.begin_since(began_us) {
-            Ok(()) => self.make_begun(inner, alone, &heard),
+            Ok(()) => {
+                seat.limit(limits.deadline_ns, Some(limits.interrupt));
+                self.make_begun(inner, alone, limits, &heard)
+            }
             Err(refusal) => Err(refusal.into()),
         };
         let seat = self.seat();
+        seat.limit(None, None);
         seat.end_transaction();
         seat.listen(None);
         seat.forget_tables();
@@ -301,6 +306,7 @@ impl State {
         &mut self,
         inner: &Arc<Shared>,
         alone: &Alone<'_>,
+        limits: Limits<'_>,
         heard: &Heard,
     ) -> std::result::Result<LogEpoch, Unmade> {
         let keys = self.transcript.keys();
@@ -324,6 +330,7 @@ impl State {
         for (position, entry) in entries.iter().enumerate() {
             let run = remade.run(entry);
             let run = run.map_err(|unmade| match unmade {
+                Unmade::Final(_) if let Err(error) = limits.check() => Unmade::Final(error),
                 Unmade::Final(error) => {
                     inner.replays.note_differing();
                     self.has_lost = true;

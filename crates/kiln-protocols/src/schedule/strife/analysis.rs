@@ -4,7 +4,7 @@
 //! when the batch is closed is ignored. With `+cu` that also holds of a record to which everybody only adds, by updates that can
 //! be left to the commit: its label says so, until somebody wants more of it. The data access graph is not made: its edges are the transactions' footprints.
 //!
-//! The records that nobody has labelled before a transaction get one data node together, the transaction's own. A record that
+//! The records that no transaction has labelled before this one get one data node together, the transaction's own. A record that
 //! a second transaction writes is parted from them, and gets a node to itself, as each record has in the paper: else all that touch
 //! hot records would be tied together by the transaction that came to these first, also when that is a residual. That transaction finds
 //! such nodes when the batch is closed ([`Context::resolve`]). Most records of a batch are touched by one transaction, so

@@ -363,7 +363,7 @@ impl Batch {
         1_000 * u64::from(wait_us)
     }
 
-    /// A record that had this data node has one to itself now: whoever labelled it first looks for that.
+    /// A record that had this data node has one to itself now: the worker that labelled it first looks for that.
     #[inline]
     pub fn note_parted(&self, node: u32, number: u64) {
         // Relaxed: looked at when the batch is closed; the tickets of the stages lie between.

@@ -248,7 +248,7 @@ fn wait_for(waits_max: u32, mut is_taken: impl FnMut() -> bool) -> bool {
         }
         waits += 1;
         match waits % WAITS_YIELD {
-            // Whoever has it may need the core.
+            // The lock's holder may need the core.
             0 => thread::yield_now(),
             _ => thread::pause(pause),
         }
@@ -352,7 +352,7 @@ impl Locks for ClusterLocks {
     fn take_new(&mut self, record: RecordRef) -> Result<(), AbortCause> {
         let word = record.aux();
         let aux = match self.mode {
-            // Somebody may have planned the record that was in this cell before.
+            // Another call may have planned the record that was in this cell before.
             Mode::Locking if take(record) => return Ok(()),
             Mode::Locking => return Err(MISS),
             Mode::Alone => 0,
