@@ -1,9 +1,12 @@
 //! The locks that an attempt holds, and how it finds them again.
 
+use std::collections::HashMap;
+
+use kiln_procedure::AbortCause;
 use kiln_storage::record::RecordRef;
 use kiln_storage::table::Part;
 
-use crate::shared::locks::Locks;
+use crate::shared::locks::{Locks, Step};
 use crate::shared::planning::Claim;
 use crate::shared::record_map::RecordMap;
 
@@ -25,6 +28,28 @@ pub(super) struct HeldLocks<H> {
     pub(super) named: usize,
     /// The locks of whole tables.
     pub(super) of_tables: Vec<u32>,
+    /// Where records share locks, and this attempt was in its own way.
+    sharing: Option<Box<Sharing>>,
+}
+
+/// Which of the locks are shared by several records.
+#[derive(Default)]
+struct Sharing {
+    /// The last of the locks that are the same one.
+    last: HashMap<u64, u32>,
+    /// For each lock in the list the one before it that is the same one, or itself; for those that came later see `of`.
+    previous: Vec<u32>,
+}
+
+impl Sharing {
+    /// All that are this one.
+    fn of(&self, shared: u64) -> impl Iterator<Item = u32> {
+        let before = |note: &u32| {
+            let previous = self.previous[*note as usize];
+            (previous != *note).then_some(previous)
+        };
+        std::iter::successors(self.last.get(&shared).copied(), before)
+    }
 }
 
 impl<H> Default for HeldLocks<H> {
@@ -34,15 +59,45 @@ impl<H> Default for HeldLocks<H> {
             by_record: RecordMap::default(),
             named: 0,
             of_tables: Vec::new(),
+            sharing: None,
         }
     }
 }
 
 impl<H: Copy> HeldLocks<H> {
-    /// All of them: their records, and whether exclusively.
-    pub(super) fn own(&self) -> impl Iterator<Item = (RecordRef, H, bool)> {
-        let locks = self.all.iter();
-        locks.map(|lock| (lock.record, lock.held, lock.exclusive))
+    /// Takes a lock, or makes it exclusive, in whose way the attempt itself may be; see [`Locks::take_beside`].
+    #[cold]
+    pub(super) fn take_beside<L: Locks<Held = H>>(
+        &mut self,
+        manager: &mut L,
+        record: RecordRef,
+        step: Step<H>,
+        cause: AbortCause,
+    ) -> Result<H, AbortCause> {
+        let Some(shared) = manager.shared_lock(record) else {
+            return Err(cause);
+        };
+        let sharing = self.sharing.get_or_insert_default();
+        for lock in &self.all[sharing.previous.len()..] {
+            let note = sharing.previous.len() as u32;
+            let previous = manager.shared_lock(lock.record).map_or(note, |shared| {
+                sharing.last.insert(shared, note).unwrap_or(note)
+            });
+            sharing.previous.push(previous);
+        }
+        let own = sharing.of(shared).map(|note| {
+            let lock = &self.all[note as usize];
+            (lock.held, lock.exclusive)
+        });
+        manager.take_beside(record, step, own, cause)
+    }
+
+    /// Forgets which locks are shared by several records.
+    #[inline(always)]
+    pub(super) fn forget_sharing(&mut self) {
+        if self.sharing.is_some() {
+            self.sharing = None;
+        }
     }
 
     /// Notes a lock that is held.

@@ -84,7 +84,7 @@ use crate::canary::Canary;
 use crate::phases::{Phase, Phased, Phases};
 use crate::shared::in_place::InPlace;
 use crate::shared::links;
-use crate::shared::locks::{LockWords, Locks, QueuedLocks, Taken};
+use crate::shared::locks::{LockWords, Locks, QueuedLocks, Step, Taken};
 use crate::shared::node_set::NodeSet;
 use crate::shared::planning::scans::Scans;
 use crate::shared::planning::{Claim, Findings, Planned, Planner};
@@ -222,7 +222,14 @@ impl<L: Locks> TwoPhaseLocking<L> {
                 part: lock.part,
                 finding: Findings::NO_FINDING,
             };
-            let taken = match self.manager.upgrade(lock.record, lock.held) {
+            let taken = self.manager.upgrade(lock.record, lock.held);
+            let taken = taken.or_else(|cause| {
+                let step = Step::Upgrade(lock.held);
+                let locks = &mut self.locks;
+                let taken = locks.take_beside(&mut self.manager, lock.record, step, cause);
+                taken.map(Taken::Now)
+            });
+            let taken = match taken {
                 Ok(taken) => taken,
                 Err(cause) => return self.missed(claim, cause),
             };
@@ -329,7 +336,13 @@ impl<L: Locks> TwoPhaseLocking<L> {
                 COVERED
             }
             None => {
-                let taken = match self.manager.take_claim(claim) {
+                let taken = self.manager.take_claim(claim);
+                let taken = taken.or_else(|cause| {
+                    let (locks, step) = (&mut self.locks, Step::Take { exclusive });
+                    let taken = locks.take_beside(&mut self.manager, record, step, cause);
+                    taken.map(Taken::Now)
+                });
+                let taken = match taken {
                     Ok(taken) => taken,
                     Err(_) if Canary::FootprintMissIgnored.sings() && L::PLANNED && !exclusive => {
                         return Ok(Visit::Present(Handle {
@@ -417,6 +430,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
         }
         self.locks.by_record.clear();
         self.locks.named = 0;
+        self.locks.forget_sharing();
         if L::PLANNED
             && let Some(planner) = &mut self.planner
         {
@@ -703,11 +717,12 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
     ) -> Result<Inserted, Stop> {
         self.stay_to_insert(table, values, memory)?;
         charge(Work::Record);
-        let (nodes, manager, locks) = (&mut self.nodes, &mut self.manager, &self.locks);
+        let (nodes, manager, locks) = (&mut self.nodes, &mut self.manager, &mut self.locks);
         let mut new = None;
         let created = |record| {
             let taken = manager.take_new(record);
-            let taken = taken.or_else(|cause| manager.take_new_beside(record, locks.own(), cause));
+            let taken =
+                taken.or_else(|cause| locks.take_beside(manager, record, Step::TakeNew, cause));
             new = Some((record, taken?));
             Ok(())
         };

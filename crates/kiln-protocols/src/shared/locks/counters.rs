@@ -17,13 +17,11 @@
 //! new ones; it takes those only where no other has a request that is in its way, and is counted twice. Whoever decides
 //! from plans alone that two transactions have nothing in common looks whether one of those is in its way.
 
-use std::ptr;
-
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_procedure::AbortCause;
 use kiln_storage::record::RecordRef;
 
-use super::{Locks, Taken, soon};
+use super::{Locks, Step, Taken, soon};
 use crate::shared::planning::Claim;
 
 const SHARED: u64 = 1;
@@ -131,6 +129,19 @@ fn counts(held: Counted, exclusive: bool, with_planned: bool) -> u64 {
     }
 }
 
+/// What a shared lock that somebody holds counts for in addition when it is made exclusive, and how it is held then. A planned
+/// request stays as it is, for whoever takes it back.
+#[inline(always)]
+const fn upgraded(held: Counted) -> (u64, Counted) {
+    match held {
+        Counted::Unplanned => (
+            unplanned(true).wrapping_sub(unplanned(false)),
+            Counted::Unplanned,
+        ),
+        _ => (unplanned(true), Counted::Upgraded),
+    }
+}
+
 /// One worker's side of locks that count; see the module's documentation.
 pub struct CounterLocks<C> {
     counters: C,
@@ -171,15 +182,12 @@ impl<C: Counters> CounterLocks<C> {
         }
     }
 
-    /// Takes the lock of a new record, if this is all that is counted there.
-    #[inline]
-    fn count_new(&self, record: RecordRef, own: u64) -> bool {
-        let taken = own + unplanned(true);
-        // Relaxed: nobody has done anything to the record that this one's maker has to see; and if another
-        // request is there, the maker gives up.
-        let word = self.counters.word(record);
-        word.compare_exchange(own, taken, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
+    /// Takes a lock that was not planned, if nobody is in the way; statements wait for a moment.
+    fn take_soon(&self, record: RecordRef, exclusive: bool) -> bool {
+        match self.has_statements {
+            true => soon(|| self.take_free(record, exclusive).then_some(())).is_some(),
+            false => self.take_free(record, exclusive),
+        }
     }
 }
 
@@ -194,11 +202,7 @@ impl<C: Counters> Locks for CounterLocks<C> {
     }
 
     fn take(&mut self, record: RecordRef, exclusive: bool) -> Result<Taken<Counted>, AbortCause> {
-        let is_taken = match self.has_statements {
-            true => soon(|| self.take_free(record, exclusive).then_some(())).is_some(),
-            false => self.take_free(record, exclusive),
-        };
-        match is_taken {
+        match self.take_free(record, exclusive) {
             true => Ok(Taken::Now(Counted::Unplanned)),
             false => Err(MISS),
         }
@@ -206,40 +210,71 @@ impl<C: Counters> Locks for CounterLocks<C> {
 
     #[inline]
     fn take_new(&mut self, record: RecordRef) -> Result<Counted, AbortCause> {
-        match self.count_new(record, 0) {
-            true => Ok(Counted::Unplanned),
-            false => Err(MISS),
+        // Relaxed: nobody has done anything to the record that this one's maker has to see; and if another
+        // request is there, the maker gives up.
+        let word = self.counters.word(record);
+        match word.compare_exchange(0, unplanned(true), Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => Ok(Counted::Unplanned),
+            Err(_) => Err(MISS),
         }
     }
 
-    /// A plan names addresses. One in it may be that of a record that is gone by now, and its maker get that very cell: again and
-    /// again, if it gave up each time.
+    fn shared_lock(&self, record: RecordRef) -> Option<u64> {
+        Some(std::ptr::from_ref(self.counters.word(record)).addr() as u64)
+    }
+
+    /// A plan names addresses: one in it may be that of a record that is gone by now, and its maker get that very cell. And
+    /// where records share a counter, so do those of one attempt. It would meet them again and again, if it gave up each time.
     #[cold]
-    fn take_new_beside(
+    fn take_beside(
         &mut self,
         record: RecordRef,
-        own: impl Iterator<Item = (RecordRef, Counted, bool)>,
+        step: Step<Counted>,
+        own: impl Iterator<Item = (Counted, bool)>,
         cause: AbortCause,
     ) -> Result<Counted, AbortCause> {
+        let (mut counted, mut is_exclusive) = (0, false);
+        for (held, exclusive) in own {
+            counted += counts(held, exclusive, true);
+            is_exclusive |= exclusive;
+        }
+        let (more, result) = match step {
+            Step::Take { exclusive } if counted == 0 => {
+                return match self.take_soon(record, exclusive) {
+                    true => Ok(Counted::Unplanned),
+                    false => Err(cause),
+                };
+            }
+            Step::Take { exclusive } => (unplanned(exclusive), Counted::Unplanned),
+            Step::TakeNew => (unplanned(true), Counted::Unplanned),
+            Step::Upgrade(held) => upgraded(held),
+        };
+        let is_shared = step == Step::Take { exclusive: false };
         let word = self.counters.word(record);
-        let same = own.filter(|(other, ..)| ptr::eq(self.counters.word(*other), word));
-        let counts = same.map(|(_, held, exclusive)| counts(held, exclusive, true));
-        match self.count_new(record, counts.sum()) {
-            true => Ok(Counted::Unplanned),
-            false => Err(cause),
+        let mut seen = word.load(Ordering::Relaxed);
+        loop {
+            // Nobody else gets anything that is counted there while an exclusive lock is held.
+            let is_own = is_exclusive || seen == counted;
+            let is_free = is_own || is_shared && may_share(seen);
+            if !is_free {
+                return Err(cause);
+            }
+            // Acquire: as in `request`.
+            let taken = seen.wrapping_add(more);
+            match word.compare_exchange_weak(seen, taken, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Ok(result),
+                Err(now) => seen = now,
+            }
         }
     }
 
     fn upgrade(&mut self, record: RecordRef, held: Counted) -> Result<Taken<Counted>, AbortCause> {
-        let (own, next, held) = match held {
-            Counted::Unplanned => (unplanned(false), unplanned(true), Counted::Unplanned),
-            // The planned request stays as it is, for whoever takes it back.
-            _ => (SHARED, SHARED + unplanned(true), Counted::Upgraded),
-        };
+        let own = counts(held, false, true);
+        let (more, held) = upgraded(held);
         // Acquire pairs with the releases of those who shared it: they have read before this one writes.
         let upgraded = (self.counters.word(record)).compare_exchange(
             own,
-            next,
+            own.wrapping_add(more),
             Ordering::Acquire,
             Ordering::Relaxed,
         );
@@ -296,19 +331,61 @@ mod tests {
         };
         for exclusive in [false, true] {
             let mut locks = CounterLocks::new(counters.clone(), true);
-            let own = [(record, Counted::Planned, exclusive)];
+            let own = [(Counted::Planned, exclusive)];
             assert!(request(&counters, claim(exclusive)));
             let refused = locks.take_new(record).expect_err("a request is there");
-            let taken = locks.take_new_beside(record, own.into_iter(), refused);
-            let held = taken.expect("the request is its own");
+            let mut beside = || locks.take_beside(record, Step::TakeNew, own.into_iter(), refused);
+            let held = beside().expect("the request is its own");
             assert!(!request(&counters, claim(false)) && is_barred(&counters, claim(false)));
+            let again = beside();
+            assert_eq!(again.is_ok(), exclusive, "another one waits, or shares it");
             locks.release(record, held, true);
-            let again = locks.take_new_beside(record, own.into_iter(), refused);
-            assert_eq!(again, Err(refused), "another one asks for it");
+            if let Ok(held) = again {
+                locks.release(record, held, true);
+            }
             withdraw(&counters, claim(false));
             locks.release(record, Counted::Planned, exclusive);
             assert!(locks.take_new(record).is_ok(), "nothing is left there");
             locks.release(record, Counted::Unplanned, true);
+        }
+    }
+
+    #[test]
+    fn an_attempt_is_not_in_its_own_way_where_records_share_a_counter() {
+        let counters = CounterArray::default();
+        // SAFETY: nobody follows them here.
+        let record = |number: u64| unsafe { RecordRef::from_address(number * 16) };
+        let first = record(1);
+        let shares = |other: &RecordRef| std::ptr::eq(counters.word(first), counters.word(*other));
+        let second = (2..).map(record).find(shares).expect("few counters");
+        let steps = |exclusive| Step::Take { exclusive };
+        for (holds, wants) in [(false, false), (false, true), (true, false), (true, true)] {
+            let mut locks = CounterLocks::new(counters.clone(), true);
+            let mut stranger = CounterLocks::new(counters.clone(), true);
+            let Ok(Taken::Now(held)) = locks.take(first, holds) else {
+                panic!("it is free");
+            };
+            let own = [(held, holds)];
+            let beside = locks.take_beside(second, steps(wants), own.into_iter(), MISS);
+            let beside = beside.expect("all that is counted there is its own");
+            let is_shared = !holds && !wants;
+            assert_eq!(stranger.take(second, false).is_ok(), is_shared);
+            if is_shared {
+                let own = || [(held, false), (beside, false)].into_iter();
+                let upgrade = Step::Upgrade(held);
+                let refused = locks.take_beside(first, upgrade, own(), MISS);
+                assert_eq!(refused, Err(MISS), "a stranger shares it");
+                stranger.release(second, Counted::Unplanned, false);
+                let upgraded = locks.take_beside(first, upgrade, own(), MISS);
+                let upgraded = upgraded.expect("nobody else shares it");
+                assert!(stranger.take(second, false).is_err());
+                locks.release(first, upgraded, true);
+            } else {
+                locks.release(first, held, holds);
+            }
+            locks.release(second, beside, wants);
+            assert!(stranger.take(first, true).is_ok(), "nothing is left there");
+            stranger.release(first, Counted::Unplanned, true);
         }
     }
 }

@@ -114,6 +114,20 @@ pub enum Taken<H> {
     Later(H),
 }
 
+/// What is done with a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step<H> {
+    /// It is taken.
+    Take {
+        /// Or it is shared.
+        exclusive: bool,
+    },
+    /// It is taken exclusively, of a record that nobody else can reach yet.
+    TakeNew,
+    /// It is held shared, and made exclusive.
+    Upgrade(H),
+}
+
 /// Tries again for a moment to take what statements of an open transaction do not wait for. Where locks are taken
 /// back after their transaction's caller knows how it ended, its next statement may come before they are.
 pub fn soon<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
@@ -206,19 +220,26 @@ pub trait Locks {
     /// Why the attempt fails instead: somebody locks addresses, whatever lives there, and has this one.
     fn take_new(&mut self, record: RecordRef) -> Result<Self::Held, AbortCause>;
 
-    /// As [`Locks::take_new`], which has failed with `cause`, for an attempt that has these locks: records, and whether
-    /// exclusively. What is in the way may be one of them, of a record that is gone.
+    /// Which lock a record has, where it may share that with others: of records that are counted together, or with one that is
+    /// gone and had the same cell.
+    fn shared_lock(&self, _record: RecordRef) -> Option<u64> {
+        None
+    }
+
+    /// Takes a lock, or makes it exclusive, which could not be done: with `cause`, for an attempt whose own locks may be what is
+    /// in the way. `own` are all that it holds with the same [shared lock](Locks::shared_lock), and whether exclusively.
     ///
     /// # Errors
-    /// As there.
+    /// As when it was tried first.
     #[cold]
-    fn take_new_beside(
+    fn take_beside(
         &mut self,
         record: RecordRef,
-        own: impl Iterator<Item = (RecordRef, Self::Held, bool)>,
+        step: Step<Self::Held>,
+        own: impl Iterator<Item = (Self::Held, bool)>,
         cause: AbortCause,
     ) -> Result<Self::Held, AbortCause> {
-        let _ = (record, own);
+        let _ = (record, step, own);
         Err(cause)
     }
 
