@@ -7,7 +7,7 @@
 use std::cell::LazyCell;
 
 use kiln_durability::format::block::{HEADER_BYTES, bytes_of};
-use kiln_durability::format::entry::Entry;
+use kiln_durability::format::entry::{self, Entry};
 use kiln_durability::format::{BlockHeader, Chain, DatabaseId, segment_name};
 use kiln_durability::recovery::{Replay, Scan, Start};
 use kiln_platform::disk::{Directory, TemporaryDirectory};
@@ -67,8 +67,11 @@ fuzz_target!(|bytes: &[u8]| {
         };
         let mut replay = Replay::new(scan, 0);
         let mut entries = 0_usize;
-        let mut each = |_: &Entry<'_>| {
+        let mut each = |entry: &Entry<'_>| {
             entries += 1;
+            if let Entry::Block { parts, .. } = entry {
+                entries += entry::parts(parts).flatten().count();
+            }
             Ok(())
         };
         while let Ok(Some(_)) = replay.next_group(&mut each) {}

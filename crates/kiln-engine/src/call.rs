@@ -6,6 +6,7 @@ use std::time::Duration;
 use kiln_platform::sync::Arc;
 use kiln_procedure::frame::Notice;
 use kiln_procedure::{Arguments, Frame, Interrupt, Program};
+use kiln_storage::deferral::PendingCheck;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, FromRow, Value};
 
@@ -215,6 +216,8 @@ pub struct Rows {
     columns: Arc<[(String, DataType)]>,
     values: Vec<Vec<Value>>,
     notices: Vec<Notice>,
+    /// The checks of constraints that it has left to the end of the transaction.
+    pub(crate) pending: Vec<PendingCheck>,
 }
 
 impl Rows {
@@ -224,6 +227,10 @@ impl Rows {
             columns: program.result.columns.clone(),
             values: frame.result_values(program),
             notices: frame.notices.clone(),
+            pending: match program.deferred.is_empty() {
+                true => Vec::new(),
+                false => frame.pending(program),
+            },
         }
     }
 
@@ -237,6 +244,7 @@ impl Rows {
             columns,
             values,
             notices,
+            pending: Vec::new(),
         }
     }
 
@@ -284,6 +292,7 @@ impl PartialEq for Rows {
         self.columns == other.columns
             && self.values == other.values
             && self.notices == other.notices
+            && self.pending == other.pending
     }
 }
 

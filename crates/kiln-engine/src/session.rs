@@ -1,6 +1,8 @@
 //! Sessions: programs run in the caller's thread, alone or as transactions of several.
 
+mod constraints;
 mod definitions;
+mod kept;
 mod limits;
 mod replay;
 mod state;
@@ -20,15 +22,21 @@ use crate::definition::Definition;
 use crate::engine::Engine;
 use crate::errors;
 use crate::journal::Observed;
+pub(crate) use kept::Budget;
 use limits::Limits;
 pub(crate) use replay::ReplayCounts;
 pub use replay::Replays;
 use state::Block;
 pub(crate) use state::{BlockClock, State, idle_block, reap, rows};
 
-/// A place in a transaction block: how many statements it had run, if they were kept.
+/// A place in a transaction block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Savepoint(Option<usize>);
+pub struct Savepoint {
+    /// How many statements it had run, if they were kept.
+    statements: Option<usize>,
+    /// How many checks of constraints it had left.
+    pending: usize,
+}
 
 /// How a transaction block ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,7 +262,7 @@ impl Session {
             match state.block {
                 Block::None => state.run_alone(inner, compile, arguments, limits),
                 _ => state.in_block(inner, limits, |state| {
-                    state.run_once(compile, arguments, limits)
+                    state.run_once(inner, compile, arguments, limits)
                 }),
             }
         })
@@ -441,12 +449,13 @@ impl Session {
                 // Without a limit it waits until the gate is open.
                 let _ = state.seat().resume(None);
                 let inner = self.engine.inner();
-                let made = match state.transcript.has_definitions() {
+                let checked = state.refuse_unchecked();
+                let made = checked.and_then(|()| match state.transcript.has_definitions() {
                     true => state.make(inner, self.limits()),
                     false => state
                         .commit(inner, self.limits())
                         .map(|()| LogEpoch::default()),
-                };
+                });
                 let logged = *made.as_ref().unwrap_or(&LogEpoch::default());
                 let Observed { result, epoch } = match state.transcript.has_definitions() {
                     true => state.seat().unsettled(made),
@@ -498,7 +507,10 @@ impl Session {
             Block::Begun | Block::Open => {}
         }
         state.transcript.has_savepoint = true;
-        Ok(Savepoint(state.transcript.len()))
+        Ok(Savepoint {
+            statements: state.transcript.len(),
+            pending: state.pending(),
+        })
     }
 
     /// Undoes what the block has done since a savepoint, and an error that it has failed with. The block is run again up to the
@@ -521,13 +533,14 @@ impl Session {
             Block::Begun | Block::Failed => true,
             Block::Open => false,
         };
-        let left = match state.transcript.truncate(savepoint.0) {
+        let left = match state.transcript.truncate(savepoint.statements) {
             Ok(left) => left,
             Err(error) => {
                 state.give_up();
                 return Err(error);
             }
         };
+        state.truncate_pending(savepoint.pending);
         if left == 0 {
             state.abandon(Block::Begun);
         } else if is_new {

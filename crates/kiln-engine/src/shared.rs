@@ -30,7 +30,7 @@ use crate::loss::Loss;
 use crate::memory::SeatUsers;
 use crate::metrics::Tallies;
 use crate::options::{Options, RESERVED};
-use crate::session::{self, BlockClock, ReplayCounts, State};
+use crate::session::{self, BlockClock, Budget, ReplayCounts, State};
 use crate::slots::Slots;
 
 /// What the engine's threads and everybody with a seat share.
@@ -65,6 +65,8 @@ pub(crate) struct Shared {
     /// What workers have counted.
     pub tallies: Tallies,
     pub replays: ReplayCounts,
+    /// What open blocks keep.
+    pub block_memory: Arc<Budget>,
     /// What may be lost, once the log has failed.
     pub loss: Loss,
     /// What a recovery would have to read.
@@ -119,6 +121,7 @@ impl Shared {
             data_directory: Mutex::default(),
             tallies: Tallies::default(),
             replays: ReplayCounts::default(),
+            block_memory: Arc::default(),
             loss: Loss::default(),
             kept: Kept::default(),
             restoring: AtomicBool::new(false),

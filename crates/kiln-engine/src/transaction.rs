@@ -5,6 +5,7 @@ use std::ops::Bound;
 use kiln_platform::sync::Arc;
 use kiln_platform::time;
 use kiln_procedure::{AbortCause, Arguments, Program, Stop};
+use kiln_storage::deferral::PendingCheck;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::table::Table;
@@ -139,6 +140,8 @@ pub struct Transaction<'a> {
     failure: Option<Failed>,
     /// Whether a transaction is open in the worker.
     open: bool,
+    /// The checks of constraints that programs have left to its end, if the caller makes them.
+    pending: Option<Vec<PendingCheck>>,
 }
 
 /// Why the transaction cannot commit.
@@ -191,18 +194,38 @@ impl<'a> Transaction<'a> {
             Some(Failed::Error(_)) => return Err(errors::failed_transaction()),
             None => {}
         }
+        if self.pending.is_some() && !program.deferred.is_empty() {
+            arguments.defer_constraints(Arc::default);
+        }
         let ready = check_current(program).and_then(|()| arguments.bind(program));
         if let Err(error) = ready {
             return Err(self.fail(error));
         }
         match self.seat.run(program, arguments) {
-            Ok(()) => Ok(rows(self.seat, program)),
+            Ok(()) => {
+                let mut rows = rows(self.seat, program);
+                if let Some(pending) = &mut self.pending {
+                    pending.append(&mut rows.pending);
+                }
+                Ok(rows)
+            }
             Err(Stop::Abort(cause)) => {
                 self.failure = Some(Failed::Conflict(cause));
                 Err(errors::conflict(cause))
             }
             Err(Stop::Raise(error)) => Err(self.fail(error)),
         }
+    }
+
+    /// Has later programs leave the checks of deferred constraints to the end of the transaction, where the caller makes them
+    /// ([`Transaction::take_pending`]); else each program makes its own at its end.
+    pub fn leave_checks(&mut self) {
+        self.pending.get_or_insert_default();
+    }
+
+    /// Takes the checks that programs have left: they are the caller's now.
+    pub fn take_pending(&mut self) -> Vec<PendingCheck> {
+        self.pending.as_mut().map_or_else(Vec::new, std::mem::take)
     }
 
     fn fail(&mut self, error: Error) -> Error {
@@ -384,12 +407,16 @@ impl Entered<'_> {
             arguments: Arguments::new(),
             failure: None,
             open: true,
+            pending: None,
         };
         let result = body(&mut transaction);
         match (transaction.failure.take(), result) {
             (Some(Failed::Conflict(_)), _) => Attempt::Conflict,
             (Some(Failed::Error(error)), Ok(_)) => Attempt::Done(Err(error)),
             (Some(Failed::Error(_)), Err(error)) => Attempt::Done(Err(error)),
+            (None, Ok(_)) if transaction.pending.iter().flatten().next().is_some() => {
+                Attempt::Done(Err(Error::internal("constraints were left unchecked")))
+            }
             (None, Ok(value)) => {
                 transaction.open = false;
                 match transaction.seat.commit() {

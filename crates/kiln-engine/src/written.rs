@@ -25,8 +25,8 @@ use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::key::ROW_NUMBER_SLOT_BITS;
 use kiln_storage::schema::{
-    Check, Column, ColumnId, ColumnSet, ForeignKey, IndexDefinition, IndexKind, Partitioning,
-    ReferentialAction, TableId, TableSchema,
+    Check, Column, ColumnId, ColumnSet, Deferral, ForeignKey, IndexDefinition, IndexKind,
+    Partitioning, ReferentialAction, TableId, TableSchema,
 };
 use kiln_storage::table::Table;
 
@@ -325,6 +325,7 @@ impl fmt::Display for WrittenTable {
                 on_update,
                 set_on_delete,
                 match_full,
+                deferral,
             } = key;
             let (name, table) = (Counted(name), Counted(table));
             let (columns, referenced) = (Columns(columns), Columns(referenced));
@@ -341,7 +342,12 @@ impl fmt::Display for WrittenTable {
             if !set_on_delete.is_empty() {
                 write!(f, " setting {}", Columns(set_on_delete))?;
             }
-            writeln!(f, "{}", if *match_full { " full" } else { "" })?;
+            let deferral = match deferral {
+                Deferral::No => "",
+                Deferral::InitiallyImmediate => " deferrable",
+                Deferral::InitiallyDeferred => " deferred",
+            };
+            writeln!(f, "{}{deferral}", if *match_full { " full" } else { "" })?;
         }
         match partition_by {
             Some(Partitioning::Column(column)) => writeln!(f, "  partition-by {}", column.0)?,
@@ -468,6 +474,11 @@ fn read_table(reader: &mut Reader<'_>) -> Result<WrittenTable> {
                 false => Vec::new(),
             },
             match_full: reader.takes("full"),
+            deferral: match (reader.takes("deferrable"), reader.takes("deferred")) {
+                (true, _) => Deferral::InitiallyImmediate,
+                (_, true) => Deferral::InitiallyDeferred,
+                _ => Deferral::No,
+            },
         });
     }
     if reader.takes("partition-by") {

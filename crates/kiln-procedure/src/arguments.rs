@@ -7,6 +7,7 @@ use std::ptr::slice_from_raw_parts;
 use kiln_platform::atomic::prefetch_plain;
 use kiln_platform::plain;
 use kiln_platform::sync::Arc;
+use kiln_storage::deferral::ConstraintModes;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::sequence::{Draws, SessionSequences};
 use kiln_storage::slot::{Heap, Slot};
@@ -80,6 +81,7 @@ pub struct Arguments {
     /// The arrays of [`Kind::Array`] with their positions, as they were pushed.
     arrays: Vec<(usize, Value)>,
     draws: CallDraws,
+    constraint_modes: Option<Arc<ConstraintModes>>,
 }
 
 /// What the call has drawn from sequences; see [`kiln_storage::sequence`].
@@ -114,6 +116,21 @@ impl Arguments {
         self.heap.clear();
         self.arrays.clear();
         self.draws = CallDraws::default();
+        self.constraint_modes = None;
+    }
+
+    /// The call is a part of a larger transaction, in which deferrable constraints are checked so; what waits for its end is told
+    /// ([`Frame::pending`](crate::Frame::pending)), unless a former call has said otherwise.
+    pub fn defer_constraints(&mut self, modes: impl FnOnce() -> Arc<ConstraintModes>) {
+        self.constraint_modes.get_or_insert_with(modes);
+    }
+
+    /// An attempt begins: its constraints are checked as is said here.
+    #[inline(always)]
+    pub(crate) fn hand_constraint_modes(&self, target: &mut Option<Arc<ConstraintModes>>) {
+        if self.constraint_modes.is_some() || target.is_some() {
+            target.clone_from(&self.constraint_modes);
+        }
     }
 
     /// The call is one of this session.

@@ -4,6 +4,7 @@ use std::mem::offset_of;
 
 use kiln_platform::plain;
 use kiln_platform::time;
+use kiln_storage::deferral::PendingCheck;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::index::Sighting;
 use kiln_storage::slot::{Heap, Memory, Slot};
@@ -132,6 +133,7 @@ impl Frame {
         let Memory { slots, heap, draws } = &mut self.memory;
         heap.clear();
         arguments.hand_draws(draws);
+        arguments.hand_constraint_modes(&mut heap.constraint_modes);
         // Registers are written before they are read, so what an earlier call left is harmless.
         if slots.len() < program.code.registers {
             slots.resize(program.code.registers, Slot::NULL);
@@ -259,6 +261,28 @@ impl Frame {
             self.memory.heap.clear();
             self.memory.heap.append_image(&other.memory.heap);
         }
+    }
+
+    /// The checks of constraints that the last run of `program` has left to the end of the transaction that it is a part of.
+    pub fn pending(&self, program: &Program) -> Vec<PendingCheck> {
+        if self.memory.heap.constraint_modes.is_none() {
+            return Vec::new();
+        }
+        let left = program.deferred.iter().map(|keys| {
+            let rows = self.buffers[keys.buffer.0 as usize].rows.iter();
+            let rows = rows.as_slice().chunks_exact(keys.types.len());
+            let keys_of = rows.map(|row| {
+                let values = row.iter().zip(&keys.types);
+                values
+                    .map(|(slot, data_type)| to_value(&self.memory.heap, *slot, data_type))
+                    .collect()
+            });
+            PendingCheck {
+                check: keys.check.clone(),
+                keys: keys_of.collect(),
+            }
+        });
+        left.filter(|pending| !pending.keys.is_empty()).collect()
     }
 
     /// The heap that the emitted slots point into.

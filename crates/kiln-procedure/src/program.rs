@@ -1,12 +1,14 @@
 //! A compiled procedure and the builder that makes one.
 
 use kiln_platform::sync::{Arc, OnceLock};
+use kiln_storage::deferral::DeferredCheck;
 use kiln_storage::schema::{ColumnId, TableId};
 use kiln_storage::slot::Packing;
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
 use crate::analysis::Analysis;
+use crate::analysis::names::{for_each_step, step_blocks_mut};
 use crate::calls::CallCounts;
 use crate::code::Code;
 use crate::ir::*;
@@ -33,6 +35,17 @@ pub struct ResultShape {
     pub columns: Arc<[(String, DataType)]>,
 }
 
+/// Where a program leaves the keys whose check may wait until the transaction ends.
+#[derive(Clone, Debug)]
+pub struct DeferredKeys {
+    /// The constraint.
+    pub check: DeferredCheck,
+    /// A row of it is a key.
+    pub buffer: BufferId,
+    /// The types of its columns.
+    pub types: Vec<DataType>,
+}
+
 /// A compiled procedure: immutable, shared by all workers.
 #[derive(Debug, Default)]
 pub struct Program {
@@ -50,6 +63,8 @@ pub struct Program {
     pub buffers: Vec<usize>,
     /// The number of protected regions.
     pub regions: usize,
+    /// Keys whose checks may wait until the transaction ends.
+    pub deferred: Vec<DeferredKeys>,
     /// The constants.
     pub constants: Vec<Constant>,
     /// The tables that its operations name by [`TableRef`].
@@ -112,6 +127,7 @@ pub struct ProgramBuilder {
     records: usize,
     buffers: Vec<usize>,
     regions: usize,
+    deferred: Vec<DeferredKeys>,
     constants: Vec<Constant>,
     tables: Vec<Arc<Table>>,
     operations: Vec<Operation>,
@@ -130,6 +146,7 @@ impl ProgramBuilder {
             records: 0,
             buffers: Vec::new(),
             regions: 0,
+            deferred: Vec::new(),
             constants: Vec::new(),
             tables: Vec::new(),
             operations: Vec::new(),
@@ -290,6 +307,36 @@ impl ProgramBuilder {
     /// Puts a computation before everything else that the program does.
     pub fn prologue(&mut self, instruction: Instruction) {
         self.blocks[0].insert(0, Step::Scalar(instruction));
+    }
+
+    /// The program leaves keys in a buffer whose check may wait until the transaction ends. It is empty when the program begins.
+    pub fn defer(&mut self, keys: DeferredKeys) {
+        let buffer = keys.buffer;
+        self.blocks[0].insert(0, Step::BufferClear { buffer });
+        self.deferred.push(keys);
+    }
+
+    /// What is appended from now on runs also after what is there has returned.
+    ///
+    /// # Panics
+    /// When a block is open.
+    pub fn go_on_after_return(&mut self) {
+        assert_eq!(self.blocks.len(), 1, "every opened block is closed");
+        let mut returns = false;
+        for_each_step(&self.blocks[0], &mut |step| {
+            returns |= matches!(step, Step::Return);
+        });
+        if !returns {
+            return;
+        }
+        let mut body = std::mem::take(&mut self.blocks[0]);
+        leave_instead(&mut body, 0);
+        body.push(Step::Exit { depth: 0 });
+        self.push(Step::Loop {
+            before: Vec::new(),
+            condition: None,
+            body,
+        });
     }
 
     /// Opens a block.
@@ -503,6 +550,7 @@ impl ProgramBuilder {
             records: self.records,
             buffers: self.buffers,
             regions: self.regions,
+            deferred: self.deferred,
             constants: self.constants,
             tables: self.tables,
             operations: self.operations,
@@ -523,6 +571,19 @@ impl ProgramBuilder {
         crate::optimise::add_prefetches(&mut program);
         program.code = Code::of(&program);
         program
+    }
+}
+
+/// Has steps that end the program leave the loop that is so many loops further out.
+fn leave_instead(block: &mut Block, depth: u16) {
+    for step in block {
+        let is_loop = !matches!(step, Step::If { .. });
+        for inner in step_blocks_mut(step).into_iter().flatten() {
+            leave_instead(inner, depth + u16::from(is_loop));
+        }
+        if matches!(step, Step::Return) {
+            *step = Step::Exit { depth };
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 //! | [`index`] | the hash index and the ordered index, with versions against phantoms |
 //! | [`table`] | a table: schema, record memory, indexes |
 //! | [`slab`] | fixed-size cells per worker on huge pages |
+//! | [`deferral`] | constraints that are checked when a transaction ends |
 //! | [`epoch`] | epochs: when memory may be reused, and the upper half of every version |
 //! | [`log_epoch`] | log epochs: which commits are of one group of the log |
 //! | [`journal`] | what a commit wrote, as those hear it who listen |
@@ -21,6 +22,7 @@
 //! | [`bytes`] | writing and reading such bytes |
 
 pub mod bytes;
+pub mod deferral;
 pub mod epoch;
 pub mod error;
 pub mod index;

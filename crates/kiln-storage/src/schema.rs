@@ -180,6 +180,32 @@ pub struct ForeignKey {
     pub set_on_delete: Vec<ColumnId>,
     /// MATCH FULL: a key is NULL in all of its columns, or in none.
     pub match_full: bool,
+    /// Whether its check may wait until the transaction ends.
+    pub deferral: Deferral,
+}
+
+/// Whether the check of a constraint may wait until its transaction ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Deferral {
+    /// NOT DEFERRABLE: it is made at the end of the statement.
+    #[default]
+    No,
+    /// DEFERRABLE INITIALLY IMMEDIATE: it waits where SET CONSTRAINTS says so.
+    InitiallyImmediate,
+    /// DEFERRABLE INITIALLY DEFERRED: it waits unless SET CONSTRAINTS says otherwise.
+    InitiallyDeferred,
+}
+
+impl Deferral {
+    /// Whether the check may wait.
+    pub fn is_deferrable(self) -> bool {
+        self != Deferral::No
+    }
+
+    /// Whether it waits in a transaction that says nothing about it.
+    pub fn is_initially_deferred(self) -> bool {
+        self == Deferral::InitiallyDeferred
+    }
 }
 
 impl ForeignKey {
@@ -207,6 +233,12 @@ impl ForeignKey {
             let columns = self.set_on_delete.iter();
             let names = columns.map(|column| quote(&own[column.index()].name));
             text.push_str(&format!(" ({})", names.collect::<Vec<_>>().join(", ")));
+        }
+        if self.deferral.is_deferrable() {
+            text.push_str(" DEFERRABLE");
+        }
+        if self.deferral.is_initially_deferred() {
+            text.push_str(" INITIALLY DEFERRED");
         }
         text
     }

@@ -21,6 +21,7 @@ use kiln_platform::atomic::prefetch_plain;
 use kiln_platform::plain;
 use kiln_platform::sync::Arc;
 
+use crate::deferral::ConstraintModes;
 use crate::sequence::Draws;
 use crate::types::{Decimal, Interval};
 
@@ -173,6 +174,9 @@ pub struct Heap {
     /// When the transaction began, in microseconds since 1970-01-01 00:00:00 UTC, for functions that
     /// tell the time; `None` when it began with the procedure.
     pub transaction_began_us: Option<i64>,
+    /// When deferrable constraints are checked, for a procedure that is a part of a larger transaction; in one of its own they are
+    /// at its end.
+    pub constraint_modes: Option<Arc<ConstraintModes>>,
 }
 
 /// A position in a [`Heap`] to go back to.

@@ -13,6 +13,8 @@ use kiln_storage::schema::TableId;
 use kiln_storage::sequence::{Sequence, SequenceId, SequenceState, SessionSequences};
 use kiln_storage::table::Table;
 
+use super::constraints::Constraints;
+use super::kept::Kept;
 use super::limits::Limits;
 use super::replay::{Defined, Entry, GAVE_ANOTHER, Keys, Ran};
 use super::state::{Failure, State, rows};
@@ -50,6 +52,10 @@ pub(crate) struct Own {
     /// The definitions and sequences that the block has tried, in all its attempts.
     definitions: u64,
     sequences: TriedSequences,
+    /// What it has left to check when it commits.
+    pub(super) constraints: Constraints,
+    /// What of its memory all sessions share.
+    pub(super) kept: Kept,
 }
 
 impl Trial {
@@ -159,7 +165,8 @@ impl State {
         self.persist(inner, limits, |state, _| {
             state.try_once(inner, &defined, limits)
         })?;
-        self.transcript.keep(Entry::Definition(defined))
+        let entry = Entry::Definition(defined);
+        (self.transcript).keep(entry, &mut self.own, &inner.block_memory)
     }
 
     /// As [`State::try_definition`], in the attempt that is open.
@@ -398,6 +405,9 @@ impl Remade<'_> {
         let mut arguments = ran.arguments.clone();
         if program.analysis.draws() {
             arguments.set_session(&self.sequences);
+        }
+        if !program.deferred.is_empty() {
+            arguments.defer_constraints(Arc::default);
         }
         arguments.bind(&program).map_err(Unmade::Final)?;
         let Some(block) = &mut self.change.block else {

@@ -21,8 +21,11 @@ use kiln_platform::random::{entropy, fresh_seed};
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::{Arguments, Program};
+use kiln_storage::deferral::PendingCheck;
 use kiln_storage::error::{Error, Result, SqlState};
 
+use super::definitions::Own;
+use super::kept::Budget;
 use super::limits::Limits;
 use super::state::{Failure, State};
 use crate::answer::write_rows;
@@ -117,6 +120,13 @@ impl Keys {
     fn digest(&self, rows: &Rows) -> Digest {
         let mut bytes = Vec::new();
         write_rows(rows, &mut bytes);
+        // What is checked at COMMIT is a part of what the statement did.
+        for PendingCheck { check, keys } in &rows.pending {
+            check.append_to(&mut bytes);
+            for value in keys.iter().flatten() {
+                value.append_to(&mut bytes);
+            }
+        }
         let [first, second] = self.0.map(|key| {
             let mut hasher = DefaultHasher::new();
             hasher.write(&key);
@@ -180,32 +190,43 @@ impl Transcript {
     /// A statement has run.
     ///
     /// # Errors
-    /// 54000 for one of a block with definitions that cannot be kept.
+    /// 54000 and 53200 for one of a block with definitions that cannot be kept.
     fn note(
         &mut self,
         statement: &Arc<dyn Statement>,
         arguments: Arguments,
         rows: &Rows,
+        (own, budget): (&mut Option<Box<Own>>, &Arc<Budget>),
     ) -> Result<()> {
         let seen = self.keys().digest(rows);
-        self.keep(Entry::Statement(Ran {
+        let ran = Ran {
             statement: statement.clone(),
             arguments,
             seen,
-        }))
+        };
+        self.keep(Entry::Statement(ran), own, budget)
     }
 
     /// Something was run.
     ///
     /// # Errors
-    /// 54000 in a block with definitions that has too much of it.
-    pub(super) fn keep(&mut self, entry: Entry) -> Result<()> {
+    /// 54000 in a block with definitions that has too much of it, 53200 when all sessions together have.
+    pub(super) fn keep(
+        &mut self,
+        entry: Entry,
+        own: &mut Option<Box<Own>>,
+        budget: &Arc<Budget>,
+    ) -> Result<()> {
         let has_definitions = self.has_definitions();
         let bytes_max = match has_definitions {
             true => BYTES_WITH_DEFINITIONS_MAX,
             false => BYTES_MAX,
         };
         self.bytes += entry.bytes();
+        if self.bytes > BYTES_MAX && self.bytes <= bytes_max {
+            let own = own.get_or_insert_default();
+            own.kept.reach(budget, self.bytes)?;
+        }
         if self.entries.len() < STATEMENTS_MAX && self.bytes <= bytes_max {
             self.definitions += u32::from(matches!(entry, Entry::Definition(_)));
             self.entries.push(entry);
@@ -265,10 +286,12 @@ impl State {
         arguments: &mut Arguments,
         limits: Limits<'_>,
     ) -> Result<Rows> {
+        self.hand_constraint_modes(arguments);
         if self.transcript.is_lost {
             let compile = |catalog: &Arc<Catalog>, _: &mut Arguments| statement.program(catalog);
             let run = self.run_open(compile, arguments, limits, false);
-            return run.map_err(|failure| self.lose(failure));
+            let rows = run.map_err(|failure| self.lose(failure))?;
+            return self.keep_pending(rows, inner);
         }
         let mut given = arguments.clone();
         given.keep_draws(self.sequences());
@@ -279,13 +302,15 @@ impl State {
         };
         let rows = self.persist(inner, limits, run)?;
         given.release_draws();
-        self.transcript.note(statement, given, &rows)?;
-        Ok(rows)
+        let shared = (&mut self.own, &inner.block_memory);
+        self.transcript.note(statement, given, &rows, shared)?;
+        self.keep_pending(rows, inner)
     }
 
     /// Runs a program in the open block, which cannot be replayed from then on; up to then it can.
     pub(super) fn run_once(
         &mut self,
+        inner: &Arc<Shared>,
         mut compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
         limits: Limits<'_>,
@@ -294,8 +319,10 @@ impl State {
             return Err(too_much_to_define());
         }
         self.transcript.lose();
+        self.hand_constraint_modes(arguments);
         let run = self.run_open(&mut compile, arguments, limits, false);
-        run.map_err(|failure| self.lose(failure))
+        let rows = run.map_err(|failure| self.lose(failure))?;
+        self.keep_pending(rows, inner)
     }
 
     /// The error of a block that fails.

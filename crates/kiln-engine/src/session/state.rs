@@ -112,7 +112,7 @@ pub(crate) struct State {
     pub(super) has_lost: bool,
     /// What the session has drawn from sequences, once it has.
     pub(super) sequences: Option<Arc<SessionSequences>>,
-    /// What a definition of the open block needs. Boxed, so that a session without blocks stays small.
+    /// What few blocks have. Boxed, so that a session without blocks stays small.
     pub(super) own: Option<Box<Own>>,
 }
 
@@ -408,6 +408,9 @@ impl State {
         };
         if program.analysis.draws() {
             arguments.set_session(self.sequences());
+        }
+        if !program.deferred.is_empty() {
+            arguments.defer_constraints(Arc::default);
         }
         arguments.bind(&program).map_err(Failure::Final)?;
         match self.seat().run(&program, arguments) {

@@ -1,9 +1,10 @@
-//! The client that changes the catalog, one statement after the other, each of which follows from its number.
+//! The client that changes the catalog, one step after the other, each of which follows from its number: a statement, or a block of
+//! several.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Statements before a table is dropped again.
-const CYCLE: u64 = 10;
+/// Steps before a table is dropped again.
+const CYCLE: u64 = 11;
 
 /// What the client has made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +29,12 @@ fn table(cycle: u64) -> String {
     format!("extra_{cycle}")
 }
 
-/// Statement `step`, from 1 on.
+/// The name of the table that a block makes of it.
+fn copy(cycle: u64) -> String {
+    format!("extra_copy_{cycle}")
+}
+
+/// The statements of step `step`, from 1 on.
 pub(super) fn statement(step: u64) -> String {
     let (cycle, at) = ((step - 1) / CYCLE, (step - 1) % CYCLE);
     let table = table(cycle);
@@ -51,7 +57,22 @@ pub(super) fn statement(step: u64) -> String {
             "CREATE OR REPLACE FUNCTION extra() RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN {cycle}; END $$"
         ),
         8 => format!("DROP INDEX {table}_v"),
-        _ => format!("DROP TABLE {table}"),
+        9 => {
+            let copy = copy(cycle);
+            format!(
+                "BEGIN;
+                 UPDATE {table} SET v = v + 1000;
+                 DROP INDEX {table}_t;
+                 CREATE TABLE {copy} (id INTEGER{key}, v INTEGER, t TEXT);
+                 INSERT INTO {copy} SELECT id, v, t FROM {table};
+                 CREATE INDEX {copy}_v ON {copy} (v);
+                 INSERT INTO {copy} VALUES (11, 12, 'eleven');
+                 DELETE FROM {table} WHERE id = 7;
+                 CREATE OR REPLACE FUNCTION extra() RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN {cycle} + 1000; END $$;
+                 COMMIT"
+            )
+        }
+        _ => format!("DROP TABLE {table}, {}", copy(cycle)),
     }
 }
 
@@ -64,7 +85,10 @@ pub(super) fn made(steps: u64) -> Made {
         if at == 7 {
             made.function = Some(cycle as i64);
         } else if at == 9 {
+            made.function = Some(cycle as i64 + 1000);
+        } else if at == 10 {
             made.tables.remove(&name);
+            made.tables.remove(&copy(cycle));
         }
         let known = match at {
             0 => made.tables.entry(name.clone()).or_default(),
@@ -88,6 +112,18 @@ pub(super) fn made(steps: u64) -> Made {
                 .rows
                 .extend([(7, 8, "seven".to_owned()), (9, 10, "nine".to_owned())]),
             8 => _ = known.indexes.remove(&format!("{name}_v")),
+            9 => {
+                known.indexes.remove(&format!("{name}_t"));
+                let rows = std::mem::take(&mut known.rows).into_iter();
+                let rows: BTreeSet<_> = rows.map(|(id, v, t)| (id, v + 1000, t)).collect();
+                known.rows = rows.iter().filter(|row| row.0 != 7).cloned().collect();
+                let mut copied = MadeTable {
+                    rows,
+                    indexes: [format!("{}_v", copy(cycle))].into(),
+                };
+                copied.rows.insert((11, 12, "eleven".to_owned()));
+                made.tables.insert(copy(cycle), copied);
+            }
             _ => {}
         }
     }

@@ -71,7 +71,7 @@ pub fn bind_call(
     compiler.builder.returns(routine.inputs());
     let types = parameters.types()?;
     parameters.tell(&mut compiler.builder);
-    let program = Arc::new(compiler.builder.finish());
+    let program = Arc::new(compiler.finish()?);
     Ok((CallArguments::Computed(program), types))
 }
 

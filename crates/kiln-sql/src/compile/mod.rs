@@ -225,6 +225,8 @@ pub struct Compiler<'a> {
     recorded: Option<view::Recorded>,
     /// What the statement that is compiled next is a part of, if it is a referential action.
     following: Option<dml::Following>,
+    /// The constraints that the program keeps keys of, to check them at its end or later.
+    waiting: Vec<dml::Waiting>,
     /// The recursion that is being emitted.
     recursion: Option<recursion::Recursion>,
     next_slot: usize,
@@ -268,6 +270,7 @@ impl<'a> Compiler<'a> {
             changed: None,
             recorded: None,
             following: None,
+            waiting: Vec::new(),
             recursion: None,
             next_slot: 0,
             statement: None,

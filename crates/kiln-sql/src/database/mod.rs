@@ -23,6 +23,7 @@ mod backup;
 mod cache;
 mod call;
 mod comments;
+mod constraints;
 mod copy;
 mod create_as;
 mod definition;
@@ -321,7 +322,7 @@ impl Database {
         let statements = &self.shared.statements;
         self.shared
             .engine
-            .transaction(|inner| body(&mut Transaction::new(inner, statements)))
+            .transaction(|inner| Transaction::run_in(inner, statements, &mut body))
     }
 
     /// [`Database::transaction`] that is not started again when `limit` has passed.
@@ -335,7 +336,7 @@ impl Database {
     ) -> Result<T> {
         let statements = &self.shared.statements;
         self.shared.engine.transaction_within(limit, |inner| {
-            body(&mut Transaction::new(inner, statements))
+            Transaction::run_in(inner, statements, &mut body)
         })
     }
 

@@ -1,6 +1,8 @@
 //! Savepoints of a transaction block.
 
 use kiln_engine::Savepoint;
+use kiln_platform::sync::Arc;
+use kiln_storage::deferral::ConstraintModes;
 use kiln_storage::error::{Error, Result, SqlState};
 
 use super::result::StatementResult;
@@ -15,6 +17,8 @@ pub(super) struct Named {
     name: String,
     place: Savepoint,
     settings: Saved,
+    /// When constraints were checked.
+    modes: Option<Arc<ConstraintModes>>,
 }
 
 impl Session {
@@ -30,6 +34,7 @@ impl Session {
             name: name.to_owned(),
             place,
             settings: self.settings.save(),
+            modes: self.session.constraint_modes(),
         });
         Ok(StatementResult::of_tag("SAVEPOINT"))
     }
@@ -50,9 +55,13 @@ impl Session {
         self.savepoints.truncate(position + 1);
         self.names.end_savepoints(position, true);
         let Named {
-            place, settings, ..
+            place,
+            settings,
+            modes,
+            ..
         } = &self.savepoints[position];
         self.settings.restore(settings);
+        self.session.set_constraint_modes(modes.clone());
         let place = *place;
         self.apply_settings();
         self.session.roll_back_to(place)?;

@@ -8,7 +8,6 @@ use kiln_engine::{
 };
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::TruncateIdentityOption;
 
@@ -736,6 +735,7 @@ impl Session {
             analyses.0.push((tree, source));
             return Ok(StatementResult::of_tag("ANALYZE"));
         }
+        self.refuse_pending(&tree)?;
         let defined = Arc::new(DefinitionOfBlock::new(Arc::new(tree), source));
         let definition: Arc<dyn kiln_engine::Definition> = defined.clone();
         self.session.define(&definition)?;
@@ -754,33 +754,6 @@ impl Session {
             self.assign(assignment)?;
         }
         Ok(result)
-    }
-
-    /// SET CONSTRAINTS. As no constraint is deferrable, it changes nothing for all of them, and is an error for one by name.
-    fn set_constraints(&self, set: &parse::SetConstraints) -> Result<StatementResult> {
-        let catalog = self.session.catalog();
-        if let Some(written) = set.names.first() {
-            let name = object_name(written)?;
-            let mut tables = catalog.tables();
-            let is_known = tables.any(|(_, table)| has_constraint(table, &name));
-            let (state, message) = match is_known {
-                true => (
-                    SqlState::WRONG_OBJECT_TYPE,
-                    format!("constraint \"{name}\" is not deferrable"),
-                ),
-                false => (
-                    SqlState::UNDEFINED_OBJECT,
-                    format!("constraint \"{name}\" does not exist"),
-                ),
-            };
-            return Err(Error::new(state, message));
-        }
-        let result = StatementResult::of_tag("SET CONSTRAINTS");
-        if self.session.in_transaction() {
-            return Ok(result);
-        }
-        let message = "SET CONSTRAINTS can only be used in transaction blocks";
-        Ok(result.with_notice(Notice::warning(message)))
     }
 
     fn begin(&mut self, modes: &[TransactionMode]) -> Result<StatementResult> {
@@ -814,7 +787,14 @@ impl Session {
     /// Commits the open block. What was compiled before it has defined anything is of no use any more.
     fn commit_block(&mut self) -> Result<Ended> {
         let has_defined = self.session.has_definitions();
-        let ended = self.session.commit();
+        let checked = match self.session.has_failed() {
+            true => Ok(()),
+            false => self.check_pending(|_| true),
+        };
+        let ended = match checked {
+            Ok(()) => self.session.commit(),
+            Err(error) => self.session.roll_back().and(Err(error)),
+        };
         if has_defined {
             self.statements.clear();
         }
@@ -1141,15 +1121,6 @@ impl Session {
             }
         }
     }
-}
-
-/// Whether a table has a constraint of this name.
-fn has_constraint(table: &Table, name: &str) -> bool {
-    let schema = table.schema();
-    let mut indexes = table.indexes().iter().map(|index| index.definition());
-    schema.checks.iter().any(|check| check.name == name)
-        || schema.foreign_keys.iter().any(|key| key.name == name)
-        || indexes.any(|index| index.constraint && index.name == name)
 }
 
 #[derive(Default)]

@@ -136,6 +136,7 @@ fn finish(
     let session_values = compiler.session_values.take().unwrap_or_default();
     types.truncate(session_values.own);
     parameters.tell(&mut compiler.builder);
+    compiler.end()?;
     if compiler.builder.is_too_large() {
         return Err(Error::new(
             SqlState::STATEMENT_TOO_COMPLEX,

@@ -2,11 +2,12 @@
 
 use std::ops::{Deref, DerefMut};
 
-use kiln_engine::{Arguments, IntoValues};
+use kiln_engine::{Arguments, IntoValues, Statement as _};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::Value;
 
 use super::cache::StatementCache;
+use super::constraints::Check;
 use super::panics::{caught, of_statement};
 use super::result::{ResultSet, StatementResult};
 use super::statement::result_of;
@@ -20,11 +21,26 @@ pub struct Transaction<'t, 'e> {
 }
 
 impl<'t, 'e> Transaction<'t, 'e> {
-    pub(super) fn new(
+    fn new(
         inner: &'t mut kiln_engine::Transaction<'e>,
         statements: &'t StatementCache,
     ) -> Transaction<'t, 'e> {
         Transaction { inner, statements }
+    }
+
+    /// Runs `body` in a transaction, and then checks what that has left to its end.
+    pub(super) fn run_in<T>(
+        inner: &mut kiln_engine::Transaction<'_>,
+        statements: &StatementCache,
+        body: &mut impl FnMut(&mut Transaction<'_, '_>) -> Result<T>,
+    ) -> Result<T> {
+        inner.leave_checks();
+        let value = body(&mut Transaction::new(inner, statements))?;
+        for (check, mut arguments) in Check::all(inner.take_pending()) {
+            let program = check.program(inner.catalog())?;
+            inner.run(&program, &mut arguments)?;
+        }
+        Ok(value)
     }
 
     /// Runs a query, INSERT, UPDATE or DELETE with the values of its parameters.

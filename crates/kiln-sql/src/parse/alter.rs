@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use kiln_storage::error::{Result, SqlState};
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::schema::Deferral;
 use kiln_storage::sequence::Identity;
 use sqlparser::ast::{self, Ident, ObjectName};
 use sqlparser::tokenizer::Token;
@@ -44,6 +45,8 @@ pub enum TableAction {
     Column(Ident, ColumnChange),
     /// `ADD` of a constraint.
     AddConstraint(Box<AddedConstraint>),
+    /// `ALTER CONSTRAINT`: whether a foreign key's check may wait.
+    AlterConstraint(Ident, Deferral),
     /// `VALIDATE CONSTRAINT`.
     ValidateConstraint(Ident),
     /// `DROP CONSTRAINT`.
@@ -272,7 +275,11 @@ fn action(tokens: &Tokens<'_>, range: Range<usize>) -> Result<TableAction> {
         }
         ("drop", "column") => dropped(tokens, at + 2..range.end).map(TableAction::DropColumn),
         ("drop", _) => dropped(tokens, at + 1..range.end).map(TableAction::DropColumn),
-        ("alter", "constraint") => Err(tokens.unsupported(at, "ALTER CONSTRAINT")),
+        ("alter", "constraint") => {
+            let name = types::identifier(tokens, at + 2)?;
+            let deferral = deferral(tokens, at + 3..range.end)?;
+            Ok(TableAction::AlterConstraint(name, deferral))
+        }
         ("alter", _) => sequence::altered_column(tokens, range)
             .map(|(column, change)| TableAction::Column(column, change)),
         ("rename", _) => rename(tokens, range),
@@ -301,6 +308,35 @@ fn action(tokens: &Tokens<'_>, range: Range<usize>) -> Result<TableAction> {
             Err(tokens.unsupported(at, &feature))
         }
         _ => Err(tokens.syntax_error(at)),
+    }
+}
+
+/// `[NOT] DEFERRABLE` and `INITIALLY DEFERRED` or `IMMEDIATE`, in any order.
+fn deferral(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Deferral> {
+    let (mut deferrable, mut deferred) = (None, None);
+    let mut at = range.start;
+    while at < range.end {
+        let (word, next) = (tokens.word(at), tokens.word(at + 1));
+        let (place, value, words) = match (word, next) {
+            ("deferrable", _) => (&mut deferrable, true, 1),
+            ("not", "deferrable") => (&mut deferrable, false, 2),
+            ("initially", "deferred") => (&mut deferred, true, 2),
+            ("initially", "immediate") => (&mut deferred, false, 2),
+            _ => return Err(tokens.syntax_error(at)),
+        };
+        if at + words > range.end || place.replace(value).is_some() {
+            return Err(tokens.syntax_error(at));
+        }
+        at += words;
+    }
+    match (deferrable, deferred) {
+        (Some(false), Some(true)) => {
+            let message = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
+            Err(Error::new(SqlState::SYNTAX_ERROR, message))
+        }
+        (_, Some(true)) => Ok(Deferral::InitiallyDeferred),
+        (Some(true), _) => Ok(Deferral::InitiallyImmediate),
+        _ => Ok(Deferral::No),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Constraints.
 
-use kiln_storage::schema::ColumnId;
+use kiln_storage::schema::{ColumnId, Deferral};
 use kiln_storage::types::Value;
 
 use super::super::snapshot::{ConstraintEntry, ConstraintKind, Snapshot, TableEntry};
@@ -31,14 +31,17 @@ fn all(snapshot: &Snapshot) -> impl Iterator<Item = (&TableEntry, &ConstraintEnt
 /// Constraints by the tables that have them.
 pub(super) fn table_constraints(snapshot: &Snapshot) -> Vec<Row> {
     let maker = Maker::of("table_constraints");
-    let row = |table: &TableEntry, name: &str, kind: &str| {
+    let row = |table: &TableEntry, name: &str, kind: &str, deferral: Deferral| {
         let row = maker
             .row()
             .named("constraint", "public", name)
             .named("table", "public", table.name())
             .with("constraint_type", kind)
-            .with("is_deferrable", yes_or_no(false))
-            .with("initially_deferred", yes_or_no(false))
+            .with("is_deferrable", yes_or_no(deferral.is_deferrable()))
+            .with(
+                "initially_deferred",
+                yes_or_no(deferral.is_initially_deferred()),
+            )
             .with("enforced", yes_or_no(true));
         match kind {
             "UNIQUE" => row.with("nulls_distinct", yes_or_no(true)).row,
@@ -52,11 +55,15 @@ pub(super) fn table_constraints(snapshot: &Snapshot) -> Vec<Row> {
             ConstraintKind::Primary(_) => "PRIMARY KEY",
             ConstraintKind::Unique(_) => "UNIQUE",
         };
-        row(table, &constraint.name, kind)
+        let deferral = match &constraint.kind {
+            ConstraintKind::ForeignKey(key) => key.deferral,
+            _ => Deferral::No,
+        };
+        row(table, &constraint.name, kind, deferral)
     });
     let tables = snapshot.tables.iter();
     let others = tables.flat_map(|table| not_null(table).map(move |(name, _)| (table, name)));
-    let others = others.map(|(table, name)| row(table, &name, "CHECK"));
+    let others = others.map(|(table, name)| row(table, &name, "CHECK", Deferral::No));
     declared.chain(others).collect()
 }
 

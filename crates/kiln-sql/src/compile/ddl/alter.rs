@@ -509,7 +509,7 @@ impl<'s> Draft<'s> {
             let message = "the statement is too large";
             return Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message));
         }
-        Ok(compiler.builder.finish())
+        compiler.finish()
     }
 }
 

@@ -1,9 +1,12 @@
 //! REFERENCES in CREATE TABLE.
 
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::schema::{ColumnId, ForeignKey, ReferentialAction, TableSchema};
+use kiln_storage::schema::{ColumnId, Deferral, ForeignKey, ReferentialAction, TableSchema};
 use kiln_storage::types::DataType;
-use sqlparser::ast::{self, ConstraintReferenceMatchKind, ForeignKeyConstraint, Ident};
+use sqlparser::ast::{
+    self, ConstraintCharacteristics, ConstraintReferenceMatchKind, DeferrableInitial,
+    ForeignKeyConstraint, Ident,
+};
 
 use super::super::coerce::{CastContext, cast_context};
 use super::super::{
@@ -123,6 +126,7 @@ pub(super) fn foreign_key(
         on_delete: action(constraint.on_delete),
         on_update: action(constraint.on_update),
         match_full: constraint.match_kind == Some(ConstraintReferenceMatchKind::Full),
+        deferral: deferral(&constraint.characteristics)?,
     };
     check_types(schema, &key, referenced_schema).map_err(|error| match position {
         Some((line, column)) => error.at(line, column),
@@ -183,6 +187,29 @@ fn columns_set(
         }
     }
     Ok(set)
+}
+
+/// Whether the check of a foreign key may wait.
+///
+/// # Errors
+/// 42601 for INITIALLY DEFERRED without DEFERRABLE, 0A000 for NOT ENFORCED.
+pub(super) fn deferral(written: &Option<ConstraintCharacteristics>) -> Result<Deferral> {
+    let Some(written) = written else {
+        return Ok(Deferral::No);
+    };
+    if written.enforced == Some(false) {
+        return Err(unsupported("a constraint that is NOT ENFORCED", None));
+    }
+    let is_deferred = written.initially == Some(DeferrableInitial::Deferred);
+    match (written.deferrable, is_deferred) {
+        (Some(false), true) => {
+            let message = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
+            Err(Error::new(SqlState::SYNTAX_ERROR, message))
+        }
+        (_, true) => Ok(Deferral::InitiallyDeferred),
+        (Some(true), false) => Ok(Deferral::InitiallyImmediate),
+        (_, false) => Ok(Deferral::No),
+    }
 }
 
 fn comparable(one: &DataType, other: &DataType) -> bool {

@@ -324,7 +324,6 @@ impl<'s> Constraints<'s> {
                     is_valid: true,
                 }),
                 ColumnOption::ForeignKey(key) => {
-                    check_characteristics(&key.characteristics)?;
                     let written = Written {
                         name: name.or(key.name.as_ref()),
                         constraint: key,
@@ -372,7 +371,6 @@ impl<'s> Constraints<'s> {
                 Ok(())
             }
             TableConstraint::ForeignKey(key) => {
-                check_characteristics(&key.characteristics)?;
                 let mut columns = Vec::new();
                 for ident in &key.columns {
                     let what = "referenced in foreign key constraint ";
@@ -423,7 +421,7 @@ impl<'s> Constraints<'s> {
     }
 }
 
-/// Constraints are checked with each statement: what is to be checked at COMMIT is refused.
+/// Of all constraints foreign keys alone may be checked at COMMIT.
 fn check_characteristics(characteristics: &Option<ConstraintCharacteristics>) -> Result<()> {
     match characteristics {
         Some(characteristics)
@@ -432,7 +430,7 @@ fn check_characteristics(characteristics: &Option<ConstraintCharacteristics>) ->
                 || characteristics.enforced == Some(false) =>
         {
             Err(unsupported(
-                "a constraint that is DEFERRABLE or NOT ENFORCED",
+                "a constraint, other than a foreign key, that is DEFERRABLE or NOT ENFORCED",
                 None,
             ))
         }

@@ -194,10 +194,11 @@ impl Compiler<'_> {
                 let known = events.iter().position(|event| {
                     event.table.id() == check.other.id() && event.change == change && event.by == by
                 });
-                let checks = match known {
+                let mut checks = match known {
                     Some(_) => Vec::new(),
                     None => self.reference_checks(&check.other, change, by.as_deref())?,
                 };
+                self.plan_waiting(&check.other, change, &mut checks);
                 if known.is_none() && !checks.is_empty() {
                     events.push(Event::new(&check.other, change, by, checks));
                     events[at].follows[number] = Some(events.len() - 1);
@@ -328,7 +329,9 @@ impl Compiler<'_> {
         for (check, follows) in event.checks.iter().zip(&event.follows) {
             if !check.is_of_old_key() {
                 let key = Event::values(&event.new, &check.columns, row)?;
-                self.emit_reference(&event.table, check, &key, position)?;
+                self.keep_or(&event.table, check, &key, position, |compiler| {
+                    compiler.emit_reference(&event.table, check, &key, position)
+                })?;
                 continue;
             }
             let old = Event::values(&event.old, &check.columns, row)?;
@@ -376,7 +379,9 @@ impl Compiler<'_> {
         position: Position,
     ) -> Result<()> {
         let Some(text) = action_text(check, event.change) else {
-            return self.emit_reference(&event.table, check, old, position);
+            return self.keep_or(&event.table, check, old, position, |compiler| {
+                compiler.emit_reference(&event.table, check, old, position)
+            });
         };
         let mut typed = typed_key(&event.table, &check.columns, old);
         typed.extend(typed_key(&event.table, &check.columns, new));

@@ -23,6 +23,7 @@ mod actions;
 mod assign;
 mod conflict;
 mod constraints;
+mod deferred;
 mod insert;
 mod references;
 mod single;
@@ -30,6 +31,8 @@ mod target;
 mod update;
 
 pub(super) use actions::Following;
+pub(super) use deferred::Waiting;
+pub use deferred::deferred_check_program;
 pub use single::{delete_program, insert_program, update_program};
 pub(super) use target::TargetView;
 pub(crate) use target::{Updatability, updatability};

@@ -20,6 +20,7 @@ use super::super::scope::SourceId;
 use super::super::{Compiler, Position, Typed};
 use super::actions::Cascade;
 use super::constraints::sentence;
+use super::deferred::Waits;
 use super::{names, quoted, stored_expression};
 
 /// The REFERENCES constraints that a statement may violate.
@@ -46,7 +47,9 @@ pub(super) struct ReferenceCheck {
     /// The columns of the changed table.
     pub(super) columns: Vec<ColumnId>,
     /// Keys to look at when the statement has changed all its rows.
-    deferred: Option<BufferId>,
+    at_end: Option<BufferId>,
+    /// Where it may wait until the transaction ends.
+    pub(super) waits: Option<Waits>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,6 +67,22 @@ pub(super) enum Side {
 }
 
 impl ReferenceCheck {
+    pub(super) fn new(
+        side: Side,
+        key: ForeignKey,
+        other: Arc<Table>,
+        columns: Vec<ColumnId>,
+    ) -> ReferenceCheck {
+        ReferenceCheck {
+            side,
+            key,
+            other,
+            columns,
+            at_end: None,
+            waits: None,
+        }
+    }
+
     /// Whether the row's old key counts, and not its new one.
     pub(super) fn is_of_old_key(&self) -> bool {
         matches!(self.side, Side::Parent { .. })
@@ -125,6 +144,7 @@ impl Compiler<'_> {
             return Ok(references);
         }
         let mut checks = self.reference_checks(table, change, None)?;
+        self.plan_waiting(table, change, &mut checks);
         let needs_queue = |check: &ReferenceCheck| match check.action(change) {
             ReferentialAction::NoAction => false,
             ReferentialAction::Restrict => change != Change::Delete,
@@ -142,7 +162,7 @@ impl Compiler<'_> {
             let is_same = check.other.id() == table.id();
             let may_remain = check.side == Side::Parent { may_remain: true };
             if !single && (is_same || may_remain) {
-                check.deferred = Some(self.key_buffer(check.columns.len()));
+                check.at_end = Some(self.key_buffer(check.columns.len()));
             }
         }
         Ok(References::Checked(checks))
@@ -172,28 +192,25 @@ impl Compiler<'_> {
                     }
                     let is_update = matches!(change, Change::Update(_));
                     let is_restrict = key.on_update == ReferentialAction::Restrict;
-                    checks.push(ReferenceCheck {
-                        side: Side::Parent {
-                            may_remain: is_update && !is_restrict,
-                        },
-                        columns: key.referenced.clone(),
-                        key: key.clone(),
-                        other: other.clone(),
-                        deferred: None,
-                    });
+                    let side = Side::Parent {
+                        may_remain: is_update && !is_restrict,
+                    };
+                    let columns = key.referenced.clone();
+                    checks.push(ReferenceCheck::new(
+                        side,
+                        key.clone(),
+                        other.clone(),
+                        columns,
+                    ));
                 }
             }
         }
         if !matches!(change, Change::Delete) {
             for key in &table.schema().foreign_keys {
                 if touches(&key.columns) && except != Some(key.name.as_str()) {
-                    checks.push(ReferenceCheck {
-                        side: Side::Child { may_change: false },
-                        columns: key.columns.clone(),
-                        other: self.table(&key.table, None)?,
-                        key: key.clone(),
-                        deferred: None,
-                    });
+                    let side = Side::Child { may_change: false };
+                    let (other, columns) = (self.table(&key.table, None)?, key.columns.clone());
+                    checks.push(ReferenceCheck::new(side, key.clone(), other, columns));
                 }
             }
         }
@@ -242,13 +259,16 @@ impl Compiler<'_> {
                     key.collect::<Result<_>>()?
                 }
             };
-            match check.deferred {
-                Some(buffer) => self.builder.push(Step::BufferPush {
-                    buffer,
-                    row: key.into(),
-                }),
-                None => self.emit_reference(table, check, &key, position)?,
-            }
+            self.keep_or(table, check, &key, position, |compiler| {
+                match check.at_end {
+                    Some(buffer) => {
+                        let row = key.as_slice().into();
+                        compiler.builder.push(Step::BufferPush { buffer, row });
+                        Ok(())
+                    }
+                    None => compiler.emit_reference(table, check, &key, position),
+                }
+            })?;
         }
         Ok(())
     }
@@ -270,7 +290,7 @@ impl Compiler<'_> {
             References::Queued { .. } => return Ok(()),
         };
         for check in checks {
-            let Some(buffer) = check.deferred else {
+            let Some(buffer) = check.at_end else {
                 continue;
             };
             let columns = check.columns.iter();
@@ -306,9 +326,7 @@ impl Compiler<'_> {
         let mut holds = self.null_tests(table, &check.columns, key);
         match check.side {
             Side::Child { may_change } => {
-                if check.key.match_full && check.columns.len() > 1 {
-                    self.refuse_mixed_key(table, check, key, position)?;
-                }
+                self.refuse_half_null(table, check, key, position)?;
                 let exists = select(&check.other, &check.key.referenced);
                 holds.push_str(&format!("EXISTS ({exists})"));
                 if may_change {
@@ -389,13 +407,16 @@ impl Compiler<'_> {
     }
 
     /// MATCH FULL: a key is NULL in all columns or in none.
-    fn refuse_mixed_key(
+    pub(super) fn refuse_half_null(
         &mut self,
         table: &Arc<Table>,
         check: &ReferenceCheck,
         key: &[Reg],
         position: Position,
     ) -> Result<()> {
+        if check.is_of_old_key() || !check.key.match_full || check.columns.len() == 1 {
+            return Ok(());
+        }
         let tests = |test: &str| {
             let tests = (1..=key.len()).map(|number| format!("${number} IS {test}"));
             tests.collect::<Vec<_>>().join(" AND ")

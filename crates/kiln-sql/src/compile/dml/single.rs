@@ -36,7 +36,7 @@ pub fn insert_program(
     let mut plan = Plan::of_row(&mut compiler, table, references, ignore_conflict);
     if !ignore_conflict {
         compiler.insert_row(&mut plan, &values, None)?;
-        return Ok(compiler.builder.finish());
+        return compiler.finish();
     }
     let flag = compiler.flag();
     compiler.insert_row(
@@ -47,7 +47,7 @@ pub fn insert_program(
             Ok(())
         }),
     )?;
-    Ok(compiler.emit_flag(flag))
+    compiler.emit_flag(flag)
 }
 
 /// A program that updates `columns` of a row; its parameters are the primary key and the new
@@ -85,7 +85,7 @@ pub fn update_program(
         Ok(())
     })?;
     compiler.finish_references(table, &references, None)?;
-    Ok(compiler.emit_flag(flag))
+    compiler.emit_flag(flag)
 }
 
 /// A program that deletes a row; its parameters are the primary key. It emits whether there was
@@ -109,7 +109,7 @@ pub fn delete_program(catalog: &dyn CatalogView, table: &Arc<Table>) -> Result<P
         Ok(())
     })?;
     compiler.finish_references(table, &references, None)?;
-    Ok(compiler.emit_flag(flag))
+    compiler.emit_flag(flag)
 }
 
 fn primary_key(table: &Table) -> Result<Vec<ColumnId>> {
@@ -165,11 +165,11 @@ impl Compiler<'_> {
         self.builder.scalar(Instruction::Move { target, source });
     }
 
-    fn emit_flag(mut self, flag: Reg) -> Program {
+    fn emit_flag(mut self, flag: Reg) -> Result<Program> {
         self.builder.push(Step::Emit { row: [flag].into() });
         self.builder
             .returns(vec![("done".to_owned(), DataType::Boolean)]);
-        self.builder.finish()
+        self.finish()
     }
 
     /// Runs `body` for the row whose primary key is in the first `width` parameters.

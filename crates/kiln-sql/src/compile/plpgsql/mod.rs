@@ -165,9 +165,14 @@ fn compile_routine(
     Body::new(compiler, routine).routine(compiler, &definition.body)
 }
 
-fn finish(compiler: Compiler<'_>, routine: Routine, memory: Memory) -> Result<CompiledFunction> {
+fn finish(
+    mut compiler: Compiler<'_>,
+    routine: Routine,
+    memory: Memory,
+) -> Result<CompiledFunction> {
     #[cfg(test)]
     crate::database::panics::planted::reach(crate::database::panics::planted::Step::Finish);
+    compiler.end()?;
     if compiler.builder.is_too_large() {
         return Err(fail(
             SqlState::PROGRAM_LIMIT_EXCEEDED,

@@ -5,7 +5,8 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::Expr;
 
 use super::super::{
-    CatalogView, data_type, fail, name_of, object_name, position_of_span, unsupported,
+    CatalogView, data_type, fail, name_of, object_name, position_of_span, relation_name,
+    unsupported,
 };
 use super::{Shape, at};
 use crate::parse::{
@@ -102,7 +103,7 @@ impl Routine {
         let position = at(definition.position);
         let invalid =
             |message: String| fail(SqlState::INVALID_FUNCTION_DEFINITION, message, position);
-        let name = object_name(&definition.name)?;
+        let name = relation_name(&definition.name)?;
         let mut parameters: Vec<RoutineParameter> = Vec::new();
         for argument in &definition.arguments {
             let data_type = match declared(catalog, &argument.data_type)? {

@@ -18,6 +18,7 @@ mod rows;
 use kiln_engine::CatalogChange;
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::schema::Deferral;
 use kiln_storage::table::Table;
 use sqlparser::ast::ObjectName;
 
@@ -152,6 +153,9 @@ impl<'s> Alteration<'s> {
             TableAction::Column(ident, altered) => self.alter_column(change, ident, altered),
             TableAction::AddConstraint(added) => self.draft.add_constraint(added),
             TableAction::DropConstraint(dropped) => self.drop_constraint(change, dropped),
+            TableAction::AlterConstraint(name, deferral) => {
+                self.alter_constraint(&name_of(name), *deferral)
+            }
             TableAction::ValidateConstraint(name) => self.validate(&name_of(name)),
             TableAction::Owner(role) => rename::check_owner(change.catalog(), role),
             TableAction::Rename(_)
@@ -195,17 +199,33 @@ impl<'s> Alteration<'s> {
             }
             return Ok(());
         }
+        Err(self.no_such_constraint(name, "foreign key or check constraint"))
+    }
+
+    fn alter_constraint(&mut self, name: &str, deferral: Deferral) -> Result<()> {
+        let mut keys = self.draft.schema.foreign_keys.iter_mut();
+        match keys.find(|key| key.name == name) {
+            Some(key) => {
+                key.deferral = deferral;
+                Ok(())
+            }
+            None => Err(self.no_such_constraint(name, "foreign key constraint")),
+        }
+    }
+
+    /// The error of a constraint that is not there, or is not of the kind that is wanted.
+    fn no_such_constraint(&self, name: &str, wanted: &str) -> Error {
         let table = &self.draft.schema.name;
         let constraint = format!("constraint \"{name}\" of relation \"{table}\"");
-        Err(match self.draft.has_constraint(name) {
+        match self.draft.has_constraint(name) {
             true => Error::new(
                 SqlState::WRONG_OBJECT_TYPE,
-                format!("{constraint} is not a foreign key or check constraint"),
+                format!("{constraint} is not a {wanted}"),
             ),
             false => Error::new(
                 SqlState::UNDEFINED_OBJECT,
                 format!("{constraint} does not exist"),
             ),
-        })
+        }
     }
 }

@@ -1,0 +1,128 @@
+//! What a block has left to check when it commits: the keys of deferrable constraints.
+//!
+//! A statement of a block leaves the keys that it has changed, and the layer above, which knows what a constraint is, checks them
+//! before it commits ([`Session::take_pending`]). Its checks are statements of the block as all others: they are run again with the
+//! block, and what a statement leaves is a part of its result, so that a check is of what the block has done at last.
+
+use kiln_platform::sync::Arc;
+use kiln_procedure::Arguments;
+use kiln_storage::deferral::{ConstraintModes, DeferredCheck, PendingCheck};
+use kiln_storage::error::{Error, Result, SqlState};
+
+use super::Session;
+use super::kept::Kept;
+use super::state::State;
+use crate::call::Rows;
+use crate::shared::Shared;
+
+/// Bytes of keys that a block leaves to check.
+const BYTES_MAX: usize = 64 << 20;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Constraints {
+    /// What SET CONSTRAINTS has said, if it has.
+    modes: Option<Arc<ConstraintModes>>,
+    /// In the order in which they were left.
+    pending: Vec<PendingCheck>,
+    /// Of all keys.
+    bytes: usize,
+    kept: Kept,
+}
+
+impl State {
+    /// A statement checks its constraints as the block says now, also when it is run again.
+    pub(super) fn hand_constraint_modes(&self, arguments: &mut Arguments) {
+        let own = self.own.as_ref();
+        if let Some(modes) = own.and_then(|own| own.constraints.modes.as_ref()) {
+            arguments.defer_constraints(|| modes.clone());
+        }
+    }
+
+    /// Keeps what a statement has left to check.
+    ///
+    /// # Errors
+    /// 54000 when it is too much, 53200 when all sessions together keep too much.
+    pub(super) fn keep_pending(&mut self, mut rows: Rows, inner: &Arc<Shared>) -> Result<Rows> {
+        if rows.pending.is_empty() {
+            return Ok(rows);
+        }
+        let own = &mut self.own.get_or_insert_default().constraints;
+        own.bytes += rows.pending.iter().map(PendingCheck::bytes).sum::<usize>();
+        if own.bytes > BYTES_MAX {
+            let message = "the transaction leaves too many constraints to be checked when it ends";
+            let error = Error::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+                .with_detail(format!("Their keys have more than {BYTES_MAX} bytes."))
+                .with_hint("Check them with SET CONSTRAINTS ALL IMMEDIATE in between.");
+            return Err(error);
+        }
+        own.kept.reach(&inner.block_memory, own.bytes)?;
+        own.pending.append(&mut rows.pending);
+        Ok(rows)
+    }
+
+    /// How many checks the block has left.
+    pub(super) fn pending(&self) -> usize {
+        let own = self.own.as_ref();
+        own.map_or(0, |own| own.constraints.pending.len())
+    }
+
+    /// Forgets the checks behind the first `count`.
+    pub(super) fn truncate_pending(&mut self, count: usize) {
+        if let Some(own) = &mut self.own {
+            let own = &mut own.constraints;
+            own.pending.truncate(count);
+            own.bytes = own.pending.iter().map(PendingCheck::bytes).sum();
+        }
+    }
+
+    /// # Errors
+    /// XX000 when the layer above has not checked what was left: a defect of it.
+    pub(super) fn refuse_unchecked(&self) -> Result<()> {
+        match self.pending() {
+            0 => Ok(()),
+            _ => Err(Error::internal("constraints were left unchecked")),
+        }
+    }
+}
+
+impl Session {
+    /// What the open block has said about when constraints are checked.
+    pub fn constraint_modes(&self) -> Option<Arc<ConstraintModes>> {
+        let state = self.state();
+        state.own.as_ref()?.constraints.modes.clone()
+    }
+
+    /// Says when the constraints of later statements of the block are checked; `None` for as they were declared.
+    pub fn set_constraint_modes(&mut self, modes: Option<Arc<ConstraintModes>>) {
+        let mut state = self.state();
+        if modes.is_some() || state.own.is_some() {
+            state.own.get_or_insert_default().constraints.modes = modes;
+        }
+    }
+
+    /// Whether the open block has left a check of which this is true.
+    pub fn has_pending(&self, mut which: impl FnMut(&DeferredCheck) -> bool) -> bool {
+        let state = self.state();
+        let own = state.own.as_ref();
+        let mut pending = own.into_iter().flat_map(|own| &own.constraints.pending);
+        pending.any(|pending| which(&pending.check))
+    }
+
+    /// Takes those checks that the open block has left of which this is true: they are the caller's now. A block with others does
+    /// not commit.
+    pub fn take_pending(
+        &mut self,
+        mut which: impl FnMut(&DeferredCheck) -> bool,
+    ) -> Vec<PendingCheck> {
+        let mut state = self.state();
+        let Some(own) = &mut state.own else {
+            return Vec::new();
+        };
+        let own = &mut own.constraints;
+        let taken = own.pending.extract_if(.., |pending| which(&pending.check));
+        let taken: Vec<PendingCheck> = taken.collect();
+        own.bytes -= taken.iter().map(PendingCheck::bytes).sum::<usize>();
+        taken
+    }
+}

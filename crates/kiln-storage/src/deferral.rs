@@ -1,0 +1,104 @@
+//! Constraints that may be checked at the end of a transaction, and when they are.
+
+use crate::bytes::append_string;
+use crate::types::Value;
+
+/// A REFERENCES constraint whose check may wait until the transaction ends.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DeferredCheck {
+    /// The table that has the constraint.
+    pub table: String,
+    /// The constraint's name.
+    pub constraint: String,
+    /// The table that it refers to.
+    pub referenced: String,
+    /// Whether rows of the referenced table have changed, and not of the one that refers to it.
+    pub is_of_referenced: bool,
+}
+
+impl DeferredCheck {
+    /// Appends what tells it from others.
+    pub fn append_to(&self, target: &mut Vec<u8>) {
+        for name in [&self.table, &self.constraint, &self.referenced] {
+            append_string(target, name.as_bytes());
+        }
+        target.push(self.is_of_referenced.into());
+    }
+}
+
+/// Keys whose check waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PendingCheck {
+    /// The constraint.
+    pub check: DeferredCheck,
+    /// The keys, each with a value for each of the constraint's columns.
+    pub keys: Vec<Vec<Value>>,
+}
+
+impl PendingCheck {
+    /// The memory that the keys take, in bytes, roughly.
+    pub fn bytes(&self) -> usize {
+        let mut bytes = Vec::new();
+        for value in self.keys.iter().flatten() {
+            value.append_to(&mut bytes);
+        }
+        bytes.len() + self.keys.len() * size_of::<Vec<Value>>()
+    }
+}
+
+/// What SET CONSTRAINTS has said in a transaction block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConstraintModes {
+    /// Whether all constraints wait.
+    all: Option<bool>,
+    /// Whether single ones do, by their table and name; they override what was said of all.
+    named: Vec<(String, String, bool)>,
+}
+
+impl ConstraintModes {
+    /// SET CONSTRAINTS ALL.
+    pub fn set_all(&mut self, is_deferred: bool) {
+        self.all = Some(is_deferred);
+        self.named.clear();
+    }
+
+    /// SET CONSTRAINTS of one.
+    pub fn set(&mut self, table: &str, constraint: &str, is_deferred: bool) {
+        self.named
+            .retain(|(of, name, _)| of != table || name != constraint);
+        self.named
+            .push((table.to_owned(), constraint.to_owned(), is_deferred));
+    }
+
+    /// Whether a deferrable constraint waits, which does `initially` or not.
+    pub fn is_deferred(&self, table: &str, constraint: &str, initially: bool) -> bool {
+        let named = self.named.iter();
+        let found = named
+            .filter(|(of, name, _)| of == table && name == constraint)
+            .map(|(.., is_deferred)| *is_deferred);
+        found.last().or(self.all).unwrap_or(initially)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_last_holds() {
+        let mut modes = ConstraintModes::default();
+        let both = |modes: &ConstraintModes| {
+            ["a", "b"].map(|name| modes.is_deferred("t", name, name == "b"))
+        };
+        assert_eq!(both(&modes), [false, true]);
+        modes.set("t", "a", true);
+        assert_eq!(both(&modes), [true, true]);
+        modes.set("u", "a", false);
+        modes.set("t", "a", false);
+        assert_eq!(both(&modes), [false, true]);
+        modes.set_all(true);
+        assert_eq!(both(&modes), [true, true]);
+        modes.set("t", "b", false);
+        assert_eq!(both(&modes), [true, false]);
+    }
+}
