@@ -4,6 +4,7 @@ use kiln_platform::sync::Arc;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::{ColumnId, IndexDefinition, IndexKind};
 use kiln_storage::table::Table;
+use kiln_storage::types::DataType;
 use sqlparser::ast::{CreateIndex, Expr, IndexColumn, IndexType};
 
 use super::super::{CatalogView, Position, fail, name_of, object_name, position_of, unsupported};
@@ -132,25 +133,90 @@ fn key_columns(
 ) -> Result<Vec<ColumnId>> {
     let mut result = Vec::with_capacity(columns.len());
     for column in columns {
-        let name = index_column_name(column, position)?;
-        result.push(table.schema().column(&name).ok_or_else(|| {
+        let name = index_column_name(column)?;
+        let found = table.schema().column(&name).ok_or_else(|| {
             let message = format!("column \"{name}\" does not exist");
             fail(
                 SqlState::UNDEFINED_COLUMN,
                 message,
                 position_of(&column.column.expr),
             )
-        })?);
+        })?;
+        let data_type = &table.schema().columns[found.index()].data_type;
+        check_operator_class(column, data_type, position)?;
+        result.push(found);
     }
     Ok(result)
 }
 
+/// PostgreSQL's operator classes of ordered indexes: a type, and the classes that order its values. Those called `pattern` compare bytes,
+/// as all do here.
+const OPERATOR_CLASSES: [(&str, &[&str]); 18] = [
+    ("array", &["array_ops"]),
+    ("bigint", &["int8_ops"]),
+    ("boolean", &["bool_ops"]),
+    ("bytea", &["bytea_ops"]),
+    ("character", &["bpchar_ops", "bpchar_pattern_ops"]),
+    ("character varying", TEXT_CLASSES),
+    ("date", &["date_ops"]),
+    ("double precision", &["float8_ops"]),
+    ("integer", &["int4_ops"]),
+    ("interval", &["interval_ops"]),
+    ("numeric", &["numeric_ops"]),
+    ("real", &["float4_ops"]),
+    ("smallint", &["int2_ops"]),
+    ("text", TEXT_CLASSES),
+    ("time without time zone", &["time_ops"]),
+    ("timestamp with time zone", &["timestamptz_ops"]),
+    ("timestamp without time zone", &["timestamp_ops"]),
+    ("uuid", &["uuid_ops"]),
+];
+const TEXT_CLASSES: &[&str] = &[
+    "text_ops",
+    "text_pattern_ops",
+    "varchar_ops",
+    "varchar_pattern_ops",
+];
+
+/// # Errors
+/// 42704 for an operator class that is not known, 42804 for one of another type.
+fn check_operator_class(
+    column: &IndexColumn,
+    data_type: &DataType,
+    position: Position,
+) -> Result<()> {
+    let Some(class) = &column.operator_class else {
+        return Ok(());
+    };
+    let class = object_name(class)?;
+    let mut classes = OPERATOR_CLASSES.iter();
+    if !classes.any(|(_, classes)| classes.contains(&class.as_str())) {
+        let message =
+            format!("operator class \"{class}\" does not exist for access method \"btree\"");
+        return Err(fail(SqlState::UNDEFINED_OBJECT, message, position));
+    }
+    let type_name = data_type.base_name();
+    let of_type = match data_type {
+        DataType::Array(_) => "array",
+        _ => &type_name,
+    };
+    let mut classes = OPERATOR_CLASSES.iter();
+    let fits = |(known, classes): &(&str, &[&str])| {
+        *known == of_type && classes.contains(&class.as_str())
+    };
+    match classes.any(fits) {
+        true => Ok(()),
+        false => {
+            let message =
+                format!("operator class \"{class}\" does not accept data type {type_name}");
+            Err(fail(SqlState::DATATYPE_MISMATCH, message, position))
+        }
+    }
+}
+
 /// The name of a key's column. ASC, DESC and NULLS FIRST say nothing here: an index is read in
 /// either direction, and sorts that it does not serve are sorted.
-pub(super) fn index_column_name(column: &IndexColumn, position: Position) -> Result<String> {
-    if column.operator_class.is_some() {
-        return Err(unsupported("an operator class", position));
-    }
+pub(super) fn index_column_name(column: &IndexColumn) -> Result<String> {
     match &column.column.expr {
         Expr::Identifier(ident) => Ok(name_of(ident)),
         other => Err(unsupported("an index on an expression", position_of(other))),

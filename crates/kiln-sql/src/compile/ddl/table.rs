@@ -454,7 +454,7 @@ fn key_columns(schema: &TableSchema, columns: &[IndexColumn], kind: &str) -> Res
     let mut result: Vec<ColumnId> = Vec::with_capacity(columns.len());
     for column in columns {
         let position = position_of(&column.column.expr);
-        let name = index_column_name(column, position)?;
+        let name = index_column_name(column)?;
         let found = schema.column(&name).ok_or_else(|| {
             let message = format!("column \"{name}\" named in key does not exist");
             fail(SqlState::UNDEFINED_COLUMN, message, position)

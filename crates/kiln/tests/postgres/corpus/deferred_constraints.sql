@@ -51,7 +51,7 @@ UPDATE c SET p = 3 WHERE p = 1;
 COMMIT;
 SELECT * FROM c ORDER BY id;
 BEGIN;
-UPDATE p SET id = id + 1;
+UPDATE p SET id = id + 10;
 -- error: 23503
 COMMIT;
 SELECT * FROM p ORDER BY id;

@@ -113,3 +113,22 @@ BEGIN
     RETURN total;
 END $$;
 SELECT f(1, 2), f(1, 1), f(NULL, 2), f(NULL, NULL), f(8, 9);
+
+-- snippet: index-operator-classes
+CREATE TABLE t (a INTEGER, b TEXT, c VARCHAR(10), d CHAR(3), e TIMESTAMP WITH TIME ZONE, f REAL);
+CREATE INDEX t_b ON t (b text_pattern_ops);
+CREATE INDEX t_c ON t (c varchar_pattern_ops, a int4_ops DESC);
+CREATE INDEX t_d ON t USING btree (d bpchar_pattern_ops);
+CREATE INDEX t_e ON t (e timestamptz_ops, f float4_ops);
+CREATE INDEX t_f ON t (b varchar_ops, c text_ops);
+INSERT INTO t VALUES (1, 'one', 'eins', 'un', '2020-01-01 00:00+00', 1.5), (2, 'two', 'zwei', 'dx', '2021-01-01 00:00+00', 2.5);
+SELECT a FROM t WHERE b = 'two';
+SELECT a FROM t WHERE c > 'f';
+-- error: 42704
+CREATE INDEX ON t (b nothing_ops);
+-- error: 42804
+CREATE INDEX ON t (a text_pattern_ops);
+-- error: 42804
+CREATE INDEX ON t (d text_ops);
+-- error: 42804
+CREATE INDEX ON t (b int4_ops);
