@@ -67,6 +67,13 @@ fn value(field: &str, data_type: &DataType) -> Value {
     }
 }
 
+/// Whether PostgreSQL 15 has a function of this name that statements call, and Kiln has not. The file has the names of those in
+/// `pg_proc` that no operator, type, cast, index or aggregate is made of.
+pub(crate) fn is_missing_function(name: &str) -> bool {
+    const NAMES: &str = include_str!("data/functions.txt");
+    NAMES.lines().any(|known| known == name)
+}
+
 /// PostgreSQL's functions by name; of several with one name, the first.
 fn functions_by_name() -> &'static HashMap<&'static str, u32> {
     static NAMES: OnceLock<HashMap<&'static str, u32>> = OnceLock::new();

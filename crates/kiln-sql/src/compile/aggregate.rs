@@ -234,6 +234,27 @@ pub(super) fn call(
         },
         other => other,
     };
+    let is_interval =
+        (argument.as_ref()).is_some_and(|argument| argument.data_type == DataType::Interval);
+    if is_interval && matches!(kind, AggregateKind::Sum | AggregateKind::Average) {
+        let clauses = Clauses {
+            is_star,
+            distinct,
+            filter,
+            order,
+            level,
+        };
+        let arguments = argument.into_iter().collect();
+        let array = call(AggregateKind::ArrayAgg, name, arguments, clauses, position)?;
+        let named = functions::statistics::of_intervals(kind == AggregateKind::Average);
+        let operands = vec![array];
+        return Ok(functions::direct(
+            named,
+            operands,
+            DataType::Interval,
+            position,
+        ));
+    }
     let data_type = match (kind, argument.as_ref().map(|bound| bound.data_type.clone())) {
         (AggregateKind::Count, _) => DataType::BigInt,
         (AggregateKind::Sum, Some(DataType::SmallInt | DataType::Integer)) => DataType::BigInt,
@@ -244,9 +265,6 @@ pub(super) fn call(
         | (AggregateKind::Average, Some(DataType::REAL)) => DataType::Double,
         (AggregateKind::Sum, Some(DataType::REAL)) => DataType::REAL,
         (AggregateKind::Average, Some(number)) if number.is_number() => DataType::NUMERIC,
-        (AggregateKind::Sum | AggregateKind::Average, Some(DataType::Interval)) => {
-            return Err(unsupported(format!("{name} of intervals"), position));
-        }
         (AggregateKind::Minimum | AggregateKind::Maximum, Some(data_type)) => match data_type {
             DataType::Boolean
             | DataType::Bytea

@@ -18,7 +18,7 @@
 //! | `bind`, `operators`, `arrays`, `coerce`, `functions` | binding expressions |
 //! | `emit` | bound expressions to instructions |
 //! | `parameters` | parameters of statements, whose types are inferred |
-//! | `query`, `with`, `select`, `set`, `from`, `join`, `table_function`, `row_function`, `names`, `aggregate`, `window`, `subquery` | binding queries |
+//! | `query`, `with`, `select`, `set`, `from`, `join`, `table_function`, `row_function`, `names`, `aggregate`, `collected`, `window`, `subquery` | binding queries |
 //! | `relation`, `view` | relations of the system, views |
 //! | `plan`, `path`, `produce`, `read`, `group`, `windowed`, `recursion`, `limit`, `rows` | access paths and the loops over them |
 //! | `once`, `semijoin` | what a statement computes only once |
@@ -29,6 +29,7 @@ mod arrays;
 mod bind;
 mod bound;
 mod coerce;
+mod collected;
 mod constant;
 mod control;
 pub mod ddl;

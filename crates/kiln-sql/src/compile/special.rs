@@ -1,7 +1,7 @@
 //! Functions with syntax or typing of their own, and calls of the others.
 
 use kiln_procedure::ir::{Comparison, Instruction};
-use kiln_storage::error::{Result, SqlState};
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{CatalogType, DataType, Representation};
 use sqlparser::ast::{
     CeilFloorKind, DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -13,6 +13,7 @@ use super::arrays;
 use super::bind::{as_array, case};
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, call, coerce, common_type, padded};
+use super::collected::{Collected, Ordered};
 use super::functions::Now;
 use super::json::Maker;
 use super::order::{Needs, class_in};
@@ -33,6 +34,8 @@ struct Call<'e> {
     distinct: bool,
     filter: Option<&'e Expr>,
     order: &'e [OrderByExpr],
+    /// Behind WITHIN GROUP.
+    within: &'e [OrderByExpr],
     position: Position,
 }
 
@@ -326,6 +329,20 @@ impl Compiler<'_> {
                 return self.bind_json(maker, name, &call.arguments, position);
             }
         }
+        if let Some(ordered) = Ordered::of(name)
+            && !self.knows_routine(name)
+        {
+            return self.bind_ordered(ordered, call);
+        }
+        if !call.within.is_empty() {
+            return Err(self.no_such_call(&call));
+        }
+        if let Some(collected) = Collected::of(name)
+            && !self.knows_routine(name)
+        {
+            let array = self.bind_aggregate(aggregate::AggregateKind::ArrayAgg, &call)?;
+            return Ok(collected.finish(array, position));
+        }
         if let Some(kind) = aggregate::AggregateKind::of(name) {
             if call.is_star && *name != "count" {
                 return Err(fail(
@@ -562,6 +579,57 @@ impl Compiler<'_> {
         aggregate::call(kind, name, arguments, clauses, position)
     }
 
+    /// The error of a call that no function answers; what stands behind WITHIN GROUP counts as further arguments.
+    fn no_such_call(&mut self, call: &Call<'_>) -> Error {
+        let within = call.within.iter().map(|by| &by.expr);
+        let mut types = Vec::new();
+        for argument in call.arguments.iter().copied().chain(within) {
+            match self.bind(argument) {
+                Ok(bound) => types.push(bound.type_name()),
+                Err(error) => return error,
+            }
+        }
+        let message = format!(
+            "function {}({}) does not exist",
+            call.name,
+            types.join(", ")
+        );
+        let hint = "No function matches the given name and argument types. You might need to add \
+                    explicit type casts.";
+        fail(SqlState::UNDEFINED_FUNCTION, message, call.position).with_hint(hint)
+    }
+
+    /// Binds a call of an aggregate over the order that WITHIN GROUP gives.
+    ///
+    /// # Errors
+    /// 42883 without WITHIN GROUP, and for a wrong number of arguments.
+    fn bind_ordered(&mut self, ordered: Ordered, call: Call<'_>) -> Result<Bound> {
+        let position = call.position;
+        let [by] = call.within else {
+            return Err(self.no_such_call(&call));
+        };
+        if call.arguments.len() != ordered.arguments() || call.distinct || call.is_star {
+            return Err(self.no_such_call(&call));
+        }
+        let fraction = match call.arguments.first() {
+            Some(fraction) => Some(self.bind(fraction)?),
+            None => None,
+        };
+        if fraction
+            .as_ref()
+            .is_some_and(|it| it.data_type.element().is_some())
+        {
+            return Err(unsupported("an array of fractions", position));
+        }
+        let collecting = Call {
+            arguments: vec![&by.expr],
+            order: call.within,
+            ..call
+        };
+        let array = self.bind_aggregate(aggregate::AggregateKind::ArrayAgg, &collecting)?;
+        ordered.finish(array, fraction, position)
+    }
+
     /// The arguments of an aggregate, its filter and its order.
     fn bind_aggregate_parts(
         &mut self,
@@ -582,6 +650,13 @@ impl Compiler<'_> {
             None => {
                 for argument in &call.arguments {
                     arguments.push(self.bind(argument)?);
+                }
+                let (name, position) = (&call.name, call.position);
+                if let Some(ordered) = Ordered::of(name).filter(|_| !call.within.is_empty()) {
+                    let values = arguments.into_iter().map(|value| ordered.value(value));
+                    arguments = values.collect::<Result<_>>()?;
+                } else if let Some(collected) = Collected::of(name) {
+                    arguments = vec![collected.argument(name, arguments, position)?];
                 }
             }
         }
@@ -819,9 +894,6 @@ fn read_call(function: &Function) -> Result<Call<'_>> {
     }
     let name = object_name(&function.name)?;
     let refuse = |what: &str| Err(unsupported(what, position));
-    if !function.within_group.is_empty() {
-        return refuse("WITHIN GROUP");
-    }
     if function.null_treatment.is_some() || function.uses_odbc_syntax {
         return refuse("this form of a call");
     }
@@ -835,6 +907,7 @@ fn read_call(function: &Function) -> Result<Call<'_>> {
         distinct: false,
         filter: function.filter.as_deref(),
         order: &[],
+        within: &function.within_group,
         position,
     };
     let list = match &function.args {

@@ -201,9 +201,8 @@ fn check_operator_class(
         _ => &type_name,
     };
     let mut classes = OPERATOR_CLASSES.iter();
-    let fits = |(known, classes): &(&str, &[&str])| {
-        *known == of_type && classes.contains(&class.as_str())
-    };
+    let fits =
+        |(known, classes): &(&str, &[&str])| *known == of_type && classes.contains(&class.as_str());
     match classes.any(fits) {
         true => Ok(()),
         false => {

@@ -17,6 +17,7 @@ mod math;
 mod pattern;
 mod regex;
 mod series;
+pub(super) mod statistics;
 mod string;
 mod to_number;
 
@@ -30,8 +31,8 @@ use super::coerce::{
     CastContext, Category, call, category, coerce, converts_implicitly, is_preferred, operation,
     same_base,
 };
-use super::{Position, fail};
-use crate::catalog::CatalogCall;
+use super::{Position, fail, unsupported};
+use crate::catalog::{CatalogCall, is_missing_function};
 
 pub(crate) use array::array_set;
 pub(super) use array::{
@@ -295,6 +296,9 @@ pub(super) fn bind(name: &str, arguments: Vec<Bound>, position: Position) -> Res
 
 #[cold]
 fn no_function(name: &str, arguments: &[Bound], ambiguous: bool, position: Position) -> Error {
+    if !exists(name) && is_missing_function(name) {
+        return unsupported(format!("function {name}"), position);
+    }
     let types: Vec<String> = arguments.iter().map(Bound::type_name).collect();
     let call = format!("{name}({})", types.join(", "));
     if ambiguous {

@@ -55,16 +55,43 @@ fn zone(name: &str) -> Result<Zone> {
     if let Some((_, hours)) = known.find(|(known, _)| known.eq_ignore_ascii_case(name)) {
         return Ok(Zone::Fixed(hours * MICROSECONDS_PER_HOUR));
     }
-    let is_rule = name.contains(['+', '-', ':']) && !name.contains('/');
-    match TimeZone::get(name) {
+    if let Some(east) = written_offset(name) {
+        return Ok(Zone::Fixed(east));
+    }
+    // Rules as POSIX writes them, with letters in any case.
+    let rules = TimeZone::get(name).or_else(|_| TimeZone::posix(&name.to_uppercase()));
+    match rules {
         Ok(rules) => Ok(Zone::Rules(rules)),
-        Err(_) if is_rule => Err(Error::unsupported(format!(
-            "the time zone \"{name}\", which is no name, is not supported"
-        ))),
         Err(_) => Err(Error::new(
             SqlState::INVALID_PARAMETER_VALUE,
             format!("time zone \"{name}\" not recognized"),
         )),
+    }
+}
+
+/// How far a zone is east of UTC that is written as POSIX does, hours, minutes and seconds west of it, perhaps behind a name: `UTC-2`,
+/// `+02:30`, `<+02>-2`.
+fn written_offset(name: &str) -> Option<i64> {
+    let offset = match name.strip_prefix('<') {
+        Some(quoted) => quoted.split_once('>')?.1,
+        None => name.trim_start_matches(|letter: char| letter.is_ascii_alphabetic()),
+    };
+    let (sign, offset) = match offset.as_bytes().first()? {
+        b'-' => (1, &offset[1..]),
+        b'+' => (-1, &offset[1..]),
+        _ => (-1, offset),
+    };
+    let mut seconds = 0;
+    let mut parts = offset.split(':');
+    for (unit, below) in [(3_600, 168), (60, 60), (1, 60)] {
+        let Some(part) = parts.next() else { break };
+        let is_number = !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
+        let number: i64 = part.parse().ok().filter(|_| is_number)?;
+        seconds += unit * Some(number).filter(|number| *number < below)?;
+    }
+    match parts.next() {
+        None => Some(sign * seconds * MICROSECONDS_PER_SECOND),
+        Some(_) => None,
     }
 }
 

@@ -166,11 +166,20 @@ impl Decimal {
         if root_scale > i32::from(SCALE_MAX) {
             return Err(overflow());
         }
-        let raised = Wide::from_u128(mantissa)
-            .checked_scale_up((2 * root_scale - i32::from(scale)) as u32)
+        self.sqrt_at_scale(root_scale as u8)
+    }
+
+    /// The square root of a value that is not negative, rounded to so many places: at least half as many as it has.
+    ///
+    /// # Errors
+    /// 22003 when the root does not fit.
+    pub fn sqrt_at_scale(self, root_scale: u8) -> Result<Decimal> {
+        let raise = (2 * u32::from(root_scale)).saturating_sub(u32::from(self.scale()));
+        let raised = Wide::from_u128(self.mantissa().unsigned_abs())
+            .checked_scale_up(raise)
             .ok_or_else(overflow)?;
         let (root, round_up) = raised.square_root();
         let root = i128::try_from(root).map_err(|_| overflow())?;
-        Decimal::new(root + i128::from(round_up), root_scale as u8)
+        Decimal::new(root + i128::from(round_up), root_scale)
     }
 }
