@@ -72,11 +72,10 @@ impl ConstraintModes {
 
     /// Whether a deferrable constraint waits, which does `initially` or not.
     pub fn is_deferred(&self, table: &str, constraint: &str, initially: bool) -> bool {
-        let named = self.named.iter();
-        let found = named
-            .filter(|(of, name, _)| of == table && name == constraint)
-            .map(|(.., is_deferred)| *is_deferred);
-        found.last().or(self.all).unwrap_or(initially)
+        let mut named = self.named.iter();
+        let found = named.find(|(of, name, _)| of == table && name == constraint);
+        let found = found.map(|(.., is_deferred)| *is_deferred);
+        found.or(self.all).unwrap_or(initially)
     }
 }
 

@@ -24,37 +24,49 @@ use crate::parse::{DropKind, SetConstraints, Statement as Tree};
 /// The check of keys that were left to the end of a transaction.
 pub(super) struct Check(DeferredCheck);
 
+/// The keys of one check: the values of each column, each key once.
+#[derive(Default)]
+struct Keys {
+    columns: Vec<Vec<Value>>,
+    seen: HashSet<Vec<u8>>,
+}
+
+impl Keys {
+    fn add(&mut self, key: Vec<Value>) {
+        let mut bytes = Vec::new();
+        key.iter().for_each(|value| value.append_to(&mut bytes));
+        if self.seen.insert(bytes) {
+            self.columns.resize(key.len(), Vec::new());
+            for (column, value) in self.columns.iter_mut().zip(key) {
+                column.push(value);
+            }
+        }
+    }
+
+    fn into_arguments(self) -> Arguments {
+        let columns = self.columns.into_iter().map(Value::Array);
+        Arguments::from_values(&columns.collect::<Vec<Value>>())
+    }
+}
+
 impl Check {
-    /// The programs that check all that is pending, in the order in which it was left, and their arguments. Each key is checked once.
+    /// The checks of all that is pending, in the order in which it was left, with the arguments of their programs.
     pub fn all(pending: Vec<PendingCheck>) -> Vec<(Check, Arguments)> {
-        let mut checks: Vec<(DeferredCheck, Vec<Vec<Value>>, HashSet<Vec<u8>>)> = Vec::new();
+        let mut checks: Vec<(DeferredCheck, Keys)> = Vec::new();
         for PendingCheck { check, keys } in pending {
-            let at = match checks.iter().position(|(known, ..)| *known == check) {
+            let at = match checks.iter().position(|(known, _)| *known == check) {
                 Some(at) => at,
                 None => {
-                    checks.push((check, Vec::new(), HashSet::new()));
+                    checks.push((check, Keys::default()));
                     checks.len() - 1
                 }
             };
-            let (_, columns, seen) = &mut checks[at];
-            for key in keys {
-                let mut bytes = Vec::new();
-                key.iter().for_each(|value| value.append_to(&mut bytes));
-                if !seen.insert(bytes) {
-                    continue;
-                }
-                columns.resize(key.len(), Vec::new());
-                for (column, value) in columns.iter_mut().zip(key) {
-                    column.push(value);
-                }
-            }
+            keys.into_iter().for_each(|key| checks[at].1.add(key));
         }
-        let checks = checks.into_iter().map(|(check, columns, _)| {
-            let columns = columns.into_iter().map(Value::Array);
-            let columns: Vec<Value> = columns.collect();
-            (Check(check), Arguments::from_values(&columns))
-        });
-        checks.collect()
+        let checks = checks.into_iter();
+        checks
+            .map(|(check, keys)| (Check(check), keys.into_arguments()))
+            .collect()
     }
 }
 

@@ -198,7 +198,7 @@ fn check_operator_class(
     let type_name = data_type.base_name();
     let of_type = match data_type {
         DataType::Array(_) => "array",
-        _ => &type_name,
+        _ => type_name,
     };
     let mut classes = OPERATOR_CLASSES.iter();
     let fits =
