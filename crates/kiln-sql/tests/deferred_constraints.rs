@@ -48,7 +48,7 @@ fn block(session: &mut Session, statements: &[String]) -> Result<(), Error> {
 #[test]
 fn deferred_keys_hold_beside_other_transactions() {
     const KEYS: u32 = 6;
-    const ROUNDS: u32 = 150;
+    const ROUNDS: u32 = 60;
     for protocol in Protocol::serializable() {
         let database = open(protocol);
         let (committed, refused) = (AtomicU64::new(0), AtomicU64::new(0));
