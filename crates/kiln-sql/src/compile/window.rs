@@ -14,6 +14,7 @@ use sqlparser::ast::{
 use super::aggregate::{self, AggregateCall, AggregateKind, Clauses};
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, coerce, common_type};
+use super::collected::Collected;
 use super::query::{Body, BoundQuery, ColumnMeta, OrderKey, order_key, rewrite_in_place};
 use super::scope::{AggregatePolicy, SourceId};
 use super::select::{ItemKind, Select};
@@ -290,6 +291,9 @@ impl Compiler<'_> {
                 (function, arguments, data_type)
             }
             None => {
+                if Collected::of(name).is_some() && !self.knows_routine(name) {
+                    return refuse(&format!("{name} over a window"));
+                }
                 let Some(kind) = AggregateKind::of(name) else {
                     return Err(self.no_window_function(name, &arguments, position));
                 };
