@@ -40,6 +40,7 @@ fn table(id: u32, primary_key: Vec<ColumnId>) -> Table {
         primary_key_name: None,
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        triggers: Vec::new(),
         partition_by: None,
     };
     Table::new(TableId(id), schema, 0, Vec::new()).expect("a row fits")

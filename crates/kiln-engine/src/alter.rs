@@ -219,6 +219,16 @@ impl CatalogChange<'_> {
         });
     }
 
+    /// A trigger keeps its number under another name.
+    pub fn renumber_trigger(&mut self, table: &str, from: &str, to: &str) {
+        self.renumber(|object| match object {
+            NumberedObject::Trigger(of, name) if of == table && name == from => {
+                Some(NumberedObject::Trigger(of.clone(), to.to_owned()))
+            }
+            _ => None,
+        });
+    }
+
     /// Puts a procedure in the place of one of another name.
     ///
     /// # Errors
@@ -364,6 +374,9 @@ fn rename_in_table(object: &NumberedObject, from: &str, to: &str) -> Option<Numb
         NumberedObject::RowArrayType(name) if name == from => NumberedObject::RowArrayType(to),
         NumberedObject::Constraint(of, name) if of == from => {
             NumberedObject::Constraint(to, name.clone())
+        }
+        NumberedObject::Trigger(of, name) if of == from => {
+            NumberedObject::Trigger(to, name.clone())
         }
         NumberedObject::Default(of, name) if of == from => {
             NumberedObject::Default(to, name.clone())

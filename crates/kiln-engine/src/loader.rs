@@ -4,6 +4,7 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::{Arguments, Program, Stop};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::log_epoch::LogEpoch;
+use kiln_storage::schema::{Trigger, TriggerEvent};
 use kiln_storage::table::Table;
 use kiln_storage::types::Value;
 
@@ -52,6 +53,20 @@ impl Loader {
         columns: &[&str],
     ) -> Result<Loader> {
         let schema = table.schema();
+        if schema.columns.iter().any(|it| it.generated.is_some()) {
+            let table = &schema.name;
+            let message = format!(
+                "a loader for table \"{table}\", which has a generated column, is not supported"
+            );
+            return Err(Error::unsupported(message).with_hint("Use INSERT or COPY."));
+        }
+        let inserts = |it: &Trigger| it.is_enabled && it.events.contains(&TriggerEvent::Insert);
+        if schema.triggers.iter().any(inserts) {
+            let table = &schema.name;
+            let message =
+                format!("a loader for table \"{table}\", which has a trigger, is not supported");
+            return Err(Error::unsupported(message).with_hint("Use INSERT or COPY."));
+        }
         let mut sources = vec![None; schema.columns.len()];
         for (position, name) in columns.iter().enumerate() {
             let column = schema.column(name);

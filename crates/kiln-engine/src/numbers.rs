@@ -42,6 +42,8 @@ pub enum NumberedObject {
     Sequence(String),
     /// A view.
     View(String),
+    /// A trigger of a table.
+    Trigger(String, String),
 }
 
 impl NumberedObject {
@@ -58,6 +60,7 @@ impl NumberedObject {
             NumberedObject::Role(name) => ("role", name, None),
             NumberedObject::Sequence(name) => ("sequence", name, None),
             NumberedObject::View(name) => ("view", name, None),
+            NumberedObject::Trigger(table, name) => ("trigger", table, Some(name)),
         }
     }
 
@@ -79,6 +82,7 @@ impl NumberedObject {
             "role" => NumberedObject::Role(name),
             "sequence" => NumberedObject::Sequence(name),
             "view" => NumberedObject::View(name),
+            "trigger" => NumberedObject::Trigger(name, reader.counted()?.to_owned()),
             _ => return Err(reader.damaged("a kind of object before it")),
         })
     }
@@ -190,10 +194,13 @@ fn add_table(table: &Arc<Table>, objects: &mut Vec<NumberedObject>) {
         NumberedObject::RowArrayType(name()),
     ]);
     for column in &schema.columns {
-        if column.default.is_some() {
+        if column.default.is_some() || column.generated.is_some() {
             objects.push(NumberedObject::Default(name(), column.name.clone()));
         }
     }
+    let triggers = schema.triggers.iter();
+    let triggers = triggers.map(|it| NumberedObject::Trigger(name(), it.name.clone()));
+    objects.extend(triggers);
     let mut constraint = |constraint: &str| {
         objects.push(NumberedObject::Constraint(name(), constraint.to_owned()));
     };
@@ -249,6 +256,7 @@ mod tests {
             primary_key_name: None,
             checks: Vec::new(),
             foreign_keys: Vec::new(),
+            triggers: Vec::new(),
             partition_by: None,
         };
         let table = Table::new(kiln_storage::schema::TableId(1), schema, 0, Vec::new());

@@ -91,11 +91,14 @@ impl Catalog {
             RecordProgram::Update(_) => (true, true),
             RecordProgram::Delete => (false, true),
         };
-        let constrained = own && !(schema.checks.is_empty() && schema.foreign_keys.is_empty());
+        let has_generated = schema.columns.iter().any(|it| it.generated.is_some());
+        let constrained =
+            own && (has_generated || !schema.checks.is_empty() || !schema.foreign_keys.is_empty());
         let referenced = others && self.referencing(&schema.name).next().is_some();
-        if constrained || referenced {
+        let fires = (own || others) && !schema.triggers.is_empty();
+        if constrained || referenced || fires {
             return Err(Error::unsupported(format!(
-                "rows of \"{}\" have CHECK or REFERENCES constraints",
+                "rows of \"{}\" have CHECK or REFERENCES constraints, generated columns or triggers",
                 schema.name
             ))
             .with_hint("Write them with SQL or a procedure."));

@@ -13,6 +13,7 @@
 
 mod roles;
 mod sequences;
+mod triggers;
 mod views;
 
 pub(crate) use sequences::WrittenSequence;
@@ -222,10 +223,12 @@ impl WrittenTable {
         let partition: Vec<ColumnId> = self.schema.partition_column().into_iter().collect();
         let mut indexes = self.indexes.iter();
         let mut keys = self.schema.foreign_keys.iter();
+        let mut triggers = self.schema.triggers.iter();
         own(&self.schema.primary_key)
             .or_else(|| own(&split))
             .or_else(|| own(&partition))
             .or_else(|| indexes.find_map(|index| own(&index.columns)))
+            .or_else(|| triggers.find_map(|trigger| own(&trigger.columns)))
             .or_else(|| {
                 keys.find_map(|key| {
                     own(&key.columns)
@@ -272,6 +275,7 @@ impl fmt::Display for WrittenTable {
             primary_key_name,
             checks,
             foreign_keys,
+            triggers,
             partition_by,
         } = &self.schema;
         writeln!(f, "table {} {}", self.id.0, Counted(name))?;
@@ -281,6 +285,7 @@ impl fmt::Display for WrittenTable {
                 data_type,
                 not_null,
                 default,
+                generated,
             } = column;
             let null = if *not_null { "not-null" } else { "null" };
             let data_type = data_type.to_string();
@@ -292,6 +297,9 @@ impl fmt::Display for WrittenTable {
             )?;
             if let Some(default) = default {
                 write!(f, " default {}", Counted(default))?;
+            }
+            if let Some(generated) = generated {
+                write!(f, " generated {}", Counted(generated))?;
             }
             writeln!(f)?;
         }
@@ -348,6 +356,9 @@ impl fmt::Display for WrittenTable {
                 Deferral::InitiallyDeferred => " deferred",
             };
             writeln!(f, "{}{deferral}", if *match_full { " full" } else { "" })?;
+        }
+        for trigger in triggers {
+            triggers::write(f, trigger)?;
         }
         match partition_by {
             Some(Partitioning::Column(column)) => writeln!(f, "  partition-by {}", column.0)?,
@@ -438,6 +449,7 @@ fn read_table(reader: &mut Reader<'_>) -> Result<WrittenTable> {
         primary_key_name: None,
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        triggers: Vec::new(),
         partition_by: None,
     };
     while reader.takes("column") {
@@ -480,6 +492,9 @@ fn read_table(reader: &mut Reader<'_>) -> Result<WrittenTable> {
                 _ => Deferral::No,
             },
         });
+    }
+    while reader.takes("trigger") {
+        schema.triggers.push(triggers::read(reader)?);
     }
     if reader.takes("partition-by") {
         schema.partition_by = Some(Partitioning::Column(ColumnId(reader.number()?)));
@@ -541,11 +556,16 @@ fn read_column(reader: &mut Reader<'_>) -> Result<Column> {
         true => Some(reader.counted()?.to_owned()),
         false => None,
     };
+    let generated = match reader.takes("generated") {
+        true => Some(reader.counted()?.to_owned()),
+        false => None,
+    };
     Ok(Column {
         name,
         data_type,
         not_null,
         default,
+        generated,
     })
 }
 

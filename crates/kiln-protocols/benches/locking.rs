@@ -35,11 +35,13 @@ fn records(rows: i64) -> (Arc<Table>, Vec<RecordRef>) {
             data_type: DataType::BigInt,
             not_null: true,
             default: None,
+            generated: None,
         }],
         primary_key: vec![ColumnId(0)],
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         primary_key_name: None,
+        triggers: Vec::new(),
         partition_by: None,
     };
     let table = Table::new(TableId(1), schema, 0, Vec::new()).expect("a table like others");

@@ -38,6 +38,7 @@ fn table(hashed: bool) -> Arc<Table> {
         data_type,
         not_null: true,
         default: None,
+        generated: None,
     };
     let schema = TableSchema {
         name: "account".to_owned(),
@@ -51,6 +52,7 @@ fn table(hashed: bool) -> Arc<Table> {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         primary_key_name: None,
+        triggers: Vec::new(),
         partition_by: None,
     };
     let index = |name: &str, columns: Vec<ColumnId>, kind: IndexKind| IndexDefinition {

@@ -36,6 +36,7 @@ fn table() -> Arc<Table> {
         data_type: DataType::Integer,
         not_null: true,
         default: None,
+        generated: None,
     };
     let schema = TableSchema {
         name: "item".to_owned(),
@@ -44,6 +45,7 @@ fn table() -> Arc<Table> {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         primary_key_name: None,
+        triggers: Vec::new(),
         partition_by: None,
     };
     let by_code = IndexDefinition {

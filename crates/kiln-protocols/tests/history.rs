@@ -34,6 +34,7 @@ fn table() -> Arc<Table> {
         data_type,
         not_null,
         default: None,
+        generated: None,
     };
     let amount = DataType::Numeric {
         precision_scale: None,
@@ -50,6 +51,7 @@ fn table() -> Arc<Table> {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         primary_key_name: None,
+        triggers: Vec::new(),
         partition_by: None,
     };
     let ordered = IndexKind::Ordered {

@@ -36,6 +36,7 @@ fn table() -> Arc<Table> {
         data_type,
         not_null: true,
         default: None,
+        generated: None,
     };
     let schema = TableSchema {
         name: "account".to_owned(),
@@ -49,6 +50,7 @@ fn table() -> Arc<Table> {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         primary_key_name: None,
+        triggers: Vec::new(),
         partition_by: None,
     };
     Arc::new(Table::new(TableId(1), schema, 0, Vec::new()).expect("a table like others"))

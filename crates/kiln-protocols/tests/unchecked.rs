@@ -38,6 +38,7 @@ fn table(
         },
         not_null: true,
         default: None,
+        generated: None,
     };
     let schema = TableSchema {
         name: name.to_owned(),
@@ -46,6 +47,7 @@ fn table(
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         primary_key_name: None,
+        triggers: Vec::new(),
         partition_by: None,
     };
     Arc::new(Table::new(TableId(id), schema, 0, indexes).expect("a table like others"))

@@ -436,6 +436,45 @@ fn a_copy_that_fails_leaves_nothing_and_the_session_goes_on() {
     });
 }
 
+#[test]
+fn copied_rows_are_computed_and_fire_triggers() {
+    both(|mut talk| {
+        talk.query("CREATE TABLE t (id INTEGER, twice INTEGER GENERATED ALWAYS AS (id * 2) STORED, name TEXT)");
+        talk.requests.query("COPY t FROM STDIN");
+        talk.requests.copy_data(b"1\tone\n2\ttwo\n").copy_done();
+        let copied: Vec<String> = talk.ask().iter().map(line).collect();
+        assert_eq!(copied, ["CopyIn(Text, 2)", "COPY 2", "Idle"]);
+        talk.requests.query("COPY t TO STDOUT");
+        assert_eq!(data(&talk.ask()), b"1\tone\n2\ttwo\n");
+        talk.requests
+            .query("COPY (SELECT twice FROM t ORDER BY id) TO STDOUT");
+        assert_eq!(data(&talk.ask()), b"2\n4\n");
+        // A row that a trigger keeps away is not counted.
+        talk.query(
+            "CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN
+                 IF NEW.id % 2 = 0 THEN RETURN NULL; END IF;
+                 NEW.name := upper(NEW.name);
+                 RETURN NEW;
+             END $$;
+             CREATE TRIGGER odd BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION odd()",
+        );
+        talk.requests.query("COPY t FROM STDIN");
+        talk.requests
+            .copy_data(b"3\tthree\n4\tfour\n5\tfive\n")
+            .copy_done();
+        let copied: Vec<String> = talk.ask().iter().map(line).collect();
+        assert_eq!(copied, ["CopyIn(Text, 2)", "COPY 2", "Idle"]);
+        talk.requests
+            .query("COPY (SELECT twice, name FROM t WHERE id > 2 ORDER BY id) TO STDOUT");
+        assert_eq!(data(&talk.ask()), b"6\tTHREE\n10\tFIVE\n");
+        for text in ["COPY t (id, twice) FROM STDIN", "COPY t (twice) TO STDOUT"] {
+            let refused = talk.query(text);
+            assert!(refused[0].starts_with("42P10"), "{text}: {refused:?}");
+        }
+    });
+}
+
 /// psycopg 3 wants it so.
 #[test]
 fn what_precedes_binary_rows_comes_with_the_first_of_them() {

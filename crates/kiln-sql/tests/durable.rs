@@ -72,9 +72,24 @@ UPDATE list SET numbers = NULL, sums = sums || 0.5 WHERE id = 5;
 DELETE FROM list WHERE id = 6;
 ALTER TABLE list ADD COLUMN days DATE[] DEFAULT '{2020-01-31}', ADD COLUMN at TIME DEFAULT '10:11:12.5', ALTER numbers TYPE BIGINT[];
 CREATE INDEX list_at ON list (at);
+CREATE TABLE computed (id INTEGER PRIMARY KEY, twice INTEGER GENERATED ALWAYS AS (id * 2) STORED, seen TEXT);
+CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_WHEN = 'BEFORE' THEN
+        NEW.seen := TG_OP;
+        RETURN NEW;
+    END IF;
+    INSERT INTO note VALUES (100 + NEW.id, 'made');
+    RETURN NULL;
+END $$;
+CREATE TRIGGER before BEFORE INSERT OR UPDATE ON computed FOR EACH ROW EXECUTE FUNCTION see();
+CREATE TRIGGER after AFTER INSERT ON computed FOR EACH ROW EXECUTE FUNCTION see();
+INSERT INTO computed SELECT i FROM generate_series(1, 9) i;
+ALTER TABLE computed ADD COLUMN thrice INTEGER GENERATED ALWAYS AS (id * 3) STORED;
+UPDATE computed SET id = id + 10 WHERE id > 5;
 ";
 
-const QUERIES: [&str; 8] = [
+const QUERIES: [&str; 9] = [
     "SELECT * FROM account ORDER BY id",
     "SELECT * FROM note ORDER BY about, text",
     "SELECT * FROM gone",
@@ -83,6 +98,7 @@ const QUERIES: [&str; 8] = [
     "SELECT count(*) FROM note WHERE about = 1",
     "SELECT * FROM list ORDER BY id",
     "SELECT id FROM list WHERE at = '10:11:12.5' ORDER BY id",
+    "SELECT * FROM computed ORDER BY id",
 ];
 
 fn all(database: &Database) -> Vec<Vec<String>> {

@@ -27,6 +27,7 @@ fn table(id: u32, types: &[DataType], key_columns: u16) -> Table {
         data_type: data_type.clone(),
         not_null: true,
         default: None,
+        generated: None,
     });
     let schema = TableSchema {
         name: format!("t{id}"),
@@ -35,6 +36,7 @@ fn table(id: u32, types: &[DataType], key_columns: u16) -> Table {
         primary_key_name: None,
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        triggers: Vec::new(),
         partition_by: None,
     };
     Table::new(TableId(id), schema, 0, Vec::new()).expect("a row fits")

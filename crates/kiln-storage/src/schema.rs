@@ -146,6 +146,9 @@ pub struct Column {
     pub not_null: bool,
     /// The DEFAULT expression as SQL text.
     pub default: Option<String>,
+    /// The expression over other columns of the row from which its value is computed, as SQL text; such a column has no
+    /// default value.
+    pub generated: Option<String>,
 }
 
 /// A CHECK constraint.
@@ -290,6 +293,58 @@ impl ReferentialAction {
     }
 }
 
+/// A row trigger.
+#[derive(Clone, Debug)]
+pub struct Trigger {
+    /// Its name.
+    pub name: String,
+    /// When it fires.
+    pub time: TriggerTime,
+    /// For which changes, in their order.
+    pub events: Vec<TriggerEvent>,
+    /// The columns of which a statement must set one, for an update; none stands for any.
+    pub columns: Vec<ColumnId>,
+    /// The expression over the rows `old` and `new` that must hold, as SQL text.
+    pub condition: Option<String>,
+    /// The name of its function.
+    pub function: String,
+    /// What the function is given.
+    pub arguments: Vec<String>,
+    /// Whether it fires.
+    pub is_enabled: bool,
+}
+
+/// When a trigger fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TriggerTime {
+    /// Before the row is written.
+    Before,
+    /// At the end of the statement that has written it.
+    After,
+}
+
+/// The change of a row for which a trigger fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TriggerEvent {
+    /// A new row.
+    Insert,
+    /// A row that goes.
+    Delete,
+    /// A row that changes.
+    Update,
+}
+
+impl TriggerEvent {
+    /// What it is called in SQL.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TriggerEvent::Insert => "INSERT",
+            TriggerEvent::Delete => "DELETE",
+            TriggerEvent::Update => "UPDATE",
+        }
+    }
+}
+
 /// An index as declared. The primary key and UNIQUE constraints are indexes too.
 #[derive(Clone, Debug)]
 pub struct IndexDefinition {
@@ -344,6 +399,8 @@ pub struct TableSchema {
     pub checks: Vec<Check>,
     /// REFERENCES constraints.
     pub foreign_keys: Vec<ForeignKey>,
+    /// Row triggers, by their names: in the order in which they fire.
+    pub triggers: Vec<Trigger>,
     /// How rows are divided over partitions, if declared; else each record is in one by itself, by chance.
     pub partition_by: Option<Partitioning>,
 }

@@ -31,6 +31,7 @@ fn table(has_key: bool) -> Table {
         data_type,
         not_null,
         default: None,
+        generated: None,
     };
     let schema = TableSchema {
         name: "t".to_owned(),
@@ -48,6 +49,7 @@ fn table(has_key: bool) -> Table {
         primary_key_name: None,
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        triggers: Vec::new(),
         partition_by: None,
     };
     let unique = IndexDefinition {

@@ -231,6 +231,7 @@ fn keys_are_described_by_their_values() {
         data_type,
         not_null,
         default: None,
+        generated: None,
     };
     let numeric = DataType::Numeric {
         precision_scale: Some((6, 2)),

@@ -21,6 +21,7 @@ pub fn account_schema(name: &str) -> TableSchema {
         data_type,
         not_null: true,
         default: None,
+        generated: None,
     };
     TableSchema {
         name: name.to_owned(),
@@ -33,6 +34,7 @@ pub fn account_schema(name: &str) -> TableSchema {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         primary_key_name: None,
+        triggers: Vec::new(),
         partition_by: None,
     }
 }

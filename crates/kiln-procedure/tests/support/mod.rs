@@ -27,6 +27,7 @@ pub fn table(
             data_type: data_type.clone(),
             not_null: !name.ends_with('?'),
             default: None,
+            generated: None,
         })
         .collect();
     let schema = TableSchema {
@@ -36,6 +37,7 @@ pub fn table(
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         primary_key_name: None,
+        triggers: Vec::new(),
         partition_by: None,
     };
     let secondary = secondary

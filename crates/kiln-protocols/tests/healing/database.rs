@@ -31,6 +31,7 @@ fn table(number: u32) -> Arc<Table> {
         data_type,
         not_null: name != "note",
         default: None,
+        generated: None,
     };
     let schema = TableSchema {
         name: format!("item{number}"),
@@ -45,6 +46,7 @@ fn table(number: u32) -> Arc<Table> {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         primary_key_name: None,
+        triggers: Vec::new(),
         partition_by: None,
     };
     let index = |name: &str, columns, unique, kind| IndexDefinition {

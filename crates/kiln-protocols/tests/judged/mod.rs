@@ -495,6 +495,7 @@ pub fn table() -> Arc<Table> {
         data_type,
         not_null: true,
         default: None,
+        generated: None,
     };
     let schema = TableSchema {
         name: "item".to_owned(),
@@ -509,6 +510,7 @@ pub fn table() -> Arc<Table> {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         primary_key_name: None,
+        triggers: Vec::new(),
         partition_by: None,
     };
     let ordered = IndexKind::Ordered {

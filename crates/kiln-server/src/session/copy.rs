@@ -203,11 +203,15 @@ impl Session {
                 Err(error) => Err(error),
             };
             copy.values = values;
-            inserted.map_err(|error| at_line(error, copy))?;
-            copy.count += 1;
+            let inserted = inserted.map_err(|error| at_line(error, copy))?;
+            // A trigger may have kept the row away.
+            copy.count += u64::from(inserted.tag == INSERTED);
         }
     }
 }
+
+/// The tag of an INSERT that has inserted its row.
+const INSERTED: &str = "INSERT 0 1";
 
 fn described(column: &Column) -> (&str, &DataType) {
     (column.name.as_str(), &column.data_type)

@@ -90,6 +90,37 @@ fn functions_by_name() -> &'static HashMap<&'static str, u32> {
     })
 }
 
+/// Whether PostgreSQL's function of this name gives the same result for the same arguments at all times, and under all settings.
+/// Arguments whose types are not known fit any.
+pub(crate) fn is_immutable(name: &str, arguments: &[Option<DataType>]) -> bool {
+    let of_name = FILES[1].1.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let is_meant = *fields.get(1)? == name;
+        is_meant.then(|| (fields[VOLATILITY], fields[ARGUMENT_TYPES]))
+    });
+    let fits = |types: &str| {
+        let mut types = types.split(' ').filter(|it| !it.is_empty());
+        let each = arguments
+            .iter()
+            .all(|argument| match (types.next(), argument) {
+                (Some(oid), Some(known)) => oid == oid_of(known).to_string(),
+                (known, _) => known.is_some(),
+            });
+        each && types.next().is_none()
+    };
+    let all: Vec<(&str, &str)> = of_name.collect();
+    let fitting: Vec<&(&str, &str)> = all.iter().filter(|(_, types)| fits(types)).collect();
+    let immutable = |(volatility, _): &(&str, &str)| *volatility == "i";
+    match fitting.is_empty() {
+        true => all.iter().all(immutable),
+        false => fitting.into_iter().all(immutable),
+    }
+}
+
+/// The columns of `pg_proc` that say how volatile a function is, and which arguments it takes.
+const VOLATILITY: usize = 14;
+const ARGUMENT_TYPES: usize = 19;
+
 /// One of PostgreSQL's types.
 #[derive(Debug)]
 pub(super) struct BuiltinType {

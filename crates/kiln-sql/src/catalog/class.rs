@@ -32,7 +32,7 @@ struct Class {
     kind: &'static str,
     columns: usize,
     checks: usize,
-    /// Whether foreign keys are checked for it, which PostgreSQL does by triggers.
+    /// Whether it has triggers, or foreign keys are checked for it, which PostgreSQL does by triggers.
     has_triggers: bool,
     privileges: Value,
     /// How an update says which row it changed: by its key, or not at all.
@@ -171,20 +171,20 @@ fn table_row(snapshot: &Snapshot, table: &TableEntry) -> Row {
         kind: "r",
         columns: schema.columns.len(),
         checks: schema.checks.len(),
-        has_triggers: has_foreign_keys(snapshot, table),
+        has_triggers: has_triggers(snapshot, table),
         privileges: roles::privileges_of(snapshot, &Object::table(schema.name.clone())),
         identity: "d",
     };
     class.into_row()
 }
 
-/// Whether a table has foreign keys, or others refer to it.
-pub(super) fn has_foreign_keys(snapshot: &Snapshot, table: &TableEntry) -> bool {
+/// Whether a table has triggers, or foreign keys, or others refer to it.
+pub(super) fn has_triggers(snapshot: &Snapshot, table: &TableEntry) -> bool {
     let mut keys = snapshot.tables.iter().flat_map(|other| {
         let keys = other.schema().foreign_keys.iter();
         keys.map(|key| (other.oid, key.table.as_str()))
     });
-    keys.any(|(of, to)| of == table.oid || to == table.name())
+    !table.triggers.is_empty() || keys.any(|(of, to)| of == table.oid || to == table.name())
 }
 
 fn index_row(index: &IndexEntry) -> Row {
@@ -222,6 +222,7 @@ struct Attribute<'a> {
     has_default: bool,
     /// `a` or `d` for an identity column.
     identity: &'static str,
+    is_generated: bool,
 }
 
 impl Attribute<'_> {
@@ -248,7 +249,7 @@ impl Attribute<'_> {
             boolean(self.has_default),
             boolean(false),
             text(self.identity),
-            text(""),
+            text(if self.is_generated { "s" } else { "" }),
             boolean(false),
             boolean(true),
             integer(0),
@@ -305,6 +306,7 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
                 not_null: *not_null,
                 has_default: false,
                 identity: "",
+                is_generated: false,
             };
             rows.push(attribute.into_row());
         }
@@ -324,6 +326,7 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
                     Some((_, Identity::Always)) => "a",
                     Some((_, Identity::ByDefault)) => "d",
                 },
+                is_generated: column.generated.is_some(),
             };
             rows.push(attribute.into_row());
         }
@@ -338,6 +341,7 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
                     not_null: false,
                     has_default: false,
                     identity: "",
+                    is_generated: false,
                 };
                 rows.push(attribute.into_row());
             }
@@ -353,6 +357,7 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
                 not_null: false,
                 has_default: false,
                 identity: "",
+                is_generated: false,
             };
             rows.push(attribute.into_row());
         }
@@ -367,6 +372,7 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
                 not_null: true,
                 has_default: false,
                 identity: "",
+                is_generated: false,
             };
             rows.push(attribute.into_row());
         }

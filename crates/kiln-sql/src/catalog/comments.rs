@@ -14,6 +14,7 @@ pub(crate) enum CommentClass {
     Class,
     Procedure,
     Constraint,
+    Trigger,
     Type,
     Namespace,
     Extension,
@@ -42,6 +43,7 @@ impl CommentClass {
             CommentClass::Class => ("pg_class", 1259),
             CommentClass::Procedure => ("pg_proc", 1255),
             CommentClass::Constraint => ("pg_constraint", 2606),
+            CommentClass::Trigger => ("pg_trigger", 2620),
             CommentClass::Type => ("pg_type", 1247),
             CommentClass::Namespace => ("pg_namespace", 2615),
             CommentClass::Extension => ("pg_extension", 3079),
@@ -114,6 +116,7 @@ fn class_of(object: &NumberedObject) -> CommentClass {
         NumberedObject::Constraint(..) => CommentClass::Constraint,
         NumberedObject::RowType(_) | NumberedObject::RowArrayType(_) => CommentClass::Type,
         NumberedObject::Role(_) => CommentClass::AuthId,
+        NumberedObject::Trigger(..) => CommentClass::Trigger,
         NumberedObject::Table(_)
         | NumberedObject::Index(_)
         | NumberedObject::Default(..)

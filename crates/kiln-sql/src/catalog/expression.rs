@@ -14,13 +14,24 @@ use kiln_storage::types::DataType;
 
 use super::snapshot::{TableEntry, has_default};
 use crate::compile::{
-    data_type, expression_columns, expression_type, name_of, quote_identifier, stored_expression,
+    data_type, ddl::without_rows, expression_columns, expression_type, name_of, quote_identifier,
+    stored_expression,
 };
 
 /// The condition of a CHECK constraint.
 pub(super) fn check(schema: &TableSchema, text: &str) -> String {
+    printed(text, schema, false)
+}
+
+/// An expression over the rows `old` and `new` of a table.
+pub(super) fn of_rows(schema: &TableSchema, text: &str) -> String {
+    printed(text, schema, true)
+}
+
+fn printed(text: &str, schema: &TableSchema, is_of_rows: bool) -> String {
     let printer = Printer {
         schema: Some(schema),
+        is_of_rows,
     };
     match stored_expression(text) {
         Ok(expr) => printer.print(&expr),
@@ -28,9 +39,12 @@ pub(super) fn check(schema: &TableSchema, text: &str) -> String {
     }
 }
 
-/// The default value of a column, counted from 0; `None` where it has none, or NULL.
+/// The default value of a column, counted from 0, or what it is computed from; `None` where it has none, or NULL.
 pub(super) fn column_default(table: &TableEntry, column: usize) -> Option<String> {
     let column = &table.schema().columns[column];
+    if let Some(generated) = &column.generated {
+        return Some(check(table.schema(), generated));
+    }
     let text = column.default.as_ref().filter(|_| has_default(column))?;
     Some(match stored_expression(text) {
         Ok(expr) => printed_default(&expr, &column.data_type),
@@ -40,7 +54,10 @@ pub(super) fn column_default(table: &TableEntry, column: usize) -> Option<String
 
 /// A default value of a type.
 pub(super) fn printed_default(expr: &Expr, data_type: &DataType) -> String {
-    let printer = Printer { schema: None };
+    let printer = Printer {
+        schema: None,
+        is_of_rows: false,
+    };
     match open_literal(expr) {
         Some(text) => constant(text, data_type),
         None => printer.print(expr),
@@ -94,12 +111,15 @@ pub(super) fn cast_target(written: &sqlparser::ast::DataType) -> String {
 struct Printer<'a> {
     /// The table whose columns may be named.
     schema: Option<&'a TableSchema>,
+    /// Whether columns are named with their rows.
+    is_of_rows: bool,
 }
 
 impl Printer<'_> {
     fn type_of(&self, expr: &Expr) -> Option<DataType> {
         match open_literal(expr) {
             Some(_) => None,
+            None if self.is_of_rows => expression_type(&without_rows(expr), self.schema),
             None => expression_type(expr, self.schema),
         }
     }
@@ -107,7 +127,14 @@ impl Printer<'_> {
     fn print(&self, expr: &Expr) -> String {
         match expr {
             Expr::Nested(inner) => self.print(inner),
+            Expr::Identifier(ident) if self.is_of_rows => {
+                format!("{}.*", quote_identifier(&name_of(ident)))
+            }
             Expr::Identifier(ident) => quote_identifier(&name_of(ident)),
+            Expr::CompoundIdentifier(path) if self.is_of_rows => {
+                let names = path.iter().map(|ident| quote_identifier(&name_of(ident)));
+                names.collect::<Vec<_>>().join(".")
+            }
             Expr::CompoundIdentifier(path) => path
                 .last()
                 .map(|ident| quote_identifier(&name_of(ident)))

@@ -10,7 +10,7 @@ use kiln_storage::types::{CatalogType, DataType, ObjectName};
 use super::comments::CommentClass;
 use super::outside::{CatalogCall, CatalogFunction};
 use super::snapshot::{ObjectOf, Snapshot};
-use super::{DATABASE, DATABASE_OID, Relation, builtin, deparse, names};
+use super::{DATABASE, DATABASE_OID, Relation, builtin, deparse, names, triggers};
 use crate::compile::quote_identifier;
 
 /// The number in a slot.
@@ -201,7 +201,19 @@ functions! {
             }
         })
     };
-    // There are no rules, triggers, and no statistics over several columns.
+    PG_GET_TRIGGERDEF = "pg_get_triggerdef", |snapshot, heap, oid| {
+        (PG_GET_TRIGGERDEF_PRETTY.function)(snapshot, heap, &[oid, Slot::FALSE])
+    };
+    PG_GET_TRIGGERDEF_PRETTY = "pg_get_triggerdef", |snapshot, heap, oid, pretty| {
+        Ok(match snapshot.object(oid_of(oid)) {
+            Some(ObjectOf::Trigger(table, trigger)) => {
+                let text = triggers::definition(table, trigger, pretty.as_bool());
+                heap.push_str(&text)
+            }
+            _ => Slot::NULL,
+        })
+    };
+    // There are no rules, and no statistics over several columns.
     NOTHING_BY_OID = "pg_get_ruledef", |snapshot, heap, _oid| Ok(Slot::NULL);
     NOTHING_BY_OID_PRETTY = "pg_get_ruledef", |snapshot, heap, _oid, _pretty| Ok(Slot::NULL);
 

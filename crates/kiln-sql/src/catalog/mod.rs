@@ -36,11 +36,12 @@ mod routines;
 mod sequences;
 mod snapshot;
 mod statistics;
+mod triggers;
 mod types;
 mod values;
 mod views;
 
-pub(crate) use builtin::{internal_name, is_missing_function, oid_of, type_named};
+pub(crate) use builtin::{internal_name, is_immutable, is_missing_function, oid_of, type_named};
 pub(crate) use outside::CatalogCall;
 pub(crate) use relation::Relation;
 pub(crate) use sequences::{SequenceCall, SequenceFunction, SequenceRow, qualified_name};

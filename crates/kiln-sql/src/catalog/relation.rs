@@ -8,7 +8,7 @@ use kiln_storage::types::{DataType, Value};
 use super::values::Row;
 use super::{
     Snapshot, builtin, class, comments, constraint, information, roles, routines, sequences,
-    statistics, types, views,
+    statistics, triggers, types, views,
 };
 
 /// Schema, name, kind, number and columns of each relation, a line each.
@@ -65,6 +65,7 @@ fn rows_of(schema: &str, name: &str) -> Rows {
         "pg_description" => comments::pg_description,
         "pg_shdescription" => comments::pg_shdescription,
         "pg_proc" => routines::pg_proc,
+        "pg_trigger" => triggers::pg_trigger,
         "pg_extension" => routines::pg_extension,
         "pg_database" => roles::pg_database,
         "pg_authid" => roles::pg_authid,

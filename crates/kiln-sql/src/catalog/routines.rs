@@ -15,6 +15,8 @@ use crate::parse::{
 
 /// The number of the type VOID.
 const VOID: u32 = 2278;
+/// The number of the type TRIGGER.
+const TRIGGER: u32 = 2279;
 /// The number of the type RECORD.
 const RECORD: u32 = 2249;
 
@@ -119,6 +121,7 @@ fn result_of(catalog: &Catalog, routine: &Routine, source: &FunctionSource) -> R
     let record = || RoutineResult::Of(RECORD, "record".to_owned());
     match &routine.result {
         ResultKind::Void => RoutineResult::Of(VOID, "void".to_owned()),
+        ResultKind::Trigger => RoutineResult::Of(TRIGGER, "trigger".to_owned()),
         _ if routine.kind == RoutineKind::Procedure => record(),
         ResultKind::Scalar(data_type) | ResultKind::SetOfScalar(data_type) => {
             RoutineResult::Of(type_oid(data_type), data_type.base_name().to_owned())

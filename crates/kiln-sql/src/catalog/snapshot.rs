@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use kiln_engine::{Catalog, NumberedObject, ObjectNumbers, Role, Roles, View};
 use kiln_platform::sync::{Arc, OnceLock};
-use kiln_storage::schema::{Column, ForeignKey, IndexDefinition, TableSchema};
+use kiln_storage::schema::{Column, ForeignKey, IndexDefinition, TableSchema, Trigger};
 use kiln_storage::sequence::{Identity, Sequence};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
@@ -39,6 +39,8 @@ pub(crate) struct TableEntry {
     pub table: Arc<Table>,
     pub indexes: Vec<IndexEntry>,
     pub constraints: Vec<ConstraintEntry>,
+    /// The numbers of its triggers, in their order.
+    pub triggers: Vec<u32>,
     /// The numbers of default values, and of their columns, from 0.
     pub defaults: Vec<(u32, usize)>,
     /// The names of the sequences from which default values draw, each with the column's position.
@@ -104,6 +106,7 @@ enum Found {
     Index(usize, usize),
     Constraint(usize, usize),
     Default,
+    Trigger(usize, usize),
     RowType(usize),
     RowArrayType(usize),
     Routine(usize),
@@ -118,6 +121,7 @@ pub(crate) enum ObjectOf<'a> {
     Index(&'a TableEntry, &'a IndexEntry),
     Constraint(&'a TableEntry, &'a ConstraintEntry),
     Default,
+    Trigger(&'a TableEntry, &'a Trigger),
     RowType(&'a TableEntry),
     RowArrayType(&'a TableEntry),
     Routine(&'a RoutineEntry),
@@ -187,6 +191,9 @@ impl Snapshot {
             for (inner, constraint) in table.constraints.iter().enumerate() {
                 objects.insert(constraint.oid, Found::Constraint(at, inner));
             }
+            for (inner, oid) in table.triggers.iter().enumerate() {
+                objects.insert(*oid, Found::Trigger(at, inner));
+            }
             for (oid, _) in &table.defaults {
                 objects.insert(*oid, Found::Default);
             }
@@ -216,6 +223,10 @@ impl Snapshot {
                 ObjectOf::Constraint(&self.tables[at], &self.tables[at].constraints[inner])
             }
             Found::Default => ObjectOf::Default,
+            Found::Trigger(at, inner) => {
+                let table = &self.tables[at];
+                ObjectOf::Trigger(table, table.schema().triggers.get(inner)?)
+            }
             Found::RowType(at) => ObjectOf::RowType(&self.tables[at]),
             Found::RowArrayType(at) => ObjectOf::RowArrayType(&self.tables[at]),
             Found::Routine(at) => ObjectOf::Routine(&self.routines[at]),
@@ -332,7 +343,8 @@ impl TableEntry {
             })
         };
         // That of an identity column is not one for clients.
-        let defaults = columns.filter(|(_, column)| has_default(column) && !is_identity(column));
+        let is_shown = |column: &Column| has_default(column) || column.generated.is_some();
+        let defaults = columns.filter(|(_, column)| is_shown(column) && !is_identity(column));
         let defaults = defaults.map(|(at, column)| {
             let object = NumberedObject::Default(name(), column.name.clone());
             (number(numbers, object), at)
@@ -342,6 +354,10 @@ impl TableEntry {
             let names = sequences_of_default(catalog, column).into_iter();
             names.map(move |name| (at, name))
         });
+        let triggers = schema.triggers.iter().map(|trigger| {
+            let object = NumberedObject::Trigger(name(), trigger.name.clone());
+            number(numbers, object)
+        });
         TableEntry {
             default_sequences: default_sequences.collect(),
             oid: number(numbers, NumberedObject::Table(name())),
@@ -349,6 +365,7 @@ impl TableEntry {
             row_array_type: number(numbers, NumberedObject::RowArrayType(name())),
             defaults: defaults.collect(),
             table: table.clone(),
+            triggers: triggers.collect(),
             indexes,
             constraints,
         }

@@ -28,7 +28,7 @@ pub(super) fn pg_tables(snapshot: &Snapshot) -> Vec<Row> {
     let system = system.map(|relation| row(relation.schema, relation.name, false, false));
     let own = snapshot.tables.iter().map(|table| {
         let has_indexes = !table.indexes.is_empty();
-        let has_triggers = class::has_foreign_keys(snapshot, table);
+        let has_triggers = class::has_triggers(snapshot, table);
         row("public", table.name(), has_indexes, has_triggers)
     });
     system.chain(own).collect()

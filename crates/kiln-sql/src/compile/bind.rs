@@ -127,11 +127,11 @@ impl Compiler<'_> {
             Expr::IsUnknown(inner) => self.bind_truth(inner, "IS UNKNOWN", None, false),
             Expr::IsNotUnknown(inner) => self.bind_truth(inner, "IS NOT UNKNOWN", None, true),
             Expr::IsDistinctFrom(left, right) => {
-                let (left, right) = (self.bind(left)?, self.bind(right)?);
+                let (left, right) = (self.bind_or_row(left)?, self.bind_or_row(right)?);
                 operators::compare(Comparison::Distinct, left, right, position)
             }
             Expr::IsNotDistinctFrom(left, right) => {
-                let (left, right) = (self.bind(left)?, self.bind(right)?);
+                let (left, right) = (self.bind_or_row(left)?, self.bind_or_row(right)?);
                 operators::compare(Comparison::NotDistinct, left, right, position)
             }
             Expr::InList {
@@ -245,6 +245,25 @@ impl Compiler<'_> {
                 Ok(Bound::new(Kind::Row(row), DataType::Text, position))
             }
             _ => self.bind_special(expr),
+        }
+    }
+
+    /// Binds an expression, or the row that a name means where it is no value itself.
+    fn bind_or_row(&mut self, expr: &Expr) -> Result<Bound> {
+        let position = position_of(expr);
+        let name = match expr {
+            Expr::Nested(inner) => return self.bind_or_row(inner),
+            Expr::Identifier(ident) if self.resolve(std::slice::from_ref(ident)).is_err() => {
+                Some(name_of(ident))
+            }
+            _ => None,
+        };
+        match name.and_then(|name| self.row_called(&name)) {
+            Some(columns) => {
+                let columns = columns.into_iter().map(|column| column.bound).collect();
+                Ok(Bound::new(Kind::Row(columns), DataType::Text, position))
+            }
+            None => self.bind(expr),
         }
     }
 
@@ -574,8 +593,10 @@ impl Compiler<'_> {
         subscript: &Subscript,
         position: Position,
     ) -> Result<Bound> {
-        // Vectors count from 0.
-        let is_vector = matches!(array.data_type, DataType::Catalog(_));
+        // Vectors count from 0, and so do the arguments of a trigger.
+        let is_of_trigger = matches!(array.kind, Kind::Register(register)
+            if self.counted_from_zero.contains(&register));
+        let is_vector = is_of_trigger || matches!(array.data_type, DataType::Catalog(_));
         let array = as_array(array)?;
         let element = match &array.data_type {
             DataType::Array(element) if !array.is_unknown() => (**element).clone(),

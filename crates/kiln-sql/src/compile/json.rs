@@ -4,12 +4,13 @@
 //! function of texts. A name of a table among the arguments is its row, as an object.
 
 use kiln_storage::error::{Result, SqlState};
-use kiln_storage::types::DataType;
+use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, Ident};
 
 use super::bind::case;
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, coerce, to_output_text, to_text};
+use super::scope::NamedColumn;
 use super::{Compiler, Position, fail, functions, name_of, operators, unsupported};
 
 /// A function that makes JSON of its arguments, or an aggregate that does so of rows.
@@ -254,8 +255,20 @@ impl Compiler<'_> {
         if self.resolve(std::slice::from_ref(name)).is_ok() {
             return Ok(None);
         }
-        let Some(source) = self.row_named(&name_of(name)) else {
-            return Ok(None);
+        let name = name_of(name);
+        let Some(source) = self.row_named(&name) else {
+            let Some(columns) = self.row_called(&name) else {
+                return Ok(None);
+            };
+            let is_null =
+                |column: &NamedColumn| matches!(column.bound.kind, Kind::Constant(Value::Null));
+            // The row that the event of a trigger does not have.
+            if columns.iter().all(is_null) {
+                return Ok(Some(Bound::null(DataType::JSON, position)));
+            }
+            let columns = columns.into_iter();
+            let columns = columns.map(|column| (column.name, column.bound)).collect();
+            return object_of(columns, position).map(Some);
         };
         let columns = self.columns_of_row(source).into_iter();
         let columns = columns.map(|column| (column.name, column.bound)).collect();

@@ -233,12 +233,16 @@ pub struct Compiler<'a> {
     next_slot: usize,
     /// The statement that is being compiled, but for expressions of a procedure's own.
     statement: Option<once::Statement>,
+    /// Whether what is compiled is a change within WITH.
+    is_change_apart: bool,
     /// The number of the last shared operand.
     shared: u16,
     /// Whether the statement has the time of its transaction.
     is_one_moment: bool,
     /// Where the times that something has asked for are kept.
     clocks: Vec<(functions::Now, Reg)>,
+    /// Arrays whose first element has the number 0.
+    counted_from_zero: Vec<Reg>,
     /// What compilations of functions learn.
     routines: plpgsql::Memory,
     /// What the session is to give the statement, if it is one of a session.
@@ -275,9 +279,11 @@ impl<'a> Compiler<'a> {
             recursion: None,
             next_slot: 0,
             statement: None,
+            is_change_apart: false,
             shared: 0,
             is_one_moment: false,
             clocks: Vec::new(),
+            counted_from_zero: Vec::new(),
             routines: plpgsql::Memory::default(),
             session_values: None,
         }

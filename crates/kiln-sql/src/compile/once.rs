@@ -202,7 +202,9 @@ impl<'a> Compiler<'a> {
             ..Statement::default()
         });
         let hidden = std::mem::take(&mut self.levels);
+        let was_apart = std::mem::replace(&mut self.is_change_apart, true);
         let made = self.change(body, Some(keep), None, position);
+        self.is_change_apart = was_apart;
         self.levels = hidden;
         let own = std::mem::replace(&mut self.statement, around);
         let (table, columns) = made?;
@@ -306,7 +308,9 @@ impl<'a> Compiler<'a> {
     /// FOR loop, of a function.
     pub(super) fn outside_statement<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
         let around = self.statement.take();
+        let was_apart = std::mem::take(&mut self.is_change_apart);
         let result = body(self);
+        self.is_change_apart = was_apart;
         self.statement = around;
         result
     }

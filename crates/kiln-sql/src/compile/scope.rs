@@ -355,6 +355,12 @@ impl Compiler<'_> {
         self.levels.push(level);
     }
 
+    /// Puts rows in scope of a clause that has no aggregates.
+    pub(super) fn push_rows_of(&mut self, sources: &[SourceId], clause: &'static str) {
+        let level = self.level_of(sources, AggregatePolicy::Refused(clause));
+        self.levels.push(level);
+    }
+
     /// A level of these sources, whose columns can be named without them.
     pub(super) fn level_of(&self, sources: &[SourceId], aggregates: AggregatePolicy) -> Level {
         let columns = sources
@@ -385,6 +391,29 @@ impl Compiler<'_> {
     pub(super) fn row_named(&self, name: &str) -> Option<SourceId> {
         let mut sources = self.levels.iter().rev().flat_map(|level| &level.sources);
         sources.find(|id| self.source(**id).name == name).copied()
+    }
+
+    /// The columns of the row that a name means: of a row or record variable, or of a source.
+    pub(super) fn row_called(&self, name: &str) -> Option<Vec<NamedColumn>> {
+        if let Some(Variable::Record { fields }) = self.variable(&[name.to_owned()])
+            && !fields.is_empty()
+        {
+            let columns = fields.into_iter().map(|field| NamedColumn {
+                bound: self.value_of(field.register, field.data_type, None),
+                name: field.name,
+            });
+            return Some(columns.collect());
+        }
+        let source = self.row_named(name)?;
+        Some(self.columns_of_row(source))
+    }
+
+    /// The value of a variable; what is known of a trigger is a constant.
+    fn value_of(&self, register: Reg, data_type: DataType, position: Position) -> Bound {
+        match self.builder.constant_value(register) {
+            Some(value) => Bound::constant(value.clone(), data_type, position),
+            None => Bound::register(register, data_type, position),
+        }
     }
 
     /// Whether the rows of a level have the columns of a source.
@@ -515,7 +544,7 @@ impl Compiler<'_> {
                     data_type,
                     ..
                 }),
-            ) => Ok(Bound::register(register, data_type, position)),
+            ) => Ok(self.value_of(register, data_type, position)),
             (None, Some(Variable::Record { fields })) if fields.is_empty() => Err(fail(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("record \"{}\" is not assigned yet", path.join(".")),

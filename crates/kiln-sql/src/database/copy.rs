@@ -3,6 +3,7 @@
 use kiln_engine::{Access, Catalog};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::schema::{Column as SchemaColumn, TableSchema};
 
 use super::prepared::{Column, Statement};
 use crate::compile::object_name;
@@ -69,6 +70,9 @@ impl Copying {
             }
             names.push(column.value.clone());
         }
+        if let Some(table) = catalog.table(&name) {
+            without_generated(&mut names, table.schema())?;
+        }
         let list: Vec<String> = names.iter().map(|name| quoted(name)).collect();
         let list = list.join(", ");
         let what = if names.is_empty() { "*" } else { &list };
@@ -100,6 +104,28 @@ impl Copying {
             options: copy.options.clone(),
         })
     }
+}
+
+/// The columns that are copied: a table's generated columns are not.
+fn without_generated(names: &mut Vec<String>, schema: &TableSchema) -> Result<()> {
+    let (generated, others): (Vec<&SchemaColumn>, Vec<_>) =
+        (schema.columns.iter()).partition(|column| column.generated.is_some());
+    if generated.is_empty() {
+        return Ok(());
+    }
+    if let Some(column) = generated.iter().find(|it| names.contains(&it.name)) {
+        let message = format!("column \"{}\" is a generated column", column.name);
+        let error = Error::new(SqlState::INVALID_COLUMN_REFERENCE, message);
+        return Err(error.with_detail("Generated columns cannot be used in COPY."));
+    }
+    if others.is_empty() {
+        let message = "COPY of a table that has generated columns alone is not supported";
+        return Err(Error::unsupported(message));
+    }
+    if names.is_empty() {
+        names.extend(others.iter().map(|column| column.name.clone()));
+    }
+    Ok(())
 }
 
 fn quoted(name: &str) -> String {

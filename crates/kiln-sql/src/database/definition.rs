@@ -18,6 +18,7 @@ use super::result::{Notice, StatementResult};
 use super::roles;
 use super::sequences;
 use super::splits;
+use super::triggers;
 use super::view::{View, compile_routine, routine};
 use super::views::{self, Dependency};
 use crate::compile::ddl::{self, IndexDeclaration, TableDeclaration};
@@ -74,6 +75,9 @@ impl<'a> Definition<'a> {
             Tree::CreateIndex(statement) => create_index(self, statement),
             Tree::CreateView(statement) => views::create(self, statement),
             Tree::RenameView(statement) => views::rename(self, statement),
+            Tree::CreateTrigger(statement) => triggers::create(self, statement),
+            Tree::DropTrigger(statement) => triggers::drop(self, statement),
+            Tree::RenameTrigger(statement) => triggers::rename(self, statement),
             Tree::CreateFunction(statement) => create_function(self, statement),
             Tree::AlterTable(statement) => alter::table(self, statement),
             Tree::AlterObject(statement) => alter::object(self, statement),
@@ -599,6 +603,13 @@ fn drop_function(definition: &Definition<'_>, statement: &DropFunction) -> Resul
                 Some(name) => {
                     let types = argument_types(change.catalog(), &name);
                     let dropped = [Dependency::Function(&name, &types)];
+                    let triggers = triggers::of_function(change.catalog(), &name);
+                    if !triggers.is_empty() && !statement.cascade {
+                        let what = format!("function {}({types})", quote_identifier(&name));
+                        let depending = triggers.into_iter().map(|it| (it, what.clone()));
+                        return Err(dependents::refusal(&what, &depending.collect::<Vec<_>>()));
+                    }
+                    notices.extend(dependents::cascade(change, &triggers)?);
                     notices.extend(views::drop_dependents(change, &dropped, statement.cascade)?);
                     change.drop_procedure(&name)?;
                 }

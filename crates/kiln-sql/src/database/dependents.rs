@@ -16,6 +16,10 @@ pub(super) enum Dependent {
         column: ColumnId,
         name: String,
     },
+    /// A generated column, of the table that is altered.
+    Column { table: String, name: String },
+    /// A trigger.
+    Trigger { table: String, name: String },
     /// A foreign key.
     Reference { table: String, constraint: String },
     /// A view.
@@ -30,6 +34,14 @@ impl Dependent {
                 let (name, table) = (quote_identifier(name), quote_identifier(table));
                 format!("default value for column {name} of table {table}")
             }
+            Dependent::Column { table, name } => {
+                let (name, table) = (quote_identifier(name), quote_identifier(table));
+                format!("column {name} of table {table}")
+            }
+            Dependent::Trigger { table, name } => {
+                let (name, table) = (quote_identifier(name), quote_identifier(table));
+                format!("trigger {name} on table {table}")
+            }
             Dependent::Reference { table, constraint } => {
                 let (name, table) = (quote_identifier(constraint), quote_identifier(table));
                 format!("constraint {name} on table {table}")
@@ -41,7 +53,10 @@ impl Dependent {
     /// The table that it is of, or the view.
     pub fn table(&self) -> &str {
         match self {
-            Dependent::Default { table, .. } | Dependent::Reference { table, .. } => table,
+            Dependent::Default { table, .. }
+            | Dependent::Column { table, .. }
+            | Dependent::Trigger { table, .. }
+            | Dependent::Reference { table, .. } => table,
             Dependent::View(name) => name,
         }
     }
@@ -56,7 +71,8 @@ impl Dependent {
             Dependent::Reference { constraint, .. } => {
                 schema.foreign_keys.retain(|key| key.name != *constraint);
             }
-            Dependent::View(_) => {}
+            Dependent::Trigger { name, .. } => schema.triggers.retain(|it| it.name != *name),
+            Dependent::Column { .. } | Dependent::View(_) => {}
         })?;
         Ok(())
     }

@@ -84,6 +84,13 @@ fn elements(catalog: &Catalog, like: &Like, expanded: &mut Expanded) -> Result<V
         if column.not_null {
             element.push_str(" NOT NULL");
         }
+        if let Some(generated) = column
+            .generated
+            .as_ref()
+            .filter(|_| like.included.generated)
+        {
+            let _ = write!(element, " GENERATED ALWAYS AS ({generated}) STORED");
+        }
         match identity_of(catalog, &name, &column.name) {
             Some(identity) if like.included.identity => element.push_str(&identity),
             Some(_) => {}

@@ -49,6 +49,7 @@ mod settings;
 mod splits;
 mod statement;
 mod transaction;
+mod triggers;
 mod values;
 mod view;
 mod views;

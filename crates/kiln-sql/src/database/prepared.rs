@@ -561,6 +561,9 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::CreateSequence(_)
         | Tree::AlterSequence(_)
         | Tree::CreateIndex(_)
+        | Tree::CreateTrigger(_)
+        | Tree::DropTrigger(_)
+        | Tree::RenameTrigger(_)
         | Tree::CreateView(_)
         | Tree::RenameView(_)
         | Tree::AlterTable(_)
@@ -590,6 +593,9 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::CreateSequence(_) => "CREATE SEQUENCE",
         Tree::AlterSequence(_) => "ALTER SEQUENCE",
         Tree::CreateIndex(_) => "CREATE INDEX",
+        Tree::CreateTrigger(_) => "CREATE TRIGGER",
+        Tree::DropTrigger(_) => "DROP TRIGGER",
+        Tree::RenameTrigger(_) => "ALTER TRIGGER",
         Tree::CreateView(_) => "CREATE VIEW",
         Tree::RenameView(_) => "ALTER VIEW",
         Tree::AlterTable(_) => "ALTER TABLE",

@@ -12,6 +12,7 @@ use super::role::{self, RoleName};
 use super::sequence::{self, ColumnChange, SequenceOptions, SetColumns};
 use super::statement::{self, RoutineKind, RoutineSignature, Statement};
 use super::tokens::{Expression, Tokens};
+use super::trigger::{self, SwitchedTrigger};
 use super::types;
 use super::view;
 
@@ -53,6 +54,8 @@ pub enum TableAction {
     DropConstraint(DroppedPart),
     /// How rows are divided over partitions: the expression behind PARTITION BY. PostgreSQL has no such change.
     PartitionBy(Box<Expression>),
+    /// `ENABLE TRIGGER` or `DISABLE TRIGGER`.
+    SwitchTrigger(SwitchedTrigger),
     /// `SET REPLICATED`: every partition has all rows. PostgreSQL has no such change.
     Replicated,
 }
@@ -138,6 +141,7 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "routine" => routine(tokens, range, None),
         "table" => table(tokens, range),
         "view" => view::alter(tokens, range),
+        "trigger" => trigger::alter(tokens, range),
         _ => Err(tokens.unsupported(range.start, "ALTER")),
     }
 }
@@ -298,6 +302,9 @@ fn action(tokens: &Tokens<'_>, range: Range<usize>) -> Result<TableAction> {
         ("set", "replicated") => {
             ends_at(tokens, at + 2, range.end)?;
             Ok(TableAction::Replicated)
+        }
+        ("enable" | "disable", "trigger") => {
+            trigger::switched(tokens, range).map(TableAction::SwitchTrigger)
         }
         (
             word @ ("set" | "reset" | "enable" | "disable" | "cluster" | "replica" | "inherit"

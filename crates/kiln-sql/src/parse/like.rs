@@ -20,14 +20,15 @@ pub struct Like {
     pub included: Included,
 }
 
-/// What [`Like`] takes from a table besides its columns. Statistics, storage and compression have no meaning here, and no column is
-/// computed from others.
+/// What [`Like`] takes from a table besides its columns. Statistics, storage and compression have no meaning here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Included {
     /// Default values.
     pub defaults: bool,
     /// CHECK constraints.
     pub constraints: bool,
+    /// What generated columns are computed from.
+    pub generated: bool,
     /// Identities.
     pub identity: bool,
     /// Indexes, PRIMARY KEY and UNIQUE.
@@ -55,11 +56,13 @@ pub(super) fn like(
             "identity" => included.identity = is_included,
             "indexes" => included.indexes = is_included,
             "comments" => included.comments = is_included,
-            "compression" | "generated" | "statistics" | "storage" => {}
+            "generated" => included.generated = is_included,
+            "compression" | "statistics" | "storage" => {}
             "all" => {
                 included = Included {
                     defaults: is_included,
                     constraints: is_included,
+                    generated: is_included,
                     identity: is_included,
                     indexes: is_included,
                     comments: is_included,

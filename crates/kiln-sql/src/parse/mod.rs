@@ -31,6 +31,7 @@ mod statement;
 mod subscript;
 mod tokens;
 mod transaction;
+mod trigger;
 mod types;
 mod view;
 
@@ -69,5 +70,6 @@ pub use statement::{
 pub use subscript::subscript;
 pub use tokens::Expression;
 pub use transaction::{SetConstraints, SetTransaction, TransactionMode};
+pub use trigger::{CreateTrigger, DropTrigger, RenameTrigger, SwitchedTrigger, WhichTrigger};
 pub use types::{TypeKind, TypeReference, type_of_text};
 pub use view::{CreateView, RenameView, Star, stored_query};

@@ -106,6 +106,11 @@ pub enum ColumnChange {
         /// One that is none is no error.
         if_exists: bool,
     },
+    /// `DROP EXPRESSION`.
+    DropExpression {
+        /// One that is computed from nothing is no error.
+        if_exists: bool,
+    },
     /// `SET NOT NULL`, or `DROP NOT NULL`.
     NotNull(bool),
     /// `TYPE`, with the expression behind USING.
@@ -572,6 +577,13 @@ pub(super) fn altered_column(
             Some((_, _, next)) => return Err(tokens.syntax_error(next)),
             None => return Err(refused()),
         },
+        ("drop", "expression") => {
+            let if_exists = tokens.words(at + 2, &["if", "exists"]);
+            if at + if if_exists { 4 } else { 2 } != range.end {
+                return Err(tokens.syntax_error(at + 2));
+            }
+            ColumnChange::DropExpression { if_exists }
+        }
         ("drop", "identity") => {
             let if_exists = tokens.words(at + 2, &["if", "exists"]);
             if at + if if_exists { 4 } else { 2 } != range.end {

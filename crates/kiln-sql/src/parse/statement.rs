@@ -14,6 +14,7 @@ use super::script::SourceStatement;
 use super::sequence::{self, AlterSequence, CreateSequence, CreateTable};
 use super::tokens::{Expression, Tokens};
 use super::transaction::{self, SetConstraints, SetTransaction, TransactionMode};
+use super::trigger::{self, CreateTrigger, DropTrigger, RenameTrigger};
 use super::types::{self, TypeReference};
 use super::view::{self, CreateView, RenameView};
 use kiln_storage::error::{Position, Result, SqlState};
@@ -51,6 +52,12 @@ pub enum Statement {
     AlterTable(Box<AlterTable>),
     /// `ALTER INDEX`, `ALTER SEQUENCE`, `ALTER FUNCTION` and their like, with another name or owner.
     AlterObject(Box<AlterObject>),
+    /// `CREATE TRIGGER`.
+    CreateTrigger(Box<CreateTrigger>),
+    /// `DROP TRIGGER`.
+    DropTrigger(Box<DropTrigger>),
+    /// `ALTER TRIGGER … RENAME`.
+    RenameTrigger(Box<RenameTrigger>),
     /// `DROP TABLE`, `DROP INDEX`, `DROP SEQUENCE` or `DROP VIEW`.
     Drop(Drop),
     /// `TRUNCATE`.
@@ -400,6 +407,10 @@ fn create(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         },
         "sequence" if !or_replace => sequence::create(tokens, range, kind + 1),
         "view" => view::create(tokens, range, kind + 1, or_replace),
+        "trigger" => trigger::create(tokens, range, kind + 1, or_replace),
+        "constraint" if tokens.word(kind + 1) == "trigger" => {
+            Err(tokens.unsupported(kind, "a constraint trigger"))
+        }
         "unique" | "index" => match tokens.sql(range, |parser| parser.parse_statement())? {
             ast::Statement::CreateIndex(index) => Ok(Statement::CreateIndex(Box::new(index))),
             _ => Err(tokens.syntax_error(kind)),
@@ -550,6 +561,7 @@ fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         "table" | "index" => {}
         "sequence" => return sequence::drop(tokens, range),
         "view" => return view::drop(tokens, range),
+        "trigger" => return trigger::drop(tokens, range),
         "function" => return drop_function(tokens, range, Some(RoutineKind::Function)),
         "procedure" => return drop_function(tokens, range, Some(RoutineKind::Procedure)),
         "routine" => return drop_function(tokens, range, None),

@@ -338,9 +338,28 @@ impl<'a> Tokens<'a> {
         let expr = if query_follows {
             Expr::Subquery(self.sql_parts(Some("select"), &[range], |parser| parser.parse_query())?)
         } else {
-            self.sql(range, |parser| parser.parse_expr())?
+            let parts = self.without_row_marks(range);
+            self.sql_parts(None, &parts, |parser| parser.parse_expr())?
         };
         Ok(Expression { position, expr })
+    }
+
+    /// The tokens of `range` but for the marks of rows that are compared: `old.* IS DISTINCT FROM new.*` means the same as
+    /// `old IS DISTINCT FROM new`.
+    fn without_row_marks(&self, range: Range<usize>) -> Vec<Range<usize>> {
+        let (mut parts, mut start) = (Vec::new(), range.start);
+        for at in range.start + 1..range.end.saturating_sub(1) {
+            let is_mark = *self.get(at) == Token::Period && *self.get(at + 1) == Token::Mul;
+            let is_right = at >= range.start + 3 && self.words(at - 3, &["distinct", "from"]);
+            if is_mark && (is_right || self.word(at + 2) == "is") {
+                parts.push(start..at);
+                start = at + 2;
+            }
+        }
+        if start < range.end {
+            parts.push(start..range.end);
+        }
+        parts
     }
 
     /// Whether `range` has a FROM outside of parentheses that is not the one of

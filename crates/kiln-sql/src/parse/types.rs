@@ -27,6 +27,8 @@ pub enum TypeKind {
     RowOf(Vec<Ident>),
     /// `RECORD`.
     Record,
+    /// `TRIGGER`, which a trigger function returns.
+    Trigger,
 }
 
 /// Whether the words at `first` and after it are one type name of two words, such as
@@ -59,7 +61,8 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<TypeRefe
     if range.len() == 1 {
         match tokens.word(range.start) {
             "record" => return of_kind(TypeKind::Record),
-            "refcursor" | "trigger" | "event_trigger" | "internal" | "cstring" => {
+            "trigger" => return of_kind(TypeKind::Trigger),
+            "refcursor" | "event_trigger" | "internal" | "cstring" => {
                 let feature = format!("type {}", tokens.word(range.start));
                 return Err(tokens.unsupported(range.start, &feature));
             }

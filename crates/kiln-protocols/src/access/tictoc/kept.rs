@@ -268,6 +268,7 @@ mod tests {
             data_type: DataType::BigInt,
             not_null: true,
             default: None,
+            generated: None,
         };
         let schema = TableSchema {
             name: "account".to_owned(),
@@ -276,6 +277,7 @@ mod tests {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             primary_key_name: None,
+            triggers: Vec::new(),
             partition_by: None,
         };
         Table::new(TableId(1), schema, 0, Vec::new()).expect("a table like others")

@@ -5,6 +5,7 @@
 mod constraints;
 mod routines;
 mod tables;
+mod triggers;
 
 use std::collections::HashMap;
 
@@ -23,6 +24,7 @@ pub(super) fn rows_of(name: &str) -> Option<fn(&Snapshot) -> Vec<Row>> {
         "views" => tables::views,
         "view_table_usage" => tables::view_table_usage,
         "sequences" => tables::sequences,
+        "triggers" => triggers::triggers,
         "table_privileges" | "role_table_grants" => tables::table_privileges,
         "table_constraints" => constraints::table_constraints,
         "key_column_usage" => constraints::key_column_usage,

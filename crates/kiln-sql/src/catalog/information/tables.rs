@@ -95,6 +95,8 @@ struct ColumnOf<'a> {
     at: usize,
     not_null: bool,
     default: Option<String>,
+    /// What it is computed from.
+    generated: Option<String>,
     identity: Option<(&'a SequenceDefinition, Identity)>,
     is_updatable: bool,
 }
@@ -112,7 +114,15 @@ fn column_row(maker: &Maker, column: ColumnOf<'_>) -> Row {
         .with("is_self_referencing", yes_or_no(false))
         .with("is_identity", yes_or_no(column.identity.is_some()))
         .with("identity_cycle", yes_or_no(false))
-        .with("is_generated", "NEVER")
+        .with(
+            "is_generated",
+            if column.generated.is_some() {
+                "ALWAYS"
+            } else {
+                "NEVER"
+            },
+        )
+        .with("generation_expression", optional(column.generated))
         .with("is_updatable", yes_or_no(column.is_updatable));
     let row = match column.identity {
         None => row,
@@ -153,6 +163,7 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
                 at,
                 not_null: column.not_null,
                 default: None,
+                generated: None,
                 identity: None,
                 is_updatable: relation.kind == "r",
             };
@@ -162,7 +173,11 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
     for table in &snapshot.tables {
         for (at, column) in table.schema().columns.iter().enumerate() {
             let identity = snapshot.identity(table.name(), &column.name);
-            let default = expression::column_default(table, at);
+            let shown = expression::column_default(table, at);
+            let (default, generated) = match column.generated {
+                Some(_) => (None, shown),
+                None => (shown, None),
+            };
             let column = ColumnOf {
                 schema: "public",
                 table: table.name(),
@@ -171,6 +186,7 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
                 at,
                 not_null: column.not_null,
                 default: default.filter(|_| identity.is_none()),
+                generated,
                 identity: identity.map(|(entry, kind)| (entry.sequence.definition(), kind)),
                 is_updatable: true,
             };
@@ -187,6 +203,7 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
                 at,
                 not_null: false,
                 default: None,
+                generated: None,
                 identity: None,
                 is_updatable: entry.updatable.get(at).copied().unwrap_or(false),
             };

@@ -6,10 +6,10 @@
 use kiln_engine::{NewColumn, NewRows};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ProgramBuilder;
-use kiln_procedure::ir::Step;
+use kiln_procedure::ir::{Reg, Step};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::{
-    Check, ColumnId, ForeignKey, IndexDefinition, Partitioning, TableSchema,
+    Check, ColumnId, ColumnSet, ForeignKey, IndexDefinition, Partitioning, TableSchema,
 };
 use kiln_storage::sequence::SequenceDefinition;
 use kiln_storage::table::Table;
@@ -23,7 +23,7 @@ use super::super::{
     stored_expression, types, unsupported,
 };
 use super::table::{self, Constraints, UniqueKey};
-use super::{names, partition, references};
+use super::{generated, names, partition, references};
 use crate::parse::{AddedColumn, AddedConstraint};
 
 /// Where the values of a column come from.
@@ -135,6 +135,7 @@ impl<'s> Draft<'s> {
         let is_taken = |name: &str| names::is_relation(catalog, name);
         let made =
             table::declare_sequence(&mut self.schema, at, definition, &identities, is_taken)?;
+        generated::check(&self.schema, at, catalog)?;
         table::check_default(definition, &self.schema.columns[at], catalog)?;
         let id = ColumnId(at as u16);
         self.constraints.set_columns.extend(&added.set_columns);
@@ -191,6 +192,7 @@ impl<'s> Draft<'s> {
             by.0 -= u16::from(by.0 > column.0);
         }
         (self.indexes.iter_mut()).for_each(|index| move_up(&mut index.columns));
+        (schema.triggers.iter_mut()).for_each(|trigger| move_up(&mut trigger.columns));
         schema.columns.remove(column.index());
         self.sources.remove(column.index());
         Ok(())
@@ -239,6 +241,7 @@ impl<'s> Draft<'s> {
         if self.schema.partition_column() == Some(column) {
             return Err(in_partition_key("alter", &self.schema, column));
         }
+        self.check_generated_type(column, using)?;
         let name = self.schema.columns[column.index()].name.clone();
         let Some(from) = self.sources[column.index()].before() else {
             return Err(Error::internal(
@@ -264,6 +267,39 @@ impl<'s> Draft<'s> {
         self.sources[column.index()] = Source::Converted(from, using);
         self.check_default_of(column, catalog)?;
         self.check_constraints_on(column, catalog)
+    }
+
+    /// A column from which another one is computed keeps its type, and a column that is computed converts by itself.
+    fn check_generated_type(&self, column: ColumnId, using: Option<&Expr>) -> Result<()> {
+        let definition = &self.schema.columns[column.index()];
+        let name = &definition.name;
+        if let Some(other) = self.generated_from(column)?.iter().next() {
+            let other = &self.schema.columns[other.index()].name;
+            let message = "cannot alter type of a column used by a generated column";
+            let detail = format!("Column \"{name}\" is used by generated column \"{other}\".");
+            return Err(Error::unsupported(message).with_detail(detail));
+        }
+        if definition.generated.is_some() && using.is_some() {
+            let message = "cannot specify USING when altering type of generated column";
+            let error = Error::new(SqlState::INVALID_COLUMN_DEFINITION, message);
+            return Err(error.with_detail(format!("Column \"{name}\" is a generated column.")));
+        }
+        Ok(())
+    }
+
+    /// The generated columns that are computed from a column.
+    ///
+    /// # Errors
+    /// XX000 for a text that is no expression.
+    pub fn generated_from(&self, column: ColumnId) -> Result<ColumnSet> {
+        let mut found = ColumnSet::EMPTY;
+        for at in 0..self.schema.columns.len() as u16 {
+            let from = generated::columns_of_generated(&self.schema, ColumnId(at))?;
+            if from.contains(column) {
+                found.insert(ColumnId(at));
+            }
+        }
+        Ok(found)
     }
 
     fn check_default_of(&self, column: ColumnId, catalog: &dyn CatalogView) -> Result<()> {
@@ -429,6 +465,7 @@ impl<'s> Draft<'s> {
                 Source::Kept(_) | Source::Added => {}
             }
         }
+        arguments.extend(self.kept_for_generated()?);
         arguments.sort_unstable();
         arguments.dedup();
         let (mut columns, mut computed) = (Vec::new(), Vec::new());
@@ -478,8 +515,14 @@ impl<'s> Draft<'s> {
         }
         let source = compiler.declare_register_row(&old.name, &row, None);
         compiler.push_rows(&[source]);
-        let mut bounds = Vec::with_capacity(computed.len());
-        for at in computed {
+        let is_generated = |at: &usize| {
+            let is_added = matches!(self.sources[*at], Source::Added);
+            is_added && self.schema.columns[*at].generated.is_some()
+        };
+        let (last, first): (Vec<usize>, Vec<usize>) =
+            computed.iter().partition(|at| is_generated(at));
+        let mut bounds = Vec::with_capacity(first.len());
+        for at in &first {
             let column = &self.schema.columns[*at];
             bounds.push(match self.sources[*at] {
                 Source::Converted(from, None) => {
@@ -494,11 +537,23 @@ impl<'s> Draft<'s> {
             });
         }
         let values = compiler.emit_all(&bounds)?;
-        let values = values.iter().zip(computed).map(|(value, at)| {
+        let mut registers: Vec<Option<Reg>> = (self.sources.iter())
+            .map(|source| match source {
+                Source::Kept(from) => Some(row[from.index()].2),
+                Source::Converted(..) | Source::Added => None,
+            })
+            .collect();
+        for (at, value) in first.iter().zip(values) {
+            registers[*at] = Some(value.register);
+        }
+        self.emit_generated(&mut compiler, &last, &mut registers)?;
+        let values = computed.iter().map(|at| {
             let data_type = &self.schema.columns[*at].data_type;
-            compiler.builder.for_row(value.register, data_type)
+            let register =
+                registers[*at].ok_or_else(|| Error::internal("a column has no value"))?;
+            Ok(compiler.builder.for_row(register, data_type))
         });
-        let row = values.collect();
+        let row = values.collect::<Result<_>>()?;
         compiler.builder.push(Step::Emit { row });
         let columns = computed.iter().map(|at| {
             let column = &self.schema.columns[*at];
@@ -510,6 +565,57 @@ impl<'s> Draft<'s> {
             return Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message));
         }
         compiler.finish()
+    }
+}
+
+impl Draft<'_> {
+    /// The columns before from which added columns are computed, where they stay as they are.
+    fn kept_for_generated(&self) -> Result<Vec<ColumnId>> {
+        let mut kept = Vec::new();
+        for (at, source) in self.sources.iter().enumerate() {
+            if matches!(source, Source::Added) {
+                let from = generated::columns_of_generated(&self.schema, ColumnId(at as u16))?;
+                let sources = from.iter().map(|column| self.sources[column.index()]);
+                kept.extend(sources.filter_map(|source| match source {
+                    Source::Kept(column) => Some(column),
+                    Source::Converted(..) | Source::Added => None,
+                }));
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Computes generated columns that are added, from the other columns of the new row.
+    fn emit_generated(
+        &self,
+        compiler: &mut Compiler<'_>,
+        columns: &[usize],
+        registers: &mut [Option<Reg>],
+    ) -> Result<()> {
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let all = self.schema.columns.iter().zip(registers.iter());
+        let row: Vec<_> = all
+            .map(|(column, register)| {
+                let data_type = column.data_type.clone();
+                let register =
+                    register.unwrap_or_else(|| compiler.builder.register(data_type.clone()));
+                (column.name.clone(), data_type, register)
+            })
+            .collect();
+        let source = compiler.declare_register_row(&self.schema.name, &row, None);
+        for at in columns {
+            let column = &self.schema.columns[*at];
+            let text = column.generated.as_deref().unwrap_or_default();
+            let expr = stored_expression(text)?;
+            let bound = compiler.without_names(|compiler| {
+                compiler.push_rows(&[source]);
+                dml::for_column(compiler.bind(&expr)?, column, "default expression")
+            })?;
+            registers[*at] = Some(compiler.emit(&bound)?);
+        }
+        Ok(())
     }
 }
 

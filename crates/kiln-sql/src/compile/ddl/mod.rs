@@ -5,15 +5,18 @@
 //! |---|---|
 //! | `table` | columns, keys, CHECK, DEFAULT |
 //! | `alter` | ALTER TABLE |
+//! | `generated` | generated columns |
 //! | `partition` | PARTITION BY |
 //! | `references` | REFERENCES |
 //! | `index` | CREATE INDEX |
 //! | `view` | CREATE VIEW |
+//! | `trigger` | CREATE TRIGGER |
 //! | `sequence` | sequences, SERIAL and identity columns |
 //! | `names` | the names that constraints and indexes get |
 //! | `rename` | other names in expressions that are kept as text |
 
 mod alter;
+mod generated;
 mod index;
 mod names;
 mod partition;
@@ -21,16 +24,19 @@ mod references;
 mod rename;
 mod sequence;
 mod table;
+mod trigger;
 mod view;
 
 pub use alter::{Draft, check_reference_types, draft_default};
+pub use generated::columns_of_generated;
 pub use index::{IndexDeclaration, create_index};
 pub(in crate::compile) use names::is_relation;
 pub use partition::divided;
-pub use rename::{Renamed, renamed_expression};
+pub use rename::{Renamed, renamed_expression, without_rows};
 pub use sequence::{
     added_identity, altered_identity, altered_sequence, bind_default_text, created_sequence,
     owner_of, retyped_identity, sequence_default,
 };
 pub use table::{TableDeclaration, create_table};
+pub use trigger::{columns_of_trigger, create_trigger, missing_trigger};
 pub use view::create_view;

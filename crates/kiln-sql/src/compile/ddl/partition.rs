@@ -13,7 +13,7 @@ use kiln_storage::schema::{ColumnId, ForeignKey, Partitioning, ReferentialAction
 use kiln_storage::table::Table;
 use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments};
 
-use super::super::{fail, object_name, position_of, unsupported};
+use super::super::{fail, name_of, object_name, position_of, unsupported};
 use super::table::column_called;
 
 /// How the rows of a table are divided by PARTITION BY, or by SET REPLICATED, which has no expression.
@@ -64,7 +64,14 @@ pub(super) fn declared(schema: &TableSchema, expr: &Expr) -> Result<Partitioning
     else {
         return Err(refused());
     };
-    column_called(schema, ident, "named in partition key ").map(Partitioning::Column)
+    let column = column_called(schema, ident, "named in partition key ")?;
+    if schema.columns[column.index()].generated.is_some() {
+        let message = "cannot use generated column in partition key";
+        let detail = format!("Column \"{}\" is a generated column.", name_of(ident));
+        let error = fail(SqlState::INVALID_OBJECT_DEFINITION, message, position);
+        return Err(error.with_detail(detail));
+    }
+    Ok(Partitioning::Column(column))
 }
 
 /// Whether each of a table's unique keys has the column by which its rows are divided, as PostgreSQL demands; so that

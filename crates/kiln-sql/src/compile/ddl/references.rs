@@ -12,8 +12,8 @@ use super::super::coerce::{CastContext, cast_context};
 use super::super::{
     CatalogView, fail, name_of, object_name, position_of, position_of_span, unsupported,
 };
-use super::names;
 use super::table::{UniqueKey, column_called};
+use super::{generated, names};
 use crate::parse::SetColumns;
 
 /// Checks a REFERENCES constraint of the table `schema`, whose unique keys are `own_keys`.
@@ -128,6 +128,7 @@ pub(super) fn foreign_key(
         match_full: constraint.match_kind == Some(ConstraintReferenceMatchKind::Full),
         deferral: deferral(&constraint.characteristics)?,
     };
+    generated::check_actions(schema, &key, position)?;
     check_types(schema, &key, referenced_schema).map_err(|error| match position {
         Some((line, column)) => error.at(line, column),
         None => error,

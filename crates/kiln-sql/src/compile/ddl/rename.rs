@@ -33,6 +33,20 @@ pub fn renamed_expression(text: &str, what: Renamed<'_>, to: &str) -> Result<Opt
     Ok((expr != before).then(|| expr.to_string()))
 }
 
+/// An expression in which columns are named without the rows that they are of.
+pub fn without_rows(expr: &Expr) -> Expr {
+    let mut expr = expr.clone();
+    // Parts that are not known keep their names.
+    let _ = walk(&mut expr, &mut |part| {
+        if let Expr::CompoundIdentifier(path) = part
+            && let Some(last) = path.pop()
+        {
+            *part = Expr::Identifier(last);
+        }
+    });
+    expr
+}
+
 /// An identifier as an expression has it.
 fn identifier(name: &str) -> Ident {
     match quote_identifier(name) == name {
@@ -104,7 +118,7 @@ fn rename_sequence(function: &mut Function, from: &str, to: &str) {
 ///
 /// # Errors
 /// 0A000 for an expression whose parts are not known.
-fn walk(expr: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) -> Result<()> {
+pub(super) fn walk(expr: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) -> Result<()> {
     visit(expr);
     let mut parts: Vec<&mut Expr> = Vec::new();
     match expr {

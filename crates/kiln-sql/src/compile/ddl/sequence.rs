@@ -318,7 +318,7 @@ pub fn added_identity(
             "column \"{name}\" of relation \"{table}\" is already an identity column"
         ));
     }
-    if column.default.is_some() {
+    if column.default.is_some() || column.generated.is_some() {
         return refused(format!(
             "column \"{name}\" of relation \"{table}\" already has a default value"
         ));

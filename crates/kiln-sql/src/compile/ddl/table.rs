@@ -18,7 +18,7 @@ use super::super::{
     position_of_span, refuse_reserved, relation_name, types, unsupported,
 };
 use super::index::index_column_name;
-use super::{names, partition, references, sequence};
+use super::{generated, names, partition, references, sequence};
 use crate::parse::{self, IdentityColumn, SequenceOptions, SetColumns};
 
 /// A CREATE TABLE that was checked.
@@ -89,6 +89,7 @@ pub fn create_table(
         primary_key_name: None,
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        triggers: Vec::new(),
         partition_by: None,
     };
     for definition in &statement.columns {
@@ -102,6 +103,7 @@ pub fn create_table(
     }
     let sequences = declare_sequences(&mut schema, statement, identities, catalog)?;
     let constraints = collect_constraints(statement, &mut schema)?;
+    generated::check(&schema, 0, catalog)?;
     for (definition, column) in statement.columns.iter().zip(&schema.columns) {
         check_default(definition, column, catalog)?;
     }
@@ -183,6 +185,9 @@ pub(super) fn declare_sequence(
     if identities.len() > 1 {
         return Err(refused("multiple identity specifications"));
     }
+    if column.generated.is_some() && !identities.is_empty() {
+        return Err(refused("both identity and generation expression specified"));
+    }
     let identity = identities.first().copied();
     let is_serial = sequence::serial_type(&definition.data_type).is_some();
     if identity.is_none() && !is_serial {
@@ -190,6 +195,9 @@ pub(super) fn declare_sequence(
     }
     if identity.is_some() && (column.default.is_some() || is_serial) {
         return Err(refused("both default and identity specified"));
+    }
+    if column.generated.is_some() {
+        return Err(refused("both default and generation expression specified"));
     }
     if column.default.is_some() {
         return Err(refused("multiple default values specified"));
@@ -262,9 +270,10 @@ pub(super) fn declare_column(table: &str, definition: &ColumnDef) -> Result<Colu
                         .with_hint("Text is compared byte by byte, as in collation \"C\"."));
                 }
             }
-            ColumnOption::Generated { .. } | ColumnOption::Identity(_) => {
-                return Err(unsupported("a generated column", position));
-            }
+            ColumnOption::Generated {
+                generation_expr: Some(_),
+                ..
+            } => {}
             other => return Err(unsupported(format!("the column option {other}"), position)),
         }
     }
@@ -274,11 +283,19 @@ pub(super) fn declare_column(table: &str, definition: &ColumnDef) -> Result<Colu
         );
         return Err(fail(SqlState::SYNTAX_ERROR, message, position));
     }
+    let generated = generated::written(table, definition)?;
+    if generated.is_some() && default.is_some() {
+        let message = format!(
+            "both default and generation expression specified for column \"{name}\" of table \"{table}\""
+        );
+        return Err(fail(SqlState::SYNTAX_ERROR, message, position));
+    }
     Ok(Column {
         name,
         data_type,
         not_null,
         default,
+        generated: generated.map(Expr::to_string),
     })
 }
 

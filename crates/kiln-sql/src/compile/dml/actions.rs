@@ -1,5 +1,5 @@
-//! Referential actions: what becomes of rows that refer to a row that is deleted, or whose key
-//! changes.
+//! What follows from changed rows at the end of a statement: referential actions (what becomes of rows
+//! that refer to a row that is deleted, or whose key changes), and AFTER triggers.
 //!
 //! The rows that a statement changes are *events* in a queue. When the statement has changed its
 //! last row the queue is worked off: each event has its actions and checks made, in the order in
@@ -26,17 +26,23 @@ use std::rc::Rc;
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{BufferId, Class, Comparison, Instruction, Reg, Step};
 use kiln_storage::error::{Error, Result};
-use kiln_storage::schema::{ColumnId, ColumnSet, ReferentialAction};
+use kiln_storage::schema::{ColumnId, ColumnSet, ReferentialAction, TriggerTime};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{FromTable, Ident, ObjectName, TableFactor, TableWithJoins};
 use sqlparser::tokenizer::{Location, Span};
 
+use super::super::plpgsql::Firing;
 use super::super::scope::SourceId;
-use super::super::{Compiler, Position};
+use super::super::{Compiler, Position, unsupported};
 use super::references::{Change, ReferenceCheck, References, Side, key_tests, typed_key};
-use super::{quoted, stored_expression};
+use super::triggers::{Rows, fired};
+use super::{all_columns, quoted, stored_expression};
 use crate::parse::{SourceStatement, Statement, statement};
+
+/// PostgreSQL makes the checks and actions of foreign keys by triggers whose names begin so, and all triggers fire in the order of
+/// their names.
+const FOREIGN_KEY_TRIGGERS: &str = "RI_ConstraintTrigger_";
 
 /// All that may follow from the changes of one statement.
 pub(super) struct Cascade {
@@ -57,6 +63,8 @@ struct Event {
     /// The constraint whose action makes the change, where that need not be checked itself.
     by: Option<String>,
     checks: Vec<ReferenceCheck>,
+    /// The triggers that fire then.
+    triggers: Vec<Firing>,
     /// For each check, the event that its action makes, if something follows from that.
     follows: Vec<Option<usize>>,
     /// The old values that are kept, and their places in a row of the queue.
@@ -96,6 +104,7 @@ impl Event {
         change: Change,
         by: Option<String>,
         mut checks: Vec<ReferenceCheck>,
+        triggers: Vec<Firing>,
     ) -> Event {
         for check in &mut checks {
             if let Side::Child { may_change } = &mut check.side {
@@ -108,39 +117,60 @@ impl Event {
             by,
             follows: vec![None; checks.len()],
             checks,
+            triggers,
             old: Vec::new(),
             new: Vec::new(),
         }
     }
 
-    /// Finds places in a row of the queue for what the event keeps.
+    /// Finds places in a row of the queue for what the event keeps: keys, and for triggers whole rows.
     fn place_values(&mut self, types: &mut Vec<DataType>, first: usize) {
-        let mut taken = Vec::new();
-        let is_update = matches!(self.change, Change::Update(_));
-        for check in &self.checks {
-            for column in &check.columns {
-                let data_type = &self.table.schema().columns[column.index()].data_type;
-                let mut place = |list: &mut Vec<(ColumnId, usize)>| {
-                    if list.iter().any(|(known, _)| known == column) {
-                        return;
-                    }
-                    let mut free = (first..types.len()).filter(|at| !taken.contains(at));
-                    let at = free.find(|at| types[*at] == *data_type);
-                    let at = at.unwrap_or(types.len());
-                    if at == types.len() {
-                        types.push(data_type.clone());
-                    }
-                    taken.push(at);
-                    list.push((*column, at));
-                };
-                if check.is_of_old_key() {
-                    place(&mut self.old);
-                }
-                if is_update {
-                    place(&mut self.new);
-                }
-            }
+        let all: Vec<ColumnId> = match self.triggers.is_empty() {
+            true => Vec::new(),
+            false => all_columns(&self.table).collect(),
+        };
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        if self.change != Change::Insert {
+            let keys = self.checks.iter().filter(|check| check.is_of_old_key());
+            old.extend(keys.flat_map(|check| check.columns.iter().copied()));
+            old.extend(&all);
         }
+        if self.change != Change::Delete {
+            new.extend(
+                self.checks
+                    .iter()
+                    .flat_map(|check| check.columns.iter().copied()),
+            );
+            new.extend(&all);
+        }
+        let mut taken = Vec::new();
+        self.old = self.placed(&old, &mut taken, types, first);
+        self.new = self.placed(&new, &mut taken, types, first);
+    }
+
+    fn placed(
+        &self,
+        columns: &[ColumnId],
+        taken: &mut Vec<usize>,
+        types: &mut Vec<DataType>,
+        first: usize,
+    ) -> Vec<(ColumnId, usize)> {
+        let mut list: Vec<(ColumnId, usize)> = Vec::new();
+        for column in columns {
+            if list.iter().any(|(known, _)| known == column) {
+                continue;
+            }
+            let data_type = &self.table.schema().columns[column.index()].data_type;
+            let mut free = (first..types.len()).filter(|at| !taken.contains(at));
+            let at = free.find(|at| types[*at] == *data_type);
+            let at = at.unwrap_or(types.len());
+            if at == types.len() {
+                types.push(data_type.clone());
+            }
+            taken.push(at);
+            list.push((*column, at));
+        }
+        list
     }
 
     /// The registers of some columns' values in a row of the queue.
@@ -176,14 +206,16 @@ fn effect_of(check: &ReferenceCheck, change: Change) -> Option<(Change, Option<S
 }
 
 impl Compiler<'_> {
-    /// What may follow from `change` of rows of `table`, whose constraints are `checks`.
+    /// What may follow from these changes of rows of `table`.
     pub(super) fn plan_cascade(
         &mut self,
         table: &Arc<Table>,
-        change: Change,
-        checks: Vec<ReferenceCheck>,
+        changes: &[Change],
     ) -> Result<Cascade> {
-        let mut events = vec![Event::new(table, change, None, checks)];
+        let mut events = Vec::new();
+        for change in changes {
+            events.push(self.event(table, *change, None)?);
+        }
         let mut at = 0;
         while at < events.len() {
             for number in 0..events[at].checks.len() {
@@ -194,16 +226,14 @@ impl Compiler<'_> {
                 let known = events.iter().position(|event| {
                     event.table.id() == check.other.id() && event.change == change && event.by == by
                 });
-                let mut checks = match known {
-                    Some(_) => Vec::new(),
-                    None => self.reference_checks(&check.other, change, by.as_deref())?,
-                };
-                self.plan_waiting(&check.other, change, &mut checks);
-                if known.is_none() && !checks.is_empty() {
-                    events.push(Event::new(&check.other, change, by, checks));
-                    events[at].follows[number] = Some(events.len() - 1);
-                } else {
+                if known.is_some() {
                     events[at].follows[number] = known;
+                    continue;
+                }
+                let event = self.event(&check.other, change, by)?;
+                if !event.checks.is_empty() || !event.triggers.is_empty() {
+                    events.push(event);
+                    events[at].follows[number] = Some(events.len() - 1);
                 }
             }
             at += 1;
@@ -220,7 +250,18 @@ impl Compiler<'_> {
             .iter()
             .map(Class::of)
             .collect::<Option<Box<[Class]>>>();
-        let classes = classes.filter(|_| is_cyclic(&events));
+        let is_cyclic = is_cyclic(&events);
+        // Rows of the queue must be told from each other.
+        let is_alike = |event: &Event| {
+            let has_no_key = event.table.schema().primary_key.is_empty();
+            !event.triggers.is_empty() && (has_no_key || classes.is_none())
+        };
+        if is_cyclic && events.iter().any(is_alike) {
+            let feature = "an AFTER trigger of a table without a primary key, or with columns that do \
+                           not compare, in a circle of foreign keys";
+            return Err(unsupported(feature, None));
+        }
+        let classes = classes.filter(|_| is_cyclic);
         let queue = self.builder.buffer(types.len());
         self.builder.push(Step::BufferClear { buffer: queue });
         Ok(Cascade {
@@ -229,6 +270,15 @@ impl Compiler<'_> {
             types,
             classes,
         })
+    }
+
+    /// An event with its checks and triggers.
+    fn event(&mut self, table: &Arc<Table>, change: Change, by: Option<String>) -> Result<Event> {
+        let changed = self.changed_by(table, change)?;
+        let mut checks = self.reference_checks(table, changed, by.as_deref())?;
+        self.plan_waiting(table, change, &mut checks);
+        let triggers = fired(table, TriggerTime::After, change);
+        Ok(Event::new(table, change, by, checks, triggers))
     }
 
     /// What the statement that is compiled next is a part of, if it is an action.
@@ -326,6 +376,43 @@ impl Compiler<'_> {
         position: Position,
     ) -> Result<()> {
         let event = &cascade.events[number];
+        let (first, last): (Vec<&Firing>, Vec<&Firing>) = (event.triggers.iter())
+            .partition(|firing| firing.trigger.name.as_str() < FOREIGN_KEY_TRIGGERS);
+        self.fire_after(event, &first, row)?;
+        self.emit_checks_of_event(cascade, event, row, position)?;
+        self.fire_after(event, &last, row)
+    }
+
+    /// Fires triggers for a row of the queue.
+    fn fire_after(&mut self, event: &Event, firings: &[&Firing], row: &[Reg]) -> Result<()> {
+        if firings.is_empty() {
+            return Ok(());
+        }
+        let columns: Vec<ColumnId> = all_columns(&event.table).collect();
+        let old = match event.change {
+            Change::Insert => None,
+            _ => Some(Event::values(&event.old, &columns, row)?),
+        };
+        let new = match event.change {
+            Change::Delete => None,
+            _ => Some(Event::values(&event.new, &columns, row)?),
+        };
+        let rows = Rows {
+            old: old.as_deref(),
+            new: new.as_deref(),
+        };
+        firings
+            .iter()
+            .try_for_each(|firing| self.fire(firing, rows, None))
+    }
+
+    fn emit_checks_of_event(
+        &mut self,
+        cascade: &Rc<Cascade>,
+        event: &Event,
+        row: &[Reg],
+        position: Position,
+    ) -> Result<()> {
         for (check, follows) in event.checks.iter().zip(&event.follows) {
             if !check.is_of_old_key() {
                 let key = Event::values(&event.new, &check.columns, row)?;

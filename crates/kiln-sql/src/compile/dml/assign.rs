@@ -11,9 +11,9 @@ use super::super::bound::Bound;
 use super::super::scope::SourceId;
 use super::super::{Compiler, fail, position_of, unsupported};
 use super::insert::always_detail;
-use super::is_default;
 use super::target::Target;
 use super::update::refuse_moving;
+use super::{generated, is_default};
 use crate::parse::subscript;
 
 /// What a column is set to.
@@ -158,10 +158,14 @@ impl Compiler<'_> {
         Ok(values)
     }
 
-    /// Refuses a value for an identity column that takes none.
+    /// Refuses a value for an identity column, or a generated column, that takes none.
     fn refuse_always(&self, table: &Table, column: ColumnId) -> Result<()> {
         let schema = table.schema();
         let name = &schema.columns[column.index()].name;
+        let message = |name: &str| format!("column \"{name}\" can only be updated to DEFAULT");
+        if schema.columns[column.index()].generated.is_some() {
+            return Err(generated::refusal(table, column, message));
+        }
         if schema.columns[column.index()].default.is_none() {
             return Ok(());
         }
@@ -170,8 +174,7 @@ impl Compiler<'_> {
         if owner.and_then(|owner| owner.identity) != Some(Identity::Always) {
             return Ok(());
         }
-        let message = format!("column \"{name}\" can only be updated to DEFAULT");
-        let error = Error::new(SqlState::GENERATED_ALWAYS, message);
+        let error = Error::new(SqlState::GENERATED_ALWAYS, message(name));
         Err(error.with_detail(always_detail(name)))
     }
 }

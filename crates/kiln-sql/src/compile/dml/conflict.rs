@@ -13,8 +13,9 @@ use super::super::{
     Compiler, Position, fail, name_of, object_name, position_of, position_of_span, unsupported,
 };
 use super::assign::Assignments;
+use super::generated::with_generated;
 use super::insert::Plan;
-use super::references::{Change, References};
+use super::references::References;
 use super::target::Target;
 
 /// What ON CONFLICT says.
@@ -132,15 +133,16 @@ impl Compiler<'_> {
                 table: plan.reference,
                 record,
             };
-            self.emit_change(table, row, &change, references, plan.position)?;
-            self.count_row(plan.counter);
-            let columns = self.emit_returning(change.returning())?;
-            self.move_into(merged, &columns);
-            self.builder.scalar(Instruction::Move {
-                target: produced,
-                source: truth,
-            });
-            Ok(())
+            self.emit_change(table, row, &change, references, plan.position, |compiler| {
+                compiler.count_row(plan.counter);
+                let columns = compiler.emit_returning(change.returning())?;
+                compiler.move_into(merged, &columns);
+                compiler.builder.scalar(Instruction::Move {
+                    target: produced,
+                    source: truth,
+                });
+                Ok(())
+            })
         });
         let then = self.close();
         match selected {
@@ -156,13 +158,13 @@ impl Compiler<'_> {
         result
     }
 
-    /// Checks ON CONFLICT and finds the index that it means. `single` says that one row at most
-    /// is inserted.
+    /// Checks ON CONFLICT and finds the index that it means. `inserted` is what the new rows may violate, and `single` says that
+    /// there is one of them at most.
     pub(super) fn plan_conflict<'s>(
         &mut self,
         target: &Target,
         clause: &'s OnConflict,
-        single: bool,
+        (inserted, single): (&mut References, bool),
         position: Position,
     ) -> Result<OnConflictPlan<'s>> {
         let table = &target.table;
@@ -226,7 +228,8 @@ impl Compiler<'_> {
         };
         let assignments = self.assignments(target, &update.assignments)?;
         let changed = assignments.iter().map(|(column, _)| *column).collect();
-        let references = self.plan_references(table, Change::Update(changed), single)?;
+        let changed = with_generated(table, changed)?;
+        let references = self.plan_upsert(table, inserted, changed, single)?;
         let seen = (!single).then(|| {
             let width = table.indexes()[usize::from(index)]
                 .definition()

@@ -53,14 +53,9 @@ impl Compiler<'_> {
         let mut checks = Vec::new();
         for check in &schema.checks {
             let expr = stored_expression(&check.expression)?;
-            // The condition may call the row by its table's name, whatever the statement does.
-            let alias = std::mem::replace(&mut self.source_mut(source).name, schema.name.clone());
-            let bound = self.isolated(|compiler| {
-                compiler.push_rows(&[source]);
+            let condition = self.named_as_table(table, source, |compiler| {
                 compiler.bind_condition(&expr, "CHECK")
-            });
-            self.source_mut(source).name = alias;
-            let condition = bound?;
+            })?;
             let touched = condition
                 .columns()
                 .iter()

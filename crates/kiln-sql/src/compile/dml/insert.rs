@@ -6,19 +6,21 @@ use kiln_engine::{Object, Privilege};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Conflict, Instruction, Reg, Step, TableRef};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::schema::{ColumnId, ColumnSet, TriggerTime};
 use kiln_storage::sequence::Identity;
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, Insert, OnInsert, Query, SelectItem, SetExpr, TableObject};
 
 use super::super::bound::Bound;
+use super::super::plpgsql::Returned;
 use super::super::query::{ColumnMeta, OutputColumn, QueryOptions};
 use super::super::{Compiler, Position, fail, name_of, position_of, relation_name, unsupported};
 use super::conflict::OnConflictPlan;
 use super::references::{Change, References};
 use super::target::TargetView;
-use super::{Sink, again, all_columns, is_default};
+use super::triggers::{Rows, fired};
+use super::{Sink, again, all_columns, generated, is_default};
 use crate::parse::{Overriding, is_overriding_list, overriding};
 
 /// What an INSERT is, apart from its rows.
@@ -50,8 +52,17 @@ impl Plan<'_> {
     /// What of a value that is given for a column counts.
     ///
     /// # Errors
-    /// 428C9 for one that an identity column does not take.
+    /// 428C9 for one that an identity column or a generated column does not take.
     fn given<T>(&self, column: ColumnId, value: Option<T>) -> Result<Option<T>> {
+        if value.is_some()
+            && self.table.schema().columns[column.index()]
+                .generated
+                .is_some()
+        {
+            let message =
+                |name: &str| format!("cannot insert a non-DEFAULT value into column \"{name}\"");
+            return Err(generated::refusal(&self.table, column, message));
+        }
         let mut identities = self.identities.iter();
         let identity = identities.find(|(known, _)| *known == column);
         match (identity, value) {
@@ -166,14 +177,15 @@ impl<'a> Compiler<'a> {
             Some(None) => false,
         };
         self.start_counting(counter);
-        let references = self.plan_references(&table, Change::Insert, single)?;
+        let mut references = self.plan_references(&table, Change::Insert, single)?;
         let on_conflict = match &insert.on {
             None => OnConflictPlan::Raise,
             Some(OnInsert::OnConflict(_)) if target.view.is_some() => {
                 return Err(unsupported("ON CONFLICT by way of a view", position));
             }
             Some(OnInsert::OnConflict(clause)) => {
-                self.plan_conflict(&target, clause, single, position)?
+                let rows = (&mut references, single);
+                self.plan_conflict(&target, clause, rows, position)?
             }
             Some(_) => return Err(unsupported("ON DUPLICATE KEY", position)),
         };
@@ -208,18 +220,20 @@ impl<'a> Compiler<'a> {
                 self.insert_values(&mut plan, &[&[]], false, sink)?
             }
         };
-        let Plan {
-            table,
-            references,
-            on_conflict,
-            ..
-        } = plan;
-        self.finish_references(&table, &references, position)?;
-        if let OnConflictPlan::Update { references, .. } = &on_conflict {
-            self.finish_references(&table, references, position)?;
-        }
+        self.finish_insert(&plan)?;
         self.changed = Some(changed);
         Ok(metas)
+    }
+
+    /// What follows the last row.
+    pub(super) fn finish_insert(&mut self, plan: &Plan<'_>) -> Result<()> {
+        self.finish_references(&plan.table, &plan.references, plan.position)?;
+        match &plan.on_conflict {
+            OnConflictPlan::Update { references, .. } => {
+                self.finish_references(&plan.table, references, plan.position)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// INSERT … VALUES. One row goes straight into the table; several are computed first and then
@@ -336,7 +350,8 @@ impl<'a> Compiler<'a> {
         listed: bool,
         mut sink: Option<Sink<'_, 'a>>,
     ) -> Result<Vec<ColumnMeta>> {
-        let materialise = self.may_read(&[query.to_string()], &plan.table);
+        let has_triggers = !fired(&plan.table, TriggerTime::Before, Change::Insert).is_empty();
+        let materialise = has_triggers || self.may_read(&[query.to_string()], &plan.table);
         let mut metas = Vec::new();
         let columns = &plan.table.schema().columns;
         let types: Vec<DataType> = plan
@@ -422,13 +437,37 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Inserts one row, whose columns are in `values`.
+    /// Inserts one row, whose columns are in `values`, unless a BEFORE trigger keeps it away.
     pub(super) fn insert_row(
         &mut self,
         plan: &mut Plan<'_>,
         values: &[Reg],
         sink: Option<Sink<'_, 'a>>,
     ) -> Result<Vec<ColumnMeta>> {
+        let firings = fired(&plan.table, TriggerTime::Before, Change::Insert);
+        if firings.is_empty() {
+            return self.insert_new_row(plan, values, sink);
+        }
+        let rows = Rows {
+            old: None,
+            new: Some(values),
+        };
+        let Returned { kept, row } = self.fire_before(&firings, rows)?;
+        let mut metas = Vec::new();
+        self.when(kept, |compiler| {
+            metas = compiler.insert_new_row(plan, &row, sink)?;
+            Ok(())
+        })?;
+        Ok(metas)
+    }
+
+    fn insert_new_row(
+        &mut self,
+        plan: &mut Plan<'_>,
+        values: &[Reg],
+        sink: Option<Sink<'_, 'a>>,
+    ) -> Result<Vec<ColumnMeta>> {
+        let values = &self.compute_generated(&plan.table, values)?;
         let source = self.declare_new_row(&plan.table, &plan.alias, values);
         let all: ColumnSet = all_columns(&plan.table).collect();
         let checks = self.bind_checks(&plan.table, source, all)?;

@@ -13,9 +13,11 @@
 //! |---|---|
 //! | `insert`, `conflict` | INSERT, ON CONFLICT |
 //! | `update` | UPDATE, DELETE, and the change of one row |
+//! | `generated` | generated columns of the row |
 //! | `constraints` | NOT NULL and CHECK, with the row in the message |
 //! | `references` | REFERENCES, from either side |
-//! | `actions` | referential actions: CASCADE, SET NULL and so on |
+//! | `actions` | the end of a statement: referential actions (CASCADE, SET NULL and so on), AFTER triggers |
+//! | `triggers` | which triggers fire, and BEFORE triggers |
 //! | `target` | what a statement changes: a table, also by way of a view |
 //! | `single` | programs that write one row from Rust |
 
@@ -24,10 +26,12 @@ mod assign;
 mod conflict;
 mod constraints;
 mod deferred;
+mod generated;
 mod insert;
 mod references;
 mod single;
 mod target;
+mod triggers;
 mod update;
 
 pub(super) use actions::Following;
@@ -208,6 +212,24 @@ impl<'a> Compiler<'a> {
         self.positional = positional;
         self.with_names = with_names;
         result
+    }
+
+    /// Binds an expression of a table over its row `source`, which it may call by the table's name, whatever the statement
+    /// does. It can name nothing else.
+    fn named_as_table<T>(
+        &mut self,
+        table: &Table,
+        source: SourceId,
+        bind: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let name = table.schema().name.clone();
+        let alias = std::mem::replace(&mut self.source_mut(source).name, name);
+        let bound = self.isolated(|compiler| {
+            compiler.push_rows(&[source]);
+            bind(compiler)
+        });
+        self.source_mut(source).name = alias;
+        bound
     }
 
     /// Binds the value that `column` has when a statement gives none.

@@ -12,15 +12,16 @@ use std::rc::Rc;
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{BufferId, Failure, Reg, Step, TextSource};
 use kiln_storage::error::{Result, SqlState, Subject};
-use kiln_storage::schema::{ColumnId, ColumnSet, ForeignKey, ReferentialAction};
+use kiln_storage::schema::{ColumnId, ColumnSet, ForeignKey, ReferentialAction, TriggerTime};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
 use super::super::scope::SourceId;
-use super::super::{Compiler, Position, Typed};
+use super::super::{Compiler, Position, Typed, unsupported};
 use super::actions::Cascade;
 use super::constraints::sentence;
 use super::deferred::Waits;
+use super::triggers::fired;
 use super::{names, quoted, stored_expression};
 
 /// The REFERENCES constraints that a statement may violate.
@@ -132,8 +133,8 @@ pub(super) enum Change {
 }
 
 impl Compiler<'_> {
-    /// The constraints that `change` may violate. `single` says that the statement changes one row
-    /// at most.
+    /// The constraints that `change` may violate, which names the columns that the statement sets.
+    /// `single` says that the statement changes one row at most.
     pub(super) fn plan_references(
         &mut self,
         table: &Arc<Table>,
@@ -143,21 +144,29 @@ impl Compiler<'_> {
         if let Some(references) = self.take_following() {
             return Ok(references);
         }
-        let mut checks = self.reference_checks(table, change, None)?;
-        self.plan_waiting(table, change, &mut checks);
+        let after = fired(table, TriggerTime::After, change);
+        if self.is_change_apart && !after.is_empty() {
+            return Err(unsupported(
+                "an AFTER trigger of a change within WITH",
+                None,
+            ));
+        }
+        let changed = self.changed_by(table, change)?;
+        let mut checks = self.reference_checks(table, changed, None)?;
         let needs_queue = |check: &ReferenceCheck| match check.action(change) {
             ReferentialAction::NoAction => false,
             ReferentialAction::Restrict => change != Change::Delete,
             _ => true,
         };
-        if checks.iter().any(needs_queue) {
-            let cascade = self.plan_cascade(table, change, checks)?;
+        if !after.is_empty() || checks.iter().any(needs_queue) {
+            let cascade = self.plan_cascade(table, &[change])?;
             return Ok(References::Queued {
                 cascade: Rc::new(cascade),
                 event: 0,
                 is_first: true,
             });
         }
+        self.plan_waiting(table, change, &mut checks);
         for check in &mut checks {
             let is_same = check.other.id() == table.id();
             let may_remain = check.side == Side::Parent { may_remain: true };
@@ -166,6 +175,40 @@ impl Compiler<'_> {
             }
         }
         Ok(References::Checked(checks))
+    }
+
+    /// The references of an INSERT whose rows update others instead: their events are in one queue where triggers fire after them.
+    pub(super) fn plan_upsert(
+        &mut self,
+        table: &Arc<Table>,
+        inserted: &mut References,
+        set: ColumnSet,
+        single: bool,
+    ) -> Result<References> {
+        let changes = [Change::Insert, Change::Update(set)];
+        let is_quiet = |change: &Change| fired(table, TriggerTime::After, *change).is_empty();
+        if changes.iter().all(is_quiet) {
+            return self.plan_references(table, changes[1], single);
+        }
+        let cascade = Rc::new(self.plan_cascade(table, &changes)?);
+        *inserted = References::Queued {
+            cascade: cascade.clone(),
+            event: 0,
+            is_first: true,
+        };
+        Ok(References::Queued {
+            cascade,
+            event: 1,
+            is_first: false,
+        })
+    }
+
+    /// The change with all columns that may change then.
+    pub(super) fn changed_by(&self, table: &Arc<Table>, change: Change) -> Result<Change> {
+        Ok(match change {
+            Change::Update(set) => Change::Update(self.changed_with(table, set)?),
+            other => other,
+        })
     }
 
     /// All checks that `change` calls for, but not of the key called `except` of this table. They

@@ -2,7 +2,7 @@
 //! They check what SQL's statements check.
 
 use kiln_platform::sync::Arc;
-use kiln_procedure::ir::{Instruction, Reg, Step};
+use kiln_procedure::ir::{Failure, Instruction, Reg, Step, TextSource};
 use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::Result;
 use kiln_storage::schema::{ColumnId, ColumnSet};
@@ -15,7 +15,7 @@ use super::super::{CatalogView, Compiler, unsupported};
 use super::insert::Plan;
 use super::references::Change;
 use super::update::refuse_moving;
-use super::{Returning, all_columns};
+use super::{Returning, all_columns, generated};
 
 /// A program that inserts a row; its parameters are all columns. With `ignore_conflict` it emits
 /// whether it inserted, and else raises 23505 when a key is taken.
@@ -32,10 +32,12 @@ pub fn insert_program(
     let values: Vec<Reg> = (0..columns.len())
         .map(|position| compiler.builder.parameter(position))
         .collect();
+    compiler.refuse_generated(table, &values);
     let references = compiler.plan_references(table, Change::Insert, true)?;
     let mut plan = Plan::of_row(&mut compiler, table, references, ignore_conflict);
     if !ignore_conflict {
         compiler.insert_row(&mut plan, &values, None)?;
+        compiler.finish_insert(&plan)?;
         return compiler.finish();
     }
     let flag = compiler.flag();
@@ -47,6 +49,7 @@ pub fn insert_program(
             Ok(())
         }),
     )?;
+    compiler.finish_insert(&plan)?;
     compiler.emit_flag(flag)
 }
 
@@ -63,10 +66,15 @@ pub fn update_program(
     let key = primary_key(table)?;
     for column in columns {
         refuse_moving(table, *column, None)?;
+        if table.schema().columns[column.index()].generated.is_some() {
+            let message = |name: &str| format!("column \"{name}\" can only be updated to DEFAULT");
+            return Err(generated::refusal(table, *column, message));
+        }
     }
     let parameters: Vec<ColumnId> = key.iter().chain(columns).copied().collect();
     let mut compiler = start("update", catalog, table, &parameters);
     let changed: ColumnSet = columns.iter().copied().collect();
+    let changed = generated::with_generated(table, changed)?;
     let references = compiler.plan_references(table, Change::Update(changed), true)?;
     let flag = compiler.flag();
     compiler.for_row_with_key(table, key.len(), &mut |compiler, row| {
@@ -80,9 +88,10 @@ pub fn update_program(
             columns: Vec::new(),
         };
         let change = compiler.bind_change((table, None), row.source, values, returning)?;
-        compiler.emit_change(table, row, &change, &references, None)?;
-        compiler.raise_flag(flag);
-        Ok(())
+        compiler.emit_change(table, row, &change, &references, None, |compiler| {
+            compiler.raise_flag(flag);
+            Ok(())
+        })
     })?;
     compiler.finish_references(table, &references, None)?;
     compiler.emit_flag(flag)
@@ -99,14 +108,10 @@ pub fn delete_program(catalog: &dyn CatalogView, table: &Arc<Table>) -> Result<P
     let references = compiler.plan_references(table, Change::Delete, true)?;
     let flag = compiler.flag();
     compiler.for_row_with_key(table, key.len(), &mut |compiler, row| {
-        let columns = references.old_columns().into_iter();
-        let needed: Vec<_> = columns.map(|column| (row.source, column.0)).collect();
-        compiler.prefetch_columns(&needed)?;
-        compiler.builder.delete(row.table, row.record, None);
-        let keys = compiler.old_keys(&references, row.source)?;
-        compiler.check_references(table, &references, row.source, &keys, None)?;
-        compiler.raise_flag(flag);
-        Ok(())
+        compiler.emit_delete(table, row, &references, None, |compiler| {
+            compiler.raise_flag(flag);
+            Ok(())
+        })
     })?;
     compiler.finish_references(table, &references, None)?;
     compiler.emit_flag(flag)
@@ -148,6 +153,38 @@ fn start<'a>(
 }
 
 impl Compiler<'_> {
+    /// Raises where a row gives a generated column a value.
+    fn refuse_generated(&mut self, table: &Table, values: &[Reg]) {
+        for column in generated::generated_columns(table).iter() {
+            let message =
+                |name: &str| format!("cannot insert a non-DEFAULT value into column \"{name}\"");
+            let error = generated::refusal(table, column, message);
+            let condition = self.builder.register(DataType::Boolean);
+            self.builder.scalar(Instruction::IsNull {
+                target: condition,
+                source: values[column.index()],
+                negated: false,
+            });
+            let detail = error
+                .detail()
+                .map(|text| TextSource::Literal(text.to_owned()));
+            let error = Box::new(Failure {
+                state: error.state(),
+                message: error.message().to_owned(),
+                arguments: Box::default(),
+                detail,
+                hint: None,
+                subject: None,
+                position: None,
+            });
+            self.builder.scalar(Instruction::Require {
+                condition,
+                null_fails: true,
+                error,
+            });
+        }
+    }
+
     /// A new flag that is down.
     fn flag(&mut self) -> Reg {
         let target = self.builder.register(DataType::Boolean);

@@ -4,7 +4,7 @@ use kiln_engine::Privilege;
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Reg, Step};
 use kiln_storage::error::{Result, SqlState};
-use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::schema::{ColumnId, ColumnSet, TriggerTime};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 use sqlparser::ast::{
@@ -14,20 +14,27 @@ use sqlparser::ast::{
 
 use super::super::bound::Bound;
 use super::super::emit::eager_columns;
+use super::super::plpgsql::Firing;
 use super::super::query::ColumnMeta;
 use super::super::rows::RowSource;
 use super::super::scope::SourceId;
 use super::super::{Compiler, Position, fail, name_of, position_of, relation_name, unsupported};
 use super::assign::Assignments;
 use super::constraints::RowChecks;
+use super::generated::with_generated;
 use super::references::{Change, References};
 use super::target::{Target, TargetView};
+use super::triggers::{Rows, fired};
 use super::{Returning, Sink, again, all_columns};
 
 /// The change of one row, bound to the row's source.
 pub(super) struct RowChange {
     /// Columns and their new values.
     values: Vec<(ColumnId, Bound)>,
+    /// The triggers that fire before the row is written.
+    before: Vec<Firing>,
+    /// Generated columns that follow from them.
+    generated: Vec<(ColumnId, Bound)>,
     changed: ColumnSet,
     checks: RowChecks,
     /// The views in which the row must be when it is changed, and their conditions.
@@ -43,6 +50,12 @@ impl RowChange {
     /// The RETURNING list over the changed row.
     pub(super) fn returning(&self) -> &Returning {
         &self.returning
+    }
+
+    /// Whether the row's primary key changes.
+    fn moves(&self, table: &Table) -> bool {
+        let mut key = table.schema().primary_key.iter();
+        key.any(|column| self.changed.contains(*column))
     }
 }
 
@@ -83,7 +96,8 @@ impl<'a> Compiler<'a> {
             ) => tables,
         };
         let assignments = self.assignments(&target, &update.assignments)?;
-        let changed: ColumnSet = assignments.iter().map(|(column, _)| *column).collect();
+        let changed = assignments.iter().map(|(column, _)| *column).collect();
+        let changed = with_generated(&table, changed)?;
         let returning = update.returning.as_deref();
         let values: Vec<String> = assignments
             .iter()
@@ -98,7 +112,13 @@ impl<'a> Compiler<'a> {
         self.start_counting(counter);
         let references = self.plan_references(&table, Change::Update(changed), false)?;
         let mut metas = Vec::new();
-        if target.has_subquery() || self.may_read(&values, &table) {
+        let fires = !fired(&table, TriggerTime::Before, Change::Update(changed)).is_empty();
+        // What a trigger writes must not change the values of rows after it.
+        let has_query = values
+            .iter()
+            .any(|value| value.to_lowercase().contains("select"));
+        let collects = target.has_subquery() || self.may_read(&values, &table);
+        if collects || (fires && has_query) {
             if !from.is_empty() {
                 return Err(unsupported(
                     "a subquery on the changed table with FROM",
@@ -116,15 +136,18 @@ impl<'a> Compiler<'a> {
                     metas = returning.metas();
                     let change =
                         compiler.bind_change((&table, view), row.source, values, returning)?;
-                    compiler.emit_change(&table, row, &change, &references, position)?;
-                    compiler.count_row(counter);
-                    compiler.hand_over(&change.returning, again(&mut sink))
+                    compiler.emit_change(&table, row, &change, &references, position, |compiler| {
+                        compiler.count_row(counter);
+                        compiler.hand_over(&change.returning, again(&mut sink))
+                    })
                 },
             )?;
         } else {
             let selection: Vec<String> = update.selection.iter().map(Expr::to_string).collect();
-            let materialise =
-                changed.intersects(table.indexed_columns()) || self.may_read(&selection, &table);
+            let all = self.changed_with(&table, changed)?;
+            let materialise = fires
+                || all.intersects(table.indexed_columns())
+                || self.may_read(&selection, &table);
             self.for_each_matching_row(
                 &table,
                 view,
@@ -140,9 +163,10 @@ impl<'a> Compiler<'a> {
                     metas = returning.metas();
                     let change =
                         compiler.bind_change((&table, view), row.source, values, returning)?;
-                    compiler.emit_change(&table, row, &change, &references, position)?;
-                    compiler.count_row(counter);
-                    compiler.hand_over(&change.returning, again(&mut sink))
+                    compiler.emit_change(&table, row, &change, &references, position, |compiler| {
+                        compiler.count_row(counter);
+                        compiler.hand_over(&change.returning, again(&mut sink))
+                    })
                 },
             )?;
         }
@@ -194,7 +218,8 @@ impl<'a> Compiler<'a> {
         self.start_counting(counter);
         let references = self.plan_references(&table, Change::Delete, false)?;
         let selection: Vec<String> = delete.selection.iter().map(Expr::to_string).collect();
-        let materialise = target.has_subquery() || self.may_read(&selection, &table);
+        let fires = !fired(&table, TriggerTime::Before, Change::Delete).is_empty();
+        let materialise = fires || target.has_subquery() || self.may_read(&selection, &table);
         let mut metas = Vec::new();
         self.for_each_matching_row(
             &table,
@@ -214,16 +239,55 @@ impl<'a> Compiler<'a> {
                 let keys = references.old_columns().into_iter();
                 needed.extend(keys.map(|column| (row.source, column.0)));
                 compiler.prefetch_columns(&needed)?;
-                compiler.builder.delete(row.table, row.record, position);
-                let keys = compiler.old_keys(&references, row.source)?;
-                compiler.check_references(&table, &references, row.source, &keys, position)?;
-                compiler.count_row(counter);
-                compiler.hand_over(&returning, again(&mut sink))
+                compiler.emit_delete(&table, row, &references, position, |compiler| {
+                    compiler.count_row(counter);
+                    compiler.hand_over(&returning, again(&mut sink))
+                })
             },
         )?;
         self.finish_references(&table, &references, position)?;
         self.changed = Some(table.id());
         Ok(metas)
+    }
+
+    /// Deletes one row, unless a BEFORE trigger keeps it; `done` follows where it is deleted.
+    pub(super) fn emit_delete(
+        &mut self,
+        table: &Arc<Table>,
+        row: RowSource,
+        references: &References,
+        position: Position,
+        done: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let keys = references.old_columns().into_iter();
+        let mut needed: Vec<_> = keys.map(|column| (row.source, column.0)).collect();
+        let firings = fired(table, TriggerTime::Before, Change::Delete);
+        if !firings.is_empty() {
+            needed.extend(all_columns(table).map(|column| (row.source, column.0)));
+        }
+        self.prefetch_columns(&needed)?;
+        let delete = |compiler: &mut Self| {
+            compiler.builder.delete(row.table, row.record, position);
+            let keys = compiler.old_keys(references, row.source)?;
+            compiler.check_references(table, references, row.source, &keys, position)?;
+            done(compiler)
+        };
+        if firings.is_empty() {
+            return delete(self);
+        }
+        let old = self.whole_row(table, row.source)?;
+        let rows = Rows {
+            old: Some(&old),
+            new: None,
+        };
+        let returned = self.fire_before(&firings, rows)?;
+        self.when(returned.kept, delete)
+    }
+
+    /// All columns of a row.
+    fn whole_row(&mut self, table: &Arc<Table>, source: SourceId) -> Result<Vec<Reg>> {
+        let columns = all_columns(table);
+        columns.map(|column| self.column(source, column)).collect()
     }
 
     /// What `*` in RETURNING means: the changed row, then those of FROM or USING.
@@ -292,7 +356,16 @@ impl<'a> Compiler<'a> {
         values: Vec<(ColumnId, Bound)>,
         returning: Returning,
     ) -> Result<RowChange> {
-        let changed: ColumnSet = values.iter().map(|(column, _)| *column).collect();
+        let set = values.iter().map(|(column, _)| *column).collect();
+        let set = with_generated(table, set)?;
+        let before = fired(table, TriggerTime::Before, Change::Update(set));
+        let changed = self.changed_with(table, set)?;
+        let generated = self.bind_generated(table, source, changed)?;
+        let is_given = |column: &ColumnId| !generated.iter().any(|(known, _)| known == column);
+        let values = values
+            .into_iter()
+            .filter(|(column, _)| is_given(column))
+            .collect();
         let checks = self.bind_checks(table, source, changed)?;
         let view_checks = match view {
             Some(view) => {
@@ -303,6 +376,8 @@ impl<'a> Compiler<'a> {
         };
         Ok(RowChange {
             values,
+            before,
+            generated,
             changed,
             checks,
             view_checks,
@@ -310,7 +385,8 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// Changes one row. After it the row's columns have their new values.
+    /// Changes one row, unless a BEFORE trigger keeps it as it is. After that the row's columns have their new values, and `done`
+    /// follows.
     pub(super) fn emit_change(
         &mut self,
         table: &Arc<Table>,
@@ -318,24 +394,66 @@ impl<'a> Compiler<'a> {
         change: &RowChange,
         references: &References,
         position: Position,
+        done: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let RowChange { values, before, .. } = change;
+        let source = row.source;
+        self.prefetch_for_change(table, source, change, references)?;
+        let bounds: Vec<Bound> = values.iter().map(|(_, bound)| bound.clone()).collect();
+        let registers = self.emit_all(&bounds)?;
+        let registers = registers.iter().map(|value| value.register);
+        let columns = values.iter().map(|(column, _)| *column);
+        let mut written: Vec<(ColumnId, Reg)> = columns.zip(registers).collect();
+        let old_keys = self.old_keys(references, source)?;
+        if before.is_empty() {
+            self.write_change(table, row, change, written, position)?;
+            self.check_references(table, references, source, &old_keys, position)?;
+            return done(self);
+        }
+        let old = self.whole_row(table, source)?;
+        let mut new = old.clone();
+        for (column, register) in &written {
+            new[column.index()] = *register;
+        }
+        let rows = Rows {
+            old: Some(&old),
+            new: Some(&new),
+        };
+        let returned = self.fire_before(before, rows)?;
+        let is_generated =
+            |column: &ColumnId| table.schema().columns[column.index()].generated.is_some();
+        let columns = change.changed.iter().filter(|column| !is_generated(column));
+        written = columns
+            .map(|column| (column, returned.row[column.index()]))
+            .collect();
+        self.when(returned.kept, |compiler| {
+            compiler.write_change(table, row, change, written, position)?;
+            compiler.check_references(table, references, source, &old_keys, position)?;
+            done(compiler)
+        })
+    }
+
+    /// Reads all that is needed of a record that changes, in one read.
+    fn prefetch_for_change(
+        &mut self,
+        table: &Arc<Table>,
+        source: SourceId,
+        change: &RowChange,
+        references: &References,
     ) -> Result<()> {
         let RowChange {
             values,
+            before,
+            generated,
             changed,
             checks,
             view_checks,
             returning,
         } = change;
-        let source = row.source;
-        let moves = table
-            .schema()
-            .primary_key
-            .iter()
-            .any(|column| changed.contains(*column));
-        // Everything that is needed of the record, in one read.
         let later = checks
             .columns()
             .into_iter()
+            .chain(generated.iter().flat_map(|(_, bound)| bound.columns()))
             .chain(view_checks.iter().flat_map(|(_, bound)| bound.columns()))
             .chain(self.columns_of(returning));
         let kept =
@@ -346,37 +464,45 @@ impl<'a> Compiler<'a> {
         needed.extend(references.old_columns().into_iter().map(in_row));
         let new_keys = references.new_columns().into_iter().map(in_row);
         needed.extend(new_keys.filter(kept));
-        if moves {
-            needed.extend(
-                all_columns(table)
-                    .map(|column| (source, column.0))
-                    .filter(kept),
-            );
+        if change.moves(table) {
+            needed.extend(all_columns(table).map(in_row).filter(kept));
         }
-        self.prefetch_columns(&needed)?;
-        let bounds: Vec<Bound> = values.iter().map(|(_, bound)| bound.clone()).collect();
-        let registers = self.emit_all(&bounds)?;
-        let old_keys = self.old_keys(references, source)?;
-        let mut written = Vec::with_capacity(values.len());
-        for ((column, _), value) in values.iter().zip(&registers) {
+        if !before.is_empty() {
+            needed.extend(all_columns(table).map(in_row));
+        }
+        self.prefetch_columns(&needed)
+    }
+
+    /// Writes new values of a row that satisfy its checks.
+    fn write_change(
+        &mut self,
+        table: &Arc<Table>,
+        row: RowSource,
+        change: &RowChange,
+        mut written: Vec<(ColumnId, Reg)>,
+        position: Position,
+    ) -> Result<()> {
+        let source = row.source;
+        for (column, register) in &written {
+            self.set_column(source, column.index(), *register);
+        }
+        let generated = change.generated.iter();
+        let bounds: Vec<Bound> = generated.map(|(_, bound)| bound.clone()).collect();
+        for ((column, _), value) in change.generated.iter().zip(self.emit_all(&bounds)?) {
             self.set_column(source, column.index(), value.register);
             written.push((*column, value.register));
         }
-        self.emit_checks(table, source, checks, position)?;
-        if moves {
+        self.emit_checks(table, source, &change.checks, position)?;
+        if change.moves(table) {
             // A record keeps its primary key for life: the row moves to another one.
-            let mut all = Vec::new();
-            for column in all_columns(table) {
-                all.push(self.column(source, column)?);
-            }
+            let all = self.whole_row(table, source)?;
             self.builder.delete(row.table, row.record, position);
             self.builder.insert(row.table, &all, None, position);
         } else if !written.is_empty() {
             self.builder
                 .update(row.table, row.record, &written, position);
         }
-        self.emit_view_checks(table, source, view_checks, position)?;
-        self.check_references(table, references, source, &old_keys, position)
+        self.emit_view_checks(table, source, &change.view_checks, position)
     }
 
     /// An UPDATE whose new values depend on what it changes: finds the rows and computes the

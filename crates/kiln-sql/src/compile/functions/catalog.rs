@@ -186,13 +186,8 @@ pub(super) static SIGNATURES: &[Signature] = &[
     over(PG_GET_VIEWDEF_BY_NAME, &[Ty::Text], Ty::Text),
     over(NOTHING_BY_OID, &[OID], Ty::Text),
     over(NOTHING_BY_OID_PRETTY, &[OID, Ty::Boolean], Ty::Text),
-    named("pg_get_triggerdef", NOTHING_BY_OID, &[OID], Ty::Text),
-    named(
-        "pg_get_triggerdef",
-        NOTHING_BY_OID_PRETTY,
-        &[OID, Ty::Boolean],
-        Ty::Text,
-    ),
+    over(PG_GET_TRIGGERDEF, &[OID], Ty::Text),
+    over(PG_GET_TRIGGERDEF_PRETTY, &[OID, Ty::Boolean], Ty::Text),
     named("pg_get_partkeydef", NOTHING_BY_OID, &[OID], Ty::Text),
     named("pg_get_statisticsobjdef", NOTHING_BY_OID, &[OID], Ty::Text),
     named(

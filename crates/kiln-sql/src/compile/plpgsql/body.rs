@@ -35,6 +35,8 @@ pub(super) struct Body {
     pub destination: Destination,
     /// The registers of output parameters or of RETURNS TABLE's columns, in order.
     pub outputs: Vec<Slot>,
+    /// The names of a trigger's event have values that are known.
+    pub is_of_trigger: bool,
     /// For each shape of a record: what says whether it is assigned, and its fields.
     pub guards: Vec<(Reg, Vec<Reg>)>,
 }
@@ -54,6 +56,7 @@ impl Body {
             row_count: None,
             destination: Destination::Program,
             outputs: Vec::new(),
+            is_of_trigger: false,
             guards: Vec::new(),
         }
     }
@@ -137,7 +140,12 @@ impl Body {
     }
 
     /// Declares parameters, output columns and FOUND.
-    fn start(&mut self, c: &mut Compiler<'_>, block: &Block, arguments: &[Reg]) -> Result<()> {
+    pub(super) fn start(
+        &mut self,
+        c: &mut Compiler<'_>,
+        block: &Block,
+        arguments: &[Reg],
+    ) -> Result<()> {
         let is_assigned = |name: &str| (block.lists()).any(|list| liveness::assigns(list, name));
         self.declare_parameters(c, arguments, true, &is_assigned)?;
         set_boolean(c, self.found, false);
@@ -251,7 +259,7 @@ impl Body {
     }
 
     /// What happens when control reaches the end; closes the block of the whole body.
-    fn finish(&mut self, c: &mut Compiler<'_>, block: &Block) -> Result<()> {
+    pub(super) fn finish(&mut self, c: &mut Compiler<'_>, block: &Block) -> Result<()> {
         self.end(c, at(block.position))?;
         c.pop_variables();
         self.scopes.pop();

@@ -26,7 +26,7 @@ use crate::parse::plpgsql::Target;
 use crate::parse::{Call, FunctionDefinition, RoutineKind, Volatility};
 
 /// How many routines may be compiled within one another.
-const DEPTH_MAX: usize = 16;
+pub(super) const DEPTH_MAX: usize = 16;
 
 /// A routine that a call names.
 #[derive(Clone, Debug)]
@@ -52,6 +52,9 @@ impl Callee {
         match c.catalog.routine(name) {
             Some(definition) => {
                 let routine = Routine::of(c.catalog, &definition)?;
+                if routine.result == ResultKind::Trigger {
+                    return Err(super::not_called());
+                }
                 c.note_access(Object::routine(name), Privilege::Execute);
                 super::learn(c, &definition, &routine)?;
                 Ok(Some(Callee {
@@ -107,7 +110,7 @@ impl Callee {
     /// 0A000 for a function that gives rows.
     pub(in super::super) fn value_type(&self, position: Position) -> Result<DataType> {
         match &self.routine.result {
-            ResultKind::Void => Ok(DataType::Text),
+            ResultKind::Void | ResultKind::Trigger => Ok(DataType::Text),
             ResultKind::Scalar(data_type) => Ok(data_type.clone()),
             _ => Err(unsupported(
                 format!(

@@ -35,6 +35,13 @@ impl Body {
         let Some(((condition, body), rest)) = branches.split_first() else {
             return self.statements(c, otherwise, found);
         };
+        // What a trigger does for other events is not compiled.
+        let known = self.is_of_trigger.then(|| c.known_truth(&condition.expr));
+        match known.flatten() {
+            Some(true) => return self.statements(c, body, found),
+            Some(false) => return self.if_statement(c, rest, otherwise, found),
+            None => {}
+        }
         let negated = self.is_not_found(&condition.expr);
         let condition = match negated {
             true => self.found,
@@ -94,11 +101,16 @@ impl Body {
         };
         let typed = c.expression(&operand.expr, None)?;
         // The operand is computed once; the arms name it as a variable that no text can name.
-        let register = c.builder.register(typed.data_type.clone());
-        c.builder.scalar(Instruction::Move {
-            target: register,
-            source: typed.register,
-        });
+        let is_known = self.is_of_trigger && c.builder.constant_value(typed.register).is_some();
+        let register = match is_known {
+            true => typed.register,
+            false => {
+                let target = c.builder.register(typed.data_type.clone());
+                let source = typed.register;
+                c.builder.scalar(Instruction::Move { target, source });
+                target
+            }
+        };
         let name = format!("__Case__Variable_{}__", self.scopes.len());
         c.push_variables(None);
         self.scopes.push(Scope::new(None));
@@ -138,25 +150,26 @@ impl Body {
                 }
             };
         };
+        let tested = match operand {
+            Some(operand) => Expr::InList {
+                expr: Box::new(operand.clone()),
+                list: arm.values.iter().map(|value| value.expr.clone()).collect(),
+                negated: false,
+            },
+            None => match arm.values.first() {
+                Some(value) => value.expr.clone(),
+                None => return Ok(()),
+            },
+        };
+        let known = self.is_of_trigger.then(|| c.known_truth(&tested));
+        match known.flatten() {
+            Some(true) => return self.statements(c, &arm.body, found),
+            Some(false) => return self.arms(c, operand, rest, otherwise, found, position),
+            None => {}
+        }
         let condition = match operand {
-            Some(operand) => {
-                let list = arm.values.iter().map(|value| value.expr.clone()).collect();
-                let expr = Box::new(operand.clone());
-                c.condition(
-                    &Expr::InList {
-                        expr,
-                        list,
-                        negated: false,
-                    },
-                    "CASE",
-                )?
-            }
-            None => {
-                let Some(value) = arm.values.first() else {
-                    return Ok(());
-                };
-                self.condition(c, value)?
-            }
+            Some(_) => c.condition(&tested, "CASE")?,
+            None => c.truth(&tested)?,
         };
         c.open();
         self.region(c, &[], |this, c| this.statements(c, &arm.body, found))?;

@@ -4,7 +4,7 @@
 //! column or a literal of the same name counts too: then a step is emitted that nobody needs.
 
 use crate::parse::Expression;
-use crate::parse::plpgsql::{Into, RowSource, Statement, StatementKind, Target};
+use crate::parse::plpgsql::{RowSource, Statement, StatementKind, Target};
 
 use super::super::name_of;
 
@@ -144,27 +144,42 @@ pub(super) fn asks_for_row_count(list: &[Statement]) -> bool {
     })
 }
 
+/// Calls `visit` for the statements of the list and those within them.
+pub(super) fn each_statement<'s>(list: &'s [Statement], visit: &mut dyn FnMut(&'s Statement)) {
+    for statement in list {
+        visit(statement);
+        for inner in inner_lists(statement) {
+            each_statement(inner, visit);
+        }
+    }
+}
+
+/// What a statement itself assigns to, but for what a CALL does.
+pub(super) fn targets(statement: &Statement) -> Vec<&Target> {
+    match &statement.kind {
+        StatementKind::Assign { target, .. } | StatementKind::ForEach { target, .. } => {
+            vec![target]
+        }
+        StatementKind::GetRowCount(targets) => targets.iter().collect(),
+        StatementKind::GetStacked(items) => items.iter().map(|(target, _)| target).collect(),
+        StatementKind::Select { into, .. }
+        | StatementKind::Data {
+            into: Some(into), ..
+        } => into.targets.iter().collect(),
+        StatementKind::ForQuery { targets, .. } => targets.iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// Whether something of this name is assigned to.
 pub(super) fn assigns(list: &[Statement], name: &str) -> bool {
-    let is_named = |target: &Target| target.path.iter().any(|part| name_of(part) == name);
-    let into = |into: &Into| into.targets.iter().any(is_named);
+    let is_named = |target: &&Target| target.path.iter().any(|part| name_of(part) == name);
     any_statement(list, &|statement| match &statement.kind {
-        StatementKind::Assign { target, .. } | StatementKind::ForEach { target, .. } => {
-            is_named(target)
-        }
-        StatementKind::GetRowCount(targets) => targets.iter().any(is_named),
-        StatementKind::GetStacked(items) => items.iter().any(|(target, _)| is_named(target)),
-        StatementKind::Select { into: targets, .. }
-        | StatementKind::Data {
-            into: Some(targets),
-            ..
-        } => into(targets),
-        StatementKind::ForQuery { targets, .. } => targets.iter().any(is_named),
         StatementKind::Call(call) => call
             .arguments
             .iter()
             .any(|argument| expression_names(&argument.value, name)),
-        _ => false,
+        _ => targets(statement).iter().any(is_named),
     })
 }
 

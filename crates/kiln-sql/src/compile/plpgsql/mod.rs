@@ -27,6 +27,7 @@
 //! | `raise` | RAISE and ASSERT |
 //! | `exception` | EXCEPTION clauses, GET STACKED DIAGNOSTICS |
 //! | `call` | calls of other routines, compiled in place |
+//! | `trigger` | trigger functions, compiled where a row is written |
 //! | `matching` | which parameter gets which argument |
 //! | `liveness` | where FOUND is read; other questions to the syntax tree |
 //! | `passes` | over the finished steps: unassigned records, needless copies |
@@ -43,6 +44,7 @@ mod raise;
 mod results;
 mod routine;
 mod rows;
+mod trigger;
 mod variables;
 
 #[cfg(test)]
@@ -61,6 +63,7 @@ use body::Body;
 pub(crate) use call::Callee;
 use kiln_engine::IndexUse;
 pub use routine::{ResultKind, Routine, RoutineParameter};
+pub(super) use trigger::{Firing, Returned};
 
 /// A routine ready to run.
 #[derive(Debug)]
@@ -104,6 +107,8 @@ pub(super) struct Memory {
     /// The routines called whose bodies hold no surprise any more. They are kept, so that the
     /// addresses of their nodes stay theirs.
     learnt: Vec<Arc<FunctionDefinition>>,
+    /// The functions of triggers, one for each trigger and event, as `learnt`.
+    of_triggers: Vec<(String, Arc<FunctionDefinition>)>,
 }
 
 /// A routine that is being compiled.
@@ -149,10 +154,40 @@ pub fn compile_function(
         name: routine.name.clone(),
         is_definer: false,
     });
+    if routine.result == ResultKind::Trigger {
+        return compile_trigger_function(catalog, definition, routine, memory);
+    }
     let compiler = repeat(catalog, &mut memory, |compiler| {
         compile_routine(compiler, &routine, definition)
     })?;
     finish(compiler, routine, memory)
+}
+
+/// Checks a trigger function. Its program only says that it cannot be called: its body is compiled where a trigger fires.
+fn compile_trigger_function(
+    catalog: &dyn CatalogView,
+    definition: &FunctionDefinition,
+    routine: Routine,
+    mut memory: Memory,
+) -> Result<CompiledFunction> {
+    let checked = repeat(catalog, &mut memory, |compiler| {
+        compiler.builder = ProgramBuilder::new(&routine.name, []);
+        Body::new(compiler, &routine).checked_trigger(compiler, definition)
+    });
+    // A body with more statements than are noted that need the columns of a table has no other fault yet.
+    match checked {
+        Err(error) if memory.deferred.len() <= DEFERRED_MAX => return Err(error),
+        _ => {}
+    }
+    let mut compiler = Compiler::new(ProgramBuilder::new(&routine.name, []), catalog);
+    let error = not_called();
+    compiler.builder.push(variables::raise_step(&error));
+    finish(compiler, routine, Memory::default())
+}
+
+/// The error for a call of a trigger function.
+fn not_called() -> Error {
+    Error::unsupported("trigger functions can only be called as triggers")
 }
 
 fn compile_routine(
@@ -253,6 +288,25 @@ fn learn(
     {
         return Ok(());
     }
+    c.routines.learnt.push(definition.clone());
+    let active = Active {
+        name: routine.name.clone(),
+        is_definer: definition.is_definer,
+    };
+    apart(c, active, |catalog, memory| {
+        repeat(catalog, memory, |compiler| {
+            compile_routine(compiler, routine, definition)
+        })
+        .map(drop)
+    })
+}
+
+/// Compiles another routine, to learn about it, while what is around it waits.
+fn apart(
+    c: &mut Compiler<'_>,
+    active: Active,
+    learn: impl FnOnce(&dyn CatalogView, &mut Memory) -> Result<()>,
+) -> Result<()> {
     let mut memory = std::mem::take(&mut c.routines);
     let outer = (
         memory.grew,
@@ -260,15 +314,11 @@ fn learn(
         memory.refused,
         memory.reshaped,
     );
-    memory.learnt.push(definition.clone());
-    memory.active.push(Active {
-        name: routine.name.clone(),
-        is_definer: definition.is_definer,
-    });
-    let result = repeat(c.catalog, &mut memory, |compiler| {
-        compile_routine(compiler, routine, definition)
-    });
+    let known = memory.deferred.clone();
+    memory.active.push(active);
+    let result = learn(c.catalog, &mut memory);
     memory.active.pop();
+    memory.deferred.extend(known);
     if result.is_ok() {
         (
             memory.grew,
@@ -278,7 +328,7 @@ fn learn(
         ) = outer;
     }
     c.routines = memory;
-    result.map(drop)
+    result
 }
 
 /// A place of the parser as one of the compiler.

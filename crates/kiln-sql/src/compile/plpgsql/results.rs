@@ -10,6 +10,7 @@ use super::super::{Compiler, Position, Typed, fail, unsupported};
 use super::at;
 use super::body::{Body, creation_error};
 use super::routine::ResultKind;
+use super::trigger::Returned;
 use super::variables::{failure, refuse, set_boolean, set_null};
 use crate::parse::plpgsql::RowSource;
 use crate::parse::{self, Expression, RoutineKind, Statement};
@@ -22,7 +23,12 @@ pub(super) enum Destination {
     /// The body is compiled within another: its one row goes to registers, and RETURN leaves the
     /// IR loop that has `outside` loops around it.
     Registers { outside: usize, row: Vec<Reg> },
-    /// As that, but its rows are collected.
+    /// The body is that of a trigger function: the row of a BEFORE trigger goes to registers.
+    Trigger {
+        outside: usize,
+        returned: Option<Returned>,
+    },
+    /// As that of registers, but its rows are collected.
     Buffer { outside: usize, buffer: BufferId },
 }
 
@@ -31,6 +37,8 @@ impl Body {
     pub(super) fn give(&mut self, c: &mut Compiler<'_>, row: &[Reg]) {
         match &self.destination {
             Destination::Program => c.builder.push(Step::Emit { row: row.into() }),
+            // Its rows are those of `return_row`.
+            Destination::Trigger { .. } => {}
             Destination::Registers { row: targets, .. } => {
                 for (target, source) in targets.iter().zip(row) {
                     let (target, source) = (*target, *source);
@@ -50,11 +58,11 @@ impl Body {
     pub(super) fn leave(&mut self, c: &mut Compiler<'_>) {
         let step = match &self.destination {
             Destination::Program => Step::Return,
-            Destination::Registers { outside, .. } | Destination::Buffer { outside, .. } => {
-                Step::Exit {
-                    depth: c.relative(*outside),
-                }
-            }
+            Destination::Registers { outside, .. }
+            | Destination::Trigger { outside, .. }
+            | Destination::Buffer { outside, .. } => Step::Exit {
+                depth: c.relative(*outside),
+            },
         };
         c.builder.push(step);
     }
@@ -68,6 +76,7 @@ impl Body {
     pub(super) fn end(&mut self, c: &mut Compiler<'_>, position: Position) -> Result<()> {
         match &self.routine.result {
             ResultKind::Void | ResultKind::SetOfScalar(_) | ResultKind::SetOfRows(_) => {}
+            ResultKind::Trigger => Self::end_of_trigger(c, position),
             ResultKind::Scalar(_) | ResultKind::Row(_) if self.routine.has_outputs() => {
                 let row = self.output_row();
                 self.give(c, &row);
@@ -93,6 +102,9 @@ impl Body {
         value: Option<&Expression>,
         position: Position,
     ) -> Result<()> {
+        if self.routine.result == ResultKind::Trigger {
+            return self.return_row(c, value, position);
+        }
         let mismatch = SqlState::DATATYPE_MISMATCH;
         let result = &self.routine.result;
         match (result, value) {

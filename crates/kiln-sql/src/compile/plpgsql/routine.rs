@@ -51,6 +51,8 @@ pub struct RoutineParameter {
 pub enum ResultKind {
     /// None.
     Void,
+    /// The row of a trigger; it is no result of a call.
+    Trigger,
     /// One row of one value, of the function's name.
     Scalar(DataType),
     /// One row with these columns.
@@ -70,7 +72,7 @@ impl ResultKind {
     /// The types of a row.
     pub fn types(&self) -> Vec<DataType> {
         match self {
-            ResultKind::Void => Vec::new(),
+            ResultKind::Void | ResultKind::Trigger => Vec::new(),
             ResultKind::Scalar(data_type) | ResultKind::SetOfScalar(data_type) => {
                 vec![data_type.clone()]
             }
@@ -211,6 +213,16 @@ impl Routine {
                     _ => ResultKind::SetOfRows(table.clone()),
                 }
             }
+            Some(Returns::Type(reference)) if reference.kind == TypeKind::Trigger => {
+                if !parameters.is_empty() {
+                    let message = "trigger functions cannot have declared arguments".to_owned();
+                    return Err(invalid(message).with_hint(
+                        "The arguments of the trigger can be accessed through TG_NARGS and TG_ARGV \
+                         instead.",
+                    ));
+                }
+                ResultKind::Trigger
+            }
             Some(Returns::Type(reference) | Returns::SetOf(reference)) => {
                 let is_set = matches!(definition.returns, Some(Returns::SetOf(_)));
                 let of_one = |data_type: DataType| match is_set {
@@ -279,7 +291,7 @@ impl Routine {
     /// none for [`ResultKind::Void`].
     pub fn result_columns(&self) -> Vec<(String, DataType)> {
         match &self.result {
-            ResultKind::Void => Vec::new(),
+            ResultKind::Void | ResultKind::Trigger => Vec::new(),
             ResultKind::Scalar(data_type) | ResultKind::SetOfScalar(data_type) => {
                 let outputs = self
                     .parameters
@@ -324,6 +336,7 @@ pub(super) fn declared(catalog: &dyn CatalogView, reference: &TypeReference) -> 
     let position = at(reference.position);
     match &reference.kind {
         TypeKind::Record => Ok(Declared::Record),
+        TypeKind::Trigger => Err(unsupported("type trigger", position)),
         TypeKind::RowOf(path) => match path.as_slice() {
             [name] => row_of(catalog, &name_of(name)).ok_or_else(|| {
                 let message = format!("relation \"{}\" does not exist", name_of(name));

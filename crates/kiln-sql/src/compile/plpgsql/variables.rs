@@ -103,13 +103,41 @@ impl Body {
         shape: &Shape,
         constant: bool,
         position: Position,
-    ) -> Result<()> {
+    ) -> Result<Vec<Field>> {
         let fields = new_fields(c, shape);
         let variable = Variable::Record {
             fields: fields.clone(),
         };
-        let kind = EntryKind::Row { fields, constant };
-        self.declare(c, name.to_owned(), kind, variable, position)
+        let kind = EntryKind::Row {
+            fields: fields.clone(),
+            constant,
+        };
+        self.declare(c, name.to_owned(), kind, variable, position)?;
+        Ok(fields)
+    }
+
+    /// Declares a row that is not there, to which nothing is assigned: its fields are NULL, which is known.
+    pub(super) fn declare_absent_row(
+        &mut self,
+        c: &mut Compiler<'_>,
+        name: &str,
+        shape: &Shape,
+    ) -> Result<()> {
+        let fields: Vec<Field> = (shape.iter())
+            .map(|(name, data_type)| Field {
+                name: name.clone(),
+                register: c.builder.constant(data_type.clone(), Value::Null),
+                data_type: data_type.clone(),
+            })
+            .collect();
+        let variable = Variable::Record {
+            fields: fields.clone(),
+        };
+        let kind = EntryKind::Row {
+            fields,
+            constant: false,
+        };
+        self.declare(c, name.to_owned(), kind, variable, None)
     }
 
     /// Declares a variable of type RECORD, known by `key`.

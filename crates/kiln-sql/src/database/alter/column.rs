@@ -32,6 +32,7 @@ impl<'s> Alteration<'s> {
                 alter_identity(change, &sequence, *identity, options)
             }
             ColumnChange::DropIdentity { if_exists } => self.drop_identity(change, id, *if_exists),
+            ColumnChange::DropExpression { if_exists } => self.drop_expression(id, *if_exists),
             ColumnChange::NotNull(not_null) => {
                 if !not_null && self.identity(change, id).is_some() {
                     return Err(self.is_identity(id));
@@ -40,6 +41,7 @@ impl<'s> Alteration<'s> {
             }
             ColumnChange::Type(data_type, using) => {
                 self.check_not_viewed(change, id)?;
+                self.check_not_in_trigger(id)?;
                 let view = View::of(change.catalog());
                 (self.draft).set_type(id, data_type, using.as_deref(), &view)?;
                 self.widen_identity(change, id)
@@ -63,6 +65,22 @@ impl<'s> Alteration<'s> {
         let (view, column) = (&view.name, &column.name);
         let detail = format!("rule _RETURN on view {view} depends on column \"{column}\"");
         Err(Error::unsupported(message).with_detail(detail))
+    }
+
+    /// Refuses another type for a column that a trigger names.
+    fn check_not_in_trigger(&self, id: ColumnId) -> Result<()> {
+        let schema = &self.draft.schema;
+        for trigger in &schema.triggers {
+            if ddl::columns_of_trigger(schema, trigger)?.contains(&id) {
+                let (table, column) = self.of(id);
+                let message = "cannot alter type of a column used in a trigger definition";
+                let (trigger, column) = (&trigger.name, &column.name);
+                let detail =
+                    format!("trigger {trigger} on table {table} depends on column \"{column}\"");
+                return Err(Error::unsupported(message).with_detail(detail));
+            }
+        }
+        Ok(())
     }
 
     /// The sequence of the column, if it is an identity column.
@@ -93,10 +111,44 @@ impl<'s> Alteration<'s> {
                 }
             });
         }
+        if self.of(id).1.generated.is_some() {
+            let (table, column) = self.of(id);
+            let name = &column.name;
+            let message =
+                format!("column \"{name}\" of relation \"{table}\" is a generated column");
+            let error = Error::new(SqlState::SYNTAX_ERROR, message);
+            return Err(match expr {
+                Some(_) => error,
+                None => {
+                    error.with_hint("Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead.")
+                }
+            });
+        }
         let view = View::of(change.catalog());
         let default = expr.map(|expr| ddl::draft_default(&self.draft, id, expr, &view));
         self.draft.schema.columns[id.index()].default = default.transpose()?;
         Ok(())
+    }
+
+    fn drop_expression(&mut self, id: ColumnId, if_exists: bool) -> Result<()> {
+        if self.draft.schema.columns[id.index()]
+            .generated
+            .take()
+            .is_some()
+        {
+            return Ok(());
+        }
+        let (table, column) = self.of(id);
+        let name = &column.name;
+        let message =
+            format!("column \"{name}\" of relation \"{table}\" is not a stored generated column");
+        if if_exists {
+            self.notices
+                .push(Notice::new(format!("{message}, skipping")));
+            return Ok(());
+        }
+        let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+        Err(Error::new(state, message))
     }
 
     fn add_identity(

@@ -9,7 +9,7 @@ use super::super::result::Notice;
 use super::super::sequences;
 use super::super::views;
 use super::Alteration;
-use crate::compile::{name_of, quote_identifier};
+use crate::compile::{ddl, name_of, quote_identifier};
 use crate::parse::DroppedPart;
 
 impl Alteration<'_> {
@@ -33,6 +33,23 @@ impl Alteration<'_> {
         for key in self.references(change, |key| key.contains(&id)) {
             depending.push((key, what.clone()));
         }
+        let generated = self.draft.generated_from(id)?;
+        for column in generated.iter() {
+            let dependent = Dependent::Column {
+                table: self.draft.schema.name.clone(),
+                name: self.draft.schema.columns[column.index()].name.clone(),
+            };
+            depending.push((dependent, what.clone()));
+        }
+        for trigger in &self.draft.schema.triggers {
+            if ddl::columns_of_trigger(&self.draft.schema, trigger)?.contains(&id) {
+                let dependent = Dependent::Trigger {
+                    table: self.draft.schema.name.clone(),
+                    name: trigger.name.clone(),
+                };
+                depending.push((dependent, what.clone()));
+            }
+        }
         let views = views::of_column(change.catalog(), &self.draft.schema.name, &name);
         depending.extend(views);
         let owned = self.owned_sequences(change, &name);
@@ -43,6 +60,7 @@ impl Alteration<'_> {
                 .extend(others.map(|it| (it, format!("sequence {}", quote_identifier(sequence)))));
         }
         self.cascade(change, &what, depending, dropped.cascade)?;
+        let id = self.draft.column(&dropped.name)?;
         self.draft.drop_column(id)?;
         // Another column may get the name in the same statement.
         let column = Commented::Column(self.draft.schema.name.clone(), name.clone());
@@ -148,6 +166,14 @@ impl Alteration<'_> {
                     let columns = self.draft.schema.columns.iter_mut();
                     let own = columns.filter(|column| column.name == *name);
                     own.for_each(|column| column.default = None);
+                }
+                Dependent::Trigger { name, .. } => {
+                    self.draft.schema.triggers.retain(|it| it.name != *name);
+                }
+                Dependent::Column { name, .. } => {
+                    if let Some(column) = self.draft.schema.column(name) {
+                        self.draft.drop_column(column)?;
+                    }
                 }
                 other => other.remove(change)?,
             }

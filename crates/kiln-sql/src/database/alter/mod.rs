@@ -25,6 +25,7 @@ use sqlparser::ast::ObjectName;
 use super::definition::Definition;
 use super::design;
 use super::result::{Notice, StatementResult};
+use super::triggers;
 use super::view::View;
 use crate::compile::ddl::{self, Draft};
 use crate::compile::{fail, name_of, position_of, relation_name};
@@ -128,6 +129,7 @@ fn pass(action: &TableAction) -> u8 {
         TableAction::Column(_, change) => match change {
             ColumnChange::NotNull(false)
             | ColumnChange::Default(None)
+            | ColumnChange::DropExpression { .. }
             | ColumnChange::DropIdentity { .. } => 0,
             ColumnChange::Type(..) => 1,
             ColumnChange::NotNull(true) | ColumnChange::SetIdentity(..) => 4,
@@ -157,6 +159,12 @@ impl<'s> Alteration<'s> {
                 self.alter_constraint(&name_of(name), *deferral)
             }
             TableAction::ValidateConstraint(name) => self.validate(&name_of(name)),
+            TableAction::SwitchTrigger(switched) => {
+                let schema = &mut self.draft.schema;
+                let is_referenced = change.catalog().referencing(&schema.name).next().is_some();
+                let has_keys = is_referenced || !schema.foreign_keys.is_empty();
+                triggers::switch(&mut schema.triggers, &schema.name, has_keys, switched)
+            }
             TableAction::Owner(role) => rename::check_owner(change.catalog(), role),
             TableAction::Rename(_)
             | TableAction::RenameColumn(..)

@@ -9,6 +9,7 @@ use sqlparser::ast::{Ident, ObjectName};
 use super::super::definition::{Definition, find_routine, kind_name, missing_routine};
 use super::super::design;
 use super::super::result::{Notice, StatementResult};
+use super::super::triggers;
 use super::super::view::recompile_routine;
 use super::super::views::{self, Dependency};
 use super::{missing, skipped};
@@ -300,6 +301,7 @@ fn alter_routine(
     });
     let procedure = recompile_routine(change.catalog(), &renamed)?;
     change.rename_procedure(&from, procedure)?;
+    triggers::rename_function(change, &from, &to)?;
     rename_everywhere(change, Renamed::Routine(&from), &to)
 }
 
@@ -320,10 +322,13 @@ fn rename_in_table(
 ) -> Result<()> {
     let mut schema = change.catalog().require_table(table)?.schema().clone();
     let defaults = schema.columns.iter_mut();
-    let defaults = defaults.filter_map(|column| column.default.as_mut());
+    let defaults = defaults.flat_map(|column| [&mut column.default, &mut column.generated]);
+    let defaults = defaults.flatten();
     let checks = schema.checks.iter_mut().map(|check| &mut check.expression);
     let mut is_changed = false;
-    for text in defaults.chain(checks) {
+    let triggers = schema.triggers.iter_mut();
+    let conditions = triggers.filter_map(|trigger| trigger.condition.as_mut());
+    for text in defaults.chain(checks).chain(conditions) {
         if let Some(renamed) = renamed_expression(text, what, to)? {
             *text = renamed;
             is_changed = true;

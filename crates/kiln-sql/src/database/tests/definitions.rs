@@ -27,7 +27,6 @@ fn names_and_errors_are_those_of_postgresql() {
          CREATE TABLE u (a OID[]);
          CREATE TABLE u (a NUMERIC(40, 2));
          CREATE TABLE u (a SERIAL NULL);
-         CREATE TABLE u (a INTEGER GENERATED ALWAYS AS (1) STORED);
          CREATE TABLE u (a INTEGER REFERENCES t MATCH PARTIAL);
          CREATE TABLE u (a TEXT REFERENCES t);
          CREATE TABLE u (a INTEGER, b INTEGER, FOREIGN KEY (a, b) REFERENCES t);
@@ -64,7 +63,6 @@ fn names_and_errors_are_those_of_postgresql() {
          0A000: a column of type oid[] is not supported
          0A000: a NUMERIC precision above 33 is not supported
          42601: conflicting NULL/NOT NULL declarations for column \"a\" of table \"u\"
-         0A000: a generated column is not supported
          0A000: MATCH PARTIAL is not supported
          42804: foreign key constraint \"u_a_fkey\" cannot be implemented / Key columns \"a\" and \"id\" are of incompatible types: text and integer.
          42830: number of referencing and referenced columns for foreign key disagree

@@ -352,8 +352,28 @@ fn what_is_not_supported_is_named() {
             "VARIADIC",
         ),
         (
-            "create function f() returns ¶trigger language plpgsql as $$begin end$$",
-            "type trigger",
+            "create function f() returns ¶event_trigger language plpgsql as $$begin end$$",
+            "type event_trigger",
+        ),
+        (
+            "create trigger g before insert on t ¶execute function f()",
+            "a trigger FOR EACH STATEMENT",
+        ),
+        (
+            "create trigger g after delete on t ¶referencing old table as o for each row execute function f()",
+            "a transition table",
+        ),
+        (
+            "create trigger g after ¶truncate on t for each statement execute function f()",
+            "a TRUNCATE trigger",
+        ),
+        (
+            "create trigger g ¶instead of insert on v for each row execute function f()",
+            "an INSTEAD OF trigger",
+        ),
+        (
+            "create ¶constraint trigger g after insert on t for each row execute function f()",
+            "a constraint trigger",
         ),
         (
             "create function f() returns int language ¶c as 'x'",

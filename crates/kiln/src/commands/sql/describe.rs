@@ -72,7 +72,10 @@ pub(super) fn table(catalog: &Catalog, name: &str) -> Result<String, String> {
             column.name.clone(),
             column.data_type.to_string(),
             if column.not_null { "not null" } else { "" }.to_owned(),
-            column.default.clone().unwrap_or_default(),
+            match &column.generated {
+                Some(expression) => format!("generated always as ({expression}) stored"),
+                None => column.default.clone().unwrap_or_default(),
+            },
         ]
     });
     let headings = ["Column", "Type", "Nullable", "Default"];

@@ -1,0 +1,253 @@
+//! Generated columns: `GENERATED ALWAYS AS (expression) STORED`.
+//!
+//! The catalog keeps the expression as text. It names other columns of its row and immutable functions alone, so that its
+//! value changes when one of these columns does, and at no other time.
+
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::schema::{ColumnId, ColumnSet, ForeignKey, ReferentialAction, TableSchema};
+use kiln_storage::types::DataType;
+use sqlparser::ast::{
+    BinaryOperator, ColumnDef, ColumnOption, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, GeneratedExpressionMode,
+};
+
+use super::super::bound::Kind;
+use super::super::dml::for_column;
+use super::super::{
+    CatalogView, Position, expression_type, fail, name_of, object_name, position_of,
+    position_of_span, stored_expression, types, unsupported,
+};
+use super::rename::walk;
+use super::table::scratch;
+use crate::catalog::is_immutable;
+use crate::parse::Volatility;
+
+/// The expression that a column's definition says it is computed from.
+pub(super) fn written<'d>(table: &str, definition: &'d ColumnDef) -> Result<Option<&'d Expr>> {
+    let mut found = None;
+    for option in &definition.options {
+        let ColumnOption::Generated {
+            generation_expr: Some(expr),
+            generation_expr_mode,
+            ..
+        } = &option.option
+        else {
+            continue;
+        };
+        if *generation_expr_mode != Some(GeneratedExpressionMode::Stored) {
+            let message = "syntax error: a generated column is STORED";
+            return Err(fail(SqlState::SYNTAX_ERROR, message, position_of(expr)));
+        }
+        if found.replace(expr).is_some() {
+            let (column, position) = (&definition.name, position_of_span(definition.name.span));
+            let message = format!(
+                "multiple generation clauses specified for column \"{}\" of table \"{table}\"",
+                name_of(column)
+            );
+            return Err(fail(SqlState::SYNTAX_ERROR, message, position));
+        }
+    }
+    Ok(found)
+}
+
+/// Checks the expressions from which the columns behind the first `known` are computed.
+///
+/// # Errors
+/// 42P17 for one that names a generated column or is not immutable, 42804 for another type, 0A000 for a subquery.
+pub(super) fn check(schema: &TableSchema, known: usize, catalog: &dyn CatalogView) -> Result<()> {
+    for at in known..schema.columns.len() {
+        if let Some(text) = &schema.columns[at].generated {
+            check_expression(schema, at, &stored_expression(text)?, catalog)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_expression(
+    schema: &TableSchema,
+    at: usize,
+    expr: &Expr,
+    catalog: &dyn CatalogView,
+) -> Result<()> {
+    let column = &schema.columns[at];
+    let mut compiler = scratch(catalog);
+    let registers: Vec<_> = (schema.columns.iter())
+        .map(|column| {
+            let register = compiler.builder.register(column.data_type.clone());
+            (column.name.clone(), column.data_type.clone(), register)
+        })
+        .collect();
+    let source = compiler.declare_register_row(&schema.name, &registers, position_of(expr));
+    compiler.push_rows_of(&[source], "column generation expressions");
+    let bound = compiler.bind(expr)?;
+    if bound.any(|part| matches!(part.kind, Kind::Subquery(_))) {
+        let message = "cannot use subquery in column generation expression";
+        return Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, None));
+    }
+    let named = named_columns(expr, schema)?;
+    let mut named = named.iter().map(|column| &schema.columns[column.index()]);
+    if let Some(other) = named.find(|column| column.generated.is_some()) {
+        let name = &other.name;
+        let message =
+            format!("cannot use generated column \"{name}\" in column generation expression");
+        let detail = "A generated column cannot reference another generated column.";
+        return Err(not_valid(message).with_detail(detail));
+    }
+    if !is_fixed(expr, schema, catalog)? {
+        let message = "generation expression is not immutable".to_owned();
+        return Err(not_valid(message));
+    }
+    for_column(bound, column, "default expression").map(drop)
+}
+
+fn not_valid(message: String) -> kiln_storage::error::Error {
+    kiln_storage::error::Error::new(SqlState::INVALID_OBJECT_DEFINITION, message)
+}
+
+/// The columns that an expression names.
+///
+/// # Errors
+/// 0A000 for an expression whose parts are not known.
+pub(in super::super) fn named_columns(expr: &Expr, schema: &TableSchema) -> Result<ColumnSet> {
+    let mut named = ColumnSet::EMPTY;
+    visit(expr, &mut |part| {
+        let ident = match part {
+            Expr::Identifier(ident) => Some(ident),
+            Expr::CompoundIdentifier(path) => path.last(),
+            _ => None,
+        };
+        if let Some(column) = ident.and_then(|ident| schema.column(&name_of(ident))) {
+            named.insert(column);
+        }
+    })?;
+    Ok(named)
+}
+
+/// The columns from which a generated column is computed; none for another column.
+///
+/// # Errors
+/// XX000 for a text that is no expression.
+pub fn columns_of_generated(schema: &TableSchema, column: ColumnId) -> Result<ColumnSet> {
+    match &schema.columns[column.index()].generated {
+        Some(text) => named_columns(&stored_expression(text)?, schema),
+        None => Ok(ColumnSet::EMPTY),
+    }
+}
+
+fn visit(expr: &Expr, visit: &mut dyn FnMut(&Expr)) -> Result<()> {
+    let mut expr = expr.clone();
+    let position = position_of(&expr);
+    walk(&mut expr, &mut |part| visit(part))
+        .map_err(|_| unsupported("this expression for a generated column", position))
+}
+
+/// Whether an expression has the same value for the same row at all times.
+fn is_fixed(expr: &Expr, schema: &TableSchema, catalog: &dyn CatalogView) -> Result<bool> {
+    let mut is_fixed = true;
+    visit(expr, &mut |part| {
+        is_fixed &= is_fixed_part(part, schema, catalog)
+    })?;
+    Ok(is_fixed)
+}
+
+fn is_fixed_part(part: &Expr, schema: &TableSchema, catalog: &dyn CatalogView) -> bool {
+    let type_of = |expr: &Expr| expression_type(expr, Some(schema));
+    match part {
+        Expr::Function(function) => is_fixed_call(function, schema, catalog),
+        Expr::Extract { expr, .. } => type_of(expr) != Some(DataType::TimestampTz),
+        Expr::Cast {
+            expr, data_type, ..
+        } => match (type_of(expr), types::data_type(data_type, None)) {
+            (Some(from), Ok(to)) => is_fixed_cast(&from, &to),
+            _ => true,
+        },
+        Expr::BinaryOp { left, op, right } => is_fixed_operator(type_of(left), op, type_of(right)),
+        _ => true,
+    }
+}
+
+fn is_fixed_call(function: &Function, schema: &TableSchema, catalog: &dyn CatalogView) -> bool {
+    let Ok(name) = object_name(&function.name) else {
+        return false;
+    };
+    if let Some(routine) = catalog.routine(&name) {
+        return routine.volatility == Volatility::Immutable;
+    }
+    let arguments = match &function.args {
+        FunctionArguments::List(list) => list.args.as_slice(),
+        // `current_date` and its like.
+        FunctionArguments::None => return false,
+        FunctionArguments::Subquery(_) => return false,
+    };
+    let types: Vec<Option<DataType>> = (arguments.iter())
+        .map(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
+                expression_type(expr, Some(schema))
+            }
+            _ => None,
+        })
+        .collect();
+    is_immutable(&name, &types)
+}
+
+/// Whether values convert in the same way under all settings. PostgreSQL's conversions of dates and times to and from texts
+/// depend on DateStyle, and those between times with and without a zone on TimeZone.
+fn is_fixed_cast(from: &DataType, to: &DataType) -> bool {
+    use DataType::*;
+    match (from, to) {
+        (Array(from), Array(to)) => is_fixed_cast(from, to),
+        (Array(_), to) => !to.is_string(),
+        (from, Array(_)) => !from.is_string(),
+        (Date | Timestamp | TimestampTz, to) if to.is_string() => false,
+        (from, Date | Time | Timestamp | TimestampTz) if from.is_string() => false,
+        (TimestampTz, Date | Time | Timestamp) | (Date | Timestamp, TimestampTz) => false,
+        _ => true,
+    }
+}
+
+fn is_fixed_operator(left: Option<DataType>, op: &BinaryOperator, right: Option<DataType>) -> bool {
+    if *op == BinaryOperator::StringConcat {
+        // What is joined to a text becomes one.
+        let mut sides = left.iter().chain(&right);
+        let is_array = sides.clone().any(|side| matches!(side, DataType::Array(_)));
+        return is_array || sides.all(|side| is_fixed_cast(side, &DataType::Text));
+    }
+    let (Some(left), Some(right)) = (left, right) else {
+        return true;
+    };
+    let has_zone = |one: &DataType, other: &DataType| {
+        use DataType::{Date, Interval, Timestamp, TimestampTz};
+        *one == TimestampTz && matches!(other, Date | Timestamp | Interval)
+    };
+    !has_zone(&left, &right) && !has_zone(&right, &left)
+}
+
+/// Refuses actions of a foreign key that would set generated columns.
+///
+/// # Errors
+/// 42601.
+pub(super) fn check_actions(
+    schema: &TableSchema,
+    key: &ForeignKey,
+    position: Position,
+) -> Result<()> {
+    let mut columns = key.columns.iter();
+    if !columns.any(|column| schema.columns[column.index()].generated.is_some()) {
+        return Ok(());
+    }
+    let sets = |action| {
+        matches!(
+            action,
+            ReferentialAction::SetNull | ReferentialAction::SetDefault
+        )
+    };
+    let event = match (key.on_update, key.on_delete) {
+        (ReferentialAction::Cascade, _) => "UPDATE",
+        (on_update, _) if sets(on_update) => "UPDATE",
+        (_, on_delete) if sets(on_delete) => "DELETE",
+        _ => return Ok(()),
+    };
+    let message =
+        format!("invalid ON {event} action for foreign key constraint containing generated column");
+    Err(fail(SqlState::SYNTAX_ERROR, message, position))
+}
