@@ -13,6 +13,7 @@ use kiln_storage::types::DataType;
 
 use crate::comments::Comments;
 use crate::errors;
+use crate::locks::RowLocks;
 use crate::lookups::Lookups;
 use crate::numbers::ObjectNumbers;
 use crate::records::RecordPrograms;
@@ -163,9 +164,23 @@ pub trait RowPrograms: Send + Sync {
 #[derive(Default)]
 pub struct CurrentCatalog {
     catalog: Mutex<Weak<Catalog>>,
+    row_locks: Arc<RowLocks>,
 }
 
 impl CurrentCatalog {
+    /// Of catalogs beside those that share `other`, in the same database.
+    pub(crate) fn beside(other: &CurrentCatalog) -> CurrentCatalog {
+        CurrentCatalog {
+            catalog: Mutex::default(),
+            row_locks: other.row_locks.clone(),
+        }
+    }
+
+    /// The locks of rows that statements take.
+    pub fn row_locks(&self) -> &Arc<RowLocks> {
+        &self.row_locks
+    }
+
     /// The catalog in force; `None` before the first one, and when the database is gone.
     pub fn get(&self) -> Option<Arc<Catalog>> {
         lock(&self.catalog).upgrade()

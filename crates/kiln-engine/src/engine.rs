@@ -21,6 +21,7 @@ use crate::gate::{Beside, CLOSING};
 use crate::journal::{Observed, check_order};
 use crate::keeper;
 use crate::loader::{LoadReport, Loader};
+use crate::locks::ListedLock;
 use crate::memory::{RetiredMemory, SeatUser, TableMemory};
 use crate::options::{Options, RESERVED};
 use crate::seat::Seat;
@@ -222,6 +223,11 @@ impl Engine {
         let catalog = self.catalog();
         let id = catalog.table(name).map(|table| table.id());
         id.is_some_and(|id| self.inner().blocks.is_barred(id))
+    }
+
+    /// What sessions have locked by name, and what they wait for ([`Session::lock`](crate::Session::lock)).
+    pub fn locks(&self) -> Vec<ListedLock> {
+        self.inner().locks.listed()
     }
 
     /// The protocol in force, with its options.

@@ -47,6 +47,7 @@ mod inbox;
 mod journal;
 mod keeper;
 mod loader;
+mod locks;
 mod lookups;
 mod loss;
 mod memory;
@@ -85,6 +86,7 @@ pub use durability::ReadOnly;
 pub use engine::Engine;
 pub use journal::Observed;
 pub use loader::{LoadReport, Loader};
+pub use locks::{LOCK_WAITERS_MAX, ListedLock, LockMode, LockTarget, RowLocks};
 pub use lookups::Lookups;
 pub use memory::{EpochHolder, IndexMemory, RetiredMemory, SeatUser, TableMemory};
 pub use metrics::{CheckpointMetrics, LogMetrics, Metrics, OpenBlock, TableMetrics};
@@ -95,7 +97,7 @@ pub use restore::Restoration;
 pub use roles::{
     Access, FIRST_ROLE, Object, ObjectKind, PUBLIC, Privilege, Privileges, Role, Roles,
 };
-pub use session::{CancelHandle, Ended, Replays, Savepoint, Session};
+pub use session::{CancelHandle, Ended, LockScope, Replays, Savepoint, Session};
 pub use statement::{CatalogStatement, Source, TableSplit};
 pub use transaction::{Row, ScanRange, Transaction};
 pub use values::IntoValues;

@@ -4,6 +4,7 @@ mod constraints;
 mod definitions;
 mod kept;
 mod limits;
+mod locks;
 mod replay;
 mod state;
 
@@ -24,6 +25,8 @@ use crate::errors;
 use crate::journal::Observed;
 pub(crate) use kept::Budget;
 use limits::Limits;
+use locks::LockPlace;
+pub use locks::LockScope;
 pub(crate) use replay::ReplayCounts;
 pub use replay::Replays;
 use state::Block;
@@ -36,6 +39,8 @@ pub struct Savepoint {
     statements: Option<usize>,
     /// How many checks of constraints it had left.
     pending: usize,
+    /// What it had locked by name.
+    locks: LockPlace,
 }
 
 /// How a transaction block ended.
@@ -71,7 +76,10 @@ impl CancelHandle {
 /// A statement that runs, in one program or several.
 #[derive(Clone, Copy, Debug)]
 struct Running {
-    deadline_ns: Option<u64>,
+    /// `u64::MAX` where it has none: so a session stays small.
+    deadline_ns: u64,
+    /// Whether it may hold locks that its client has asked for by name.
+    has_locks: bool,
 }
 
 /// Runs programs in the caller's thread: each as a transaction of its own, or several between
@@ -94,8 +102,9 @@ struct Running {
 pub struct Session {
     engine: Engine,
     state: Arc<Mutex<State>>,
-    statement_timeout: Option<Duration>,
-    lock_timeout: Option<Duration>,
+    /// 0 for none, as below.
+    statement_timeout_ns: u64,
+    lock_timeout_ns: u64,
     interrupt: Interrupt,
     running: Option<Running>,
 }
@@ -108,8 +117,8 @@ impl Session {
         Ok(Session {
             engine,
             state: Arc::new(Mutex::new(state)),
-            statement_timeout: None,
-            lock_timeout: None,
+            statement_timeout_ns: 0,
+            lock_timeout_ns: 0,
             interrupt: Interrupt::new(),
             running: None,
         })
@@ -128,21 +137,20 @@ impl Session {
     /// Bounds the time of each statement; when it has passed the statement ends with 57014. `None`,
     /// the default, does not.
     pub fn set_statement_timeout(&mut self, timeout: Option<Duration>) {
-        self.statement_timeout = timeout;
+        self.statement_timeout_ns = nanoseconds(timeout);
     }
 
     /// Bounds the time that a transaction block may wait for its next statement; when it has passed the block is rolled back, and
     /// that statement is told so (25P03). `None` does not bound it;
     /// [`Options::idle_in_transaction_ms`](crate::Options) is the default.
     pub fn set_idle_timeout(&mut self, timeout: Option<Duration>) {
-        let limit_ns = timeout.map_or(0, |timeout| timeout.as_nanos());
-        self.state().idle_limit_ns = u64::try_from(limit_ns).unwrap_or(u64::MAX);
+        self.state().idle_limit_ns = nanoseconds(timeout);
     }
 
-    /// Bounds the time for which each statement waits for a worker slot, or for a table that is being changed; when it has passed
-    /// the statement ends with 55P03. `None`, the default, does not.
+    /// Bounds the time for which each statement waits for a worker slot, for a lock ([`Session::lock`]), or for a table that is being
+    /// changed; when it has passed the statement ends with 55P03. `None`, the default, does not.
     pub fn set_lock_timeout(&mut self, timeout: Option<Duration>) {
-        self.lock_timeout = timeout;
+        self.lock_timeout_ns = nanoseconds(timeout);
     }
 
     /// What cancels the statements of this session.
@@ -155,7 +163,8 @@ impl Session {
     /// is one by itself.
     pub fn begin_statement(&mut self) {
         self.running = Some(Running {
-            deadline_ns: self.statement_timeout.map(deadline_after),
+            deadline_ns: duration(self.statement_timeout_ns).map_or(u64::MAX, deadline_after),
+            has_locks: false,
         });
         self.interrupt.begin();
     }
@@ -163,7 +172,9 @@ impl Session {
     /// The statement has ended: a request to cancel is too late from here on.
     pub fn end_statement(&mut self) {
         self.interrupt.end();
-        self.running = None;
+        if self.running.take().is_some_and(|running| running.has_locks) {
+            self.end_statement_locks();
+        }
     }
 
     /// Submits `statement`, as a transaction of its own on a worker, whose outcome arrives in `completions` under
@@ -218,9 +229,10 @@ impl Session {
     }
 
     fn limits(&self) -> Limits<'_> {
+        let deadline_ns = self.running.map(|running| running.deadline_ns);
         Limits {
-            deadline_ns: self.running.and_then(|running| running.deadline_ns),
-            lock_timeout: self.lock_timeout,
+            deadline_ns: deadline_ns.filter(|deadline_ns| *deadline_ns != u64::MAX),
+            lock_timeout: duration(self.lock_timeout_ns),
             interrupt: &self.interrupt,
         }
     }
@@ -510,6 +522,7 @@ impl Session {
         Ok(Savepoint {
             statements: state.transcript.len(),
             pending: state.pending(),
+            locks: state.lock_place(),
         })
     }
 
@@ -541,6 +554,7 @@ impl Session {
             }
         };
         state.truncate_pending(savepoint.pending);
+        state.keep_transaction_locks(savepoint.locks);
         if left == 0 {
             state.abandon(Block::Begun);
         } else if is_new {
@@ -583,10 +597,26 @@ impl Session {
         self.state().block == Block::Open
     }
 
+    /// Why the transaction block has failed, if it has idled too long (25P03) and that was not told yet.
+    pub fn tell_of_timeout(&mut self) -> Option<Error> {
+        let mut state = self.state();
+        (state.block == Block::TimedOut).then(|| state.tell_of_timeout())
+    }
+
     /// Whether the transaction block has failed, so that only its end is accepted.
     pub fn has_failed(&self) -> bool {
         matches!(self.state().block, Block::Failed | Block::TimedOut)
     }
+}
+
+/// A limit in nanoseconds; 0 for none.
+fn nanoseconds(timeout: Option<Duration>) -> u64 {
+    let nanoseconds = timeout.map_or(0, |timeout| timeout.as_nanos());
+    u64::try_from(nanoseconds).unwrap_or(u64::MAX)
+}
+
+fn duration(nanoseconds: u64) -> Option<Duration> {
+    (nanoseconds > 0).then(|| Duration::from_nanos(nanoseconds))
 }
 
 #[cold]
@@ -614,6 +644,7 @@ impl Drop for Session {
         if state.is_in_block() {
             state.abandon(Block::None);
         }
+        state.held = None;
         drop(state);
         self.engine.inner().end_session();
     }

@@ -26,6 +26,7 @@ use crate::idempotency::Idempotency;
 use crate::inbox::Inboxes;
 use crate::journal::Observed;
 use crate::keeper::Kept;
+use crate::locks::Locks;
 use crate::loss::Loss;
 use crate::memory::SeatUsers;
 use crate::metrics::Tallies;
@@ -49,6 +50,8 @@ pub(crate) struct Shared {
     pub inboxes: Inboxes,
     /// The seats of sessions, transactions and loaders.
     pub slots: Slots,
+    /// What clients have locked by name.
+    pub locks: Arc<Locks>,
     catalog: RwLock<Arc<Catalog>>,
     /// What the workers of the protocol in force share.
     common: Mutex<Arc<Common>>,
@@ -109,6 +112,12 @@ impl Shared {
         let inboxes = Inboxes::new(options.workers, options.inbox_capacity);
         let slot_wait_ns = options.slot_wait_ms.saturating_mul(1_000_000);
         let idempotency = Idempotency::new(options.idempotency_capacity, options.idempotency_age_s);
+        let catalog = RwLock::<Arc<Catalog>>::default();
+        let current = catalog
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let locks = current.current().row_locks().locks.clone();
+        drop(current);
         Shared {
             common: Mutex::new(Arc::new(Common::with_factors(
                 options.protocol,
@@ -134,7 +143,8 @@ impl Shared {
             users: SeatUsers::new(WORKERS_MAX),
             inboxes,
             slots: Slots::new(options.session_slots, slot_wait_ns),
-            catalog: RwLock::default(),
+            locks,
+            catalog,
             next_stream: AtomicU64::new(0),
             tables_tried: AtomicU32::new(0),
             untried: Mutex::default(),

@@ -320,7 +320,7 @@ impl CatalogChange<'_> {
     /// The catalog as it is now, for programs of the block.
     pub(crate) fn snapshot(&self) -> Arc<Catalog> {
         let mut catalog = self.catalog.copied();
-        let current = Arc::new(CurrentCatalog::default());
+        let current = Arc::new(CurrentCatalog::beside(&catalog.current));
         catalog.current = current.clone();
         let catalog = Arc::new(catalog);
         current.set(&catalog);

@@ -236,6 +236,14 @@ impl Protocol {
             .find(|protocol| protocol.name() == name)
     }
 
+    /// Whether an open block holds nothing for which statements of others wait: what it writes is its own until it commits.
+    pub fn holds_nothing_in_blocks(self) -> bool {
+        matches!(
+            self,
+            Protocol::Silo | Protocol::Occ | Protocol::TicToc | Protocol::Mvcc
+        )
+    }
+
     /// The protocols that keep their promise, without the baselines that exist to be measured.
     pub fn serializable() -> impl Iterator<Item = Protocol> {
         Protocol::ALL.into_iter().filter(|it| it.is_serializable())

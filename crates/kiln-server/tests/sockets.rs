@@ -331,3 +331,48 @@ fn nonsense_under_encryption_ends_its_connection_alone() {
     assert_eq!(well.value("SELECT 1"), "1");
     await_that(|| server.clients() == 1);
 }
+
+/// More clients wait for a lock than may, with few threads: its holder goes on, and those that were let in get it one after the other.
+#[test]
+fn clients_that_wait_for_a_lock_do_not_hold_up_its_holder() {
+    const CLIENTS: usize = 60;
+    let database = database();
+    let (_server, address) = serve(&database, |options| options.threads_max = 2);
+    let mut holder = Talk::begin(&address).expect("it is accepted");
+    holder.run("SELECT pg_advisory_lock(1)");
+    let waiting = || {
+        let locks = database.engine().locks();
+        locks
+            .iter()
+            .filter(|it| it.waits_since_us.is_some())
+            .count()
+    };
+    let states: Vec<String> = thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut talk = Talk::begin(&address).expect("it is accepted");
+                    let state = talk.run("SELECT pg_advisory_lock(1)");
+                    talk.run("SELECT pg_advisory_unlock(1)");
+                    state
+                })
+            })
+            .collect();
+        while waiting() < kiln_sql::LOCK_WAITERS_MAX {
+            thread::sleep(MS);
+        }
+        assert_eq!(
+            holder.value("SELECT count(*) FROM pg_locks WHERE granted"),
+            "1"
+        );
+        assert_eq!(holder.value("SELECT pg_advisory_unlock(1)"), "t");
+        let ended = clients
+            .into_iter()
+            .map(|client| client.join().expect("it ends"));
+        ended.collect()
+    });
+    let refused = states.iter().filter(|state| **state == "53300").count();
+    let served = states.iter().filter(|state| **state == "SELECT 1").count();
+    assert_eq!(refused + served, CLIENTS, "{states:?}");
+    assert!(served >= kiln_sql::LOCK_WAITERS_MAX, "{served}");
+}

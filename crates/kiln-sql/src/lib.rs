@@ -22,9 +22,9 @@ pub use kiln_durability::backup::{BackupReport, RestoreReport};
 pub use kiln_engine::canary;
 pub use kiln_engine::{
     AbortCause, Access, Call, CancelHandle, CatalogStatement, CheckpointMetrics, Completion,
-    Completions, Configuration, Counted, FIRST_ROLE, IdempotencyKey, IntoValues, LogEpoch,
-    LogHistogram, LogMetrics, Logging, Metrics, Object, ObjectKind, OpenBlock, Options, PUBLIC,
-    Privilege, Privileges, Protocol, ReadOnly, Refused, Reply, Role, Roles, SubmitError,
+    Completions, Configuration, Counted, FIRST_ROLE, IdempotencyKey, IntoValues, LOCK_WAITERS_MAX,
+    LogEpoch, LogHistogram, LogMetrics, Logging, Metrics, Object, ObjectKind, OpenBlock, Options,
+    PUBLIC, Privilege, Privileges, Protocol, ReadOnly, Refused, Reply, Role, Roles, SubmitError,
     TableMetrics, Ticket, WrittenCatalog,
 };
 pub use kiln_storage::error::{Error, Result, SqlState};

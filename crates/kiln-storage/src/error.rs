@@ -178,6 +178,7 @@ conditions! {
     DUPLICATE_TABLE = b"42P07", "duplicate_table";
     AMBIGUOUS_PARAMETER = b"42P08", "ambiguous_parameter";
     AMBIGUOUS_ALIAS = b"42P09", "ambiguous_alias";
+    INVALID_CURSOR_DEFINITION = b"42P11", "invalid_cursor_definition";
     INVALID_COLUMN_REFERENCE = b"42P10", "invalid_column_reference";
     INVALID_FUNCTION_DEFINITION = b"42P13", "invalid_function_definition";
     INVALID_TABLE_DEFINITION = b"42P16", "invalid_table_definition";
@@ -333,7 +334,6 @@ const OTHER_CONDITIONS: &[(SqlState, &str)] = &[
     (SqlState(*b"40003"), "statement_completion_unknown"),
     (SqlState(*b"42P04"), "duplicate_database"),
     (SqlState(*b"42P06"), "duplicate_schema"),
-    (SqlState(*b"42P11"), "invalid_cursor_definition"),
     (SqlState(*b"42P12"), "invalid_database_definition"),
     (SqlState(*b"42P14"), "invalid_prepared_statement_definition"),
     (SqlState(*b"42P15"), "invalid_schema_definition"),

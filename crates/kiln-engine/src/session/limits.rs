@@ -18,7 +18,7 @@ use crate::slots::PooledSeat;
 #[derive(Clone, Copy)]
 pub(super) struct Limits<'a> {
     pub deadline_ns: Option<u64>,
-    /// How long it waits for a slot, or for a table that is being changed.
+    /// How long it waits for a slot, for a lock, or for a table that is being changed.
     pub lock_timeout: Option<Duration>,
     pub interrupt: &'a Interrupt,
 }
@@ -84,7 +84,7 @@ impl Limits<'_> {
     }
 
     /// When a wait that begins now must end.
-    fn wait_deadline(self) -> Option<u64> {
+    pub fn wait_deadline(self) -> Option<u64> {
         let lock_ns = self.lock_timeout.map(deadline_after);
         self.deadline_ns.into_iter().chain(lock_ns).min()
     }
@@ -103,7 +103,7 @@ fn is_over(deadline_ns: Option<u64>) -> bool {
 }
 
 #[cold]
-fn lock_not_available() -> Error {
+pub(super) fn lock_not_available() -> Error {
     let message = "canceling statement due to lock timeout";
     Error::new(SqlState::LOCK_NOT_AVAILABLE, message)
 }

@@ -14,6 +14,7 @@ use kiln_storage::table::Table;
 
 use super::definitions::Own;
 use super::limits::Limits;
+use super::locks::Held;
 use super::replay::Transcript;
 use super::timed_out;
 use crate::call::Rows;
@@ -114,6 +115,8 @@ pub(crate) struct State {
     pub(super) sequences: Option<Arc<SessionSequences>>,
     /// What few blocks have. Boxed, so that a session without blocks stays small.
     pub(super) own: Option<Box<Own>>,
+    /// The locks that its client has asked for by name; there while it holds some.
+    pub(super) held: Option<Box<Held>>,
 }
 
 impl State {
@@ -134,6 +137,7 @@ impl State {
             has_lost: false,
             sequences: None,
             own: None,
+            held: None,
         }
     }
 
@@ -275,6 +279,7 @@ impl State {
         if !goes_on {
             self.transcript.clear();
             self.own = None;
+            self.release_transaction_locks();
             self.stop_clock();
         }
         self.block = block;

@@ -14,6 +14,7 @@
 //! | `snapshot` | a catalog's objects by name and by number |
 //! | `outside` | relations and functions as programs ask for them |
 //! | `functions` | the functions |
+//! | `row_lock` | the function that locks rows for SKIP LOCKED |
 //! | `names` | objects by name, as REGCLASS and its like read and print them |
 //! | `deparse` | definitions as SQL |
 //! | `expression`, `pretty` | expressions as PostgreSQL prints them, and as it does for people |
@@ -33,6 +34,7 @@ mod pretty;
 pub(crate) mod relation;
 mod roles;
 mod routines;
+mod row_lock;
 mod sequences;
 mod snapshot;
 mod statistics;
@@ -44,6 +46,7 @@ mod views;
 pub(crate) use builtin::{internal_name, is_immutable, is_missing_function, oid_of, type_named};
 pub(crate) use outside::CatalogCall;
 pub(crate) use relation::Relation;
+pub(crate) use row_lock::RowLock;
 pub(crate) use sequences::{SequenceCall, SequenceFunction, SequenceRow, qualified_name};
 pub(crate) use snapshot::Snapshot;
 

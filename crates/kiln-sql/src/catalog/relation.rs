@@ -93,6 +93,7 @@ fn rows_of(schema: &str, name: &str) -> Rows {
         "pg_stat_activity" => return Rows::OfSession(statistics::pg_stat_activity),
         "pg_prepared_statements" => return Rows::OfSession(views::pg_prepared_statements),
         "pg_cursors" => return Rows::OfSession(views::pg_cursors),
+        "pg_locks" => return Rows::OfSession(views::pg_locks),
         "pg_operator" | "pg_cast" | "pg_am" | "pg_opclass" | "pg_opfamily" | "pg_collation"
         | "pg_language" | "pg_tablespace" => return Rows::Builtin,
         _ => return Rows::None,

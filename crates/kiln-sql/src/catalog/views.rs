@@ -1,12 +1,12 @@
 //! PostgreSQL's views over its catalogs: `pg_tables`, `pg_views`, `pg_indexes`; and of what a session has: `pg_settings`,
-//! `pg_prepared_statements`, `pg_cursors`.
+//! `pg_prepared_statements`, `pg_cursors`; and of what all sessions have locked by name: `pg_locks`.
 
 use kiln_storage::types::{Value, datetime};
 
 use super::names::type_numbered;
 use super::snapshot::Snapshot;
-use super::values::{Row, array, bigint, boolean, text};
-use super::{Relation, class, deparse};
+use super::values::{Row, array, bigint, boolean, integer, oid, small, text};
+use super::{DATABASE_OID, Relation, class, deparse};
 
 /// Tables.
 pub(super) fn pg_tables(snapshot: &Snapshot) -> Vec<Row> {
@@ -98,8 +98,8 @@ pub(super) fn pg_settings(_: &Snapshot, session: &Value) -> Vec<Row> {
     rows.collect()
 }
 
-/// The rows of what a session has, each of five texts.
-fn listed(session: &Value, row: impl Fn([&str; 5]) -> Row) -> Vec<Row> {
+/// The rows of what a session has, each of `N` texts.
+fn listed<const N: usize>(session: &Value, row: impl Fn([&str; N]) -> Row) -> Vec<Row> {
     let Value::Array(texts) = session else {
         return Vec::new();
     };
@@ -108,7 +108,7 @@ fn listed(session: &Value, row: impl Fn([&str; 5]) -> Row) -> Vec<Row> {
         _ => String::new(),
     };
     let texts: Vec<String> = texts.iter().map(text).collect();
-    let rows = texts.as_chunks::<5>().0.iter();
+    let rows = texts.as_chunks::<N>().0.iter();
     rows.map(|texts| row(texts.each_ref().map(String::as_str)))
         .collect()
 }
@@ -149,4 +149,35 @@ pub(super) fn pg_cursors(_: &Snapshot, session: &Value) -> Vec<Row> {
             time(since),
         ]
     })
+}
+
+/// What sessions have locked by name, and what they wait for. Locks of the protocol are not among them.
+pub(super) fn pg_locks(_: &Snapshot, session: &Value) -> Vec<Row> {
+    listed(
+        session,
+        |[kind, first, second, third, number, mode, granted, since]| {
+            let numbers =
+                [first, second, third].map(|text| text.parse::<u32>().unwrap_or_default());
+            let is_relation = kind != "advisory";
+            let of = |is_shown: bool, value: Value| if is_shown { value } else { Value::Null };
+            vec![
+                text(kind),
+                oid(DATABASE_OID),
+                of(is_relation, oid(numbers[0])),
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                of(!is_relation, oid(numbers[0])),
+                of(!is_relation, oid(numbers[1])),
+                of(!is_relation, small(numbers[2] as usize)),
+                text(format!("{number}/1")),
+                integer(number.parse().unwrap_or_default()),
+                text(mode),
+                boolean(granted == "true"),
+                boolean(false),
+                of(!since.is_empty(), time(since)),
+            ]
+        },
+    )
 }

@@ -5,6 +5,7 @@ use kiln_storage::types::{CatalogType, DataType, Value};
 
 use super::Position;
 use super::aggregate::AggregateCall;
+use super::locking::LockRow;
 use super::parameters::OpenParameter;
 use super::plpgsql::Callee;
 use super::scope::SourceId;
@@ -87,6 +88,8 @@ pub(crate) enum Operation {
     Consult(CatalogCall),
     /// A function of sequences.
     Sequence(SequenceCall),
+    /// The lock of a row that a query finds.
+    LockRow(LockRow),
 }
 
 /// A function written in Rust.
@@ -120,6 +123,7 @@ impl PartialEq for Operation {
             (Call(a), Call(b)) => a.name == b.name,
             (Consult(a), Consult(b)) => a.name == b.name,
             (Sequence(a), Sequence(b)) => a == b,
+            (LockRow(a), LockRow(b)) => a == b,
             (Not, Not)
             | (IntegerToDecimal, IntegerToDecimal)
             | (IntegerToDouble, IntegerToDouble)
@@ -480,7 +484,7 @@ impl Operation {
     fn is_volatile(self) -> bool {
         match self {
             Operation::Call(builtin) => builtin.volatile,
-            Operation::Sequence(_) => true,
+            Operation::Sequence(_) | Operation::LockRow(_) => true,
             _ => false,
         }
     }
@@ -494,7 +498,8 @@ impl Operation {
             | Operation::Rescale { .. }
             | Operation::Call(_)
             | Operation::Consult(_)
-            | Operation::Sequence(_) => true,
+            | Operation::Sequence(_)
+            | Operation::LockRow(_) => true,
             Operation::Compare(..)
             | Operation::IsNull { .. }
             | Operation::Not

@@ -33,6 +33,7 @@ pub(super) fn fold(
         Operation::Call(_)
             | Operation::Consult(_)
             | Operation::Sequence(_)
+            | Operation::LockRow(_)
             | Operation::IsNull { .. }
             | Operation::Compare(Comparison::Distinct | Comparison::NotDistinct, _)
     );

@@ -204,6 +204,9 @@ impl Compiler<'_> {
         if let Operation::Sequence(call) = operation {
             return self.emit_sequence_call(call, operands, target);
         }
+        if let Operation::LockRow(lock) = operation {
+            return self.emit_row_lock(lock, operands, target);
+        }
         let mut registers = Vec::with_capacity(operands.len());
         for operand in operands {
             registers.push(self.emit_node(operand, None)?);
@@ -273,8 +276,8 @@ impl Compiler<'_> {
                 target,
                 arguments: registers.into(),
             },
-            Operation::Sequence(_) => {
-                return Err(Error::internal("a function of sequences is computed above"));
+            Operation::Sequence(_) | Operation::LockRow(_) => {
+                return Err(Error::internal("a function of its kind is computed above"));
             }
             Operation::Call(builtin) => Instruction::Call {
                 function: builtin.function,

@@ -23,6 +23,7 @@
 //! | `plan`, `path`, `produce`, `read`, `group`, `windowed`, `recursion`, `limit`, `rows` | access paths and the loops over them |
 //! | `once`, `semijoin` | what a statement computes only once |
 
+mod advisory;
 mod aggregate;
 mod arguments;
 mod arrays;
@@ -41,6 +42,7 @@ mod group;
 mod join;
 mod json;
 mod limit;
+mod locking;
 mod names;
 mod once;
 mod operators;
@@ -89,6 +91,7 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::Expr;
 use sqlparser::ast::Spanned;
 
+pub use advisory::{AdvisoryAction, AdvisoryCall, Key};
 pub use arguments::{CallArgumentValue, CallArguments, bind_call};
 pub(crate) use bound::Bound;
 pub use coerce::CastContext;

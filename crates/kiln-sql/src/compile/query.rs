@@ -23,7 +23,7 @@ use super::select::{ItemKind, Select, refuse_rows};
 use super::set::{SetOperation, reopened};
 use super::window::Windowed;
 use super::with::{self, WithQuery, WithReference};
-use super::{Compiler, fail, object_name, position_of, unsupported};
+use super::{Compiler, fail, locking, object_name, position_of, unsupported};
 
 /// A column of a query's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -442,11 +442,7 @@ impl Compiler<'_> {
         let position = position_of(query);
         if !query.locks.is_empty() {
             // Every transaction is serializable: a lock taken by hand would add nothing.
-            for lock in &query.locks {
-                if lock.nonblock.is_some() {
-                    return Err(unsupported("NOWAIT and SKIP LOCKED", position));
-                }
-            }
+            locking::check(query)?;
         }
         if query
             .fetch
@@ -481,6 +477,9 @@ impl Compiler<'_> {
         };
         let mut bound = self.bind_body(&query.body, query)?;
         self.bind_limit(query, &mut bound)?;
+        if query.locks.iter().any(|lock| lock.nonblock.is_some()) {
+            bound = self.lock_rows(bound, query)?;
+        }
         if let Some(with) = query.with.as_ref().filter(|_| !queries.is_empty()) {
             let queries = self.end_with(known, with, queries);
             bound.with.splice(0..0, queries);

@@ -56,6 +56,7 @@ impl<'a> Compiler<'a> {
             "pg_settings" => SessionValue::Settings,
             "pg_prepared_statements" => SessionValue::Statements,
             "pg_cursors" => SessionValue::Portals,
+            "pg_locks" => SessionValue::Locks,
             _ => SessionValue::Session,
         };
         self.ask_session(value, relation.name, position).map(Some)

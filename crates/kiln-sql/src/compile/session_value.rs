@@ -4,6 +4,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::DataType;
 use sqlparser::ast::{Expr, Value as Literal};
 
+use super::advisory::AdvisoryCall;
 use super::bound::Bound;
 use super::coerce::{CastContext, coerce};
 use super::{Compiler, Position, fail};
@@ -23,6 +24,12 @@ pub enum SessionValue {
     Statements,
     /// Its cursors and portals, five texts for each.
     Portals,
+    /// All locks that sessions hold and wait for, eight texts for each.
+    Locks,
+    /// The number of the session, for a statement that locks rows.
+    RowLocks,
+    /// A function of advisory locks.
+    Advisory(AdvisoryCall),
     /// `current_setting(name, missing_ok)`.
     Setting {
         /// The setting.
@@ -55,11 +62,14 @@ impl SessionValue {
     pub fn data_type(&self) -> DataType {
         match self {
             SessionValue::Number => DataType::Integer,
+            SessionValue::RowLocks => DataType::BigInt,
+            SessionValue::Advisory(call) if call.is_told() => DataType::Boolean,
             SessionValue::Role => DataType::NAME,
             SessionValue::Settings
             | SessionValue::Session
             | SessionValue::Statements
-            | SessionValue::Portals => DataType::array(DataType::Text),
+            | SessionValue::Portals
+            | SessionValue::Locks => DataType::array(DataType::Text),
             _ => DataType::Text,
         }
     }
@@ -103,7 +113,7 @@ impl Compiler<'_> {
                 value: self.operand(value, position)?,
                 is_local: flag(is_local, position)?,
             },
-            _ => return Ok(None),
+            _ => return self.bind_advisory(name, arguments, position),
         };
         self.ask_session(value, name, position).map(Some)
     }
@@ -174,7 +184,7 @@ fn flag(expr: &Expr, position: Position) -> Result<bool> {
 }
 
 #[cold]
-fn computed(position: Position) -> Error {
+pub(super) fn computed(position: Position) -> Error {
     let message = "an argument of a function of the session that is computed is not supported";
     let error = fail(SqlState::FEATURE_NOT_SUPPORTED, message, position);
     error.with_hint("Give a text or a parameter.")

@@ -448,8 +448,6 @@ impl Compiler<'_> {
                 let data_type = DataType::Catalog(CatalogType::RegType);
                 Ok(Bound::constant(object, data_type, position))
             }
-            // There are no advisory locks, so that none is left.
-            ("pg_advisory_unlock_all", 0) => Ok(Bound::text("")),
             ("statement_timestamp", 0) => Ok(self.now(Now::Statement, position)),
             ("localtimestamp", 0) => {
                 let now = self.now(Now::Transaction, position);

@@ -31,6 +31,7 @@ mod dependents;
 mod design;
 mod explain;
 mod like;
+mod locks;
 mod named;
 pub(crate) mod panics;
 mod portal;

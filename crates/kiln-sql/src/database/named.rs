@@ -16,6 +16,8 @@ use crate::parse::{Declare, Execute, Fetch, Prepare, Statement as Tree};
 
 /// Prepared statements, and portals, that a session may have at a time.
 pub const NAMES_MAX: usize = 10_000;
+/// Bytes of rows that its cursors, and portals with a row limit, may keep.
+const KEPT_BYTES_MAX: usize = 1 << 30;
 
 /// The names of a session.
 #[derive(Default)]
@@ -45,6 +47,8 @@ struct Named {
     is_of_block: bool,
     /// How many savepoints the block had when it was made.
     savepoints: usize,
+    /// Bytes of the rows that it keeps.
+    bytes: usize,
     /// When it was made, in microseconds since 1970.
     since_us: i64,
 }
@@ -93,6 +97,20 @@ impl Names {
     /// Whether nothing has a name.
     pub fn is_empty(&self) -> bool {
         self.statements.is_empty() && self.portals.is_empty()
+    }
+
+    /// Whether the rows of another cursor or portal may be kept.
+    ///
+    /// # Errors
+    /// 53200.
+    pub fn check_bytes(&self, bytes: usize) -> Result<()> {
+        let kept: usize = self.portals.values().map(|named| named.bytes).sum();
+        if kept.saturating_add(bytes) <= KEPT_BYTES_MAX {
+            return Ok(());
+        }
+        let message = format!("the cursors of a session keep at most {KEPT_BYTES_MAX} bytes");
+        let error = Error::new(SqlState::OUT_OF_MEMORY, message);
+        Err(error.with_hint("Close some, or select less."))
     }
 
     /// The block is over, and with it cursors that do not outlive it.
@@ -206,6 +224,7 @@ impl Session {
             is_held: false,
             is_of_block: self.in_transaction(),
             savepoints: self.savepoints.len(),
+            bytes: 0,
             since_us: wall_clock_us(),
         };
         self.names.portals.insert(name.to_owned(), named);
@@ -247,6 +266,9 @@ impl Session {
     /// Brings a portal back that was taken, unless its name was given up meanwhile.
     pub fn put_portal(&mut self, name: &str, portal: Portal) {
         if let Some(named) = self.names.portals.get_mut(name) {
+            if named.bytes == 0 && portal.is_finished() {
+                named.bytes = portal.bytes();
+            }
             named.portal = Some(portal);
         }
     }
@@ -344,12 +366,15 @@ impl Session {
         if *scroll != Some(false) {
             portal.goes_back();
         }
+        let bytes = portal.bytes();
+        self.names.check_bytes(bytes)?;
         let named = Named {
             portal: Some(portal),
             is_declared: true,
             is_held: *hold,
             is_of_block,
             savepoints: self.savepoints.len(),
+            bytes,
             since_us: wall_clock_us(),
         };
         self.names.portals.insert(name.clone(), named);
@@ -428,5 +453,33 @@ fn check_room(count: usize, what: &str) -> Result<()> {
             let message = format!("a session has at most {NAMES_MAX} {what}");
             Err(Error::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rows_of_all_cursors_are_bounded() {
+        let mut names = Names::default();
+        let named = |bytes| Named {
+            portal: None,
+            is_declared: true,
+            is_held: true,
+            is_of_block: false,
+            savepoints: 0,
+            bytes,
+            since_us: 0,
+        };
+        names
+            .portals
+            .insert("a".to_owned(), named(KEPT_BYTES_MAX - 30));
+        names.portals.insert("b".to_owned(), named(20));
+        assert_eq!(names.check_bytes(10), Ok(()));
+        let error = names.check_bytes(11).expect_err("that is too much");
+        assert_eq!(error.state(), SqlState::OUT_OF_MEMORY);
+        names.portals.remove("a");
+        assert_eq!(names.check_bytes(KEPT_BYTES_MAX - 20), Ok(()));
     }
 }

@@ -174,6 +174,16 @@ impl Portal {
         }
     }
 
+    /// Bytes of the rows that it keeps.
+    pub(super) fn bytes(&self) -> usize {
+        match &self.state {
+            State::Finished(Finished {
+                rows: Some(cursor), ..
+            }) => cursor.rows.iter().map(|row| bytes_of(row)).sum(),
+            _ => 0,
+        }
+    }
+
     /// Lets the finished result go backward as well.
     pub(super) fn goes_back(&mut self) {
         if let State::Finished(finished) = &mut self.state
@@ -196,7 +206,10 @@ impl Portal {
             return Err(cannot_run());
         };
         let cursor = finished.rows.as_mut().ok_or_else(cannot_run)?;
-        let taken = cursor.take(direction)?;
+        if !cursor.goes_back && cursor.goes_backward(direction, only_counts) {
+            return Err(only_forward());
+        }
+        let taken = cursor.take(direction);
         let count = taken.len();
         let rows = match only_counts {
             true => Vec::new(),
@@ -226,11 +239,23 @@ impl Cursor {
         rows
     }
 
+    /// Whether it would go backward, or stay on a row, which has been handed out, to give it again. What PostgreSQL reaches by way of the
+    /// end is backward of that.
+    fn goes_backward(&self, direction: Direction, only_counts: bool) -> bool {
+        let (at, has_moved) = (self.at as i128, self.at > 0);
+        let is_on_row = (1..=self.rows.len()).contains(&self.at);
+        match direction {
+            Direction::Forward(0) | Direction::Relative(0) => is_on_row && !only_counts,
+            Direction::Forward(number) | Direction::Relative(number) => number < 0,
+            Direction::ForwardAll => false,
+            Direction::BackwardAll => has_moved || !only_counts,
+            Direction::Absolute(0) => has_moved,
+            Direction::Absolute(number) => i128::from(number) <= at || number < 0,
+        }
+    }
+
     /// The rows, from 1, that come next in a direction, and goes there.
-    ///
-    /// # Errors
-    /// 55000 for a direction that it may not take.
-    fn take(&mut self, direction: Direction) -> Result<Vec<usize>> {
+    fn take(&mut self, direction: Direction) -> Vec<usize> {
         let count = self.rows.len();
         let (at, behind) = (self.at, count + 1);
         let nearest =
@@ -250,26 +275,37 @@ impl Cursor {
         let (rows, to) = match direction {
             Direction::Forward(0) => one(at as i128),
             Direction::Forward(number @ 1..) => {
-                return Ok(self.forward(size(number.unsigned_abs())).collect());
+                return self.forward(size(number.unsigned_abs())).collect();
             }
             Direction::Forward(number) => backward(size(number.unsigned_abs())),
-            Direction::ForwardAll => return Ok(self.forward(usize::MAX).collect()),
+            Direction::ForwardAll => return self.forward(usize::MAX).collect(),
             Direction::BackwardAll => backward(usize::MAX),
             Direction::Absolute(number @ 0..) => one(number.into()),
             Direction::Absolute(number) => one(behind as i128 + i128::from(number)),
             Direction::Relative(number) => one(at as i128 + i128::from(number)),
         };
-        // A row that was handed out is gone as well, where it may only go forward.
-        let is_back =
-            to < at || matches!(direction, Direction::BackwardAll) || to == at && !rows.is_empty();
-        if !self.goes_back && is_back {
-            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
-            let error = Error::new(state, "cursor can only scan forward");
-            return Err(error.with_hint("Declare it with SCROLL option to enable backward scan."));
-        }
         self.at = to;
-        Ok(rows)
+        rows
     }
+}
+
+/// Bytes of a row, or of the elements of an array.
+fn bytes_of(values: &[Value]) -> usize {
+    let beside = values.iter().map(|value| match value {
+        Value::Text(text) => text.len(),
+        Value::Bytea(bytes) => bytes.len(),
+        Value::Array(elements) => bytes_of(elements),
+        Value::Object(object) => size_of_val(&**object) + object.name.len(),
+        _ => 0,
+    });
+    size_of::<Vec<Value>>() + size_of_val(values) + beside.sum::<usize>()
+}
+
+#[cold]
+fn only_forward() -> Error {
+    let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+    let error = Error::new(state, "cursor can only scan forward");
+    error.with_hint("Declare it with SCROLL option to enable backward scan.")
 }
 
 #[cold]

@@ -549,6 +549,7 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::Declare(_)
         | Tree::Fetch(_)
         | Tree::Close(_)
+        | Tree::Lock(_)
         | Tree::Unlisten
         | Tree::Explain(_) => StatementKind::Utility,
         Tree::Copy(_) => StatementKind::Write,
@@ -643,6 +644,7 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::Fetch(fetch) if fetch.is_move => "MOVE",
         Tree::Fetch(_) => "FETCH",
         Tree::Close(_) => "CLOSE CURSOR",
+        Tree::Lock(_) => "LOCK TABLE",
         Tree::Unlisten => "UNLISTEN",
         Tree::Copy(_) => "COPY",
         Tree::Vacuum(_) => "VACUUM",

@@ -15,6 +15,7 @@ use super::cache::StatementCache;
 use super::call::{self, CallPart, CallPlan, Part};
 use super::copy::Copying;
 use super::definition::{Definition, DefinitionOfBlock, referring_first, truncated};
+use super::locks::{self, Warnings};
 use super::named::Names;
 use super::panics::{caught, of_statement};
 use super::portal::{Portal, Portion};
@@ -45,13 +46,15 @@ pub struct Session {
     pub(super) session: kiln_engine::Session,
     statements: Arc<StatementCache>,
     /// Who runs the statements.
-    role: Box<str>,
+    pub(super) role: Box<str>,
     pub(super) settings: Settings,
     pub(super) names: Names,
     /// Those of the open block, the last one last.
     pub(super) savepoints: Vec<savepoints::Named>,
     /// ANALYZE statements of the open block, which are run when it has committed; boxed, so that sessions stay small.
     analyses: Option<Box<Analyses>>,
+    /// Those of the statement that runs.
+    pub(super) warnings: Option<Box<Warnings>>,
     /// Whether a statement was submitted whose outcome has not come.
     is_submitted: bool,
 }
@@ -71,6 +74,7 @@ impl Session {
             names: Names::default(),
             savepoints: Vec::new(),
             analyses: None,
+            warnings: None,
             is_submitted: false,
         }
     }
@@ -189,7 +193,18 @@ impl Session {
             None => Ok(()),
         };
         let bound = admitted.and_then(|()| statement.bind(values));
-        bound.inspect_err(|_| self.session.fail())
+        bound.map_err(|error| self.failed(error))
+    }
+
+    /// A statement has failed, and with it the open block; returns what to tell the client.
+    fn failed(&mut self, error: Error) -> Error {
+        let refused = error.state() == SqlState::IN_FAILED_SQL_TRANSACTION;
+        let timeout = match refused {
+            true => self.session.tell_of_timeout(),
+            false => None,
+        };
+        self.session.fail();
+        timeout.unwrap_or(error)
     }
 
     /// Executes a portal, and hands out the first rows of its result, at most `row_limit`; 0 means
@@ -204,6 +219,10 @@ impl Session {
             let statement = portal.statement().clone();
             let result = self.run_statement(&statement, portal.values());
             portal.end(result)?;
+            if row_limit > 0 {
+                let room = self.names.check_bytes(portal.bytes());
+                room.inspect_err(|_| self.session.fail())?;
+            }
         }
         portal.fetch(row_limit)
     }
@@ -447,7 +466,7 @@ impl Session {
 
     /// Whether nothing was set or named, so that another client may go on with the session.
     pub(super) fn is_fresh(&self) -> bool {
-        self.settings.is_fresh() && self.names.is_empty()
+        self.settings.is_fresh() && self.names.is_empty() && !self.session.holds_locks()
     }
 
     /// Whether a transaction block is open or failed.
@@ -495,13 +514,13 @@ impl Session {
     }
 
     /// Parses and analyses a statement whose parameters are those declared and no others.
-    fn analyse(
+    pub(super) fn analyse(
         &mut self,
         source: &SourceStatement<'_>,
         declared: Vec<Option<DataType>>,
     ) -> Result<Statement> {
         self.analysed(source, declared).map_err(|error| {
-            self.session.fail();
+            let error = self.failed(error);
             // It may be of a table that was made or dropped a moment ago.
             match self.session.await_catalog() {
                 Ok(()) => of_statement(error, source.text).or_at(source.position()),
@@ -576,11 +595,14 @@ impl Session {
     ) -> Result<StatementResult> {
         self.check_idle()?;
         self.session.begin_statement();
-        let result = self.dispatch(statement, values);
+        let mut result = self.dispatch(statement, values);
         self.session.end_statement();
+        if let (Some(warnings), Ok(result)) = (self.warnings.take(), &mut result) {
+            result.notices.extend(warnings.0);
+        }
         let result = result.map(|result| self.audible(result));
         result.map_err(|error| {
-            self.session.fail();
+            let error = self.failed(error);
             of_statement(error, statement.text()).or_at(statement.position())
         })
     }
@@ -661,6 +683,7 @@ impl Session {
             Tree::Declare(declare) => self.declare(declare, statement, values),
             Tree::Fetch(fetch) => self.fetch(fetch),
             Tree::Close(name) => self.close(name.as_deref()),
+            Tree::Lock(lock) => self.lock_tables(lock),
             Tree::Unlisten => Ok(StatementResult::of_tag("UNLISTEN")),
             Tree::Copy(_) => Err(Error::unsupported("COPY without a client of a server")
                 .with_hint("Connect to `kiln serve`, with psql's \\copy for instance.")),
@@ -697,7 +720,10 @@ impl Session {
     ) -> Result<Arguments> {
         let mut all = values.to_vec();
         for value in statement.session_values() {
-            all.push(self.session_value(value, values)?);
+            all.push(match value {
+                SessionValue::Advisory(call) => self.advisory(call, statement, values)?,
+                value => self.session_value(value, values)?,
+            });
         }
         Ok(Arguments::from_values(&all))
     }
@@ -937,6 +963,11 @@ impl Session {
             ]),
             SessionValue::Statements => listed(self.names.listed_statements()),
             SessionValue::Portals => listed(self.names.listed_portals()),
+            SessionValue::RowLocks => Value::BigInt(self.session.locks_rows()?.cast_signed()),
+            SessionValue::Locks => listed(locks::listed(&self.session.engine().locks())),
+            SessionValue::Advisory(_) => {
+                return Err(Error::internal("an advisory lock needs its statement"));
+            }
             SessionValue::Setting { name, missing_ok } => match text(name) {
                 None => Value::Null,
                 Some(name) => match self.setting(&name.to_lowercase()) {
@@ -987,6 +1018,7 @@ impl Session {
                 self.settings.reset_all(false);
                 self.apply_settings();
                 self.session.forget_sequences();
+                self.session.unlock_all();
                 "DISCARD ALL"
             }
             // Plans are made anew when the catalog changes, and there are no temporary tables.

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use kiln_storage::error::Result;
+use kiln_storage::error::{Error, Result, SqlState};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
 use super::prepare::all_or_name;
-use super::statement::{Statement, query};
+use super::statement::{Statement, change_of, query};
 use super::tokens::Tokens;
 use super::types;
 
@@ -54,23 +54,31 @@ pub enum Direction {
 pub(super) fn declare(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     let name = types::identifier(tokens, range.start + 1)?.value;
     let mut at = range.start + 2;
-    let mut scroll = None;
+    let [mut scroll, mut insensitive] = [None; 2];
+    let both = |option: Option<bool>, value, names| match option {
+        Some(other) if other != value => {
+            let message = format!("cannot specify both {names}");
+            Err(Error::new(SqlState::INVALID_CURSOR_DEFINITION, message))
+        }
+        _ => Ok(Some(value)),
+    };
     loop {
         match tokens.word(at) {
             "binary" => return Err(tokens.unsupported(at, "a cursor of binary values")),
             // What a cursor shows never changes.
-            "insensitive" | "asensitive" => at += 1,
-            "no" if tokens.word(at + 1) == "scroll" => {
-                scroll = Some(false);
-                at += 2;
+            word @ ("insensitive" | "asensitive") => {
+                let names = "ASENSITIVE and INSENSITIVE";
+                insensitive = both(insensitive, word == "insensitive", names)?;
             }
-            "scroll" => {
-                scroll = Some(true);
+            "no" if tokens.word(at + 1) == "scroll" => {
+                scroll = both(scroll, false, "SCROLL and NO SCROLL")?;
                 at += 1;
             }
+            "scroll" => scroll = both(scroll, true, "SCROLL and NO SCROLL")?,
             "cursor" => break,
             _ => return Err(tokens.syntax_error(at)),
         }
+        at += 1;
     }
     at += 1;
     let hold = tokens.words(at, &["with", "hold"]);
@@ -85,12 +93,48 @@ pub(super) fn declare(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statem
         "" if *tokens.get(at + 1) == Token::LParen => {}
         _ => return Err(tokens.syntax_error(at + 1)),
     }
+    let query = query(tokens, at + 1..range.end)?;
+    check_reads(
+        &query,
+        hold,
+        scroll == Some(true),
+        insensitive == Some(true),
+    )?;
     Ok(Statement::Declare(Box::new(Declare {
         name,
         scroll,
         hold,
-        query: query(tokens, at + 1..range.end)?,
+        query,
     })))
+}
+
+/// Checks that a cursor's query changes nothing, and locks rows only where a cursor may.
+fn check_reads(query: &ast::Query, hold: bool, scroll: bool, insensitive: bool) -> Result<()> {
+    let parts = query.with.iter().flat_map(|with| &with.cte_tables);
+    let changes = |part: &ast::Cte| change_of(&part.query).is_some();
+    if change_of(query).is_some() || parts.into_iter().any(changes) {
+        let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
+        return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    let Some(lock) = query.locks.first() else {
+        return Ok(());
+    };
+    let state = SqlState::FEATURE_NOT_SUPPORTED;
+    let (state, option, is_not, detail) = match (hold, scroll, insensitive) {
+        (true, ..) => (state, "CURSOR WITH HOLD", "supported", "Holdable"),
+        (_, true, _) => (state, "SCROLL CURSOR", "supported", "Scrollable"),
+        (_, _, true) => {
+            let state = SqlState::INVALID_CURSOR_DEFINITION;
+            (state, "INSENSITIVE CURSOR", "valid", "Insensitive")
+        }
+        _ => return Ok(()),
+    };
+    let message = format!(
+        "DECLARE {option} ... FOR {} is not {is_not}",
+        lock.lock_type
+    );
+    let detail = format!("{detail} cursors must be READ ONLY.");
+    Err(Error::new(state, message).with_detail(detail))
 }
 
 /// Parses FETCH or MOVE.

@@ -19,6 +19,8 @@ mod explain;
 mod function;
 mod lexer;
 mod like;
+mod lock;
+mod locking;
 pub mod plpgsql;
 mod position;
 mod prepare;
@@ -53,6 +55,7 @@ pub use function::{
 };
 pub use kiln_storage::error::Position;
 pub use like::{Included, Like};
+pub use lock::LockTable;
 pub use position::position_of;
 pub use prepare::{Execute, Part, Prepare};
 pub use reserved::{is_quoted_when_printed, is_reserved};

@@ -7,6 +7,7 @@ use super::create_as::{self, CreateTableAs};
 use super::cursor::{self, Declare, Fetch};
 use super::explain::{self, Explain};
 use super::function::{self, FunctionDefinition};
+use super::lock::{self, LockTable};
 use super::plpgsql;
 use super::prepare::{self, Execute, Prepare};
 use super::role::{self, DropRole, Grant, RoleDefinition};
@@ -118,6 +119,8 @@ pub enum Statement {
     Fetch(Fetch),
     /// `CLOSE` of a cursor, or of all.
     Close(Option<String>),
+    /// `LOCK TABLE`.
+    Lock(LockTable),
     /// `UNLISTEN`: nothing is listened to.
     Unlisten,
     /// `COPY`.
@@ -250,7 +253,6 @@ const REFUSED: &[&str] = &[
     "import",
     "listen",
     "load",
-    "lock",
     "merge",
     "notify",
     "reassign",
@@ -309,6 +311,7 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "declare" => cursor::declare(tokens, range),
         "fetch" | "move" => cursor::fetch(tokens, range),
         "close" => cursor::close(tokens, range),
+        "lock" => lock::lock(tokens, range),
         "reset" => reset(tokens, range),
         "discard" => discard(tokens, range),
         "unlisten" => unlisten(tokens, range),
@@ -371,6 +374,10 @@ pub(super) fn data_statement(
     // The SQL parser takes INSERT without INTO, as MySQL does.
     if leading.is_none() && tokens.word(first) == "insert" && tokens.word(first + 1) != "into" {
         return Err(tokens.syntax_error(first + 1));
+    }
+    let mut all = parts.iter().cloned().flatten();
+    if let Some(at) = all.find(|at| tokens.words(*at, &["where", "current", "of"])) {
+        return Err(tokens.unsupported(at, "WHERE CURRENT OF"));
     }
     Ok(
         match tokens.sql_parts(leading, parts, |parser| parser.parse_statement())? {

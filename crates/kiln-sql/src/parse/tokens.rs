@@ -4,6 +4,7 @@
 
 use super::dialect::Postgres;
 use super::lexer::{self, Lexeme};
+use super::locking::LockingClauses;
 use super::position::{after_text, location};
 use super::sequence::Overriding;
 use super::subscript::Subscripts;
@@ -261,8 +262,9 @@ impl<'a> Tokens<'a> {
             ));
             indexes.push(first);
         }
-        let subscripts =
-            Subscripts::of(self, &parts.iter().cloned().flatten().collect::<Vec<_>>())?;
+        let all: Vec<usize> = parts.iter().cloned().flatten().collect();
+        let subscripts = Subscripts::of(self, &all)?;
+        let locking = LockingClauses::of(self, &all);
         let mut rest = parts.iter().cloned().flatten();
         while let Some(index) = rest.next() {
             if let Some(marker) = Overriding::marker(self, index) {
@@ -278,7 +280,7 @@ impl<'a> Tokens<'a> {
                 rest.by_ref().take(2).for_each(drop);
                 continue;
             }
-            if let Some(instead) = subscripts.at(index) {
+            if let Some(instead) = subscripts.at(index).or_else(|| locking.at(index)) {
                 let span = self.span(index);
                 let instead = instead.iter().cloned();
                 tokens.extend(instead.map(|token| TokenWithSpan::new(token, span)));

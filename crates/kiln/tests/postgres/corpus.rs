@@ -11,6 +11,8 @@
 //! every other statement must succeed there, so that a slip in the corpus is not taken for a
 //! tested error. A file with a line `-- compare: messages` has the texts of errors compared too.
 //!
+//! A snippet after whose first line stands `-- protocols: NAME …` runs under these protocols only, the default among them.
+//!
 //! A statement after `-- refused: ALIAS` uses a feature that Kiln does not have: Kiln must refuse it with
 //! 0A000 and those words in its message, and the statements of the snippet after it run on PostgreSQL
 //! only.
@@ -35,7 +37,16 @@ pub struct CorpusFile {
 #[derive(Debug)]
 pub struct Snippet {
     pub name: String,
+    /// The protocols under which it runs; none stands for all.
+    pub protocols: Vec<String>,
     pub statements: Vec<Statement>,
+}
+
+impl Snippet {
+    /// Whether it runs under a protocol.
+    pub fn runs_under(&self, protocol: &str) -> bool {
+        self.protocols.is_empty() || self.protocols.iter().any(|known| known == protocol)
+    }
 }
 
 /// One SQL statement.
@@ -92,8 +103,14 @@ pub fn parse(theme: &str, text: &str) -> Result<CorpusFile, String> {
             if let Some(name) = comment.strip_prefix("snippet:") {
                 parsed.snippets.push(Snippet {
                     name: name.trim().to_owned(),
+                    protocols: Vec::new(),
                     statements: Vec::new(),
                 });
+            } else if let Some(protocols) = comment.strip_prefix("protocols:") {
+                let snippet = parsed.snippets.last_mut().ok_or_else(|| {
+                    format!("{line}: '-- protocols:' before the first '-- snippet:'")
+                })?;
+                snippet.protocols = protocols.split_whitespace().map(str::to_owned).collect();
             } else if let Some(sqlstate) = comment.strip_prefix("error:") {
                 expected = Some(sqlstate.trim().to_owned());
             } else if let Some(feature) = comment.strip_prefix("refused:") {

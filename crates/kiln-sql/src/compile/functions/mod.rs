@@ -9,6 +9,7 @@ mod catalog;
 mod datetime;
 mod digest;
 mod format;
+mod hash;
 mod json;
 mod json_build;
 mod json_change;
@@ -173,6 +174,7 @@ fn candidates(name: &str) -> Vec<Signature> {
         catalog::SIGNATURES,
         regex::SIGNATURES,
         digest::SIGNATURES,
+        hash::SIGNATURES,
         json::SIGNATURES,
         json_change::SIGNATURES,
         to_number::SIGNATURES,

@@ -1,0 +1,151 @@
+//! Functions of advisory locks, which the session answers before the statement runs.
+
+use kiln_engine::{LockMode, LockScope};
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::types::{CatalogType, DataType, Value};
+use sqlparser::ast::{Expr, Value as Literal};
+
+use super::bound::Bound;
+use super::coerce::{CastContext, coerce};
+use super::session_value::{SessionValue, computed};
+use super::{Compiler, Position, fail};
+
+/// A call of one of the functions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdvisoryCall {
+    /// What it does.
+    pub action: AdvisoryAction,
+    /// How the lock is held.
+    pub mode: LockMode,
+    /// What it is held by.
+    pub scope: LockScope,
+    /// One key of 64 bits, or two of 32, or none where all locks are meant.
+    pub keys: Vec<Key>,
+}
+
+/// What a function of advisory locks does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdvisoryAction {
+    /// Takes the lock, and waits for it.
+    Take,
+    /// Takes the lock if it is free.
+    TryTake,
+    /// Gives the lock back.
+    GiveBack,
+    /// Gives all locks of the session back.
+    GiveBackAll,
+}
+
+/// A key of an advisory lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// A number, or NULL.
+    Known(Option<i64>),
+    /// The parameter with this number, from 1.
+    Parameter(usize),
+    /// What this expression gives.
+    Computed(String),
+}
+
+/// What a function does, if it is one of advisory locks.
+fn named(name: &str) -> Option<(AdvisoryAction, LockMode, LockScope)> {
+    use AdvisoryAction::{GiveBack, GiveBackAll, Take, TryTake};
+    use LockMode::{Exclusive, Share};
+    use LockScope::{Session, Transaction};
+    Some(match name {
+        "pg_advisory_lock" => (Take, Exclusive, Session),
+        "pg_advisory_lock_shared" => (Take, Share, Session),
+        "pg_advisory_xact_lock" => (Take, Exclusive, Transaction),
+        "pg_advisory_xact_lock_shared" => (Take, Share, Transaction),
+        "pg_try_advisory_lock" => (TryTake, Exclusive, Session),
+        "pg_try_advisory_lock_shared" => (TryTake, Share, Session),
+        "pg_try_advisory_xact_lock" => (TryTake, Exclusive, Transaction),
+        "pg_try_advisory_xact_lock_shared" => (TryTake, Share, Transaction),
+        "pg_advisory_unlock" => (GiveBack, Exclusive, Session),
+        "pg_advisory_unlock_shared" => (GiveBack, Share, Session),
+        "pg_advisory_unlock_all" => (GiveBackAll, Exclusive, Session),
+        _ => return None,
+    })
+}
+
+impl AdvisoryCall {
+    /// Whether it says how it went.
+    pub(super) fn is_told(&self) -> bool {
+        matches!(
+            self.action,
+            AdvisoryAction::TryTake | AdvisoryAction::GiveBack
+        )
+    }
+}
+
+impl Compiler<'_> {
+    /// Binds a call of a function of advisory locks; `None` for any other.
+    ///
+    /// # Errors
+    /// 0A000 within a routine, and for a key that differs from row to row; 42883 for keys of other numbers or types.
+    pub(super) fn bind_advisory(
+        &mut self,
+        name: &str,
+        arguments: &[&Expr],
+        position: Position,
+    ) -> Result<Option<Bound>> {
+        let Some((action, mode, scope)) = named(name) else {
+            return Ok(None);
+        };
+        let data_type = match (action, arguments.len()) {
+            (AdvisoryAction::GiveBackAll, 0) | (_, 1) => DataType::BigInt,
+            _ => DataType::Integer,
+        };
+        let is_known = match action {
+            AdvisoryAction::GiveBackAll => arguments.is_empty(),
+            _ => matches!(arguments.len(), 1 | 2),
+        };
+        let mut bound = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            bound.push(self.bind(argument)?);
+        }
+        let types: Vec<String> = bound.iter().map(Bound::type_name).collect();
+        let no_function = || {
+            let message = format!("function {name}({}) does not exist", types.join(", "));
+            fail(SqlState::UNDEFINED_FUNCTION, message, position)
+        };
+        if !is_known {
+            return Err(no_function());
+        }
+        let mut keys = Vec::with_capacity(bound.len());
+        for (expr, bound) in arguments.iter().zip(bound) {
+            if !bound.sources().is_empty() {
+                return Err(computed(position));
+            }
+            let is_literal = bound.is_unknown();
+            let bound = coerce(bound, &data_type, CastContext::Implicit);
+            let bound = bound.map_err(|error| if is_literal { error } else { no_function() })?;
+            keys.push(key(expr, &bound));
+        }
+        let call = AdvisoryCall {
+            action,
+            mode,
+            scope,
+            keys,
+        };
+        let is_told = call.is_told();
+        let bound = self.ask_session(SessionValue::Advisory(call), name, position)?;
+        Ok(Some(match is_told {
+            true => bound,
+            false => bound.relabel(DataType::Catalog(CatalogType::Void)),
+        }))
+    }
+}
+
+fn key(expr: &Expr, bound: &Bound) -> Key {
+    match (bound.as_constant(), expr) {
+        (Some(Value::BigInt(key)), _) => Key::Known(Some(*key)),
+        (Some(Value::Integer(key)), _) => Key::Known(Some((*key).into())),
+        (Some(Value::Null), _) => Key::Known(None),
+        (_, Expr::Value(value)) if let Literal::Placeholder(written) = &value.value => {
+            let number = written.trim_start_matches('$').parse();
+            number.map_or_else(|_| Key::Computed(expr.to_string()), Key::Parameter)
+        }
+        _ => Key::Computed(expr.to_string()),
+    }
+}

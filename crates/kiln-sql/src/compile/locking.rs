@@ -1,0 +1,321 @@
+//! FOR UPDATE and FOR SHARE: where they may stand, and SKIP LOCKED and NOWAIT, which lock rows by their keys.
+
+use kiln_platform::sync::Arc;
+use kiln_procedure::ir::{Instruction, Reg};
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::DataType;
+use sqlparser::ast::{
+    self, GroupByExpr, LockClause, LockType, NonBlock, Query, SetExpr, TableFactor,
+};
+
+use super::bound::{Bound, Kind, Operation};
+use super::coerce::to_output_text;
+use super::query::{Body, BoundQuery, ColumnMeta};
+use super::scope::SourceId;
+use super::select::{FromItem, ItemKind, Select};
+use super::session_value::SessionValue;
+use super::{Compiler, Position, fail, name_of, position_of, unsupported};
+use crate::catalog::RowLock;
+
+/// Checks that the locking clauses of a query may stand there, and that their tables are in its FROM.
+///
+/// # Errors
+/// 0A000 and 42P01, as PostgreSQL.
+pub(super) fn check(query: &Query) -> Result<()> {
+    let Some(first) = query.locks.first() else {
+        return Ok(());
+    };
+    let position = position_of(query);
+    let refused = |what: &str| {
+        let message = format!("FOR {} is not allowed with {what}", first.lock_type);
+        fail(SqlState::FEATURE_NOT_SUPPORTED, message, position)
+    };
+    let select = match &*query.body {
+        SetExpr::Select(select) => select,
+        SetExpr::SetOperation { .. } => return Err(refused("UNION/INTERSECT/EXCEPT")),
+        SetExpr::Values(_) => {
+            let message = format!("FOR {} cannot be applied to VALUES", first.lock_type);
+            return Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position));
+        }
+        _ => return Ok(()),
+    };
+    let is_grouped = match &select.group_by {
+        GroupByExpr::Expressions(expressions, _) => !expressions.is_empty(),
+        GroupByExpr::All(_) => true,
+    };
+    if select.distinct.is_some() {
+        return Err(refused("DISTINCT clause"));
+    }
+    if is_grouped {
+        return Err(refused("GROUP BY clause"));
+    }
+    if select.having.is_some() {
+        return Err(refused("HAVING clause"));
+    }
+    let mut names = Vec::new();
+    for item in &select.from {
+        let joined = item.joins.iter().map(|join| &join.relation);
+        for factor in std::iter::once(&item.relation).chain(joined) {
+            collect_names(factor, &mut names);
+        }
+    }
+    let mut locks = query.locks.iter();
+    locks.try_for_each(|lock| check_table(lock, &names, position))
+}
+
+/// The names by which a part of FROM is known.
+fn collect_names(factor: &TableFactor, names: &mut Vec<String>) {
+    let alias = match factor {
+        TableFactor::Table { name, alias, .. } => match alias {
+            None => {
+                let last = name.0.last().and_then(|part| part.as_ident());
+                names.extend(last.map(name_of));
+                return;
+            }
+            alias => alias,
+        },
+        TableFactor::NestedJoin {
+            table_with_joins,
+            alias,
+        } => {
+            let joined = table_with_joins.joins.iter().map(|join| &join.relation);
+            for factor in std::iter::once(&table_with_joins.relation).chain(joined) {
+                collect_names(factor, names);
+            }
+            alias
+        }
+        TableFactor::Derived { alias, .. }
+        | TableFactor::TableFunction { alias, .. }
+        | TableFactor::Function { alias, .. }
+        | TableFactor::UNNEST { alias, .. } => alias,
+        _ => return,
+    };
+    names.extend(
+        alias
+            .as_ref()
+            .map(|ast::TableAlias { name, .. }| name_of(name)),
+    );
+}
+
+fn check_table(lock: &LockClause, names: &[String], position: Position) -> Result<()> {
+    let Some(of) = &lock.of else {
+        return Ok(());
+    };
+    let unqualified = match of.0.as_slice() {
+        [part] => part.as_ident().map(name_of),
+        _ => {
+            let message = format!(
+                "FOR {} must specify unqualified relation names",
+                lock.lock_type
+            );
+            return Err(fail(SqlState::SYNTAX_ERROR, message, position));
+        }
+    };
+    let name = unqualified.ok_or_else(|| Error::internal("a name without an identifier"))?;
+    match names.contains(&name) {
+        true => Ok(()),
+        false => {
+            let lock = &lock.lock_type;
+            let message =
+                format!("relation \"{name}\" in FOR {lock} clause not found in FROM clause");
+            Err(fail(SqlState::UNDEFINED_TABLE, message, position))
+        }
+    }
+}
+
+/// The tables whose rows a locking clause locks, and how.
+struct Clause {
+    sources: Vec<SourceId>,
+    is_shared: bool,
+    no_wait: bool,
+}
+
+impl Compiler<'_> {
+    /// The query without the rows that other transactions have locked, where its locking clauses say SKIP LOCKED or NOWAIT: a
+    /// SELECT from it that locks each row it comes to, within the limits of the query.
+    ///
+    /// # Errors
+    /// 0A000 where rows have no key by which they could be locked, and within a routine.
+    pub(super) fn lock_rows(&mut self, mut bound: BoundQuery, query: &Query) -> Result<BoundQuery> {
+        let position = position_of(query);
+        let mut clauses = Vec::new();
+        let Body::Select(select) = &mut bound.body else {
+            return Err(unsupported(
+                "NOWAIT and SKIP LOCKED of this query",
+                position,
+            ));
+        };
+        if select.grouping.is_some() || !select.row_functions.is_empty() {
+            return Err(unsupported(
+                "NOWAIT and SKIP LOCKED with aggregates and functions that give rows",
+                position,
+            ));
+        }
+        for lock in &query.locks {
+            if let Some(nonblock) = lock.nonblock {
+                clauses.push(Clause {
+                    sources: self.locked_sources(select, lock, position)?,
+                    is_shared: lock.lock_type == LockType::Share,
+                    no_wait: nonblock == NonBlock::Nowait,
+                });
+            }
+        }
+        let width = select.outputs.len();
+        let mut calls = Vec::new();
+        for clause in &clauses {
+            for source in &clause.sources {
+                let first = select.outputs.len();
+                let (call, key) = self.row_lock(select, *source, clause, position)?;
+                select.outputs.extend(key);
+                calls.push((call, first..select.outputs.len()));
+            }
+        }
+        let hidden = select.outputs[width..].iter().map(|key| ColumnMeta {
+            name: String::new(),
+            data_type: key.data_type.clone(),
+            origin: None,
+        });
+        let columns = bound.columns.clone();
+        bound.columns.extend(hidden);
+        let (with, limit, offset) = (
+            std::mem::take(&mut bound.with),
+            bound.limit.take(),
+            bound.offset.take(),
+        );
+        let session = self.ask_session(SessionValue::RowLocks, "SKIP LOCKED", position)?;
+        let mut locked = self.select_from(bound)?;
+        for (call, key) in calls {
+            let mut operands = vec![session.clone()];
+            operands.extend(locked.outputs[key].iter().cloned());
+            let kind = Kind::Operation(Operation::LockRow(call), operands);
+            locked
+                .filters
+                .push(Bound::new(kind, DataType::Boolean, position));
+        }
+        locked.outputs.truncate(width);
+        Ok(BoundQuery {
+            with,
+            body: Body::Select(Box::new(locked)),
+            columns,
+            order: Vec::new(),
+            limit,
+            offset,
+        })
+    }
+
+    /// The tables that a locking clause is about.
+    fn locked_sources(
+        &self,
+        select: &Select,
+        lock: &LockClause,
+        position: Position,
+    ) -> Result<Vec<SourceId>> {
+        let of = lock
+            .of
+            .as_ref()
+            .and_then(|of| of.0.last()?.as_ident().map(name_of));
+        let is_meant = |item: &&FromItem| match &of {
+            Some(name) => self.source(item.source).name == *name,
+            None => true,
+        };
+        let mut sources = Vec::new();
+        for item in select.items.iter().filter(is_meant) {
+            match &item.kind {
+                ItemKind::Table(_) => sources.push(item.source),
+                ItemKind::Derived(_) | ItemKind::Full(_) => {
+                    return Err(unsupported(
+                        "NOWAIT and SKIP LOCKED of a subquery",
+                        position,
+                    ));
+                }
+                // Their rows are no table's.
+                _ if of.is_none() => {}
+                _ => {
+                    return Err(unsupported(
+                        "NOWAIT and SKIP LOCKED of this relation",
+                        position,
+                    ));
+                }
+            }
+        }
+        match sources.is_empty() && of.is_some() {
+            true => Err(unsupported(
+                "NOWAIT and SKIP LOCKED of this relation",
+                position,
+            )),
+            false => Ok(sources),
+        }
+    }
+
+    /// What locks a row of a table, and the texts of its key.
+    fn row_lock(
+        &self,
+        select: &Select,
+        source: SourceId,
+        clause: &Clause,
+        position: Position,
+    ) -> Result<(LockRow, Vec<Bound>)> {
+        let mut items = select.items.iter();
+        let item = items.find(|item| item.source == source);
+        let Some(ItemKind::Table(table)) = item.map(|item| &item.kind) else {
+            return Err(Error::internal("a locked table is not in FROM"));
+        };
+        let columns = &table.schema().primary_key;
+        if columns.is_empty() {
+            let what = "NOWAIT and SKIP LOCKED of a table without a primary key";
+            return Err(unsupported(what, position));
+        }
+        let key = columns.iter().map(|column| {
+            let data_type = table.schema().columns[column.0 as usize].data_type.clone();
+            let kind = Kind::Column {
+                source,
+                column: column.0,
+            };
+            to_output_text(Bound::new(kind, data_type, position))
+        });
+        let call = LockRow {
+            table: self.catalog.table_oid(&table.schema().name),
+            source,
+            is_shared: clause.is_shared,
+            no_wait: clause.no_wait,
+        };
+        Ok((call, key.collect::<Result<_>>()?))
+    }
+
+    /// Emits the lock of a row.
+    pub(super) fn emit_row_lock(
+        &mut self,
+        lock: LockRow,
+        operands: &[Bound],
+        target: Option<Reg>,
+    ) -> Result<Reg> {
+        let mut arguments = Vec::with_capacity(operands.len());
+        for operand in operands {
+            arguments.push(self.emit(operand)?);
+        }
+        let function = RowLock {
+            locks: self.current_catalog()?.row_locks().clone(),
+            table: lock.table,
+            name: self.source(lock.source).name.clone(),
+            is_shared: lock.is_shared,
+            no_wait: lock.no_wait,
+        };
+        let target = target.unwrap_or_else(|| self.builder.register(DataType::Boolean));
+        self.builder.scalar(Instruction::Consult {
+            function: Arc::new(function),
+            target,
+            arguments: arguments.into(),
+        });
+        Ok(target)
+    }
+}
+
+/// The lock of a row, as an operation of an expression: its operands are the session's number and the row's key.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LockRow {
+    /// The number of the table.
+    table: u32,
+    source: SourceId,
+    is_shared: bool,
+    no_wait: bool,
+}

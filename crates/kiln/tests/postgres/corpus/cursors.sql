@@ -1,0 +1,368 @@
+-- DECLARE, FETCH, MOVE and CLOSE: where rows come from, and what is refused.
+-- compare: messages
+
+-- snippet: cursor-forward
+CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT);
+INSERT INTO t SELECT i, 'v' || i FROM generate_series(1, 9) i;
+BEGIN;
+DECLARE c CURSOR FOR SELECT id, v FROM t ORDER BY id;
+FETCH c;
+FETCH NEXT FROM c;
+FETCH 2 FROM c;
+FETCH FORWARD 2 IN c;
+FETCH FORWARD c;
+MOVE c;
+FETCH ALL FROM c;
+FETCH c;
+FETCH NEXT c;
+FETCH FORWARD ALL FROM c;
+CLOSE c;
+COMMIT;
+
+-- snippet: cursor-backward
+CREATE TABLE t (id INTEGER PRIMARY KEY);
+INSERT INTO t SELECT i FROM generate_series(1, 9) i;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY id;
+FETCH LAST FROM c;
+FETCH PRIOR FROM c;
+FETCH BACKWARD 2 FROM c;
+FETCH BACKWARD c;
+FETCH -2 FROM c;
+FETCH BACKWARD ALL FROM c;
+FETCH PRIOR c;
+FETCH FIRST FROM c;
+FETCH ABSOLUTE 5 FROM c;
+FETCH ABSOLUTE -2 FROM c;
+FETCH RELATIVE -3 FROM c;
+FETCH RELATIVE 0 FROM c;
+FETCH RELATIVE 2 FROM c;
+FETCH 0 FROM c;
+FETCH FORWARD 0 FROM c;
+FETCH ABSOLUTE 0 FROM c;
+FETCH c;
+FETCH ABSOLUTE 100 FROM c;
+FETCH PRIOR FROM c;
+FETCH BACKWARD -3 FROM c;
+FETCH RELATIVE -100 FROM c;
+FETCH 3 FROM c;
+MOVE BACKWARD ALL IN c;
+FETCH 2 c;
+MOVE LAST c;
+FETCH BACKWARD ALL c;
+MOVE ABSOLUTE 4 FROM c;
+FETCH c;
+COMMIT;
+
+-- snippet: cursor-no-scroll-goes-forward-only
+CREATE TABLE t (id INTEGER PRIMARY KEY);
+INSERT INTO t SELECT i FROM generate_series(1, 9) i;
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id FROM t ORDER BY id;
+FETCH FIRST FROM c;
+FETCH ABSOLUTE 3 FROM c;
+FETCH RELATIVE 2 FROM c;
+MOVE 0 FROM c;
+SAVEPOINT s;
+-- error: 55000
+FETCH PRIOR FROM c;
+ROLLBACK TO s;
+COMMIT;
+
+-- snippet: cursor-no-scroll-backward
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT i FROM generate_series(1, 9) i;
+FETCH 3 FROM c;
+-- error: 55000
+FETCH BACKWARD 1 FROM c;
+ROLLBACK;
+
+-- snippet: cursor-no-scroll-last
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT i FROM generate_series(1, 9) i;
+-- error: 55000
+FETCH LAST FROM c;
+ROLLBACK;
+
+-- snippet: cursor-no-scroll-again
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT i FROM generate_series(1, 9) i;
+FETCH 3 FROM c;
+-- error: 55000
+FETCH 0 FROM c;
+ROLLBACK;
+
+-- snippet: cursor-no-scroll-first-again
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT i FROM generate_series(1, 9) i;
+FETCH FIRST FROM c;
+-- error: 55000
+FETCH FIRST FROM c;
+ROLLBACK;
+
+-- snippet: cursor-no-scroll-move-back
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT i FROM generate_series(1, 9) i;
+FETCH 3 FROM c;
+-- error: 55000
+MOVE BACKWARD ALL IN c;
+ROLLBACK;
+
+-- snippet: cursor-no-scroll-nothing-backward
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT i FROM generate_series(1, 9) i;
+FETCH ABSOLUTE 0 FROM c;
+-- error: 55000
+FETCH BACKWARD 1 FROM c;
+ROLLBACK;
+
+-- snippet: cursor-no-scroll-absolute-at-the-end
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT i FROM generate_series(1, 3) i;
+MOVE BACKWARD ALL c;
+FETCH ABSOLUTE 2 c;
+FETCH ALL c;
+FETCH ABSOLUTE 5 c;
+FETCH 0 c;
+-- error: 55000
+FETCH ABSOLUTE 4 c;
+ROLLBACK;
+
+-- snippet: cursor-only-in-a-block
+-- error: 25P01
+DECLARE c CURSOR FOR SELECT 1;
+-- error: 25P01
+DECLARE c SCROLL CURSOR WITHOUT HOLD FOR SELECT 1;
+DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT 1 AS one;
+FETCH c;
+FETCH BACKWARD c;
+BEGIN;
+CLOSE c;
+COMMIT;
+
+-- snippet: cursor-unknown
+-- error: 34000
+FETCH c;
+-- error: 34000
+MOVE c;
+-- error: 34000
+CLOSE c;
+CLOSE ALL;
+BEGIN;
+-- error: 34000
+FETCH 2 FROM "No such";
+-- error: 25P02
+FETCH c;
+-- error: 25P02
+CLOSE c;
+-- error: 25P02
+DECLARE c CURSOR FOR SELECT 1;
+ROLLBACK;
+
+-- snippet: cursor-name-taken
+BEGIN;
+DECLARE c CURSOR FOR SELECT 1;
+-- error: 42P03
+DECLARE c CURSOR FOR SELECT 2;
+ROLLBACK;
+BEGIN;
+DECLARE c CURSOR FOR SELECT 3 AS three;
+CLOSE c;
+DECLARE c CURSOR FOR SELECT 4 AS four;
+FETCH c;
+COMMIT;
+
+-- snippet: cursor-ends-with-its-block
+BEGIN;
+DECLARE c CURSOR FOR SELECT 1;
+COMMIT;
+-- error: 34000
+FETCH c;
+BEGIN;
+DECLARE c CURSOR FOR SELECT 1;
+ROLLBACK;
+-- error: 34000
+FETCH c;
+
+-- snippet: cursor-held
+CREATE TABLE t (id INTEGER PRIMARY KEY);
+INSERT INTO t VALUES (1), (2), (3), (4);
+BEGIN;
+DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT id FROM t ORDER BY id;
+FETCH 2 FROM c;
+COMMIT;
+DELETE FROM t;
+FETCH c;
+BEGIN;
+FETCH c;
+FETCH BACKWARD 2 FROM c;
+ROLLBACK;
+FETCH FIRST c;
+SELECT name, is_holdable, is_binary, is_scrollable FROM pg_cursors;
+CLOSE c;
+BEGIN;
+DECLARE d CURSOR WITH HOLD FOR SELECT 1 AS one;
+ROLLBACK;
+-- error: 34000
+FETCH d;
+
+-- snippet: cursor-sees-the-database-of-its-declaration
+CREATE TABLE t (id INTEGER PRIMARY KEY);
+INSERT INTO t VALUES (1), (2);
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM t ORDER BY id;
+INSERT INTO t VALUES (3);
+DELETE FROM t WHERE id = 1;
+FETCH ALL FROM c;
+DECLARE d INSENSITIVE CURSOR FOR SELECT id FROM t ORDER BY id;
+UPDATE t SET id = id + 10;
+FETCH ALL FROM d;
+COMMIT;
+
+-- snippet: cursor-and-savepoints
+BEGIN;
+DECLARE a CURSOR FOR SELECT i FROM generate_series(1, 9) i;
+SAVEPOINT s;
+DECLARE b CURSOR FOR SELECT i FROM generate_series(11, 19) i;
+FETCH 2 FROM a;
+FETCH 2 FROM b;
+SAVEPOINT u;
+DECLARE d CURSOR FOR SELECT i FROM generate_series(21, 29) i;
+RELEASE u;
+SELECT name FROM pg_cursors ORDER BY name;
+ROLLBACK TO s;
+SELECT name FROM pg_cursors ORDER BY name;
+FETCH 2 FROM a;
+-- error: 34000
+FETCH b;
+ROLLBACK;
+
+-- snippet: cursor-closed-under-a-savepoint
+BEGIN;
+DECLARE a CURSOR FOR SELECT i FROM generate_series(1, 9) i;
+SAVEPOINT s;
+CLOSE a;
+ROLLBACK TO s;
+-- error: 34000
+FETCH a;
+ROLLBACK;
+
+-- snippet: cursor-listed
+BEGIN;
+DECLARE a CURSOR FOR SELECT 1;
+DECLARE b SCROLL CURSOR WITH HOLD FOR SELECT 2;
+DECLARE d NO SCROLL CURSOR FOR SELECT 3;
+SELECT name, statement LIKE 'DECLARE % FOR SELECT _%', is_holdable, is_binary, is_scrollable FROM pg_cursors WHERE name <> 'a' ORDER BY name;
+SELECT count(*) FROM pg_cursors WHERE creation_time = now();
+CLOSE ALL;
+SELECT count(*) FROM pg_cursors;
+COMMIT;
+
+-- snippet: cursor-of-many-forms
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER);
+INSERT INTO t VALUES (1, 1), (2, 1), (3, 2);
+BEGIN;
+DECLARE a CURSOR FOR VALUES (1, 'a'), (2, 'b');
+DECLARE b CURSOR FOR WITH x AS (SELECT v, count(*) AS n FROM t GROUP BY v) SELECT * FROM x ORDER BY v;
+DECLARE d CURSOR FOR TABLE t;
+DECLARE e CURSOR FOR (SELECT id FROM t UNION ALL SELECT 9) ORDER BY 1 DESC LIMIT 3;
+DECLARE f ASENSITIVE CURSOR FOR SELECT id FROM t WHERE v = 1 ORDER BY id FOR UPDATE;
+DECLARE "G h" CURSOR FOR SELECT 1 AS one;
+FETCH ALL a;
+FETCH ALL b;
+FETCH d;
+FETCH ALL e;
+FETCH ALL f;
+FETCH ALL "G h";
+COMMIT;
+
+-- snippet: cursor-of-no-rows
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT 1 AS one WHERE false;
+FETCH c;
+FETCH LAST c;
+FETCH BACKWARD ALL c;
+FETCH ABSOLUTE 1 c;
+FETCH ABSOLUTE -1 c;
+FETCH 0 c;
+COMMIT;
+
+-- snippet: cursor-contradictions
+BEGIN;
+-- error: 42P11
+DECLARE c SCROLL NO SCROLL CURSOR FOR SELECT 1;
+ROLLBACK;
+BEGIN;
+-- error: 42P11
+DECLARE c INSENSITIVE ASENSITIVE CURSOR FOR SELECT 1;
+ROLLBACK;
+
+-- snippet: cursor-that-changes-rows
+CREATE TABLE t (id INTEGER PRIMARY KEY);
+BEGIN;
+-- error: 0A000
+DECLARE c CURSOR FOR WITH x AS (DELETE FROM t RETURNING id) SELECT * FROM x;
+ROLLBACK;
+BEGIN;
+-- error: 0A000
+DECLARE c CURSOR WITH HOLD FOR SELECT id FROM t FOR UPDATE;
+ROLLBACK;
+BEGIN;
+-- error: 0A000
+DECLARE c SCROLL CURSOR FOR SELECT id FROM t FOR SHARE;
+ROLLBACK;
+BEGIN;
+-- error: 42P11
+DECLARE c INSENSITIVE CURSOR FOR SELECT id FROM t FOR UPDATE;
+ROLLBACK;
+BEGIN;
+-- error: 42601
+DECLARE c CURSOR FOR DELETE FROM t;
+ROLLBACK;
+
+-- snippet: cursor-in-an-error
+BEGIN;
+-- error: 42P01
+DECLARE c CURSOR FOR SELECT * FROM nosuch;
+-- error: 25P02
+FETCH c;
+ROLLBACK;
+BEGIN;
+-- error: 42601
+FETCH ABSOLUTE FROM c;
+ROLLBACK;
+
+-- snippet: cursor-of-a-prepared-name
+PREPARE q AS SELECT 1 AS one;
+BEGIN;
+DECLARE q SCROLL CURSOR FOR SELECT 2 AS two;
+FETCH q;
+EXECUTE q;
+DEALLOCATE q;
+FETCH FIRST q;
+COMMIT;
+
+-- snippet: cursor-positioned-changes
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER);
+INSERT INTO t VALUES (1, 1), (2, 2);
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM t ORDER BY id FOR UPDATE;
+FETCH c;
+-- refused: WHERE CURRENT OF
+UPDATE t SET v = 9 WHERE CURRENT OF c;
+COMMIT;
+
+-- snippet: cursor-positioned-delete
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER);
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM t FOR UPDATE;
+-- error: 24000
+-- refused: WHERE CURRENT OF
+DELETE FROM t WHERE CURRENT OF c;
+COMMIT;
+
+-- snippet: cursor-binary
+BEGIN;
+-- refused: binary
+DECLARE c BINARY CURSOR FOR SELECT 1;
+COMMIT;
