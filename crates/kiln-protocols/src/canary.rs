@@ -142,6 +142,9 @@ pub enum Canary {
     DeletionForgotten,
     /// Calls are logged without their order. Not among [`Canary::ALL`]: histories do not show it, recovered tables do.
     CommandsUnordered,
+    /// `silo` without early aborts: the attempt that has put a record into the indexes takes it at its commit, though another
+    /// one has committed its row there.
+    PlaceholderTaken,
     /// A protected region that catches an error leaves its last change in place. Not among [`Canary::ALL`]: histories
     /// do not show it, audits do.
     ChangeNotTakenBack,
@@ -149,7 +152,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 61] = [
+    pub const ALL: [Canary; 62] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -211,6 +214,7 @@ impl Canary {
         Canary::WriteLeftOut,
         Canary::KeyChangeAsUpdate,
         Canary::DeletionForgotten,
+        Canary::PlaceholderTaken,
     ];
 
     /// Whether the flaw is there.

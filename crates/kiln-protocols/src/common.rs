@@ -115,7 +115,10 @@ impl Common {
                 let locks = HierarchicalLocks::default();
                 Shared::RangeHierarchical(Arc::new(SharedVll::new(locks)))
             }
-            Protocol::Mvcc => Shared::Mvcc(Arc::new(mvcc::Shared::new())),
+            Protocol::Mvcc => {
+                let lags = configuration.has(ProtocolOption::LaggingSnapshots);
+                Shared::Mvcc(Arc::new(mvcc::Shared::new(lags)))
+            }
             _ => Shared::Nothing,
         };
         Common {

@@ -28,6 +28,8 @@ pub struct Factors {
     pub healing: HealingFactors,
     /// Who gets a lock that is let go while others wait, where locks are queues.
     pub lock_queue: LockQueue,
+    /// Whether attempts under [`Protocol::Silo`] end as soon as they meet what is bound to fail them.
+    pub early_aborts: Use,
 }
 
 /// Who gets a lock that is let go while others wait for it, where locks are queues of requests.
@@ -189,6 +191,7 @@ impl Factors {
             batches,
             healing,
             lock_queue,
+            early_aborts,
         } = self;
         let Batches {
             size,
@@ -256,6 +259,7 @@ impl Factors {
             ("read-locks", read_locks.name().to_owned()),
             ("ad-hoc", ad_hoc_percent.to_string()),
             ("lock-queue", lock_queue.to_owned()),
+            ("early-abort", early_aborts.name().to_owned()),
             ("cc-threads", cc_threads),
             ("data-partitions", or_auto(partitions.into())),
             ("partitioning", partitioning),
@@ -339,6 +343,7 @@ impl Factors {
                 ];
                 self.lock_queue = named(value, all)?;
             }
+            "early-abort" => self.early_aborts = switch()?,
             "cc-threads" => {
                 self.concurrency_controllers = match (value, value.strip_prefix("auto of ")) {
                     ("a fifth", _) => Controllers::Fifth,
@@ -379,10 +384,14 @@ impl Factors {
 
     /// A sentence that says why a protocol, with its options, cannot run under these, if it cannot.
     pub fn refusal(self, configuration: Configuration) -> Option<String> {
-        let silo_only = match (self.abort_mechanism, self.deadlock_avoidance) {
-            (AbortMechanism::Unwind, _) => "aborts by unwinding are",
-            (_, DeadlockAvoidance::Sort) => "deadlock avoidance by sorting is",
-            _ => return None,
+        let silo_only = if self.abort_mechanism == AbortMechanism::Unwind {
+            "aborts by unwinding are"
+        } else if self.deadlock_avoidance == DeadlockAvoidance::Sort {
+            "deadlock avoidance by sorting is"
+        } else if self.early_aborts == Use::Off {
+            "attempts without early aborts are"
+        } else {
+            return None;
         };
         (configuration != Protocol::Silo)
             .then(|| format!("{silo_only} there for plain silo alone, not for {configuration}"))
@@ -448,6 +457,7 @@ mod tests {
             },
             healing,
             lock_queue: LockQueue::Fifo,
+            early_aborts: Use::Off,
         };
         let mut third = other;
         third.concurrency_controllers = Controllers::Auto { count: 7 };
@@ -468,6 +478,7 @@ mod tests {
             ("k", "0"),
             ("k", "many"),
             ("lock-queue", "lifo"),
+            ("early-abort", "maybe"),
             ("alpha", "1.5"),
             ("ad-hoc", "101"),
             ("partitioning", "balanced of"),

@@ -382,9 +382,14 @@ impl Protocol {
     /// The options that it takes.
     pub const fn options(self) -> &'static [ProtocolOption] {
         match self {
-            Protocol::Silo | Protocol::Mvcc => &[
+            Protocol::Silo => &[
                 ProtocolOption::CommitTimeUpdates,
                 ProtocolOption::TimestampSplitting,
+            ],
+            Protocol::Mvcc => &[
+                ProtocolOption::CommitTimeUpdates,
+                ProtocolOption::TimestampSplitting,
+                ProtocolOption::LaggingSnapshots,
             ],
             Protocol::TicToc => &[
                 ProtocolOption::CommitTimeUpdates,
@@ -442,15 +447,18 @@ pub enum ProtocolOption {
     /// Read-only attempts that are repeated begin with a sweep over what the one before had met, under [`Protocol::TicToc`] with
     /// timestamp splitting: `+sweeps`, behind `+ts`. In no paper.
     Sweeps,
+    /// Readers of snapshots wait for no commit, and may miss the newest ones, under [`Protocol::Mvcc`] (STO §2.2): `+lagging`.
+    LaggingSnapshots,
 }
 
 impl ProtocolOption {
     /// All options, in the order in which they are written.
-    pub const ALL: [ProtocolOption; 4] = [
+    pub const ALL: [ProtocolOption; 5] = [
         ProtocolOption::CommitTimeUpdates,
         ProtocolOption::TimestampSplitting,
         ProtocolOption::LockTable,
         ProtocolOption::Sweeps,
+        ProtocolOption::LaggingSnapshots,
     ];
 
     /// Its name, without the `+`.
@@ -460,6 +468,7 @@ impl ProtocolOption {
             ProtocolOption::TimestampSplitting => "ts",
             ProtocolOption::LockTable => "table",
             ProtocolOption::Sweeps => "sweeps",
+            ProtocolOption::LaggingSnapshots => "lagging",
         }
     }
 
@@ -477,6 +486,9 @@ impl ProtocolOption {
             }
             ProtocolOption::Sweeps => {
                 "with +ts: a read-only attempt that is repeated first extends what the one before had met"
+            }
+            ProtocolOption::LaggingSnapshots => {
+                "readers wait for no commit, and may miss the newest ones: the order is not strict"
             }
         }
     }
@@ -560,6 +572,11 @@ impl Configuration {
     /// key deletes the row and inserts another.
     pub const fn looks_at_columns(self) -> bool {
         self.has_columns() || matches!(self.protocol, Protocol::Healing)
+    }
+
+    /// As [`Protocol::is_strict`], with the options: snapshots that lag are in the past.
+    pub const fn is_strict(self) -> bool {
+        self.protocol.is_strict() && !self.has(ProtocolOption::LaggingSnapshots)
     }
 
     /// As [`Protocol::leaves_aux`], with the options: the second timestamp stays.
@@ -649,7 +666,8 @@ mod tests {
         let refused = |text: &str| text.parse::<Configuration>().expect_err(text);
         assert!(refused("hope").contains("[possible values: serial, none, silo"));
         assert!(
-            refused("silo+luck").contains("\"+luck\" [possible values: +cu, +ts, +table, +sweeps]")
+            refused("silo+luck")
+                .contains("\"+luck\" [possible values: +cu, +ts, +table, +sweeps, +lagging]")
         );
         assert!(refused("tictoc+cu+sweeps").contains("\"+sweeps\" behind \"+ts\" alone"));
         assert!(refused("serial+cu").contains("serial has no option \"+cu\": it takes none"));

@@ -20,7 +20,7 @@ use crate::access::tictoc::TicToc;
 use crate::access::two_phase_locking::TwoPhaseLocking as Planned;
 use crate::access::two_phase_locking::{NoWait, Queued, TwoPhaseLocking};
 use crate::common::Common;
-use crate::factors::{AbortMechanism, DeadlockAvoidance};
+use crate::factors::{AbortMechanism, DeadlockAvoidance, Use};
 use crate::phases::Phased;
 use crate::protocol::{Protocol, ProtocolOption};
 use crate::schedule::direct::Direct;
@@ -212,8 +212,11 @@ impl Worker {
                 let mut silo = Silo::new(participant);
                 silo.sorts_locks = factors.deadlock_avoidance == DeadlockAvoidance::Sort;
                 // The bad choices are measured on the plain protocol.
-                let is_plain =
-                    silo.sorts_locks || factors.abort_mechanism != AbortMechanism::Return;
+                silo.early_aborts = factors.early_aborts == Use::On;
+                silo.protocol.waits = !silo.early_aborts;
+                let is_plain = silo.sorts_locks
+                    || !silo.early_aborts
+                    || factors.abort_mechanism != AbortMechanism::Return;
                 silo.defers = !is_plain && defers;
                 silo.splits = !is_plain && configuration.has(ProtocolOption::TimestampSplitting);
                 silo.uses_apart = silo.defers || silo.splits;

@@ -11,7 +11,7 @@ mod judged;
 
 use kiln_procedure::AbortCause;
 use kiln_protocols::canary::{self, Canary};
-use kiln_protocols::factors::{HealingFactors, RestorationKind};
+use kiln_protocols::factors::{HealingFactors, RestorationKind, Use};
 use kiln_protocols::{Configuration, Protocol};
 
 use judged::{Extras, JOURNAL, Mix, Trial};
@@ -62,8 +62,8 @@ fn cases() -> Vec<Case> {
             Canary::LockPassedToTwo => &["2pl-wait-for-graph", "2pl-dreadlocks"],
             Canary::ReadTimestampIgnored
             | Canary::PendingVersionIgnored
-            | Canary::PrunedTooEarly
-            | Canary::SnapshotNotAwaited => &["mvcc"],
+            | Canary::PrunedTooEarly => &["mvcc"],
+            Canary::SnapshotNotAwaited => &["mvcc", "mvcc+lagging"],
             Canary::UndoLost => &["serial", "2pl-no-wait"],
             Canary::UpdaterOnStaleValue => &["silo+cu", "occ+cu", "tictoc+cu", "mvcc+cu"],
             Canary::ReadStaysUnobserved => &["occ+cu", "tictoc+cu", "mvcc+cu"],
@@ -101,6 +101,7 @@ fn cases() -> Vec<Case> {
             Canary::KeyChangeAsUpdate => &["silo", "occ", "2pl-no-wait"],
             // The versions of the others are timestamps.
             Canary::DeletionForgotten => &["silo", "occ", "healing", "2pl-no-wait"],
+            Canary::PlaceholderTaken => &["silo"],
             Canary::CommandsUnordered | Canary::ChangeNotTakenBack => {
                 unreachable!("they are not among all")
             }
@@ -189,6 +190,11 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
                 ..HealingFactors::default()
             },
             lock_queue: Default::default(),
+            early_aborts: match case.canary {
+                Some(Canary::PlaceholderTaken) => Use::Off,
+                _ => Use::On,
+            },
+            deadlock_avoidance: Default::default(),
             blocks: false,
             listens: matches!(
                 case.canary,

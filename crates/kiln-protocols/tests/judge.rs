@@ -5,7 +5,9 @@
 mod judged;
 
 use kiln_procedure::AbortCause;
-use kiln_protocols::factors::{HealingFactors, LockQueue, RestorationKind, Use, ValidationOrder};
+use kiln_protocols::factors::{
+    DeadlockAvoidance, HealingFactors, LockQueue, RestorationKind, Use, ValidationOrder,
+};
 use kiln_protocols::{Configuration, Protocol, ProtocolOption, Statistics};
 
 use judged::{Extras, Mix, Trial};
@@ -71,6 +73,8 @@ fn trials_with(
             },
             healing: HealingFactors::default(),
             lock_queue: LockQueue::Overtaking,
+            early_aborts: Use::On,
+            deadlock_avoidance: DeadlockAvoidance::Spin,
             listens: seed % 3 != 0,
             blocks: seed % 5 == 1 && workers(seed) > 1,
             seed,
@@ -138,6 +142,25 @@ fn rows_that_go_and_come_back_are_found_when_they_are_locked() {
 #[test]
 fn silo_with_timestamp_splitting_is_serializable() {
     configured("silo+ts");
+}
+
+#[test]
+fn mvcc_with_lagging_snapshots_is_serializable() {
+    configured("mvcc+lagging");
+    configured("mvcc+cu+ts+lagging");
+}
+
+/// Attempts that run to their commit, with both ways to lock there.
+#[test]
+fn silo_without_early_aborts_is_serializable() {
+    let workers = |seed| 2 + seed % WORKERS;
+    trials_with(Protocol::Silo, workers, seeds(), |trial| {
+        trial.early_aborts = Use::Off;
+        trial.deadlock_avoidance = match trial.seed % 3 {
+            0 => DeadlockAvoidance::Spin,
+            _ => DeadlockAvoidance::Sort,
+        };
+    });
 }
 
 #[test]

@@ -231,7 +231,7 @@ impl Session<'_> {
             let history = self.database.engine().take_history();
             let history = history.map_err(|error| format!("{error:#}"))?;
             let options = kiln_checker::Options {
-                order: match self.configuration.protocol.is_strict() {
+                order: match self.configuration.is_strict() {
                     true => kiln_checker::Order::Strict,
                     false => kiln_checker::Order::Serializable,
                 },

@@ -478,7 +478,7 @@ fn transactions_beside_analyze_are_serializable() {
         let audit = kiln_lab::audit::audit(&database, &workload, 1, &totals).expect("it runs");
         assert!(audit.passed(), "{protocol}: {:?}", audit.violations);
         let options = kiln_checker::Options {
-            order: match configuration.protocol.is_strict() {
+            order: match configuration.is_strict() {
                 true => kiln_checker::Order::Strict,
                 false => kiln_checker::Order::Serializable,
             },

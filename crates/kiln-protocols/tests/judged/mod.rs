@@ -17,7 +17,9 @@ use kiln_platform::sync::Arc;
 use kiln_platform::thread;
 use kiln_procedure::ir::*;
 use kiln_procedure::{AbortCause, Arguments, Program, ProgramBuilder, Stop};
-use kiln_protocols::factors::{self, Controllers, HealingFactors, LockQueue};
+use kiln_protocols::factors::{
+    self, Controllers, DeadlockAvoidance, HealingFactors, LockQueue, Use,
+};
 use kiln_protocols::{
     Common, Configuration, Factors, Observation, Outcome, Protocol, ProtocolOption, Statistics,
     Worker,
@@ -84,6 +86,9 @@ pub struct Trial {
     pub healing: HealingFactors,
     /// Who gets a lock that is let go, where locks are queues.
     pub lock_queue: LockQueue,
+    /// Whether silo's attempts end before their commit, and how its commits lock.
+    pub early_aborts: Use,
+    pub deadlock_avoidance: DeadlockAvoidance,
     /// Whether listeners hear of each commit, from the first one on.
     pub listens: bool,
     /// Whether the last worker runs transactions of several statements, which idle now and then. Calls that wait for one
@@ -195,6 +200,8 @@ impl Trial {
         let mut factors = Factors::default();
         factors.healing = self.healing;
         factors.lock_queue = self.lock_queue;
+        factors.early_aborts = self.early_aborts;
+        factors.deadlock_avoidance = self.deadlock_avoidance;
         factors.concurrency_controllers = match self.seed / 4 % 4 {
             // Again and again in the few calls that there are.
             3 => Controllers::Auto { count: 5 },
@@ -469,7 +476,7 @@ pub const NO_HISTORY: &str = "no history";
 fn judged(history: History) -> Result<Report, String> {
     let configuration: Configuration = history.protocol.parse().expect("a protocol's name");
     let options = kiln_checker::Options {
-        order: match configuration.protocol.is_strict() {
+        order: match configuration.is_strict() {
             true => Order::Strict,
             false => Order::Serializable,
         },

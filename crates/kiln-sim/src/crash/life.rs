@@ -336,7 +336,7 @@ impl Life {
             .take_history()
             .map_err(|error| format!("{error:#}"))?;
         let options = kiln_checker::Options {
-            order: match self.protocol.protocol.is_strict() {
+            order: match self.protocol.is_strict() {
                 true => kiln_checker::Order::Strict,
                 false => kiln_checker::Order::Serializable,
             },

@@ -84,6 +84,9 @@ pub struct BasisFactorArguments {
     /// Under 2pl-wait-die, 2pl-wait-for-graph, 2pl-dreadlocks and lock-sorted: who gets a lock that is let go while others wait
     #[arg(long, value_enum, default_value_t = LockQueue::Overtaking, help_heading = "Locks")]
     lock_queue: LockQueue,
+    /// Under silo: whether an attempt ends as soon as it meets what will fail its commit
+    #[arg(long, value_enum, default_value_t = Switch::On, help_heading = "Silo")]
+    early_abort: Switch,
 }
 
 /// A value, or what the system makes of it.
@@ -108,8 +111,10 @@ impl BasisFactorArguments {
     /// # Errors
     /// A sentence that names the option and the protocols that have it.
     pub fn refuse_strangers(&self, asked: &[Configuration]) -> Result<(), String> {
-        use Protocol::{Dora, Healing, Orthrus, OrthrusShared, Partitioned, Strife, VllSingle};
-        let options: [(&str, bool, &[Protocol]); 14] = [
+        use Protocol::{
+            Dora, Healing, Orthrus, OrthrusShared, Partitioned, Silo, Strife, VllSingle,
+        };
+        let options: [(&str, bool, &[Protocol]); 15] = [
             (
                 "cc-threads",
                 self.cc_threads.is_some(),
@@ -153,6 +158,7 @@ impl BasisFactorArguments {
                     Protocol::LockSorted,
                 ],
             ),
+            ("early-abort", self.early_abort != Switch::On, &[Silo]),
         ];
         let is_asked = |protocol: &Protocol| asked.iter().any(|one| one.protocol == *protocol);
         for (option, is_given, owners) in options {
@@ -323,6 +329,7 @@ impl From<&BasisFactorArguments> for BasisFactors {
         if arguments.lock_queue == LockQueue::Fifo {
             chosen.protocols.lock_queue = factors::LockQueue::Fifo;
         }
+        chosen.protocols.early_aborts = arguments.early_abort.to_use();
         chosen.hash_indexes = arguments.indexes != Indexes::Ordered;
         chosen.split_indexes = arguments.indexes == Indexes::Split;
         chosen.partitioned_indexes = arguments.contention_aware == Switch::On;
@@ -358,6 +365,7 @@ mod tests {
             "--batch-size 960 --batch-us 70 --k 200 --alpha 0.05",
             "--alpha 0",
             "--lock-queue fifo",
+            "--early-abort off --deadlock sort",
             "--restoration rerun --validation-order reversed --access-cache off --read-copies off --read-locks on",
             "--ad-hoc 7",
         ] {

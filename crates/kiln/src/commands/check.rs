@@ -210,7 +210,7 @@ const PARTS: u64 = 1_000;
 /// judge together may take so much memory.
 fn judge(history: &History, order: Option<Order>, memory_bytes: u64) -> Result<Report, String> {
     let promised = || match history.protocol.parse::<Configuration>() {
-        Ok(configuration) if !configuration.protocol.is_strict() => Order::Serializable,
+        Ok(configuration) if !configuration.is_strict() => Order::Serializable,
         _ => Order::Strict,
     };
     let options = &Options {

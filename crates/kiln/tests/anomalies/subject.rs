@@ -36,7 +36,7 @@ impl Subject {
     /// Whether transactions claim to happen in the order of real time.
     pub fn is_strict(self) -> bool {
         match self {
-            Subject::Protocol(configuration) => configuration.protocol.is_strict(),
+            Subject::Protocol(configuration) => configuration.is_strict(),
             Subject::WithoutBlocks => true,
         }
     }

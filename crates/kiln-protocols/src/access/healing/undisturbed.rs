@@ -190,7 +190,7 @@ impl Healing {
                     word.store(observed | Tid::LOCKED, Ordering::Relaxed);
                     continue;
                 }
-                WriteKind::Update | WriteKind::Delete => {}
+                WriteKind::Update | WriteKind::Delete | WriteKind::Share => {}
             }
             // Sequentially consistent, both: see the module's documentation.
             let locked = word.compare_exchange(

@@ -156,7 +156,7 @@ impl Healing {
             match write.kind {
                 WriteKind::Lost => {}
                 WriteKind::Insert | WriteKind::Forget => word.store(locked, Ordering::Relaxed),
-                WriteKind::Update | WriteKind::Delete => {
+                WriteKind::Update | WriteKind::Delete | WriteKind::Share => {
                     let mut spinner = Spinner::default();
                     // Relaxed: the lock has made visible what was installed before, and the fences that follow order the rest.
                     while let Err(now) = word.compare_exchange(

@@ -27,6 +27,18 @@
 //! the counter and then the words of all workers, a full fence between; a reader shows a bound and then
 //! reads the counter, a full fence between. So either its bound is seen, or its snapshot is at least as
 //! new as the counter was.
+//!
+//! # Snapshots that lag
+//!
+//! With `+lagging` a reader waits for no worker. It takes the newest timestamp up to which everything is decided: the counter, or just before
+//! the oldest timestamp that a worker shows. That is the global read timestamp of MSTO (STO §2.2, Figure 2). What has
+//! committed before the reader began may be missing, so the order is not strict.
+//!
+//! Such a snapshot is older than the counter, and the horizon may not rely on that. A shared word, *decided*, only grows: up to it everything
+//! was decided at some time, and so is for ever. A worker that computes a horizon finds out what is decided, raises the word, and then looks at
+//! what readers show, a full fence between. A reader shows the word as its bound and then takes a snapshot that is not before the word as it is then, a full
+//! fence between. So either its bound is seen, or its snapshot is not before the horizon. The word also holds where a worker shows a
+//! bound that it has read long ago.
 
 use kiln_platform::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use kiln_platform::memory::name_range;
@@ -57,6 +69,9 @@ struct Padded(AtomicU64);
 /// The timestamps of a database; see the module's documentation.
 pub struct Clock {
     counter: Padded,
+    /// Up to here everything is decided, where snapshots lag.
+    decided: Padded,
+    lags: bool,
     slots: Box<[Slot]>,
     /// Slots at and above this position were never used.
     used: AtomicUsize,
@@ -114,14 +129,16 @@ impl Horizon {
 }
 
 impl Clock {
-    /// A clock at 0 for workers below `workers`.
-    pub fn new(workers: usize) -> Clock {
+    /// A clock at 0 for workers below `workers`, whose snapshots lag or wait.
+    pub fn new(workers: usize, lags: bool) -> Clock {
         let slot = |_| Slot {
             committing: Padded(AtomicU64::new(IDLE)),
             reading: Padded(AtomicU64::new(IDLE)),
         };
         Clock {
             counter: Padded(AtomicU64::new(0)),
+            decided: Padded(AtomicU64::new(0)),
+            lags,
             slots: (0..workers).map(slot).collect(),
             used: AtomicUsize::new(0),
         }
@@ -177,8 +194,51 @@ impl Clock {
             .store(IDLE, Ordering::Release);
     }
 
-    /// Fixes a snapshot for `worker`: returns when everything up to the timestamp returned is decided.
+    /// Fixes a snapshot for `worker`: everything up to the timestamp returned is decided.
     pub fn begin_reading(&self, worker: usize) -> u64 {
+        match self.lags {
+            true => self.take_decided(worker),
+            false => self.await_present(worker),
+        }
+    }
+
+    /// Fixes a snapshot of what is decided.
+    fn take_decided(&self, worker: usize) -> u64 {
+        let slot = &self.slots[worker];
+        let bound = self.decided.0.load(Ordering::Acquire);
+        slot.reading.0.store(bound | BOUND, Ordering::Relaxed);
+        // Pairs with the fence in `look`: if that has not seen the bound, its word is seen here.
+        fence(Ordering::SeqCst);
+        let snapshot = self.find_decided();
+        slot.reading.0.store(snapshot, Ordering::Release);
+        snapshot
+    }
+
+    /// The newest timestamp up to which everything is decided, now or by the word.
+    fn find_decided(&self) -> u64 {
+        // Acquire: the decisions come with the word.
+        let known = self.decided.0.load(Ordering::Acquire);
+        let now = self.counter.0.load(Ordering::SeqCst);
+        let used = self.used.load(Ordering::SeqCst);
+        if Canary::SnapshotNotAwaited.sings() {
+            return now;
+        }
+        let shown = (self.slots[..used].iter())
+            // Acquire pairs with the release in `end_commit`.
+            .map(|slot| decided_before(slot.committing.0.load(Ordering::Acquire)));
+        shown.fold(now, u64::min).max(known)
+    }
+
+    /// Raises the word to what is decided.
+    pub fn note_decided(&self) {
+        if self.lags {
+            // Acquire and release: the decisions that others have seen, and those that were seen here.
+            (self.decided.0).fetch_max(self.find_decided(), Ordering::AcqRel);
+        }
+    }
+
+    /// Fixes a snapshot at the counter, and returns when everything up to there is decided.
+    fn await_present(&self, worker: usize) -> u64 {
         let slot = &self.slots[worker];
         let bound = self.counter.0.load(Ordering::Relaxed);
         slot.reading.0.store(bound | BOUND, Ordering::Relaxed);
@@ -216,8 +276,14 @@ impl Clock {
 
     /// Finds out which versions are still wanted.
     pub fn look(&self, horizon: &mut Horizon) {
-        let now = self.now();
-        // Pairs with the fence in `begin_reading`; see the module's documentation.
+        let now = match self.lags {
+            true => {
+                self.note_decided();
+                self.decided.0.load(Ordering::Acquire)
+            }
+            false => self.now(),
+        };
+        // Pairs with the fences where a snapshot begins; see the module's documentation.
         fence(Ordering::SeqCst);
         horizon.active.clear();
         horizon.open = now;
@@ -258,13 +324,23 @@ fn commits_within(committing: u64, snapshot: u64) -> bool {
     }
 }
 
+/// Up to where a worker that shows `committing` has decided what it commits.
+#[inline]
+fn decided_before(committing: u64) -> u64 {
+    match committing {
+        IDLE => u64::MAX,
+        bound if bound & BOUND != 0 => bound & !BOUND,
+        timestamp => timestamp - 1,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_horizon_keeps_what_somebody_may_read() {
-        let clock = Clock::new(4);
+        let clock = Clock::new(4, false);
         (0..4).for_each(|worker| clock.join(worker));
         clock.raise(10);
         let snapshot = clock.begin_reading(0);
@@ -294,5 +370,45 @@ mod tests {
         assert!(commits_within(5, 5) && !commits_within(6, 5));
         assert!(commits_within(4 | BOUND, 5) && !commits_within(5 | BOUND, 5));
         assert!(!commits_within(IDLE, 5));
+    }
+
+    #[test]
+    fn a_snapshot_that_lags_is_before_those_who_commit() {
+        let clock = Clock::new(3, true);
+        (0..3).for_each(|worker| clock.join(worker));
+        clock.raise(10);
+        let timestamp = clock.begin_commit(1);
+        clock.begin_commit(2);
+        clock.end_commit(2);
+        assert_eq!(clock.begin_reading(0), timestamp - 1);
+        let mut horizon = Horizon::default();
+        clock.look(&mut horizon);
+        assert!(horizon.has_passed(timestamp - 1) && !horizon.has_passed(timestamp));
+        clock.end_reading(0);
+        // Without the reader, too: another one would begin there.
+        clock.look(&mut horizon);
+        assert!(!horizon.has_passed(timestamp));
+        clock.end_commit(1);
+        clock.look(&mut horizon);
+        assert!(horizon.has_passed(timestamp + 1));
+        assert_eq!(clock.begin_reading(0), timestamp + 1);
+    }
+
+    #[test]
+    fn what_is_decided_stays_so_whoever_shows_an_old_bound() {
+        let clock = Clock::new(2, true);
+        (0..2).for_each(|worker| clock.join(worker));
+        clock.raise(10);
+        clock.note_decided();
+        // A worker that has read the counter long ago; its timestamp will be a new one.
+        let slot = &clock.slots[1];
+        slot.committing.0.store(3 | BOUND, Ordering::Relaxed);
+        assert_eq!(clock.begin_reading(0), 10);
+        let mut horizon = Horizon::default();
+        clock.look(&mut horizon);
+        assert!(
+            horizon.wants(2, 4),
+            "no look lets go of more than it has to"
+        );
     }
 }

@@ -85,7 +85,8 @@
 //! have, and see all of those. Timestamps come from one counter, and a snapshot's is as new as the counter when
 //! it began: what had committed before is in it. So the order is strict; the price is that a reader waits at
 //! its beginning for those who are in the middle of their commit, which is a matter of a microsecond.
-//! See `clock.rs`.
+//! See `clock.rs`. With `+lagging` a reader waits for none of them, and may miss what committed just before it began: the order is still that of
+//! timestamps, and not strict.
 //!
 //! A raised error is reported after the attempt was validated at a timestamp of its own: that all versions are the
 //! newest at one moment is not enough, as a transaction with a smaller timestamp may still be about to
@@ -152,11 +153,10 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// For workers that are numbered by their participants' slots.
-    #[expect(clippy::new_without_default, reason = "it is large, and made once")]
-    pub fn new() -> Shared {
+    /// For workers that are numbered by their participants' slots, whose snapshots lag or wait.
+    pub fn new(lags: bool) -> Shared {
         Shared {
-            clock: Clock::new(WORKERS_MAX),
+            clock: Clock::new(WORKERS_MAX, lags),
             groups: Groups::new(),
             pools: Box::new(Pools::new(MEMORIES_MAX)),
             notes: (0..WORKERS_MAX).map(|_| NotesCell::default()).collect(),

@@ -275,6 +275,8 @@ pub(super) fn settle(shared: &Shared, participant: &Participant, only: Option<Ta
         cell.show_looked(noted, participant.epochs().current());
     }
     assert!(!shared.clock.has_snapshots(), "a snapshot is open");
+    // No snapshot may begin before the versions that stay.
+    shared.clock.note_decided();
     let horizon = Horizon::alone();
     let (mut heap, mut chain) = (Heap::new(), Vec::new());
     let mut tidier = Tidier {

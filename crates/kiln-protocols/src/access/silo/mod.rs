@@ -45,6 +45,11 @@
 //! is locked and the read set unchanged there. Phantoms are excluded by the node set: an insert
 //! changes the version of its leaf or bucket before the new entry can be seen.
 //!
+//! # To the commit
+//!
+//! In the papers' Silo an attempt runs to its commit, whatever it meets. Here it ends as soon as it meets what will fail it, unless
+//! [`early_aborts`](Optimistic::early_aborts) is off.
+//!
 //! # Unchecked
 //!
 //! [`SiloUnchecked`] skips phase 2 and locks whatever versions there are (healing §5.1, THEDB-SILO⁻):
@@ -71,6 +76,8 @@ pub type SiloUnchecked = Optimistic<SiloCommit<false>>;
 /// What Silo does differently from other optimistic protocols.
 #[derive(Default)]
 pub struct SiloCommit<const VALIDATES: bool> {
+    /// Whether a record that is being installed is waited for, however long that takes.
+    pub waits: bool,
     /// Without validation: the positions of the writes, in the order in which their records are locked.
     order: Vec<u32>,
 }
@@ -81,9 +88,9 @@ impl<const VALIDATES: bool> Commit for SiloCommit<VALIDATES> {
 
     #[inline(always)]
     fn observe(&mut self, record: RecordRef, _: Intent) -> Result<(Tid, ()), AbortCause> {
-        match VALIDATES {
-            true => Ok((stable_tid(record)?, ())),
-            false => Ok((awaited_tid(record), ())),
+        match stable_tid(record) {
+            Err(_) if !VALIDATES || self.waits => Ok((awaited_tid(record), ())),
+            tid => Ok((tid?, ())),
         }
     }
 

@@ -185,7 +185,7 @@ impl<C: Commit> Optimistic<C> {
                     || write.comes_back
                     || self.claimed.contains(write.record)
             }
-            WriteKind::Insert | WriteKind::Forget | WriteKind::Lost => false,
+            WriteKind::Insert | WriteKind::Forget | WriteKind::Share | WriteKind::Lost => false,
         };
         if advances {
             // Relaxed: the fence before validation orders it, and that in `install` the new words.

@@ -64,7 +64,8 @@ impl<C: Commit> Optimistic<C> {
     #[inline(always)]
     pub(super) fn rely_on_node(&mut self, node: NodeVersion) -> Result<(), AbortCause> {
         match self.nodes.guard(node) {
-            Err(_) if !C::VALIDATES => Ok(()),
+            // The older version stays in the set, so that validation fails.
+            Err(_) if !C::VALIDATES || !self.early_aborts => Ok(()),
             guarded => guarded,
         }
     }
@@ -169,22 +170,15 @@ impl<C: Commit> Optimistic<C> {
                 break;
             }
             if C::VALIDATES {
-                self.protocol.found_changed(handle.record);
-                return Err(AbortCause::ReadValidation);
+                return self.load_changed(table, handle, columns, memory);
             }
             // Dead or alive, the words of a version are there until the epoch is over.
             self.items[handle.note as usize].observed = awaited_tid(handle.record).0;
         }
         if spilled {
-            for &(_, register) in columns {
-                let slot = memory.slots[register.0 as usize];
-                if is_spilled(slot) {
-                    // SAFETY: the tid did not change while the pointer was read, or the pointer is
-                    // in the attempt's own image; the epoch entered by `begin` keeps the blob.
-                    let slot = unsafe { resolve(slot, &mut memory.heap) };
-                    memory.slots[register.0 as usize] = slot;
-                }
-            }
+            // SAFETY: the tid did not change while the pointers were read, or they are in the attempt's own image; the epoch
+            // entered by `begin` keeps the blobs.
+            unsafe { resolve_all(columns, memory) };
         }
         Ok(())
     }
@@ -282,6 +276,8 @@ impl<C: Commit> Optimistic<C> {
         let write = self.write_for(table, *handle, WriteKind::Delete);
         let write = &mut self.writes[write];
         write.kind = match write.kind {
+            // Its owner alone takes it out of the indexes.
+            WriteKind::Share => return Err(AbortCause::KeyInTransit),
             WriteKind::Insert | WriteKind::Forget => WriteKind::Forget,
             WriteKind::Update | WriteKind::Delete | WriteKind::Lost => WriteKind::Delete,
         };
@@ -289,10 +285,26 @@ impl<C: Commit> Optimistic<C> {
     }
 }
 
+/// Reads the byte strings that lie outside of their rows.
+///
+/// # Safety
+/// The slots were read from one version, or from images, whose blobs are there.
+#[inline(always)]
+pub(super) unsafe fn resolve_all(columns: &[(ColumnId, Reg)], memory: &mut Memory) {
+    for &(_, register) in columns {
+        let slot = memory.slots[register.0 as usize];
+        if is_spilled(slot) {
+            // SAFETY: by the contract.
+            let slot = unsafe { resolve(slot, &mut memory.heap) };
+            memory.slots[register.0 as usize] = slot;
+        }
+    }
+}
+
 /// Reads columns of which the attempt has written some: those from its image, the others from the row. Whether any
 /// is spilled.
 #[inline(never)]
-fn load_mixed(
+pub(super) fn load_mixed(
     layout: &RowLayout,
     (row, image, written): (&[AtomicU64], &[AtomicU64], ColumnSet),
     columns: &[(ColumnId, Reg)],

@@ -7,6 +7,7 @@ use kiln_storage::record::Tid;
 use kiln_storage::schema::ColumnSet;
 
 use super::apart;
+use super::late;
 use super::{CLAIMED, Commit, Optimistic, Write, WriteKind};
 use crate::shared::links;
 use crate::shared::report::{Window, all_columns};
@@ -37,7 +38,7 @@ impl<C: Commit> Optimistic<C> {
         for write in &self.writes {
             let (table, record) = (write.table(), write.record);
             match write.kind {
-                WriteKind::Update | WriteKind::Insert => {
+                WriteKind::Update | WriteKind::Insert | WriteKind::Share => {
                     if !write.columns.is_empty() {
                         let (layout, row) = (table.layout(), table.row(record));
                         for blob in layout.blobs(write.columns, row) {
@@ -100,7 +101,7 @@ impl<C: Commit> Optimistic<C> {
                         let change = || imaged(change(ChangeKind::Update, write.columns));
                         reporter.add_update(change, changes, order);
                     }
-                    WriteKind::Insert => {
+                    WriteKind::Insert | WriteKind::Share => {
                         let columns = all_columns(write.table());
                         reporter.add(imaged(change(ChangeKind::Insert, columns)));
                     }
@@ -136,7 +137,8 @@ impl<C: Commit> Optimistic<C> {
             writes,
             ..
         } = self;
-        let inserted = (writes.iter()).filter(|write| write.kind == WriteKind::Insert);
+        let is_insert = |write: &&Write| matches!(write.kind, WriteKind::Insert | WriteKind::Share);
+        let inserted = writes.iter().filter(is_insert);
         let inserted = inserted.map(Write::table);
         reporter.above_deletions(inserted, changes, tid)
     }
@@ -168,6 +170,12 @@ impl<C: Commit> Optimistic<C> {
         for write in &self.writes {
             free_image_blobs(write);
             if matches!(write.kind, WriteKind::Insert | WriteKind::Forget) {
+                if !self.early_aborts
+                    && !late::bury(write.record, self.items[write.item as usize].observed)
+                {
+                    // Another attempt has committed its row there.
+                    continue;
+                }
                 // Whoever observed the absent record fails now, and looks for its successor.
                 links::bury(write.record);
                 let table = write.table();
@@ -194,12 +202,16 @@ impl<C: Commit> Optimistic<C> {
     /// Forgets what the attempt has done; its writes are installed or undone.
     #[inline(always)]
     fn forget(&mut self) {
+        if !self.early_aborts {
+            self.withdraw_offers();
+        }
         self.items.clear();
         self.writes.clear();
         self.written.clear();
         self.nodes.clear();
         self.scratch.clear();
         self.updates.clear();
+        self.is_doomed = false;
         for record in self.claimed.iter() {
             // Release pairs with the acquire in `claim`: the moving entries are gone.
             record.aux().fetch_and(!CLAIMED, Ordering::Release);

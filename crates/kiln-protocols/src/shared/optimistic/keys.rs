@@ -39,6 +39,11 @@ impl<C: Commit> Optimistic<C> {
                 self.claim_alive(handle.record)?;
             }
             let (old, new) = self.keys(table, position, handle, columns, memory)?;
+            if !self.early_aborts && !self.is_as_observed(handle) {
+                // These may be keys of several versions. It may be as it was again, when another one has failed that had locked it.
+                self.is_doomed = true;
+                return Ok(None);
+            }
             // A record that comes back from its deletion may have lost its key meanwhile.
             if old == new && self.changes.is_empty() {
                 continue;
@@ -71,6 +76,7 @@ impl<C: Commit> Optimistic<C> {
             writes,
             participant,
             recorder,
+            early_aborts,
             ..
         } = self;
         changes.change(
@@ -81,7 +87,7 @@ impl<C: Commit> Optimistic<C> {
             participant,
             recorder,
             |other| is_deleted(written, writes, other),
-            |touched| note_touched(protocol, nodes, table, touched),
+            |touched| note_touched((protocol, *early_aborts), nodes, table, touched),
         )
     }
 
@@ -144,7 +150,7 @@ impl<C: Commit> Optimistic<C> {
     }
 
     /// The present and the future key of a record in an index.
-    fn keys(
+    pub(super) fn keys(
         &mut self,
         table: &Table,
         index: usize,
@@ -248,7 +254,8 @@ impl<C: Commit> Optimistic<C> {
         }
     }
 
-    /// As [`Optimistic::add`]; `None`, where commits validate nothing, when a row with one of the keys is leaving.
+    /// As [`Optimistic::add`]; `None`, where commits validate nothing or nothing aborts early, when a row with one of the keys is
+    /// leaving.
     #[inline(always)]
     fn try_add(
         &mut self,
@@ -269,10 +276,22 @@ impl<C: Commit> Optimistic<C> {
             &self.participant,
         )?;
         let linked = match self.link_new(table, record, values, number, memory) {
-            Ok(Linked::All) => return Ok(Some(Inserted::New(self.enter_new(table, record)))),
+            Ok(Linked::All) => {
+                let handle = self.enter_new(table, record);
+                if !self.early_aborts {
+                    self.offer(record);
+                }
+                return Ok(Some(Inserted::New(handle)));
+            }
             Ok(Linked::Exists(index, other)) => Ok((index, other)),
             Err(stop) => Err(stop),
         };
+        if !self.early_aborts
+            && let Ok(met) = linked
+            && let Some(inserted) = self.insert_late(table, record, met, values, memory)?
+        {
+            return Ok(inserted);
+        }
         links::retire(table, record, &self.participant);
         let (index, other) = linked?;
         if index == 0
@@ -309,6 +328,7 @@ impl<C: Commit> Optimistic<C> {
             writes,
             participant,
             recorder,
+            early_aborts,
             ..
         } = self;
         links::link(
@@ -321,7 +341,7 @@ impl<C: Commit> Optimistic<C> {
             recorder,
             changes,
             |other| is_deleted(written, writes, other),
-            |touched| note_touched(protocol, nodes, table, touched),
+            |touched| note_touched((protocol, *early_aborts), nodes, table, touched),
             // Others may have met the record in the indexes: it ends as a dead one.
             links::bury,
         )
@@ -331,7 +351,7 @@ impl<C: Commit> Optimistic<C> {
     #[inline(always)]
     pub fn enter_new(&mut self, table: &Table, record: RecordRef) -> Handle {
         let note = self.items.len() as u32;
-        // Nobody but this attempt changes it before it is installed or dead.
+        // Only this attempt changes it before it is installed or dead, or offered to others.
         let observed = record.tid().load(Ordering::Relaxed);
         let noted = self.protocol.adopt(record);
         self.items
@@ -426,7 +446,7 @@ impl<C: Commit> Optimistic<C> {
 /// Takes what an attempt did to a node into account.
 #[inline(always)]
 fn note_touched<C: Commit>(
-    protocol: &mut C,
+    (protocol, early_aborts): (&mut C, bool),
     nodes: &mut NodeSet,
     table: &Table,
     touched: Touched<'_>,
@@ -435,7 +455,8 @@ fn note_touched<C: Commit>(
         protocol.relies_on_gap(table, index);
     }
     match nodes.touched(touched) {
-        Err(_) if !C::VALIDATES => Ok(()),
+        // As in `rely_on_node`.
+        Err(_) if !C::VALIDATES || !early_aborts => Ok(()),
         touched => Ok(touched?),
     }
 }

@@ -15,6 +15,7 @@
 //! - `sets.rs`: [`Item`], [`Write`];
 //! - `execute.rs`: meeting, reading, buffering;
 //! - `keys.rs`: insertions, and updates of indexed columns;
+//! - `late.rs`: attempts that run to their commit although they will fail there;
 //! - `tid_locks.rs`, `validate.rs`: what several protocols do at their commit;
 //! - `updates.rs`: updates left to the commit;
 //! - `apart.rs`: a second timestamp in `aux`, for protocols that leave it free;
@@ -39,6 +40,7 @@ pub mod apart;
 mod execute;
 mod install;
 mod keys;
+mod late;
 pub mod record_lock;
 mod sets;
 mod tid_locks;
@@ -252,6 +254,10 @@ pub struct Optimistic<C: Commit> {
     pub uses_apart: bool,
     /// Whether that covers the columns that tables keep apart.
     pub splits: bool,
+    /// Whether an attempt ends as soon as it meets what will fail its commit. Else it goes on as far as it can (`late.rs`).
+    pub early_aborts: bool,
+    /// Without early aborts: whether the attempt must not commit, though all that it has observed may be as it was.
+    is_doomed: bool,
     /// As `defers`, for the present attempt.
     is_deferring: bool,
     updates: Updates,
@@ -285,6 +291,8 @@ impl<C: Commit> Optimistic<C> {
             defers: false,
             uses_apart: false,
             splits: false,
+            early_aborts: true,
+            is_doomed: false,
             is_deferring: false,
             updates: Updates::default(),
             recorder: Recorder::default(),

@@ -75,6 +75,9 @@ pub enum WriteKind {
     Delete,
     /// An insert of this attempt that it deleted again.
     Forget,
+    /// An insert over the absent record that another attempt has put into the indexes for the same primary key: whichever
+    /// commits first has the record. Of protocols without [early aborts](super::Optimistic::early_aborts).
+    Share,
     /// An update, of a protocol that validates nothing, of a row that another attempt has deleted meanwhile, or inserts
     /// and has not committed.
     Lost,

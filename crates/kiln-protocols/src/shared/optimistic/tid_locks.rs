@@ -35,7 +35,9 @@ impl<C: Commit> Optimistic<C> {
             }
             let observed = self.items[write.item as usize].observed;
             let word = write.record.tid();
-            if matches!(write.kind, WriteKind::Insert | WriteKind::Forget) {
+            if matches!(write.kind, WriteKind::Insert | WriteKind::Forget)
+                && (self.early_aborts || Canary::PlaceholderTaken.sings())
+            {
                 // Nobody else changes the tid of a new record, but others read it when they validate; the
                 // fence before this attempt validates pairs with theirs.
                 word.store(observed | Tid::LOCKED, Ordering::Relaxed);

@@ -55,6 +55,10 @@ impl<C: Commit> Optimistic<C> {
             self.unlock_tids();
             return Err(AbortCause::Phantom);
         }
+        if self.is_doomed {
+            self.unlock_tids();
+            return Err(AbortCause::KeyInTransit);
+        }
         if Canary::VersionReused.sings() {
             return Ok(newest);
         }
@@ -77,6 +81,9 @@ impl<C: Commit> Optimistic<C> {
         };
         if !self.items.iter().all(unchanged) {
             return Err(AbortCause::ReadValidation);
+        }
+        if self.is_doomed {
+            return Err(AbortCause::KeyInTransit);
         }
         match self.nodes.is_current() {
             true => Ok(()),
