@@ -2,7 +2,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `session`, `savepoints` | statements one after the other, transaction blocks |
+//! | `session`, `session_settings` | statements one after the other |
+//! | `block`, `savepoints`, `constraints` | transaction blocks |
 //! | `prepared`, `portal`, `values` | statements in stages: parse, describe, bind, execute, fetch |
 //! | `transaction` | SQL within transactions that are Rust closures |
 //! | `definition` | CREATE, DROP, TRUNCATE |
@@ -20,6 +21,7 @@
 
 mod alter;
 mod backup;
+mod block;
 mod cache;
 mod call;
 mod comments;
@@ -46,6 +48,7 @@ mod savepoints;
 pub mod secret;
 mod sequences;
 mod session;
+mod session_settings;
 mod settings;
 mod splits;
 mod statement;

@@ -1,40 +1,31 @@
 //! Sessions: statements one after the other, transaction blocks included.
 
-use std::time::Duration;
-
 use kiln_engine::{
-    Arguments, CancelHandle, Catalog, Completions, Configuration, Ended, IntoValues, Program,
-    Reply, Rows, Source,
+    Arguments, CancelHandle, Catalog, Completions, IntoValues, Program, Reply, Rows,
 };
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::TruncateIdentityOption;
 
+use super::block::Analyses;
 use super::cache::StatementCache;
 use super::call::{self, CallPart, CallPlan, Part};
 use super::copy::Copying;
-use super::definition::{Definition, DefinitionOfBlock, referring_first, truncated};
-use super::locks::{self, Warnings};
+use super::locks::Warnings;
 use super::named::Names;
 use super::panics::{caught, of_statement};
 use super::portal::{Portal, Portion};
 use super::prepared::{Plan, Statement, StatementKind, cannot_submit};
-use super::result::{Notice, ResultSet, StatementResult};
-use super::roles::{self, check_definition};
+use super::result::{ResultSet, StatementResult};
+use super::roles::check_definition;
 use super::settings::{Assignment, Scope, Settings};
 use super::statement::{notices_of, result_of_call};
 use super::view::View;
 use super::{savepoints, settings};
 use crate::compile::plpgsql::compile_do;
-use crate::compile::{Operand, SessionValue, object_name, parameter_count, quote_identifier};
-use crate::parse::{
-    self, Discarded, SourceStatement, Statement as Tree, TransactionMode, Vacuum, script,
-};
-
-/// How often a statement is started again that had to be run as several programs and met a
-/// conflict, before the conflict is reported.
-const ATTEMPTS_MAX: usize = 1_000;
+use crate::compile::{SessionValue, object_name, parameter_count};
+use crate::parse::{self, Discarded, SourceStatement, Statement as Tree, Vacuum, script};
 
 /// One client's statements. Each is a transaction of its own, or a part of the one between BEGIN
 /// and COMMIT.
@@ -44,7 +35,7 @@ const ATTEMPTS_MAX: usize = 1_000;
 /// but its end is refused with 25P02. Dropping a session rolls an open block back.
 pub struct Session {
     pub(super) session: kiln_engine::Session,
-    statements: Arc<StatementCache>,
+    pub(super) statements: Arc<StatementCache>,
     /// Who runs the statements.
     pub(super) role: Box<str>,
     pub(super) settings: Settings,
@@ -52,7 +43,7 @@ pub struct Session {
     /// Those of the open block, the last one last.
     pub(super) savepoints: Vec<savepoints::Named>,
     /// ANALYZE statements of the open block, which are run when it has committed; boxed, so that sessions stay small.
-    analyses: Option<Box<Analyses>>,
+    pub(super) analyses: Option<Box<Analyses>>,
     /// Those of the statement that runs.
     pub(super) warnings: Option<Box<Warnings>>,
     /// Whether a statement was submitted whose outcome has not come.
@@ -423,52 +414,6 @@ impl Session {
         });
     }
 
-    /// Begins with a setting that a client has asked for when it connected: RESET goes back to it.
-    ///
-    /// # Errors
-    /// Those of SET.
-    pub fn begin_with(&mut self, name: &str, value: &str) -> Result<()> {
-        self.settings.begin_with(&name.to_lowercase(), value)?;
-        self.apply_settings();
-        Ok(())
-    }
-
-    /// The value of a setting, as SHOW shows it.
-    ///
-    /// # Errors
-    /// 42704 for an unknown one.
-    pub fn setting(&self, name: &str) -> Result<String> {
-        let known = match name {
-            "session_authorization" => Some(self.role.to_string()),
-            "is_superuser" => {
-                let catalog = self.session.catalog();
-                let role = catalog.roles().get(&self.role);
-                let is_superuser = role.is_some_and(|role| role.is_superuser);
-                Some(if is_superuser { "on" } else { "off" }.to_owned())
-            }
-            "kiln.protocol" => Some(self.session.engine().protocol().to_string()),
-            "transaction_read_only" => {
-                Some(if self.is_read_only() { "on" } else { "off" }.to_owned())
-            }
-            "idle_in_transaction_session_timeout" if !self.settings.is_set(name) => {
-                let idle_ms = self.session.engine().options().idle_in_transaction_ms;
-                Some(settings::with_unit(idle_ms))
-            }
-            _ => self.settings.get(name).map(str::to_owned),
-        };
-        known.ok_or_else(|| settings::unknown(name))
-    }
-
-    /// Settings that have changed since this was asked last, with their values.
-    pub fn changed_settings(&mut self) -> Vec<(&'static str, String)> {
-        self.settings.changed()
-    }
-
-    /// Whether nothing was set or named, so that another client may go on with the session.
-    pub(super) fn is_fresh(&self) -> bool {
-        self.settings.is_fresh() && self.names.is_empty() && !self.session.holds_locks()
-    }
-
     /// Whether a transaction block is open or failed.
     pub fn in_transaction(&self) -> bool {
         self.session.in_transaction()
@@ -728,284 +673,6 @@ impl Session {
         Ok(Arguments::from_values(&all))
     }
 
-    fn define(&mut self, tree: &Tree, statement: &Statement) -> Result<StatementResult> {
-        let position = statement.position();
-        let source = Source {
-            text: statement.text().to_owned(),
-            line: position.line,
-            column: position.column,
-        };
-        self.define_as(tree, source)
-    }
-
-    /// Makes the change of a statement that defines, in the open block or by itself.
-    pub(super) fn define_as(&mut self, tree: &Tree, source: Source) -> Result<StatementResult> {
-        let logged = roles::to_log(tree, &self.role)?;
-        if self.session.in_transaction() {
-            let (tree, source) = logged.unwrap_or_else(|| (tree.clone(), source));
-            return self.define_in_block(tree, source);
-        }
-        let engine = self.session.engine();
-        let result = match logged {
-            Some((tree, source)) => Definition::new(engine, source).run(&tree),
-            None => Definition::new(engine, source).run(tree),
-        };
-        self.statements.clear();
-        result
-    }
-
-    fn define_in_block(&mut self, tree: Tree, source: Source) -> Result<StatementResult> {
-        if let Tree::Analyze(_) = tree {
-            // It changes nothing that the block could see.
-            let analyses = self.analyses.get_or_insert_default();
-            analyses.0.push((tree, source));
-            return Ok(StatementResult::of_tag("ANALYZE"));
-        }
-        self.refuse_pending(&tree)?;
-        let defined = Arc::new(DefinitionOfBlock::new(Arc::new(tree), source));
-        let definition: Arc<dyn kiln_engine::Definition> = defined.clone();
-        self.session.define(&definition)?;
-        Ok(defined.take_result())
-    }
-
-    /// SET, of a form that is called `of_block` where it is about the open block.
-    fn set(&mut self, assignments: Vec<Assignment>, of_block: &str) -> Result<StatementResult> {
-        let mut result = StatementResult::of_tag("SET");
-        for assignment in assignments {
-            if assignment.scope == Scope::Block && !self.session.in_transaction() {
-                let message = format!("{of_block} can only be used in transaction blocks");
-                result = result.with_notice(Notice::warning(&message));
-                continue;
-            }
-            self.assign(assignment)?;
-        }
-        Ok(result)
-    }
-
-    fn begin(&mut self, modes: &[TransactionMode]) -> Result<StatementResult> {
-        let modes = settings::modes_of(modes, false);
-        let mut result = StatementResult::of_tag("BEGIN");
-        if self.session.in_transaction() {
-            let warning = Notice::warning("there is already a transaction in progress");
-            result = result.with_notice(warning);
-        } else {
-            self.session.begin()?;
-        }
-        for mode in modes {
-            self.assign(mode)?;
-        }
-        Ok(result)
-    }
-
-    fn commit(&mut self) -> Result<StatementResult> {
-        if !self.session.in_transaction() {
-            let warning = Notice::warning("there is no transaction in progress");
-            return Ok(StatementResult::of_tag("COMMIT").with_notice(warning));
-        }
-        let ended = self.commit_block();
-        self.end_block(matches!(ended, Ok(Ended::Committed)));
-        match ended? {
-            Ended::Committed => Ok(StatementResult::of_tag("COMMIT")),
-            Ended::RolledBack => Ok(StatementResult::of_tag("ROLLBACK")),
-        }
-    }
-
-    /// Commits the open block. What was compiled before it has defined anything is of no use any more.
-    fn commit_block(&mut self) -> Result<Ended> {
-        let has_defined = self.session.has_definitions();
-        let checked = match self.session.has_failed() {
-            true => Ok(()),
-            false => self.check_pending(|_| true),
-        };
-        let ended = match checked {
-            Ok(()) => self.session.commit(),
-            Err(error) => self.session.roll_back().and(Err(error)),
-        };
-        if has_defined {
-            self.statements.clear();
-        }
-        ended
-    }
-
-    fn end_without_effects(&mut self) -> Result<StatementResult> {
-        let result = StatementResult::of_tag("ROLLBACK");
-        if !self.session.in_transaction() {
-            let warning = Notice::warning("there is no transaction in progress");
-            return Ok(result.with_notice(warning));
-        }
-        self.session.roll_back()?;
-        self.end_block(false);
-        Ok(result)
-    }
-
-    /// A block is over, however it has ended: so are settings and cursors of it.
-    fn end_block(&mut self, is_committed: bool) {
-        self.savepoints.clear();
-        let analyses = self.analyses.take().filter(|_| is_committed);
-        for (tree, source) in analyses.into_iter().flat_map(|it| it.0) {
-            // The block has committed whatever becomes of it; it may be tried again.
-            let _ = Definition::new(self.session.engine(), source).run(&tree);
-        }
-        self.names.end_block(is_committed);
-        if self.settings.end_block(is_committed) {
-            self.apply_settings();
-        }
-    }
-
-    /// Gives a setting a value.
-    fn assign(&mut self, assignment: Assignment) -> Result<()> {
-        if assignment.name == "kiln.protocol" {
-            return self.change_protocol(assignment.value.as_deref());
-        }
-        let is_own_role = assignment.value.as_deref() == Some(&self.role);
-        if assignment.name == "role" && is_own_role {
-            return Ok(());
-        }
-        let in_block = self.session.in_transaction();
-        self.settings.set(assignment, in_block)?;
-        self.apply_settings();
-        Ok(())
-    }
-
-    /// Does what the settings say that are done below.
-    pub(super) fn apply_settings(&mut self) {
-        let (settings, session) = (&self.settings, &mut self.session);
-        session.set_statement_timeout(settings.duration("statement_timeout"));
-        session.set_lock_timeout(settings.duration("lock_timeout"));
-        let idle = "idle_in_transaction_session_timeout";
-        session.set_idle_timeout(match settings.is_set(idle) {
-            true => settings.duration(idle),
-            false => match session.engine().options().idle_in_transaction_ms {
-                0 => None,
-                idle_ms => Some(Duration::from_millis(idle_ms)),
-            },
-        });
-        // Without replicas all but `off` mean the same.
-        session.set_synchronous_commit(settings.get("synchronous_commit") != Some("off"));
-        session.set_replay(settings.is_on("kiln.replay"));
-    }
-
-    /// Has all transactions of the database run under another protocol.
-    fn change_protocol(&mut self, protocol: Option<&str>) -> Result<()> {
-        let catalog = self.session.catalog();
-        if !catalog.roles().require(&self.role)?.is_superuser {
-            let message = "permission denied to set parameter \"kiln.protocol\"";
-            let error = Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message);
-            return Err(error.with_hint("It is the protocol of the whole database."));
-        }
-        if self.session.in_transaction() {
-            let message = "kiln.protocol cannot be set inside a transaction block";
-            return Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
-        }
-        let engine = self.session.engine();
-        let configuration = match protocol {
-            Some(name) => name.parse::<Configuration>().map_err(|error| {
-                let message = format!("invalid value for parameter \"kiln.protocol\": {error}");
-                Error::new(SqlState::INVALID_PARAMETER_VALUE, message)
-            })?,
-            None => engine.options().protocol,
-        };
-        engine.set_protocol(configuration)
-    }
-
-    /// Whether the open block may only read, or the next statement.
-    fn is_read_only(&self) -> bool {
-        let of_block = self.settings.block_reads_only;
-        of_block.unwrap_or_else(|| self.settings.is_on("default_transaction_read_only"))
-    }
-
-    /// # Errors
-    /// 25006 for a statement that may write where that is not allowed.
-    pub(super) fn check_writable(&self, statement: &Statement) -> Result<()> {
-        let writes = matches!(
-            statement.kind(),
-            StatementKind::Write | StatementKind::Definition
-        );
-        if !writes || !self.is_read_only() {
-            return Ok(());
-        }
-        let command = statement.command();
-        let message = format!("cannot execute {command} in a read-only transaction");
-        Err(Error::new(SqlState::READ_ONLY_SQL_TRANSACTION, message))
-    }
-
-    /// A result with the messages that the client wants to see.
-    fn audible(&self, mut result: StatementResult) -> StatementResult {
-        let settings = &self.settings;
-        (result.notices).retain(|notice| settings.sends(notice.level));
-        result
-    }
-
-    /// What the session gives a statement.
-    fn session_value(&mut self, value: &SessionValue, values: &[Value]) -> Result<Value> {
-        let text = |operand: &Operand| match operand {
-            Operand::Text(text) => text.clone(),
-            Operand::Parameter(number) => match values.get(number - 1) {
-                Some(Value::Text(text)) => Some(text.clone()),
-                _ => None,
-            },
-        };
-        let listed =
-            |texts: Vec<String>| Value::Array(texts.into_iter().map(Value::Text).collect());
-        Ok(match value {
-            SessionValue::Role => Value::Text(self.role.to_string()),
-            SessionValue::Number => {
-                Value::Integer(i32::try_from(self.session.number()).unwrap_or(i32::MAX))
-            }
-            SessionValue::Settings => {
-                let settings = self.settings.all().into_iter().flatten();
-                Value::Array(settings.map(Value::Text).collect())
-            }
-            SessionValue::Session => Value::Array(vec![
-                Value::Text(self.session.number().to_string()),
-                Value::Text(self.role.to_string()),
-                Value::Text(self.setting("application_name")?),
-            ]),
-            SessionValue::Statements => listed(self.names.listed_statements()),
-            SessionValue::Portals => listed(self.names.listed_portals()),
-            SessionValue::RowLocks => Value::BigInt(self.session.locks_rows()?.cast_signed()),
-            SessionValue::Locks => listed(locks::listed(&self.session.engine().locks())),
-            SessionValue::Advisory(_) => {
-                return Err(Error::internal("an advisory lock needs its statement"));
-            }
-            SessionValue::Setting { name, missing_ok } => match text(name) {
-                None => Value::Null,
-                Some(name) => match self.setting(&name.to_lowercase()) {
-                    Ok(value) => Value::Text(value),
-                    Err(_) if *missing_ok => Value::Null,
-                    Err(error) => return Err(error),
-                },
-            },
-            SessionValue::Set {
-                name,
-                value,
-                is_local,
-            } => {
-                let Some(name) = text(name) else {
-                    let message = "SET requires parameter name";
-                    return Err(Error::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
-                };
-                let name = name.to_lowercase();
-                let scope = if *is_local {
-                    Scope::Block
-                } else {
-                    Scope::Session
-                };
-                // Outside of a block the statement is one, which ends at once.
-                if !*is_local || self.session.in_transaction() {
-                    self.assign(Assignment {
-                        name: name.clone(),
-                        value: text(value),
-                        scope,
-                    })?;
-                    Value::Text(self.setting(&name)?)
-                } else {
-                    text(value).map_or(Value::Null, Value::Text)
-                }
-            }
-        })
-    }
-
     /// DISCARD.
     fn discard(&mut self, what: Discarded) -> Result<StatementResult> {
         Ok(StatementResult::of_tag(match what {
@@ -1077,22 +744,6 @@ impl Session {
         }
     }
 
-    /// TRUNCATE in a transaction block, which must be undone with it: row by row, and those that refer to others first.
-    fn truncate_in_block(
-        &mut self,
-        truncate: &sqlparser::ast::Truncate,
-    ) -> Result<StatementResult> {
-        let catalog = self.session.catalog();
-        let names = truncated(&catalog, truncate)?;
-        for name in referring_first(&catalog, names) {
-            let delete = format!("DELETE FROM {}", quote_identifier(&name));
-            let source = SourceStatement::from(delete.as_str());
-            let statement = self.analyse(&source, Vec::new())?;
-            self.run_data(&statement, &[])?;
-        }
-        Ok(StatementResult::of_tag("TRUNCATE TABLE"))
-    }
-
     /// CALL.
     fn call(&mut self, statement: &Statement, values: &[Value]) -> Result<StatementResult> {
         let Plan::Call(plan) = statement.plan(&self.session.catalog())? else {
@@ -1123,40 +774,7 @@ impl Session {
             call::compute_and_call(&mut session.session, statement, values)
         })
     }
-
-    /// Runs several statements or programs as one transaction: within the open block, or in one of their own
-    /// that starts again after a conflict.
-    pub(super) fn in_one_transaction<T>(
-        &mut self,
-        mut body: impl FnMut(&mut Session) -> Result<T>,
-    ) -> Result<T> {
-        if self.session.in_transaction() {
-            return body(self);
-        }
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            self.session.check_limits()?;
-            self.session.begin()?;
-            let result = match body(self) {
-                Ok(value) => self.commit_block().map(|_| value),
-                Err(error) => {
-                    self.session.roll_back()?;
-                    Err(error)
-                }
-            };
-            match result {
-                Err(error)
-                    if error.state() == SqlState::SERIALIZATION_FAILURE
-                        && attempts < ATTEMPTS_MAX => {}
-                result => return result,
-            }
-        }
-    }
 }
-
-#[derive(Default)]
-struct Analyses(Vec<(Tree, Source)>);
 
 /// The block of a DO statement, compiled whenever it runs.
 struct Block {

@@ -1,0 +1,183 @@
+//! Transaction blocks: how they begin and end, and the definitions in them.
+
+use kiln_engine::{Ended, Source};
+use kiln_platform::sync::Arc;
+use kiln_storage::error::{Result, SqlState};
+
+use super::definition::{Definition, DefinitionOfBlock, referring_first, truncated};
+use super::prepared::Statement;
+use super::result::{Notice, StatementResult};
+use super::session::Session;
+use super::{roles, settings};
+use crate::compile::quote_identifier;
+use crate::parse::{SourceStatement, Statement as Tree, TransactionMode};
+
+/// How often a statement is started again that had to be run as several programs and met a
+/// conflict, before the conflict is reported.
+const ATTEMPTS_MAX: usize = 1_000;
+
+/// ANALYZE of an open block, which runs when that has committed.
+#[derive(Default)]
+pub(super) struct Analyses(Vec<(Tree, Source)>);
+
+impl Session {
+    pub(super) fn begin(&mut self, modes: &[TransactionMode]) -> Result<StatementResult> {
+        let modes = settings::modes_of(modes, false);
+        let mut result = StatementResult::of_tag("BEGIN");
+        if self.session.in_transaction() {
+            let warning = Notice::warning("there is already a transaction in progress");
+            result = result.with_notice(warning);
+        } else {
+            self.session.begin()?;
+        }
+        for mode in modes {
+            self.assign(mode)?;
+        }
+        Ok(result)
+    }
+
+    pub(super) fn commit(&mut self) -> Result<StatementResult> {
+        if !self.session.in_transaction() {
+            let warning = Notice::warning("there is no transaction in progress");
+            return Ok(StatementResult::of_tag("COMMIT").with_notice(warning));
+        }
+        let ended = self.commit_block();
+        self.end_block(matches!(ended, Ok(Ended::Committed)));
+        match ended? {
+            Ended::Committed => Ok(StatementResult::of_tag("COMMIT")),
+            Ended::RolledBack => Ok(StatementResult::of_tag("ROLLBACK")),
+        }
+    }
+
+    /// Commits the open block. What was compiled before it has defined anything is of no use any more.
+    pub(super) fn commit_block(&mut self) -> Result<Ended> {
+        let has_defined = self.session.has_definitions();
+        let checked = match self.session.has_failed() {
+            true => Ok(()),
+            false => self.check_pending(|_| true),
+        };
+        let ended = match checked {
+            Ok(()) => self.session.commit(),
+            Err(error) => self.session.roll_back().and(Err(error)),
+        };
+        if has_defined {
+            self.statements.clear();
+        }
+        ended
+    }
+
+    pub(super) fn end_without_effects(&mut self) -> Result<StatementResult> {
+        let result = StatementResult::of_tag("ROLLBACK");
+        if !self.session.in_transaction() {
+            let warning = Notice::warning("there is no transaction in progress");
+            return Ok(result.with_notice(warning));
+        }
+        self.session.roll_back()?;
+        self.end_block(false);
+        Ok(result)
+    }
+
+    /// A block is over, however it has ended: so are settings and cursors of it.
+    pub(super) fn end_block(&mut self, is_committed: bool) {
+        self.savepoints.clear();
+        let analyses = self.analyses.take().filter(|_| is_committed);
+        for (tree, source) in analyses.into_iter().flat_map(|it| it.0) {
+            // The block has committed whatever becomes of it; it may be tried again.
+            let _ = Definition::new(self.session.engine(), source).run(&tree);
+        }
+        self.names.end_block(is_committed);
+        if self.settings.end_block(is_committed) {
+            self.apply_settings();
+        }
+    }
+
+    /// Runs several statements or programs as one transaction: within the open block, or in one of their own
+    /// that starts again after a conflict.
+    pub(super) fn in_one_transaction<T>(
+        &mut self,
+        mut body: impl FnMut(&mut Session) -> Result<T>,
+    ) -> Result<T> {
+        if self.session.in_transaction() {
+            return body(self);
+        }
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            self.session.check_limits()?;
+            self.session.begin()?;
+            let result = match body(self) {
+                Ok(value) => self.commit_block().map(|_| value),
+                Err(error) => {
+                    self.session.roll_back()?;
+                    Err(error)
+                }
+            };
+            match result {
+                Err(error)
+                    if error.state() == SqlState::SERIALIZATION_FAILURE
+                        && attempts < ATTEMPTS_MAX => {}
+                result => return result,
+            }
+        }
+    }
+
+    pub(super) fn define(&mut self, tree: &Tree, statement: &Statement) -> Result<StatementResult> {
+        let position = statement.position();
+        let source = Source {
+            text: statement.text().to_owned(),
+            line: position.line,
+            column: position.column,
+        };
+        self.define_as(tree, source)
+    }
+
+    /// Makes the change of a statement that defines, in the open block or by itself.
+    pub(super) fn define_as(&mut self, tree: &Tree, source: Source) -> Result<StatementResult> {
+        let logged = roles::to_log(tree, &self.role)?;
+        if self.session.in_transaction() {
+            let (tree, source) = logged.unwrap_or_else(|| (tree.clone(), source));
+            return self.define_in_block(tree, source);
+        }
+        let engine = self.session.engine();
+        let result = match logged {
+            Some((tree, source)) => Definition::new(engine, source).run(&tree),
+            None => Definition::new(engine, source).run(tree),
+        };
+        self.statements.clear();
+        result
+    }
+
+    pub(super) fn define_in_block(
+        &mut self,
+        tree: Tree,
+        source: Source,
+    ) -> Result<StatementResult> {
+        if let Tree::Analyze(_) = tree {
+            // It changes nothing that the block could see.
+            let analyses = self.analyses.get_or_insert_default();
+            analyses.0.push((tree, source));
+            return Ok(StatementResult::of_tag("ANALYZE"));
+        }
+        self.refuse_pending(&tree)?;
+        let defined = Arc::new(DefinitionOfBlock::new(Arc::new(tree), source));
+        let definition: Arc<dyn kiln_engine::Definition> = defined.clone();
+        self.session.define(&definition)?;
+        Ok(defined.take_result())
+    }
+
+    /// TRUNCATE in a transaction block, which must be undone with it: row by row, and those that refer to others first.
+    pub(super) fn truncate_in_block(
+        &mut self,
+        truncate: &sqlparser::ast::Truncate,
+    ) -> Result<StatementResult> {
+        let catalog = self.session.catalog();
+        let names = truncated(&catalog, truncate)?;
+        for name in referring_first(&catalog, names) {
+            let delete = format!("DELETE FROM {}", quote_identifier(&name));
+            let source = SourceStatement::from(delete.as_str());
+            let statement = self.analyse(&source, Vec::new())?;
+            self.run_data(&statement, &[])?;
+        }
+        Ok(StatementResult::of_tag("TRUNCATE TABLE"))
+    }
+}

@@ -1,0 +1,238 @@
+//! What a session has set, and what its statements are given of that.
+
+use std::time::Duration;
+
+use kiln_engine::Configuration;
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::Value;
+
+use super::locks;
+use super::prepared::{Statement, StatementKind};
+use super::result::{Notice, StatementResult};
+use super::session::Session;
+use super::settings::{self, Assignment, Scope};
+use crate::compile::{Operand, SessionValue};
+
+impl Session {
+    /// Begins with a setting that a client has asked for when it connected: RESET goes back to it.
+    ///
+    /// # Errors
+    /// Those of SET.
+    pub fn begin_with(&mut self, name: &str, value: &str) -> Result<()> {
+        self.settings.begin_with(&name.to_lowercase(), value)?;
+        self.apply_settings();
+        Ok(())
+    }
+
+    /// The value of a setting, as SHOW shows it.
+    ///
+    /// # Errors
+    /// 42704 for an unknown one.
+    pub fn setting(&self, name: &str) -> Result<String> {
+        let known = match name {
+            "session_authorization" => Some(self.role.to_string()),
+            "is_superuser" => {
+                let catalog = self.session.catalog();
+                let role = catalog.roles().get(&self.role);
+                let is_superuser = role.is_some_and(|role| role.is_superuser);
+                Some(if is_superuser { "on" } else { "off" }.to_owned())
+            }
+            "kiln.protocol" => Some(self.session.engine().protocol().to_string()),
+            "transaction_read_only" => {
+                Some(if self.is_read_only() { "on" } else { "off" }.to_owned())
+            }
+            "idle_in_transaction_session_timeout" if !self.settings.is_set(name) => {
+                let idle_ms = self.session.engine().options().idle_in_transaction_ms;
+                Some(settings::with_unit(idle_ms))
+            }
+            _ => self.settings.get(name).map(str::to_owned),
+        };
+        known.ok_or_else(|| settings::unknown(name))
+    }
+
+    /// Settings that have changed since this was asked last, with their values.
+    pub fn changed_settings(&mut self) -> Vec<(&'static str, String)> {
+        self.settings.changed()
+    }
+
+    /// Whether nothing was set or named, so that another client may go on with the session.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.settings.is_fresh() && self.names.is_empty() && !self.session.holds_locks()
+    }
+
+    /// SET, of a form that is called `of_block` where it is about the open block.
+    pub(super) fn set(
+        &mut self,
+        assignments: Vec<Assignment>,
+        of_block: &str,
+    ) -> Result<StatementResult> {
+        let mut result = StatementResult::of_tag("SET");
+        for assignment in assignments {
+            if assignment.scope == Scope::Block && !self.session.in_transaction() {
+                let message = format!("{of_block} can only be used in transaction blocks");
+                result = result.with_notice(Notice::warning(&message));
+                continue;
+            }
+            self.assign(assignment)?;
+        }
+        Ok(result)
+    }
+
+    /// Gives a setting a value.
+    pub(super) fn assign(&mut self, assignment: Assignment) -> Result<()> {
+        if assignment.name == "kiln.protocol" {
+            return self.change_protocol(assignment.value.as_deref());
+        }
+        let is_own_role = assignment.value.as_deref() == Some(&self.role);
+        if assignment.name == "role" && is_own_role {
+            return Ok(());
+        }
+        let in_block = self.session.in_transaction();
+        self.settings.set(assignment, in_block)?;
+        self.apply_settings();
+        Ok(())
+    }
+
+    /// Does what the settings say that are done below.
+    pub(super) fn apply_settings(&mut self) {
+        let (settings, session) = (&self.settings, &mut self.session);
+        session.set_statement_timeout(settings.duration("statement_timeout"));
+        session.set_lock_timeout(settings.duration("lock_timeout"));
+        let idle = "idle_in_transaction_session_timeout";
+        session.set_idle_timeout(match settings.is_set(idle) {
+            true => settings.duration(idle),
+            false => match session.engine().options().idle_in_transaction_ms {
+                0 => None,
+                idle_ms => Some(Duration::from_millis(idle_ms)),
+            },
+        });
+        // Without replicas all but `off` mean the same.
+        session.set_synchronous_commit(settings.get("synchronous_commit") != Some("off"));
+        session.set_replay(settings.is_on("kiln.replay"));
+    }
+
+    /// Has all transactions of the database run under another protocol.
+    pub(super) fn change_protocol(&mut self, protocol: Option<&str>) -> Result<()> {
+        let catalog = self.session.catalog();
+        if !catalog.roles().require(&self.role)?.is_superuser {
+            let message = "permission denied to set parameter \"kiln.protocol\"";
+            let error = Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message);
+            return Err(error.with_hint("It is the protocol of the whole database."));
+        }
+        if self.session.in_transaction() {
+            let message = "kiln.protocol cannot be set inside a transaction block";
+            return Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        let engine = self.session.engine();
+        let configuration = match protocol {
+            Some(name) => name.parse::<Configuration>().map_err(|error| {
+                let message = format!("invalid value for parameter \"kiln.protocol\": {error}");
+                Error::new(SqlState::INVALID_PARAMETER_VALUE, message)
+            })?,
+            None => engine.options().protocol,
+        };
+        engine.set_protocol(configuration)
+    }
+
+    /// Whether the open block may only read, or the next statement.
+    pub(super) fn is_read_only(&self) -> bool {
+        let of_block = self.settings.block_reads_only;
+        of_block.unwrap_or_else(|| self.settings.is_on("default_transaction_read_only"))
+    }
+
+    /// # Errors
+    /// 25006 for a statement that may write where that is not allowed.
+    pub(super) fn check_writable(&self, statement: &Statement) -> Result<()> {
+        let writes = matches!(
+            statement.kind(),
+            StatementKind::Write | StatementKind::Definition
+        );
+        if !writes || !self.is_read_only() {
+            return Ok(());
+        }
+        let command = statement.command();
+        let message = format!("cannot execute {command} in a read-only transaction");
+        Err(Error::new(SqlState::READ_ONLY_SQL_TRANSACTION, message))
+    }
+
+    /// A result with the messages that the client wants to see.
+    pub(super) fn audible(&self, mut result: StatementResult) -> StatementResult {
+        let settings = &self.settings;
+        (result.notices).retain(|notice| settings.sends(notice.level));
+        result
+    }
+
+    /// What the session gives a statement.
+    pub(super) fn session_value(
+        &mut self,
+        value: &SessionValue,
+        values: &[Value],
+    ) -> Result<Value> {
+        let text = |operand: &Operand| match operand {
+            Operand::Text(text) => text.clone(),
+            Operand::Parameter(number) => match values.get(number - 1) {
+                Some(Value::Text(text)) => Some(text.clone()),
+                _ => None,
+            },
+        };
+        let listed =
+            |texts: Vec<String>| Value::Array(texts.into_iter().map(Value::Text).collect());
+        Ok(match value {
+            SessionValue::Role => Value::Text(self.role.to_string()),
+            SessionValue::Number => {
+                Value::Integer(i32::try_from(self.session.number()).unwrap_or(i32::MAX))
+            }
+            SessionValue::Settings => {
+                let settings = self.settings.all().into_iter().flatten();
+                Value::Array(settings.map(Value::Text).collect())
+            }
+            SessionValue::Session => Value::Array(vec![
+                Value::Text(self.session.number().to_string()),
+                Value::Text(self.role.to_string()),
+                Value::Text(self.setting("application_name")?),
+            ]),
+            SessionValue::Statements => listed(self.names.listed_statements()),
+            SessionValue::Portals => listed(self.names.listed_portals()),
+            SessionValue::RowLocks => Value::BigInt(self.session.locks_rows()?.cast_signed()),
+            SessionValue::Locks => listed(locks::listed(&self.session.engine().locks())),
+            SessionValue::Advisory(_) => {
+                return Err(Error::internal("an advisory lock needs its statement"));
+            }
+            SessionValue::Setting { name, missing_ok } => match text(name) {
+                None => Value::Null,
+                Some(name) => match self.setting(&name.to_lowercase()) {
+                    Ok(value) => Value::Text(value),
+                    Err(_) if *missing_ok => Value::Null,
+                    Err(error) => return Err(error),
+                },
+            },
+            SessionValue::Set {
+                name,
+                value,
+                is_local,
+            } => {
+                let Some(name) = text(name) else {
+                    let message = "SET requires parameter name";
+                    return Err(Error::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
+                };
+                let name = name.to_lowercase();
+                let scope = if *is_local {
+                    Scope::Block
+                } else {
+                    Scope::Session
+                };
+                // Outside of a block the statement is one, which ends at once.
+                if !*is_local || self.session.in_transaction() {
+                    self.assign(Assignment {
+                        name: name.clone(),
+                        value: text(value),
+                        scope,
+                    })?;
+                    Value::Text(self.setting(&name)?)
+                } else {
+                    text(value).map_or(Value::Null, Value::Text)
+                }
+            }
+        })
+    }
+}
