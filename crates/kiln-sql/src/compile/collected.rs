@@ -8,13 +8,15 @@
 //! | `percentile_cont`, `percentile_disc`, `mode`, with WITHIN GROUP | values in an order |
 
 use kiln_procedure::ir::Class;
-use kiln_storage::error::{Result, SqlState};
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::DataType;
 
+use super::aggregate::AggregateKind;
 use super::bound::Bound;
 use super::coerce::{CastContext, coerce};
 use super::functions::statistics::{self, Bits, Deviation};
-use super::{Position, fail, functions};
+use super::special::Call;
+use super::{Compiler, Position, fail, functions, unsupported};
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,5 +154,58 @@ impl Ordered {
             }
         };
         Ok(functions::direct(named, operands, element, position))
+    }
+}
+
+impl Compiler<'_> {
+    /// The error of a call that no function answers; what stands behind WITHIN GROUP counts as further arguments.
+    pub(super) fn no_such_call(&mut self, call: &Call<'_>) -> Error {
+        let within = call.within.iter().map(|by| &by.expr);
+        let mut types = Vec::new();
+        for argument in call.arguments.iter().copied().chain(within) {
+            match self.bind(argument) {
+                Ok(bound) => types.push(bound.type_name()),
+                Err(error) => return error,
+            }
+        }
+        let message = format!(
+            "function {}({}) does not exist",
+            call.name,
+            types.join(", ")
+        );
+        let hint = "No function matches the given name and argument types. You might need to add \
+                    explicit type casts.";
+        fail(SqlState::UNDEFINED_FUNCTION, message, call.position).with_hint(hint)
+    }
+
+    /// Binds a call of an aggregate over the order that WITHIN GROUP gives.
+    ///
+    /// # Errors
+    /// 42883 without WITHIN GROUP, and for a wrong number of arguments.
+    pub(super) fn bind_ordered(&mut self, ordered: Ordered, call: Call<'_>) -> Result<Bound> {
+        let position = call.position;
+        let [by] = call.within else {
+            return Err(self.no_such_call(&call));
+        };
+        if call.arguments.len() != ordered.arguments() || call.distinct || call.is_star {
+            return Err(self.no_such_call(&call));
+        }
+        let fraction = match call.arguments.first() {
+            Some(fraction) => Some(self.bind(fraction)?),
+            None => None,
+        };
+        if fraction
+            .as_ref()
+            .is_some_and(|it| it.data_type.element().is_some())
+        {
+            return Err(unsupported("an array of fractions", position));
+        }
+        let collecting = Call {
+            arguments: vec![&by.expr],
+            order: call.within,
+            ..call
+        };
+        let array = self.bind_aggregate(AggregateKind::ArrayAgg, &collecting)?;
+        ordered.finish(array, fraction, position)
     }
 }

@@ -1,7 +1,7 @@
 //! Functions with syntax or typing of their own, and calls of the others.
 
 use kiln_procedure::ir::{Comparison, Instruction};
-use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{CatalogType, DataType, Representation};
 use sqlparser::ast::{
     CeilFloorKind, DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -27,16 +27,16 @@ use super::{SessionValue, types, unsupported};
 use crate::catalog::functions::{type_object, unknown_type};
 
 /// The arguments of a call as they were written.
-struct Call<'e> {
-    name: String,
-    arguments: Vec<&'e Expr>,
-    is_star: bool,
-    distinct: bool,
-    filter: Option<&'e Expr>,
-    order: &'e [OrderByExpr],
+pub(super) struct Call<'e> {
+    pub(super) name: String,
+    pub(super) arguments: Vec<&'e Expr>,
+    pub(super) is_star: bool,
+    pub(super) distinct: bool,
+    pub(super) filter: Option<&'e Expr>,
+    pub(super) order: &'e [OrderByExpr],
     /// Behind WITHIN GROUP.
-    within: &'e [OrderByExpr],
-    position: Position,
+    pub(super) within: &'e [OrderByExpr],
+    pub(super) position: Position,
 }
 
 impl Compiler<'_> {
@@ -539,7 +539,11 @@ impl Compiler<'_> {
         }
     }
 
-    fn bind_aggregate(&mut self, kind: aggregate::AggregateKind, call: &Call<'_>) -> Result<Bound> {
+    pub(super) fn bind_aggregate(
+        &mut self,
+        kind: aggregate::AggregateKind,
+        call: &Call<'_>,
+    ) -> Result<Bound> {
         let position = call.position;
         let name = &call.name;
         let Some(last) = self.levels.len().checked_sub(1) else {
@@ -575,57 +579,6 @@ impl Compiler<'_> {
             level: self.levels[owner].number,
         };
         aggregate::call(kind, name, arguments, clauses, position)
-    }
-
-    /// The error of a call that no function answers; what stands behind WITHIN GROUP counts as further arguments.
-    fn no_such_call(&mut self, call: &Call<'_>) -> Error {
-        let within = call.within.iter().map(|by| &by.expr);
-        let mut types = Vec::new();
-        for argument in call.arguments.iter().copied().chain(within) {
-            match self.bind(argument) {
-                Ok(bound) => types.push(bound.type_name()),
-                Err(error) => return error,
-            }
-        }
-        let message = format!(
-            "function {}({}) does not exist",
-            call.name,
-            types.join(", ")
-        );
-        let hint = "No function matches the given name and argument types. You might need to add \
-                    explicit type casts.";
-        fail(SqlState::UNDEFINED_FUNCTION, message, call.position).with_hint(hint)
-    }
-
-    /// Binds a call of an aggregate over the order that WITHIN GROUP gives.
-    ///
-    /// # Errors
-    /// 42883 without WITHIN GROUP, and for a wrong number of arguments.
-    fn bind_ordered(&mut self, ordered: Ordered, call: Call<'_>) -> Result<Bound> {
-        let position = call.position;
-        let [by] = call.within else {
-            return Err(self.no_such_call(&call));
-        };
-        if call.arguments.len() != ordered.arguments() || call.distinct || call.is_star {
-            return Err(self.no_such_call(&call));
-        }
-        let fraction = match call.arguments.first() {
-            Some(fraction) => Some(self.bind(fraction)?),
-            None => None,
-        };
-        if fraction
-            .as_ref()
-            .is_some_and(|it| it.data_type.element().is_some())
-        {
-            return Err(unsupported("an array of fractions", position));
-        }
-        let collecting = Call {
-            arguments: vec![&by.expr],
-            order: call.within,
-            ..call
-        };
-        let array = self.bind_aggregate(aggregate::AggregateKind::ArrayAgg, &collecting)?;
-        ordered.finish(array, fraction, position)
     }
 
     /// The arguments of an aggregate, its filter and its order.
