@@ -9,7 +9,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::index::Sighting;
 use kiln_storage::slot::{Heap, Memory, Slot};
 use kiln_storage::table::SightKey;
-use kiln_storage::types::{DataType, ObjectName, Representation, Value};
+use kiln_storage::types::{DataType, ObjectName, Representation, Value, json};
 
 use crate::access::Handle;
 use crate::arguments::Arguments;
@@ -436,6 +436,7 @@ pub fn compare(heap: &Heap, class: Class, left: Slot, right: Slot) -> std::cmp::
         }
         Class::Bytes => heap.bytes(left).cmp(heap.bytes(right)),
         Class::Interval => heap.interval(left).cmp(&heap.interval(right)),
+        Class::Json => json::compare_texts(heap.str(left), heap.str(right)),
         Class::Integers | Class::Decimals | Class::Doubles | Class::Texts | Class::Intervals => {
             compare_arrays(heap, class, left, right)
         }
@@ -456,16 +457,28 @@ fn compare_arrays(heap: &Heap, class: Class, left: Slot, right: Slot) -> std::cm
     unequal.next().unwrap_or(left.len().cmp(&right.len()))
 }
 
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn fold(value: u64) -> u64 {
+    let mixed = value.wrapping_mul(MULTIPLIER);
+    mixed ^ (mixed >> 32)
+}
+
+fn hash_bytes(bytes: &[u8]) -> u64 {
+    let mut state = fold(bytes.len() as u64);
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        state = fold(state ^ u64::from_le_bytes(word));
+    }
+    state
+}
+
 /// A hash for which slots that [`compare`] calls equal are equal; NULLs are.
 pub fn hash(heap: &Heap, class: Class, slot: Slot) -> u64 {
-    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
     if slot.is_null() {
         return MULTIPLIER;
     }
-    let fold = |value: u64| {
-        let mixed = value.wrapping_mul(MULTIPLIER);
-        mixed ^ (mixed >> 32)
-    };
     match class {
         Class::Integer => fold(slot.as_i64() as u64),
         Class::Decimal => {
@@ -480,16 +493,8 @@ pub fn hash(heap: &Heap, class: Class, slot: Slot) -> u64 {
                 value.to_bits()
             })
         }
-        Class::Bytes => {
-            let bytes = heap.bytes(slot);
-            let mut state = fold(bytes.len() as u64);
-            for chunk in bytes.chunks(8) {
-                let mut word = [0; 8];
-                word[..chunk.len()].copy_from_slice(chunk);
-                state = fold(state ^ u64::from_le_bytes(word));
-            }
-            state
-        }
+        Class::Bytes => hash_bytes(heap.bytes(slot)),
+        Class::Json => hash_bytes(json::normal_form(heap.str(slot)).as_bytes()),
         // Intervals of one length may be written in several ways; their hash must not tell.
         Class::Interval => {
             let interval = heap.interval(slot);

@@ -219,6 +219,8 @@ pub enum Class {
     Bytes,
     /// INTERVAL: by length, months as 30 days.
     Interval,
+    /// JSONB: by what it says, as in PostgreSQL; numbers are the same whatever zeros they end with.
+    Json,
     /// Arrays of such elements: element by element, where NULL comes last, and then by length.
     Integers,
     /// See [`Class::Integers`].
@@ -251,6 +253,7 @@ impl Class {
             | DataType::Bytea
             | DataType::Uuid => Class::Bytes,
             DataType::Interval => Class::Interval,
+            DataType::Catalog(_) if *data_type == DataType::JSONB => Class::Json,
             DataType::Array(element) => return Class::of(element)?.of_arrays(),
             DataType::Catalog(catalog) => match catalog.representation() {
                 Representation::Number => Class::Integer,

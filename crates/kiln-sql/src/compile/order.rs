@@ -18,7 +18,7 @@ pub(super) enum Needs {
 /// How values of a type compare in a clause.
 ///
 /// # Errors
-/// 42883 for JSON, which has no operators; 0A000 for types whose values do not compare by their bytes.
+/// 42883 for JSON, which has no operators; 0A000 for types whose values do not compare.
 pub(super) fn class_in(
     clause: &str,
     needs: Needs,
@@ -43,10 +43,6 @@ pub(super) fn class_in(
                     error.with_hint("Use an explicit ordering operator or modify the query.")
                 }
             })
-        }
-        DataType::JSONB => {
-            let what = format!("{clause} of {data_type}");
-            Err(unsupported(what, position).with_hint("Cast it to text."))
         }
         _ => Class::of(data_type)
             .ok_or_else(|| unsupported(format!("{clause} of {data_type}"), position)),

@@ -63,7 +63,7 @@ macro_rules! by_class {
                 $body
             }
             by_class!(@each $text, integer Integer, decimal Decimal, double Double, bytes Bytes,
-                interval Interval, integers Integers, decimals Decimals, doubles Doubles, texts Texts,
+                interval Interval, json Json, integers Integers, decimals Decimals, doubles Doubles, texts Texts,
                 intervals Intervals);
         }
     };
@@ -455,6 +455,7 @@ pub(in super::super) fn order_of(keys: &[(Class, bool, bool)]) -> String {
             Class::Double => 'd',
             Class::Bytes => 'b',
             Class::Interval => 't',
+            Class::Json => 'j',
             Class::Integers => 'I',
             Class::Decimals => 'N',
             Class::Doubles => 'D',
@@ -488,6 +489,7 @@ fn sorted(heap: &Heap, arguments: &[Slot]) -> Result<Option<(Vec<Slot>, Vec<usiz
             'D' => Class::Doubles,
             'B' => Class::Texts,
             'T' => Class::Intervals,
+            'j' => Class::Json,
             _ => Class::Interval,
         };
         by.push((

@@ -1,5 +1,6 @@
 //! The order of JSONB values, and which contains which.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::reader::{Json, Node};
@@ -17,6 +18,67 @@ pub fn compare(left: &Json<'_>, right: &Json<'_>) -> Ordering {
         return Ordering::Greater;
     }
     order(left, right)
+}
+
+/// The order of two canonical texts; see [`compare`].
+pub fn compare_texts(left: &str, right: &str) -> Ordering {
+    if left == right {
+        return Ordering::Equal;
+    }
+    match (super::read(left), super::read(right)) {
+        (Ok(one), Ok(other)) => compare(&one, &other),
+        _ => left.cmp(right),
+    }
+}
+
+/// A text that is the same for all canonical texts that [`compare_texts`] calls equal: numbers have no zeros at their end.
+pub fn normal_form(text: &str) -> Cow<'_, str> {
+    if !text.contains('.') {
+        return Cow::Borrowed(text);
+    }
+    let Ok(value) = super::read(text) else {
+        return Cow::Borrowed(text);
+    };
+    let mut normal = String::with_capacity(text.len());
+    append_normal(&value, &mut normal);
+    Cow::Owned(normal)
+}
+
+fn append_normal(value: &Json<'_>, out: &mut String) {
+    match &value.node {
+        Node::Number => match value.text.split_once('.') {
+            Some((whole, fraction)) => {
+                let fraction = fraction.trim_end_matches('0');
+                let is_zero = fraction.is_empty() && whole.trim_start_matches('-') == "0";
+                out.push_str(if is_zero { "0" } else { whole });
+                if !fraction.is_empty() {
+                    out.push('.');
+                    out.push_str(fraction);
+                }
+            }
+            None => out.push_str(value.text),
+        },
+        Node::Array(elements) => {
+            out.push('[');
+            for (at, element) in elements.iter().enumerate() {
+                out.push_str(if at > 0 { ", " } else { "" });
+                append_normal(element, out);
+            }
+            out.push(']');
+        }
+        Node::Object(members) => {
+            out.push('{');
+            for (at, (key, member)) in members.iter().enumerate() {
+                out.push_str(if at > 0 { ", " } else { "" });
+                out.push('"');
+                out.push_str(key);
+                out.push_str("\": ");
+                append_normal(member, out);
+            }
+            out.push('}');
+        }
+        Node::Null | Node::Boolean(_) | Node::String(_) => out.push_str(value.text),
+    }
 }
 
 fn order(left: &Json<'_>, right: &Json<'_>) -> Ordering {

@@ -14,7 +14,7 @@ mod reader;
 mod write;
 
 pub use canonical::{canonical, normal_number};
-pub use compare::{compare, contains};
+pub use compare::{compare, compare_texts, contains, normal_form};
 pub use reader::{Json, Node, read, unescape};
 pub use write::{pretty, quote, without_nulls, write};
 

@@ -237,10 +237,29 @@ CREATE INDEX i ON d (j);
 -- error: 42704
 CREATE TABLE e (j JSON PRIMARY KEY);
 
--- snippet: jsonb-order-is-refused
+-- snippet: jsonb-order-and-equality
 CREATE TABLE d (id INTEGER PRIMARY KEY, b JSONB);
--- refused: ORDER BY of jsonb
-SELECT id FROM d ORDER BY b;
+INSERT INTO d VALUES (1, '{"a": 1.0}'), (2, '{"a": 1}'), (3, '[1, 2]'), (4, '[]'), (5, 'null'), (6, '"x"'), (7, '1.50'), (8, '1.5'), (9, 'true'),
+    (10, '{}'), (11, '[1.0, 2.00]'), (12, '{"b": 1}'), (13, '{"aa": [1.10, {"c": "1.0"}]}'), (14, '{"aa": [1.1, {"c": "1.0"}]}'), (15, '-0.0'), (16, '0'),
+    (17, '"1.0"'), (18, '"1"'), (19, NULL), (20, '{"a": 1, "b": 2}'), (21, 'false'), (22, '[[]]'), (23, '-1.5'), (24, '100.00'), (25, '100');
+SELECT id FROM d ORDER BY b, id;
+SELECT id FROM d ORDER BY b DESC NULLS LAST, id LIMIT 5;
+SELECT count(DISTINCT b), count(b) FROM d;
+SELECT count(*) FROM (SELECT DISTINCT b FROM d) q;
+SELECT min(id), count(*) FROM d GROUP BY b ORDER BY 1;
+SELECT count(*) FROM (SELECT b FROM d UNION SELECT b FROM d WHERE id > 3) q;
+SELECT count(*) FROM (SELECT b FROM d WHERE id < 9 INTERSECT SELECT b FROM d WHERE id > 7) q;
+SELECT count(*) FROM (SELECT b FROM d EXCEPT SELECT b FROM d WHERE id > 7) q;
+SELECT DISTINCT ON (b) id FROM d ORDER BY b, id DESC;
+SELECT x.id, y.id FROM d x JOIN d y ON x.b = y.b WHERE x.id < y.id ORDER BY 1, 2;
+SELECT id, rank() OVER (ORDER BY b) FROM d ORDER BY id;
+SELECT id FROM d WHERE b IN (SELECT b FROM d WHERE id = 8) ORDER BY id;
+SELECT id FROM d WHERE b IS NOT DISTINCT FROM '{"a": 1.00}' ORDER BY id;
+SELECT id FROM d WHERE b = ANY (ARRAY['1.5', '[]']::jsonb[]) ORDER BY id;
+SELECT greatest('1'::jsonb, '[]', '"x"'), least('1'::jsonb, '"x"', 'null');
+SELECT array_position(ARRAY['1', '2.0']::jsonb[], '2');
+-- error: 42883
+SELECT max(b) FROM d;
 
 -- snippet: json-in-routines
 CREATE TABLE log (id INTEGER PRIMARY KEY, entry JSONB);
