@@ -126,9 +126,9 @@ fn a_block_that_is_run_again_is_checked_at_its_end() {
         let other = thread::scope(|scope| {
             let changed = scope.spawn(|| {
                 let mut other = database.session().expect("it opens");
-                other.execute("SET lock_timeout = 300").expect("it is set");
+                other.execute("SET lock_timeout = 100").expect("it is set");
                 other
-                    .execute("SET statement_timeout = 1000")
+                    .execute("SET statement_timeout = 100")
                     .expect("it is set");
                 other.execute("UPDATE n SET k = 6").map(drop)
             });
