@@ -189,6 +189,9 @@ fn check_references(
     schema: &TableSchema,
     key: &ForeignKey,
 ) -> Result<()> {
+    if key.match_full {
+        refuse_half_null(change, schema, key)?;
+    }
     let other = change.catalog().require_table(&key.table)?.clone();
     let name_in = |schema: &TableSchema, column: &ColumnId| {
         quote_identifier(&schema.columns[column.index()].name)
@@ -226,6 +229,35 @@ fn check_references(
     Err(Error::new(SqlState::FOREIGN_KEY_VIOLATION, message)
         .with_detail(detail)
         .about(subject))
+}
+
+/// MATCH FULL: a key is NULL in all columns or in none.
+fn refuse_half_null(
+    change: &mut CatalogChange<'_>,
+    schema: &TableSchema,
+    key: &ForeignKey,
+) -> Result<()> {
+    let tests = |test: &str| {
+        let names = key.columns.iter();
+        let names = names.map(|column| quote_identifier(&schema.columns[column.index()].name));
+        let tests: Vec<String> = names.map(|name| format!("{name} IS {test}")).collect();
+        tests.join(" AND ")
+    };
+    let query = format!(
+        "SELECT 1 FROM {} WHERE NOT ({}) AND NOT ({}) LIMIT 1",
+        quote_identifier(&schema.name),
+        tests("NULL"),
+        tests("NOT NULL")
+    );
+    if first_row(change, &query)?.is_none() {
+        return Ok(());
+    }
+    let (table, name) = (&schema.name, &key.name);
+    let message =
+        format!("insert or update on table \"{table}\" violates foreign key constraint \"{name}\"");
+    Err(Error::new(SqlState::FOREIGN_KEY_VIOLATION, message)
+        .with_detail("MATCH FULL does not allow mixing of null and nonnull key values.")
+        .about(Subject::table(table).with_constraint(name)))
 }
 
 /// The first row that a query finds.
