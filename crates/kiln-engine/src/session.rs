@@ -23,6 +23,7 @@ use crate::definition::Definition;
 use crate::engine::Engine;
 use crate::errors;
 use crate::journal::Observed;
+use constraints::CheckPlace;
 pub(crate) use kept::Budget;
 use limits::Limits;
 use locks::LockPlace;
@@ -37,8 +38,8 @@ pub(crate) use state::{BlockClock, State, idle_block, reap, rows};
 pub struct Savepoint {
     /// How many statements it had run, if they were kept.
     statements: Option<usize>,
-    /// How many checks of constraints it had left.
-    pending: usize,
+    /// How far it had come with checks of constraints.
+    checks: CheckPlace,
     /// What it had locked by name.
     locks: LockPlace,
 }
@@ -521,7 +522,7 @@ impl Session {
         state.transcript.has_savepoint = true;
         Ok(Savepoint {
             statements: state.transcript.len(),
-            pending: state.pending(),
+            checks: state.check_place(),
             locks: state.lock_place(),
         })
     }
@@ -553,7 +554,7 @@ impl Session {
                 return Err(error);
             }
         };
-        state.truncate_pending(savepoint.pending);
+        state.return_to_checks(savepoint.checks);
         state.keep_transaction_locks(savepoint.locks);
         if left == 0 {
             state.abandon(Block::Begun);

@@ -24,10 +24,27 @@ pub(super) struct Constraints {
     /// What SET CONSTRAINTS has said, if it has.
     modes: Option<Arc<ConstraintModes>>,
     /// In the order in which they were left.
-    pending: Vec<PendingCheck>,
+    left: Vec<Left>,
+    /// How often checks were taken to be made.
+    rounds: u64,
     /// Of all keys.
     bytes: usize,
     kept: Kept,
+}
+
+/// A check that a statement has left.
+struct Left {
+    pending: PendingCheck,
+    /// The round in which it was taken, if it was: a savepoint from before that undoes what the check has seen, and the check waits
+    /// again.
+    taken: Option<u64>,
+}
+
+/// How far a block had come with its checks, for a savepoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CheckPlace {
+    left: usize,
+    rounds: u64,
 }
 
 impl State {
@@ -57,32 +74,55 @@ impl State {
             return Err(error);
         }
         own.kept.reach(&inner.block_memory, own.bytes)?;
-        own.pending.append(&mut rows.pending);
+        let pending = std::mem::take(&mut rows.pending).into_iter();
+        own.left.extend(pending.map(|pending| Left {
+            pending,
+            taken: None,
+        }));
         Ok(rows)
     }
 
-    /// How many checks the block has left.
-    pub(super) fn pending(&self) -> usize {
-        let own = self.own.as_ref();
-        own.map_or(0, |own| own.constraints.pending.len())
+    /// How far the block has come with its checks.
+    pub(super) fn check_place(&self) -> CheckPlace {
+        let own = self.own.as_ref().map(|own| &own.constraints);
+        CheckPlace {
+            left: own.map_or(0, |own| own.left.len()),
+            rounds: own.map_or(0, |own| own.rounds),
+        }
     }
 
-    /// Forgets the checks behind the first `count`.
-    pub(super) fn truncate_pending(&mut self, count: usize) {
+    /// Forgets the checks that were left after a place, and those that were made after it wait again.
+    pub(super) fn return_to_checks(&mut self, place: CheckPlace) {
         if let Some(own) = &mut self.own {
             let own = &mut own.constraints;
-            own.pending.truncate(count);
-            own.bytes = own.pending.iter().map(PendingCheck::bytes).sum();
+            own.left.truncate(place.left);
+            for left in &mut own.left {
+                left.taken = left.taken.filter(|round| *round <= place.rounds);
+            }
+            own.count_bytes();
         }
     }
 
     /// # Errors
     /// XX000 when the layer above has not checked what was left: a defect of it.
     pub(super) fn refuse_unchecked(&self) -> Result<()> {
-        match self.pending() {
-            0 => Ok(()),
-            _ => Err(Error::internal("constraints were left unchecked")),
+        let mut own = self.own.iter();
+        match own.any(|own| own.constraints.waiting().next().is_some()) {
+            false => Ok(()),
+            true => Err(Error::internal("constraints were left unchecked")),
         }
+    }
+}
+
+impl Constraints {
+    /// The checks that were not taken.
+    fn waiting(&self) -> impl Iterator<Item = &PendingCheck> {
+        let waiting = self.left.iter().filter(|left| left.taken.is_none());
+        waiting.map(|left| &left.pending)
+    }
+
+    fn count_bytes(&mut self) {
+        self.bytes = self.left.iter().map(|left| left.pending.bytes()).sum();
     }
 }
 
@@ -105,8 +145,8 @@ impl Session {
     pub fn has_pending(&self, mut which: impl FnMut(&DeferredCheck) -> bool) -> bool {
         let state = self.state();
         let own = state.own.as_ref();
-        let mut pending = own.into_iter().flat_map(|own| &own.constraints.pending);
-        pending.any(|pending| which(&pending.check))
+        let mut waiting = own.into_iter().flat_map(|own| own.constraints.waiting());
+        waiting.any(|pending| which(&pending.check))
     }
 
     /// Takes those checks that the open block has left of which this is true: they are the caller's now. A block with others does
@@ -116,13 +156,23 @@ impl Session {
         mut which: impl FnMut(&DeferredCheck) -> bool,
     ) -> Vec<PendingCheck> {
         let mut state = self.state();
+        let has_savepoint = state.transcript.has_savepoint;
         let Some(own) = &mut state.own else {
             return Vec::new();
         };
         let own = &mut own.constraints;
-        let taken = own.pending.extract_if(.., |pending| which(&pending.check));
-        let taken: Vec<PendingCheck> = taken.collect();
-        own.bytes -= taken.iter().map(PendingCheck::bytes).sum::<usize>();
+        own.rounds += 1;
+        let mut taken = Vec::new();
+        for left in &mut own.left {
+            if left.taken.is_none() && which(&left.pending.check) {
+                left.taken = Some(own.rounds);
+                taken.push(left.pending.clone());
+            }
+        }
+        if !has_savepoint {
+            own.left.retain(|left| left.taken.is_none());
+            own.count_bytes();
+        }
         taken
     }
 }

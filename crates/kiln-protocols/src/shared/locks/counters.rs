@@ -129,8 +129,8 @@ fn counts(held: Counted, exclusive: bool, with_planned: bool) -> u64 {
     }
 }
 
-/// What a shared lock that somebody holds counts for in addition when it is made exclusive, and how it is held then. A planned
-/// request stays as it is, for whoever takes it back.
+/// What a shared lock that an attempt holds counts for in addition when it is made exclusive, and how it is held then. A planned
+/// request stays as it is, for the one who takes it back.
 #[inline(always)]
 const fn upgraded(held: Counted) -> (u64, Counted) {
     match held {
@@ -182,7 +182,7 @@ impl<C: Counters> CounterLocks<C> {
         }
     }
 
-    /// Takes a lock that was not planned, if nobody is in the way; statements wait for a moment.
+    /// Takes a lock that was not planned, if no request is in the way; statements wait for a moment.
     fn take_soon(&self, record: RecordRef, exclusive: bool) -> bool {
         match self.has_statements {
             true => soon(|| self.take_free(record, exclusive).then_some(())).is_some(),
@@ -210,7 +210,7 @@ impl<C: Counters> Locks for CounterLocks<C> {
 
     #[inline]
     fn take_new(&mut self, record: RecordRef) -> Result<Counted, AbortCause> {
-        // Relaxed: nobody has done anything to the record that this one's maker has to see; and if another
+        // Relaxed: no other worker has done anything to the record that its maker has to see; and if another
         // request is there, the maker gives up.
         let word = self.counters.word(record);
         match word.compare_exchange(0, unplanned(true), Ordering::Relaxed, Ordering::Relaxed) {
@@ -253,7 +253,7 @@ impl<C: Counters> Locks for CounterLocks<C> {
         let word = self.counters.word(record);
         let mut seen = word.load(Ordering::Relaxed);
         loop {
-            // Nobody else gets anything that is counted there while an exclusive lock is held.
+            // No other attempt gets anything that is counted there while an exclusive lock is held.
             let is_own = is_exclusive || seen == counted;
             let is_free = is_own || is_shared && may_share(seen);
             if !is_free {
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn an_attempt_is_not_in_its_own_way_where_records_share_a_counter() {
         let counters = CounterArray::default();
-        // SAFETY: nobody follows them here.
+        // SAFETY: the test only compares addresses.
         let record = |number: u64| unsafe { RecordRef::from_address(number * 16) };
         let first = record(1);
         let shares = |other: &RecordRef| std::ptr::eq(counters.word(first), counters.word(*other));
@@ -377,7 +377,7 @@ mod tests {
                 assert_eq!(refused, Err(MISS), "a stranger shares it");
                 stranger.release(second, Counted::Unplanned, false);
                 let upgraded = locks.take_beside(first, upgrade, own(), MISS);
-                let upgraded = upgraded.expect("nobody else shares it");
+                let upgraded = upgraded.expect("no stranger shares it");
                 assert!(stranger.take(second, false).is_err());
                 locks.release(first, upgraded, true);
             } else {

@@ -122,7 +122,7 @@ pub enum Step<H> {
         /// Or it is shared.
         exclusive: bool,
     },
-    /// It is taken exclusively, of a record that nobody else can reach yet.
+    /// It is taken exclusively, of a record that no other attempt can reach yet.
     TakeNew,
     /// It is held shared, and made exclusive.
     Upgrade(H),
