@@ -22,7 +22,7 @@ fn seeds() -> std::ops::Range<u64> {
             number(first)..number(end)
         }
         None if cfg!(kiln_sim) => 0..400,
-        None => 0..8,
+        None => 0..6,
     }
 }
 

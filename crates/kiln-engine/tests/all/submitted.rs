@@ -1,11 +1,9 @@
 //! Calls submitted by one thread for many clients: queues of completions, statements in place of
 //! procedures, and workers that take over from each other.
 
-mod common;
-
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use kiln_engine::{
     Arguments, Call, Catalog, Completion, Completions, IdempotencyKey, Options, Program, Protocol,
     Reply, Statement, SubmitError,

@@ -1,11 +1,9 @@
 //! Answers of calls with idempotency keys: listeners get each once, with what the call wrote, and a database that is opened again
 //! gives them without running a call.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::*;
+use crate::common::*;
 use kiln_engine::{
     Call, CallAnswer, Commit, Completions, Configuration, Engine, IdempotencyKey, Listener,
     Listeners, LogEpoch, LogEpochs, Observed, Protocol, Reply,

@@ -1,10 +1,8 @@
 //! Sessions: programs alone and in transaction blocks.
 
-mod common;
-
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use kiln_engine::{
     Arguments, BasisFactors, Call, Ended, Engine, Program, Protocol, Reply, Session,
 };

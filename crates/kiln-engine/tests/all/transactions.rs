@@ -1,10 +1,8 @@
 //! Transactions written as closures.
 
-mod common;
-
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use kiln_engine::{Arguments, Engine, Protocol, ScanRange, Transaction};
 use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
 use kiln_platform::thread;

@@ -4,17 +4,15 @@
 
 #![cfg(not(kiln_sim))]
 
-mod image;
-mod life;
-
+use crate::image;
 use std::path::{Path, PathBuf};
 
-use image::{Image, Placed, segment_path};
+use crate::image::{Image, Placed, segment_path};
+use crate::life::{Moment, State, live, options, temporary};
 use kiln_durability::format::block::HEADER_BYTES;
 use kiln_platform::disk::TemporaryDirectory;
 use kiln_platform::random::Random;
 use kiln_sql::{Database, Error, SqlState};
-use life::{Moment, State, live, options, temporary};
 
 /// A database that was closed, or whose process was killed, and what it was after each of its steps.
 struct Case {

@@ -1,10 +1,8 @@
 //! Calls that begin under one protocol and run under another: the protocol is switched while they wait.
 
-mod common;
-
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use kiln_engine::{
     Answer, Arguments, Asked, Call, Caller, Catalog, Completions, Driver, Engine, Options, Outcome,
     ProcedureHandle, Program, Protocol, Reply, Request, Session, Statement,

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use kiln_platform::thread;
 use kiln_sql::{Database, Options, Session};
 
-const TABLE: &str = include_str!("parameters.txt");
+const TABLE: &str = include_str!("../parameters.txt");
 
 struct Case {
     statement: &'static str,

@@ -24,13 +24,17 @@ const WEIGHTS: [(&str, f64); 5] = [
 fn tpcc() -> Database {
     let database = Database::open(Options::new().workers(1)).expect("an empty database");
     database
-        .execute(include_str!("../../kiln-workloads/sql/tpcc/schema.sql"))
+        .execute(include_str!("../../../kiln-workloads/sql/tpcc/schema.sql"))
         .expect("its tables");
     database
-        .execute(include_str!("../../kiln-workloads/sql/tpcc/partitions.sql"))
+        .execute(include_str!(
+            "../../../kiln-workloads/sql/tpcc/partitions.sql"
+        ))
         .expect("its partitions");
     database
-        .execute(include_str!("../../kiln-workloads/sql/tpcc/procedures.sql"))
+        .execute(include_str!(
+            "../../../kiln-workloads/sql/tpcc/procedures.sql"
+        ))
         .expect("its procedures");
     database
 }

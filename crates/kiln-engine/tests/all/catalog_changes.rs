@@ -1,8 +1,6 @@
 //! Changes of the catalog, alone and while calls run.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use kiln_engine::{Arguments, Driver, Outcome, Procedure, Program, Protocol};
 use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::sync::Arc;

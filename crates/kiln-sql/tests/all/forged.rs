@@ -3,18 +3,15 @@
 
 #![cfg(not(kiln_sim))]
 
-mod image;
-mod life;
-
 use std::panic;
 use std::path::PathBuf;
 
-use image::Image;
+use crate::image::Image;
+use crate::life::{State, live, options, temporary};
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::disk::TemporaryDirectory;
 use kiln_platform::random::Random;
 use kiln_sql::{Database, SqlState};
-use life::{State, live, options, temporary};
 
 /// Directories that are tried of each kind.
 const ROUNDS: u64 = 300;

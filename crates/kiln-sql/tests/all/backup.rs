@@ -2,11 +2,9 @@
 
 #![cfg(not(kiln_sim))]
 
-mod files;
-
 use std::path::{Path, PathBuf};
 
-use files::{change, files, number, options, temporary};
+use crate::files::{change, files, number, options, temporary};
 use kiln_platform::atomic::{AtomicBool, AtomicI64, Ordering};
 use kiln_platform::disk::{Directory, TemporaryDirectory};
 use kiln_platform::{thread, time};

@@ -1,9 +1,7 @@
 //! A panic inside a transaction: whoever waits hears of it, and nothing runs any more on records
 //! whose state is unknown.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use kiln_engine::{Arguments, Call, Engine, Outcome, Procedure, ProgramBuilder, Protocol, Reply};
 use kiln_platform::atomic::{AtomicU32, Ordering};
 use kiln_platform::sync::Arc;

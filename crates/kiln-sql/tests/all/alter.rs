@@ -2,16 +2,14 @@
 
 #![cfg(not(kiln_sim))]
 
-mod files;
-mod image;
-
+use crate::files;
 use std::path::Path;
 
 use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
 use kiln_platform::thread;
 use kiln_sql::{Call, Database, Logging, Protocol, Reply, SqlState};
 
-use image::Image;
+use crate::image::Image;
 
 fn rows(database: &Database, query: &str) -> String {
     match database.query(query, ()) {

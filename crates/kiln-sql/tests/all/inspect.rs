@@ -2,11 +2,9 @@
 
 #![cfg(not(kiln_sim))]
 
-mod files;
-
 use std::path::{Path, PathBuf};
 
-use files::{change, files, number, options, temporary};
+use crate::files::{change, files, number, options, temporary};
 use kiln_durability::DataDirectory;
 use kiln_durability::inspect::{CheckReport, check, read_checkpoint, read_log, status};
 use kiln_platform::disk::{Directory, TemporaryDirectory};

@@ -3,9 +3,7 @@
 
 #![cfg(not(kiln_sim))]
 
-mod files;
-mod image;
-
+use crate::files;
 use std::collections::BTreeSet;
 
 use kiln_engine::Configuration;
@@ -15,8 +13,8 @@ use kiln_sql::{
     Call, Database, IdempotencyKey, Logging, Options, Protocol, Reply, Session, SqlState, Value,
 };
 
-use files::number;
-use image::Image;
+use crate::files::number;
+use crate::image::Image;
 
 fn open(configuration: Configuration) -> Database {
     let options = Options::new().workers(2).pin_workers(false);

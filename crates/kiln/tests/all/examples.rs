@@ -1,10 +1,10 @@
 //! The examples run and check themselves.
 
-#[path = "../examples/bank_transfer.rs"]
+#[path = "../../examples/bank_transfer.rs"]
 mod bank_transfer;
-#[path = "../examples/flash_sale.rs"]
+#[path = "../../examples/flash_sale.rs"]
 mod flash_sale;
-#[path = "../examples/reopened_shop.rs"]
+#[path = "../../examples/reopened_shop.rs"]
 mod reopened_shop;
 
 #[test]

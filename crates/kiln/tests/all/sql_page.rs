@@ -2,7 +2,7 @@
 
 use kiln::{Database, Options};
 
-const PAGE: &str = include_str!("../../../docs/sql.md");
+const PAGE: &str = include_str!("../../../../docs/sql.md");
 
 /// A block of statements of the page, and the line on which it begins.
 struct Block {

@@ -1,7 +1,6 @@
 //! `--data` as users of the `kiln` command meet it: what survives, what is said, what is refused.
 
-mod command;
-
+use crate::command;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -10,7 +9,7 @@ use kiln::{Database, Options};
 use kiln_platform::disk::{Directory, TemporaryDirectory};
 use kiln_platform::{file, thread};
 
-use command::{assert_ends, err, kiln, kiln_reading, out};
+use crate::command::{assert_ends, err, kiln, kiln_reading, out};
 
 fn temporary() -> TemporaryDirectory {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));

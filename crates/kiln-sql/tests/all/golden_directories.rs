@@ -5,20 +5,17 @@
 //! [`DIRECTORIES`] gets their names and what is in them:
 //!
 //! ```sh
-//! cargo test -p kiln-sql --test golden_directories -- --ignored write_golden
+//! cargo test -p kiln-sql --test all golden_directories -- --ignored write_golden
 //! ```
 
 #![cfg(not(kiln_sim))]
 
-mod image;
-mod life;
-
 use std::path::{Path, PathBuf};
 
-use image::{Image, segment_path};
+use crate::image::{Image, segment_path};
+use crate::life::{LIFE, Step, calls, options, temporary};
 use kiln_durability::format::FORMAT_VERSION;
 use kiln_sql::{Database, IdempotencyKey, Reply};
-use life::{LIFE, Step, calls, options, temporary};
 
 /// A directory below `tests/golden`.
 struct Golden {

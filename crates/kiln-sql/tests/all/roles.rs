@@ -2,9 +2,7 @@
 
 #![cfg(not(kiln_sim))]
 
-mod image;
-
-use image::Image;
+use crate::image::Image;
 use kiln_platform::disk::TemporaryDirectory;
 use kiln_sql::{Database, Options, Session, Value};
 

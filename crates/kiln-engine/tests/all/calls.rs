@@ -1,14 +1,12 @@
 //! Calls through the inboxes: outcomes, deadlines, overload, idempotency, and the end of the
 //! database.
 
-mod common;
-
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use kiln_engine::{Call, Engine, IdempotencyKey, Options, Protocol, Reply, SubmitError};
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};

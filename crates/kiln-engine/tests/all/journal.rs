@@ -1,8 +1,6 @@
 //! What listeners hear of commits, and which log epoch those have to wait for who were told of one.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use kiln_engine::{
     Arguments, Call, CallAnswer, ChangeKind, Commit, Configuration, Engine, Listener, Listeners,
     LogEpoch, Program, ProgramBuilder, Protocol, Transaction,

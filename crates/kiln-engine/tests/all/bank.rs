@@ -1,9 +1,7 @@
 //! Drivers under every protocol: no money is lost and no increment, however many threads there
 //! are, while the protocol changes under them, and while the catalog does.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use kiln_engine::{Arguments, Outcome, Protocol};
 use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::random::Random;

@@ -2,9 +2,7 @@
 
 #![cfg(feature = "history")]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use kiln_engine::{Arguments, Engine, History, Protocol};
 use kiln_history::{Event, LogReader};
 use kiln_platform::sync::Arc;

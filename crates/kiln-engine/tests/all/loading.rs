@@ -1,8 +1,6 @@
 //! Bulk loading and the memory report.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use kiln_engine::{LoadReport, Protocol};
 use kiln_platform::thread;
 use kiln_storage::error::SqlState;

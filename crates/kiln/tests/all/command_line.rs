@@ -1,13 +1,11 @@
 //! The `kiln` command as its users meet it: output, errors, exit codes.
 
-mod command;
-
 use std::path::{Path, PathBuf};
 
 use kiln_platform::file;
 use kiln_workloads::Workload;
 
-use command::{assert_ends, err, kiln, kiln_reading, out};
+use crate::command::{assert_ends, err, kiln, kiln_reading, out};
 
 /// A path for a file of this test run.
 fn scratch(name: &str) -> PathBuf {

@@ -1,11 +1,9 @@
 //! What failed attempts leave for the next attempt of their transaction ends with the transaction: the next
 //! transaction on the same seat starts as on a fresh one, and touches nothing of the former one.
 
-mod common;
-
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use kiln_engine::{Arguments, Engine, Program, Protocol, Session};
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};

@@ -1,0 +1,34 @@
+//! The tests of SQL through its public interface, in one binary: each would link a whole database otherwise.
+
+mod alter;
+mod backup;
+mod commands;
+mod comments;
+mod create_table_as;
+mod damaged;
+mod deferred_constraints;
+mod definitions;
+mod durable;
+mod error_subjects;
+mod exceptions;
+mod explain;
+mod explain_statement;
+mod files;
+mod foreign_keys;
+mod forged;
+mod golden_directories;
+mod image;
+mod indexed_columns;
+mod inspect;
+mod large_transactions;
+mod life;
+mod locks;
+mod metrics;
+mod parameters;
+mod replay;
+mod roles;
+mod savepoints;
+mod sequences;
+mod skip_locked;
+mod triggers;
+mod views;
