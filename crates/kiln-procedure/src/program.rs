@@ -178,6 +178,11 @@ impl ProgramBuilder {
         self.parameters[position].register
     }
 
+    /// The number of parameters.
+    pub fn parameter_count(&self) -> usize {
+        self.parameters.len()
+    }
+
     /// Changes the type of the parameter at `position`, which was a guess until now.
     pub fn set_parameter_type(&mut self, position: usize, data_type: DataType) {
         let parameter = &mut self.parameters[position];

@@ -14,7 +14,7 @@ use crate::parse::{SourceStatement, Statement as Tree, TransactionMode};
 
 /// How often a statement is started again that had to be run as several programs and met a
 /// conflict, before the conflict is reported.
-const ATTEMPTS_MAX: usize = 1_000;
+pub(super) const ATTEMPTS_MAX: usize = 1_000;
 
 /// ANALYZE of an open block, which runs when that has committed.
 #[derive(Default)]

@@ -8,6 +8,7 @@ use kiln_storage::types::{DataType, Value};
 
 use super::panics::caught;
 use super::prepared::{Column, Plan, Statement};
+use super::stepped::Stepped;
 use super::view::{View, routine};
 use crate::compile::{
     CallArgumentValue, CallArguments, CatalogView as _, bind_call, fail, object_name, position_of,
@@ -25,6 +26,8 @@ pub(super) struct CallPlan {
     columns: Vec<(String, DataType)>,
     /// What its role must be allowed to do.
     accesses: Arc<[Access]>,
+    /// The routine, when it is run step by step.
+    pub stepped: Option<Stepped>,
 }
 
 impl CallPlan {
@@ -33,6 +36,27 @@ impl CallPlan {
     /// # Errors
     /// 42883 when there is no such procedure or it takes other arguments, 42809 for a function.
     pub fn of(catalog: &Catalog, call: &Call, declared: &[Option<DataType>]) -> Result<CallPlan> {
+        CallPlan::of_kind(catalog, call, declared, RoutineKind::Procedure)
+    }
+
+    /// Binds a SELECT of a function that is run step by step, as a CALL.
+    ///
+    /// # Errors
+    /// As [`CallPlan::of`].
+    pub fn of_function(
+        catalog: &Catalog,
+        call: &Call,
+        declared: &[Option<DataType>],
+    ) -> Result<CallPlan> {
+        CallPlan::of_kind(catalog, call, declared, RoutineKind::Function)
+    }
+
+    fn of_kind(
+        catalog: &Catalog,
+        call: &Call,
+        declared: &[Option<DataType>],
+        kind: RoutineKind,
+    ) -> Result<CallPlan> {
         let name = object_name(&call.name)?;
         let position = position_of(&call.name);
         let procedure = catalog.procedure(&name);
@@ -46,7 +70,7 @@ impl CallPlan {
                 ),
             );
         };
-        if routine.kind == RoutineKind::Function {
+        if routine.kind == RoutineKind::Function && kind == RoutineKind::Procedure {
             let message = format!("{name} is not a procedure");
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
                 .with_hint("To call a function, use SELECT."));
@@ -59,11 +83,25 @@ impl CallPlan {
         for access in procedure.accesses() {
             view.note_access(access.clone());
         }
-        let (arguments, parameters) =
-            caught(|| bind_call(&view, &routine, &call.arguments, true, declared, position))?;
+        let outputs = kind == RoutineKind::Procedure;
+        let (arguments, parameters) = caught(|| {
+            bind_call(
+                &view,
+                &routine,
+                &call.arguments,
+                outputs,
+                declared,
+                position,
+            )
+        })?;
+        let stepped = Stepped::find(&view, &name);
         Ok(CallPlan {
             program: procedure.program().clone(),
-            columns: routine.result_columns(),
+            columns: match &stepped {
+                Some(stepped) => stepped.columns(),
+                None => routine.result_columns(),
+            },
+            stepped,
             name,
             arguments,
             parameters,
@@ -104,11 +142,35 @@ impl CallPlan {
         }
     }
 
+    /// The error of a statement that is no query any more but a call, since its function was replaced; or of a cursor for it.
+    #[cold]
+    pub fn only_alone(&self) -> Error {
+        let message = format!(
+            "function {} is run by SELECT as a statement of its own: any other call of it",
+            self.name
+        );
+        Error::unsupported(message)
+    }
+
     /// The error of a call whose arguments were made for another procedure of this name.
     #[cold]
     pub fn replaced(&self) -> Error {
         let message = format!("procedure \"{}\" was replaced during its call", self.name);
         Error::new(SqlState::SERIALIZATION_FAILURE, message).with_hint("Try again.")
+    }
+
+    /// [`CallPlan::direct`], as values.
+    pub fn direct_values(&self, values: &[Value]) -> Vec<Value> {
+        let CallArguments::Direct(direct) = &self.arguments else {
+            return Vec::new();
+        };
+        let value = |argument: &CallArgumentValue| match argument {
+            CallArgumentValue::Constant(value) => value.clone(),
+            CallArgumentValue::Parameter(position) => {
+                values.get(*position).cloned().unwrap_or(Value::Null)
+            }
+        };
+        direct.iter().map(value).collect()
     }
 
     /// The arguments that are at hand, when the statement's parameters have these values.
@@ -133,7 +195,7 @@ impl CallPlan {
 /// What a [`Statement`] is called as in a catalog: it may have changed since the plan was looked at.
 fn plan_in(statement: &Statement, catalog: &Arc<Catalog>) -> Result<Arc<CallPlan>> {
     let call_of = |plan: Plan| match plan {
-        Plan::Call(call) => Some(call),
+        Plan::Call(call) | Plan::Stepped(call) => Some(call),
         Plan::Explain(explain) => match &explain.analyzed {
             Plan::Call(call) => Some(call.clone()),
             _ => None,

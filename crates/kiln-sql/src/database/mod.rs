@@ -52,6 +52,7 @@ mod session_settings;
 mod settings;
 mod splits;
 mod statement;
+mod stepped;
 mod transaction;
 mod triggers;
 mod values;

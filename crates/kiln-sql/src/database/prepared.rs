@@ -14,6 +14,7 @@ use super::explain::Explanation;
 use super::portal::Portal;
 use super::result::StatementResult;
 use super::statement::{Prepared, Shape, compile, result_of, result_of_call};
+use super::stepped::stepped_call;
 use super::{explain, settings, values};
 use crate::compile::{ColumnMeta, ColumnOrigin, SessionValue};
 use crate::parse::{self, DropKind, RoutineKind};
@@ -88,6 +89,8 @@ pub(super) enum Plan {
     /// A query, INSERT, UPDATE or DELETE.
     Data(Prepared),
     Call(Arc<CallPlan>),
+    /// A query that only calls a function which is run step by step.
+    Stepped(Arc<CallPlan>),
     Explain(Arc<ExplainPlan>),
     Copy(Arc<Copying>),
     /// Nothing of it is compiled ahead.
@@ -304,6 +307,7 @@ impl kiln_engine::Statement for Inner {
     fn program(&self, catalog: &Arc<Catalog>) -> Result<Arc<Program>> {
         match self.plan(catalog)? {
             Plan::Data(prepared) => Ok(prepared.program),
+            Plan::Stepped(call) => Err(call.only_alone()),
             _ => Err(cannot_submit()),
         }
     }
@@ -395,6 +399,16 @@ fn plan_of(
         })
     };
     Ok(match tree {
+        Tree::Query(query) if let Some(call) = stepped_call(catalog, query) => {
+            let plan = Arc::new(CallPlan::of_function(catalog, &call, declared)?);
+            let description = Description {
+                parameters: plan.parameters.clone(),
+                columns: Some(plan.columns()),
+                kind: StatementKind::Write,
+                session_values: Arc::default(),
+            };
+            (Plan::Stepped(plan), description)
+        }
         Tree::Query(_) | Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) => {
             let prepared = compile(catalog, tree, declared)?;
             let columns = match prepared.shape {
@@ -677,7 +691,7 @@ impl Plan {
     pub(super) fn accesses(&self) -> &[Access] {
         match self {
             Plan::Data(prepared) => &prepared.accesses,
-            Plan::Call(call) => call.accesses(),
+            Plan::Call(call) | Plan::Stepped(call) => call.accesses(),
             Plan::Explain(explain) => explain.analyzed.accesses(),
             Plan::Copy(copying) => &copying.accesses,
             Plan::Other => &[],

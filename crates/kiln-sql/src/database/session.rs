@@ -21,9 +21,10 @@ use super::result::{ResultSet, StatementResult};
 use super::roles::check_definition;
 use super::settings::{Assignment, Scope, Settings};
 use super::statement::{notices_of, result_of_call};
+use super::stepped::stepped_of;
 use super::view::View;
 use super::{savepoints, settings};
-use crate::compile::plpgsql::compile_do;
+use crate::compile::plpgsql::{compile_do, is_stepped};
 use crate::compile::{SessionValue, object_name, parameter_count};
 use crate::parse::{self, Discarded, SourceStatement, Statement as Tree, Vacuum, script};
 
@@ -48,6 +49,8 @@ pub struct Session {
     pub(super) warnings: Option<Box<Warnings>>,
     /// Whether a statement was submitted whose outcome has not come.
     is_submitted: bool,
+    /// How deep the statements nest that are run step by step.
+    pub(super) stepped_depth: u16,
 }
 
 impl Session {
@@ -67,6 +70,7 @@ impl Session {
             analyses: None,
             warnings: None,
             is_submitted: false,
+            stepped_depth: 0,
         }
     }
 
@@ -339,7 +343,7 @@ impl Session {
             && !is_of_session
             && match plan() {
                 Ok(Plan::Data(_)) => true,
-                Ok(Plan::Call(call)) => call.computing().is_none(),
+                Ok(Plan::Call(call)) => call.computing().is_none() && call.stepped.is_none(),
                 _ => false,
             }
     }
@@ -570,6 +574,7 @@ impl Session {
                 self.run_data(statement, values)
             }
             Tree::Call(_) => self.call(statement, values),
+            Tree::Do(block) if is_stepped(block) => self.do_stepped(block),
             Tree::Do(_) => {
                 let block: Arc<dyn kiln_engine::Statement> = Arc::new(Block {
                     tree: tree.clone(),
@@ -651,6 +656,12 @@ impl Session {
         statement: &Statement,
         values: &[Value],
     ) -> Result<StatementResult> {
+        if statement.kind() == StatementKind::Write
+            && let plan @ Plan::Stepped(call) = &statement.plan(&self.session.catalog())?
+            && let Some(stepped) = stepped_of(plan)
+        {
+            return self.call_stepped(statement, call, stepped, values);
+        }
         let program = statement.to_run();
         let mut arguments = self.arguments(statement, values)?;
         let rows = self.session.run_statement(&program, &mut arguments)?;
@@ -749,6 +760,9 @@ impl Session {
         let Plan::Call(plan) = statement.plan(&self.session.catalog())? else {
             return Err(Error::internal("a CALL was planned as something else"));
         };
+        if let Some(stepped) = &plan.stepped {
+            return self.call_stepped(statement, &plan, stepped, values);
+        }
         let rows = self.call_rows(statement, &plan, values)?;
         Ok(result_of_call(rows))
     }

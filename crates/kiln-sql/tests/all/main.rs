@@ -30,5 +30,6 @@ mod roles;
 mod savepoints;
 mod sequences;
 mod skip_locked;
+mod steps;
 mod triggers;
 mod views;

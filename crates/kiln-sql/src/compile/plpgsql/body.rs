@@ -8,6 +8,7 @@ use super::super::coerce::CastContext;
 use super::super::scope::Variable;
 use super::super::{Compiler, Position, Typed, fail, name_of, unsupported};
 use super::control::OpenLoop;
+use super::piece::stepped_only;
 use super::results::Destination;
 use super::routine::{Declared, Routine, declared};
 use super::variables::{Scope, Slot, raise_step, refuse, require_not_null, set_boolean};
@@ -307,7 +308,11 @@ impl Body {
         }
     }
 
-    fn declaration(&mut self, c: &mut Compiler<'_>, declaration: &Declaration) -> Result<()> {
+    pub(super) fn declaration(
+        &mut self,
+        c: &mut Compiler<'_>,
+        declaration: &Declaration,
+    ) -> Result<()> {
         let position = at(declaration.position);
         let name = name_of(&declaration.name);
         let resolved = match self.type_of_reference(c, &declaration.data_type) {
@@ -472,6 +477,9 @@ impl Body {
             StatementKind::Data { statement, into } => {
                 self.data(c, statement, into.as_ref(), found, position)
             }
+            StatementKind::Execute { .. }
+            | StatementKind::Utility(_)
+            | StatementKind::EndTransaction { .. } => Err(refuse(c, stepped_only(position))),
             StatementKind::Perform(query) => self.perform(c, query, found),
             StatementKind::Call(call) => self.call(c, call),
             StatementKind::If {

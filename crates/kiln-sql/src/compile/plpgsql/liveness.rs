@@ -63,7 +63,7 @@ fn effect_on_found(statement: &Statement) -> Effect {
 }
 
 /// The lists of statements within a statement.
-fn inner_lists(statement: &Statement) -> Vec<&[Statement]> {
+pub(super) fn inner_lists(statement: &Statement) -> Vec<&[Statement]> {
     match &statement.kind {
         StatementKind::Block(block) => block.lists().collect(),
         StatementKind::If {
@@ -163,6 +163,9 @@ pub(super) fn targets(statement: &Statement) -> Vec<&Target> {
         StatementKind::GetRowCount(targets) => targets.iter().collect(),
         StatementKind::GetStacked(items) => items.iter().map(|(target, _)| target).collect(),
         StatementKind::Select { into, .. }
+        | StatementKind::Execute {
+            into: Some(into), ..
+        }
         | StatementKind::Data {
             into: Some(into), ..
         } => into.targets.iter().collect(),

@@ -27,6 +27,7 @@
 //! | `raise` | RAISE and ASSERT |
 //! | `exception` | EXCEPTION clauses, GET STACKED DIAGNOSTICS |
 //! | `call` | calls of other routines, compiled in place |
+//! | `piece` | statements and expressions of bodies that the session runs step by step |
 //! | `trigger` | trigger functions, compiled where a row is written |
 //! | `matching` | which parameter gets which argument |
 //! | `liveness` | where FOUND is read; other questions to the syntax tree |
@@ -40,6 +41,7 @@ mod exception;
 mod liveness;
 mod matching;
 mod passes;
+mod piece;
 mod raise;
 mod results;
 mod routine;
@@ -62,6 +64,10 @@ use crate::parse::{self, FunctionDefinition};
 use body::Body;
 pub(crate) use call::Callee;
 use kiln_engine::IndexUse;
+pub use piece::{
+    CompiledPiece, Frame, FrameScope, Kind, Work, check_names, compile_piece, is_stepped,
+    runs_stepped,
+};
 pub use routine::{ResultKind, Routine, RoutineParameter};
 pub(super) use trigger::{Firing, Returned};
 
@@ -149,6 +155,11 @@ pub fn compile_function(
     definition: &FunctionDefinition,
 ) -> Result<CompiledFunction> {
     let routine = Routine::of(catalog, definition)?;
+    if let parse::Body::PlPgSql(block) = &definition.body
+        && is_stepped(block)
+    {
+        return piece::stepped_function(catalog, definition, routine);
+    }
     let mut memory = Memory::default();
     memory.active.push(Active {
         name: routine.name.clone(),

@@ -9,6 +9,7 @@ use super::super::query::{OutputColumn, QueryOptions};
 use super::super::{Compiler, Position, Typed, fail, unsupported};
 use super::at;
 use super::body::{Body, creation_error};
+use super::piece::stepped_only;
 use super::routine::ResultKind;
 use super::trigger::Returned;
 use super::variables::{failure, refuse, set_boolean, set_null};
@@ -294,6 +295,7 @@ impl Body {
                     Some(&mut |body, c, columns| sink(body, c, columns)),
                 )?;
             }
+            RowSource::Execute(_) => return Err(refuse(c, stepped_only(position))),
         }
         self.set_found(c, seen);
         Ok(())

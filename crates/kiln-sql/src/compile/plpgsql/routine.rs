@@ -263,8 +263,13 @@ impl Routine {
         })
     }
 
+    /// The columns of RETURNS TABLE, which are variables of its body.
+    pub fn table(&self) -> &[(String, DataType)] {
+        &self.table
+    }
+
     /// The header of a DO block.
-    pub(super) fn anonymous() -> Routine {
+    pub fn anonymous() -> Routine {
         Routine {
             name: "inline_code_block".to_owned(),
             kind: RoutineKind::Procedure,

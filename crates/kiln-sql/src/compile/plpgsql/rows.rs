@@ -12,6 +12,7 @@ use super::super::{Compiler, Position, Typed, fail, name_of};
 use super::assign::{Destined, RowTarget};
 use super::body::Body;
 use super::control::OpenLoop;
+use super::piece::stepped_only;
 use super::variables::{failure, refuse, require_not_null, set_boolean};
 use super::{Shape, at, liveness};
 use crate::parse::Statement;
@@ -400,6 +401,7 @@ impl Body {
                     result.map(|()| steps)
                 })
             }
+            RowSource::Execute(_) => Err(refuse(c, stepped_only(position))),
         })?;
         // Without a row the targets become NULL.
         c.open();

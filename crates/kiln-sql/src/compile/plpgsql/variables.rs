@@ -14,14 +14,14 @@ use crate::parse::plpgsql::Statement;
 /// The variables of one block, as the compiler's scope of the same block has them.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
-    label: Option<String>,
+    pub label: Option<String>,
     pub entries: Vec<Entry>,
 }
 
 /// A variable.
 #[derive(Debug)]
 pub(super) struct Entry {
-    name: String,
+    pub name: String,
     pub kind: EntryKind,
 }
 

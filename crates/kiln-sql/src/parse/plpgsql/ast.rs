@@ -98,6 +98,20 @@ pub enum StatementKind {
     Perform(Box<Query>),
     /// `CALL procedure(…)`.
     Call(Call),
+    /// `EXECUTE command [INTO …] [USING …]`.
+    Execute {
+        /// The command's text, and the values of its parameters.
+        command: Box<Command>,
+        /// Where the first row goes.
+        into: Option<Into>,
+    },
+    /// A command that takes no values, as it is written: CREATE, ALTER, GRANT, SET and the like.
+    Utility(String),
+    /// `COMMIT` or `ROLLBACK`, after which the next transaction begins.
+    EndTransaction {
+        /// COMMIT.
+        commits: bool,
+    },
     /// `IF … ELSIF … ELSE`.
     If {
         /// Conditions and what they guard, in order; never empty.
@@ -185,6 +199,17 @@ pub enum RowSource {
     /// [`Update`](crate::parse::Statement::Update) or [`Delete`](crate::parse::Statement::Delete),
     /// which has one.
     Data(Box<crate::parse::Statement>),
+    /// `EXECUTE command [USING …]`.
+    Execute(Box<Command>),
+}
+
+/// A command whose text is computed when it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Command {
+    /// The text.
+    pub text: Expression,
+    /// The values of `$1`, `$2`, … in it.
+    pub using: Vec<Expression>,
 }
 
 /// What an assignment writes.

@@ -187,10 +187,8 @@ impl Parser<'_, '_> {
         }
         match (tokens.word(start), tokens.get(start)) {
             ("select" | "with" | "values" | "table" | "insert" | "update" | "delete", _)
-            | (_, Token::LParen) => {}
-            ("execute", _) => {
-                return Err(tokens.unsupported(start, "EXECUTE (dynamic SQL)"));
-            }
+            | (_, Token::LParen)
+            | ("execute", _) => {}
             (_, Token::Word(_)) if start + 1 == end || *tokens.get(start + 1) == Token::LParen => {
                 return Err(tokens.unsupported(start, "FOR over a cursor"));
             }

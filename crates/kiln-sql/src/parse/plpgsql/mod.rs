@@ -1,6 +1,7 @@
 //! PL/pgSQL: the syntax tree of function bodies and the parser that builds it.
 
 mod ast;
+mod command;
 mod control;
 mod exception;
 pub(super) mod parser;
@@ -8,6 +9,6 @@ mod raise;
 mod sql;
 
 pub use ast::{
-    Block, CaseArm, Declaration, ExitKind, ForRange, Handler, Into, Loop, Raise, RaiseLevel,
-    RaiseMessage, RaiseOption, RowSource, Statement, StatementKind, Target,
+    Block, CaseArm, Command, Declaration, ExitKind, ForRange, Handler, Into, Loop, Raise,
+    RaiseLevel, RaiseMessage, RaiseOption, RowSource, Statement, StatementKind, Target,
 };

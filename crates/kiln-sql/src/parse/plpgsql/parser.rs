@@ -1,7 +1,7 @@
 //! Parses function bodies by recursive descent.
 
 use super::ast::{Block, Declaration, ExitKind, Statement, StatementKind, Target};
-use super::{raise, sql};
+use super::{command, raise, sql};
 use crate::parse::statement;
 use crate::parse::tokens::{Expression, Tokens};
 use crate::parse::types;
@@ -90,7 +90,7 @@ impl Parser<'_, '_> {
     }
 
     /// The next semicolon outside of parentheses.
-    fn semicolon(&self) -> Result<usize> {
+    pub(super) fn semicolon(&self) -> Result<usize> {
         self.tokens.find(self.next, |tokens, index| {
             *tokens.get(index) == Token::SemiColon
         })
@@ -387,6 +387,9 @@ impl Parser<'_, '_> {
                 self.sql_statement()
             }
             "" if *tokens.get(at) == Token::LParen => self.sql_statement(),
+            "execute" => self.execute(),
+            "commit" | "rollback" => self.end_transaction(),
+            word if command::is_utility(word) => self.utility(),
             word => Err(match refusal(word) {
                 Some(feature) => tokens.unsupported(at, feature),
                 None => tokens.syntax_error(at),
@@ -405,9 +408,6 @@ impl Parser<'_, '_> {
         let tokens = self.tokens;
         self.next += 1;
         if self.take_word("query") {
-            if self.word() == "execute" {
-                return Err(tokens.unsupported(self.next, "EXECUTE (dynamic SQL)"));
-            }
             let end = self.semicolon()?;
             if self.next == end {
                 return Err(tokens.syntax_error(end));
@@ -452,26 +452,19 @@ impl Parser<'_, '_> {
 /// The name of the unsupported feature that a statement beginning with `word` is.
 fn refusal(word: &str) -> Option<&'static str> {
     Some(match word {
-        "execute" => "EXECUTE (dynamic SQL)",
         "open" => "a cursor (OPEN)",
         "fetch" => "a cursor (FETCH)",
         "move" => "a cursor (MOVE)",
         "close" => "a cursor (CLOSE)",
-        "commit" => "COMMIT in a function or procedure",
-        "rollback" | "abort" => "ROLLBACK in a function or procedure",
-        "savepoint" | "release" | "start" => "a transaction statement in a function or procedure",
-        "create" => "CREATE in a function or procedure",
-        "alter" => "ALTER in a function or procedure",
-        "drop" => "DROP in a function or procedure",
-        "truncate" => "TRUNCATE in a function or procedure",
+        "savepoint" | "release" | "start" | "abort" => {
+            "a transaction statement in a function or procedure"
+        }
         "do" => "DO in a function or procedure",
         "explain" => "EXPLAIN in a function or procedure",
         "merge" => "MERGE",
         "copy" => "COPY in a function or procedure",
-        "lock" => "LOCK in a function or procedure",
-        "set" | "reset" | "show" => "a setting (SET) in a function or procedure",
-        "analyze" | "vacuum" | "cluster" | "reindex" | "refresh" | "grant" | "revoke"
-        | "comment" | "listen" | "notify" | "unlisten" | "prepare" | "deallocate" | "import" => {
+        "show" => "SHOW in a function or procedure",
+        "vacuum" | "cluster" | "refresh" | "prepare" | "deallocate" | "import" => {
             "an administrative statement in a function or procedure"
         }
         _ => return None,

@@ -1,6 +1,7 @@
 //! SQL inside of function bodies: INTO is cut out of the tokens, the rest is parsed as SQL.
 
 use super::ast::{Into, RowSource, StatementKind, Target};
+use super::command;
 use crate::parse::statement;
 use crate::parse::tokens::Tokens;
 use crate::parse::types;
@@ -43,9 +44,13 @@ pub(super) fn sql(tokens: &Tokens<'_>, range: Range<usize>) -> Result<StatementK
     })
 }
 
-/// Parses `range` as a query, or as a statement on data with RETURNING.
+/// Parses `range` as a query, as a statement on data with RETURNING, or as EXECUTE.
 pub(super) fn rows(tokens: &Tokens<'_>, range: Range<usize>) -> Result<RowSource> {
     let first = range.start;
+    if tokens.word(first) == "execute" {
+        let command = command::command(tokens, first + 1..range.end)?;
+        return Ok(RowSource::Execute(Box::new(command)));
+    }
     if !matches!(tokens.word(first), "insert" | "update" | "delete") {
         let query = statement::query(tokens, range)?;
         refuse_data_after_with(tokens, first, &query)?;
@@ -126,7 +131,7 @@ fn cut_into(tokens: &Tokens<'_>, range: Range<usize>) -> Result<(Option<Into>, V
 }
 
 /// Parses INTO, which stands at `index`; also the first token after its targets.
-fn into(tokens: &Tokens<'_>, index: usize, end: usize) -> Result<(Into, usize)> {
+pub(super) fn into(tokens: &Tokens<'_>, index: usize, end: usize) -> Result<(Into, usize)> {
     let position = tokens.position(index);
     let mut next = index + 1;
     let strict = tokens.word(next) == "strict";
