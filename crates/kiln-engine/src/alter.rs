@@ -8,6 +8,7 @@ use kiln_platform::sync::{Arc, lock};
 use kiln_platform::time;
 use kiln_procedure::{Arguments, Frame, Program};
 use kiln_storage::error::{Error, Result};
+use kiln_storage::qualified::{beside, name_in_schema};
 use kiln_storage::record::RecordRef;
 use kiln_storage::schema::{ColumnId, IndexDefinition, TableSchema};
 use kiln_storage::sequence::SequenceDefinition;
@@ -122,7 +123,7 @@ impl CatalogChange<'_> {
         let renamed = self.redeclare(from, |schema| {
             refer(schema);
             if !schema.primary_key.is_empty() && schema.primary_key_name.is_none() {
-                schema.primary_key_name = Some(format!("{from}_pkey"));
+                schema.primary_key_name = Some(format!("{}_pkey", name_in_schema(from)));
             }
             to.clone_into(&mut schema.name);
         })?;
@@ -183,7 +184,8 @@ impl CatalogChange<'_> {
     /// 42P01; 42704 when there is no such index; 42P07 when a relation has the name.
     pub fn rename_index(&mut self, table: &str, from: &str, to: &str) -> Result<()> {
         self.claim(table)?;
-        self.check_no_relation(to)?;
+        let (known, new) = (beside(table, from), beside(table, to));
+        self.check_no_relation(&new)?;
         let old = self.catalog.require_table(table)?;
         let mut schema = old.schema().clone();
         let is_first = old.indexes()[0].definition().name == from;
@@ -200,8 +202,8 @@ impl CatalogChange<'_> {
         };
         self.replace(table, renamed);
         self.renumber(|object| match object {
-            NumberedObject::Index(name) if name == from => {
-                Some(NumberedObject::Index(to.to_owned()))
+            NumberedObject::Index(name) if *name == known => {
+                Some(NumberedObject::Index(new.clone()))
             }
             _ => None,
         });

@@ -1,7 +1,7 @@
 //! The catalog: which tables, views, sequences and procedures there are. Immutable; a change makes the next one.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kiln_platform::sync::{Arc, Mutex, OnceLock, Weak, lock};
 use kiln_procedure::Program;
@@ -18,6 +18,7 @@ use crate::lookups::Lookups;
 use crate::numbers::ObjectNumbers;
 use crate::records::RecordPrograms;
 use crate::roles::{Access, Roles};
+use crate::schemas::SearchPath;
 use crate::statement::{CatalogStatement, Source};
 use crate::views::View;
 
@@ -165,6 +166,16 @@ pub trait RowPrograms: Send + Sync {
 pub struct CurrentCatalog {
     catalog: Mutex<Weak<Catalog>>,
     row_locks: Arc<RowLocks>,
+    /// What is seen along another path than the default one: of which catalog, and how it is seen.
+    along: Option<Along>,
+}
+
+/// The catalog in force, seen along a path.
+struct Along {
+    of: Arc<CurrentCatalog>,
+    path: SearchPath,
+    /// A catalog in force, and how it is seen.
+    last: Mutex<Option<(Weak<Catalog>, Arc<Catalog>)>>,
 }
 
 impl CurrentCatalog {
@@ -173,7 +184,23 @@ impl CurrentCatalog {
         CurrentCatalog {
             catalog: Mutex::default(),
             row_locks: other.row_locks.clone(),
+            along: None,
         }
+    }
+
+    /// The same, seen along a path.
+    pub fn along(self: &Arc<CurrentCatalog>, path: &SearchPath) -> Arc<CurrentCatalog> {
+        if path.is_default() {
+            return self.clone();
+        }
+        Arc::new(CurrentCatalog {
+            along: Some(Along {
+                of: self.clone(),
+                path: path.clone(),
+                last: Mutex::default(),
+            }),
+            ..CurrentCatalog::beside(self)
+        })
     }
 
     /// The locks of rows that statements take.
@@ -183,7 +210,19 @@ impl CurrentCatalog {
 
     /// The catalog in force; `None` before the first one, and when the database is gone.
     pub fn get(&self) -> Option<Arc<Catalog>> {
-        lock(&self.catalog).upgrade()
+        let Some(Along { of, path, last }) = &self.along else {
+            return lock(&self.catalog).upgrade();
+        };
+        let current = of.get()?;
+        let mut last = lock(last);
+        if let Some((of, seen)) = &*last
+            && std::ptr::eq(of.as_ptr(), Arc::as_ptr(&current))
+        {
+            return Some(seen.clone());
+        }
+        let seen = current.along(path);
+        *last = Some((Arc::downgrade(&current), seen.clone()));
+        Some(seen)
     }
 
     pub(crate) fn set(&self, catalog: &Arc<Catalog>) {
@@ -194,6 +233,10 @@ impl CurrentCatalog {
 /// Which tables, views, sequences and procedures there are at one time.
 pub struct Catalog {
     pub(crate) version: u64,
+    /// Besides `public`.
+    pub(crate) schemas: BTreeSet<String>,
+    /// Along which names without a schema are looked for.
+    pub(crate) path: SearchPath,
     pub(crate) next_table_id: u32,
     pub(crate) tables: BTreeMap<String, Arc<Table>>,
     pub(crate) sequences: BTreeMap<String, Arc<Sequence>>,
@@ -217,6 +260,8 @@ impl Default for Catalog {
     fn default() -> Catalog {
         Catalog {
             version: 0,
+            schemas: BTreeSet::new(),
+            path: SearchPath::default(),
             next_table_id: 1,
             tables: BTreeMap::new(),
             sequences: BTreeMap::new(),
@@ -248,6 +293,8 @@ impl Catalog {
     pub(crate) fn copied(&self) -> Catalog {
         Catalog {
             version: self.version,
+            schemas: self.schemas.clone(),
+            path: self.path.clone(),
             next_table_id: self.next_table_id,
             tables: self.tables.clone(),
             sequences: self.sequences.clone(),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use kiln_platform::sync::{Arc, lock};
 use kiln_procedure::CallCounts;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::{beside, name_in_schema};
 use kiln_storage::schema::{
     ColumnSet, IndexDefinition, IndexKind, Partitioning, TableId, TableSchema,
 };
@@ -206,6 +207,7 @@ impl<'a> CatalogChange<'a> {
             let name = table.schema.name.clone();
             self.catalog.tables.insert(name, Arc::new(made));
         }
+        self.catalog.schemas.clone_from(&written.schemas);
         self.restore_sequences(&written.sequences);
         let views = written.views.iter();
         self.catalog.views = views
@@ -330,10 +332,11 @@ impl<'a> CatalogChange<'a> {
     /// # Errors
     /// 42P01; 42P07 when an index of that name exists; those of [`Table::with_index`].
     pub fn add_index(&mut self, table: &str, definition: IndexDefinition) -> Result<Arc<Table>> {
-        if self.index_owner(&definition.name).is_some() {
+        let name = beside(table, &definition.name);
+        if self.index_owner(&name).is_some() {
             return Err(duplicate(&definition.name));
         }
-        self.check_no_sequence_or_view(&definition.name)?;
+        self.check_no_sequence_or_view(&name)?;
         self.claim(table)?;
         let old = self.catalog.require_table(table)?;
         let new = match self.inner.is_restoring() {
@@ -419,15 +422,9 @@ impl<'a> CatalogChange<'a> {
         Ok(self.replace(table, new))
     }
 
-    /// The name of the table that has an index called `index`.
+    /// The name of the table that has an index called `index`, which is in the schema of its table.
     pub fn index_owner(&self, index: &str) -> Option<&str> {
-        let mut tables = self.catalog.tables();
-        tables.find_map(|(name, table)| {
-            let mut indexes = table.indexes().iter();
-            indexes
-                .any(|known| known.definition().name == index)
-                .then_some(name)
-        })
+        self.catalog.index_owner(index)
     }
 
     pub(crate) fn replace(&mut self, name: &str, table: Table) -> Arc<Table> {
@@ -661,6 +658,7 @@ fn is_current(tables: &BTreeMap<TableId, &Arc<Table>>, table: &Arc<Table>) -> bo
 
 #[cold]
 pub(crate) fn duplicate(name: &str) -> Error {
+    let name = name_in_schema(name);
     Error::new(
         SqlState::DUPLICATE_TABLE,
         format!("relation \"{name}\" already exists"),

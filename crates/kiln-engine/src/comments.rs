@@ -109,7 +109,7 @@ impl Comments {
             } else if reader.takes("schema") {
                 Commented::Schema
             } else if reader.takes("column") {
-                let relation = reader.counted()?.to_owned();
+                let relation = reader.qualified()?;
                 Commented::Column(relation, reader.counted()?.to_owned())
             } else {
                 Commented::Object(NumberedObject::read(reader)?)

@@ -3,6 +3,7 @@
 use kiln_procedure::AbortCause;
 use kiln_protocols::{Outcome, broken_down};
 use kiln_storage::error::{Error, SqlState};
+use kiln_storage::qualified::name_in_schema;
 
 use crate::memory::SeatUser;
 
@@ -162,6 +163,8 @@ pub(crate) fn stale(program: &str) -> Error {
 
 #[cold]
 pub(crate) fn undefined_table(name: &str) -> Error {
+    // Without a schema it was found nowhere along the search path.
+    let name = name.strip_prefix('.').unwrap_or(name);
     Error::new(
         SqlState::UNDEFINED_TABLE,
         format!("relation \"{name}\" does not exist"),
@@ -178,6 +181,7 @@ pub(crate) fn undefined_procedure(name: &str) -> Error {
 
 #[cold]
 pub(crate) fn undefined_column(table: &str, name: &str) -> Error {
+    let table = name_in_schema(table);
     Error::new(
         SqlState::UNDEFINED_COLUMN,
         format!("column \"{name}\" of relation \"{table}\" does not exist"),

@@ -58,6 +58,7 @@ mod records;
 mod replay;
 mod restore;
 mod roles;
+mod schemas;
 mod seat;
 mod sequences;
 mod session;
@@ -97,6 +98,7 @@ pub use restore::Restoration;
 pub use roles::{
     Access, FIRST_ROLE, Object, ObjectKind, PUBLIC, Privilege, Privileges, Role, Roles,
 };
+pub use schemas::SearchPath;
 pub use session::{CancelHandle, Ended, LockScope, Replays, Savepoint, Session};
 pub use statement::{CatalogStatement, Source, TableSplit};
 pub use transaction::{Row, ScanRange, Transaction};

@@ -10,6 +10,7 @@ use std::fmt;
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::beside;
 use kiln_storage::table::Table;
 
 use crate::catalog::Catalog;
@@ -44,6 +45,8 @@ pub enum NumberedObject {
     View(String),
     /// A trigger of a table.
     Trigger(String, String),
+    /// A schema other than `public`, which has PostgreSQL's number.
+    Schema(String),
 }
 
 impl NumberedObject {
@@ -61,6 +64,7 @@ impl NumberedObject {
             NumberedObject::Sequence(name) => ("sequence", name, None),
             NumberedObject::View(name) => ("view", name, None),
             NumberedObject::Trigger(table, name) => ("trigger", table, Some(name)),
+            NumberedObject::Schema(name) => ("namespace", name, None),
         }
     }
 
@@ -70,7 +74,10 @@ impl NumberedObject {
     /// XX001.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<NumberedObject> {
         let kind = reader.word();
-        let name = reader.counted()?.to_owned();
+        let name = match kind {
+            "role" | "namespace" => reader.counted()?.to_owned(),
+            _ => reader.qualified()?,
+        };
         Ok(match kind {
             "table" => NumberedObject::Table(name),
             "row-type" => NumberedObject::RowType(name),
@@ -83,6 +90,7 @@ impl NumberedObject {
             "sequence" => NumberedObject::Sequence(name),
             "view" => NumberedObject::View(name),
             "trigger" => NumberedObject::Trigger(name, reader.counted()?.to_owned()),
+            "namespace" => NumberedObject::Schema(name),
             _ => return Err(reader.damaged("a kind of object before it")),
         })
     }
@@ -136,6 +144,8 @@ impl ObjectNumbers {
         objects.extend(sequences.map(NumberedObject::Sequence));
         let views = catalog.views.keys().cloned();
         objects.extend(views.map(NumberedObject::View));
+        let schemas = catalog.schemas.iter().cloned();
+        objects.extend(schemas.map(NumberedObject::Schema));
         objects.sort_unstable();
         for object in objects {
             let number = match known.remove(&object) {
@@ -215,7 +225,7 @@ fn add_table(table: &Arc<Table>, objects: &mut Vec<NumberedObject>) {
     }
     let indexes = table.indexes().iter().map(|index| index.definition());
     let indexes = indexes.filter(|index| !index.columns.is_empty());
-    objects.extend(indexes.map(|index| NumberedObject::Index(index.name.clone())));
+    objects.extend(indexes.map(|index| NumberedObject::Index(beside(&schema.name, &index.name))));
 }
 
 impl fmt::Display for NumberedObject {

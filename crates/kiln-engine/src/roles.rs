@@ -8,6 +8,7 @@ use std::fmt;
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 
 /// The superuser of a fresh database, which cannot be dropped.
 pub const FIRST_ROLE: &str = "kiln";
@@ -63,13 +64,15 @@ pub enum Privilege {
     Truncate,
     /// EXECUTE of a function or procedure.
     Execute,
-    /// USAGE of a sequence.
+    /// USAGE of a sequence or schema.
     Usage,
+    /// CREATE in a schema.
+    Create,
 }
 
 impl Privilege {
     /// All of them.
-    pub const ALL: [Privilege; 7] = [
+    pub const ALL: [Privilege; 8] = [
         Privilege::Select,
         Privilege::Insert,
         Privilege::Update,
@@ -77,6 +80,7 @@ impl Privilege {
         Privilege::Truncate,
         Privilege::Execute,
         Privilege::Usage,
+        Privilege::Create,
     ];
 
     /// As GRANT calls it, in lower case.
@@ -89,6 +93,7 @@ impl Privilege {
             Privilege::Truncate => "truncate",
             Privilege::Execute => "execute",
             Privilege::Usage => "usage",
+            Privilege::Create => "create",
         }
     }
 
@@ -102,6 +107,7 @@ impl Privilege {
             Privilege::Truncate => 'D',
             Privilege::Execute => 'X',
             Privilege::Usage => 'U',
+            Privilege::Create => 'C',
         }
     }
 }
@@ -116,11 +122,12 @@ impl Privileges {
 
     /// Those that an object of this kind has.
     pub fn of(kind: ObjectKind) -> Privileges {
-        use Privilege::{Delete, Execute, Insert, Select, Truncate, Update, Usage};
+        use Privilege::{Create, Delete, Execute, Insert, Select, Truncate, Update, Usage};
         let all: &[Privilege] = match kind {
             ObjectKind::Table => &[Select, Insert, Update, Delete, Truncate],
             ObjectKind::Routine => &[Execute],
             ObjectKind::Sequence => &[Usage, Select, Update],
+            ObjectKind::Schema => &[Usage, Create],
         };
         all.iter().copied().collect()
     }
@@ -170,6 +177,8 @@ pub enum ObjectKind {
     Routine,
     /// A sequence.
     Sequence,
+    /// A schema.
+    Schema,
 }
 
 /// A table, function, procedure or sequence by name.
@@ -209,14 +218,31 @@ impl Object {
     }
 }
 
-impl fmt::Display for Object {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
+impl Object {
+    /// A schema.
+    pub fn schema(name: impl Into<String>) -> Object {
+        Object {
+            kind: ObjectKind::Schema,
+            name: name.into(),
+        }
+    }
+}
+
+impl ObjectKind {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
             ObjectKind::Table => "table",
             ObjectKind::Routine => "routine",
             ObjectKind::Sequence => "sequence",
-        };
-        write!(f, "{kind} {}", self.name)
+            ObjectKind::Schema => "schema",
+        }
+    }
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind.word(), self.name)
     }
 }
 
@@ -278,7 +304,7 @@ impl Roles {
     /// use a table or a sequence.
     fn default_grantees(kind: ObjectKind) -> Grantees {
         match kind {
-            ObjectKind::Table | ObjectKind::Sequence => Grantees::new(),
+            ObjectKind::Table | ObjectKind::Sequence | ObjectKind::Schema => Grantees::new(),
             ObjectKind::Routine => {
                 Grantees::from([(PUBLIC.to_owned(), Privileges::of(ObjectKind::Routine))])
             }
@@ -445,11 +471,10 @@ fn undefined(name: &str) -> Error {
 
 #[cold]
 fn denied(access: &Access) -> Error {
-    let Object { kind, name } = &access.object;
-    let kind = match kind {
-        ObjectKind::Table => "table",
-        ObjectKind::Routine => "routine",
-        ObjectKind::Sequence => "sequence",
+    let (kind, name) = (access.object.kind.word(), &access.object.name);
+    let name = match access.object.kind {
+        ObjectKind::Schema => name,
+        _ => name_in_schema(name),
     };
     let message = format!("permission denied for {kind} {name}");
     let privilege = access.privilege.name().to_ascii_uppercase();

@@ -8,6 +8,7 @@ use kiln_storage::error::{Error, Result};
 use kiln_storage::schema::{ColumnId, ColumnSet, TableId};
 
 use crate::options::DesignFactors;
+use crate::schemas::{SearchPath, read_path};
 use crate::text_form::{Columns, Counted, Reader};
 
 /// The text of a statement, and where it stood in its script: programs tell the lines of what they
@@ -20,6 +21,8 @@ pub struct Source {
     pub line: u32,
     /// Character of that line at which it began, from 1.
     pub column: u32,
+    /// Along which its names without a schema are looked for.
+    pub path: SearchPath,
 }
 
 /// Which columns of a table timestamp splitting keeps apart from some change on.
@@ -138,10 +141,15 @@ impl FromStr for CatalogStatement {
     }
 }
 
-/// Writes `line 3 column 1 5:hello`.
+/// Writes `line 3 column 1 5:hello`, with `path in 4:shop` before the text where it has a search path of its own.
 pub(crate) fn write_source(f: &mut fmt::Formatter<'_>, source: &Source) -> fmt::Result {
-    let Source { text, line, column } = source;
-    writeln!(f, "line {line} column {column} {}", Counted(text))
+    let Source {
+        text,
+        line,
+        column,
+        path,
+    } = source;
+    writeln!(f, "line {line} column {column} {path}{}", Counted(text))
 }
 
 /// Reads what [`write_source`] writes.
@@ -150,6 +158,12 @@ pub(crate) fn read_source(reader: &mut Reader<'_>) -> Result<Source> {
     let line = reader.number()?;
     reader.expect("column")?;
     let column = reader.number()?;
+    let path = read_path(reader)?;
     let text = reader.counted()?.to_owned();
-    Ok(Source { text, line, column })
+    Ok(Source {
+        text,
+        line,
+        column,
+        path,
+    })
 }

@@ -1,10 +1,13 @@
 //! The text form of catalogs and their statements: words between blanks, and texts of any content
 //! after the number of their bytes, as `5:hello`.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::{COLUMNS_MAX, ColumnId, ColumnSet};
+
+use crate::schemas::of_former_catalog;
 
 /// A text after the number of its bytes.
 pub(crate) struct Counted<'a>(pub &'a str);
@@ -36,11 +39,17 @@ impl fmt::Display for Columns<'_> {
 pub(crate) struct Reader<'a> {
     text: &'a str,
     at: usize,
+    /// The schemas of the catalog that is read, besides `public`.
+    pub schemas: BTreeSet<String>,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(text: &'a str) -> Reader<'a> {
-        Reader { text, at: 0 }
+        Reader {
+            text,
+            at: 0,
+            schemas: BTreeSet::new(),
+        }
     }
 
     fn skip_blanks(&mut self) {
@@ -105,6 +114,15 @@ impl<'a> Reader<'a> {
             "off" => self.expect("off").map(|()| false),
             _ => Err(self.damaged("on or off")),
         }
+    }
+
+    /// Takes the qualified name of an object.
+    ///
+    /// # Errors
+    /// XX001 when none is next.
+    pub fn qualified(&mut self) -> Result<String> {
+        let name = self.counted()?;
+        Ok(of_former_catalog(name, &self.schemas))
     }
 
     /// Takes what [`Columns`] writes.

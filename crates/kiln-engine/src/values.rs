@@ -1,6 +1,7 @@
 //! Rust values as arguments and keys.
 
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::Column;
 use kiln_storage::types::{DataType, Value, fit_text};
 
@@ -114,7 +115,7 @@ pub(crate) fn fit(value: &Value, column: &Column, table: &str) -> Result<Value> 
     };
     if value.is_null() {
         if column.not_null {
-            let name = &column.name;
+            let (table, name) = (name_in_schema(table), &column.name);
             return Err(Error::new(
                 SqlState::NOT_NULL_VIOLATION,
                 format!(

@@ -13,6 +13,7 @@ use crate::catalog::Catalog;
 use crate::change::{CatalogChange, duplicate};
 use crate::numbers::NumberedObject;
 use crate::roles::Object;
+use crate::schemas::SearchPath;
 
 /// A view.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +24,8 @@ pub struct View {
     pub columns: Vec<(String, DataType)>,
     /// The query, in which no `*` stands for columns.
     pub query: String,
+    /// Along which the names of the query without a schema are looked for.
+    pub path: SearchPath,
     /// Which rows INSERT and UPDATE may leave in it.
     pub check_option: Option<CheckOption>,
     /// The tables, views and sequences that the query names.

@@ -34,6 +34,7 @@ use crate::change::CatalogChange;
 use crate::definition::Definition;
 use crate::errors;
 use crate::records::{RecordProgram, ScanShape};
+use crate::schemas::SearchPath;
 use crate::seat::Seat;
 use crate::session::rows;
 use crate::statement::{CatalogStatement, Source, TableSplit};
@@ -353,6 +354,7 @@ impl CatalogChange<'_> {
             text: format!("-- the block's rows of {name}"),
             line: 1,
             column: 1,
+            path: SearchPath::default(),
         }));
         self.end_statement(Some(name.to_owned()))
             .map_err(Refused::Final)?;

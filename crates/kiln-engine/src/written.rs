@@ -47,6 +47,8 @@ use crate::views::View;
 pub struct WrittenCatalog {
     pub(crate) version: u64,
     pub(crate) next_table_id: TableId,
+    /// Besides `public`.
+    pub(crate) schemas: BTreeSet<String>,
     /// In the order of their names.
     pub(crate) tables: Vec<WrittenTable>,
     /// In the order of their names.
@@ -109,6 +111,7 @@ impl Catalog {
             numbers: self.numbers().clone(),
             comments: self.comments().clone(),
             version: self.version(),
+            schemas: self.schemas.clone(),
             next_table_id: self.next_table_id(),
             tables: self
                 .tables()
@@ -246,6 +249,9 @@ impl fmt::Display for WrittenCatalog {
             "catalog 1 version {} next {}",
             self.version, self.next_table_id.0
         )?;
+        for schema in &self.schemas {
+            writeln!(f, "schema {}", Counted(schema))?;
+        }
         for table in &self.tables {
             write!(f, "{table}")?;
         }
@@ -405,6 +411,10 @@ impl FromStr for WrittenCatalog {
         let version = reader.number()?;
         reader.expect("next")?;
         let next_table_id = TableId(reader.number()?);
+        while reader.takes("schema") {
+            let schema = reader.counted()?.to_owned();
+            reader.schemas.insert(schema);
+        }
         let mut tables = Vec::new();
         while reader.takes("table") {
             tables.push(read_table(&mut reader)?);
@@ -429,6 +439,7 @@ impl FromStr for WrittenCatalog {
         Ok(WrittenCatalog {
             version,
             next_table_id,
+            schemas: reader.schemas,
             tables,
             sequences,
             views,
@@ -443,7 +454,7 @@ impl FromStr for WrittenCatalog {
 fn read_table(reader: &mut Reader<'_>) -> Result<WrittenTable> {
     let id = TableId(reader.number()?);
     let mut schema = TableSchema {
-        name: reader.counted()?.to_owned(),
+        name: reader.qualified()?,
         columns: Vec::new(),
         primary_key: Vec::new(),
         primary_key_name: None,
@@ -476,7 +487,7 @@ fn read_table(reader: &mut Reader<'_>) -> Result<WrittenTable> {
         schema.foreign_keys.push(ForeignKey {
             name,
             columns,
-            table: reader.counted()?.to_owned(),
+            table: reader.qualified()?,
             referenced: reader.columns()?,
             is_valid: !reader.takes("not-valid"),
             on_delete: read_action(reader, "on-delete")?,

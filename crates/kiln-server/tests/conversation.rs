@@ -593,7 +593,7 @@ fn settings_hold_as_long_as_they_were_set_for() {
             ("SET statement_timeout = 'long'", "22023"),
             ("SET extra_float_digits = 9", "22023"),
             ("SET client_encoding = 'latin1'", "0A000"),
-            ("SET search_path = other", "0A000"),
+            ("SELECT set_config('search_path', 'a,,b', false)", "22023"),
             ("SET kiln.protocol = 'best'", "22023"),
             ("SELECT current_setting('app.none')", "42704"),
             (

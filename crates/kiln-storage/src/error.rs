@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::qualified::parts;
+
 /// A result whose error is [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -175,6 +177,7 @@ conditions! {
     UNDEFINED_PARAMETER = b"42P02", "undefined_parameter";
     DUPLICATE_CURSOR = b"42P03", "duplicate_cursor";
     DUPLICATE_PREPARED_STATEMENT = b"42P05", "duplicate_prepared_statement";
+    DUPLICATE_SCHEMA = b"42P06", "duplicate_schema";
     DUPLICATE_TABLE = b"42P07", "duplicate_table";
     AMBIGUOUS_PARAMETER = b"42P08", "ambiguous_parameter";
     AMBIGUOUS_ALIAS = b"42P09", "ambiguous_alias";
@@ -433,11 +436,12 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// A table, which is in the one schema for tables.
+    /// A table, by the name that a catalog has for it.
     pub fn table(name: &str) -> Subject {
+        let (schema, table) = parts(name);
         Subject {
-            schema: Some("public".to_owned()),
-            table: Some(name.to_owned()),
+            schema: Some(schema.to_owned()),
+            table: Some(table.to_owned()),
             ..Subject::default()
         }
     }

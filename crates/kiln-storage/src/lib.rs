@@ -30,6 +30,7 @@ pub mod journal;
 pub mod key;
 pub mod layout;
 pub mod log_epoch;
+pub mod qualified;
 pub mod record;
 pub mod redo;
 pub mod restore;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use kiln_storage::error::Result;
 
-use crate::roles::{Object, ObjectKind, PUBLIC, Privilege, Privileges, Role, Roles};
+use crate::roles::{Object, PUBLIC, Privilege, Privileges, Role, Roles};
 use crate::text_form::{Counted, Reader};
 
 /// Writes the roles and privileges of a fresh database as nothing.
@@ -30,12 +30,7 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, roles: &Roles) -> fmt::Result {
         writeln!(f)?;
     }
     for (Object { kind, name }, grantees) in roles.grants() {
-        let kind = match kind {
-            ObjectKind::Table => "table",
-            ObjectKind::Routine => "routine",
-            ObjectKind::Sequence => "sequence",
-        };
-        writeln!(f, "privileges {kind} {}", Counted(name))?;
+        writeln!(f, "privileges {} {}", kind.word(), Counted(name))?;
         for (grantee, privileges) in grantees {
             write!(f, "  of {}", Counted(grantee))?;
             for privilege in privileges.iter() {
@@ -73,10 +68,11 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<Roles> {
     }
     while reader.takes("privileges") {
         let object = match reader.word() {
-            "table" => Object::table(reader.counted()?),
+            "table" => Object::table(reader.qualified()?),
             "routine" => Object::routine(reader.counted()?),
-            "sequence" => Object::sequence(reader.counted()?),
-            _ => return Err(reader.damaged("table, routine or sequence before it")),
+            "sequence" => Object::sequence(reader.qualified()?),
+            "schema" => Object::schema(reader.counted()?),
+            _ => return Err(reader.damaged("the kind of an object before it")),
         };
         let mut grantees = BTreeMap::new();
         while reader.takes("of") {

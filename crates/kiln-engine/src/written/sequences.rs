@@ -38,7 +38,7 @@ impl WrittenSequence {
         let id = SequenceId(reader.number()?);
         reader.expect("from")?;
         let origin = SequenceId(reader.number()?);
-        let name = reader.counted()?.to_owned();
+        let name = reader.qualified()?;
         let data_type = reader.counted()?.parse();
         let data_type = data_type.map_err(|()| reader.damaged("a known type before it"))?;
         reader.expect("start")?;
@@ -81,7 +81,7 @@ impl WrittenSequence {
 }
 
 fn read_owner(reader: &mut Reader<'_>) -> Result<SequenceOwner> {
-    let (table, column) = (reader.counted()?.to_owned(), reader.counted()?.to_owned());
+    let (table, column) = (reader.qualified()?, reader.counted()?.to_owned());
     let identity = match (reader.takes("identity-always"), reader.takes("identity")) {
         (true, _) => Some(Identity::Always),
         (false, true) => Some(Identity::ByDefault),

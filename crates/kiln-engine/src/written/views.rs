@@ -4,6 +4,7 @@ use std::fmt;
 
 use kiln_storage::error::Result;
 
+use crate::schemas::read_path;
 use crate::text_form::{Counted, Reader};
 use crate::views::{CheckOption, View, ViewRead};
 
@@ -13,6 +14,7 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
         name,
         columns,
         query,
+        path,
         check_option,
         reads,
         calls,
@@ -37,7 +39,7 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
     for routine in calls {
         writeln!(f, "  calls {}", Counted(routine))?;
     }
-    writeln!(f, "  query {}", Counted(query))
+    writeln!(f, "  {path}query {}", Counted(query))
 }
 
 /// Reads what [`write`] writes, after its first word.
@@ -45,7 +47,7 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
 /// # Errors
 /// XX001.
 pub(super) fn read(reader: &mut Reader<'_>) -> Result<View> {
-    let name = reader.counted()?.to_owned();
+    let name = reader.qualified()?;
     let check_option = if reader.takes("local") {
         Some(CheckOption::Local)
     } else {
@@ -60,7 +62,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<View> {
     }
     let mut reads = Vec::new();
     while reader.takes("reads") {
-        let relation = reader.counted()?.to_owned();
+        let relation = reader.qualified()?;
         let mut columns = Vec::new();
         while reader.takes("of") {
             columns.push(reader.counted()?.to_owned());
@@ -71,10 +73,12 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<View> {
     while reader.takes("calls") {
         calls.push(reader.counted()?.to_owned());
     }
+    let path = read_path(reader)?;
     reader.expect("query")?;
     Ok(View {
         name,
         columns,
+        path,
         query: reader.counted()?.to_owned(),
         check_option,
         reads,

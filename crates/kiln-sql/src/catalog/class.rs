@@ -1,13 +1,14 @@
 //! Tables, indexes, sequences and columns: `pg_class`, `pg_attribute`, `pg_attrdef`, `pg_index`.
 
 use kiln_engine::Object;
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::sequence::Identity;
 use kiln_storage::types::{CatalogType, DataType, Value};
 
 use super::relation::RelationColumn;
 use super::snapshot::{IndexEntry, SequenceEntry, Snapshot, TableEntry, ViewEntry, type_oid};
 use super::values::{Row, array, boolean, column_numbers, integer, oid, optional, small, text};
-use super::{FIRST_ROLE_OID, PUBLIC_OID, Relation, builtin, expression, names, roles};
+use super::{FIRST_ROLE_OID, Relation, builtin, expression, names, roles};
 
 use crate::compile::SEQUENCE_COLUMNS;
 
@@ -109,7 +110,8 @@ pub(super) fn pg_class(snapshot: &Snapshot) -> Vec<Row> {
     let mut rows: Vec<Row> = system.collect();
     for table in &snapshot.tables {
         rows.push(table_row(snapshot, table));
-        rows.extend(table.indexes.iter().map(index_row));
+        let indexes = table.indexes.iter();
+        rows.extend(indexes.map(|index| index_row(snapshot, table, index)));
     }
     let sequences = snapshot.sequences.iter();
     rows.extend(sequences.map(|sequence| sequence_row(snapshot, sequence)));
@@ -122,8 +124,8 @@ fn view_row(snapshot: &Snapshot, entry: &ViewEntry) -> Row {
     let name = &entry.view.name;
     let class = Class {
         oid: entry.oid,
-        name: name.clone(),
-        schema: PUBLIC_OID,
+        name: name_in_schema(name).to_owned(),
+        schema: snapshot.schema_oid_of(name),
         row_type: 0,
         method: 0,
         pages: 0,
@@ -142,8 +144,8 @@ fn sequence_row(snapshot: &Snapshot, sequence: &SequenceEntry) -> Row {
     let name = sequence.sequence.name();
     let class = Class {
         oid: sequence.oid,
-        name: name.to_owned(),
-        schema: PUBLIC_OID,
+        name: name_in_schema(name).to_owned(),
+        schema: snapshot.schema_oid_of(name),
         row_type: 0,
         method: 0,
         pages: 1,
@@ -162,8 +164,8 @@ fn table_row(snapshot: &Snapshot, table: &TableEntry) -> Row {
     let schema = table.schema();
     let class = Class {
         oid: table.oid,
-        name: schema.name.clone(),
-        schema: PUBLIC_OID,
+        name: table.name().to_owned(),
+        schema: snapshot.schema_oid_of(&schema.name),
         row_type: table.row_type,
         method: HEAP,
         pages: pages(table.table.slab().bytes_reserved()),
@@ -184,15 +186,15 @@ pub(super) fn has_triggers(snapshot: &Snapshot, table: &TableEntry) -> bool {
         let keys = other.schema().foreign_keys.iter();
         keys.map(|key| (other.oid, key.table.as_str()))
     });
-    !table.triggers.is_empty() || keys.any(|(of, to)| of == table.oid || to == table.name())
+    !table.triggers.is_empty() || keys.any(|(of, to)| of == table.oid || to == table.qualified())
 }
 
-fn index_row(index: &IndexEntry) -> Row {
+fn index_row(snapshot: &Snapshot, table: &TableEntry, index: &IndexEntry) -> Row {
     let definition = &index.definition;
     let class = Class {
         oid: index.oid,
         name: definition.name.clone(),
-        schema: PUBLIC_OID,
+        schema: snapshot.schema_oid_of(table.qualified()),
         row_type: 0,
         method: BTREE,
         pages: 0,
@@ -321,7 +323,7 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
                 number: number(at),
                 not_null: column.not_null,
                 has_default: table.defaults.iter().any(|(_, of)| *of == at),
-                identity: match snapshot.identity(table.name(), &column.name) {
+                identity: match snapshot.identity(table.qualified(), &column.name) {
                     None => "",
                     Some((_, Identity::Always)) => "a",
                     Some((_, Identity::ByDefault)) => "d",

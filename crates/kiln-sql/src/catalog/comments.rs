@@ -117,6 +117,7 @@ fn class_of(object: &NumberedObject) -> CommentClass {
         NumberedObject::RowType(_) | NumberedObject::RowArrayType(_) => CommentClass::Type,
         NumberedObject::Role(_) => CommentClass::AuthId,
         NumberedObject::Trigger(..) => CommentClass::Trigger,
+        NumberedObject::Schema(_) => CommentClass::Namespace,
         NumberedObject::Table(_)
         | NumberedObject::Index(_)
         | NumberedObject::Default(..)

@@ -5,7 +5,7 @@ use kiln_storage::types::Value;
 
 use super::snapshot::{ConstraintEntry, ConstraintKind, Snapshot, TableEntry, type_oid};
 use super::values::{Row, array, boolean, column_numbers, integer, oid, optional, text};
-use super::{PUBLIC_OID, builtin, expression};
+use super::{builtin, expression};
 
 /// The number of `pg_class`.
 const PG_CLASS: u32 = 1259;
@@ -74,7 +74,7 @@ fn row(snapshot: &Snapshot, table: &TableEntry, constraint: &ConstraintEntry) ->
     vec![
         oid(constraint.oid),
         text(constraint.name.clone()),
-        oid(PUBLIC_OID),
+        oid(snapshot.schema_oid_of(table.qualified())),
         text(letter),
         boolean(foreign.is_some_and(|foreign| foreign.deferral.is_deferrable())),
         boolean(foreign.is_some_and(|foreign| foreign.deferral.is_initially_deferred())),

@@ -9,7 +9,7 @@ use super::routines::{RoutineFacts, RoutineResult};
 use super::snapshot::{
     ConstraintEntry, ConstraintKind, IndexEntry, RoutineEntry, Snapshot, TableEntry,
 };
-use crate::compile::quote_identifier;
+use crate::compile::{quote_identifier, sql_name};
 use crate::parse::{RoutineKind, Volatility};
 
 /// The names of columns, with commas between them.
@@ -42,7 +42,7 @@ pub(super) fn constraint(
             format!(
                 "FOREIGN KEY ({}) REFERENCES {}({}){}",
                 column_list(schema, &foreign.columns),
-                quote_identifier(&foreign.table),
+                snapshot.shown(&foreign.table),
                 referenced.unwrap_or_default(),
                 foreign.clauses(&schema.columns, quote_identifier)
             )
@@ -84,9 +84,9 @@ pub(super) fn index(table: &TableEntry, index: &IndexEntry) -> String {
     let definition = &index.definition;
     let unique = if definition.unique { "UNIQUE " } else { "" };
     format!(
-        "CREATE {unique}INDEX {} ON public.{} USING btree ({})",
+        "CREATE {unique}INDEX {} ON {} USING btree ({})",
         quote_identifier(&definition.name),
-        quote_identifier(table.name()),
+        sql_name(table.qualified()),
         column_list(table.schema(), &definition.columns)
     )
 }

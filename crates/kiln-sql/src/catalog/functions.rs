@@ -4,14 +4,15 @@
 
 use kiln_engine::{Access, Object, Privilege, Role};
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::beside;
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{CatalogType, DataType, ObjectName};
 
 use super::comments::CommentClass;
 use super::outside::{CatalogCall, CatalogFunction};
 use super::snapshot::{ObjectOf, Snapshot};
-use super::{DATABASE, DATABASE_OID, Relation, builtin, deparse, names, triggers};
-use crate::compile::quote_identifier;
+use super::{DATABASE, DATABASE_OID, builtin, deparse, names, triggers};
+use crate::compile::sql_name;
 
 /// The number in a slot.
 fn oid_of(slot: Slot) -> u32 {
@@ -46,6 +47,16 @@ macro_rules! functions {
 }
 
 functions! {
+    CURRENT_SCHEMA = "current_schema", |snapshot, heap| {
+        let first = snapshot.path.first().map(str::to_owned);
+        Ok(push_text(heap, first))
+    };
+    CURRENT_SCHEMAS = "current_schemas", |snapshot, heap, with_implicit| {
+        let implicit = with_implicit.as_bool().then_some("pg_catalog");
+        let names = implicit.into_iter().chain(snapshot.path.schemas());
+        let names: Vec<Slot> = names.map(|name| heap.push_str(name)).collect();
+        Ok(heap.push_array(&names))
+    };
     PG_GET_CONSTRAINTDEF = "pg_get_constraintdef", |snapshot, heap, oid| {
         Ok(match snapshot.object(oid_of(oid)) {
             Some(ObjectOf::Constraint(table, constraint)) => {
@@ -170,8 +181,8 @@ functions! {
             );
             return Err(Error::new(SqlState::UNDEFINED_COLUMN, message));
         }
-        let owned = snapshot.owned_sequence(table.name(), column);
-        let name = owned.map(|it| format!("public.{}", quote_identifier(it.sequence.name())));
+        let owned = snapshot.owned_sequence(table.qualified(), column);
+        let name = owned.map(|it| sql_name(it.sequence.name()));
         Ok(push_text(heap, name))
     };
     PG_SEQUENCE_LAST_VALUE = "pg_sequence_last_value", |snapshot, heap, sequence| {
@@ -219,12 +230,14 @@ functions! {
 
     PG_TABLE_IS_VISIBLE = "pg_table_is_visible", |snapshot, heap, oid| {
         let oid = oid_of(oid);
-        let is_hidden = |name: &str| Relation::find("pg_catalog", name).is_some();
+        let visible = |name: &str| Slot::from_bool(snapshot.is_visible(name));
         Ok(match snapshot.object(oid) {
-            Some(ObjectOf::Table(table)) => Slot::from_bool(!is_hidden(table.name())),
-            Some(ObjectOf::Index(_, index)) => Slot::from_bool(!is_hidden(&index.definition.name)),
-            Some(ObjectOf::Sequence(it)) => Slot::from_bool(!is_hidden(it.sequence.name())),
-            Some(ObjectOf::View(it)) => Slot::from_bool(!is_hidden(&it.view.name)),
+            Some(ObjectOf::Table(table)) => visible(table.qualified()),
+            Some(ObjectOf::Index(table, index)) => {
+                visible(&beside(table.qualified(), &index.definition.name))
+            }
+            Some(ObjectOf::Sequence(it)) => visible(it.sequence.name()),
+            Some(ObjectOf::View(it)) => visible(&it.view.name),
             _ => match Snapshot::system_relation(oid) {
                 Some(relation) => Slot::from_bool(relation.schema == "pg_catalog"),
                 None => Slot::NULL,
@@ -318,11 +331,11 @@ functions! {
         has_function_privilege(snapshot, heap, role, oid_of(function))
     };
     HAS_SCHEMA_PRIVILEGE_BY_NAME = "has_schema_privilege", |snapshot, heap, role, schema, wanted| {
-        snapshot.object_named(CatalogType::RegNamespace, heap.str(schema))?;
-        has_use(snapshot, heap, role, wanted, &["usage"])
+        let schema = snapshot.object_named(CatalogType::RegNamespace, heap.str(schema))?;
+        has_schema_privilege(snapshot, heap, role, schema.oid, wanted)
     };
-    HAS_SCHEMA_PRIVILEGE_BY_OID = "has_schema_privilege", |snapshot, heap, role, _schema, wanted| {
-        has_use(snapshot, heap, role, wanted, &["usage"])
+    HAS_SCHEMA_PRIVILEGE_BY_OID = "has_schema_privilege", |snapshot, heap, role, schema, wanted| {
+        has_schema_privilege(snapshot, heap, role, oid_of(schema), wanted)
     };
     HAS_DATABASE_PRIVILEGE_BY_NAME = "has_database_privilege", |snapshot, heap, role, database, wanted| {
         if heap.str(database) != DATABASE {
@@ -521,7 +534,7 @@ fn has_table_privilege(
     let role = role(snapshot, heap, role_name)?;
     let wanted = wanted(heap.str(list), &KNOWN)?;
     let table = match snapshot.object(table) {
-        Some(ObjectOf::Table(table)) => table.name(),
+        Some(ObjectOf::Table(table)) => table.qualified(),
         Some(ObjectOf::View(entry)) => entry.view.name.as_str(),
         Some(ObjectOf::Index(..)) => return Ok(Slot::from_bool(role.is_superuser)),
         _ => {
@@ -599,7 +612,39 @@ fn has_function_privilege(
     })
 }
 
-/// Whether a role may use a schema, or the database: all may use them, and superusers alone create.
+/// Whether a role may use a schema, or create in it.
+fn has_schema_privilege(
+    snapshot: &Snapshot,
+    heap: &Heap,
+    role_name: Slot,
+    schema: u32,
+    list: Slot,
+) -> Result<Slot> {
+    let Some(name) = snapshot.schema_name(schema) else {
+        return Ok(Slot::NULL);
+    };
+    if !snapshot.schemas.iter().any(|(oid, _)| *oid == schema) {
+        return has_use(snapshot, heap, role_name, list, &["usage"]);
+    }
+    let role = role(snapshot, heap, role_name)?;
+    let allows = |privilege: Privilege| {
+        let object = Object::schema(name);
+        snapshot
+            .privileges
+            .allows(role, &Access { object, privilege })
+    };
+    let mut wanted = wanted(heap.str(list), &["usage", "create"])?.into_iter();
+    let has = wanted.any(|(name, with_grant)| {
+        let privilege = match name.as_str() {
+            "create" => Privilege::Create,
+            _ => Privilege::Usage,
+        };
+        !with_grant && allows(privilege)
+    });
+    Ok(Slot::from_bool(role.is_superuser || has))
+}
+
+/// Whether a role may use a schema of every database, or the database: all may use them, and superusers alone create.
 fn has_use(
     snapshot: &Snapshot,
     heap: &Heap,

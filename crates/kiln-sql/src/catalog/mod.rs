@@ -47,7 +47,9 @@ pub(crate) use builtin::{internal_name, is_immutable, is_missing_function, oid_o
 pub(crate) use outside::CatalogCall;
 pub(crate) use relation::Relation;
 pub(crate) use row_lock::RowLock;
-pub(crate) use sequences::{SequenceCall, SequenceFunction, SequenceRow, qualified_name};
+pub(crate) use sequences::{
+    SequenceCall, SequenceFunction, SequenceRow, qualified_name, stored_name,
+};
 pub(crate) use snapshot::Snapshot;
 
 /// The name of the database; there is one.

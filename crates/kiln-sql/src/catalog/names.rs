@@ -1,11 +1,12 @@
 //! Objects by name: how REGCLASS and its like read and print them.
 
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::{PUBLIC_SCHEMA, beside, parts as parts_of, qualified, schema_of};
 use kiln_storage::types::{CatalogType, DataType, ObjectName, Value};
 
-use super::snapshot::{ObjectOf, RoutineEntry, Snapshot};
+use super::snapshot::{ObjectOf, RoutineEntry, Snapshot, TableEntry};
 use super::{DATABASE, PG_CATALOG_OID, PUBLIC_OID, Relation, builtin};
-use crate::compile::quote_identifier;
+use crate::compile::{CatalogView, along_path, quote_identifier};
 use crate::parse::type_of_text;
 
 /// The number of the schema `information_schema`.
@@ -20,20 +21,57 @@ pub(super) fn information_schema_oid() -> u32 {
     oids.next().unwrap_or_default()
 }
 
-/// The number of a schema.
+/// The number of a schema that every database has.
 pub(super) fn schema_oid(name: &str) -> Option<u32> {
     match name {
         "pg_catalog" => Some(PG_CATALOG_OID),
-        "public" => Some(PUBLIC_OID),
+        PUBLIC_SCHEMA => Some(PUBLIC_OID),
         "information_schema" => Some(information_schema_oid()),
         _ => None,
     }
 }
 
-/// The name of a schema.
-fn schema_name(oid: u32) -> Option<&'static str> {
-    let names = ["pg_catalog", "public", "information_schema"];
-    names.into_iter().find(|name| schema_oid(name) == Some(oid))
+impl Snapshot {
+    /// The number of a schema.
+    pub fn schema_oid(&self, name: &str) -> Option<u32> {
+        let own = || self.schemas.iter().find(|(_, known)| known == name);
+        schema_oid(name).or_else(|| own().map(|(oid, _)| *oid))
+    }
+
+    /// The number of the schema of what the catalog knows by this name.
+    pub fn schema_oid_of(&self, qualified: &str) -> u32 {
+        self.schema_oid(schema_of(qualified)).unwrap_or_default()
+    }
+
+    /// The name of a schema.
+    pub fn schema_name(&self, oid: u32) -> Option<&str> {
+        let names = ["pg_catalog", PUBLIC_SCHEMA, "information_schema"];
+        let mut own = self.schemas.iter();
+        names
+            .into_iter()
+            .find(|name| schema_oid(name) == Some(oid))
+            .or_else(|| {
+                own.find(|(known, _)| *known == oid)
+                    .map(|(_, name)| name.as_str())
+            })
+    }
+
+    /// Whether the name without the schema means this relation: none of the system has it, and none before it along the path.
+    pub fn is_visible(&self, qualified_name: &str) -> bool {
+        let (schema, name) = parts_of(qualified_name);
+        let has = |schema: &&str| self.relation_oid(&qualified(schema, name)).is_some();
+        Relation::find("pg_catalog", name).is_none()
+            && self.path.schemas().find(has) == Some(schema)
+    }
+
+    /// A relation's name, with its schema where it is not visible without.
+    pub fn shown(&self, qualified: &str) -> String {
+        let (schema, name) = parts_of(qualified);
+        match self.is_visible(qualified) {
+            true => quote_identifier(name),
+            false => format!("{}.{}", quote_identifier(schema), quote_identifier(name)),
+        }
+    }
 }
 
 /// A name, qualified or not, in its parts: folded to lower case but where it is quoted.
@@ -88,19 +126,46 @@ fn number(text: &str) -> Option<u32> {
     is_number.then(|| text.parse().ok()).flatten()
 }
 
-/// The name of the relation in `public` that a text means.
+/// The schema of a relation that a text means, if it has one, and its name there.
 ///
 /// # Errors
-/// 42602; 42P01 for one of another schema.
-pub(super) fn relation_of(text: &str) -> Result<String> {
+/// 42602; 42P01 for one of another database.
+fn relation_parts(text: &str) -> Result<(Option<String>, String)> {
     let mut parts = parts(text.trim())?;
-    match parts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [_] | ["public", _] | [DATABASE, "public", _] => Ok(parts.pop().unwrap_or_default()),
+    let name = parts.pop().unwrap_or_default();
+    let schema = parts.pop();
+    match parts.as_slice() {
+        [] => Ok((schema, name)),
+        [database] if database == DATABASE => Ok((schema, name)),
         _ => {
-            let message = format!("relation \"{}\" does not exist", parts.join("."));
+            let message = format!("relation \"{}\" does not exist", text.trim());
             Err(Error::new(SqlState::UNDEFINED_TABLE, message))
         }
     }
+}
+
+/// The qualified name of the relation that a text means, along the path of `catalog`.
+///
+/// # Errors
+/// As [`relation_parts`]; 3F000 for a schema that there is not.
+pub(super) fn relation_of(text: &str, catalog: &dyn CatalogView) -> Result<String> {
+    let (schema, name) = relation_parts(text)?;
+    match schema {
+        Some(schema) if !catalog.has_schema(&schema) && schema_oid(&schema).is_none() => {
+            Err(missing(SqlState::INVALID_SCHEMA_NAME, "schema", &schema))
+        }
+        Some(schema) => Ok(qualified(&schema, &name)),
+        None => Ok(along_path(catalog, &name)),
+    }
+}
+
+/// The qualified name of the relation that a text in an expression which the catalog keeps means.
+///
+/// # Errors
+/// As [`relation_parts`].
+pub(super) fn stored_relation(text: &str) -> Result<String> {
+    let (schema, name) = relation_parts(text)?;
+    Ok(qualified(schema.as_deref().unwrap_or(PUBLIC_SCHEMA), &name))
 }
 
 impl Snapshot {
@@ -126,7 +191,7 @@ impl Snapshot {
             CatalogType::RegProcedure => self.routine_with_arguments(text),
             CatalogType::RegNamespace => {
                 let parts = parts(text)?;
-                let oid = parts.first().and_then(|name| schema_oid(name));
+                let oid = parts.first().and_then(|name| self.schema_oid(name));
                 oid.ok_or_else(|| missing(SqlState::INVALID_SCHEMA_NAME, "schema", text))
             }
             CatalogType::RegRole => {
@@ -145,9 +210,16 @@ impl Snapshot {
         let parts = parts(text)?;
         let system = |schema: &str, name: &str| Relation::find(schema, name).map(|it| it.oid);
         let oid = match parts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            [name] => system("pg_catalog", name).or_else(|| self.relation_oid(name)),
-            ["public", name] | [DATABASE, "public", name] => self.relation_oid(name),
-            [schema, name] | [DATABASE, schema, name] => system(schema, name),
+            [name] => system("pg_catalog", name).or_else(|| {
+                let mut schemas = self.path.schemas();
+                schemas.find_map(|schema| self.relation_oid(&qualified(schema, name)))
+            }),
+            [schema, _] | [DATABASE, schema, _] if self.schema_oid(schema).is_none() => {
+                return Err(missing(SqlState::INVALID_SCHEMA_NAME, "schema", schema));
+            }
+            [schema, name] | [DATABASE, schema, name] => {
+                system(schema, name).or_else(|| self.relation_oid(&qualified(schema, name)))
+            }
             _ => None,
         };
         oid.ok_or_else(|| {
@@ -178,12 +250,15 @@ impl Snapshot {
             None => (text, false),
         };
         let parts = parts(base)?;
-        let name = match parts.as_slice() {
-            [name] => name,
-            [schema, name] if schema == "public" => name,
-            _ => return Err(unknown()),
+        let table = match parts.as_slice() {
+            [name] => {
+                let mut schemas = self.path.schemas();
+                schemas.find_map(|schema| self.table(&qualified(schema, name)))
+            }
+            [schema, name] => self.table(&qualified(schema, name)),
+            _ => None,
         };
-        let table = self.table(name).ok_or_else(unknown)?;
+        let table = table.ok_or_else(unknown)?;
         Ok(if is_array {
             table.row_array_type
         } else {
@@ -265,7 +340,7 @@ impl Snapshot {
                     .collect();
                 format!("{name}({})", arguments.join(","))
             }),
-            CatalogType::RegNamespace => schema_name(oid).map(str::to_owned),
+            CatalogType::RegNamespace => self.schema_name(oid).map(quote_identifier),
             CatalogType::RegRole => match self.object(oid) {
                 Some(ObjectOf::Role(role)) => Some(quote_identifier(&role.name)),
                 _ => None,
@@ -277,9 +352,13 @@ impl Snapshot {
     }
 
     fn class_name(&self, oid: u32) -> Option<String> {
+        let of_index;
         let own = match self.object(oid) {
-            Some(ObjectOf::Table(table)) => table.name(),
-            Some(ObjectOf::Index(_, index)) => &index.definition.name,
+            Some(ObjectOf::Table(table)) => table.qualified(),
+            Some(ObjectOf::Index(table, index)) => {
+                of_index = beside(table.qualified(), &index.definition.name);
+                &of_index
+            }
             Some(ObjectOf::Sequence(sequence)) => sequence.sequence.name(),
             Some(ObjectOf::View(view)) => &view.view.name,
             _ => {
@@ -290,21 +369,28 @@ impl Snapshot {
                 });
             }
         };
-        // One of the system's with the same name is found first.
-        let quoted = quote_identifier(own);
-        Some(match Relation::find("pg_catalog", own) {
-            Some(_) => format!("public.{quoted}"),
-            None => quoted,
-        })
+        Some(self.shown(own))
     }
 
     /// A type as `format_type` prints it without a modifier.
     pub fn type_name(&self, oid: u32) -> Option<String> {
         builtin::printed_type(oid).or_else(|| match self.object(oid)? {
-            ObjectOf::RowType(table) => Some(quote_identifier(table.name())),
-            ObjectOf::RowArrayType(table) => Some(format!("{}[]", quote_identifier(table.name()))),
+            ObjectOf::RowType(table) => Some(self.shown_type(table)),
+            ObjectOf::RowArrayType(table) => Some(format!("{}[]", self.shown_type(table))),
             _ => None,
         })
+    }
+
+    /// The type of a table's rows, which no relation of the system hides.
+    fn shown_type(&self, table: &TableEntry) -> String {
+        match self
+            .path
+            .schemas()
+            .any(|schema| schema == table.schema_name())
+        {
+            true => quote_identifier(table.name()),
+            false => self.shown(table.qualified()),
+        }
     }
 
     fn routine_name(&self, oid: u32) -> Option<(String, Vec<u32>)> {

@@ -147,6 +147,7 @@ pub(super) fn privileges_of(snapshot: &Snapshot, object: &Object) -> Value {
         ObjectKind::Table => TABLE_LETTERS,
         ObjectKind::Routine => "X",
         ObjectKind::Sequence => "rwU",
+        ObjectKind::Schema => "UC",
     };
     let item = |grantee: &str, letters: &str| text(format!("{grantee}={letters}/kiln"));
     let mut items = vec![item("kiln", owner)];
@@ -156,7 +157,7 @@ pub(super) fn privileges_of(snapshot: &Snapshot, object: &Object) -> Value {
     match object.kind {
         // As in PostgreSQL, what all may do comes first where it is the default.
         ObjectKind::Routine => items.splice(0..0, public).for_each(drop),
-        ObjectKind::Table | ObjectKind::Sequence => items.extend(public),
+        ObjectKind::Table | ObjectKind::Sequence | ObjectKind::Schema => items.extend(public),
     }
     let others = grantees
         .iter()
@@ -168,6 +169,6 @@ pub(super) fn privileges_of(snapshot: &Snapshot, object: &Object) -> Value {
 /// The letters of privileges, in PostgreSQL's order.
 fn letters(privileges: Privileges) -> String {
     let known: Vec<char> = privileges.iter().map(Privilege::letter).collect();
-    let order = TABLE_LETTERS.chars().chain(['X', 'U']);
+    let order = TABLE_LETTERS.chars().chain(['X', 'U', 'C']);
     order.filter(|letter| known.contains(letter)).collect()
 }

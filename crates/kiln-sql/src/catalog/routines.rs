@@ -7,7 +7,9 @@ use super::snapshot::{RoutineEntry, Snapshot, type_oid};
 use super::values::{Row, array, boolean, no_function, oid, optional, small, text};
 use super::{FIRST_ROLE_OID, PG_CATALOG_OID, PUBLIC_OID, builtin, expression, roles};
 use crate::compile::plpgsql::{ResultKind, Routine};
-use crate::database::routine_of;
+use sqlparser::ast::ObjectName;
+
+use crate::database::{relation_of, routine_of};
 use crate::parse::{
     ArgumentMode, FunctionSource, Returns, RoutineKind, SourceStatement, TypeKind, Volatility,
     function_source,
@@ -141,9 +143,9 @@ fn result_of(catalog: &Catalog, routine: &Routine, source: &FunctionSource) -> R
 /// The table whose rows a type names.
 fn row_type(catalog: &Catalog, kind: &TypeKind) -> Option<String> {
     let name = match kind {
-        TypeKind::RowOf(path) => path.last().map(crate::compile::name_of)?,
+        TypeKind::RowOf(path) => relation_of(catalog, &ObjectName::from(path.clone())).ok()?,
         TypeKind::Sql(sqlparser::ast::DataType::Custom(name, _)) => {
-            crate::compile::object_name(name).ok()?
+            relation_of(catalog, name).ok()?
         }
         _ => return None,
     };

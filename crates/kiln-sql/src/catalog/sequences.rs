@@ -4,6 +4,7 @@ use kiln_engine::CurrentCatalog;
 use kiln_platform::sync::Arc;
 use kiln_procedure::outside::{OutsideFunction, OutsideRows};
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::{name_in_schema, schema_of};
 use kiln_storage::sequence::{Draws, Sequence, SequenceDefinition};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{CatalogType, ObjectName, Value};
@@ -12,6 +13,7 @@ use super::outside::gone;
 use super::snapshot::{ObjectOf, type_oid};
 use super::values::{Row, bigint, boolean, oid, text};
 use super::{Snapshot, names};
+use crate::compile::CatalogView;
 
 /// A function of sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,12 +166,20 @@ impl OutsideRows for SequenceRow {
     }
 }
 
-/// The name of the relation in `public` that a text means, as REGCLASS reads it.
+/// The qualified name of the relation that a text means, as REGCLASS reads it along the path of `catalog`.
 ///
 /// # Errors
-/// 42602; 42P01 for one of another schema.
-pub(crate) fn qualified_name(text: &str) -> Result<String> {
-    names::relation_of(text)
+/// 42602; 42P01 for one of another database.
+pub(crate) fn qualified_name(text: &str, catalog: &dyn CatalogView) -> Result<String> {
+    names::relation_of(text, catalog)
+}
+
+/// The qualified name of the relation that a text in an expression means which the catalog keeps.
+///
+/// # Errors
+/// As [`qualified_name`].
+pub(crate) fn stored_name(text: &str) -> Result<String> {
+    names::stored_relation(text)
 }
 
 /// `pg_sequence`.
@@ -206,8 +216,8 @@ pub(super) fn pg_sequences(snapshot: &Snapshot) -> Vec<Row> {
         let kind = snapshot.object_name(CatalogType::RegType, type_oid(&definition.data_type));
         let (last, _, is_called) = entry.sequence.shown();
         vec![
-            text("public"),
-            text(definition.name.clone()),
+            text(schema_of(&definition.name)),
+            text(name_in_schema(&definition.name)),
             text("kiln"),
             Value::Object(Box::new(kind)),
             bigint(definition.start),

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use kiln_engine::{Catalog, NumberedObject, ObjectNumbers, Role, Roles, View};
+use kiln_engine::{Catalog, NumberedObject, ObjectNumbers, Role, Roles, SearchPath, View};
 use kiln_platform::sync::{Arc, OnceLock};
+use kiln_storage::qualified::{PUBLIC_SCHEMA, beside, name_in_schema, parts, schema_of};
 use kiln_storage::schema::{Column, ForeignKey, IndexDefinition, TableSchema, Trigger};
 use kiln_storage::sequence::{Identity, Sequence};
 use kiln_storage::table::Table;
@@ -24,6 +25,10 @@ pub(crate) struct Snapshot {
     pub views: Vec<ViewEntry>,
     pub routines: Vec<RoutineEntry>,
     pub roles: Vec<(u32, Arc<Role>)>,
+    /// The schemas besides `public`, and their numbers.
+    pub schemas: Vec<(u32, String)>,
+    /// Along which names without a schema are looked for.
+    pub path: SearchPath,
     /// What is said of objects.
     pub comments: Vec<CommentEntry>,
     /// Who may do what.
@@ -164,12 +169,19 @@ impl Snapshot {
             let oid = numbers.get(&NumberedObject::Role(role.name.clone()));
             (oid.unwrap_or(FIRST_ROLE_OID), role.clone())
         });
+        let schemas = catalog.schemas().filter(|name| *name != PUBLIC_SCHEMA);
+        let schemas = schemas.map(|name| {
+            let object = NumberedObject::Schema(name.to_owned());
+            (number(numbers, object), name.to_owned())
+        });
         let mut snapshot = Snapshot {
             tables: tables.collect(),
             sequences: sequences.collect(),
             views: views.collect(),
             routines: routines.collect(),
             roles: roles.collect(),
+            schemas: schemas.collect(),
+            path: catalog.path().clone(),
             privileges: catalog.roles().clone(),
             comments: Vec::new(),
             objects: HashMap::new(),
@@ -236,13 +248,15 @@ impl Snapshot {
         })
     }
 
-    /// The table with this name.
+    /// The table with this qualified name.
     pub fn table(&self, name: &str) -> Option<&TableEntry> {
-        let at = self.tables.binary_search_by(|table| table.name().cmp(name));
+        let at = self
+            .tables
+            .binary_search_by(|table| table.qualified().cmp(name));
         at.ok().map(|at| &self.tables[at])
     }
 
-    /// The sequence with this name.
+    /// The sequence with this qualified name.
     pub fn sequence(&self, name: &str) -> Option<&SequenceEntry> {
         let at = self
             .sequences
@@ -267,7 +281,7 @@ impl Snapshot {
         })
     }
 
-    /// The number of the table, index, sequence or view with this name in `public`.
+    /// The number of the table, index, sequence or view with this qualified name.
     pub fn relation_oid(&self, name: &str) -> Option<u32> {
         let table = self.table(name).map(|table| table.oid);
         let sequence = || self.sequence(name).map(|sequence| sequence.oid);
@@ -278,7 +292,12 @@ impl Snapshot {
             at.ok().map(|at| self.views[at].oid)
         };
         table.or_else(sequence).or_else(view).or_else(|| {
-            let mut indexes = self.tables.iter().flat_map(|table| &table.indexes);
+            let (schema, name) = parts(name);
+            let tables = self
+                .tables
+                .iter()
+                .filter(|table| table.schema_name() == schema);
+            let mut indexes = tables.flat_map(|table| &table.indexes);
             indexes
                 .find(|index| index.definition.name == name)
                 .map(|index| index.oid)
@@ -376,9 +395,19 @@ impl TableEntry {
         self.table.schema()
     }
 
-    /// Its name.
-    pub fn name(&self) -> &str {
+    /// The name by which the catalog knows it.
+    pub fn qualified(&self) -> &str {
         &self.schema().name
+    }
+
+    /// Its name within its schema.
+    pub fn name(&self) -> &str {
+        name_in_schema(self.qualified())
+    }
+
+    /// The name of its schema.
+    pub fn schema_name(&self) -> &str {
+        schema_of(self.qualified())
     }
 
     /// The unique index over these columns, in any order.
@@ -415,7 +444,7 @@ fn indexes(table: &Table, numbers: &ObjectNumbers) -> Vec<IndexEntry> {
         };
         let object = NumberedObject::Constraint(schema.name.clone(), name.clone());
         IndexEntry {
-            oid: number(numbers, NumberedObject::Index(name.clone())),
+            oid: number(numbers, NumberedObject::Index(beside(&schema.name, name))),
             is_primary,
             constraint: definition.constraint.then(|| number(numbers, object)),
             definition,

@@ -13,7 +13,11 @@ fn zeros(count: usize) -> impl Iterator<Item = Value> {
 
 fn of_tables(snapshot: &Snapshot, rest: impl Fn() -> Vec<Value>) -> Vec<Row> {
     let rows = snapshot.tables.iter().map(|table| {
-        let mut row = vec![oid(table.oid), text("public"), text(table.name())];
+        let mut row = vec![
+            oid(table.oid),
+            text(table.schema_name()),
+            text(table.name()),
+        ];
         row.extend(rest());
         row
     });
@@ -25,7 +29,7 @@ fn of_indexes(snapshot: &Snapshot, counts: usize) -> Vec<Row> {
         let mut row = vec![
             oid(table.oid),
             oid(index.oid),
-            text("public"),
+            text(table.schema_name()),
             text(table.name()),
             text(index.definition.name.clone()),
         ];

@@ -7,7 +7,7 @@ use super::expression;
 use super::pretty::pretty;
 use super::snapshot::{Snapshot, TableEntry};
 use super::values::{Row, boolean, column_numbers, oid, optional, small, text};
-use crate::compile::quote_identifier;
+use crate::compile::{quote_identifier, short_name, sql_name};
 
 /// `pg_trigger.tgtype` of a trigger for each row.
 const ROW: i16 = 1;
@@ -114,12 +114,14 @@ pub(super) fn definition(table: &TableEntry, trigger: &Trigger, is_pretty: bool)
         false => format!("WHEN ({text}) "),
     });
     format!(
-        "CREATE TRIGGER {} {} {} ON {}{} FOR EACH ROW {}{}",
+        "CREATE TRIGGER {} {} {} ON {} FOR EACH ROW {}{}",
         quote_identifier(&trigger.name),
         time(trigger),
         events.collect::<Vec<_>>().join(" OR "),
-        if is_pretty { "" } else { "public." },
-        quote_identifier(table.name()),
+        match is_pretty {
+            true => short_name(table.qualified()),
+            false => sql_name(table.qualified()),
+        },
         condition.unwrap_or_default(),
         statement(trigger)
     )

@@ -1,10 +1,11 @@
 //! Types and schemas: `pg_type`, `pg_namespace`.
 
+use kiln_engine::Object;
 use kiln_storage::types::{CatalogType, ObjectName, Value};
 
 use super::snapshot::{Snapshot, TableEntry};
 use super::values::{Row, boolean, integer, no_function, oid, text};
-use super::{FIRST_ROLE_OID, PUBLIC_OID, builtin};
+use super::{FIRST_ROLE_OID, builtin};
 
 /// PostgreSQL's types, and the row types of tables.
 pub(super) fn pg_type(snapshot: &Snapshot) -> Vec<Row> {
@@ -45,7 +46,7 @@ fn row_types(snapshot: &Snapshot, table: &TableEntry) -> [Row; 2] {
                 table.row_type
             }),
             text(name),
-            oid(PUBLIC_OID),
+            oid(snapshot.schema_oid_of(table.qualified())),
             oid(FIRST_ROLE_OID),
             Value::SmallInt(-1),
             boolean(false),
@@ -87,6 +88,11 @@ fn row_types(snapshot: &Snapshot, table: &TableEntry) -> [Row; 2] {
 }
 
 /// Schemas.
-pub(super) fn pg_namespace(_: &Snapshot) -> Vec<Row> {
-    builtin::rows("pg_namespace").to_vec()
+pub(super) fn pg_namespace(snapshot: &Snapshot) -> Vec<Row> {
+    let own = snapshot.schemas.iter().map(|(number, name)| {
+        let privileges = super::roles::privileges_of(snapshot, &Object::schema(name.clone()));
+        vec![oid(*number), text(name), oid(FIRST_ROLE_OID), privileges]
+    });
+    let system = builtin::rows("pg_namespace").iter().cloned();
+    system.chain(own).collect()
 }

@@ -1,6 +1,7 @@
 //! PostgreSQL's views over its catalogs: `pg_tables`, `pg_views`, `pg_indexes`; and of what a session has: `pg_settings`,
 //! `pg_prepared_statements`, `pg_cursors`; and of what all sessions have locked by name: `pg_locks`.
 
+use kiln_storage::qualified::{name_in_schema, schema_of};
 use kiln_storage::types::{Value, datetime};
 
 use super::names::type_numbered;
@@ -29,7 +30,7 @@ pub(super) fn pg_tables(snapshot: &Snapshot) -> Vec<Row> {
     let own = snapshot.tables.iter().map(|table| {
         let has_indexes = !table.indexes.is_empty();
         let has_triggers = class::has_triggers(snapshot, table);
-        row("public", table.name(), has_indexes, has_triggers)
+        row(table.schema_name(), table.name(), has_indexes, has_triggers)
     });
     system.chain(own).collect()
 }
@@ -38,8 +39,8 @@ pub(super) fn pg_tables(snapshot: &Snapshot) -> Vec<Row> {
 pub(super) fn pg_views(snapshot: &Snapshot) -> Vec<Row> {
     let views = snapshot.views.iter().map(|entry| {
         vec![
-            text("public"),
-            text(entry.view.name.clone()),
+            text(schema_of(&entry.view.name)),
+            text(name_in_schema(&entry.view.name)),
             text("kiln"),
             text(deparse::view(&entry.view)),
         ]
@@ -54,7 +55,7 @@ pub(super) fn pg_indexes(snapshot: &Snapshot) -> Vec<Row> {
         let indexes = table.indexes.iter();
         indexes.map(|index| {
             vec![
-                text("public"),
+                text(table.schema_name()),
                 text(table.name()),
                 text(index.definition.name.clone()),
                 Value::Null,

@@ -24,7 +24,7 @@ use super::special::coalesce;
 use super::table_function::function_arguments;
 use super::{
     Compiler, Position, fail, name_of, object_name, operators, position_of, relation_name,
-    unsupported,
+    routine_name, row_name, unsupported,
 };
 use crate::catalog::Relation;
 
@@ -272,7 +272,7 @@ impl Compiler<'_> {
                     return Err(unsupported("this form of a table in FROM", position));
                 }
                 if let Some(args) = args {
-                    let table_name = object_name(name)?;
+                    let table_name = routine_name(self.catalog, name)?;
                     let exprs = function_arguments(&args.args, position)?;
                     let call = CallInFrom {
                         name: &table_name,
@@ -293,20 +293,23 @@ impl Compiler<'_> {
                 if let Some(relation) = self.system_relation(name)? {
                     return self.bind_relation(relation, alias.as_ref(), position);
                 }
-                let table_name = relation_name(name)?;
-                let alias_name = alias
-                    .as_ref()
-                    .map_or_else(|| table_name.clone(), |alias| name_of(&alias.name));
-                let is_plain = name.0.len() == 1;
-                let with = match is_plain {
-                    true => self.with_query(&table_name, position)?,
-                    false => None,
+                let alias_name = match alias {
+                    Some(alias) => name_of(&alias.name),
+                    None => row_name(name)?,
+                };
+                let with = match name.0.as_slice() {
+                    [part] => match part.as_ident() {
+                        Some(ident) => self.with_query(&name_of(ident), position)?,
+                        None => None,
+                    },
+                    _ => None,
                 };
                 if let Some((reference, columns)) = with {
                     let kind = ItemKind::With(reference);
                     let alias = alias.as_ref();
                     return self.derived(kind, &columns, &alias_name, alias, position);
                 }
+                let table_name = relation_name(self.catalog, name)?;
                 self.record_relation(&table_name);
                 if let Some(view) = self.view(&table_name) {
                     return self.bind_view(&view, &alias_name, alias.as_ref(), position);
@@ -376,7 +379,7 @@ impl Compiler<'_> {
                 alias,
             } => {
                 let exprs = function_arguments(args, position)?;
-                let name = object_name(name)?;
+                let name = routine_name(self.catalog, name)?;
                 let call = CallInFrom {
                     name: &name,
                     arguments: &exprs,

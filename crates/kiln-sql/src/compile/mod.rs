@@ -52,6 +52,7 @@ mod path;
 mod plan;
 pub mod plpgsql;
 mod produce;
+mod qualified;
 mod query;
 mod read;
 mod recursion;
@@ -79,11 +80,12 @@ mod with;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 
-use kiln_engine::{Access, CurrentCatalog, IndexUse, Object, Privilege, View};
+use kiln_engine::{Access, CurrentCatalog, IndexUse, Object, Privilege, SearchPath, View};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ProgramBuilder;
 use kiln_procedure::ir::Reg;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::{PUBLIC_SCHEMA, name_in_schema, schema_of};
 use kiln_storage::schema::TableSchema;
 use kiln_storage::sequence::Sequence;
 use kiln_storage::table::Table;
@@ -100,6 +102,8 @@ pub(crate) use dml::{Updatability, stored_expression, updatability};
 pub(crate) use functions::quote_identifier;
 pub(crate) use parameters::Parameters;
 pub use parameters::{PARAMETERS_MAX, count as parameter_count};
+pub(crate) use qualified::{along_path, missing_schema, short_name, sql_name, undefined_schema};
+pub use qualified::{new_relation_name, relation_name, routine_name, row_name, written_name};
 pub use query::{ColumnMeta, ColumnOrigin, OutputColumn, QueryOptions};
 pub use rows::RowSource;
 pub use scope::{Field, SourceId, Variable};
@@ -113,7 +117,32 @@ pub type Position = Option<(u32, u32)>;
 
 /// What a compilation needs to know of the database.
 pub trait CatalogView {
-    /// The table called `name` (already folded to lower case unless it was quoted).
+    /// Along which names without a schema are looked for.
+    fn path(&self) -> SearchPath {
+        SearchPath::default()
+    }
+
+    /// Has names without a schema looked for along another path; returns the former one.
+    fn see_along(&self, path: SearchPath) -> SearchPath {
+        path
+    }
+
+    /// Has names without a schema looked for among what a view was created to read, before the path; returns the former view.
+    fn see_as(&self, view: Option<Arc<View>>) -> Option<Arc<View>> {
+        view
+    }
+
+    /// The view whose query is bound, if one is.
+    fn seen_as(&self) -> Option<Arc<View>> {
+        None
+    }
+
+    /// Whether there is a schema of users with this name.
+    fn has_schema(&self, name: &str) -> bool {
+        name == kiln_storage::qualified::PUBLIC_SCHEMA
+    }
+
+    /// The table with this qualified name.
     fn table(&self, name: &str) -> Option<Arc<Table>>;
 
     /// All tables.
@@ -313,9 +342,10 @@ impl<'a> Compiler<'a> {
     pub fn table(&self, name: &str, position: Position) -> Result<Arc<Table>> {
         self.catalog.table(name).ok_or_else(|| {
             if self.catalog.view(name).is_some() {
-                let message = format!("\"{name}\" is not a table");
+                let message = format!("\"{}\" is not a table", name_in_schema(name));
                 return fail(SqlState::WRONG_OBJECT_TYPE, message, position);
             }
+            let name = name.strip_prefix('.').unwrap_or(name);
             fail(
                 SqlState::UNDEFINED_TABLE,
                 format!("relation \"{name}\" does not exist"),
@@ -342,6 +372,9 @@ impl<'a> Compiler<'a> {
     /// Who runs this must be allowed to do something, unless that is in the body of a function that does it in its caller's place.
     fn note_access(&self, object: Object, privilege: Privilege) {
         if !self.routines.is_unrestricted() {
+            if let Some(schema) = schema_to_use(&object) {
+                self.catalog.note_access(schema);
+            }
             self.catalog.note_access(Access { object, privilege });
         }
     }
@@ -524,7 +557,7 @@ fn bound_expression(expr: &Expr, schema: Option<&TableSchema>) -> Option<Bound> 
             origin: None,
         });
         let columns: Vec<ColumnMeta> = columns.collect();
-        let source = compiler.add_derived_source(&schema.name, &columns, None);
+        let source = compiler.add_derived_source(name_in_schema(&schema.name), &columns, None);
         compiler.push_rows(&[source]);
     }
     compiler.bind(expr).ok()
@@ -559,23 +592,21 @@ pub fn position_of_span(span: sqlparser::tokenizer::Span) -> Position {
     (span.start.line > 0).then(|| (narrow(span.start.line), narrow(span.start.column)))
 }
 
+/// Who uses an object of another schema than `public` must be allowed to use that.
+fn schema_to_use(object: &Object) -> Option<Access> {
+    let schema = schema_of(&object.name);
+    (schema != PUBLIC_SCHEMA).then(|| Access {
+        object: Object::schema(schema),
+        privilege: Privilege::Usage,
+    })
+}
+
 /// An identifier's name: folded to lower case unless it was quoted.
 pub fn name_of(ident: &sqlparser::ast::Ident) -> String {
     match ident.quote_style {
         Some(_) => ident.value.clone(),
         None => ident.value.to_lowercase(),
     }
-}
-
-/// The name of a table that a statement reads, changes or creates.
-///
-/// # Errors
-/// 42601 for a reserved word without quotes; those of [`object_name`].
-pub fn relation_name(name: &sqlparser::ast::ObjectName) -> Result<String> {
-    for ident in name.0.iter().filter_map(|part| part.as_ident()) {
-        refuse_reserved(ident)?;
-    }
-    object_name(name)
 }
 
 /// Refuses a reserved word as a name, unless it is quoted.
@@ -591,7 +622,7 @@ pub(crate) fn refuse_reserved(ident: &sqlparser::ast::Ident) -> Result<()> {
     Ok(())
 }
 
-/// The name of a table or function. A qualification with `public` (or `pg_catalog`) is dropped.
+/// The name of a function, which is in `public`, or of something of the system. A qualification with `public` (or `pg_catalog`) is dropped.
 ///
 /// # Errors
 /// 3F000 for any other schema.

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{RecordReg, Reg, TableRef};
 use kiln_storage::error::{Result, SqlState};
+use kiln_storage::qualified::schema_of;
 use kiln_storage::schema::ColumnId;
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
@@ -519,13 +520,13 @@ impl Compiler<'_> {
             .first()
             .and_then(|ident| position_of_span(ident.span));
         let mut path: Vec<String> = idents.iter().map(name_of).collect();
-        let is_schema = |name: &str| matches!(name, "public" | "pg_catalog" | "information_schema");
-        if path.len() == 3 && is_schema(&path[0]) && self.variable(&path).is_none() {
-            path.remove(0);
-        }
+        let schema = match path.len() {
+            3 if self.is_schema(&path[0]) && self.variable(&path).is_none() => Some(path.remove(0)),
+            _ => None,
+        };
         let column = match path.as_slice() {
             [name] => self.find_column(name, position)?,
-            [table, name] => self.find_qualified(table, name, position)?,
+            [table, name] => self.find_qualified(schema.as_deref(), table, name, position)?,
             _ => None,
         };
         let variable = self.variable(&path);
@@ -638,12 +639,28 @@ impl Compiler<'_> {
         .with_detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference.")
     }
 
-    fn find_qualified(&self, table: &str, name: &str, position: Position) -> Result<Option<Bound>> {
+    /// Whether there is a schema of this name, the system's among them.
+    fn is_schema(&self, name: &str) -> bool {
+        matches!(name, "pg_catalog" | "information_schema") || self.catalog.has_schema(name)
+    }
+
+    /// The column of a row, where `schema` is that of the table that the row is of, if it is given.
+    fn find_qualified(
+        &self,
+        schema: Option<&str>,
+        table: &str,
+        name: &str,
+        position: Position,
+    ) -> Result<Option<Bound>> {
         let levels = self.levels.iter().rev();
         let sources = levels.flat_map(|level| level.sources.iter().map(move |id| (level, *id)));
         for (level, id) in sources {
             let source = self.source(id);
-            if source.name != table {
+            let is_of = |schema: &str| {
+                let table = source.table.as_ref().map(|table| &table.schema().name);
+                table.is_none_or(|table| schema_of(table) == schema)
+            };
+            if source.name != table || !schema.is_none_or(is_of) {
                 continue;
             }
             let mut columns = source.columns[..source.visible].iter().enumerate();

@@ -25,7 +25,7 @@ use super::query::{
 use super::row_function::{RowFunction, RowFunctions};
 use super::scope::{AggregatePolicy, Level, SourceId};
 use super::with::WithReference;
-use super::{Compiler, Position, fail, name_of, object_name, position_of};
+use super::{Compiler, Position, fail, name_of, position_of, row_name};
 use super::{position_of_span, unsupported};
 use crate::catalog::Relation;
 
@@ -393,7 +393,7 @@ impl Compiler<'_> {
                 ) => {
                     let position = position_of(name);
                     refuse_wildcard_options(options, position)?;
-                    let (row, first) = (object_name(name)?, columns.len());
+                    let (row, first) = (row_name(name)?, columns.len());
                     self.qualified_wildcard(&row, position, &mut outputs, &mut columns)?;
                     self.record_row(position, &row, &columns[first..]);
                 }

@@ -7,6 +7,7 @@ use kiln_engine::{Object, Privilege};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Instruction, Reg, Step};
 use kiln_storage::error::{Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::sequence::Sequence;
 use kiln_storage::types::{CatalogType, DataType, Value};
 use sqlparser::ast::TableAlias;
@@ -104,7 +105,7 @@ impl<'a> Compiler<'a> {
 
     /// The sequence that a text names.
     fn sequence_of(&self, text: &str, position: Position) -> Result<Arc<Sequence>> {
-        let name = qualified_name(text).map_err(|error| {
+        let name = qualified_name(text, self.catalog).map_err(|error| {
             let message = error.message().to_owned();
             fail(error.state(), message, position)
         })?;
@@ -114,11 +115,14 @@ impl<'a> Compiler<'a> {
         let (state, message) = match super::ddl::is_relation(self.catalog, &name) {
             true => (
                 SqlState::WRONG_OBJECT_TYPE,
-                format!("\"{name}\" is not a sequence"),
+                format!("\"{}\" is not a sequence", name_in_schema(&name)),
             ),
             false => (
                 SqlState::UNDEFINED_TABLE,
-                format!("relation \"{name}\" does not exist"),
+                format!(
+                    "relation \"{}\" does not exist",
+                    name.strip_prefix('.').unwrap_or(&name)
+                ),
             ),
         };
         Err(fail(state, message, position))
@@ -170,7 +174,7 @@ impl<'a> Compiler<'a> {
             data_type,
             origin: None,
         });
-        let name = sequence.name().to_owned();
+        let name = name_in_schema(sequence.name()).to_owned();
         let name = alias.map_or(name, |alias| name_of(&alias.name));
         self.derived(
             ItemKind::Sequence(sequence),

@@ -22,7 +22,9 @@ use super::query::{OrderKey, order_key};
 use super::row_function::{self, RowFunction, RowFunctions, gives_rows};
 use super::scope::{AggregatePolicy, Source};
 use super::window::WindowFunction;
-use super::{Compiler, Position, fail, functions, name_of, object_name, operators, position_of};
+use super::{
+    Compiler, Position, fail, functions, name_of, object_name, operators, position_of, routine_name,
+};
 use super::{SessionValue, types, unsupported};
 use crate::catalog::functions::{type_object, unknown_type};
 
@@ -277,7 +279,7 @@ impl Compiler<'_> {
             return Ok(None);
         }
         let position = position_of(function);
-        let name = object_name(&function.name)?;
+        let name = routine_name(self.catalog, &function.name)?;
         let mut given = Vec::with_capacity(list.args.len());
         for argument in &list.args {
             let (name, value) = match argument {

@@ -71,11 +71,13 @@ impl Compiler<'_> {
     }
 
     /// Binds the query of a view, which names nothing of what is around it, and needs no privileges of its own.
-    pub(super) fn bind_view_query(&mut self, view: &View) -> Result<BoundQuery> {
+    pub(super) fn bind_view_query(&mut self, view: &Arc<View>) -> Result<BoundQuery> {
         let query = stored_query(&view.query)?;
         let recorded = self.recorded.take();
         let bound = self.unrestricted(|compiler| {
-            compiler.without_names(|compiler| compiler.bind_query(&query))
+            compiler.without_names(|compiler| {
+                compiler.along_view(view, |compiler| compiler.bind_query(&query))
+            })
         });
         self.recorded = recorded;
         let mut bound = bound?;

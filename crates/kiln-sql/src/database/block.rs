@@ -9,7 +9,7 @@ use super::prepared::Statement;
 use super::result::{Notice, StatementResult};
 use super::session::Session;
 use super::{roles, settings};
-use crate::compile::quote_identifier;
+use crate::compile::sql_name;
 use crate::parse::{SourceStatement, Statement as Tree, TransactionMode};
 
 /// How often a statement is started again that had to be run as several programs and met a
@@ -127,6 +127,7 @@ impl Session {
             text: statement.text().to_owned(),
             line: position.line,
             column: position.column,
+            path: statement.path().clone(),
         };
         self.define_as(tree, source)
     }
@@ -170,10 +171,10 @@ impl Session {
         &mut self,
         truncate: &sqlparser::ast::Truncate,
     ) -> Result<StatementResult> {
-        let catalog = self.session.catalog();
+        let catalog = self.seen();
         let names = truncated(&catalog, truncate)?;
         for name in referring_first(&catalog, names) {
-            let delete = format!("DELETE FROM {}", quote_identifier(&name));
+            let delete = format!("DELETE FROM {}", sql_name(&name));
             let source = SourceStatement::from(delete.as_str());
             let statement = self.analyse(&source, Vec::new())?;
             self.run_data(&statement, &[])?;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use kiln_engine::Catalog;
+use kiln_engine::{Catalog, SearchPath};
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_storage::error::Result;
@@ -30,6 +30,7 @@ struct Key {
     line: u32,
     column: u32,
     declared: Vec<Option<DataType>>,
+    path: SearchPath,
 }
 
 struct Entry {
@@ -65,7 +66,7 @@ struct Part {
 }
 
 impl StatementCache {
-    /// The statement that `source` says, analysed for `catalog`. `admit` sees its syntax before the
+    /// The statement that `source` says, analysed for `catalog` along `path`. `admit` sees its syntax before the
     /// analysis.
     ///
     /// # Errors
@@ -75,16 +76,18 @@ impl StatementCache {
         source: &SourceStatement<'_>,
         declared: Vec<Option<DataType>>,
         catalog: &Arc<Catalog>,
+        path: &SearchPath,
         admit: impl FnOnce(&parse::Statement) -> Result<()>,
     ) -> Result<Statement> {
         if source.text.len() > TEXT_BYTES_MAX {
-            return StatementCache::uncached(source, declared, catalog, admit);
+            return StatementCache::uncached(source, declared, catalog, path, admit);
         }
         let key = Key {
             text: source.text.to_owned(),
             line: source.line,
             column: source.column,
             declared: declared.clone(),
+            path: path.clone(),
         };
         let mut hasher = DefaultHasher::new();
         key.hash(&mut hasher);
@@ -102,7 +105,7 @@ impl StatementCache {
         }
         self.misses.fetch_add(1, Ordering::Relaxed);
         // Without the lock: compiling takes a while, and may panic.
-        let statement = Statement::analyse(tree, source, declared, catalog)?;
+        let statement = Statement::analyse(tree, source, declared, catalog, path)?;
         lock(part).keep(key, &statement);
         Ok(statement)
     }
@@ -115,11 +118,12 @@ impl StatementCache {
         source: &SourceStatement<'_>,
         declared: Vec<Option<DataType>>,
         catalog: &Arc<Catalog>,
+        path: &SearchPath,
         admit: impl FnOnce(&parse::Statement) -> Result<()>,
     ) -> Result<Statement> {
         let tree = Arc::new(parsed(source)?);
         admit(&tree)?;
-        Statement::analyse(tree, source, declared, catalog)
+        Statement::analyse(tree, source, declared, catalog, path)
     }
 
     /// Forgets all statements: they are compiled for a catalog that was changed, and keep the tables

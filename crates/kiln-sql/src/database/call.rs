@@ -11,7 +11,7 @@ use super::prepared::{Column, Plan, Statement};
 use super::stepped::Stepped;
 use super::view::{View, routine};
 use crate::compile::{
-    CallArgumentValue, CallArguments, CatalogView as _, bind_call, fail, object_name, position_of,
+    CallArgumentValue, CallArguments, CatalogView as _, bind_call, fail, position_of, routine_name,
 };
 use crate::parse::{Call, RoutineKind};
 
@@ -57,7 +57,7 @@ impl CallPlan {
         declared: &[Option<DataType>],
         kind: RoutineKind,
     ) -> Result<CallPlan> {
-        let name = object_name(&call.name)?;
+        let name = routine_name(&View::of(catalog), &call.name)?;
         let position = position_of(&call.name);
         let procedure = catalog.procedure(&name);
         let routine = procedure.and_then(|known| Some((known, routine(catalog, known)?)));

@@ -1,14 +1,16 @@
 //! COMMENT.
 
-use kiln_engine::{CatalogChange, Commented, NumberedObject};
+use kiln_engine::{Catalog, CatalogChange, Commented, NumberedObject};
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use sqlparser::ast::{Ident, ObjectName};
 
 use super::alter::table_of_index;
 use super::definition::{Definition, find_routine, missing_routine};
 use super::result::{Notice, StatementResult};
+use super::view::relation_of;
 use crate::catalog::DATABASE;
-use crate::compile::{data_type, name_of, object_name, relation_name, unsupported};
+use crate::compile::{data_type, name_of, undefined_schema, unsupported, written_name};
 use crate::parse::{Comment, CommentedObject, RelationKind};
 
 /// COMMENT.
@@ -51,7 +53,7 @@ fn commented(change: &CatalogChange<'_>, object: &CommentedObject) -> Result<Com
             NumberedObject::Role(name)
         }
         CommentedObject::Database(_) => return Ok(Commented::Database),
-        CommentedObject::Schema(name) => return schema(name),
+        CommentedObject::Schema(name) => return schema(change.catalog(), name),
         CommentedObject::Type(written) => row_type(change, written)?,
     };
     Ok(Commented::Object(numbered))
@@ -76,18 +78,23 @@ fn relation(
     wanted: RelationKind,
     written: &ObjectName,
 ) -> Result<NumberedObject> {
-    let name = relation_name(written)?;
+    let name = relation_of(change.catalog(), written)?;
     match found(change, &name) {
         Some((kind, object)) if kind == wanted => Ok(object),
         Some(_) => {
-            let message = format!("\"{name}\" is not {}", wanted.described());
+            let message = format!(
+                "\"{}\" is not {}",
+                name_in_schema(&name),
+                wanted.described()
+            );
             Err(Error::new(SqlState::WRONG_OBJECT_TYPE, message))
         }
-        None => Err(no_relation(&name)),
+        None => Err(no_relation(written)),
     }
 }
 
-fn no_relation(name: &str) -> Error {
+fn no_relation(written: &ObjectName) -> Error {
+    let name = written_name(written);
     let message = format!("relation \"{name}\" does not exist");
     Error::new(SqlState::UNDEFINED_TABLE, message)
 }
@@ -100,8 +107,9 @@ fn column(change: &CatalogChange<'_>, written: &ObjectName) -> Result<Commented>
         let message = "column name must be qualified";
         return Err(Error::new(SqlState::SYNTAX_ERROR, message));
     };
-    let name = relation_name(&ObjectName(parts))?;
     let catalog = change.catalog();
+    let written = ObjectName(parts);
+    let name = relation_of(catalog, &written)?;
     let is_there = match found(change, &name) {
         Some((RelationKind::Table, _)) => catalog
             .require_table(&name)?
@@ -113,6 +121,7 @@ fn column(change: &CatalogChange<'_>, written: &ObjectName) -> Result<Commented>
             view.is_some_and(|view| view.columns.iter().any(|(known, _)| *known == column))
         }
         Some((kind, _)) => {
+            let name = name_in_schema(&name);
             let message = format!("cannot set comment on relation \"{name}\"");
             let kinds = match kind {
                 RelationKind::Index => "indexes",
@@ -121,11 +130,12 @@ fn column(change: &CatalogChange<'_>, written: &ObjectName) -> Result<Commented>
             return Err(Error::new(SqlState::WRONG_OBJECT_TYPE, message)
                 .with_detail(format!("This operation is not supported for {kinds}.")));
         }
-        None => return Err(no_relation(&name)),
+        None => return Err(no_relation(&written)),
     };
     match is_there {
         true => Ok(Commented::Column(name, column)),
         false => {
+            let name = name_in_schema(&name);
             let message = format!("column \"{column}\" of relation \"{name}\" does not exist");
             Err(Error::new(SqlState::UNDEFINED_COLUMN, message))
         }
@@ -137,14 +147,16 @@ fn constraint(
     constraint: &Ident,
     table: &ObjectName,
 ) -> Result<NumberedObject> {
-    let (constraint, table) = (name_of(constraint), relation_name(table)?);
+    let (constraint, written) = (name_of(constraint), table);
+    let table = relation_of(change.catalog(), written)?;
     if found(change, &table).is_none() {
-        return Err(no_relation(&table));
+        return Err(no_relation(written));
     }
     let object = NumberedObject::Constraint(table.clone(), constraint.clone());
     match change.catalog().numbers().get(&object) {
         Some(_) => Ok(object),
         None => {
+            let table = name_in_schema(&table);
             let message =
                 format!("constraint \"{constraint}\" for table \"{table}\" does not exist");
             Err(Error::new(SqlState::UNDEFINED_OBJECT, message))
@@ -152,17 +164,17 @@ fn constraint(
     }
 }
 
-fn schema(name: &Ident) -> Result<Commented> {
+fn schema(catalog: &Catalog, name: &Ident) -> Result<Commented> {
     match name_of(name).as_str() {
         "public" => Ok(Commented::Schema),
         name @ ("pg_catalog" | "information_schema") => {
             let what = format!("a comment on the schema {name}");
             Err(unsupported(what, None))
         }
-        name => {
-            let message = format!("schema \"{name}\" does not exist");
-            Err(Error::new(SqlState::INVALID_SCHEMA_NAME, message))
+        name if catalog.has_schema(name) => {
+            Ok(Commented::Object(NumberedObject::Schema(name.to_owned())))
         }
+        name => Err(undefined_schema(name)),
     }
 }
 
@@ -176,7 +188,7 @@ fn row_type(
     }
     let name = match written {
         sqlparser::ast::DataType::Custom(name, modifiers) if modifiers.is_empty() => {
-            object_name(name)?
+            relation_of(change.catalog(), name)?
         }
         other => other.to_string(),
     };

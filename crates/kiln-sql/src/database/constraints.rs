@@ -10,15 +10,16 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::Program;
 use kiln_storage::deferral::{DeferredCheck, PendingCheck};
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::{name_in_schema, schema_of};
 use kiln_storage::table::Table;
 use kiln_storage::types::Value;
 
 use super::panics::caught;
 use super::result::{Notice, StatementResult};
 use super::session::Session;
-use super::view::View;
+use super::view::{View, relation_of};
 use crate::compile::dml::deferred_check_program;
-use crate::compile::object_name;
+use crate::compile::row_name;
 use crate::parse::{DropKind, SetConstraints, Statement as Tree};
 
 /// The check of keys that were left to the end of a transaction.
@@ -121,9 +122,17 @@ impl Session {
         let catalog = self.session.catalog();
         let mut named = Vec::new();
         for written in &set.names {
-            let name = object_name(written)?;
+            let name = row_name(written)?;
+            let within = match written.0.len() {
+                1 => None,
+                _ => Some(relation_of(&catalog, written)?),
+            };
+            let within = within.as_deref().map(schema_of);
             let mut is_known = false;
-            for (_, table) in catalog.tables() {
+            for (qualified, table) in catalog.tables() {
+                if within.is_some_and(|schema| schema_of(qualified) != schema) {
+                    continue;
+                }
                 let schema = table.schema();
                 let mut keys = schema.foreign_keys.iter();
                 match keys.find(|key| key.name == name) {
@@ -173,10 +182,15 @@ impl Session {
             }
             _ => return Ok(()),
         };
+        if !self.session.has_pending(|_| true) {
+            return Ok(());
+        }
+        let seen = self.seen();
         for name in names {
-            let name = object_name(name)?;
+            let name = relation_of(&seen, name)?;
             let is_of = |check: &DeferredCheck| check.table == name || check.referenced == name;
             if self.session.has_pending(is_of) {
+                let name = name_in_schema(&name);
                 let message =
                     format!("cannot {command} \"{name}\" because it has pending trigger events");
                 let hint = "Check its constraints before, with SET CONSTRAINTS ALL IMMEDIATE.";

@@ -3,10 +3,12 @@
 use kiln_engine::{Access, Catalog};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{Column as SchemaColumn, TableSchema};
 
 use super::prepared::{Column, Statement};
-use crate::compile::object_name;
+use super::view::relation_of;
+use crate::compile::sql_name;
 use crate::parse::{self, Copied, SourceStatement};
 
 /// What a COPY copies, and how.
@@ -34,10 +36,10 @@ impl Copying {
     pub(super) fn of(copy: &parse::Copy, catalog: &Arc<Catalog>) -> Result<Copying> {
         let analyse = |source: &SourceStatement<'_>| {
             let tree = Arc::new(parse::statement(source)?);
-            Statement::analyse(tree, source, Vec::new(), catalog)
+            Statement::analyse(tree, source, Vec::new(), catalog, catalog.path())
         };
         let (name, columns) = match &copy.what {
-            Copied::Table { name, columns } => (object_name(name)?, columns),
+            Copied::Table { name, columns } => (relation_of(catalog, name)?, columns),
             Copied::Query(part) => {
                 let statement = analyse(&part.source())?;
                 let Some(columns) = statement.columns() else {
@@ -59,6 +61,7 @@ impl Copying {
                 true => ("to", "Use INSERT, or copy to its table."),
                 false => ("from", "Try the COPY (SELECT ...) TO variant."),
             };
+            let name = name_in_schema(&name);
             let message = format!("cannot copy {direction} view \"{name}\"");
             return Err(Error::new(SqlState::WRONG_OBJECT_TYPE, message).with_hint(hint));
         }
@@ -76,7 +79,7 @@ impl Copying {
         let list: Vec<String> = names.iter().map(|name| quoted(name)).collect();
         let list = list.join(", ");
         let what = if names.is_empty() { "*" } else { &list };
-        let select = format!("SELECT {what} FROM {}", quoted(&name));
+        let select = format!("SELECT {what} FROM {}", sql_name(&name));
         let select = analyse(&SourceStatement::from(select.as_str()))?;
         let columns = select.columns().unwrap_or_default().to_vec();
         let statement = match copy.is_in {
@@ -88,11 +91,17 @@ impl Copying {
                 // Rows that are copied have their own values of identity columns.
                 let insert = format!(
                     "INSERT INTO {} ({list}) OVERRIDING SYSTEM VALUE VALUES ({values})",
-                    quoted(&name)
+                    sql_name(&name)
                 );
                 let tree = Arc::new(parse::statement(&SourceStatement::from(insert.as_str()))?);
                 let source = SourceStatement::from(insert.as_str());
-                Statement::analyse(tree, &source, vec![None; columns.len()], catalog)?
+                Statement::analyse(
+                    tree,
+                    &source,
+                    vec![None; columns.len()],
+                    catalog,
+                    catalog.path(),
+                )?
             }
         };
         Ok(Copying {
@@ -100,7 +109,7 @@ impl Copying {
             is_in: copy.is_in,
             statement,
             columns,
-            name,
+            name: name_in_schema(&name).to_owned(),
             options: copy.options.clone(),
         })
     }

@@ -3,17 +3,17 @@
 //! The table and its rows are one change: in a transaction block of its own, outside of one, an empty table with the columns of the query is created, and an
 //! INSERT of the query fills it. A log has both in one entry, with the values of the rows.
 
-use kiln_engine::{Catalog, Source};
+use kiln_engine::Source;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::types::Value;
 use sqlparser::ast::Ident;
 
 use super::prepared::{Column, Statement};
 use super::result::{Notice, StatementResult};
 use super::session::Session;
-use crate::compile::{
-    fail, name_of, position_of, position_of_span, quote_identifier, relation_name,
-};
+use super::view::View;
+use crate::compile::{fail, name_of, new_relation_name, position_of, position_of_span, sql_name};
 use crate::parse::{self, CreateTableAs, SourceStatement, Statement as Tree};
 
 impl Session {
@@ -23,9 +23,10 @@ impl Session {
         create: &CreateTableAs,
         statement: &Statement,
     ) -> Result<StatementResult> {
-        let name = relation_name(&create.name)?;
-        if is_taken(&self.catalog(), &name) {
-            let message = format!("relation \"{name}\" already exists");
+        let seen = self.seen();
+        let name = new_relation_name(&View::of(&seen), &create.name)?;
+        if seen.is_relation(&name) {
+            let message = format!("relation \"{}\" already exists", name_in_schema(&name));
             if create.if_not_exists {
                 let notice = Notice::new(format!("{message}, skipping"));
                 return Ok(StatementResult::of_tag("CREATE TABLE AS").with_notice(notice));
@@ -68,7 +69,7 @@ impl Session {
 
     /// Inserts the rows of a query.
     fn fill(&mut self, table: &str, rows: &Statement, values: &[Value]) -> Result<StatementResult> {
-        let template = format!("INSERT INTO {} VALUES (1)", quote_identifier(table));
+        let template = format!("INSERT INTO {} VALUES (1)", sql_name(table));
         let mut insert = parse::statement(&SourceStatement::from(template.as_str()))?;
         if let (Tree::Insert(insert), Some(Tree::Query(query))) =
             (&mut insert, rows.tree().map(|tree| &**tree))
@@ -88,21 +89,10 @@ impl Session {
             text: text.to_owned(),
             line: 1,
             column: 1,
+            path: self.path(),
         };
         self.define_as(&tree, source).map(|_| ())
     }
-}
-
-/// Whether a relation has this name.
-fn is_taken(catalog: &Catalog, name: &str) -> bool {
-    let mut tables = catalog.tables();
-    catalog.table(name).is_some()
-        || catalog.view(name).is_some()
-        || catalog.sequence(name).is_some()
-        || tables.any(|(_, table)| {
-            let mut indexes = table.indexes().iter();
-            indexes.any(|index| index.definition().name == name)
-        })
 }
 
 /// The columns of the table: those of the query, with the names that were given.
@@ -142,11 +132,7 @@ fn created(name: &str, columns: &[Column]) -> String {
     let columns = columns.iter();
     let columns = columns.map(|it| format!("{} {}", quoted(&it.name), it.data_type));
     let columns: Vec<String> = columns.collect();
-    format!(
-        "CREATE TABLE {} ({})",
-        quote_identifier(name),
-        columns.join(", ")
-    )
+    format!("CREATE TABLE {} ({})", sql_name(name), columns.join(", "))
 }
 
 /// The name in quotes, whatever it is.

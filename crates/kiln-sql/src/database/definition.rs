@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 
-use kiln_engine::{Catalog, CatalogChange, CatalogStatement, Engine, Source};
+use kiln_engine::{Catalog, CatalogChange, CatalogStatement, Engine, SearchPath, Source};
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::table::Table;
 use sqlparser::ast;
 
@@ -16,14 +17,18 @@ use super::like;
 use super::panics::caught;
 use super::result::{Notice, StatementResult};
 use super::roles;
+use super::schemas;
 use super::sequences;
 use super::splits;
 use super::triggers;
-use super::view::{View, compile_routine, routine};
+use super::view::{View, compile_routine, relation_of, routine};
 use super::views::{self, Dependency};
 use crate::compile::ddl::{self, IndexDeclaration, TableDeclaration};
 use crate::compile::plpgsql::Routine;
-use crate::compile::{fail, object_name, position_of, quote_identifier, unsupported};
+use crate::compile::{
+    fail, missing_schema, object_name, position_of, quote_identifier, relation_name, row_name,
+    short_name, undefined_schema, unsupported, written_name,
+};
 use crate::parse::{
     self, Drop, DropFunction, DropKind, FunctionDefinition, RoutineKind, RoutineSignature,
     Statement as Tree,
@@ -70,6 +75,9 @@ impl<'a> Definition<'a> {
     pub fn run(&self, tree: &Tree) -> Result<StatementResult> {
         match tree {
             Tree::CreateTable(statement) => create_table(self, statement),
+            Tree::CreateSchema(statement) => schemas::create(self, statement),
+            Tree::AlterSchema(statement) => schemas::alter(self, statement),
+            Tree::DropSchema(statement) => schemas::drop(self, statement),
             Tree::CreateSequence(statement) => sequences::create(self, statement),
             Tree::AlterSequence(statement) => sequences::alter(self, statement),
             Tree::CreateIndex(statement) => create_index(self, statement),
@@ -104,7 +112,7 @@ impl<'a> Definition<'a> {
             Change::OfBlock(run) => {
                 let mut changed = None;
                 run(&mut |catalog| {
-                    changed = Some(caught(|| change(catalog))?);
+                    changed = Some(self.seen(catalog, &mut change)?);
                     Ok(())
                 })?;
                 return changed.ok_or_else(|| Error::internal("a block runs what it is given"));
@@ -115,8 +123,44 @@ impl<'a> Definition<'a> {
                 Some(known) => catalog.redo(known)?,
                 None => catalog.set_statement(self.source.clone()),
             }
-            caught(|| change(catalog))
+            self.seen(catalog, &mut change)
         })
+    }
+}
+
+impl Definition<'_> {
+    /// Runs `change` with the names of the statement looked for along its path.
+    fn seen<T>(
+        &self,
+        catalog: &mut CatalogChange<'_>,
+        change: &mut impl FnMut(&mut CatalogChange<'_>) -> Result<T>,
+    ) -> Result<T> {
+        catalog.see_along(&self.source.path);
+        let changed = caught(|| change(catalog));
+        catalog.see_along(&SearchPath::default());
+        changed
+    }
+}
+
+/// The qualified name of what a statement drops; `None` where its schema is missing and that is no error.
+///
+/// # Errors
+/// 3F000 for a schema that there is not.
+pub(super) fn dropped(
+    catalog: &Catalog,
+    statement: &Drop,
+    written: &ast::ObjectName,
+    notices: &mut Vec<Notice>,
+) -> Result<Option<String>> {
+    let view = View::of(catalog);
+    match missing_schema(&view, written)? {
+        None => relation_name(&view, written).map(Some),
+        Some(schema) if statement.if_exists => {
+            let message = format!("schema \"{schema}\" does not exist, skipping");
+            notices.push(Notice::new(message));
+            Ok(None)
+        }
+        Some(schema) => Err(undefined_schema(&schema)),
     }
 }
 
@@ -194,7 +238,7 @@ fn create_table(
     if is_new {
         return Ok(created);
     }
-    let name = object_name(&statement.table.name)?;
+    let name = row_name(&statement.table.name)?;
     Ok(created.with_notice(Notice::new(format!(
         "relation \"{name}\" already exists, skipping"
     ))))
@@ -221,7 +265,7 @@ fn create_index(
     let name = statement
         .name
         .as_ref()
-        .map(object_name)
+        .map(row_name)
         .transpose()?
         .unwrap_or_default();
     Ok(created.with_notice(Notice::new(format!(
@@ -255,52 +299,68 @@ fn drop_tables(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<N
     let (mut found, mut notices) = (Vec::new(), Vec::new());
     for name in &statement.names {
         let position = position_of(name);
-        let name = object_name(name)?;
+        let Some(name) = dropped(change.catalog(), statement, name, &mut notices)? else {
+            continue;
+        };
+        let shown = name_in_schema(&name);
         if change.catalog().table(&name).is_some() {
             if !found.contains(&name) {
                 found.push(name);
             }
         } else if statement.if_exists && !is_other_relation(change, &name) {
             notices.push(Notice::new(format!(
-                "table \"{name}\" does not exist, skipping"
+                "table \"{shown}\" does not exist, skipping"
             )));
         } else if change.index_owner(&name).is_some() {
-            let message = format!("\"{name}\" is not a table");
+            let message = format!("\"{shown}\" is not a table");
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
                 .with_hint("Use DROP INDEX to remove an index."));
         } else if change.catalog().sequence(&name).is_some() {
-            let message = format!("\"{name}\" is not a table");
+            let message = format!("\"{shown}\" is not a table");
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
                 .with_hint("Use DROP SEQUENCE to remove a sequence."));
         } else if change.catalog().view(&name).is_some() {
-            let message = format!("\"{name}\" is not a table");
+            let message = format!("\"{shown}\" is not a table");
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
                 .with_hint("Use DROP VIEW to remove a view."));
         } else {
-            let message = format!("table \"{name}\" does not exist");
+            let message = format!("table \"{shown}\" does not exist");
             return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
         }
     }
+    notices.extend(drop_all_tables(change, &found, statement.cascade)?);
+    Ok(notices)
+}
+
+/// Removes tables, and what depends on them. Returns what there is to say.
+///
+/// # Errors
+/// 2BP01 where something else depends on them, without `cascade`.
+pub(super) fn drop_all_tables(
+    change: &mut CatalogChange<'_>,
+    found: &[String],
+    cascade: bool,
+) -> Result<Vec<Notice>> {
     let mut depending = Vec::new();
-    for name in &found {
+    for name in found {
         let references = dependents::references(change, name, |_| true).into_iter();
-        let references = references.map(|it| (it, format!("table {}", quote_identifier(name))));
+        let references = references.map(|it| (it, format!("table {}", short_name(name))));
         depending.extend(references);
         depending.extend(sequences::drawing_from(change.catalog(), name));
     }
     depending.retain(|(it, _)| !found.iter().any(|name| name == it.table()));
-    if !depending.is_empty() && !statement.cascade {
-        let what = match found.as_slice() {
-            [one] => format!("table {}", quote_identifier(one)),
+    if !depending.is_empty() && !cascade {
+        let what = match found {
+            [one] => format!("table {}", short_name(one)),
             _ => String::new(),
         };
         return Err(dependents::refusal(&what, &depending));
     }
     let depending: Vec<Dependent> = depending.into_iter().map(|(it, _)| it).collect();
-    notices.extend(dependents::cascade(change, &depending)?);
+    let mut notices = Vec::from_iter(dependents::cascade(change, &depending)?);
     let dropped: Vec<Dependency<'_>> = found.iter().map(|name| Dependency::Table(name)).collect();
-    notices.extend(views::drop_dependents(change, &dropped, statement.cascade)?);
-    for name in &found {
+    notices.extend(views::drop_dependents(change, &dropped, cascade)?);
+    for name in found {
         change.drop_table(name)?;
     }
     Ok(notices)
@@ -332,47 +392,51 @@ fn drop_indexes(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<
     let mut notices = Vec::new();
     for name in &statement.names {
         let position = position_of(name);
-        let name = object_name(name)?;
+        let Some(name) = dropped(change.catalog(), statement, name, &mut notices)? else {
+            continue;
+        };
+        let shown = name_in_schema(&name);
         let owner = change.index_owner(&name).map(str::to_owned);
         let table = owner.and_then(|owner| change.catalog().table(&owner).cloned());
         let definition = table.as_ref().and_then(|table| {
             let mut indexes = table.indexes().iter().map(|index| index.definition());
-            indexes.find(|known| known.name == name && !design::is_auxiliary(table, known))
+            indexes.find(|known| known.name == shown && !design::is_auxiliary(table, known))
         });
         let (Some(table), Some(definition)) = (&table, definition) else {
             if change.catalog().table(&name).is_some() {
-                let message = format!("\"{name}\" is not an index");
+                let message = format!("\"{shown}\" is not an index");
                 return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
                     .with_hint("Use DROP TABLE to remove a table."));
             }
             if change.catalog().view(&name).is_some() {
-                let message = format!("\"{name}\" is not an index");
+                let message = format!("\"{shown}\" is not an index");
                 return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
                     .with_hint("Use DROP VIEW to remove a view."));
             }
             if change.catalog().sequence(&name).is_some() {
-                let message = format!("\"{name}\" is not an index");
+                let message = format!("\"{shown}\" is not an index");
                 return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
                     .with_hint("Use DROP SEQUENCE to remove a sequence."));
             }
             if statement.if_exists {
                 notices.push(Notice::new(format!(
-                    "index \"{name}\" does not exist, skipping"
+                    "index \"{shown}\" does not exist, skipping"
                 )));
                 continue;
             }
-            let message = format!("index \"{name}\" does not exist");
+            let message = format!("index \"{shown}\" does not exist");
             return Err(fail(SqlState::UNDEFINED_OBJECT, message, position));
         };
         let table_name = &table.schema().name;
         if definition.constraint {
+            let on = short_name(table_name);
             return Err(depended_on(
                 format!(
-                    "cannot drop index {name} because constraint {name} on table {table_name} \
-                     requires it"
+                    "cannot drop index {} because constraint {shown} on table {on} requires it",
+                    short_name(&name)
                 ),
-                format!("The index belongs to constraint {name}."),
-                &format!("You can drop constraint {name} on table {table_name} instead."),
+                format!("The index belongs to constraint {shown}."),
+                &format!("You can drop constraint {shown} on table {on} instead."),
             ));
         }
         let depending: Vec<Dependent> = match definition.unique {
@@ -381,7 +445,7 @@ fn drop_indexes(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<
         };
         if !depending.is_empty() && !statement.cascade {
             let depending = depending.into_iter();
-            let what = format!("index {}", quote_identifier(&name));
+            let what = format!("index {}", short_name(&name));
             let depending: Vec<_> = depending.map(|it| (it, what.clone())).collect();
             return Err(dependents::refusal(&what, &depending));
         }
@@ -389,12 +453,12 @@ fn drop_indexes(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<
         for auxiliary in table.indexes().iter().map(|index| index.definition()) {
             let derived = auxiliary.kind.is_hash()
                 && design::is_auxiliary(table, auxiliary)
-                && auxiliary.name.strip_suffix("_hash") == Some(&name);
+                && auxiliary.name.strip_suffix("_hash") == Some(shown);
             if derived {
                 change.drop_index(table_name, &auxiliary.name)?;
             }
         }
-        change.drop_index(table_name, &name)?;
+        change.drop_index(table_name, shown)?;
     }
     Ok(notices)
 }
@@ -430,13 +494,13 @@ pub(super) fn truncated(catalog: &Catalog, statement: &ast::Truncate) -> Result<
     let mut names: Vec<String> = Vec::new();
     for target in &statement.table_names {
         let position = position_of(&target.name);
-        let name = object_name(&target.name)?;
+        let name = relation_of(catalog, &target.name)?;
         if catalog.view(&name).is_some() {
-            let message = format!("\"{name}\" is not a table");
+            let message = format!("\"{}\" is not a table", name_in_schema(&name));
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position));
         }
         if catalog.table(&name).is_none() {
-            let message = format!("relation \"{name}\" does not exist");
+            let message = format!("relation \"{}\" does not exist", written_name(&target.name));
             return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
         }
         if !names.contains(&name) {
@@ -505,9 +569,9 @@ fn analyze(definition: &Definition<'_>, names: &[ast::ObjectName]) -> Result<Sta
     definition.change_catalog(|change| {
         let mut tables = Vec::new();
         for name in names {
-            let (table, position) = (object_name(name)?, position_of(name));
+            let (table, position) = (relation_of(change.catalog(), name)?, position_of(name));
             if change.catalog().table(&table).is_none() {
-                let message = format!("relation \"{table}\" does not exist");
+                let message = format!("relation \"{}\" does not exist", written_name(name));
                 return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
             }
             tables.push(table);
@@ -525,6 +589,9 @@ fn create_function(
     definition: &Definition<'_>,
     function: &FunctionDefinition,
 ) -> Result<StatementResult> {
+    let mut function = function.clone();
+    function.header.path = definition.source.path.clone();
+    let function = &function;
     definition.change_catalog(|change| {
         let catalog = change.catalog();
         let procedure = compile_routine(catalog, function, &definition.source)?;

@@ -5,7 +5,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::ColumnId;
 
 use super::result::Notice;
-use crate::compile::quote_identifier;
+use crate::compile::{quote_identifier, short_name};
 
 /// Something of a table that depends on another object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,22 +31,22 @@ impl Dependent {
     pub fn described(&self) -> String {
         match self {
             Dependent::Default { table, name, .. } => {
-                let (name, table) = (quote_identifier(name), quote_identifier(table));
+                let (name, table) = (quote_identifier(name), short_name(table));
                 format!("default value for column {name} of table {table}")
             }
             Dependent::Column { table, name } => {
-                let (name, table) = (quote_identifier(name), quote_identifier(table));
+                let (name, table) = (quote_identifier(name), short_name(table));
                 format!("column {name} of table {table}")
             }
             Dependent::Trigger { table, name } => {
-                let (name, table) = (quote_identifier(name), quote_identifier(table));
+                let (name, table) = (quote_identifier(name), short_name(table));
                 format!("trigger {name} on table {table}")
             }
             Dependent::Reference { table, constraint } => {
-                let (name, table) = (quote_identifier(constraint), quote_identifier(table));
+                let (name, table) = (quote_identifier(constraint), short_name(table));
                 format!("constraint {name} on table {table}")
             }
-            Dependent::View(name) => format!("view {}", quote_identifier(name)),
+            Dependent::View(name) => format!("view {}", short_name(name)),
         }
     }
 

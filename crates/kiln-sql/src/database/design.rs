@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use kiln_engine::{Catalog, CatalogChange, IndexUse};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::Result;
+use kiln_storage::qualified::beside;
 use kiln_storage::schema::{IndexDefinition, IndexKind, TableId};
 use kiln_storage::table::{Index, Table};
 
@@ -120,8 +121,7 @@ fn derive_once(change: &mut CatalogChange<'_>) -> Result<bool> {
             let hashed = hash.and_then(|hash| usage.get(&(table.id(), hash)));
             let points = own.points + hashed.map_or(0, |usage| usage.points);
             if hashes && index.supports_lookup() && points > 0 && hash.is_none() {
-                let taken = change.index_owner(&hash_name).is_some()
-                    || change.catalog().table(&hash_name).is_some();
+                let taken = change.catalog().is_relation(&beside(name, &hash_name));
                 if !taken {
                     change.add_index(
                         name,

@@ -264,7 +264,14 @@ impl Session {
             column: position.column,
         };
         let parameters = statement.parameters().iter().cloned().map(Some).collect();
-        Statement::analyse(Arc::new(tree), &source, parameters, &self.session.catalog())
+        let path = self.path();
+        Statement::analyse(
+            Arc::new(tree),
+            &source,
+            parameters,
+            &self.session.catalog(),
+            &path,
+        )
     }
 }
 

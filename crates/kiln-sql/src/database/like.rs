@@ -7,14 +7,15 @@ use std::fmt::Write;
 use kiln_engine::{Catalog, CatalogChange, Commented, NumberedObject};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::{beside, name_in_schema, schema_of};
 use kiln_storage::schema::{ColumnId, IndexDefinition};
 use kiln_storage::sequence::Identity;
 use kiln_storage::table::Table;
 
 use super::design::is_auxiliary;
-use super::view::View;
+use super::view::{View, relation_of};
 use crate::compile::ddl::{self, IndexDeclaration};
-use crate::compile::{fail, position_of, relation_name};
+use crate::compile::{fail, position_of, sql_name, written_name};
 use crate::parse::{self, CreateTable, Included, Like, SourceStatement, Statement as Tree};
 
 /// A CREATE TABLE without LIKE, and what follows when the table is there.
@@ -31,7 +32,7 @@ pub(super) struct Expanded {
 pub(super) fn expanded(statement: &CreateTable, catalog: &Catalog) -> Result<Option<Expanded>> {
     let is_taken = |name: &str| catalog.table(name).is_some() || catalog.view(name).is_some();
     let is_skipped =
-        statement.table.if_not_exists && is_taken(&relation_name(&statement.table.name)?);
+        statement.table.if_not_exists && is_taken(&relation_of(catalog, &statement.table.name)?);
     if statement.likes.is_empty() || is_skipped {
         return Ok(None);
     }
@@ -62,7 +63,7 @@ pub(super) fn expanded(statement: &CreateTable, catalog: &Catalog) -> Result<Opt
 
 /// What a LIKE stands for.
 fn elements(catalog: &Catalog, like: &Like, expanded: &mut Expanded) -> Result<Vec<String>> {
-    let name = relation_name(&like.relation)?;
+    let name = relation_of(catalog, &like.relation)?;
     if let Some(view) = catalog.view(&name) {
         let columns = view.columns.iter();
         let columns = columns.map(|(name, data_type)| format!("{} {data_type}", quoted(name)));
@@ -71,9 +72,13 @@ fn elements(catalog: &Catalog, like: &Like, expanded: &mut Expanded) -> Result<V
     let Some(table) = catalog.table(&name) else {
         let position = position_of(&like.relation);
         if catalog.sequence(&name).is_some() {
-            let message = format!("\"{name}\" is not a table, view or composite type");
+            let message = format!(
+                "\"{}\" is not a table, view or composite type",
+                name_in_schema(&name)
+            );
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position));
         }
+        let name = written_name(&like.relation);
         let message = format!("relation \"{name}\" does not exist");
         return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
     };
@@ -169,7 +174,7 @@ impl Expanded {
                 for index in declared(from).filter(|index| !index.constraint) {
                     let unique = if index.unique { "UNIQUE " } else { "" };
                     let columns = column_list(from, &index.columns);
-                    let on = quoted(name);
+                    let on = sql_name(name);
                     add_index(change, &format!("CREATE {unique}INDEX ON {on} ({columns})"))?;
                 }
             }
@@ -224,9 +229,12 @@ fn say(change: &mut CatalogChange<'_>, from: &Table, name: &str, included: Inclu
                 };
                 own.map(|own| Commented::Object(NumberedObject::Constraint(name.to_owned(), own)))
             }
-            Commented::Object(NumberedObject::Index(index)) if included.indexes => {
-                index_like(index)
-                    .map(|index| Commented::Object(NumberedObject::Index(index.name.clone())))
+            Commented::Object(NumberedObject::Index(index))
+                if included.indexes && schema_of(index) == schema_of(like) =>
+            {
+                index_like(name_in_schema(index)).map(|index| {
+                    Commented::Object(NumberedObject::Index(beside(name, &index.name)))
+                })
             }
             _ => None,
         };

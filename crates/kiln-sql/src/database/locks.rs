@@ -5,12 +5,14 @@ use kiln_engine::{
     Privilege,
 };
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::types::{DataType, Value};
 
 use super::prepared::Statement;
 use super::result::{Notice, StatementResult};
 use super::session::Session;
-use crate::compile::{AdvisoryAction, AdvisoryCall, Key, object_name};
+use super::view::relation_of;
+use crate::compile::{AdvisoryAction, AdvisoryCall, Key};
 use crate::parse::{LockTable, SourceStatement};
 
 /// Warnings for the client of the statement that runs. They are boxed where they are kept, so that sessions stay small.
@@ -102,7 +104,7 @@ impl Session {
             return Err(Error::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message));
         }
         for written in &lock.tables {
-            let name = object_name(written)?;
+            let name = relation_of(&self.seen(), written)?;
             let Some(target) = self.lockable(&name, lock.mode)? else {
                 continue;
             };
@@ -110,6 +112,7 @@ impl Session {
             if !lock.no_wait {
                 self.session.lock(target, lock.mode, scope)?;
             } else if !self.session.try_lock(target, lock.mode, scope)? {
+                let name = name_in_schema(&name);
                 let message = format!("could not obtain lock on relation \"{name}\"");
                 return Err(Error::new(SqlState::LOCK_NOT_AVAILABLE, message));
             }
@@ -128,6 +131,7 @@ impl Session {
             return Err(error.with_hint("Lock the tables that it reads."));
         }
         if catalog.table(name).is_none() && catalog.sequence(name).is_some() {
+            let name = name_in_schema(name);
             let message = format!("cannot lock relation \"{name}\"");
             let error = Error::new(SqlState::WRONG_OBJECT_TYPE, message);
             return Err(error.with_detail("This operation is not supported for sequences."));

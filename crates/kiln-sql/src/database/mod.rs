@@ -45,6 +45,7 @@ mod result;
 mod roles;
 mod rows;
 mod savepoints;
+mod schemas;
 pub mod secret;
 mod sequences;
 mod session;
@@ -83,7 +84,7 @@ pub use session::Session;
 pub(crate) use settings::SERVER_VERSION;
 pub use transaction::Transaction;
 pub use values::parameter_value;
-pub(crate) use view::routine as routine_of;
+pub(crate) use view::{relation_of, routine as routine_of};
 pub(crate) use views::updatable_columns;
 
 use cache::StatementCache;

@@ -318,6 +318,7 @@ impl Session {
             let got = given.len();
             return Err(error.with_detail(format!("Expected {wanted} parameters but got {got}.")));
         }
+        let prepared = self.followed(&prepared)?.into_owned();
         let values = prepared.bind(&given)?.values().to_vec();
         Ok((prepared, values))
     }

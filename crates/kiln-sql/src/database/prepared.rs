@@ -1,7 +1,7 @@
 //! Statements in stages: one is parsed and analysed once, described, bound to values and executed
 //! any number of times.
 
-use kiln_engine::{Access, Catalog, Rows};
+use kiln_engine::{Access, Catalog, Rows, SearchPath};
 use kiln_platform::sync::{Arc, Mutex, OnceLock, Weak, lock};
 use kiln_procedure::Program;
 use kiln_storage::error::{Error, Position, Result, SqlState};
@@ -67,6 +67,8 @@ struct Inner {
     tree: Option<Arc<parse::Statement>>,
     /// The parameters' types as far as the client declared them.
     declared: Vec<Option<DataType>>,
+    /// Along which its names without a schema are looked for.
+    path: SearchPath,
     /// What the first analysis found.
     description: OnceLock<Description>,
     /// Whether its columns are those of something that has a name in the session.
@@ -108,7 +110,13 @@ impl Statement {
     /// The statement without a token.
     pub(super) fn empty() -> Statement {
         let position = Position { line: 1, column: 1 };
-        let statement = Statement::of(None, String::new(), position, Vec::new());
+        let statement = Statement::of(
+            None,
+            String::new(),
+            position,
+            Vec::new(),
+            &SearchPath::default(),
+        );
         let description = Description {
             parameters: Vec::new(),
             columns: None,
@@ -129,9 +137,10 @@ impl Statement {
         source: &parse::SourceStatement<'_>,
         declared: Vec<Option<DataType>>,
         catalog: &Arc<Catalog>,
+        path: &SearchPath,
     ) -> Result<Statement> {
         let text = source.text.to_owned();
-        let statement = Statement::of(Some(tree), text, source.position(), declared);
+        let statement = Statement::of(Some(tree), text, source.position(), declared, path);
         statement.plan(catalog)?;
         Ok(statement)
     }
@@ -141,6 +150,7 @@ impl Statement {
         text: String,
         position: Position,
         declared: Vec<Option<DataType>>,
+        path: &SearchPath,
     ) -> Statement {
         Statement {
             inner: Arc::new(Inner {
@@ -148,6 +158,7 @@ impl Statement {
                 position,
                 tree,
                 declared,
+                path: path.clone(),
                 description: OnceLock::new(),
                 is_of_session: false,
                 plan: Mutex::new(None),
@@ -174,6 +185,7 @@ impl Statement {
                 position: inner.position,
                 tree: inner.tree.clone(),
                 declared: inner.declared.clone(),
+                path: inner.path.clone(),
                 description: OnceLock::from(description),
                 is_of_session: true,
                 plan: Mutex::new(None),
@@ -194,6 +206,11 @@ impl Statement {
     /// The syntax tree; `None` for the empty statement.
     pub(super) fn tree(&self) -> Option<&Arc<parse::Statement>> {
         self.inner.tree.as_ref()
+    }
+
+    /// Along which its names without a schema are looked for.
+    pub(super) fn path(&self) -> &SearchPath {
+        &self.inner.path
     }
 
     fn description(&self) -> Option<&Description> {
@@ -339,7 +356,7 @@ impl Inner {
             Some(known) => known.parameters.iter().cloned().map(Some).collect(),
             None => self.declared.clone(),
         };
-        let (fresh, description) = plan_of(tree, &declared, catalog)?;
+        let (fresh, description) = plan_of(tree, &declared, &catalog.along(&self.path))?;
         let known = self.description.get_or_init(|| Description {
             parameters: description.parameters,
             columns: description.columns.clone(),
@@ -573,6 +590,9 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         }
         Tree::CreateTable(_)
         | Tree::CreateTableAs(_)
+        | Tree::CreateSchema(_)
+        | Tree::AlterSchema(_)
+        | Tree::DropSchema(_)
         | Tree::CreateSequence(_)
         | Tree::AlterSequence(_)
         | Tree::CreateIndex(_)
@@ -605,6 +625,9 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::Delete(_) => "DELETE",
         Tree::CreateTable(_) => "CREATE TABLE",
         Tree::CreateTableAs(_) => "CREATE TABLE AS",
+        Tree::CreateSchema(_) => "CREATE SCHEMA",
+        Tree::AlterSchema(_) => "ALTER SCHEMA",
+        Tree::DropSchema(_) => "DROP SCHEMA",
         Tree::CreateSequence(_) => "CREATE SEQUENCE",
         Tree::AlterSequence(_) => "ALTER SEQUENCE",
         Tree::CreateIndex(_) => "CREATE INDEX",

@@ -1,14 +1,17 @@
 //! Statements about roles and privileges.
 
 use kiln_engine::{
-    Access, CatalogChange, Object, ObjectKind, PUBLIC, Privilege, Privileges, Role, Roles, Source,
+    Access, Catalog, CatalogChange, Object, ObjectKind, PUBLIC, Privilege, Privileges, Role,
+    SearchPath, Source,
 };
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::{PUBLIC_SCHEMA, name_in_schema, schema_of};
 
 use super::definition::Definition;
 use super::result::{Notice, StatementResult};
 use super::secret::Secret;
-use crate::compile::{fail, object_name, position_of};
+use super::view::relation_of;
+use crate::compile::{fail, object_name, position_of, undefined_schema, written_name};
 use crate::parse::{
     DropRole, Grant, GrantObjects, RoleDefinition, RoleName, RoutineSignature, Statement as Tree,
 };
@@ -42,6 +45,7 @@ pub(super) fn to_log(tree: &Tree, session_role: &str) -> Result<Option<(Tree, So
         text: format!("{verb} {logged}"),
         line: 1,
         column: 1,
+        path: SearchPath::default(),
     };
     Ok(Some((wrap(logged), source)))
 }
@@ -168,37 +172,50 @@ fn objects_of(change: &CatalogChange<'_>, objects: &GrantObjects) -> Result<Vec<
     let catalog = change.catalog();
     let objects = match objects {
         GrantObjects::Open => Vec::new(),
-        GrantObjects::AllTables => {
+        GrantObjects::AllTables(schemas) => {
+            let schemas = existing(catalog, schemas)?;
             let tables = catalog.tables();
             let views = catalog.views().map(|view| view.name.as_str());
             let names = tables.map(|(name, _)| name).chain(views);
+            let names = names.filter(|name| is_in(name, &schemas));
             names.map(Object::table).collect()
         }
-        GrantObjects::AllRoutines => {
+        GrantObjects::AllRoutines(schemas) => {
+            let schemas = existing(catalog, schemas)?;
             let routines = catalog.procedures();
+            let routines = routines.filter(|_| is_in("", &schemas));
             routines
                 .map(|routine| Object::routine(routine.name()))
                 .collect()
         }
-        GrantObjects::AllSequences => {
+        GrantObjects::Schemas(names) => {
+            let names = existing(catalog, names)?.into_iter();
+            // All roles may use `public`, as PostgreSQL has it, and superusers alone create there.
+            let names = names.filter(|name| name != PUBLIC_SCHEMA);
+            names.map(Object::schema).collect()
+        }
+        GrantObjects::AllSequences(schemas) => {
+            let schemas = existing(catalog, schemas)?;
             let sequences = catalog.sequences();
+            let sequences = sequences.filter(|it| is_in(it.name(), &schemas));
             sequences.map(|it| Object::sequence(it.name())).collect()
         }
         GrantObjects::Sequences(names) => {
             let sequences = names.iter().map(|name| {
                 let position = position_of(name);
-                let name = object_name(name)?;
+                let written = name;
+                let name = relation_of(catalog, written)?;
                 if catalog.sequence(&name).is_some() {
                     return Ok(Object::sequence(name));
                 }
                 let (state, message) = match catalog.table(&name) {
                     Some(_) => (
                         SqlState::WRONG_OBJECT_TYPE,
-                        format!("\"{name}\" is not a sequence"),
+                        format!("\"{}\" is not a sequence", name_in_schema(&name)),
                     ),
                     None => (
                         SqlState::UNDEFINED_TABLE,
-                        format!("relation \"{name}\" does not exist"),
+                        format!("relation \"{}\" does not exist", written_name(written)),
                     ),
                 };
                 Err(fail(state, message, position))
@@ -208,11 +225,13 @@ fn objects_of(change: &CatalogChange<'_>, objects: &GrantObjects) -> Result<Vec<
         GrantObjects::Tables(names) => {
             let tables = names.iter().map(|name| {
                 let position = position_of(name);
-                let name = object_name(name)?;
+                let written = name;
+                let name = relation_of(catalog, written)?;
                 match catalog.table(&name).is_some() || catalog.view(&name).is_some() {
                     true => Ok(Object::table(name)),
                     false => {
-                        let message = format!("relation \"{name}\" does not exist");
+                        let message =
+                            format!("relation \"{}\" does not exist", written_name(written));
                         Err(fail(SqlState::UNDEFINED_TABLE, message, position))
                     }
                 }
@@ -237,6 +256,26 @@ fn objects_of(change: &CatalogChange<'_>, objects: &GrantObjects) -> Result<Vec<
     Ok(objects)
 }
 
+/// The names of schemas that a statement names.
+///
+/// # Errors
+/// 3F000 for one that there is not.
+fn existing(catalog: &Catalog, names: &[sqlparser::ast::Ident]) -> Result<Vec<String>> {
+    let names = names
+        .iter()
+        .map(|name| match crate::compile::name_of(name) {
+            name if catalog.has_schema(&name) => Ok(name),
+            name => Err(undefined_schema(&name)),
+        });
+    names.collect()
+}
+
+/// Whether a relation is in one of the schemas; the routines, whose name does not matter, are in `public`.
+fn is_in(name: &str, schemas: &[String]) -> bool {
+    let of = schema_of(name);
+    schemas.iter().any(|schema| schema == of)
+}
+
 fn privileges_of(grant: &Grant, object: &Object) -> Result<Privileges> {
     let all = Privileges::of(object.kind);
     let Some(granted) = &grant.privileges else {
@@ -248,6 +287,7 @@ fn privileges_of(grant: &Grant, object: &Object) -> Result<Privileges> {
             ObjectKind::Table => "relation",
             ObjectKind::Routine => "function",
             ObjectKind::Sequence => "sequence",
+            ObjectKind::Schema => "schema",
         };
         let name = privilege.name().to_ascii_uppercase();
         let message = format!("invalid privilege type {name} for {kind}");
@@ -261,7 +301,7 @@ fn privileges_of(grant: &Grant, object: &Object) -> Result<Privileges> {
 /// # Errors
 /// 42501.
 pub(super) fn check_definition(
-    roles: &Roles,
+    catalog: &Catalog,
     role: &Role,
     tree: &Tree,
     command: &str,
@@ -278,10 +318,10 @@ pub(super) fn check_definition(
         {
             for target in &truncate.table_names {
                 let access = Access {
-                    object: Object::table(object_name(&target.name)?),
+                    object: Object::table(relation_of(catalog, &target.name)?),
                     privilege: Privilege::Truncate,
                 };
-                roles.check(role, &access)?;
+                catalog.roles().check(role, &access)?;
             }
             return Ok(());
         }

@@ -2,19 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use kiln_engine::{Catalog, CatalogChange};
+use kiln_engine::{Catalog, CatalogChange, SearchPath};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{Column, ColumnId};
 use kiln_storage::sequence::{Sequence, SequenceOwner};
 
-use super::definition::{Definition, is_other_relation};
+use super::definition::{Definition, dropped, is_other_relation};
 use super::dependents::{self, Dependent};
 use super::design;
 use super::result::{Notice, StatementResult};
-use super::view::View;
+use super::view::{View, relation_of};
 use super::views::{self, Dependency};
-use crate::compile::{ddl, fail, object_name, position_of, quote_identifier, relation_name};
+use crate::compile::{
+    ddl, fail, new_relation_name, position_of, row_name, short_name, written_name,
+};
 use crate::parse::{AlterSequence, CreateSequence, Drop};
 
 /// CREATE SEQUENCE.
@@ -23,13 +26,14 @@ pub(super) fn create(
     statement: &CreateSequence,
 ) -> Result<StatementResult> {
     let created = StatementResult::of_tag("CREATE SEQUENCE");
-    let name = relation_name(&statement.name)?;
+    let shown = row_name(&statement.name)?;
     let is_new = definition.change_catalog(|change| {
+        let name = new_relation_name(&View::of(change.catalog()), &statement.name)?;
         if is_relation(change, &name) {
             if statement.if_not_exists {
                 return Ok(false);
             }
-            let message = format!("relation \"{name}\" already exists");
+            let message = format!("relation \"{shown}\" already exists");
             let position = position_of(&statement.name);
             return Err(fail(SqlState::DUPLICATE_TABLE, message, position));
         }
@@ -45,7 +49,7 @@ pub(super) fn create(
         return Ok(created);
     }
     Ok(created.with_notice(Notice::new(format!(
-        "relation \"{name}\" already exists, skipping"
+        "relation \"{shown}\" already exists, skipping"
     ))))
 }
 
@@ -55,18 +59,19 @@ pub(super) fn alter(
     statement: &AlterSequence,
 ) -> Result<StatementResult> {
     let altered = StatementResult::of_tag("ALTER SEQUENCE");
-    let name = relation_name(&statement.name)?;
+    let shown = written_name(&statement.name);
     let is_there = definition.change_catalog(|change| {
+        let name = relation_of(change.catalog(), &statement.name)?;
         let position = position_of(&statement.name);
         let Some(old) = change.catalog().sequence(&name).cloned() else {
             if is_relation(change, &name) {
-                let message = format!("\"{name}\" is not a sequence");
+                let message = format!("\"{}\" is not a sequence", name_in_schema(&name));
                 return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position));
             }
             if statement.if_exists {
                 return Ok(false);
             }
-            let message = format!("relation \"{name}\" does not exist");
+            let message = format!("relation \"{shown}\" does not exist");
             return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
         };
         let (last, _) = change.sequence_state(&name)?;
@@ -94,7 +99,7 @@ pub(super) fn alter(
         return Ok(altered);
     }
     Ok(altered.with_notice(Notice::new(format!(
-        "relation \"{name}\" does not exist, skipping"
+        "relation \"{shown}\" does not exist, skipping"
     ))))
 }
 
@@ -110,7 +115,9 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
     let (mut found, mut notices) = (Vec::new(), Vec::new());
     for written in &statement.names {
         let position = position_of(written);
-        let name = object_name(written)?;
+        let Some(name) = dropped(change.catalog(), statement, written, &mut notices)? else {
+            continue;
+        };
         if change.catalog().sequence(&name).is_some() {
             if !found.contains(&name) {
                 found.push(name);
@@ -121,19 +128,36 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
                 (_, Some(_)) => ("VIEW", "a view"),
                 _ => ("INDEX", "an index"),
             };
-            let message = format!("\"{name}\" is not a sequence");
+            let message = format!("\"{}\" is not a sequence", name_in_schema(&name));
             let hint = format!("Use DROP {} to remove {}.", kind.0, kind.1);
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position).with_hint(hint));
         } else if statement.if_exists {
-            let message = format!("sequence \"{name}\" does not exist, skipping");
+            let message = format!(
+                "sequence \"{}\" does not exist, skipping",
+                name_in_schema(&name)
+            );
             notices.push(Notice::new(message));
         } else {
-            let message = format!("sequence \"{name}\" does not exist");
+            let message = format!("sequence \"{}\" does not exist", name_in_schema(&name));
             return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
         }
     }
+    notices.extend(drop_all(change, &found, statement.cascade)?);
+    Ok(notices)
+}
+
+/// Removes sequences, and what depends on them. Returns what there is to say.
+///
+/// # Errors
+/// 2BP01 where something else depends on them, without `cascade`; for the sequence of an identity column.
+pub(super) fn drop_all(
+    change: &mut CatalogChange<'_>,
+    found: &[String],
+    cascade: bool,
+) -> Result<Vec<Notice>> {
+    let mut notices = Vec::new();
     let mut depending = Vec::new();
-    for name in &found {
+    for name in found {
         let Some(sequence) = change.catalog().sequence(name) else {
             continue;
         };
@@ -143,19 +167,22 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
             identity: Some(_),
         }) = &sequence.definition().owner
         {
-            let column = format!("column {column} of table {table}");
+            let column = format!("column {column} of table {}", short_name(table));
             return Err(Error::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-                format!("cannot drop sequence {name} because {column} requires it"),
+                format!(
+                    "cannot drop sequence {} because {column} requires it",
+                    short_name(name)
+                ),
             )
             .with_hint(format!("You can drop {column} instead.")));
         }
         let defaults = dependents(change.catalog(), name, None).into_iter();
-        depending.extend(defaults.map(|it| (it, format!("sequence {}", quote_identifier(name)))));
+        depending.extend(defaults.map(|it| (it, format!("sequence {}", short_name(name)))));
     }
-    if !depending.is_empty() && !statement.cascade {
-        let what = match found.as_slice() {
-            [one] => format!("sequence {}", quote_identifier(one)),
+    if !depending.is_empty() && !cascade {
+        let what = match found {
+            [one] => format!("sequence {}", short_name(one)),
             _ => String::new(),
         };
         return Err(dependents::refusal(&what, &depending));
@@ -164,10 +191,10 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
         .iter()
         .map(|name| Dependency::Sequence(name))
         .collect();
-    notices.extend(views::drop_dependents(change, &dropped, statement.cascade)?);
+    notices.extend(views::drop_dependents(change, &dropped, cascade)?);
     let depending: Vec<Dependent> = depending.into_iter().map(|(it, _)| it).collect();
     notices.extend(dependents::cascade(change, &depending)?);
-    for name in &found {
+    for name in found {
         change.drop_sequence(name)?;
     }
     Ok(notices)
@@ -204,7 +231,7 @@ pub(crate) fn sequences_of_default(catalog: &Catalog, column: &Column) -> BTreeS
     let Some(default) = column.default.as_ref().filter(draws) else {
         return BTreeSet::new();
     };
-    let view = View::of(catalog);
+    let view = View::along(catalog, &SearchPath::default());
     match ddl::bind_default_text(default, &view) {
         Ok(()) => view.sequences().into_iter().collect(),
         Err(_) => BTreeSet::new(),
@@ -216,7 +243,7 @@ pub(super) fn drawing_from(catalog: &Catalog, table: &str) -> Vec<(Dependent, St
     let sequences = catalog.owned_sequences(table).flat_map(|sequence| {
         let name = sequence.name();
         let others = dependents(catalog, name, Some(table)).into_iter();
-        others.map(move |it| (it, format!("sequence {}", quote_identifier(name))))
+        others.map(move |it| (it, format!("sequence {}", short_name(name))))
     });
     sequences.collect()
 }

@@ -1,7 +1,9 @@
 //! Sessions: statements one after the other, transaction blocks included.
 
+use std::borrow::Cow;
+
 use kiln_engine::{
-    Arguments, CancelHandle, Catalog, Completions, IntoValues, Program, Reply, Rows,
+    Arguments, CancelHandle, Catalog, Completions, IntoValues, Program, Reply, Rows, SearchPath,
 };
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
@@ -22,10 +24,10 @@ use super::roles::check_definition;
 use super::settings::{Assignment, Scope, Settings};
 use super::statement::{notices_of, result_of_call};
 use super::stepped::stepped_of;
-use super::view::View;
+use super::view::{View, relation_of};
 use super::{savepoints, settings};
 use crate::compile::plpgsql::{compile_do, is_stepped};
-use crate::compile::{SessionValue, object_name, parameter_count};
+use crate::compile::{SessionValue, parameter_count};
 use crate::parse::{self, Discarded, SourceStatement, Statement as Tree, Vacuum, script};
 
 /// One client's statements. Each is a transaction of its own, or a part of the one between BEGIN
@@ -187,8 +189,22 @@ impl Session {
             Some(tree) => self.admit(tree),
             None => Ok(()),
         };
-        let bound = admitted.and_then(|()| statement.bind(values));
+        let bound = admitted.and_then(|()| self.followed(statement)?.bind(values));
         bound.map_err(|error| self.failed(error))
+    }
+
+    /// The statement with its names as the search path has them now, if another one was set since it was parsed.
+    ///
+    /// # Errors
+    /// Those of its analysis.
+    pub(super) fn followed<'s>(&self, statement: &'s Statement) -> Result<Cow<'s, Statement>> {
+        let is_default = statement.path().is_default() && !self.settings.is_set("search_path");
+        match statement.tree() {
+            Some(tree) if !is_default && *statement.path() != self.path() => {
+                self.rewritten(statement, (**tree).clone()).map(Cow::Owned)
+            }
+            _ => Ok(Cow::Borrowed(statement)),
+        }
     }
 
     /// A statement has failed, and with it the open block; returns what to tell the client.
@@ -484,15 +500,41 @@ impl Session {
         source: &SourceStatement<'_>,
         declared: Vec<Option<DataType>>,
     ) -> Result<Statement> {
-        let catalog = self.session.catalog();
+        let (catalog, path) = (self.session.catalog(), self.path());
         let has_failed = self.session.has_failed();
         let admit = |tree: &Tree| admit(tree, has_failed);
         let statement = match self.session.has_definitions() {
             // What is compiled for the block's own catalog is of use for nothing else.
-            true => StatementCache::uncached(source, declared, &catalog, admit)?,
-            false => (self.statements).statement(source, declared, &catalog, admit)?,
+            true => StatementCache::uncached(source, declared, &catalog, &path, admit)?,
+            false => (self.statements).statement(source, declared, &catalog, &path, admit)?,
         };
         Ok(self.names.described(statement))
+    }
+
+    /// Along which names without a schema are looked for: the schemas of `search_path` that there are.
+    pub(super) fn path(&self) -> SearchPath {
+        let catalog = self.session.catalog();
+        if !self.settings.is_set("search_path") && !catalog.has_schema(&self.role) {
+            return SearchPath::default();
+        }
+        let value = self.settings.get("search_path").unwrap_or_default();
+        let schemas = settings::schemas_of(value).unwrap_or_default();
+        let schemas = schemas.into_iter().map(|schema| match schema.as_str() {
+            "$user" => self.role.to_string(),
+            _ => schema,
+        });
+        let mut found: Vec<String> = Vec::new();
+        for schema in schemas.filter(|schema| catalog.has_schema(schema)) {
+            if !found.contains(&schema) {
+                found.push(schema);
+            }
+        }
+        SearchPath::new(found)
+    }
+
+    /// The catalog as the session sees it.
+    pub(super) fn seen(&self) -> Arc<Catalog> {
+        self.session.catalog().along(&self.path())
     }
 
     /// Refuses what a failed block refuses.
@@ -520,7 +562,7 @@ impl Session {
             let Some(tree) = statement.tree() else {
                 return Ok(());
             };
-            return check_definition(roles, role, tree, statement.command());
+            return check_definition(&self.seen(), role, tree, statement.command());
         }
         let plan = statement.plan(&catalog)?;
         let mut accesses = plan.accesses().iter();
@@ -579,6 +621,7 @@ impl Session {
                 let block: Arc<dyn kiln_engine::Statement> = Arc::new(Block {
                     tree: tree.clone(),
                     role: self.role.to_string(),
+                    path: statement.path().clone(),
                 });
                 let rows = self.session.run_statement(&block, &mut Arguments::new())?;
                 let notices = notices_of(&rows);
@@ -715,9 +758,9 @@ impl Session {
             let message = "VACUUM cannot run inside a transaction block";
             return Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
-        let catalog = self.session.catalog();
+        let catalog = self.seen();
         for table in &vacuum.tables {
-            let name = object_name(table)?;
+            let name = relation_of(&catalog, table)?;
             catalog.require_table(&name)?;
         }
         if vacuum.analyze {
@@ -725,8 +768,13 @@ impl Session {
             let text = format!("ANALYZE {}", names.join(", "));
             let source = SourceStatement::from(text.trim());
             let analyze = parse::statement(&source)?;
-            let statement =
-                Statement::analyse(Arc::new(analyze.clone()), &source, Vec::new(), &catalog)?;
+            let statement = Statement::analyse(
+                Arc::new(analyze.clone()),
+                &source,
+                Vec::new(),
+                &catalog,
+                catalog.path(),
+            )?;
             self.define(&analyze, &statement)?;
         }
         Ok(StatementResult::of_tag("VACUUM"))
@@ -794,6 +842,7 @@ impl Session {
 struct Block {
     tree: Arc<Tree>,
     role: String,
+    path: SearchPath,
 }
 
 impl kiln_engine::Statement for Block {
@@ -801,7 +850,7 @@ impl kiln_engine::Statement for Block {
         let Tree::Do(block) = &*self.tree else {
             return Err(Error::internal("the statement is no DO"));
         };
-        let view = View::of(catalog);
+        let view = View::along(catalog, &self.path);
         let compiled = caught(|| compile_do(&view, block))?;
         let roles = catalog.roles();
         let role = roles.require(&self.role)?;

@@ -11,7 +11,7 @@ use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{self, ContextModifier, Expr, Set};
 
 use super::result::{ResultSet, StatementResult};
-use crate::compile::unsupported;
+use crate::compile::{quote_identifier, unsupported};
 use crate::parse::TransactionMode;
 
 /// A setting: its name in lower case, as PostgreSQL writes it, its default, its values and what it is for.
@@ -714,19 +714,13 @@ fn checked(name: &str, value: &str) -> Result<Option<String>> {
                 words.join(", ")
             ))));
         }
-        Kind::SchemaPath => {
-            let mut schemas = value
-                .split(',')
-                .map(|schema| schema.trim().trim_matches('"'));
-            match schemas.all(|schema| matches!(schema, "" | "public" | "$user" | "pg_catalog")) {
-                true => value.to_owned(),
-                false => {
-                    let error =
-                        Error::unsupported(format!("search_path = {value} is not supported"));
-                    return Err(error.with_hint("The only schemas are public and pg_catalog."));
-                }
+        Kind::SchemaPath => match schemas_of(value) {
+            Some(_) => value.to_owned(),
+            None => {
+                let error = invalid(None);
+                return Err(error.with_detail("List syntax is invalid."));
             }
-        }
+        },
         Kind::Isolation => match lower.as_str() {
             "serializable" | "repeatable read" | "read committed" | "read uncommitted" => {
                 "serializable".to_owned()
@@ -754,6 +748,41 @@ fn boolean(word: &str) -> Option<bool> {
         "on" | "true" | "yes" | "1" | "t" | "y" => Some(true),
         "off" | "false" | "no" | "0" | "f" | "n" => Some(false),
         _ => None,
+    }
+}
+
+/// The schemas that SET names, as a list that [`schemas_of`] reads.
+fn schema_list(values: &[Expr]) -> String {
+    let names = values.iter().map(|value| quote_identifier(&word(value)));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// The names in the value of `search_path`: folded to lower case but where they are quoted. `None` where it is no list of names.
+pub(super) fn schemas_of(value: &str) -> Option<Vec<String>> {
+    let (mut names, mut rest) = (Vec::new(), value.trim());
+    if rest.is_empty() {
+        return Some(names);
+    }
+    loop {
+        let after = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                let end = quoted.find('"')?;
+                names.push(quoted[..end].to_owned());
+                quoted[end + 1..].trim_start()
+            }
+            None => {
+                let end = rest.find([',', ' ']).unwrap_or(rest.len());
+                if end == 0 {
+                    return None;
+                }
+                names.push(rest[..end].to_lowercase());
+                rest[end..].trim_start()
+            }
+        };
+        match after.strip_prefix(',') {
+            Some(next) => rest = next.trim_start(),
+            None => return after.is_empty().then_some(names),
+        }
     }
 }
 
@@ -832,7 +861,12 @@ pub(super) fn assignments(set: &Set) -> Result<Vec<Assignment>> {
                 .iter()
                 .map(|part| part.to_string().trim_matches('"').to_lowercase());
             let name: Vec<String> = parts.collect();
-            one(&name.join("."), value_of(values), scope_of(scope))
+            let name = name.join(".");
+            let value = match name.as_str() {
+                "search_path" => value_of(values).map(|_| schema_list(values)),
+                _ => value_of(values),
+            };
+            one(&name, value, scope_of(scope))
         }
         Set::SetNames { charset_name, .. } => one(
             "client_encoding",

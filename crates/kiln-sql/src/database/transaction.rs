@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use kiln_engine::{Arguments, IntoValues, Statement as _};
+use kiln_engine::{Arguments, IntoValues, SearchPath, Statement as _};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::Value;
 
@@ -62,9 +62,13 @@ impl<'t, 'e> Transaction<'t, 'e> {
 
     fn run(&mut self, source: &SourceStatement<'_>, values: &[Value]) -> Result<StatementResult> {
         let catalog = self.inner.catalog().clone();
-        let statement =
-            self.statements
-                .statement(source, vec![None; values.len()], &catalog, only_on_data)?;
+        let statement = self.statements.statement(
+            source,
+            vec![None; values.len()],
+            &catalog,
+            &SearchPath::default(),
+            only_on_data,
+        )?;
         let portal = statement.bind(values)?;
         let (program, shape) = statement.plan(&catalog)?.data()?;
         let mut arguments = Arguments::from_values(portal.values());

@@ -3,6 +3,7 @@
 use kiln_engine::{Catalog, CatalogChange};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::Trigger;
 use kiln_storage::table::Table;
 use sqlparser::ast::ObjectName;
@@ -11,9 +12,9 @@ use super::definition::Definition;
 use super::dependents::Dependent;
 use super::design;
 use super::result::{Notice, StatementResult};
-use super::view::View;
+use super::view::{View, relation_of};
 use crate::compile::ddl::{self, missing_trigger};
-use crate::compile::{fail, name_of, position_of, relation_name};
+use crate::compile::{fail, name_of, position_of, written_name};
 use crate::parse::{CreateTrigger, DropTrigger, RenameTrigger, SwitchedTrigger, WhichTrigger};
 
 /// CREATE TRIGGER.
@@ -45,26 +46,29 @@ fn sort(triggers: &mut [Trigger]) {
 }
 
 fn duplicate(name: &str, table: &str) -> Error {
+    let table = name_in_schema(table);
     let message = format!("trigger \"{name}\" for relation \"{table}\" already exists");
     Error::new(SqlState::DUPLICATE_OBJECT, message)
 }
 
 /// The table of a trigger.
 fn find(catalog: &Catalog, written: &ObjectName) -> Result<Arc<Table>> {
-    let (name, position) = (relation_name(written)?, position_of(written));
-    if let Some(table) = catalog.table(&name) {
+    let (qualified, position) = (relation_of(catalog, written)?, position_of(written));
+    let name = name_in_schema(&qualified);
+    if let Some(table) = catalog.table(&qualified) {
         return Ok(table.clone());
     }
-    if catalog.view(&name).is_some() {
+    if catalog.view(&qualified).is_some() {
         let message = format!("\"{name}\" is a view");
         let detail = "Views cannot have row-level BEFORE or AFTER triggers.";
         return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, None).with_detail(detail));
     }
-    if catalog.sequence(&name).is_some() {
+    if catalog.sequence(&qualified).is_some() {
         let message = format!("relation \"{name}\" cannot have triggers");
         let detail = "This operation is not supported for sequences.";
         return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, None).with_detail(detail));
     }
+    let name = written_name(written);
     let message = format!("relation \"{name}\" does not exist");
     Err(fail(SqlState::UNDEFINED_TABLE, message, position))
 }
@@ -87,6 +91,7 @@ pub(super) fn drop(
         let (name, table) = (name_of(&statement.name), table.schema().name.clone());
         if !has(change.catalog(), &table, &name) {
             if statement.if_exists {
+                let table = name_in_schema(&table);
                 let message =
                     format!("trigger \"{name}\" for relation \"{table}\" does not exist, skipping");
                 return Ok(vec![Notice::new(message)]);

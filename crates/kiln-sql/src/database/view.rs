@@ -3,13 +3,17 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use kiln_engine::{Access, Catalog, CurrentCatalog, Lookups, NumberedObject, Procedure, Source};
+use kiln_engine::{
+    Access, Catalog, CurrentCatalog, Lookups, NumberedObject, Procedure, SearchPath, Source,
+};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Failure, Step, TextSource};
 use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::sequence::Sequence;
 use kiln_storage::table::Table;
+
+use sqlparser::ast::ObjectName;
 
 use super::panics::caught;
 use crate::compile::CatalogView;
@@ -19,6 +23,10 @@ use crate::parse::{self, FunctionDefinition, RoutineKind, SourceStatement, funct
 /// The tables and routines of a catalog.
 pub(super) struct View<'a> {
     catalog: &'a Catalog,
+    /// Along which names without a schema are looked for.
+    path: RefCell<SearchPath>,
+    /// The view whose query is bound.
+    bound: RefCell<Option<Arc<kiln_engine::View>>>,
     /// Definitions read so far: the compiler knows the nodes of one by their addresses.
     definitions: RefCell<BTreeMap<String, Arc<FunctionDefinition>>>,
     /// What was looked up.
@@ -26,10 +34,17 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// A view of `catalog`.
+    /// A view of `catalog`, along its path.
     pub fn of(catalog: &'a Catalog) -> View<'a> {
+        View::along(catalog, catalog.path())
+    }
+
+    /// A view of `catalog`, along another path.
+    pub fn along(catalog: &'a Catalog, path: &SearchPath) -> View<'a> {
         View {
             catalog,
+            path: RefCell::new(path.clone()),
+            bound: RefCell::default(),
             definitions: RefCell::default(),
             lookups: RefCell::default(),
         }
@@ -56,6 +71,26 @@ impl View<'_> {
 }
 
 impl CatalogView for View<'_> {
+    fn path(&self) -> SearchPath {
+        self.path.borrow().clone()
+    }
+
+    fn see_along(&self, path: SearchPath) -> SearchPath {
+        self.path.replace(path)
+    }
+
+    fn see_as(&self, view: Option<Arc<kiln_engine::View>>) -> Option<Arc<kiln_engine::View>> {
+        self.bound.replace(view)
+    }
+
+    fn seen_as(&self) -> Option<Arc<kiln_engine::View>> {
+        self.bound.borrow().clone()
+    }
+
+    fn has_schema(&self, name: &str) -> bool {
+        self.catalog.has_schema(name)
+    }
+
     fn table(&self, name: &str) -> Option<Arc<Table>> {
         let found = self.catalog.table(name);
         self.lookups.borrow_mut().note_table(name, found);
@@ -132,7 +167,7 @@ impl CatalogView for View<'_> {
     }
 
     fn current(&self) -> Option<Arc<CurrentCatalog>> {
-        Some(self.catalog.current().clone())
+        Some(self.catalog.current().along(&self.path.borrow()))
     }
 
     fn note_access(&self, access: Access) {
@@ -157,15 +192,28 @@ fn statement(source: &Source) -> SourceStatement<'_> {
 /// What the statement that created a routine says.
 fn definition(source: &Source) -> Option<Arc<FunctionDefinition>> {
     match parse::statement(&statement(source)) {
-        Ok(parse::Statement::CreateFunction(definition)) => Some(Arc::from(definition)),
+        Ok(parse::Statement::CreateFunction(mut definition)) => {
+            definition.header.path = source.path.clone();
+            Some(Arc::from(definition))
+        }
         _ => None,
     }
 }
 
 /// The header of a stored function or procedure; `None` for one that Rust code made.
 pub(crate) fn routine(catalog: &Catalog, procedure: &Procedure) -> Option<Routine> {
-    let header = function_header(&statement(procedure.source()?)).ok()?;
+    let source = procedure.source()?;
+    let mut header = function_header(&statement(source)).ok()?;
+    header.path = source.path.clone();
     Routine::of(&View::of(catalog), &header).ok()
+}
+
+/// The qualified name of a relation that a statement names, as the catalog is seen.
+///
+/// # Errors
+/// Those of [`relation_name`](crate::compile::relation_name).
+pub(crate) fn relation_of(catalog: &Catalog, name: &ObjectName) -> Result<String> {
+    crate::compile::relation_name(&View::of(catalog), name)
 }
 
 /// Compiles a routine for the catalog.
@@ -177,7 +225,7 @@ pub(super) fn compile_routine(
     definition: &FunctionDefinition,
     source: &Arc<Source>,
 ) -> Result<Procedure> {
-    let view = View::of(catalog);
+    let view = View::along(catalog, &source.path);
     let compiled = caught(|| compile_function(&view, definition))?;
     Ok(procedure(definition, compiled, source, view))
 }
@@ -187,7 +235,7 @@ pub(super) fn compile_routine(
 /// # Errors
 /// 2BP01 when its header names a table that is gone; XX001 when `source` creates no routine.
 pub(super) fn recompile_routine(catalog: &Catalog, source: &Arc<Source>) -> Result<Procedure> {
-    let view = View::of(catalog);
+    let view = View::along(catalog, &source.path);
     let definition = caught(|| Ok(definition(source)))?.ok_or_else(|| {
         let message = "a procedure is kept with a text that creates none";
         Error::new(SqlState::DATA_CORRUPTED, message)

@@ -2,15 +2,16 @@
 
 use kiln_engine::{Catalog, CatalogChange};
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::{beside, name_in_schema};
 
-use super::definition::Definition;
+use super::definition::{Definition, dropped};
 use super::dependents::{Dependent, depended_on};
 use super::design;
 use super::result::{Notice, StatementResult};
-use super::view::View;
+use super::view::{View, relation_of};
 use crate::compile::{
-    Updatability, ddl, fail, name_of, object_name, position_of, quote_identifier, unsupported,
-    updatability,
+    Updatability, ddl, fail, name_of, position_of, quote_identifier, short_name, unsupported,
+    updatability, written_name,
 };
 use crate::parse::{CreateView, Drop, RenameView};
 
@@ -27,9 +28,9 @@ pub(super) enum Dependency<'n> {
 impl Dependency<'_> {
     fn described(self) -> String {
         match self {
-            Dependency::Table(name) => format!("table {name}"),
-            Dependency::View(name) => format!("view {name}"),
-            Dependency::Sequence(name) => format!("sequence {name}"),
+            Dependency::Table(name) => format!("table {}", short_name(name)),
+            Dependency::View(name) => format!("view {}", short_name(name)),
+            Dependency::Sequence(name) => format!("sequence {}", short_name(name)),
             Dependency::Function(name, types) => format!("function {name}({types})"),
         }
     }
@@ -78,22 +79,24 @@ pub(super) fn rename(
     let mut result = StatementResult::of_tag("ALTER VIEW");
     let notice = definition.change_catalog(|change| {
         let position = position_of(&statement.name);
-        let (name, new) = (object_name(&statement.name)?, name_of(&statement.new));
         let catalog = change.catalog();
+        let name = relation_of(catalog, &statement.name)?;
+        let new = beside(&name, &name_of(&statement.new));
+        let shown = written_name(&statement.name);
         if catalog.view(&name).is_none() {
             let exists = catalog.table(&name).is_some() || catalog.sequence(&name).is_some();
             if statement.if_exists && !exists {
-                let message = format!("relation \"{name}\" does not exist, skipping");
+                let message = format!("relation \"{shown}\" does not exist, skipping");
                 return Ok(Some(Notice::new(message)));
             }
             let (state, message) = match exists {
                 true => (
                     SqlState::WRONG_OBJECT_TYPE,
-                    format!("\"{name}\" is not a view"),
+                    format!("\"{}\" is not a view", name_in_schema(&name)),
                 ),
                 false => (
                     SqlState::UNDEFINED_TABLE,
-                    format!("relation \"{name}\" does not exist"),
+                    format!("relation \"{shown}\" does not exist"),
                 ),
             };
             return Err(fail(state, message, position));
@@ -117,8 +120,11 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
     let (mut found, mut notices) = (Vec::new(), Vec::new());
     for written in &statement.names {
         let position = position_of(written);
-        let name = object_name(written)?;
         let catalog = change.catalog();
+        let Some(name) = dropped(catalog, statement, written, &mut notices)? else {
+            continue;
+        };
+        let shown = name_in_schema(&name);
         let other = if catalog.table(&name).is_some() {
             Some(("TABLE", "a table"))
         } else if catalog.sequence(&name).is_some() {
@@ -131,19 +137,19 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
                 found.push(name);
             }
         } else if let Some((command, kind)) = other {
-            let message = format!("\"{name}\" is not a view");
+            let message = format!("\"{shown}\" is not a view");
             let hint = format!("Use DROP {command} to remove {kind}.");
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position).with_hint(hint));
         } else if statement.if_exists {
-            let message = format!("view \"{name}\" does not exist, skipping");
+            let message = format!("view \"{shown}\" does not exist, skipping");
             notices.push(Notice::new(message));
         } else {
-            let message = format!("view \"{name}\" does not exist");
+            let message = format!("view \"{shown}\" does not exist");
             return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
         }
     }
-    let dropped: Vec<Dependency<'_>> = found.iter().map(|name| Dependency::View(name)).collect();
-    notices.extend(drop_dependents(change, &dropped, statement.cascade)?);
+    let gone: Vec<Dependency<'_>> = found.iter().map(|name| Dependency::View(name)).collect();
+    notices.extend(drop_dependents(change, &gone, statement.cascade)?);
     for name in &found {
         change.drop_view(name)?;
     }
@@ -155,7 +161,7 @@ pub(super) fn of_column(catalog: &Catalog, table: &str, column: &str) -> Vec<(De
     let mut found: Vec<String> = Vec::new();
     let mut depending = Vec::new();
     for view in catalog.views_of_column(table, column) {
-        let (column, table) = (quote_identifier(column), quote_identifier(table));
+        let (column, table) = (quote_identifier(column), short_name(table));
         let on = format!("column {column} of table {table}");
         depending.push((Dependent::View(view.name.clone()), on));
         found.push(view.name.clone());
@@ -163,7 +169,7 @@ pub(super) fn of_column(catalog: &Catalog, table: &str, column: &str) -> Vec<(De
     let mut at = 0;
     while at < found.len() {
         let read = Dependency::View(&found[at]);
-        let on = format!("view {}", quote_identifier(&found[at]));
+        let on = format!("view {}", short_name(&found[at]));
         for view in read.views(catalog) {
             if !found.contains(&view) {
                 depending.push((Dependent::View(view.clone()), on.clone()));
@@ -219,7 +225,11 @@ pub(super) fn drop_dependents(
         for view in of.views(catalog) {
             let is_dropped = dropped.contains(&Dependency::View(&view));
             if !is_dropped && !gone.contains(&view) {
-                lines.push(format!("view {view} depends on {}", of.described()));
+                lines.push(format!(
+                    "view {} depends on {}",
+                    short_name(&view),
+                    of.described()
+                ));
                 gone.push(view);
             }
         }
@@ -249,7 +259,7 @@ pub(super) fn drop_dependents(
         change.drop_view(view)?;
     }
     Ok(vec![Notice::new(match gone.as_slice() {
-        [view] => format!("drop cascades to view {view}"),
+        [view] => format!("drop cascades to view {}", short_name(view)),
         views => format!("drop cascades to {} other objects", views.len()),
     })])
 }

@@ -9,6 +9,7 @@ use sqlparser::ast::{self, Ident, ObjectName};
 use sqlparser::tokenizer::Token;
 
 use super::role::{self, RoleName};
+use super::schema;
 use super::sequence::{self, ColumnChange, SequenceOptions, SetColumns};
 use super::statement::{self, RoutineKind, RoutineSignature, Statement};
 use super::tokens::{Expression, Tokens};
@@ -142,6 +143,7 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "table" => table(tokens, range),
         "view" => view::alter(tokens, range),
         "trigger" => trigger::alter(tokens, range),
+        "schema" => schema::alter(tokens, range),
         _ => Err(tokens.unsupported(range.start, "ALTER")),
     }
 }

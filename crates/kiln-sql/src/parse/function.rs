@@ -7,6 +7,7 @@ use super::script::{SourceStatement, script_at};
 use super::statement::{self, RoutineKind, Statement};
 use super::tokens::{Expression, Tokens};
 use super::types::{self, TypeReference};
+use kiln_engine::SearchPath;
 use kiln_storage::error::{Error, Position, Result, SqlState};
 use sqlparser::ast::{Ident, ObjectName};
 use sqlparser::tokenizer::Token;
@@ -53,6 +54,8 @@ pub struct FunctionHeader {
     pub strict: bool,
     /// Its caller needs no privileges for what its body does (SECURITY DEFINER).
     pub is_definer: bool,
+    /// Along which its names without a schema are looked for: that of the session that created it.
+    pub path: SearchPath,
 }
 
 /// An argument of a routine.
@@ -218,6 +221,7 @@ fn header(
         volatility: attributes.volatility.unwrap_or(Volatility::Volatile),
         strict: attributes.strict.unwrap_or(false),
         is_definer: attributes.is_definer.unwrap_or(false),
+        path: SearchPath::default(),
     };
     Ok((header, attributes))
 }

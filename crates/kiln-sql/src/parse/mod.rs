@@ -27,6 +27,7 @@ mod prepare;
 mod reserved;
 mod role;
 mod scanner;
+mod schema;
 mod script;
 mod sequence;
 mod statement;
@@ -60,6 +61,7 @@ pub use position::position_of;
 pub use prepare::{Execute, Part, Prepare};
 pub use reserved::{is_quoted_when_printed, is_reserved};
 pub use role::{DropRole, Grant, GrantObjects, RoleDefinition, RoleName};
+pub use schema::{AlterSchema, CreateSchema, DropSchema, SchemaChange};
 pub use script::{SourceStatement, highest_placeholder, is_complete, script, without_literals};
 pub use sequence::{
     AlterSequence, ColumnChange, CreateSequence, CreateTable, IdentityColumn, Overriding,

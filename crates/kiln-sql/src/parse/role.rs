@@ -8,6 +8,7 @@ use kiln_storage::error::{Position, Result};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
+use super::schema;
 use super::statement::{RoutineSignature, Statement, routine_signature};
 use super::tokens::Tokens;
 use super::types;
@@ -63,17 +64,19 @@ pub struct Grant {
 pub enum GrantObjects {
     /// These tables.
     Tables(Vec<ast::ObjectName>),
-    /// All tables that there are.
-    AllTables,
+    /// All tables of these schemas.
+    AllTables(Vec<ast::Ident>),
     /// These functions and procedures.
     Routines(Vec<RoutineSignature>),
-    /// All functions and procedures that there are.
-    AllRoutines,
+    /// All functions and procedures of these schemas.
+    AllRoutines(Vec<ast::Ident>),
     /// These sequences.
     Sequences(Vec<ast::ObjectName>),
-    /// All sequences that there are.
-    AllSequences,
-    /// The only schema or the only database, which all roles may use.
+    /// All sequences of these schemas.
+    AllSequences(Vec<ast::Ident>),
+    /// These schemas.
+    Schemas(Vec<ast::Ident>),
+    /// The only database, which all roles may use.
     Open,
 }
 
@@ -220,13 +223,17 @@ pub(super) fn grant(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
     }
     Ok(Statement::Grant(Box::new(Grant {
         is_revoke,
-        privileges: privileges(tokens, start..on)?,
+        privileges: privileges(tokens, start..on, tokens.word(on + 1))?,
         objects: objects(tokens, on + 1..to)?,
         grantees: names(tokens, to + 1..end)?,
     })))
 }
 
-fn privileges(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Option<Vec<Privilege>>> {
+fn privileges(
+    tokens: &Tokens<'_>,
+    range: Range<usize>,
+    of: &str,
+) -> Result<Option<Vec<Privilege>>> {
     if tokens.word(range.start) == "all" {
         let words = match tokens.word(range.start + 1) {
             "privileges" => 2,
@@ -246,10 +253,13 @@ fn privileges(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Option<Vec<Pri
             (Some(_), _) if part.len() > 1 => {
                 return Err(tokens.unsupported(part.start + 1, "privileges for columns"));
             }
+            (Some(Privilege::Create), _) if of == "database" => {
+                return Err(tokens.unsupported(part.start, "the privilege CREATE of a database"));
+            }
             (Some(privilege), _) => found.push(privilege),
             // There is nothing that they would allow.
             (None, "references" | "trigger" | "connect") => {}
-            (None, "create" | "temporary" | "temp" | "maintain" | "set") => {
+            (None, "temporary" | "temp" | "maintain" | "set") => {
                 let feature = format!("the privilege {}", word.to_ascii_uppercase());
                 return Err(tokens.unsupported(part.start, &feature));
             }
@@ -262,19 +272,20 @@ fn privileges(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Option<Vec<Pri
 fn objects(tokens: &Tokens<'_>, range: Range<usize>) -> Result<GrantObjects> {
     let first = range.start;
     if tokens.word(first) == "all" {
-        let is_public = tokens.words(first + 2, &["in", "schema", "public"]);
-        if !is_public || range.len() != 5 {
+        if !tokens.words(first + 2, &["in", "schema"]) {
             return Err(tokens.syntax_error(first + 2));
         }
+        let schemas = schema::names(tokens, first + 4..range.end)?;
         return match tokens.word(first + 1) {
-            "tables" => Ok(GrantObjects::AllTables),
-            "functions" | "procedures" | "routines" => Ok(GrantObjects::AllRoutines),
-            "sequences" => Ok(GrantObjects::AllSequences),
+            "tables" => Ok(GrantObjects::AllTables(schemas)),
+            "functions" | "procedures" | "routines" => Ok(GrantObjects::AllRoutines(schemas)),
+            "sequences" => Ok(GrantObjects::AllSequences(schemas)),
             _ => Err(tokens.syntax_error(first + 1)),
         };
     }
     match tokens.word(first) {
-        "schema" | "database" => Ok(GrantObjects::Open),
+        "schema" => schema::names(tokens, first + 1..range.end).map(GrantObjects::Schemas),
+        "database" => Ok(GrantObjects::Open),
         "sequence" => {
             let parts = tokens.split(first + 1..range.end).into_iter();
             let names = parts.map(|part| types::identifiers(tokens, part));

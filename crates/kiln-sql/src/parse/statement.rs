@@ -11,6 +11,7 @@ use super::lock::{self, LockTable};
 use super::plpgsql;
 use super::prepare::{self, Execute, Prepare};
 use super::role::{self, DropRole, Grant, RoleDefinition};
+use super::schema::{self, AlterSchema, CreateSchema, DropSchema};
 use super::script::SourceStatement;
 use super::sequence::{self, AlterSequence, CreateSequence, CreateTable};
 use super::tokens::{Expression, Tokens};
@@ -39,6 +40,12 @@ pub enum Statement {
     CreateTable(Box<CreateTable>),
     /// `CREATE TABLE … AS`, or `SELECT … INTO`.
     CreateTableAs(Box<CreateTableAs>),
+    /// `CREATE SCHEMA`.
+    CreateSchema(CreateSchema),
+    /// `ALTER SCHEMA`.
+    AlterSchema(AlterSchema),
+    /// `DROP SCHEMA`.
+    DropSchema(DropSchema),
     /// `CREATE SEQUENCE`.
     CreateSequence(Box<CreateSequence>),
     /// `ALTER SEQUENCE`.
@@ -412,6 +419,7 @@ fn create(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
             None => sequence::create_table(tokens, range)
                 .map(|table| Statement::CreateTable(Box::new(table))),
         },
+        "schema" if !or_replace => schema::create(tokens, range),
         "sequence" if !or_replace => sequence::create(tokens, range, kind + 1),
         "view" => view::create(tokens, range, kind + 1, or_replace),
         "trigger" => trigger::create(tokens, range, kind + 1, or_replace),
@@ -566,6 +574,7 @@ fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     let kind = range.start + 1;
     match tokens.word(kind) {
         "table" | "index" => {}
+        "schema" => return schema::drop(tokens, range),
         "sequence" => return sequence::drop(tokens, range),
         "view" => return view::drop(tokens, range),
         "trigger" => return trigger::drop(tokens, range),

@@ -16,6 +16,7 @@ use crate::error::{Error, Result, SqlState, Subject};
 use crate::index::Insertion;
 use crate::key::{KeyField, KeyLayout, ROW_NUMBER_SLOT_BITS};
 use crate::layout::RowLayout;
+use crate::qualified::name_in_schema;
 use crate::record::{HEADER_BYTES, RecordRef, Tid};
 use crate::schema::{
     ColumnId, ColumnSet, IndexDefinition, IndexKind, KEY_COLUMNS_MAX, TableId, TableSchema,
@@ -522,8 +523,8 @@ impl Table {
 fn first_index_name(schema: &TableSchema) -> String {
     match (&schema.primary_key_name, schema.primary_key.is_empty()) {
         (Some(name), false) => name.clone(),
-        (None, false) => format!("{}_pkey", schema.name),
-        (_, true) => format!("{}_row_number", schema.name),
+        (None, false) => format!("{}_pkey", name_in_schema(&schema.name)),
+        (_, true) => format!("{}_row_number", name_in_schema(&schema.name)),
     }
 }
 

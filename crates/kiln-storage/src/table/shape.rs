@@ -6,6 +6,7 @@ use super::{Entry, Table, first_index_name};
 use crate::epoch::Participant;
 use crate::error::{Error, Result, SqlState, Subject};
 use crate::index::{Insertion, LeafBatch};
+use crate::qualified::name_in_schema;
 use crate::record::{RecordRef, Tid};
 use crate::schema::TableSchema;
 use crate::slot::{Heap, Slot};
@@ -141,8 +142,8 @@ impl Table {
 /// The error for rows that have a NULL in a column that is to have none.
 #[cold]
 fn contains_null(schema: &TableSchema, column: &str) -> Error {
-    let table = &schema.name;
+    let table = name_in_schema(&schema.name);
     let message = format!("column \"{column}\" of relation \"{table}\" contains null values");
-    let subject = Subject::table(table).with_column(column);
+    let subject = Subject::table(&schema.name).with_column(column);
     Error::new(SqlState::NOT_NULL_VIOLATION, message).about(subject)
 }

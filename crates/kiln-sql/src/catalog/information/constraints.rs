@@ -1,5 +1,6 @@
 //! Constraints.
 
+use kiln_storage::qualified::schema_of;
 use kiln_storage::schema::{ColumnId, Deferral};
 use kiln_storage::types::Value;
 
@@ -34,8 +35,8 @@ pub(super) fn table_constraints(snapshot: &Snapshot) -> Vec<Row> {
     let row = |table: &TableEntry, name: &str, kind: &str, deferral: Deferral| {
         let row = maker
             .row()
-            .named("constraint", "public", name)
-            .named("table", "public", table.name())
+            .named("constraint", table.schema_name(), name)
+            .of_qualified("table", table.qualified())
             .with("constraint_type", kind)
             .with("is_deferrable", yes_or_no(deferral.is_deferrable()))
             .with(
@@ -82,8 +83,8 @@ pub(super) fn key_column_usage(snapshot: &Snapshot) -> Vec<Row> {
         for (at, column) in columns.iter().enumerate() {
             let row = maker
                 .row()
-                .named("constraint", "public", &constraint.name)
-                .named("table", "public", table.name())
+                .named("constraint", table.schema_name(), &constraint.name)
+                .of_qualified("table", table.qualified())
                 .with(
                     "column_name",
                     table.schema().columns[column.index()].name.as_str(),
@@ -135,9 +136,9 @@ pub(super) fn constraint_column_usage(snapshot: &Snapshot) -> Vec<Row> {
         for column in columns {
             let row = maker
                 .row()
-                .named("table", "public", of.name())
+                .of_qualified("table", of.qualified())
                 .with("column_name", of.schema().columns[column].name.as_str())
-                .named("constraint", "public", &constraint.name);
+                .named("constraint", table.schema_name(), &constraint.name);
             rows.push(row.row);
         }
     }
@@ -153,8 +154,11 @@ pub(super) fn constraint_table_usage(snapshot: &Snapshot) -> Vec<Row> {
             ConstraintKind::ForeignKey(foreign) => snapshot.table(&foreign.table)?,
             _ => table,
         };
-        let row = maker.row().named("table", "public", of.name());
-        Some(row.named("constraint", "public", &constraint.name).row)
+        let row = maker.row().of_qualified("table", of.qualified());
+        Some(
+            row.named("constraint", table.schema_name(), &constraint.name)
+                .row,
+        )
     });
     rows.collect()
 }
@@ -162,7 +166,7 @@ pub(super) fn constraint_table_usage(snapshot: &Snapshot) -> Vec<Row> {
 /// Foreign keys.
 pub(super) fn referential_constraints(snapshot: &Snapshot) -> Vec<Row> {
     let maker = Maker::of("referential_constraints");
-    let rows = all(snapshot).filter_map(|(_, constraint)| {
+    let rows = all(snapshot).filter_map(|(table, constraint)| {
         let ConstraintKind::ForeignKey(foreign) = &constraint.kind else {
             return None;
         };
@@ -170,7 +174,7 @@ pub(super) fn referential_constraints(snapshot: &Snapshot) -> Vec<Row> {
         let index = referenced.and_then(|table| table.index_over(&foreign.referenced));
         let row = maker
             .row()
-            .named("constraint", "public", &constraint.name)
+            .named("constraint", table.schema_name(), &constraint.name)
             .with(
                 "match_option",
                 if foreign.match_full { "FULL" } else { "NONE" },
@@ -180,7 +184,8 @@ pub(super) fn referential_constraints(snapshot: &Snapshot) -> Vec<Row> {
         // An index alone is no constraint.
         Some(match index.filter(|index| index.constraint.is_some()) {
             Some(index) => {
-                row.named("unique_constraint", "public", &index.definition.name)
+                let schema = schema_of(&foreign.table);
+                row.named("unique_constraint", schema, &index.definition.name)
                     .row
             }
             None => row.row,
@@ -191,18 +196,21 @@ pub(super) fn referential_constraints(snapshot: &Snapshot) -> Vec<Row> {
 
 /// CHECK and NOT NULL.
 pub(super) fn check_constraints(snapshot: &Snapshot) -> Vec<Row> {
-    let row = |name: String, clause: String| {
-        vec![text(DATABASE), text("public"), text(name), text(clause)]
+    let row = |table: &TableEntry, name: String, clause: String| {
+        let schema = text(table.schema_name());
+        vec![text(DATABASE), schema, text(name), text(clause)]
     };
     let checks = all(snapshot).filter_map(|(table, constraint)| match &constraint.kind {
         ConstraintKind::Check(_) => {
             let definition = deparse::constraint(snapshot, table, constraint);
             let clause = definition.strip_prefix("CHECK ").unwrap_or(&definition);
-            Some(row(constraint.name.clone(), clause.to_owned()))
+            Some(row(table, constraint.name.clone(), clause.to_owned()))
         }
         _ => None,
     });
-    let not_null = snapshot.tables.iter().flat_map(not_null);
-    let not_null = not_null.map(|(name, column)| row(name, format!("{column} IS NOT NULL")));
+    let tables = snapshot.tables.iter();
+    let not_null = tables.flat_map(|table| not_null(table).map(move |found| (table, found)));
+    let not_null =
+        not_null.map(|(table, (name, column))| row(table, name, format!("{column} IS NOT NULL")));
     checks.chain(not_null).collect()
 }

@@ -9,6 +9,7 @@ mod triggers;
 
 use std::collections::HashMap;
 
+use kiln_storage::qualified::parts;
 use kiln_storage::types::{DataType, Value};
 
 use super::snapshot::Snapshot;
@@ -86,11 +87,17 @@ impl RowOf<'_> {
         self
     }
 
-    /// Names an object of `public` in the columns that begin so.
+    /// Names an object in the columns that begin so.
     fn named(self, prefix: &str, schema: &str, name: &str) -> Self {
         self.with(&format!("{prefix}_catalog"), DATABASE)
             .with(&format!("{prefix}_schema"), schema)
             .with(&format!("{prefix}_name"), name)
+    }
+
+    /// Names what the catalog knows by this name in the columns that begin so.
+    fn of_qualified(self, prefix: &str, qualified: &str) -> Self {
+        let (schema, name) = parts(qualified);
+        self.named(prefix, schema, name)
     }
 
     /// What there is to be said of a type.

@@ -71,7 +71,7 @@ fn with_result<'m>(row: RowOf<'m>, facts: &RoutineFacts) -> RowOf<'m> {
     let row = row.with("dtd_identifier", "0");
     match &facts.result {
         RoutineResult::RowOf(table) => row
-            .named("type_udt", "public", table)
+            .of_qualified("type_udt", table)
             .with("data_type", "USER-DEFINED"),
         RoutineResult::Of(oid, printed) => {
             let known = builtin::type_by_oid(*oid);

@@ -1,6 +1,7 @@
 //! Schemas, tables and columns.
 
 use kiln_engine::{CheckOption, Object, ObjectKind, PUBLIC, Privileges};
+use kiln_storage::qualified::parts;
 use kiln_storage::sequence::{Identity, SequenceDefinition};
 use kiln_storage::types::{CatalogType, DataType};
 
@@ -10,20 +11,24 @@ use super::super::{Relation, deparse, expression};
 use super::{Maker, position};
 
 /// Schemas.
-pub(super) fn schemata(_: &Snapshot) -> Vec<Row> {
+pub(super) fn schemata(snapshot: &Snapshot) -> Vec<Row> {
     let maker = Maker::of("schemata");
     let schemas = [
         ("public", "pg_database_owner"),
         ("pg_catalog", "kiln"),
         ("information_schema", "kiln"),
     ];
-    let rows = schemas.map(|(schema, owner)| {
+    let own = snapshot
+        .schemas
+        .iter()
+        .map(|(_, name)| (name.as_str(), "kiln"));
+    let rows = schemas.into_iter().chain(own).map(|(schema, owner)| {
         let row = maker.row().with("catalog_name", super::DATABASE);
         row.with("schema_name", schema)
             .with("schema_owner", owner)
             .row
     });
-    rows.into()
+    rows.collect()
 }
 
 /// Tables, and the relations of the system.
@@ -44,9 +49,12 @@ pub(super) fn tables(snapshot: &Snapshot) -> Vec<Row> {
         row(relation.schema, relation.name, is_view, !is_view)
     });
     let tables = snapshot.tables.iter();
-    let tables = tables.map(|table| row("public", table.name(), false, true));
+    let tables = tables.map(|table| row(table.schema_name(), table.name(), false, true));
     let views = snapshot.views.iter();
-    let views = views.map(|it| row("public", &it.view.name, true, !it.updatable.is_empty()));
+    let views = views.map(|it| {
+        let (schema, name) = parts(&it.view.name);
+        row(schema, name, true, !it.updatable.is_empty())
+    });
     system.chain(tables).chain(views).collect()
 }
 
@@ -58,7 +66,7 @@ pub(super) fn views(snapshot: &Snapshot) -> Vec<Row> {
         let check = entry.view.check_option;
         maker
             .row()
-            .named("table", "public", &entry.view.name)
+            .of_qualified("table", &entry.view.name)
             .with("view_definition", deparse::view(&entry.view))
             .with("check_option", check.map_or("NONE", CheckOption::name))
             .with("is_updatable", is_updatable.clone())
@@ -79,8 +87,8 @@ pub(super) fn view_table_usage(snapshot: &Snapshot) -> Vec<Row> {
         let reads = entry.view.reads.iter();
         let relations = reads.filter(|read| snapshot.sequence(&read.relation).is_none());
         relations.map(|read| {
-            let row = maker.row().named("view", "public", &entry.view.name);
-            row.named("table", "public", &read.relation).row
+            let row = maker.row().of_qualified("view", &entry.view.name);
+            row.of_qualified("table", &read.relation).row
         })
     });
     rows.collect()
@@ -172,14 +180,14 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
     }
     for table in &snapshot.tables {
         for (at, column) in table.schema().columns.iter().enumerate() {
-            let identity = snapshot.identity(table.name(), &column.name);
+            let identity = snapshot.identity(table.qualified(), &column.name);
             let shown = expression::column_default(table, at);
             let (default, generated) = match column.generated {
                 Some(_) => (None, shown),
                 None => (shown, None),
             };
             let column = ColumnOf {
-                schema: "public",
+                schema: table.schema_name(),
                 table: table.name(),
                 name: &column.name,
                 data_type: &column.data_type,
@@ -196,8 +204,8 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
     for entry in &snapshot.views {
         for (at, (name, data_type)) in entry.view.columns.iter().enumerate() {
             let column = ColumnOf {
-                schema: "public",
-                table: &entry.view.name,
+                schema: parts(&entry.view.name).0,
+                table: parts(&entry.view.name).1,
                 name,
                 data_type,
                 at,
@@ -229,7 +237,7 @@ pub(super) fn sequences(snapshot: &Snapshot) -> Vec<Row> {
         };
         maker
             .row()
-            .named("sequence", "public", &definition.name)
+            .of_qualified("sequence", &definition.name)
             .with("data_type", definition.data_type.base_name())
             .with("numeric_precision", bits)
             .with("numeric_precision_radix", 2)
@@ -261,14 +269,14 @@ pub(super) fn table_privileges(snapshot: &Snapshot) -> Vec<Row> {
             .row()
             .with("grantor", "kiln")
             .with("grantee", grantee)
-            .named("table", "public", table)
+            .of_qualified("table", table)
             .with("privilege_type", privilege)
             .with("is_grantable", yes_or_no(is_owner))
             .with("with_hierarchy", yes_or_no(privilege == "SELECT"))
             .row
     };
     let mut rows = Vec::new();
-    let tables = snapshot.tables.iter().map(|table| table.name());
+    let tables = snapshot.tables.iter().map(|table| table.qualified());
     let views = snapshot.views.iter().map(|entry| entry.view.name.as_str());
     for name in tables.chain(views) {
         rows.extend(OWNERS.map(|privilege| row(name, "kiln", privilege, true)));

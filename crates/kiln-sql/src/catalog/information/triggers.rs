@@ -16,10 +16,10 @@ pub(super) fn triggers(snapshot: &Snapshot) -> Vec<Row> {
         for event in events(trigger) {
             let row = maker
                 .row()
-                .named("trigger", "public", &trigger.name)
+                .named("trigger", table.schema_name(), &trigger.name)
                 .with("event_manipulation", event.name())
                 .with("event_object_catalog", super::DATABASE)
-                .with("event_object_schema", "public")
+                .with("event_object_schema", table.schema_name())
                 .with("event_object_table", table.name())
                 .with("action_order", integer(order(table, trigger, event)))
                 .with("action_condition", optional(condition(table, trigger)))

@@ -3,11 +3,13 @@
 //! A [`Draft`] is the table as it will be. Each change is checked against it, so that several changes of one statement see each other; the
 //! expressions of USING see the rows as they were.
 
+use kiln_engine::SearchPath;
 use kiln_engine::{NewColumn, NewRows};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ProgramBuilder;
 use kiln_procedure::ir::{Reg, Step};
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::{beside, name_in_schema};
 use kiln_storage::schema::{
     Check, ColumnId, ColumnSet, ForeignKey, IndexDefinition, Partitioning, TableSchema,
 };
@@ -23,7 +25,7 @@ use super::super::{
     stored_expression, types, unsupported,
 };
 use super::table::{self, Constraints, UniqueKey};
-use super::{generated, names, partition, references};
+use super::{generated, kept_default, names, partition, references};
 use crate::parse::{AddedColumn, AddedConstraint};
 
 /// Where the values of a column come from.
@@ -88,7 +90,7 @@ impl<'s> Draft<'s> {
     pub fn column(&self, ident: &Ident) -> Result<ColumnId> {
         let name = name_of(ident);
         self.schema.column(&name).ok_or_else(|| {
-            let table = &self.schema.name;
+            let table = name_in_schema(&self.schema.name);
             let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
             fail(
                 SqlState::UNDEFINED_COLUMN,
@@ -126,7 +128,7 @@ impl<'s> Draft<'s> {
         catalog: &dyn CatalogView,
     ) -> Result<Option<SequenceDefinition>> {
         let definition = &added.definition;
-        let column = table::declare_column(&self.schema.name, definition)?;
+        let column = table::declare_column(name_in_schema(&self.schema.name), definition)?;
         let at = self.schema.columns.len();
         self.schema.columns.push(column);
         self.sources.push(Source::Added);
@@ -136,7 +138,7 @@ impl<'s> Draft<'s> {
         let made =
             table::declare_sequence(&mut self.schema, at, definition, &identities, is_taken)?;
         generated::check(&self.schema, at, catalog)?;
-        table::check_default(definition, &self.schema.columns[at], catalog)?;
+        table::check_default(definition, &mut self.schema.columns[at], catalog)?;
         let id = ColumnId(at as u16);
         self.constraints.set_columns.extend(&added.set_columns);
         (self.constraints).add_of_column(&mut self.schema, id, definition)?;
@@ -307,7 +309,9 @@ impl<'s> Draft<'s> {
         let Some(default) = &column.default else {
             return Ok(());
         };
-        let bound = table::scratch(catalog).bind(&stored_expression(default)?)?;
+        let expr = stored_expression(default)?;
+        let mut compiler = table::scratch(catalog);
+        let bound = compiler.along(&SearchPath::default(), |compiler| compiler.bind(&expr))?;
         if bound.is_unknown() || converts(&bound.data_type, &column.data_type) {
             return Ok(());
         }
@@ -392,7 +396,7 @@ impl<'s> Draft<'s> {
     pub fn declare(&mut self, catalog: &dyn CatalogView) -> Result<()> {
         let constraints = std::mem::take(&mut self.constraints);
         let own = self.schema.name.clone();
-        let is_taken = |name: &str| names::is_relation_besides(catalog, name, &own);
+        let is_taken = |name: &str| names::is_relation_besides(catalog, &beside(&own, name), &own);
         if let Some(key) = &constraints.primary_key {
             let is_taken =
                 |name: &str| is_taken(name) || self.indexes.iter().any(|index| index.name == name);
@@ -604,7 +608,7 @@ impl Draft<'_> {
                 (column.name.clone(), data_type, register)
             })
             .collect();
-        let source = compiler.declare_register_row(&self.schema.name, &row, None);
+        let source = compiler.declare_register_row(name_in_schema(&self.schema.name), &row, None);
         for at in columns {
             let column = &self.schema.columns[*at];
             let text = column.generated.as_deref().unwrap_or_default();
@@ -650,7 +654,10 @@ fn bind_using(
 
 #[cold]
 fn in_partition_key(what: &str, schema: &TableSchema, column: ColumnId) -> Error {
-    let (table, column) = (&schema.name, &schema.columns[column.index()].name);
+    let (table, column) = (
+        name_in_schema(&schema.name),
+        &schema.columns[column.index()].name,
+    );
     let message = format!(
         "cannot {what} column \"{column}\" because it is part of the partition key of relation \
          \"{table}\""
@@ -683,5 +690,5 @@ pub fn draft_default(
     let column = &draft.schema.columns[column.index()];
     let bound = table::scratch(catalog).bind(expr)?;
     dml::for_column(bound, column, "default expression")?;
-    Ok(expr.to_string())
+    kept_default(expr, catalog)
 }

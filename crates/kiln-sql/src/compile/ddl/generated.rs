@@ -4,6 +4,7 @@
 //! value changes when one of these columns does, and at no other time.
 
 use kiln_storage::error::{Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{ColumnId, ColumnSet, ForeignKey, ReferentialAction, TableSchema};
 use kiln_storage::types::DataType;
 use sqlparser::ast::{
@@ -77,7 +78,8 @@ fn check_expression(
             (column.name.clone(), column.data_type.clone(), register)
         })
         .collect();
-    let source = compiler.declare_register_row(&schema.name, &registers, position_of(expr));
+    let source =
+        compiler.declare_register_row(name_in_schema(&schema.name), &registers, position_of(expr));
     compiler.push_rows_of(&[source], "column generation expressions");
     let bound = compiler.bind(expr)?;
     if bound.any(|part| matches!(part.kind, Kind::Subquery(_))) {

@@ -2,12 +2,16 @@
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Result, SqlState};
+use kiln_storage::qualified::{beside, name_in_schema};
 use kiln_storage::schema::{ColumnId, IndexDefinition, IndexKind};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
-use sqlparser::ast::{CreateIndex, Expr, IndexColumn, IndexType};
+use sqlparser::ast::{CreateIndex, Expr, IndexColumn, IndexType, ObjectName};
 
-use super::super::{CatalogView, Position, fail, name_of, object_name, position_of, unsupported};
+use super::super::{
+    CatalogView, Position, fail, name_of, object_name, position_of, relation_name, unsupported,
+    written_name,
+};
 use super::{names, partition};
 
 /// A CREATE INDEX that was checked.
@@ -28,14 +32,15 @@ pub fn create_index(
     catalog: &dyn CatalogView,
 ) -> Result<Option<IndexDeclaration>> {
     let position = position_of(&statement.table_name);
-    let table_name = object_name(&statement.table_name)?;
+    let table_name = relation_name(catalog, &statement.table_name)?;
+    let shown = written_name(&statement.table_name);
     let table = catalog.table(&table_name).ok_or_else(|| {
         if catalog.view(&table_name).is_some() {
-            let message = format!("cannot create index on relation \"{table_name}\"");
+            let message = format!("cannot create index on relation \"{shown}\"");
             return fail(SqlState::WRONG_OBJECT_TYPE, message, position)
                 .with_detail("This operation is not supported for views.");
         }
-        let message = format!("relation \"{table_name}\" does not exist");
+        let message = format!("relation \"{shown}\" does not exist");
         fail(SqlState::UNDEFINED_TABLE, message, position)
     })?;
     if statement.predicate.is_some() {
@@ -59,8 +64,8 @@ pub fn create_index(
     }
     let name = match &statement.name {
         Some(name) => {
-            let chosen = object_name(name)?;
-            if names::is_relation(catalog, &chosen) {
+            let chosen = index_name(name)?;
+            if names::is_relation(catalog, &beside(&table_name, &chosen)) {
                 if statement.if_not_exists {
                     return Ok(None);
                 }
@@ -74,8 +79,9 @@ pub fn create_index(
                 .iter()
                 .map(|column| table.schema().columns[column.index()].name.as_str())
                 .collect();
-            names::choose(&table_name, Some(&list.join("_")), "idx", |name| {
-                names::is_relation(catalog, name)
+            let first = name_in_schema(&table_name);
+            names::choose(first, Some(&list.join("_")), "idx", |name| {
+                names::is_relation(catalog, &beside(&table_name, name))
             })
         }
     };
@@ -89,6 +95,28 @@ pub fn create_index(
         },
     };
     Ok(Some(IndexDeclaration { table, definition }))
+}
+
+/// The name of a new index, which goes into the schema of its table.
+fn index_name(name: &ObjectName) -> Result<String> {
+    match name.0.as_slice() {
+        [part] => match part.as_ident() {
+            Some(ident) => Ok(name_of(ident)),
+            None => Err(unsupported(
+                "a function as part of a name",
+                position_of(name),
+            )),
+        },
+        parts => {
+            let dot = parts.first().and_then(|part| part.as_ident());
+            let position = dot.and_then(|ident| super::super::position_of_span(ident.span));
+            Err(fail(
+                SqlState::SYNTAX_ERROR,
+                "syntax error at or near \".\"",
+                position,
+            ))
+        }
+    }
 }
 
 /// USING btree and hash are taken; what an index is built of is our own decision, and every index

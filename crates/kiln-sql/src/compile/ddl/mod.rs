@@ -30,8 +30,9 @@ mod view;
 pub use alter::{Draft, check_reference_types, draft_default};
 pub use generated::columns_of_generated;
 pub use index::{IndexDeclaration, create_index};
-pub(in crate::compile) use names::is_relation;
+pub(crate) use names::is_relation;
 pub use partition::divided;
+use rename::kept_default;
 pub use rename::{Renamed, renamed_expression, without_rows};
 pub use sequence::{
     added_identity, altered_identity, altered_sequence, bind_default_text, created_sequence,

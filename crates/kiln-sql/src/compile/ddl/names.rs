@@ -1,5 +1,7 @@
 //! The names that constraints and indexes get when the user gives none, as PostgreSQL makes them.
 
+use kiln_storage::qualified::{parts, schema_of};
+
 use super::super::CatalogView;
 
 /// The longest name in bytes.
@@ -47,7 +49,7 @@ pub(super) fn choose(
 }
 
 /// Whether a table, a view, an index or a sequence is called `name`.
-pub(in crate::compile) fn is_relation(catalog: &dyn CatalogView, name: &str) -> bool {
+pub(crate) fn is_relation(catalog: &dyn CatalogView, name: &str) -> bool {
     is_relation_of(catalog, name, |_| true)
 }
 
@@ -61,13 +63,15 @@ fn is_relation_of(
     name: &str,
     has_indexes: impl Fn(&str) -> bool,
 ) -> bool {
+    let (schema, in_schema) = parts(name);
     catalog.table(name).is_some()
         || catalog.view(name).is_some()
         || catalog.sequence(name).is_some()
         || catalog.tables().iter().any(|table| {
             let mut indexes = table.indexes().iter();
             has_indexes(&table.schema().name)
-                && indexes.any(|index| index.definition().name == name)
+                && schema_of(&table.schema().name) == schema
+                && indexes.any(|index| index.definition().name == in_schema)
         })
 }
 

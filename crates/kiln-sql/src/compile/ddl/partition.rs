@@ -9,6 +9,7 @@
 //! ```
 
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{ColumnId, ForeignKey, Partitioning, ReferentialAction, TableSchema};
 use kiln_storage::table::Table;
 use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments};
@@ -99,7 +100,7 @@ pub(super) fn check_keys<'k>(
     Err(
         Error::new(SqlState::FEATURE_NOT_SUPPORTED, message).with_detail(format!(
             "{kind} constraint on table \"{}\" lacks column \"{}\" which is part of the partition key.",
-            schema.name,
+            name_in_schema(&schema.name),
             schema.columns[column.index()].name
         )),
     )

@@ -1,6 +1,7 @@
 //! REFERENCES in CREATE TABLE.
 
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{ColumnId, Deferral, ForeignKey, ReferentialAction, TableSchema};
 use kiln_storage::types::DataType;
 use sqlparser::ast::{
@@ -10,7 +11,8 @@ use sqlparser::ast::{
 
 use super::super::coerce::{CastContext, cast_context};
 use super::super::{
-    CatalogView, fail, name_of, object_name, position_of, position_of_span, unsupported,
+    CatalogView, fail, name_of, position_of, position_of_span, relation_name, unsupported,
+    written_name,
 };
 use super::table::{UniqueKey, column_called};
 use super::{generated, names};
@@ -33,7 +35,8 @@ pub(super) fn foreign_key(
     ) {
         return Err(unsupported("MATCH PARTIAL", position));
     }
-    let target = object_name(&constraint.foreign_table)?;
+    let target = referenced_table(schema, &constraint.foreign_table, catalog)?;
+    let shown = written_name(&constraint.foreign_table);
     let other = catalog.table(&target);
     let (referenced_schema, keys) = if target == schema.name {
         (
@@ -46,10 +49,10 @@ pub(super) fn foreign_key(
     } else {
         let Some(other) = &other else {
             if catalog.view(&target).is_some() {
-                let message = format!("referenced relation \"{target}\" is not a table");
+                let message = format!("referenced relation \"{shown}\" is not a table");
                 return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position));
             }
-            let message = format!("relation \"{target}\" does not exist");
+            let message = format!("relation \"{shown}\" does not exist");
             return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
         };
         let unique = other
@@ -73,7 +76,7 @@ pub(super) fn foreign_key(
             _ => referenced_schema.primary_key.clone(),
         };
         if primary.is_empty() {
-            let message = format!("there is no primary key for referenced table \"{target}\"");
+            let message = format!("there is no primary key for referenced table \"{shown}\"");
             return Err(fail(SqlState::UNDEFINED_OBJECT, message, position));
         }
         primary
@@ -99,7 +102,7 @@ pub(super) fn foreign_key(
     };
     if !keys.iter().any(same) {
         let message = format!(
-            "there is no unique constraint matching given keys for referenced table \"{target}\""
+            "there is no unique constraint matching given keys for referenced table \"{shown}\""
         );
         return Err(fail(SqlState::INVALID_FOREIGN_KEY, message, position));
     }
@@ -109,7 +112,12 @@ pub(super) fn foreign_key(
         .collect();
     let name = match name {
         Some(name) => name_of(name),
-        None => names::choose(&schema.name, Some(&list.join("_")), "fkey", is_taken),
+        None => names::choose(
+            name_in_schema(&schema.name),
+            Some(&list.join("_")),
+            "fkey",
+            is_taken,
+        ),
     };
     let set_columns = set_columns.iter().find(|list| {
         let at = (list.references.line, list.references.column);
@@ -134,6 +142,22 @@ pub(super) fn foreign_key(
         None => error,
     })?;
     Ok(key)
+}
+
+/// The table that a foreign key of the table `schema` refers to, which may be that table, though it is not there yet.
+fn referenced_table(
+    schema: &TableSchema,
+    written: &ast::ObjectName,
+    catalog: &dyn CatalogView,
+) -> Result<String> {
+    let found = relation_name(catalog, written)?;
+    let is_own = match written.0.len() {
+        1 => {
+            catalog.table(&found).is_none() && written_name(written) == name_in_schema(&schema.name)
+        }
+        _ => false,
+    };
+    Ok(if is_own { schema.name.clone() } else { found })
 }
 
 /// Whether the columns of a foreign key can be compared with those that they refer to.

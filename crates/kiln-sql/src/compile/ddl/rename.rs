@@ -2,12 +2,14 @@
 
 use kiln_storage::error::Result;
 use sqlparser::ast::{
-    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
+    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
     ObjectNamePart, Subscript, Value as Literal,
 };
 
-use super::super::{name_of, quote_identifier, stored_expression, unsupported};
-use crate::catalog::qualified_name;
+use super::super::{
+    CatalogView, name_of, quote_identifier, short_name, stored_expression, unsupported,
+};
+use crate::catalog::{qualified_name, stored_name};
 
 /// What has another name.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +33,27 @@ pub fn renamed_expression(text: &str, what: Renamed<'_>, to: &str) -> Result<Opt
     let before = expr.clone();
     walk(&mut expr, &mut |expr| rename(expr, what, to))?;
     Ok((expr != before).then(|| expr.to_string()))
+}
+
+/// The text of a default value that a statement gives. The catalog reads it along the default path, so that sequences of other
+/// schemas have them in their names.
+///
+/// # Errors
+/// 0A000 for an expression of which it is not known what it names.
+pub fn kept_default(expr: &Expr, catalog: &dyn CatalogView) -> Result<String> {
+    if catalog.path().is_default() {
+        return Ok(expr.to_string());
+    }
+    let mut expr = expr.clone();
+    walk(&mut expr, &mut |part| {
+        if let Expr::Function(function) = part
+            && let Some(text) = sequence_named(function)
+            && let Ok(name) = qualified_name(text, catalog)
+        {
+            *text = short_name(&name);
+        }
+    })?;
+    Ok(expr.to_string())
 }
 
 /// An expression in which columns are named without the rows that they are of.
@@ -87,30 +110,37 @@ fn rename(expr: &mut Expr, what: Renamed<'_>, to: &str) {
     }
 }
 
-/// The name in the first argument of a function of sequences.
-fn rename_sequence(function: &mut Function, from: &str, to: &str) {
-    let is_of_sequences = |name: &ObjectName| {
-        let last = name.0.last().and_then(|part| part.as_ident());
-        last.is_some_and(|last| matches!(name_of(last).as_str(), "nextval" | "currval" | "setval"))
-    };
-    if !is_of_sequences(&function.name) {
-        return;
+/// The text by which a function of sequences names one.
+fn sequence_named(function: &mut Function) -> Option<&mut String> {
+    let last = function.name.0.last().and_then(|part| part.as_ident())?;
+    if !matches!(name_of(last).as_str(), "nextval" | "currval" | "setval") {
+        return None;
     }
     let FunctionArguments::List(list) = &mut function.args else {
-        return;
+        return None;
     };
-    let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(first))) = list.args.first_mut() else {
-        return;
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(first)) = list.args.first_mut()? else {
+        return None;
     };
     let mut literal = first;
     while let Expr::Cast { expr, .. } | Expr::Nested(expr) = literal {
         literal = expr;
     }
-    if let Expr::Value(value) = literal
-        && let Literal::SingleQuotedString(text) = &mut value.value
-        && qualified_name(text).is_ok_and(|name| name == from)
+    match literal {
+        Expr::Value(value) => match &mut value.value {
+            Literal::SingleQuotedString(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The name in the first argument of a function of sequences.
+fn rename_sequence(function: &mut Function, from: &str, to: &str) {
+    if let Some(text) = sequence_named(function)
+        && stored_name(text).is_ok_and(|name| name == from)
     {
-        *text = quote_identifier(to);
+        *text = short_name(to);
     }
 }
 

@@ -1,13 +1,15 @@
 //! Sequences as they are declared: by themselves, by SERIAL, and by identity columns.
 
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::{beside, name_in_schema};
 use kiln_storage::schema::{Column, TableSchema};
 use kiln_storage::sequence::{Identity, SequenceDefinition, SequenceOwner};
 use kiln_storage::types::DataType;
 use sqlparser::ast::{self, DataType as Written, Ident};
 
 use super::super::{
-    CatalogView, Position, dml, fail, name_of, quote_identifier, relation_name, types, unsupported,
+    CatalogView, Position, dml, fail, name_of, relation_name, row_name, short_name, types,
+    unsupported, written_name,
 };
 use super::names;
 use super::table::scratch;
@@ -32,7 +34,7 @@ pub(super) fn serial_type(written: &Written) -> Option<DataType> {
 
 /// The default value of a column that draws from a sequence, as it is kept.
 pub fn sequence_default(sequence: &str) -> String {
-    let quoted = quote_identifier(sequence).replace('\'', "''");
+    let quoted = short_name(sequence).replace('\'', "''");
     format!("nextval('{quoted}'::regclass)")
 }
 
@@ -220,13 +222,15 @@ pub fn owner_of(parts: &[Ident], catalog: &dyn CatalogView) -> Result<Option<Seq
         let error = Error::new(SqlState::SYNTAX_ERROR, "invalid OWNED BY option");
         return Err(error.with_hint("Specify OWNED BY table.column or OWNED BY NONE."));
     }
-    let name = relation_name(&ast::ObjectName::from(table.to_vec()))?;
+    let written = ast::ObjectName::from(table.to_vec());
+    let name = relation_name(catalog, &written)?;
     let Some(found) = catalog.table(&name) else {
         if names::is_relation(catalog, &name) {
+            let name = written_name(&written);
             let message = format!("sequence cannot be owned by relation \"{name}\"");
             return Err(Error::new(SqlState::WRONG_OBJECT_TYPE, message));
         }
-        let message = format!("relation \"{name}\" does not exist");
+        let message = format!("relation \"{}\" does not exist", written_name(&written));
         return Err(Error::new(SqlState::UNDEFINED_TABLE, message));
     };
     let column = name_of(column);
@@ -254,14 +258,28 @@ pub(super) fn of_column(
     let table = &schema.name;
     let name = match &options.name {
         Some(name) => {
-            let name = relation_name(name)?;
+            let name = match name.0.as_slice() {
+                [_] => beside(table, &row_name(name)?),
+                _ => {
+                    let what = "a sequence of a column in a schema that is named";
+                    return Err(unsupported(what, position));
+                }
+            };
             if is_taken(&name) {
+                let name = name_in_schema(&name);
                 let message = format!("relation \"{name}\" already exists");
                 return Err(fail(SqlState::DUPLICATE_TABLE, message, position));
             }
             name
         }
-        None => names::choose(table, Some(&column.name), "seq", is_taken),
+        None => {
+            let is_taken = |name: &str| is_taken(&beside(table, name));
+            let first = name_in_schema(table);
+            beside(
+                table,
+                &names::choose(first, Some(&column.name), "seq", is_taken),
+            )
+        }
     };
     let data_type = match (&column.data_type, &options.data_type) {
         (DataType::SmallInt | DataType::Integer | DataType::BigInt, None) => {

@@ -2,6 +2,7 @@
 
 use kiln_procedure::ProgramBuilder;
 use kiln_storage::error::{Result, SqlState};
+use kiln_storage::qualified::{beside, name_in_schema};
 use kiln_storage::schema::{
     Check, Column, ColumnId, ForeignKey, IndexDefinition, IndexKind, TableSchema,
 };
@@ -14,11 +15,11 @@ use sqlparser::ast::{
 
 use super::super::bound::Bound;
 use super::super::{
-    CatalogView, Compiler, Position, dml, fail, name_of, object_name, position_of,
-    position_of_span, refuse_reserved, relation_name, types, unsupported,
+    CatalogView, Compiler, Position, dml, fail, name_of, new_relation_name, object_name,
+    position_of, position_of_span, refuse_reserved, types, unsupported,
 };
 use super::index::index_column_name;
-use super::{generated, names, partition, references, sequence};
+use super::{generated, kept_default, names, partition, references, sequence};
 use crate::parse::{self, IdentityColumn, SequenceOptions, SetColumns};
 
 /// A CREATE TABLE that was checked.
@@ -74,11 +75,12 @@ pub fn create_table(
     } = statement;
     let position = position_of(&statement.name);
     refuse_options(statement, position)?;
-    let name = relation_name(&statement.name)?;
+    let name = new_relation_name(catalog, &statement.name)?;
     if names::is_relation(catalog, &name) {
         if statement.if_not_exists {
             return Ok(None);
         }
+        let name = name_in_schema(&name);
         let message = format!("relation \"{name}\" already exists");
         return Err(fail(SqlState::DUPLICATE_TABLE, message, position));
     }
@@ -93,7 +95,7 @@ pub fn create_table(
         partition_by: None,
     };
     for definition in &statement.columns {
-        let column = declare_column(&schema.name, definition)?;
+        let column = declare_column(name_in_schema(&schema.name), definition)?;
         if schema.column(&column.name).is_some() {
             let message = format!("column \"{}\" specified more than once", column.name);
             let position = position_of_span(definition.name.span);
@@ -104,11 +106,12 @@ pub fn create_table(
     let sequences = declare_sequences(&mut schema, statement, identities, catalog)?;
     let constraints = collect_constraints(statement, &mut schema)?;
     generated::check(&schema, 0, catalog)?;
-    for (definition, column) in statement.columns.iter().zip(&schema.columns) {
+    for (definition, column) in statement.columns.iter().zip(&mut schema.columns) {
         check_default(definition, column, catalog)?;
     }
     let mut indexes = Vec::new();
-    let is_taken = |name: &str| names::is_relation(catalog, name);
+    let table_name = schema.name.clone();
+    let is_taken = |name: &str| names::is_relation(catalog, &beside(&table_name, name));
     if let Some(key) = &constraints.primary_key {
         schema.primary_key.clone_from(&key.columns);
         schema.primary_key_name = Some(primary_key_name(&schema, key, &is_taken, position)?);
@@ -177,7 +180,7 @@ pub(super) fn declare_sequence(
 ) -> Result<Option<SequenceDefinition>> {
     let position = position_of_span(definition.name.span);
     let column = &schema.columns[at];
-    let (table, name) = (&schema.name, &column.name);
+    let (table, name) = (name_in_schema(&schema.name), &column.name);
     let refused = |what: &str| {
         let message = format!("{what} for column \"{name}\" of table \"{table}\"");
         fail(SqlState::SYNTAX_ERROR, message, position)
@@ -422,7 +425,7 @@ impl<'s> Constraints<'s> {
         if has_one || self.primary_key.is_some() {
             let message = format!(
                 "multiple primary keys for table \"{}\" are not allowed",
-                schema.name
+                name_in_schema(&schema.name)
             );
             let position = name.and_then(|name| position_of_span(name.span));
             return Err(fail(SqlState::INVALID_TABLE_DEFINITION, message, position));
@@ -490,10 +493,10 @@ pub(super) fn scratch(catalog: &dyn CatalogView) -> Compiler<'_> {
     Compiler::new(ProgramBuilder::new("", []), catalog)
 }
 
-/// Checks the default value that a column's definition gives.
+/// Checks the default value that a column's definition gives, and has the column keep it.
 pub(super) fn check_default(
     definition: &ColumnDef,
-    column: &Column,
+    column: &mut Column,
     catalog: &dyn CatalogView,
 ) -> Result<()> {
     for option in &definition.options {
@@ -508,6 +511,7 @@ pub(super) fn check_default(
                 }
             })?;
             dml::for_column(bound, column, "default expression")?;
+            column.default = Some(kept_default(expr, catalog)?);
         }
     }
     Ok(())
@@ -538,7 +542,7 @@ pub(super) fn declare_keys(
         let name = match &key.name {
             Some(name) => {
                 let name = name_of(name);
-                let taken = name == schema.name
+                let taken = name == name_in_schema(&schema.name)
                     || Some(&name) == primary.as_ref()
                     || indexes.iter().any(|known| known.name == name)
                     || is_taken(&name);
@@ -548,11 +552,16 @@ pub(super) fn declare_keys(
                 }
                 name
             }
-            None => names::choose(&schema.name, Some(&list.join("_")), "key", |name| {
-                Some(name) == primary.as_deref()
-                    || indexes.iter().any(|known| known.name == name)
-                    || is_taken(name)
-            }),
+            None => names::choose(
+                name_in_schema(&schema.name),
+                Some(&list.join("_")),
+                "key",
+                |name| {
+                    Some(name) == primary.as_deref()
+                        || indexes.iter().any(|known| known.name == name)
+                        || is_taken(name)
+                },
+            ),
         };
         indexes.push(key_index(name, key.columns.clone()));
     }
@@ -579,9 +588,14 @@ pub(super) fn primary_key_name(
     is_taken: &dyn Fn(&str) -> bool,
     position: Position,
 ) -> Result<String> {
-    let is_taken = |name: &str| name == schema.name || is_taken(name);
+    let is_taken = |name: &str| name == name_in_schema(&schema.name) || is_taken(name);
     let Some(name) = &key.name else {
-        return Ok(names::choose(&schema.name, None, "pkey", is_taken));
+        return Ok(names::choose(
+            name_in_schema(&schema.name),
+            None,
+            "pkey",
+            is_taken,
+        ));
     };
     let name = name_of(name);
     if is_taken(&name) {
@@ -613,7 +627,7 @@ pub(super) fn refuse_duplicate(
     {
         let message = format!(
             "constraint \"{name}\" for relation \"{}\" already exists",
-            schema.name
+            name_in_schema(&schema.name)
         );
         return Err(fail(SqlState::DUPLICATE_OBJECT, message, position));
     }
@@ -660,7 +674,8 @@ pub(super) fn bind_check(
             (column.name.clone(), column.data_type.clone(), register)
         })
         .collect();
-    let source = compiler.declare_register_row(&schema.name, &columns, position_of(expr));
+    let source =
+        compiler.declare_register_row(name_in_schema(&schema.name), &columns, position_of(expr));
     compiler.push_rows(&[source]);
     compiler.bind_condition(expr, "CHECK")
 }
@@ -693,9 +708,12 @@ pub(super) fn declare_check(
             refuse_duplicate(schema, indexes, &name, position)?;
             name
         }
-        None => names::choose(&schema.name, column.as_deref(), "check", |name| {
-            taken.iter().any(|known| known == name)
-        }),
+        None => names::choose(
+            name_in_schema(&schema.name),
+            column.as_deref(),
+            "check",
+            |name| taken.iter().any(|known| known == name),
+        ),
     };
     Ok(Check {
         name,

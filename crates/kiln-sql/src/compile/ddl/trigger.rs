@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{ColumnId, TableSchema, Trigger, TriggerEvent, TriggerTime};
 use kiln_storage::table::Table;
 use sqlparser::ast::Expr;
@@ -31,7 +32,7 @@ pub fn create_trigger(
         let Some(column) = schema.column(&name) else {
             let message = format!(
                 "column \"{name}\" of relation \"{}\" does not exist",
-                schema.name
+                name_in_schema(&schema.name)
             );
             return Err(fail(SqlState::UNDEFINED_COLUMN, message, None));
         };
@@ -136,6 +137,7 @@ pub fn columns_of_trigger(schema: &TableSchema, trigger: &Trigger) -> Result<BTr
 /// The error for a trigger that a table does not have.
 #[cold]
 pub fn missing_trigger(name: &str, table: &str) -> Error {
+    let table = name_in_schema(table);
     let message = format!("trigger \"{name}\" for table \"{table}\" does not exist");
     Error::new(SqlState::UNDEFINED_OBJECT, message)
 }

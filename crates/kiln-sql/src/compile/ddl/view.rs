@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 
 use kiln_engine::{View, ViewRead};
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use sqlparser::ast::SetExpr;
 
 use super::super::bound::Kind;
 use super::super::dml::Updatability;
 use super::super::view::Recorded;
 use super::super::{
-    CatalogView, Compiler, Position, dml, fail, name_of, position_of, relation_name, unsupported,
+    CatalogView, Compiler, Position, dml, fail, name_of, new_relation_name, position_of,
+    unsupported,
 };
 use super::table::scratch;
 use crate::parse::{CreateView, Star};
@@ -22,7 +24,7 @@ use crate::parse::{CreateView, Star};
 /// 42P17 for a view that reads from itself, 42701 for a column twice; 0A000 for what is not supported.
 pub fn create_view(statement: &CreateView, catalog: &dyn CatalogView) -> Result<View> {
     let position = position_of(&statement.name);
-    let name = relation_name(&statement.name)?;
+    let name = new_relation_name(catalog, &statement.name)?;
     let old = catalog.view(&name).filter(|_| statement.or_replace);
     if old.is_none() && super::names::is_relation(catalog, &name) {
         return Err(name_taken(&name, catalog, statement.or_replace, position));
@@ -62,6 +64,7 @@ pub fn create_view(statement: &CreateView, catalog: &dyn CatalogView) -> Result<
     let view = View {
         query: without_stars(&statement.text, &statement.stars, &recorded.stars)?,
         reads: reads(&compiler, &bound, recorded.relations),
+        path: catalog.path(),
         name,
         columns,
         check_option: statement.check_option,
@@ -78,7 +81,9 @@ pub fn create_view(statement: &CreateView, catalog: &dyn CatalogView) -> Result<
 }
 
 fn name_taken(name: &str, catalog: &dyn CatalogView, replaces: bool, position: Position) -> Error {
-    match replaces && catalog.view(name).is_none() {
+    let is_view = catalog.view(name).is_some();
+    let name = name_in_schema(name);
+    match replaces && !is_view {
         true => {
             let message = format!("\"{name}\" is not a view");
             fail(SqlState::WRONG_OBJECT_TYPE, message, position)

@@ -34,7 +34,7 @@ use sqlparser::tokenizer::{Location, Span};
 
 use super::super::plpgsql::Firing;
 use super::super::scope::SourceId;
-use super::super::{Compiler, Position, unsupported};
+use super::super::{Compiler, Position, sql_name, unsupported};
 use super::references::{Change, ReferenceCheck, References, Side, key_tests, typed_key};
 use super::triggers::{Rows, fired};
 use super::{all_columns, quoted, stored_expression};
@@ -521,7 +521,7 @@ fn is_cyclic(events: &[Event]) -> bool {
 /// the new one.
 fn action_text(check: &ReferenceCheck, change: Change) -> Option<String> {
     let (key, referring) = (&check.key, &check.other);
-    let table = quoted(&referring.schema().name);
+    let table = sql_name(&referring.schema().name);
     let tests = key_tests(referring, &key.columns);
     let name = |column: &ColumnId| quoted(&referring.schema().columns[column.index()].name);
     let set_to = |columns: &[ColumnId], value: &str| {

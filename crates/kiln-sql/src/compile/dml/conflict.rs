@@ -2,6 +2,7 @@
 
 use kiln_procedure::ir::{BufferId, Class, Failure, Instruction, RecordReg, Reg, Step, TextSource};
 use kiln_storage::error::{Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::ColumnSet;
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
@@ -207,7 +208,7 @@ impl Compiler<'_> {
                         SqlState::UNDEFINED_OBJECT,
                         format!(
                             "constraint \"{constraint}\" for table \"{}\" does not exist",
-                            table.schema().name
+                            name_in_schema(&table.schema().name)
                         ),
                         position_of(name),
                     )

@@ -3,6 +3,7 @@
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Failure, Instruction, Reg, ScalarFunction, Step, TextSource};
 use kiln_storage::error::{Result, SqlState, Subject};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::table::Table;
@@ -84,7 +85,7 @@ impl Compiler<'_> {
                     SqlState::CHECK_VIOLATION,
                     format!(
                         "new row for relation \"{}\" violates check constraint \"{name}\"",
-                        table.schema().name
+                        name_in_schema(&table.schema().name)
                     ),
                     detail,
                     position,
@@ -141,7 +142,7 @@ impl Compiler<'_> {
                     let name = &schema.columns[column.index()].name;
                     let message = format!(
                         "null value in column \"{name}\" of relation \"{}\" violates not-null constraint",
-                        schema.name
+                        name_in_schema(&schema.name)
                     );
                     let mut error = failure(SqlState::NOT_NULL_VIOLATION, message, detail, position);
                     error.subject = Some(Box::new(Subject::table(&schema.name).with_column(name)));

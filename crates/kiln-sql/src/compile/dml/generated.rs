@@ -3,6 +3,7 @@
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::Reg;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::table::Table;
 
@@ -75,7 +76,7 @@ impl Compiler<'_> {
             return Ok(values);
         }
         debug_assert_eq!(values.len(), all_columns(table).count());
-        let source = self.declare_new_row(table, &table.schema().name, &values);
+        let source = self.declare_new_row(table, name_in_schema(&table.schema().name), &values);
         let generated = self.bind_generated(table, source, columns)?;
         let (columns, bounds): (Vec<ColumnId>, Vec<Bound>) = generated.into_iter().unzip();
         for (column, value) in columns.into_iter().zip(self.emit_all(&bounds)?) {

@@ -6,6 +6,7 @@ use kiln_engine::{Object, Privilege};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Conflict, Instruction, Reg, Step, TableRef};
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{ColumnId, ColumnSet, TriggerTime};
 use kiln_storage::sequence::Identity;
 use kiln_storage::table::Table;
@@ -90,7 +91,7 @@ impl Plan<'_> {
             table: table.clone(),
             view: None,
             reference: compiler.builder.table(table),
-            alias: table.schema().name.clone(),
+            alias: name_in_schema(&table.schema().name).to_owned(),
             targets: all_columns(table).collect(),
             identities: Vec::new(),
             on_conflict: match ignore_conflict {
@@ -135,7 +136,11 @@ impl<'a> Compiler<'a> {
             return Err(unsupported("this form of INSERT", position));
         }
         let overriding = overriding(insert)?;
-        let target = self.target(Privilege::Insert, &relation_name(name)?, position)?;
+        let target = self.target(
+            Privilege::Insert,
+            &relation_name(self.catalog, name)?,
+            position,
+        )?;
         let table = target.table.clone();
         let changed = table.id();
         let (alias, columns) = match is_overriding_list(insert) {
@@ -144,7 +149,7 @@ impl<'a> Compiler<'a> {
         };
         let alias = match alias {
             Some(alias) => name_of(&alias.alias),
-            None => target.name().to_owned(),
+            None => name_in_schema(target.name()).to_owned(),
         };
         let mut targets = Vec::new();
         for name in columns {

@@ -41,9 +41,11 @@ pub use single::{delete_program, insert_program, update_program};
 pub(super) use target::TargetView;
 pub(crate) use target::{Updatability, updatability};
 
+use kiln_engine::SearchPath;
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Arithmetic, Instruction, Reg, Step, Width};
 use kiln_storage::error::{Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{Column, ColumnId};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
@@ -54,7 +56,7 @@ use super::coerce::{CastContext, cast_context, coerce};
 use super::names::figure_name;
 use super::query::{ColumnMeta, OutputColumn};
 use super::scope::SourceId;
-use super::{Compiler, fail, name_of, object_name, position_of, unsupported};
+use super::{Compiler, fail, name_of, position_of, row_name, unsupported};
 use target::Target;
 
 /// What happens to each row that RETURNING gives back. It is called once, where the registers of
@@ -131,7 +133,7 @@ impl<'a> Compiler<'a> {
                     SelectItemQualifiedWildcardKind::ObjectName(name),
                     _,
                 ) => {
-                    let row = object_name(name)?;
+                    let row = row_name(name)?;
                     let known = wildcard.iter().find(|id| self.source(**id).name == row);
                     let source = known.ok_or_else(|| {
                         fail(
@@ -222,7 +224,7 @@ impl<'a> Compiler<'a> {
         source: SourceId,
         bind: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
-        let name = table.schema().name.clone();
+        let name = name_in_schema(&table.schema().name).to_owned();
         let alias = std::mem::replace(&mut self.source_mut(source).name, name);
         let bound = self.isolated(|compiler| {
             compiler.push_rows(&[source]);
@@ -238,9 +240,11 @@ impl<'a> Compiler<'a> {
             None => Ok(Bound::null(column.data_type.clone(), None)),
             Some(text) => {
                 let expr = stored_expression(text)?;
-                self.isolated(|compiler| {
-                    let bound = compiler.bind(&expr)?;
-                    for_column(bound, column, "default expression")
+                self.along(&SearchPath::default(), |compiler| {
+                    compiler.isolated(|compiler| {
+                        let bound = compiler.bind(&expr)?;
+                        for_column(bound, column, "default expression")
+                    })
                 })
             }
         }
@@ -277,7 +281,7 @@ impl<'a> Compiler<'a> {
     /// that it also says yes to some that do not: those rows are collected without need.
     fn may_read(&self, parts: &[String], table: &Table) -> bool {
         let name = &table.schema().name;
-        let mut names = vec![name.to_lowercase()];
+        let mut names = vec![name_in_schema(name).to_lowercase()];
         let has_query = |text: &str| text.contains("select") || text.contains("table");
         let texts = parts.iter().map(|part| part.to_lowercase());
         let texts: Vec<String> = texts.filter(|text| has_query(text)).collect();
@@ -285,7 +289,7 @@ impl<'a> Compiler<'a> {
             return false;
         }
         let views = self.catalog.views_over(name).into_iter();
-        names.extend(views.map(|view| view.to_lowercase()));
+        names.extend(views.map(|view| name_in_schema(&view).to_lowercase()));
         let mut texts = texts.iter();
         texts.any(|text| names.iter().any(|name| text.contains(name)))
     }

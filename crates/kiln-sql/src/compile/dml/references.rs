@@ -12,12 +12,13 @@ use std::rc::Rc;
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{BufferId, Failure, Reg, Step, TextSource};
 use kiln_storage::error::{Result, SqlState, Subject};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{ColumnId, ColumnSet, ForeignKey, ReferentialAction, TriggerTime};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
 use super::super::scope::SourceId;
-use super::super::{Compiler, Position, Typed, unsupported};
+use super::super::{Compiler, Position, Typed, sql_name, unsupported};
 use super::actions::Cascade;
 use super::constraints::sentence;
 use super::deferred::Waits;
@@ -403,7 +404,8 @@ impl Compiler<'_> {
                 texts.push(compiler.shown(*register, data_type)?);
             }
             let list = compiler.joined(texts);
-            let (own, other) = (&table.schema().name, &check.other.schema().name);
+            let (own_name, other_name) = (&table.schema().name, &check.other.schema().name);
+            let (own, other) = (name_in_schema(own_name), name_in_schema(other_name));
             let constraint = &check.key.name;
             let columns = names(table, &check.columns);
             let (message, ending) = match check.side {
@@ -432,8 +434,8 @@ impl Compiler<'_> {
             let detail = compiler.builtin("sentence", sentence, vec![beginning, list, ending]);
             // The table that refers to the other one has the constraint.
             let referring = match check.side {
-                Side::Child { .. } => own,
-                Side::Parent { .. } => other,
+                Side::Child { .. } => own_name,
+                Side::Parent { .. } => other_name,
             };
             let subject = Subject::table(referring).with_constraint(constraint);
             compiler.raise(Failure {
@@ -472,14 +474,14 @@ impl Compiler<'_> {
             compiler.condition(&expr, "REFERENCES")
         })?;
         self.unless(holds, |compiler| {
-            let name = &table.schema().name;
-            let constraint = &check.key.name;
+            let qualified = &table.schema().name;
+            let (name, constraint) = (name_in_schema(qualified), &check.key.name);
             let message = format!(
                 "insert or update on table \"{name}\" violates foreign key constraint \
                  \"{constraint}\""
             );
             let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
-            let subject = Subject::table(name).with_constraint(constraint);
+            let subject = Subject::table(qualified).with_constraint(constraint);
             compiler.raise(Failure {
                 state: SqlState::FOREIGN_KEY_VIOLATION,
                 message,
@@ -521,7 +523,7 @@ pub(super) fn typed_key(table: &Table, columns: &[ColumnId], key: &[Reg]) -> Vec
 fn select(table: &Table, columns: &[ColumnId]) -> String {
     format!(
         "SELECT 1 FROM {} WHERE {}",
-        quoted(&table.schema().name),
+        sql_name(&table.schema().name),
         key_tests(table, columns)
     )
 }

@@ -5,6 +5,7 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Failure, Instruction, Reg, Step, TextSource};
 use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::Result;
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
@@ -229,7 +230,7 @@ impl Compiler<'_> {
             .collect();
         let (record, found) = self.builder.lookup(reference, index, &key, None);
         self.when(found, |compiler| {
-            let name = table.schema().name.clone();
+            let name = name_in_schema(&table.schema().name).to_owned();
             let source = compiler.declare_record_row(table, &name, record, None);
             body(
                 compiler,

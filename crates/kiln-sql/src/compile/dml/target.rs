@@ -10,6 +10,7 @@ use kiln_engine::{CheckOption, Object, Privilege, View};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ProgramBuilder;
 use kiln_storage::error::{Error, Result, SqlState, Subject};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::ColumnId;
 use kiln_storage::table::Table;
 use sqlparser::ast::{
@@ -20,7 +21,9 @@ use super::super::bound::{Bound, Kind};
 use super::super::query::{Body, BoundQuery};
 use super::super::scope::{AggregatePolicy, Source, SourceId};
 use super::super::select::{FromItem, ItemKind, conjuncts};
-use super::super::{CatalogView, Compiler, Position, fail, name_of, object_name, position_of_span};
+use super::super::{
+    CatalogView, Compiler, Position, fail, name_of, position_of_span, relation_name,
+};
 use super::all_columns;
 use super::constraints::failure;
 use crate::parse::stored_query;
@@ -95,7 +98,7 @@ impl Target {
     }
 
     fn no_column(&self, name: &str, doing: &str) -> Error {
-        let view = self.name();
+        let view = name_in_schema(self.name());
         let message = format!("cannot {doing} column \"{name}\" of view \"{view}\"");
         Error::new(SqlState::FEATURE_NOT_SUPPORTED, message).with_detail(
             "View columns that are not columns of their base relation are not updatable.",
@@ -114,7 +117,7 @@ impl Target {
             },
         };
         found.ok_or_else(|| {
-            let relation = self.name();
+            let relation = name_in_schema(self.name());
             let message = format!("column \"{name}\" of relation \"{relation}\" does not exist");
             let position = position_of_span(ident.span);
             fail(SqlState::UNDEFINED_COLUMN, message, position)
@@ -188,7 +191,8 @@ impl Compiler<'_> {
             if let Some(reason) = reason_of(&query, &bound) {
                 return Ok(Layers::Not(next.name.clone(), reason));
             }
-            let (relation, alias) = only_relation(&query)?;
+            let (relation, alias) =
+                self.along_view(&next, |compiler| only_relation(&query, compiler.catalog))?;
             let mut has_subquery = false;
             bound.visit(&mut |bound| has_subquery |= matches!(bound.kind, Kind::Subquery(_)));
             layers.push(Layer {
@@ -217,11 +221,14 @@ impl Compiler<'_> {
         for layer in view.layers.iter().rev() {
             self.source_mut(shown).name.clone_from(&layer.alias);
             let (outputs, filters) = self.unrestricted(|compiler| {
-                compiler.without_names(|compiler| compiler.bind_layer(layer, shown))
+                compiler.without_names(|compiler| {
+                    compiler.along_view(&layer.view, |compiler| compiler.bind_layer(layer, shown))
+                })
             })?;
             conditions.push((layer.view.name.clone(), filters));
             let position = self.source(source).position;
             let View { name, columns, .. } = &*layer.view;
+            let name = name_in_schema(name);
             shown = self.add_source(Source::showing(name, columns, outputs, position));
         }
         conditions.reverse();
@@ -268,7 +275,8 @@ impl Compiler<'_> {
             let holds = self.emit_condition(condition)?;
             self.unless(holds, |compiler| {
                 let detail = compiler.failing_row(table, source)?;
-                let message = format!("new row violates check option for view \"{view}\"");
+                let name = name_in_schema(view);
+                let message = format!("new row violates check option for view \"{name}\"");
                 let state = SqlState::WITH_CHECK_OPTION_VIOLATION;
                 let mut error = failure(state, message, detail, position);
                 error.subject = Some(Box::new(Subject::table(view)));
@@ -362,19 +370,30 @@ fn column_read(item: &SelectItem, alias: &str) -> Option<String> {
 }
 
 /// The table or view from which a view that can be changed reads, and what it calls its rows.
-fn only_relation(query: &Query) -> Result<(String, String)> {
+fn only_relation(query: &Query, catalog: &dyn CatalogView) -> Result<(String, String)> {
     if let SetExpr::Select(select) = &*query.body
         && let [from] = select.from.as_slice()
         && let TableFactor::Table { name, alias, .. } = &from.relation
     {
-        let relation = object_name(name)?;
+        let relation = relation_name(catalog, name)?;
         let alias = alias.as_ref().map(|alias| name_of(&alias.name));
-        let alias = alias.unwrap_or_else(|| relation.clone());
+        let alias = alias.unwrap_or_else(|| name_in_schema(&relation).to_owned());
         return Ok((relation, alias));
     }
     Err(Error::internal(
         "a view that can be changed reads from one relation",
     ))
+}
+
+/// Whether a name says that it is one of the system's.
+fn is_of_system(name: &ast::ObjectName) -> bool {
+    let schema = name
+        .0
+        .len()
+        .checked_sub(2)
+        .and_then(|at| name.0[at].as_ident());
+    let schema = schema.map(name_of);
+    matches!(schema.as_deref(), Some("pg_catalog" | "information_schema"))
 }
 
 /// PostgreSQL's reason why the rows of a view with this query cannot be changed.
@@ -431,7 +450,7 @@ fn reason_of(query: &Query, bound: &BoundQuery) -> Option<&'static str> {
                     let is_renamed = alias
                         .as_ref()
                         .is_some_and(|alias| !alias.columns.is_empty());
-                    let is_system = name.0.len() > 1 && object_name(name).is_err();
+                    let is_system = is_of_system(name);
                     !is_renamed && !is_system
                 }
                 _ => false,
@@ -466,6 +485,7 @@ fn not_updatable(view: &str, privilege: Privilege, reason: &str) -> Error {
         Privilege::Delete => ("delete from", "deleting from", "DELETE"),
         _ => ("update", "updating", "UPDATE"),
     };
+    let view = name_in_schema(view);
     let message = format!("cannot {doing} view \"{view}\"");
     Error::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
         .with_detail(reason)

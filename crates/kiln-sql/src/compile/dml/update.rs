@@ -4,6 +4,7 @@ use kiln_engine::Privilege;
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Reg, Step};
 use kiln_storage::error::{Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{ColumnId, ColumnSet, TriggerTime};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
@@ -86,8 +87,12 @@ impl<'a> Compiler<'a> {
         if !update.order_by.is_empty() || update.limit.is_some() || update.or.is_some() {
             return Err(unsupported("ORDER BY or LIMIT in UPDATE", position));
         }
-        let target = self.target(Privilege::Update, &relation_name(name)?, position)?;
-        let alias = alias.unwrap_or_else(|| target.name().to_owned());
+        let target = self.target(
+            Privilege::Update,
+            &relation_name(self.catalog, name)?,
+            position,
+        )?;
+        let alias = alias.unwrap_or_else(|| name_in_schema(target.name()).to_owned());
         let (table, view) = (target.table.clone(), target.view.as_deref());
         let from = match &update.from {
             None => &[][..],
@@ -207,8 +212,12 @@ impl<'a> Compiler<'a> {
         if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() {
             return Err(unsupported("this form of DELETE", position));
         }
-        let target = self.target(Privilege::Delete, &relation_name(name)?, position)?;
-        let alias = alias.unwrap_or_else(|| target.name().to_owned());
+        let target = self.target(
+            Privilege::Delete,
+            &relation_name(self.catalog, name)?,
+            position,
+        )?;
+        let alias = alias.unwrap_or_else(|| name_in_schema(target.name()).to_owned());
         let (table, view) = (target.table.clone(), target.view.as_deref());
         let returning = delete.returning.as_deref();
         if delete.selection.is_some() || returning.is_some() {

@@ -75,10 +75,6 @@ fn database(heap: &mut Heap, _: &[Slot]) -> Result<Slot> {
     Ok(heap.push_str(DATABASE))
 }
 
-fn schema(heap: &mut Heap, _: &[Slot]) -> Result<Slot> {
-    Ok(heap.push_str("public"))
-}
-
 fn encoding(heap: &mut Heap, _: &[Slot]) -> Result<Slot> {
     Ok(heap.push_str("UTF8"))
 }
@@ -98,14 +94,6 @@ fn version(heap: &mut Heap, _: &[Slot]) -> Result<Slot> {
 const ENCODINGS: [(i64, &str); 2] = [(0, "SQL_ASCII"), (6, "UTF8")];
 
 strict! {
-    SCHEMAS = "current_schemas", |heap, with_implicit| {
-        let mut names = Vec::new();
-        if with_implicit.as_bool() {
-            names.push(heap.push_str("pg_catalog"));
-        }
-        names.push(heap.push_str("public"));
-        Ok(heap.push_array(&names))
-    };
     ENCODING_TO_CHAR = "pg_encoding_to_char", |heap, number| {
         let number = number.as_i64();
         let known = ENCODINGS.iter().find(|(known, _)| *known == number);
@@ -322,8 +310,8 @@ pub(super) static SIGNATURES: &[Signature] = &[
     plain("version", version, &[], Ty::Text),
     plain("current_database", database, &[], NAME),
     plain("current_catalog", database, &[], NAME),
-    plain("current_schema", schema, &[], NAME),
-    plain("current_schemas", SCHEMAS.1, &[Ty::Boolean], Ty::NameArray),
+    over(CURRENT_SCHEMA, &[], NAME),
+    over(CURRENT_SCHEMAS, &[Ty::Boolean], Ty::NameArray),
     plain("pg_encoding_to_char", ENCODING_TO_CHAR.1, &[Ty::Int4], NAME),
     plain("pg_char_to_encoding", CHAR_TO_ENCODING.1, &[NAME], Ty::Int4),
     plain("pg_client_encoding", encoding, &[], NAME),

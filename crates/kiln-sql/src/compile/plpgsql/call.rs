@@ -14,7 +14,7 @@ use sqlparser::ast::Ident;
 use super::super::bound::Bound;
 use super::super::once::Written;
 use super::super::query::OutputColumn;
-use super::super::{Compiler, Position, fail, object_name, unsupported};
+use super::super::{Compiler, Position, fail, routine_name, unsupported};
 use super::assign::RowTarget;
 use super::at;
 use super::body::Body;
@@ -227,7 +227,9 @@ impl Callee {
         body.destination = destination;
         body.strict_check(c, arguments);
         c.open();
-        let result = c.outside_statement(|c| body.any_body(c, &self.definition.body, arguments));
+        let result = c.along(&self.definition.path, |c| {
+            c.outside_statement(|c| body.any_body(c, &self.definition.body, arguments))
+        });
         if result.is_ok() {
             c.builder.push(Step::Exit { depth: 0 });
             let body = c.close_ir_loop();
@@ -277,7 +279,7 @@ impl Body {
     /// `CALL procedure(…)`.
     pub(super) fn call(&mut self, c: &mut Compiler<'_>, call: &Call) -> Result<()> {
         let position = at(call.position);
-        let name = object_name(&call.name)?;
+        let name = routine_name(c.catalog, &call.name)?;
         let mut given = Vec::with_capacity(call.arguments.len());
         for argument in &call.arguments {
             given.push((argument.name.as_ref(), c.bind(&argument.value.expr)?));

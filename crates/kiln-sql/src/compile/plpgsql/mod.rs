@@ -306,7 +306,9 @@ fn learn(
     };
     apart(c, active, |catalog, memory| {
         repeat(catalog, memory, |compiler| {
-            compile_routine(compiler, routine, definition)
+            compiler.along(&definition.path, |compiler| {
+                compile_routine(compiler, routine, definition)
+            })
         })
         .map(drop)
     })

@@ -2,11 +2,11 @@
 
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::DataType;
-use sqlparser::ast::Expr;
+use sqlparser::ast::{Expr, ObjectName};
 
 use super::super::{
-    CatalogView, data_type, fail, name_of, object_name, position_of_span, relation_name,
-    unsupported,
+    CatalogView, data_type, fail, name_of, position_of_span, refuse_reserved, relation_name,
+    routine_name, unsupported, written_name,
 };
 use super::{Shape, at};
 use crate::parse::{
@@ -102,10 +102,20 @@ impl Routine {
     /// 42704 for unknown types, 42P13 where parameters and result do not go together, 0A000 for
     /// what is not supported.
     pub fn of(catalog: &dyn CatalogView, definition: &FunctionHeader) -> Result<Routine> {
+        let outer = catalog.see_along(definition.path.clone());
+        let routine = Routine::along_path(catalog, definition);
+        catalog.see_along(outer);
+        routine
+    }
+
+    fn along_path(catalog: &dyn CatalogView, definition: &FunctionHeader) -> Result<Routine> {
         let position = at(definition.position);
         let invalid =
             |message: String| fail(SqlState::INVALID_FUNCTION_DEFINITION, message, position);
-        let name = relation_name(&definition.name)?;
+        for ident in definition.name.0.iter().filter_map(|part| part.as_ident()) {
+            refuse_reserved(ident)?;
+        }
+        let name = routine_name(catalog, &definition.name)?;
         let mut parameters: Vec<RoutineParameter> = Vec::new();
         for argument in &definition.arguments {
             let data_type = match declared(catalog, &argument.data_type)? {
@@ -342,29 +352,27 @@ pub(super) fn declared(catalog: &dyn CatalogView, reference: &TypeReference) -> 
     match &reference.kind {
         TypeKind::Record => Ok(Declared::Record),
         TypeKind::Trigger => Err(unsupported("type trigger", position)),
-        TypeKind::RowOf(path) => match path.as_slice() {
-            [name] => row_of(catalog, &name_of(name)).ok_or_else(|| {
-                let message = format!("relation \"{}\" does not exist", name_of(name));
+        TypeKind::RowOf(path) => {
+            let written = ObjectName::from(path.clone());
+            row_of(catalog, &relation_name(catalog, &written)?).ok_or_else(|| {
+                let name = written_name(&written);
+                let message = format!("relation \"{name}\" does not exist");
                 fail(SqlState::UNDEFINED_TABLE, message, position)
-            }),
-            [schema, name] if name_of(schema) == "public" => row_of(catalog, &name_of(name))
-                .ok_or_else(|| {
-                    let message = format!("relation \"{}\" does not exist", name_of(name));
-                    fail(SqlState::UNDEFINED_TABLE, message, position)
-                }),
-            _ => Err(unsupported("a table of another schema", position)),
-        },
+            })
+        }
         TypeKind::Like(path) => {
             let names: Vec<String> = path.iter().map(name_of).collect();
-            let (table, column) = match names.as_slice() {
-                [schema, table, column] if schema == "public" => (table, column),
-                [table, column] => (table, column),
+            let (relation, column) = match (path.as_slice(), names.as_slice()) {
+                ([schema, table, _], [.., column]) => (vec![schema.clone(), table.clone()], column),
+                ([table, _], [.., column]) => (vec![table.clone()], column),
                 _ => {
                     let message = format!("type \"{}\" does not exist", names.join("."));
                     return Err(fail(SqlState::UNDEFINED_OBJECT, message, position));
                 }
             };
-            let Some(columns) = columns_of(catalog, table) else {
+            let relation = ObjectName::from(relation);
+            let table = written_name(&relation);
+            let Some(columns) = columns_of(catalog, &relation_name(catalog, &relation)?) else {
                 let message = format!("relation \"{table}\" does not exist");
                 return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
             };
@@ -378,7 +386,7 @@ pub(super) fn declared(catalog: &dyn CatalogView, reference: &TypeReference) -> 
         TypeKind::Sql(written) => {
             if let sqlparser::ast::DataType::Custom(name, modifiers) = written
                 && modifiers.is_empty()
-                && let Ok(name) = object_name(name)
+                && let Ok(name) = relation_name(catalog, name)
                 && let Some(row) = row_of(catalog, &name)
             {
                 return Ok(row);

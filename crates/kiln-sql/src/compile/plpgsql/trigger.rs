@@ -7,6 +7,7 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::analysis::names::for_each_step;
 use kiln_procedure::ir::{Instruction, Reg, Step};
 use kiln_storage::error::{Result, SqlState};
+use kiln_storage::qualified::parts;
 use kiln_storage::schema::{ColumnSet, Trigger, TriggerEvent, TriggerTime};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
@@ -63,7 +64,7 @@ impl Firing {
     /// The constants that its function can name.
     fn constants(&self, oid: u32) -> Vec<(&'static str, DataType, Value)> {
         let text = |text: &str| Value::Text(text.to_owned());
-        let table = &self.table.schema().name;
+        let (schema, table) = parts(&self.table.schema().name);
         let count = i32::try_from(self.trigger.arguments.len()).unwrap_or(i32::MAX);
         let when = match self.trigger.time {
             TriggerTime::Before => "BEFORE",
@@ -77,7 +78,7 @@ impl Firing {
             ("tg_relid", DataType::OID, Value::BigInt(i64::from(oid))),
             ("tg_relname", DataType::NAME, text(table)),
             ("tg_table_name", DataType::NAME, text(table)),
-            ("tg_table_schema", DataType::NAME, text("public")),
+            ("tg_table_schema", DataType::NAME, text(schema)),
             ("tg_nargs", DataType::Integer, Value::Integer(count)),
         ]
     }
@@ -125,7 +126,9 @@ impl<'a> Compiler<'a> {
             let mut body = Body::new(c, &routine);
             body.destination = destination;
             c.open();
-            let result = body.trigger_body(c, &definition, &frame);
+            let result = c.along(&definition.path, |c| {
+                body.trigger_body(c, &definition, &frame)
+            });
             if result.is_err() {
                 return result.map(|()| Vec::new());
             }
@@ -220,7 +223,9 @@ impl<'a> Compiler<'a> {
                 };
                 let mut body = Body::new(c, &routine);
                 c.open();
-                body.trigger_body(c, definition, &frame)
+                c.along(&definition.path, |c| {
+                    body.trigger_body(c, definition, &frame)
+                })
             })
             .map(drop)
         })

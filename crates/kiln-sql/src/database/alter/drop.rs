@@ -2,6 +2,7 @@
 
 use kiln_engine::{CatalogChange, Commented};
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{ColumnId, ForeignKey};
 
 use super::super::dependents::{self, Dependent};
@@ -9,7 +10,7 @@ use super::super::result::Notice;
 use super::super::sequences;
 use super::super::views;
 use super::Alteration;
-use crate::compile::{ddl, name_of, quote_identifier};
+use crate::compile::{ddl, name_of, quote_identifier, short_name};
 use crate::parse::DroppedPart;
 
 impl Alteration<'_> {
@@ -27,7 +28,7 @@ impl Alteration<'_> {
             Err(error) => return Err(error),
         };
         let name = name_of(&dropped.name);
-        let table = quote_identifier(&self.draft.schema.name);
+        let table = short_name(&self.draft.schema.name);
         let what = format!("column {} of table {table}", quote_identifier(&name));
         let mut depending: Vec<(Dependent, String)> = Vec::new();
         for key in self.references(change, |key| key.contains(&id)) {
@@ -56,8 +57,7 @@ impl Alteration<'_> {
         for sequence in &owned {
             let defaults = sequences::dependents(change.catalog(), sequence, None).into_iter();
             let others = defaults.filter(|it| !self.is_default_of(it, id));
-            depending
-                .extend(others.map(|it| (it, format!("sequence {}", quote_identifier(sequence)))));
+            depending.extend(others.map(|it| (it, format!("sequence {}", short_name(sequence)))));
         }
         self.cascade(change, &what, depending, dropped.cascade)?;
         let id = self.draft.column(&dropped.name)?;
@@ -75,7 +75,8 @@ impl Alteration<'_> {
     ) -> Result<()> {
         let (name, table) = (name_of(&dropped.name), self.draft.schema.name.clone());
         if !self.draft.drop_constraint(&name) {
-            let message = format!("constraint \"{name}\" of relation \"{table}\" does not exist");
+            let on = name_in_schema(&table);
+            let message = format!("constraint \"{name}\" of relation \"{on}\" does not exist");
             let error = Error::new(SqlState::UNDEFINED_OBJECT, message);
             if dropped.if_exists {
                 self.skip(&error);
@@ -83,7 +84,7 @@ impl Alteration<'_> {
             }
             return Err(error);
         }
-        let (quoted, table) = (quote_identifier(&name), quote_identifier(&table));
+        let (quoted, table) = (quote_identifier(&name), short_name(&table));
         let what = format!("constraint {quoted} on table {table}");
         let without_key = self.references(change, |referenced| {
             let is_key = |key: &[ColumnId]| {

@@ -18,6 +18,7 @@ mod rows;
 use kiln_engine::CatalogChange;
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::Deferral;
 use kiln_storage::table::Table;
 use sqlparser::ast::ObjectName;
@@ -26,12 +27,12 @@ use super::definition::Definition;
 use super::design;
 use super::result::{Notice, StatementResult};
 use super::triggers;
-use super::view::View;
+use super::view::{View, relation_of};
 use crate::compile::ddl::{self, Draft};
-use crate::compile::{fail, name_of, position_of, relation_name};
+use crate::compile::{fail, name_of, position_of, written_name};
 use crate::parse::{AddedColumn, AlterTable, ColumnChange, TableAction};
 
-pub(super) use rename::{object, table_of_index, tag};
+pub(super) use rename::{check_owner, object, table_of_index, tag};
 
 /// ALTER TABLE.
 pub(super) fn table(
@@ -45,7 +46,7 @@ pub(super) fn table(
             [TableAction::Owner(role)] => rename::relation_owner(change, statement, role)?,
             actions => match find(change, statement)? {
                 Some(table) => alter(change, &table, actions)?,
-                None => vec![skipped(&relation_name(&statement.name)?)],
+                None => vec![skipped(&statement.name)],
             },
         };
         design::settle(change)?;
@@ -55,19 +56,21 @@ pub(super) fn table(
 }
 
 /// What there is to say of a relation that is missing.
-fn skipped(name: &str) -> Notice {
+fn skipped(written: &ObjectName) -> Notice {
+    let name = written_name(written);
     Notice::new(format!("relation \"{name}\" does not exist, skipping"))
 }
 
 /// The error for a relation that is missing.
-fn missing(name: &str, written: &ObjectName) -> Error {
+fn missing(written: &ObjectName) -> Error {
+    let name = written_name(written);
     let message = format!("relation \"{name}\" does not exist");
     fail(SqlState::UNDEFINED_TABLE, message, position_of(written))
 }
 
 /// The table that a statement alters; `None` where IF EXISTS finds none.
 fn find(change: &CatalogChange<'_>, statement: &AlterTable) -> Result<Option<Arc<Table>>> {
-    let name = relation_name(&statement.name)?;
+    let name = relation_of(change.catalog(), &statement.name)?;
     if let Some(table) = change.catalog().table(&name) {
         return Ok(Some(table.clone()));
     }
@@ -75,8 +78,9 @@ fn find(change: &CatalogChange<'_>, statement: &AlterTable) -> Result<Option<Arc
         (Some(_), _) => "indexes",
         (None, Some(_)) => "sequences",
         (None, None) if statement.if_exists => return Ok(None),
-        (None, None) => return Err(missing(&name, &statement.name)),
+        (None, None) => return Err(missing(&statement.name)),
     };
+    let name = name_in_schema(&name);
     let message = format!("ALTER action cannot be performed on relation \"{name}\"");
     let position = position_of(&statement.name);
     Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
@@ -179,7 +183,7 @@ impl<'s> Alteration<'s> {
     fn add_column(&mut self, change: &mut CatalogChange<'_>, added: &'s AddedColumn) -> Result<()> {
         let name = name_of(&added.definition.name);
         if self.draft.schema.column(&name).is_some() {
-            let table = &self.draft.schema.name;
+            let table = name_in_schema(&self.draft.schema.name);
             let message = format!("column \"{name}\" of relation \"{table}\" already exists");
             if added.if_not_exists {
                 self.notices
@@ -223,7 +227,7 @@ impl<'s> Alteration<'s> {
 
     /// The error of a constraint that is not there, or is not of the kind that is wanted.
     fn no_such_constraint(&self, name: &str, wanted: &str) -> Error {
-        let table = &self.draft.schema.name;
+        let table = name_in_schema(&self.draft.schema.name);
         let constraint = format!("constraint \"{name}\" of relation \"{table}\"");
         match self.draft.has_constraint(name) {
             true => Error::new(

@@ -3,6 +3,7 @@
 use kiln_engine::{Catalog, CatalogChange, Source};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::{beside, name_in_schema};
 use kiln_storage::table::Table;
 use sqlparser::ast::{Ident, ObjectName};
 
@@ -10,12 +11,12 @@ use super::super::definition::{Definition, find_routine, kind_name, missing_rout
 use super::super::design;
 use super::super::result::{Notice, StatementResult};
 use super::super::triggers;
-use super::super::view::recompile_routine;
+use super::super::view::{recompile_routine, relation_of};
 use super::super::views::{self, Dependency};
 use super::{missing, skipped};
 use crate::compile::ddl::{Renamed, renamed_expression};
 use crate::compile::{
-    fail, name_of, position_of, position_of_span, quote_identifier, refuse_reserved, relation_name,
+    fail, name_of, position_of, position_of_span, quote_identifier, refuse_reserved,
 };
 use crate::parse::{
     AlterObject, AlterTable, AlteredObject, ObjectChange, RoleName, RoutineKind, RoutineSignature,
@@ -36,11 +37,14 @@ pub(in super::super) fn object(
             (AlteredObject::Index(name) | AlteredObject::Sequence(name), altered) => {
                 let is_sequence = matches!(statement.object, AlteredObject::Sequence(_));
                 match relation_named(change, name)? {
-                    None if statement.if_exists => Some(skipped(&relation_name(name)?)),
-                    None => return Err(missing(&relation_name(name)?, name)),
+                    None if statement.if_exists => Some(skipped(name)),
+                    None => return Err(missing(name)),
                     Some(relation) => {
                         if is_sequence && !matches!(relation, Relation::Sequence(_)) {
-                            let message = format!("\"{}\" is not a sequence", relation.name());
+                            let message = format!(
+                                "\"{}\" is not a sequence",
+                                name_in_schema(relation.name())
+                            );
                             let position = position_of(name);
                             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position));
                         }
@@ -84,8 +88,8 @@ impl Relation {
 }
 
 fn relation_named(change: &CatalogChange<'_>, written: &ObjectName) -> Result<Option<Relation>> {
-    let name = relation_name(written)?;
     let catalog = change.catalog();
+    let name = relation_of(catalog, written)?;
     if catalog.table(&name).is_some() {
         return Ok(Some(Relation::Table(name)));
     }
@@ -101,7 +105,11 @@ pub(in super::super) fn table_of_index(change: &CatalogChange<'_>, name: &str) -
     let table = change.catalog().table(change.index_owner(name)?)?;
     let mut indexes = table.indexes().iter().map(|index| index.definition());
     indexes
-        .any(|it| it.name == name && !it.columns.is_empty() && !design::is_auxiliary(table, it))
+        .any(|it| {
+            it.name == name_in_schema(name)
+                && !it.columns.is_empty()
+                && !design::is_auxiliary(table, it)
+        })
         .then(|| table.schema().name.clone())
 }
 
@@ -119,7 +127,8 @@ fn alter_relation(
 fn rename_relation(change: &mut CatalogChange<'_>, relation: &Relation, to: &Ident) -> Result<()> {
     refuse_reserved(to)?;
     let position = position_of_span(to.span);
-    let to = name_of(to);
+    let new = name_of(to);
+    let to = beside(relation.name(), &new);
     match relation {
         Relation::Table(name) => {
             views::refuse_rename(change.catalog(), Dependency::Table(name))?;
@@ -130,10 +139,10 @@ fn rename_relation(change: &mut CatalogChange<'_>, relation: &Relation, to: &Ide
         Relation::Index(..) => {}
     }
     let renamed = match relation {
-        Relation::Table(from) => change
-            .rename_table(from, &to)
-            .and_then(|()| rename_in_table(change, &to, Renamed::Table(from), &to)),
-        Relation::Index(from, table) => rename_index(change, table, from, &to),
+        Relation::Table(from) => change.rename_table(from, &to).and_then(|()| {
+            rename_in_table(change, &to, Renamed::Table(name_in_schema(from)), &new)
+        }),
+        Relation::Index(from, table) => rename_index(change, table, name_in_schema(from), &new),
         Relation::Sequence(from) => change
             .rename_sequence(from, &to)
             .and_then(|()| rename_everywhere(change, Renamed::Sequence(from), &to)),
@@ -169,10 +178,9 @@ pub(super) fn relation_owner(
 }
 
 fn not_there(statement: &AlterTable) -> Result<Vec<Notice>> {
-    let name = relation_name(&statement.name)?;
     match statement.if_exists {
-        true => Ok(vec![skipped(&name)]),
-        false => Err(missing(&name, &statement.name)),
+        true => Ok(vec![skipped(&statement.name)]),
+        false => Err(missing(&statement.name)),
     }
 }
 
@@ -180,7 +188,7 @@ fn not_there(statement: &AlterTable) -> Result<Vec<Notice>> {
 ///
 /// # Errors
 /// 42704 for a role that is none; 0A000 for one that is no superuser.
-pub(super) fn check_owner(catalog: &Catalog, role: &RoleName) -> Result<()> {
+pub(in super::super) fn check_owner(catalog: &Catalog, role: &RoleName) -> Result<()> {
     let RoleName::Name(name) = role else {
         return Ok(());
     };
@@ -213,7 +221,7 @@ pub(super) fn column(
     if schema.column(&to).is_some() {
         let message = format!(
             "column \"{to}\" of relation \"{}\" already exists",
-            schema.name
+            name_in_schema(&schema.name)
         );
         return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
     }
@@ -241,10 +249,12 @@ pub(super) fn constraint(
         indexes.any(|it| it.constraint && !it.columns.is_empty() && it.name == wanted)
     };
     if !is_row_check(from) && !is_key(from) {
+        let name = name_in_schema(name);
         let message = format!("constraint \"{from}\" for table \"{name}\" does not exist");
         return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
     }
     if is_row_check(to) || (is_row_check(from) && is_key(to)) {
+        let name = name_in_schema(name);
         let message = format!("constraint \"{to}\" for relation \"{name}\" already exists");
         return Err(Error::new(SqlState::DUPLICATE_OBJECT, message));
     }

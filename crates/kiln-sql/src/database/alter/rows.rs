@@ -2,6 +2,7 @@
 
 use kiln_engine::{Access, CatalogChange, NewRows, Object};
 use kiln_storage::error::{Error, Result, SqlState, Subject};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{Check, ColumnId, ForeignKey, TableSchema};
 use kiln_storage::types::Value;
 
@@ -9,7 +10,7 @@ use super::super::design;
 use super::super::statement;
 use super::super::view::View;
 use crate::compile::ddl::{self, Draft};
-use crate::compile::quote_identifier;
+use crate::compile::{quote_identifier, sql_name};
 use crate::parse::{self, SourceStatement};
 
 /// Puts the table of the draft in the place of the one before it, and checks what its rows have to satisfy.
@@ -166,10 +167,10 @@ fn check_condition(
     schema: &TableSchema,
     check: &Check,
 ) -> Result<()> {
-    let (table, name) = (&schema.name, &check.name);
+    let (table, name) = (name_in_schema(&schema.name), &check.name);
     let query = format!(
         "SELECT 1 FROM {} WHERE NOT ({}) LIMIT 1",
-        quote_identifier(table),
+        sql_name(&schema.name),
         check.expression
     );
     match first_row(change, &query)? {
@@ -178,7 +179,7 @@ fn check_condition(
             let message = format!(
                 "check constraint \"{name}\" of relation \"{table}\" is violated by some row"
             );
-            let subject = Subject::table(table).with_constraint(name);
+            let subject = Subject::table(&schema.name).with_constraint(name);
             Err(Error::new(SqlState::CHECK_VIOLATION, message).about(subject))
         }
     }
@@ -207,15 +208,15 @@ fn check_references(
     let query = format!(
         "SELECT {} FROM {} referring WHERE {} AND NOT EXISTS (SELECT 1 FROM {} referenced WHERE {}) LIMIT 1",
         shown.collect::<Vec<_>>().join(", "),
-        quote_identifier(&schema.name),
+        sql_name(&schema.name),
         there.collect::<Vec<_>>().join(" AND "),
-        quote_identifier(&key.table),
+        sql_name(&key.table),
         equal.collect::<Vec<_>>().join(" AND "),
     );
     let Some(values) = first_row(change, &query)? else {
         return Ok(());
     };
-    let (table, name) = (&schema.name, &key.name);
+    let (table, name) = (name_in_schema(&schema.name), &key.name);
     let message =
         format!("insert or update on table \"{table}\" violates foreign key constraint \"{name}\"");
     let values: Vec<String> = values.iter().map(Value::to_string).collect();
@@ -223,9 +224,9 @@ fn check_references(
         "Key ({})=({}) is not present in table \"{}\".",
         own.join(", "),
         values.join(", "),
-        key.table
+        name_in_schema(&key.table)
     );
-    let subject = Subject::table(table).with_constraint(name);
+    let subject = Subject::table(&schema.name).with_constraint(name);
     Err(Error::new(SqlState::FOREIGN_KEY_VIOLATION, message)
         .with_detail(detail)
         .about(subject))
@@ -245,19 +246,19 @@ fn refuse_half_null(
     };
     let query = format!(
         "SELECT 1 FROM {} WHERE NOT ({}) AND NOT ({}) LIMIT 1",
-        quote_identifier(&schema.name),
+        sql_name(&schema.name),
         tests("NULL"),
         tests("NOT NULL")
     );
     if first_row(change, &query)?.is_none() {
         return Ok(());
     }
-    let (table, name) = (&schema.name, &key.name);
+    let (table, name) = (name_in_schema(&schema.name), &key.name);
     let message =
         format!("insert or update on table \"{table}\" violates foreign key constraint \"{name}\"");
     Err(Error::new(SqlState::FOREIGN_KEY_VIOLATION, message)
         .with_detail("MATCH FULL does not allow mixing of null and nonnull key values.")
-        .about(Subject::table(table).with_constraint(name)))
+        .about(Subject::table(&schema.name).with_constraint(name)))
 }
 
 /// The first row that a query finds.

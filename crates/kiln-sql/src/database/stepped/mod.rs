@@ -28,10 +28,10 @@ use super::prepared::{Plan, Statement};
 use super::result::{Notice, ResultSet, StatementResult};
 use super::session::Session;
 use super::view::View;
-use crate::compile::CatalogView as _;
 use crate::compile::plpgsql::{
     Frame, FrameScope, Kind, ResultKind, Routine, check_names, is_stepped,
 };
+use crate::compile::{CatalogView as _, routine_name};
 use crate::parse::plpgsql::Block;
 use crate::parse::{Body, Call, FunctionDefinition, RoutineKind};
 use control::Flow;
@@ -314,12 +314,13 @@ impl<'s> Run<'s> {
 
     /// The routine that a CALL names, if it is run step by step.
     fn callee(&mut self, call: &Call) -> Option<Stepped> {
-        let name = crate::compile::object_name(&call.name).ok()?;
+        let catalog = self.session.seen();
+        let view = View::of(&catalog);
+        let name = routine_name(&view, &call.name).ok()?;
         if let Some(known) = self.callees.get(&name) {
             return known.clone();
         }
-        let catalog = self.session.session.catalog();
-        let found = Stepped::find(&View::of(&catalog), &name);
+        let found = Stepped::find(&view, &name);
         self.callees.insert(name, found.clone());
         found
     }
@@ -358,8 +359,9 @@ pub(super) fn stepped_call(
     query: &sqlparser::ast::Query,
 ) -> Option<Call> {
     let call = command::only_call(query)?;
-    let name = crate::compile::object_name(&call.name).ok()?;
-    Stepped::find(&View::of(catalog), &name)?;
+    let view = View::of(catalog);
+    let name = routine_name(&view, &call.name).ok()?;
+    Stepped::find(&view, &name)?;
     Some(call)
 }
 

@@ -1,6 +1,6 @@
 //! Compiled pieces of a body, and the variables between them.
 
-use kiln_engine::{Arguments, Catalog};
+use kiln_engine::{Arguments, Catalog, SearchPath};
 use kiln_platform::sync::{Arc, Mutex, Weak, lock};
 use kiln_procedure::Program;
 use kiln_storage::error::Result;
@@ -38,6 +38,7 @@ pub(super) struct Piece {
     frame: Frame,
     work: Work,
     role: Box<str>,
+    path: SearchPath,
     compiled: Mutex<Option<Compiled>>,
 }
 
@@ -48,13 +49,13 @@ struct Compiled {
 }
 
 impl Piece {
-    /// Whether it is what would be made for these variables and this row.
-    fn fits(&self, frame: &Frame, row: &[(String, DataType)]) -> bool {
+    /// Whether it is what would be made for these variables, this path and this row.
+    fn fits(&self, frame: &Frame, path: &SearchPath, row: &[(String, DataType)]) -> bool {
         let is_same_row = match &self.work {
             Work::Assign { columns, .. } => columns == row,
             _ => true,
         };
-        is_same_row && self.frame == *frame
+        is_same_row && self.frame == *frame && self.path == *path
     }
 
     /// What the variables are behind it.
@@ -71,7 +72,7 @@ impl kiln_engine::Statement for Piece {
         {
             return Ok(known.program.clone());
         }
-        let view = View::of(catalog);
+        let view = View::along(catalog, &self.path);
         let piece = caught(|| compile_piece(&view, &self.routine, &self.frame, &self.work))?;
         let roles = catalog.roles();
         let role = roles.require(&self.role)?;
@@ -100,11 +101,12 @@ impl Run<'_> {
         row: (&[(String, DataType)], &[Value]),
         work: impl FnOnce() -> Work,
     ) -> Result<(Columns, Vec<Vec<Value>>)> {
+        let path = self.session.path();
         let key = (std::ptr::from_ref(node) as usize, purpose);
         let known = self
             .pieces
             .get(&key)
-            .filter(|it| it.fits(&self.frame, row.0));
+            .filter(|it| it.fits(&self.frame, &path, row.0));
         let piece = match known {
             Some(known) => known.clone(),
             None => {
@@ -113,6 +115,7 @@ impl Run<'_> {
                     frame: self.frame.clone(),
                     work: work(),
                     role: self.session.role.clone(),
+                    path,
                     compiled: Mutex::new(None),
                 });
                 self.pieces.insert(key, piece.clone());

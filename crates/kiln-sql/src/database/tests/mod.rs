@@ -12,6 +12,7 @@ mod no_columns;
 mod panics;
 mod rebuild;
 mod replaced;
+mod schemas;
 mod sessions;
 mod stages;
 mod submitted;

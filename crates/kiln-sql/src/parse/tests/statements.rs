@@ -340,7 +340,10 @@ fn what_is_not_supported_is_named() {
             "an option of a view",
         ),
         ("¶alter view v owner to u", "this form of ALTER VIEW"),
-        ("¶drop schema s", "DROP SCHEMA"),
+        (
+            "create schema s ¶create table t (a int)",
+            "CREATE SCHEMA with what is in it",
+        ),
         ("create ¶temp table t (a int)", "CREATE TEMP TABLE"),
         ("select 1 ¶into temp t from u", "SELECT INTO a temporary"),
         ("commit ¶prepared 'x'", "two-phase commit"),
