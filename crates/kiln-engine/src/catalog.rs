@@ -16,6 +16,7 @@ use crate::errors;
 use crate::locks::RowLocks;
 use crate::lookups::Lookups;
 use crate::numbers::ObjectNumbers;
+use crate::open_sessions::OpenSessions;
 use crate::records::RecordPrograms;
 use crate::roles::{Access, Roles};
 use crate::schemas::SearchPath;
@@ -166,6 +167,7 @@ pub trait RowPrograms: Send + Sync {
 pub struct CurrentCatalog {
     catalog: Mutex<Weak<Catalog>>,
     row_locks: Arc<RowLocks>,
+    open_sessions: Arc<OpenSessions>,
     /// What is seen along another path than the default one: of which catalog, and how it is seen.
     along: Option<Along>,
 }
@@ -184,6 +186,7 @@ impl CurrentCatalog {
         CurrentCatalog {
             catalog: Mutex::default(),
             row_locks: other.row_locks.clone(),
+            open_sessions: other.open_sessions.clone(),
             along: None,
         }
     }
@@ -206,6 +209,11 @@ impl CurrentCatalog {
     /// The locks of rows that statements take.
     pub fn row_locks(&self) -> &Arc<RowLocks> {
         &self.row_locks
+    }
+
+    /// The sessions that are open.
+    pub fn open_sessions(&self) -> &Arc<OpenSessions> {
+        &self.open_sessions
     }
 
     /// The catalog in force; `None` before the first one, and when the database is gone.

@@ -23,6 +23,7 @@ use crate::keeper;
 use crate::loader::{LoadReport, Loader};
 use crate::locks::ListedLock;
 use crate::memory::{RetiredMemory, SeatUser, TableMemory};
+use crate::open_sessions::{ListedSession, OpenSessions};
 use crate::options::{Options, RESERVED};
 use crate::seat::Seat;
 use crate::session::{Replays, Session};
@@ -228,6 +229,16 @@ impl Engine {
     /// What sessions have locked by name, and what they wait for ([`Session::lock`](crate::Session::lock)).
     pub fn locks(&self) -> Vec<ListedLock> {
         self.inner().locks.listed()
+    }
+
+    /// The sessions that are shown to others, by number.
+    pub fn sessions(&self) -> Vec<ListedSession> {
+        self.inner().listed_sessions()
+    }
+
+    /// What sessions that are open may ask of each other.
+    pub fn open_sessions(&self) -> &OpenSessions {
+        &self.inner().open_sessions
     }
 
     /// The protocol in force, with its options.

@@ -53,6 +53,7 @@ mod loss;
 mod memory;
 mod metrics;
 mod numbers;
+mod open_sessions;
 mod options;
 mod records;
 mod replay;
@@ -92,6 +93,7 @@ pub use lookups::Lookups;
 pub use memory::{EpochHolder, IndexMemory, RetiredMemory, SeatUser, TableMemory};
 pub use metrics::{CheckpointMetrics, LogMetrics, Metrics, OpenBlock, TableMetrics};
 pub use numbers::{FIRST_NUMBER, NumberedObject, ObjectNumbers};
+pub use open_sessions::{ListedSession, OpenSessions, Signal, Signaller};
 pub use options::{BasisFactors, DesignFactors, Logging, Options};
 pub use replay::{CallReplay, LoggedCall};
 pub use restore::Restoration;
@@ -99,7 +101,7 @@ pub use roles::{
     Access, FIRST_ROLE, Object, ObjectKind, PUBLIC, Privilege, Privileges, Role, Roles,
 };
 pub use schemas::SearchPath;
-pub use session::{CancelHandle, Ended, LockScope, Replays, Savepoint, Session};
+pub use session::{CancelHandle, Ended, LockScope, Replays, SLEEPERS_MAX, Savepoint, Session};
 pub use statement::{CatalogStatement, Source, TableSplit};
 pub use transaction::{Row, ScanRange, Transaction};
 pub use values::IntoValues;

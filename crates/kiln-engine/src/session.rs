@@ -6,6 +6,7 @@ mod kept;
 mod limits;
 mod locks;
 mod replay;
+mod sleep;
 mod state;
 
 use std::time::Duration;
@@ -30,6 +31,7 @@ use locks::LockPlace;
 pub use locks::LockScope;
 pub(crate) use replay::ReplayCounts;
 pub use replay::Replays;
+pub use sleep::SLEEPERS_MAX;
 use state::Block;
 pub(crate) use state::{BlockClock, State, idle_block, reap, rows};
 
@@ -112,7 +114,8 @@ pub struct Session {
 
 impl Session {
     pub(crate) fn open(engine: Engine) -> Result<Session> {
-        let number = engine.inner().begin_session()?;
+        let interrupt = Interrupt::new();
+        let number = engine.inner().begin_session(&interrupt)?;
         let idle_ms = engine.inner().options.idle_in_transaction_ms;
         let state = State::new(number, idle_ms.saturating_mul(1_000_000));
         Ok(Session {
@@ -120,7 +123,7 @@ impl Session {
             state: Arc::new(Mutex::new(state)),
             statement_timeout_ns: 0,
             lock_timeout_ns: 0,
-            interrupt: Interrupt::new(),
+            interrupt,
             running: None,
         })
     }
@@ -128,6 +131,29 @@ impl Session {
     /// Its number, by which messages name it; no other session of the database has the same.
     pub fn number(&self) -> u64 {
         self.state().number
+    }
+
+    /// Shows it to other sessions, as one of this role, or hides it: they know it by its number, and may ask it to end.
+    pub fn show_as(&self, role: Option<&str>) {
+        self.engine.inner().open_sessions.show(self.number(), role);
+    }
+
+    /// Tells other sessions what its client calls itself.
+    pub fn rename(&self, application: &str) {
+        let number = self.number();
+        self.engine
+            .inner()
+            .open_sessions
+            .rename(number, application);
+    }
+
+    /// # Errors
+    /// 57P01 when the session was asked to end.
+    pub fn check_terminated(&self) -> Result<()> {
+        match self.interrupt.is_over() {
+            true => Err(self.interrupt.error()),
+            false => Ok(()),
+        }
     }
 
     /// The database.
@@ -646,7 +672,8 @@ impl Drop for Session {
             state.abandon(Block::None);
         }
         state.held = None;
+        let number = state.number;
         drop(state);
-        self.engine.inner().end_session();
+        self.engine.inner().end_session(number);
     }
 }

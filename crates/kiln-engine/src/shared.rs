@@ -8,6 +8,7 @@ use kiln_durability::log::Log;
 use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Mutex, OnceLock, RwLock, Weak, lock};
 use kiln_platform::{thread, time};
+use kiln_procedure::Interrupt;
 use kiln_protocols::{Common, Configuration, Observation};
 use kiln_storage::epoch::{Epochs, Participant};
 use kiln_storage::error::{Error, Result, SqlState};
@@ -30,6 +31,7 @@ use crate::locks::Locks;
 use crate::loss::Loss;
 use crate::memory::SeatUsers;
 use crate::metrics::Tallies;
+use crate::open_sessions::{ListedSession, OpenSessions};
 use crate::options::{Options, RESERVED};
 use crate::session::{self, BlockClock, Budget, ReplayCounts, State};
 use crate::slots::Slots;
@@ -52,6 +54,9 @@ pub(crate) struct Shared {
     pub slots: Slots,
     /// What clients have locked by name.
     pub locks: Arc<Locks>,
+    pub open_sessions: Arc<OpenSessions>,
+    /// Sessions that wait for a time, or for the end of another one.
+    pub sleepers: AtomicUsize,
     catalog: RwLock<Arc<Catalog>>,
     /// What the workers of the protocol in force share.
     common: Mutex<Arc<Common>>,
@@ -90,7 +95,6 @@ pub(crate) struct Shared {
     pub idempotency: Arc<Idempotency>,
     /// Sessions that are open.
     sessions_open: AtomicUsize,
-    next_session: AtomicU64,
     /// Sessions with an open block.
     watched: Mutex<Vec<WatchedSession>>,
     pub stopping: AtomicBool,
@@ -117,6 +121,7 @@ impl Shared {
             .read()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
         let locks = current.current().row_locks().locks.clone();
+        let open_sessions = current.current().open_sessions().clone();
         drop(current);
         Shared {
             common: Mutex::new(Arc::new(Common::with_factors(
@@ -144,6 +149,8 @@ impl Shared {
             inboxes,
             slots: Slots::new(options.session_slots, slot_wait_ns),
             locks,
+            open_sessions,
+            sleepers: AtomicUsize::new(0),
             catalog,
             next_stream: AtomicU64::new(0),
             tables_tried: AtomicU32::new(0),
@@ -151,7 +158,6 @@ impl Shared {
             handles: Mutex::default(),
             idempotency: Arc::new(idempotency),
             sessions_open: AtomicUsize::new(0),
-            next_session: AtomicU64::new(1),
             watched: Mutex::default(),
             stopping: AtomicBool::new(false),
             epochs,
@@ -280,7 +286,7 @@ impl Shared {
     ///
     /// # Errors
     /// 53300 when too many are open, 57P01 when the database is closed.
-    pub fn begin_session(&self) -> Result<u64> {
+    pub fn begin_session(&self, interrupt: &Interrupt) -> Result<u64> {
         self.check_open()?;
         let limit = self.options.sessions_max;
         // Relaxed: the count orders nothing.
@@ -290,13 +296,14 @@ impl Shared {
                     (open < limit).then_some(open + 1)
                 });
         match counted {
-            Ok(_) => Ok(self.next_session.fetch_add(1, Ordering::Relaxed)),
+            Ok(_) => Ok(self.open_sessions.begin(interrupt.clone())),
             Err(_) => Err(errors::no_session(limit)),
         }
     }
 
     /// A session that was counted has closed.
-    pub fn end_session(&self) {
+    pub fn end_session(&self, number: u64) {
+        self.open_sessions.end(number);
         self.sessions_open.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -317,6 +324,18 @@ impl Shared {
         let idle = idle.filter_map(|(session, _)| session::idle_block(session));
         let (number, since_ns) = idle.min_by_key(|&(_, since_ns)| since_ns)?;
         Some((number, time::now_ns().saturating_sub(since_ns)))
+    }
+
+    /// The sessions that are shown to others, by number.
+    pub fn listed_sessions(&self) -> Vec<ListedSession> {
+        let watched = lock(&self.watched).clone();
+        let blocks = watched.iter().filter_map(|(_, clock)| clock.open_block());
+        let blocks: BTreeMap<u64, i64> = blocks.collect();
+        let mut listed = self.open_sessions.listed();
+        for session in &mut listed {
+            session.block_since_us = blocks.get(&session.number).copied();
+        }
+        listed
     }
 
     /// The session whose open block began first, and when, in microseconds since 1970.

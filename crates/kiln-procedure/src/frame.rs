@@ -213,8 +213,10 @@ impl Frame {
             )
             .with_hint("Select fewer rows, or shorter values."));
         }
-        if self.is_canceled() {
-            return Err(interrupt::canceled());
+        if let Some(interrupt) = &self.interrupt
+            && interrupt.is_canceled()
+        {
+            return Err(interrupt.error());
         }
         if let Some(nanoseconds) = self.within_ns.take() {
             self.deadline_ns = Some(time::now_ns() + nanoseconds);

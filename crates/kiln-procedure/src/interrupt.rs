@@ -62,14 +62,42 @@ impl Interrupt {
     pub fn is_canceled(&self) -> bool {
         self.word.load(Ordering::Relaxed) >= CANCELED
     }
+
+    /// Whether each statement that begins is to end as well.
+    pub fn is_over(&self) -> bool {
+        self.word.load(Ordering::Relaxed) == OVER
+    }
+
+    /// Whether a statement runs.
+    pub fn is_running(&self) -> bool {
+        matches!(self.word.load(Ordering::Relaxed), RUNNING | CANCELED)
+    }
+
+    /// The error of a statement that was asked to end.
+    #[cold]
+    pub fn error(&self) -> Error {
+        match self.is_over() {
+            true => terminated(),
+            false => canceled(),
+        }
+    }
 }
 
 /// The error of a statement that was asked to end.
 #[cold]
-pub fn canceled() -> Error {
+fn canceled() -> Error {
     Error::new(
         SqlState::QUERY_CANCELED,
         "canceling statement due to user request",
+    )
+}
+
+/// The error of a session that is to end, and of all that it runs.
+#[cold]
+pub fn terminated() -> Error {
+    Error::new(
+        SqlState::ADMIN_SHUTDOWN,
+        "terminating connection due to administrator command",
     )
 }
 
@@ -100,10 +128,13 @@ mod tests {
         assert!(interrupt.is_canceled());
         interrupt.end();
         assert!(!interrupt.is_canceled() && !other.cancel());
+        assert!(!interrupt.is_over());
+        assert_eq!(interrupt.error().state(), SqlState::QUERY_CANCELED);
         other.end_all();
         interrupt.begin();
         assert!(interrupt.is_canceled() && other.cancel());
         interrupt.end();
-        assert!(interrupt.is_canceled());
+        assert!(interrupt.is_canceled() && interrupt.is_over());
+        assert_eq!(interrupt.error().state(), SqlState::ADMIN_SHUTDOWN);
     }
 }

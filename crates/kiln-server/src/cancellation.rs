@@ -5,49 +5,36 @@ use std::collections::HashMap;
 use kiln_platform::sync::{Mutex, lock};
 use kiln_sql::CancelHandle;
 
-/// What cancels the statements of a server's sessions.
+/// What cancels the statements of a server's sessions, by their numbers.
 #[derive(Default)]
 pub struct Cancellations {
-    state: Mutex<State>,
+    sessions: Mutex<HashMap<u32, Cancelled>>,
 }
 
-#[derive(Default)]
-struct State {
-    /// The last number that was given out.
-    last: u32,
-    sessions: HashMap<u32, (Box<[u8]>, CancelHandle)>,
-}
+/// A session's secret, and what cancels its statements.
+type Cancelled = (Box<[u8]>, CancelHandle);
 
 impl Cancellations {
-    /// Keeps what cancels a session's statements, until [`Cancellations::forget`]. Returns the session's number.
-    pub fn register(&self, secret: Box<[u8]>, handle: CancelHandle) -> u32 {
-        let mut state = lock(&self.state);
-        loop {
-            // Positive, for clients that take it for a signed number of a process.
-            state.last = (state.last + 1) % (1 << 31);
-            let number = state.last;
-            if number != 0 && !state.sessions.contains_key(&number) {
-                state.sessions.insert(number, (secret, handle));
-                return number;
-            }
-        }
+    /// Keeps what cancels the statements of the session with this number, until [`Cancellations::forget`].
+    pub fn register(&self, number: u32, secret: Box<[u8]>, handle: CancelHandle) {
+        lock(&self.sessions).insert(number, (secret, handle));
     }
 
     /// The session has ended.
     pub fn forget(&self, number: u32) {
-        lock(&self.state).sessions.remove(&number);
+        lock(&self.sessions).remove(&number);
     }
 
     /// Cancels the statement that the session runs, if the secret is its own. Returns whether one was running.
     pub fn cancel(&self, number: u32, secret: &[u8]) -> bool {
-        let state = lock(&self.state);
-        let session = state.sessions.get(&number);
+        let sessions = lock(&self.sessions);
+        let session = sessions.get(&number);
         session.is_some_and(|(known, handle)| is_same(known, secret) && handle.cancel())
     }
 
     /// How many sessions there are.
     pub fn sessions(&self) -> usize {
-        lock(&self.state).sessions.len()
+        lock(&self.sessions).len()
     }
 }
 

@@ -182,6 +182,11 @@ impl Client {
         Some(self.session.as_ref()?.cancel_handle())
     }
 
+    /// Why its session is to end, if another one has ended it.
+    pub fn termination(&self) -> Option<Error> {
+        self.session.as_ref()?.check_terminated().err()
+    }
+
     /// Whether its answers may be sent: what they rest on is on disk.
     pub fn may_answer(&self) -> bool {
         self.rests_on.is_none()
@@ -224,6 +229,9 @@ impl Client {
             return Progress::End;
         }
         for _ in 0..TURN_MESSAGES {
+            if let Some(error) = self.termination() {
+                return self.end(Some(&error));
+            }
             if self.answers().len() > ANSWERS_BYTES_MAX {
                 return Progress::Sending;
             }
@@ -504,7 +512,9 @@ impl Client {
             false => Box::new(random::<32>()?),
         };
         let cancels = session.cancel_handle();
-        let number = (self.shared.cancellations).register(secret.clone(), cancels);
+        let number = u32::try_from(session.number())
+            .map_err(|_| Error::internal("the number of a session has more than 31 bits"))?;
+        (self.shared.cancellations).register(number, secret.clone(), cancels);
         let answers = session.answers();
         answers.append(&mut self.greeting);
         answers.authentication(AuthenticationStep::Ok);

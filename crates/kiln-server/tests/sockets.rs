@@ -178,6 +178,53 @@ fn a_statement_is_cancelled_through_another_connection() {
     assert_eq!(slow.value("SELECT 3"), "3");
 }
 
+/// Whether the last words to a client are these.
+fn is_terminated(answers: &[Answer]) -> bool {
+    matches!(answers.last(), Some(Answer::Error(fields))
+        if fields.get(b'C') == "57P01" && fields.get(b'S') == "FATAL")
+}
+
+#[test]
+fn sessions_are_ended_whatever_they_do() {
+    let database = database();
+    let (server, address) = serve(&database, |_| {});
+    let mut first = Talk::begin(&address).expect("it is accepted");
+    first.run("CREATE TABLE item (id INTEGER PRIMARY KEY, stock INTEGER)");
+    first.run("INSERT INTO item VALUES (1, 10)");
+    let endless = "SELECT count(*) FROM generate_series(1, 1000000000000) AS a(i)";
+    let change = "BEGIN; UPDATE item SET stock = 0 WHERE id = 1";
+    for (before, text) in [
+        ("", ""),
+        ("", endless),
+        ("", "SELECT pg_sleep(1000)"),
+        ("BEGIN", endless),
+        (change, ""),
+        (change, "SELECT pg_sleep(1000)"),
+        ("", "COPY item FROM STDIN"),
+    ] {
+        let mut victim = Talk::begin(&address).expect("it is accepted");
+        let pid = victim.key.0;
+        assert_eq!(victim.value("SELECT pg_backend_pid()"), pid.to_string());
+        victim.run(before);
+        if !text.is_empty() {
+            victim.requests.query(text);
+            victim.flush().expect("it goes out");
+            thread::sleep(50 * MS);
+        }
+        let ended = first.value(&format!("SELECT pg_terminate_backend({pid}, 20000)"));
+        assert_eq!(ended, "t", "{before}; {text}");
+        let answers = victim.ask().expect("there is an end");
+        assert!(is_terminated(&answers), "{before}; {text}: {answers:?}");
+        assert_eq!(first.value("SELECT stock FROM item"), "10");
+    }
+    let mut own = Talk::begin(&address).expect("it is accepted");
+    own.requests
+        .query("SELECT pg_terminate_backend(pg_backend_pid())");
+    own.flush().expect("it goes out");
+    assert!(is_terminated(&own.ask().expect("there is an end")));
+    await_that(|| server.clients() == 1);
+}
+
 #[test]
 fn a_client_that_vanishes_leaves_nothing_behind() {
     let database = database();
@@ -375,4 +422,70 @@ fn clients_that_wait_for_a_lock_do_not_hold_up_its_holder() {
     let served = states.iter().filter(|state| **state == "SELECT 1").count();
     assert_eq!(refused + served, CLIENTS, "{states:?}");
     assert!(served >= kiln_sql::LOCK_WAITERS_MAX, "{served}");
+}
+
+#[test]
+fn a_superuser_copies_files_of_the_server() {
+    let database = database();
+    let (_server, address) = serve(&database, |_| {});
+    let mut talk = Talk::begin(&address).expect("it is accepted");
+    let temporary =
+        kiln_platform::disk::TemporaryDirectory::new("kiln-copy").expect("there is room");
+    let path = |name: &str| temporary.path().join(name).display().to_string();
+    let (file, csv) = (path("rows"), path("rows.csv"));
+    talk.run("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)");
+    talk.run("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 5000) AS i");
+    assert_eq!(talk.run(&format!("COPY t TO '{file}'")), "COPY 5000");
+    let few = format!("COPY (SELECT 1 AS a, 'b,c' AS b) TO '{csv}' (FORMAT csv, HEADER)");
+    assert_eq!(talk.run(&format!("COPY t TO '{csv}'; {few}")), "COPY 1");
+    talk.run("CREATE TABLE u (a INTEGER, b TEXT)");
+    let back = format!("COPY u FROM '{csv}' (FORMAT csv, HEADER)");
+    assert_eq!(
+        talk.run(&back),
+        "COPY 1",
+        "what the file had before is gone"
+    );
+    assert_eq!(talk.value("SELECT a || b FROM u"), "1b,c");
+    talk.run("DELETE FROM t");
+    assert_eq!(
+        talk.run(&format!("BEGIN; COPY t FROM '{file}'")),
+        "COPY 5000"
+    );
+    talk.run("ROLLBACK");
+    assert_eq!(talk.value("SELECT count(*) FROM t"), "0");
+    assert_eq!(talk.run(&format!("COPY t FROM '{file}'")), "COPY 5000");
+    assert_eq!(
+        talk.value("SELECT sum(id * length(name)) FROM t"),
+        "1250250000"
+    );
+    let directory = temporary.path().display().to_string();
+    for (text, state) in [
+        (format!("COPY t FROM '{file}'"), "23505"),
+        (format!("COPY t FROM '{file}.none'"), "58P01"),
+        (format!("COPY t FROM '{file}/none'"), "42809"),
+        (format!("COPY t FROM '{directory}'"), "42809"),
+        ("COPY t FROM '/'".to_owned(), "42809"),
+        ("COPY t FROM ''".to_owned(), "58P01"),
+        ("COPY t FROM 'rows'".to_owned(), "0A000"),
+        (format!("COPY t TO '{directory}'"), "42809"),
+        (format!("COPY t TO '{directory}/none/rows'"), "58P01"),
+        ("COPY t TO 'rows'".to_owned(), "42602"),
+        ("COPY t TO ''".to_owned(), "42602"),
+        ("COPY t FROM PROGRAM 'cat'".to_owned(), "0A000"),
+    ] {
+        talk.requests.query(&text);
+        let answers = talk.ask().expect("the connection holds");
+        assert_eq!(state_of(&answers), Some(state), "{text}");
+    }
+    assert_eq!(talk.value("SELECT count(*) FROM t"), "5000");
+    talk.run("CREATE ROLE clerk LOGIN; GRANT SELECT, INSERT ON t TO clerk");
+    let mut clerk = Talk::begin_as(&address, "clerk").expect("it is accepted");
+    for text in [
+        format!("COPY t TO '{file}'"),
+        format!("COPY t FROM '{file}'"),
+    ] {
+        clerk.requests.query(&text);
+        let answers = clerk.ask().expect("the connection holds");
+        assert_eq!(state_of(&answers), Some("42501"), "{text}");
+    }
 }

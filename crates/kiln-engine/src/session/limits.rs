@@ -27,7 +27,7 @@ impl Limits<'_> {
     /// Whether the statement may go on.
     pub fn check(self) -> Result<()> {
         if self.interrupt.is_canceled() {
-            return Err(interrupt::canceled());
+            return Err(self.interrupt.error());
         }
         match self.deadline_ns {
             Some(deadline) if time::now_ns() >= deadline => Err(interrupt::timed_out()),
@@ -38,7 +38,7 @@ impl Limits<'_> {
     /// The error of a statement that ran out of its limits.
     pub fn exceeded(self) -> Error {
         match self.interrupt.is_canceled() {
-            true => interrupt::canceled(),
+            true => self.interrupt.error(),
             false => interrupt::timed_out(),
         }
     }

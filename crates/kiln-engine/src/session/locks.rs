@@ -7,7 +7,6 @@ use kiln_storage::error::{Error, Result, SqlState};
 use super::Session;
 use super::limits::{Limits, lock_not_available};
 use super::state::{Block, State};
-use crate::errors;
 use crate::locks::{LockMode, LockTarget, Locks, Request};
 use crate::shared::Shared;
 
@@ -115,11 +114,7 @@ impl State {
     /// # Errors
     /// 25P02 and 25P03 in a block that has failed; 53200 when the session has too many locks.
     fn check_may_lock(&mut self) -> Result<()> {
-        match self.block {
-            Block::Failed => return Err(errors::failed_transaction()),
-            Block::TimedOut => return Err(self.tell_of_timeout()),
-            Block::None | Block::Begun | Block::Open => {}
-        }
+        self.check_not_failed()?;
         let held = self.held.as_ref();
         let count = held.map_or(0, |held| held.of_session.len() + held.of_transaction.len());
         match count < LOCKS_MAX {
@@ -149,8 +144,8 @@ impl State {
         })
     }
 
-    /// How long an open block may wait for a lock: others may wait for what it holds, as they do while it idles.
-    fn lock_deadline(&self) -> Option<u64> {
+    /// Until when an open block may wait, for a lock or for a time: others may wait for what it holds, as they do while it idles.
+    pub(super) fn wait_deadline(&self) -> Option<u64> {
         let waits = self.block == Block::Open && self.idle_limit_ns > 0;
         waits.then(|| time::now_ns().saturating_add(self.idle_limit_ns))
     }
@@ -173,7 +168,7 @@ impl Session {
             target,
             mode,
         };
-        take(inner, request, limits, state.lock_deadline())?;
+        take(inner, request, limits, state.wait_deadline())?;
         state.note_lock(inner, request, scope);
         state.idle_since_ns = time::now_ns();
         Ok(())

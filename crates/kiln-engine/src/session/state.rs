@@ -225,6 +225,16 @@ impl State {
         }
     }
 
+    /// # Errors
+    /// 25P02 and 25P03 in a block that has failed.
+    pub(super) fn check_not_failed(&mut self) -> Result<()> {
+        match self.block {
+            Block::Failed => Err(errors::failed_transaction()),
+            Block::TimedOut => Err(self.tell_of_timeout()),
+            Block::None | Block::Begun | Block::Open => Ok(()),
+        }
+    }
+
     /// Whether a block is open or about to be: what the reaper ends when it idles.
     pub(super) fn is_in_block(&self) -> bool {
         matches!(self.block, Block::Begun | Block::Open)

@@ -83,6 +83,14 @@ impl Connection {
         self.client.as_ref()?.cancel_handle()
     }
 
+    /// Why it ends now, if another session has ended its client's, which has nothing under way.
+    pub fn termination(&self) -> Option<kiln_sql::Error> {
+        match self.waits {
+            Waits::Socket if !self.is_ending => self.client.as_ref()?.termination(),
+            _ => None,
+        }
+    }
+
     /// Whether answers wait to be sent.
     pub fn has_answers(&mut self) -> bool {
         (self.client.as_mut()).is_some_and(|client| !client.answers().is_empty())

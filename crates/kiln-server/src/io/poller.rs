@@ -7,7 +7,9 @@ use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
 use kiln_platform::net::{self, Event, Events, Listener, Peer, Stream, Token, Waker};
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::time;
-use kiln_sql::{CancelHandle, Completion, Completions, Error, LOCK_WAITERS_MAX, SqlState};
+use kiln_sql::{
+    CancelHandle, Completion, Completions, Error, LOCK_WAITERS_MAX, SLEEPERS_MAX, SqlState,
+};
 
 use super::ServerOptions;
 use super::attend::{ATTEND_NS, Attendance, Desk};
@@ -25,7 +27,7 @@ const PAUSE_NS: u64 = 100_000_000;
 const ACCEPTED_MAX: usize = 256;
 /// Sockets with news that are looked at in one go.
 const EVENTS_MAX: usize = 1_024;
-/// Threads beside those that wait for locks which other clients hold.
+/// Threads beside those that wait for locks which other clients hold, and those that sleep.
 const SPARE_THREADS: usize = 16;
 
 /// Connections that threads give back, under their numbers; `None` after a panic.
@@ -81,7 +83,7 @@ impl Poller {
             listeners,
             pool: Pool::new(ThreadLimits {
                 next: shared.database.engine().options().session_slots,
-                in_turn: options.threads_max.max(LOCK_WAITERS_MAX + SPARE_THREADS),
+                in_turn: (options.threads_max).max(LOCK_WAITERS_MAX + SLEEPERS_MAX + SPARE_THREADS),
             }),
             shared,
             options,
@@ -403,6 +405,11 @@ impl Poller {
                 let peer = connection.client.as_ref().map(|client| *client.peer());
                 let (monitor, why) = (&self.shared.monitor, error.message());
                 monitor.refuse(Refusal::Timeout, peer.as_ref(), None, why);
+                connection.end(&error);
+                self.remove(position);
+                continue;
+            }
+            if let Some(error) = connection.termination() {
                 connection.end(&error);
                 self.remove(position);
                 continue;

@@ -1,4 +1,4 @@
-//! COPY: rows that the client sends or is sent, in one of COPY's formats.
+//! COPY: rows that the client sends or is sent, or that a file of the server has or gets, in one of COPY's formats.
 //!
 //! Rows that come are inserted one after the other, in the transaction of the COPY, as their data come: the session keeps no more of
 //! them than the one that is not whole yet.
@@ -8,6 +8,7 @@ use kiln_sql::{Column, Copying, DataType, Error, Result, SqlState, Statement, Va
 use kiln_wire::copy::{Decoder, Encoder, Layout, Options};
 use kiln_wire::frontend::{Format, Message, violation};
 
+use super::copy_file::{Source, Target};
 use super::{Place, Session, Step};
 use crate::monitor::Ended;
 
@@ -21,6 +22,19 @@ pub(super) struct CopyIn {
     count: u64,
     /// In the simple protocol, the text and the statement of it that comes next.
     text: Option<(String, usize)>,
+}
+
+impl CopyIn {
+    /// One to which no data have come.
+    fn new(copying: Arc<Copying>, decoder: Decoder, text: Option<(String, usize)>) -> CopyIn {
+        CopyIn {
+            copying,
+            decoder,
+            values: Vec::new(),
+            count: 0,
+            text,
+        }
+    }
 }
 
 impl Session {
@@ -45,8 +59,10 @@ impl Session {
             _ => Format::Text,
         };
         let columns = &copying.columns;
-        if !copying.is_in {
-            return self.copy_out(&copying, options, format, is_alone);
+        match (copying.is_in, &copying.file) {
+            (false, None) => return self.copy_out(&copying, options, format, is_alone),
+            (false, Some(path)) => return self.copy_to_file(&copying, options, path, is_alone),
+            (true, _) => {}
         }
         // Without what the columns are declared with, which the INSERT sees to.
         let types = copying.statement.parameters();
@@ -54,16 +70,15 @@ impl Session {
         let described: Vec<(&str, &DataType)> = names.zip(types).collect();
         let decoder = Decoder::new(options, &described)?;
         self.begin_implicitly()?;
+        if let Some(path) = &copying.file {
+            let path = path.clone();
+            return self.copy_from_file(CopyIn::new(copying, decoder, None), &path);
+        }
         // The client sends the data once, so that the statement cannot run again.
         self.is_unit = false;
         self.answers.copy_in(format, columns.len());
-        self.copy_in = Some(Box::new(CopyIn {
-            copying,
-            decoder,
-            values: Vec::new(),
-            count: 0,
-            text: text.map(|(text, next)| (text.to_owned(), next)),
-        }));
+        let text = text.map(|(text, next)| (text.to_owned(), next));
+        self.copy_in = Some(Box::new(CopyIn::new(copying, decoder, text)));
         Ok(())
     }
 
@@ -170,6 +185,53 @@ impl Session {
                 Step::Next
             }
         }
+    }
+
+    /// Takes all data of a file.
+    fn copy_from_file(&mut self, mut copy: CopyIn, path: &str) -> Result<()> {
+        let copied = self.insert_from(&mut copy, path);
+        self.end_copy(&copy, copied.as_ref().err());
+        copied?;
+        (self.answers).command_complete(&format!("COPY {}", copy.count));
+        Ok(())
+    }
+
+    fn insert_from(&mut self, copy: &mut CopyIn, path: &str) -> Result<()> {
+        let mut source = Source::open(path)?;
+        while let Some(data) = source.read()? {
+            self.check_terminated()?;
+            copy.decoder.feed(data);
+            self.insert(copy)?;
+        }
+        copy.decoder.finish();
+        self.insert(copy)
+    }
+
+    /// Writes all rows into a file.
+    fn copy_to_file(
+        &mut self,
+        copying: &Copying,
+        options: Options,
+        path: &str,
+        is_alone: bool,
+    ) -> Result<()> {
+        let (names, types): (Vec<&str>, Vec<&DataType>) =
+            copying.columns.iter().map(described).unzip();
+        let mut encoder = Encoder::new(options, &names)?;
+        let mut target = Target::create(path)?;
+        let mut portal = self.sql.bind(&copying.statement, &[])?;
+        let portion = self.run(&mut portal, is_alone, 0)?;
+        self.answer_notices(&portion.notices);
+        encoder.start(&names, target.bytes());
+        for row in &portion.rows {
+            encoder.row(row, &types, target.bytes());
+            target.write_much()?;
+        }
+        encoder.end(target.bytes());
+        target.write()?;
+        let tag = format!("COPY {}", portion.rows.len());
+        self.answers.command_complete(&tag);
+        Ok(())
     }
 
     /// A COPY has ended, as far as it gets.

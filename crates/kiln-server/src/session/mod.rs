@@ -5,6 +5,7 @@
 //! which handles the same message again ([`Step::Thread`]): until then the message has had no effect.
 
 mod copy;
+mod copy_file;
 mod describe;
 mod extended;
 mod greeting;
@@ -135,8 +136,17 @@ impl Session {
         self.sql.cancel_handle()
     }
 
+    /// # Errors
+    /// 57P01 when another session has ended it: that is the last word to its client.
+    pub fn check_terminated(&self) -> Result<()> {
+        self.sql.check_terminated()
+    }
+
     /// Says that the next statement is waited for.
     pub fn ready(&mut self) {
+        if self.check_terminated().is_err() {
+            return;
+        }
         for (name, value) in self.sql.changed_settings() {
             if name == APPLICATION_NAME {
                 self.monitor
@@ -330,6 +340,9 @@ impl Session {
 
     /// Answers an error, with its place in the text if that is given.
     fn tell_error(&mut self, error: &Error, text: Option<&str>) {
+        if self.check_terminated().is_err() {
+            return;
+        }
         self.monitor.count_error(error);
         self.answers.error(Severity::Error, error, text);
     }

@@ -57,8 +57,13 @@ impl Talk {
 
     /// Connects and begins a session.
     pub fn begin(address: &Address) -> Result<Talk, Error> {
+        Talk::begin_as(address, "kiln")
+    }
+
+    /// Connects and begins a session of a role.
+    pub fn begin_as(address: &Address, role: &str) -> Result<Talk, Error> {
         let mut talk = Talk::connect(address)?;
-        talk.requests.startup(0, &[("user", "kiln")]);
+        talk.requests.startup(0, &[("user", role)]);
         for answer in talk.ask()? {
             if let Answer::KeyData(number, secret) = answer {
                 talk.key = (number, secret);

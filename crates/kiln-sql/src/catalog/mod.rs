@@ -15,6 +15,7 @@
 //! | `outside` | relations and functions as programs ask for them |
 //! | `functions` | the functions |
 //! | `row_lock` | the function that locks rows for SKIP LOCKED |
+//! | `signal_session` | the function that ends statements of other sessions, and these |
 //! | `names` | objects by name, as REGCLASS and its like read and print them |
 //! | `deparse` | definitions as SQL |
 //! | `expression`, `pretty` | expressions as PostgreSQL prints them, and as it does for people |
@@ -36,6 +37,7 @@ mod roles;
 mod routines;
 mod row_lock;
 mod sequences;
+mod signal_session;
 mod snapshot;
 mod statistics;
 mod triggers;
@@ -50,6 +52,7 @@ pub(crate) use row_lock::RowLock;
 pub(crate) use sequences::{
     SequenceCall, SequenceFunction, SequenceRow, qualified_name, stored_name,
 };
+pub(crate) use signal_session::SignalSession;
 pub(crate) use snapshot::Snapshot;
 
 /// The name of the database; there is one.

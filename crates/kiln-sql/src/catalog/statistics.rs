@@ -4,6 +4,7 @@ use kiln_storage::types::Value;
 
 use super::snapshot::{IndexEntry, Snapshot, TableEntry};
 use super::values::{Row, bigint, integer, oid, text};
+use super::views::{listed, time};
 use super::{DATABASE, DATABASE_OID};
 
 /// Counts that are all 0.
@@ -114,31 +115,53 @@ pub(super) fn pg_stat_archiver(_: &Snapshot) -> Vec<Row> {
     ]]
 }
 
-/// The session that asks: what it says is its number, its role and the name of its program.
-pub(super) fn pg_stat_activity(snapshot: &Snapshot, session: &Value) -> Vec<Row> {
-    let Value::Array(facts) = session else {
-        return Vec::new();
-    };
-    let [Value::Text(number), Value::Text(role), application] = facts.as_slice() else {
-        return Vec::new();
-    };
-    let mut row = vec![
-        oid(DATABASE_OID),
-        text(DATABASE),
-        integer(number.parse().unwrap_or_default()),
-        Value::Null,
-        snapshot.role_oid(role).map_or(Value::Null, oid),
-        text(role.clone()),
-        application.clone(),
-    ];
-    row.extend(std::iter::repeat_n(Value::Null, 9));
-    row.extend([
-        text("active"),
-        Value::Null,
-        Value::Null,
-        Value::Null,
-        Value::Null,
-        text("client backend"),
-    ]);
-    vec![row]
+/// The sessions: the number of each, its role, the name of its client's program, what it does, when it began, when its open block did, and
+/// whether the session that asks may know more than the first two.
+pub(super) fn pg_stat_activity(snapshot: &Snapshot, sessions: &Value) -> Vec<Row> {
+    listed(
+        sessions,
+        |[
+            number,
+            role,
+            application,
+            state,
+            began_us,
+            block_us,
+            is_known,
+        ]| {
+            let is_known = is_known == "true";
+            let known = |value| if is_known { value } else { Value::Null };
+            let block = match block_us {
+                "" => Value::Null,
+                block_us => time(block_us),
+            };
+            let mut row = vec![
+                oid(DATABASE_OID),
+                text(DATABASE),
+                integer(number.parse().unwrap_or_default()),
+                Value::Null,
+                snapshot.role_oid(role).map_or(Value::Null, oid),
+                text(role),
+                text(application),
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                known(time(began_us)),
+                known(block),
+            ];
+            row.extend(std::iter::repeat_n(Value::Null, 4));
+            row.extend([
+                known(text(state)),
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                match is_known {
+                    true => Value::Null,
+                    false => text("<insufficient privilege>"),
+                },
+                known(text("client backend")),
+            ]);
+            row
+        },
+    )
 }

@@ -100,7 +100,7 @@ pub(super) fn pg_settings(_: &Snapshot, session: &Value) -> Vec<Row> {
 }
 
 /// The rows of what a session has, each of `N` texts.
-fn listed<const N: usize>(session: &Value, row: impl Fn([&str; N]) -> Row) -> Vec<Row> {
+pub(super) fn listed<const N: usize>(session: &Value, row: impl Fn([&str; N]) -> Row) -> Vec<Row> {
     let Value::Array(texts) = session else {
         return Vec::new();
     };
@@ -115,7 +115,7 @@ fn listed<const N: usize>(session: &Value, row: impl Fn([&str; N]) -> Row) -> Ve
 }
 
 /// A TIMESTAMPTZ of so many microseconds since 1970.
-fn time(unix_us: &str) -> Value {
+pub(super) fn time(unix_us: &str) -> Value {
     let unix_us = unix_us.parse::<i64>().unwrap_or_default();
     let epoch_us = datetime::UNIX_EPOCH_DAYS * 86_400 * datetime::MICROSECONDS_PER_SECOND;
     Value::TimestampTz(unix_us - epoch_us)

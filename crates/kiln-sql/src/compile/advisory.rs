@@ -1,14 +1,13 @@
 //! Functions of advisory locks, which the session answers before the statement runs.
 
 use kiln_engine::{LockMode, LockScope};
-use kiln_storage::error::{Result, SqlState};
+use kiln_storage::error::Result;
 use kiln_storage::types::{CatalogType, DataType, Value};
 use sqlparser::ast::{Expr, Value as Literal};
 
 use super::bound::Bound;
-use super::coerce::{CastContext, coerce};
-use super::session_value::{SessionValue, computed};
-use super::{Compiler, Position, fail};
+use super::session_value::SessionValue;
+use super::{Compiler, Position};
 
 /// A call of one of the functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,36 +91,14 @@ impl Compiler<'_> {
         let Some((action, mode, scope)) = named(name) else {
             return Ok(None);
         };
-        let data_type = match (action, arguments.len()) {
-            (AdvisoryAction::GiveBackAll, 0) | (_, 1) => DataType::BigInt,
-            _ => DataType::Integer,
+        let types = match (action, arguments.len()) {
+            (AdvisoryAction::GiveBackAll, _) => Vec::new(),
+            (_, 2) => vec![DataType::Integer; 2],
+            _ => vec![DataType::BigInt],
         };
-        let is_known = match action {
-            AdvisoryAction::GiveBackAll => arguments.is_empty(),
-            _ => matches!(arguments.len(), 1 | 2),
-        };
-        let mut bound = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            bound.push(self.bind(argument)?);
-        }
-        let types: Vec<String> = bound.iter().map(Bound::type_name).collect();
-        let no_function = || {
-            let message = format!("function {name}({}) does not exist", types.join(", "));
-            fail(SqlState::UNDEFINED_FUNCTION, message, position)
-        };
-        if !is_known {
-            return Err(no_function());
-        }
-        let mut keys = Vec::with_capacity(bound.len());
-        for (expr, bound) in arguments.iter().zip(bound) {
-            if !bound.sources().is_empty() {
-                return Err(computed(position));
-            }
-            let is_literal = bound.is_unknown();
-            let bound = coerce(bound, &data_type, CastContext::Implicit);
-            let bound = bound.map_err(|error| if is_literal { error } else { no_function() })?;
-            keys.push(key(expr, &bound));
-        }
+        let bound = self.bind_known_arguments(name, arguments, &types, position)?;
+        let keys = arguments.iter().zip(&bound);
+        let keys = keys.map(|(expr, bound)| key(expr, bound)).collect();
         let call = AdvisoryCall {
             action,
             mode,

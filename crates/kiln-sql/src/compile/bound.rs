@@ -1,5 +1,6 @@
 //! Bound expressions: names resolved, types known, operators chosen.
 
+use kiln_engine::Signal;
 use kiln_procedure::ir::{Arithmetic, Class, Comparison, Reg, ScalarFunction, Width};
 use kiln_storage::types::{CatalogType, DataType, Value};
 
@@ -90,6 +91,8 @@ pub(crate) enum Operation {
     Sequence(SequenceCall),
     /// The lock of a row that a query finds.
     LockRow(LockRow),
+    /// A signal to a session.
+    Signal(Signal),
 }
 
 /// A function written in Rust.
@@ -124,6 +127,7 @@ impl PartialEq for Operation {
             (Consult(a), Consult(b)) => a.name == b.name,
             (Sequence(a), Sequence(b)) => a == b,
             (LockRow(a), LockRow(b)) => a == b,
+            (Signal(a), Signal(b)) => a == b,
             (Not, Not)
             | (IntegerToDecimal, IntegerToDecimal)
             | (IntegerToDouble, IntegerToDouble)
@@ -484,7 +488,7 @@ impl Operation {
     fn is_volatile(self) -> bool {
         match self {
             Operation::Call(builtin) => builtin.volatile,
-            Operation::Sequence(_) | Operation::LockRow(_) => true,
+            Operation::Sequence(_) | Operation::LockRow(_) | Operation::Signal(_) => true,
             _ => false,
         }
     }
@@ -499,7 +503,8 @@ impl Operation {
             | Operation::Call(_)
             | Operation::Consult(_)
             | Operation::Sequence(_)
-            | Operation::LockRow(_) => true,
+            | Operation::LockRow(_)
+            | Operation::Signal(_) => true,
             Operation::Compare(..)
             | Operation::IsNull { .. }
             | Operation::Not

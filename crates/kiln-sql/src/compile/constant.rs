@@ -34,6 +34,7 @@ pub(super) fn fold(
             | Operation::Consult(_)
             | Operation::Sequence(_)
             | Operation::LockRow(_)
+            | Operation::Signal(_)
             | Operation::IsNull { .. }
             | Operation::Compare(Comparison::Distinct | Comparison::NotDistinct, _)
     );

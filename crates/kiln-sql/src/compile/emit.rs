@@ -207,6 +207,9 @@ impl Compiler<'_> {
         if let Operation::LockRow(lock) = operation {
             return self.emit_row_lock(lock, operands, target);
         }
+        if let Operation::Signal(signal) = operation {
+            return self.emit_signal(signal, operands, target);
+        }
         let mut registers = Vec::with_capacity(operands.len());
         for operand in operands {
             registers.push(self.emit_node(operand, None)?);
@@ -276,7 +279,7 @@ impl Compiler<'_> {
                 target,
                 arguments: registers.into(),
             },
-            Operation::Sequence(_) | Operation::LockRow(_) => {
+            Operation::Sequence(_) | Operation::LockRow(_) | Operation::Signal(_) => {
                 return Err(Error::internal("a function of its kind is computed above"));
             }
             Operation::Call(builtin) => Instruction::Call {

@@ -66,6 +66,8 @@ mod sequence;
 mod session_value;
 mod set;
 mod set_rows;
+mod signal;
+mod sleep;
 mod special;
 mod subquery;
 mod table_function;
@@ -109,7 +111,7 @@ pub use rows::RowSource;
 pub use scope::{Field, SourceId, Variable};
 pub(crate) use sequence::COLUMNS as SEQUENCE_COLUMNS;
 pub(crate) use session_value::SessionValues;
-pub use session_value::{Operand, SessionValue};
+pub use session_value::{Operand, Seconds, SessionValue};
 pub use types::data_type;
 
 /// A place in the source: line and column, from 1; `None` where it is not known.

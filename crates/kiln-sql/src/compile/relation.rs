@@ -57,7 +57,7 @@ impl<'a> Compiler<'a> {
             "pg_prepared_statements" => SessionValue::Statements,
             "pg_cursors" => SessionValue::Portals,
             "pg_locks" => SessionValue::Locks,
-            _ => SessionValue::Session,
+            _ => SessionValue::Sessions,
         };
         self.ask_session(value, relation.name, position).map(Some)
     }

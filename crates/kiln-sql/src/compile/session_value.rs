@@ -10,7 +10,7 @@ use super::coerce::{CastContext, coerce};
 use super::{Compiler, Position, fail};
 
 /// What a session gives a statement before it runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum SessionValue {
     /// The role that runs it.
     Role,
@@ -18,8 +18,8 @@ pub enum SessionValue {
     Number,
     /// All settings: their names, values, and what they are for, one after the other.
     Settings,
-    /// What the session is: its number, its role, and the name of the client's program.
-    Session,
+    /// All sessions, seven texts for each.
+    Sessions,
     /// Its prepared statements, five texts for each.
     Statements,
     /// Its cursors and portals, five texts for each.
@@ -30,6 +30,11 @@ pub enum SessionValue {
     RowLocks,
     /// A function of advisory locks.
     Advisory(AdvisoryCall),
+    /// `pg_sleep`.
+    Sleep(Seconds),
+    /// `pg_terminate_backend` of the session whose number the first expression gives, which waits for its end as many milliseconds as the
+    /// second says.
+    Terminate([String; 2]),
     /// `current_setting(name, missing_ok)`.
     Setting {
         /// The setting.
@@ -48,6 +53,15 @@ pub enum SessionValue {
     },
 }
 
+/// For how many seconds a session sleeps.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seconds {
+    /// For so many, or NULL.
+    Known(Option<f64>),
+    /// For what this expression gives.
+    Computed(String),
+}
+
 /// An argument of a function of the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
@@ -64,9 +78,10 @@ impl SessionValue {
             SessionValue::Number => DataType::Integer,
             SessionValue::RowLocks => DataType::BigInt,
             SessionValue::Advisory(call) if call.is_told() => DataType::Boolean,
+            SessionValue::Terminate(_) => DataType::Boolean,
             SessionValue::Role => DataType::NAME,
             SessionValue::Settings
-            | SessionValue::Session
+            | SessionValue::Sessions
             | SessionValue::Statements
             | SessionValue::Portals
             | SessionValue::Locks => DataType::array(DataType::Text),
@@ -113,9 +128,66 @@ impl Compiler<'_> {
                 value: self.operand(value, position)?,
                 is_local: flag(is_local, position)?,
             },
-            _ => return self.bind_advisory(name, arguments, position),
+            _ => {
+                if let Some(bound) = self.bind_sleep(name, arguments, position)? {
+                    return Ok(Some(bound));
+                }
+                if let Some(bound) = self.bind_signal(name, arguments, position)? {
+                    return Ok(Some(bound));
+                }
+                return self.bind_advisory(name, arguments, position);
+            }
         };
         self.ask_session(value, name, position).map(Some)
+    }
+
+    /// Binds the arguments of a function, which are of these types.
+    ///
+    /// # Errors
+    /// 42883 for others, or another number of them.
+    pub(super) fn bind_arguments_of(
+        &mut self,
+        name: &str,
+        arguments: &[&Expr],
+        types: &[DataType],
+        position: Position,
+    ) -> Result<Vec<Bound>> {
+        let mut bound = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            bound.push(self.bind(argument)?);
+        }
+        let given: Vec<String> = bound.iter().map(Bound::type_name).collect();
+        let no_function = || {
+            let message = format!("function {name}({}) does not exist", given.join(", "));
+            fail(SqlState::UNDEFINED_FUNCTION, message, position)
+        };
+        if bound.len() != types.len() {
+            return Err(no_function());
+        }
+        let bound = bound.into_iter().zip(types).map(|(bound, data_type)| {
+            let is_literal = bound.is_unknown();
+            let bound = coerce(bound, data_type, CastContext::Implicit);
+            bound.map_err(|error| if is_literal { error } else { no_function() })
+        });
+        bound.collect()
+    }
+
+    /// [`Compiler::bind_arguments_of`] a function that the session calls before the statement runs.
+    ///
+    /// # Errors
+    /// As there, and 0A000 for arguments that differ from row to row.
+    pub(super) fn bind_known_arguments(
+        &mut self,
+        name: &str,
+        arguments: &[&Expr],
+        types: &[DataType],
+        position: Position,
+    ) -> Result<Vec<Bound>> {
+        let bound = self.bind_arguments_of(name, arguments, types, position)?;
+        match bound.iter().all(|bound| bound.sources().is_empty()) {
+            true => Ok(bound),
+            false => Err(computed(position)),
+        }
     }
 
     /// What the session says.
@@ -184,7 +256,7 @@ fn flag(expr: &Expr, position: Position) -> Result<bool> {
 }
 
 #[cold]
-pub(super) fn computed(position: Position) -> Error {
+fn computed(position: Position) -> Error {
     let message = "an argument of a function of the session that is computed is not supported";
     let error = fail(SqlState::FEATURE_NOT_SUPPORTED, message, position);
     error.with_hint("Give a text or a parameter.")

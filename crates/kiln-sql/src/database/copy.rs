@@ -1,6 +1,6 @@
 //! COPY: the statement on data that it stands for.
 
-use kiln_engine::{Access, Catalog};
+use kiln_engine::{Access, Catalog, Role};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
@@ -14,8 +14,10 @@ use crate::parse::{self, Copied, SourceStatement};
 /// What a COPY copies, and how.
 #[derive(Clone, Debug)]
 pub struct Copying {
-    /// Whether rows come from the client.
+    /// Whether rows come from the client, or from the file.
     pub is_in: bool,
+    /// The file of the server, if it is not the client.
+    pub file: Option<String>,
     /// The query whose rows go to the client, or the INSERT of a row that came from there, whose parameters are its columns.
     pub statement: Statement,
     /// The columns that are copied.
@@ -49,6 +51,7 @@ impl Copying {
                 return Ok(Copying {
                     accesses: statement.plan(catalog)?.accesses().into(),
                     is_in: false,
+                    file: copy.file.clone(),
                     columns: columns.to_vec(),
                     statement,
                     name: "query".to_owned(),
@@ -107,12 +110,33 @@ impl Copying {
         Ok(Copying {
             accesses: statement.plan(catalog)?.accesses().into(),
             is_in: copy.is_in,
+            file: copy.file.clone(),
             statement,
             columns,
             name: name_in_schema(&name).to_owned(),
             options: copy.options.clone(),
         })
     }
+}
+
+/// Whether a role may read or write files of the server.
+///
+/// # Errors
+/// 42501 unless it is a superuser.
+pub(super) fn check_file(copy: &parse::Copy, role: &Role) -> Result<()> {
+    if copy.file.is_none() || role.is_superuser {
+        return Ok(());
+    }
+    let (right, what) = match copy.is_in {
+        true => ("pg_read_server_files", "from"),
+        false => ("pg_write_server_files", "to"),
+    };
+    let message =
+        format!("must be superuser or have privileges of the {right} role to COPY {what} a file");
+    let error = Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message);
+    let hint =
+        "Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone.";
+    Err(error.with_hint(hint))
 }
 
 /// The columns that are copied: a table's generated columns are not.

@@ -79,14 +79,7 @@ impl Session {
         let value = match key {
             Key::Known(key) => return Ok(*key),
             Key::Parameter(number) => values.get(number - 1).cloned().unwrap_or_default(),
-            Key::Computed(expr) => {
-                let text = format!("SELECT CAST(({expr}) AS {data_type})");
-                let source = SourceStatement::from(text.as_str());
-                let declared = statement.parameters().iter().cloned().map(Some).collect();
-                let query = self.analyse(&source, declared)?;
-                let rows = self.run_data(&query, values)?.result.unwrap_or_default();
-                rows.rows.into_iter().flatten().next().unwrap_or_default()
-            }
+            Key::Computed(expr) => self.computed(expr, data_type, statement, values)?,
         };
         match value {
             Value::Null => Ok(None),
@@ -95,6 +88,22 @@ impl Session {
             Value::BigInt(key) => Ok(Some(key)),
             _ => Err(Error::internal("a key of an advisory lock is a number")),
         }
+    }
+
+    /// The value of an expression that may name the parameters of a statement.
+    pub(super) fn computed(
+        &mut self,
+        expr: &str,
+        data_type: &DataType,
+        statement: &Statement,
+        values: &[Value],
+    ) -> Result<Value> {
+        let text = format!("SELECT CAST(({expr}) AS {data_type})");
+        let source = SourceStatement::from(text.as_str());
+        let declared = statement.parameters().iter().cloned().map(Some).collect();
+        let query = self.analyse(&source, declared)?;
+        let rows = self.run_data(&query, values)?.result.unwrap_or_default();
+        Ok(rows.rows.into_iter().flatten().next().unwrap_or_default())
     }
 
     /// LOCK TABLE.

@@ -50,6 +50,7 @@ pub mod secret;
 mod sequences;
 mod session;
 mod session_settings;
+mod sessions;
 mod settings;
 mod splits;
 mod statement;
@@ -273,10 +274,12 @@ impl Database {
             Some(session) => session,
             None => self.session()?,
         };
+        session.show(true);
         let result = body(&mut session);
         session.roll_back();
         let mut idle = lock(&self.shared.idle);
         if session.is_fresh() && idle.len() < IDLE_SESSIONS_MAX {
+            session.show(false);
             idle.push(session);
         }
         result

@@ -13,7 +13,7 @@ use sqlparser::ast::TruncateIdentityOption;
 use super::block::Analyses;
 use super::cache::StatementCache;
 use super::call::{self, CallPart, CallPlan, Part};
-use super::copy::Copying;
+use super::copy::{Copying, check_file};
 use super::locks::Warnings;
 use super::named::Names;
 use super::panics::{caught, of_statement};
@@ -62,6 +62,7 @@ impl Session {
         role: &str,
     ) -> Session {
         session.set_replay(true);
+        session.show_as(Some(role));
         Session {
             session,
             statements,
@@ -381,8 +382,9 @@ impl Session {
     }
 
     /// # Errors
-    /// 55000 while a statement that was submitted is on its way.
+    /// 55000 while a statement that was submitted is on its way; 57P01 when another session has ended this one.
     fn check_idle(&self) -> Result<()> {
+        self.check_terminated()?;
         match self.is_submitted {
             false => Ok(()),
             true => Err(Error::new(
@@ -404,6 +406,12 @@ impl Session {
     /// What cancels the statements of this session, from any thread.
     pub fn cancel_handle(&self) -> CancelHandle {
         self.session.cancel_handle()
+    }
+
+    /// # Errors
+    /// 57P01 when another session has ended this one, by `pg_terminate_backend`: each statement ends so. It is to be dropped.
+    pub fn check_terminated(&self) -> Result<()> {
+        self.session.check_terminated()
     }
 
     /// Fails the open transaction block, for an error that the layer above finds by itself. Does nothing outside of one.
@@ -707,8 +715,11 @@ impl Session {
         }
         let program = statement.to_run();
         let mut arguments = self.arguments(statement, values)?;
-        let rows = self.session.run_statement(&program, &mut arguments)?;
-        statement.result_of(rows)
+        let rows = self.session.run_statement(&program, &mut arguments);
+        if !statement.session_values().is_empty() {
+            self.warn_of_missed();
+        }
+        statement.result_of(rows?)
     }
 
     /// The values of a statement's parameters, and behind them what the session gives it.
@@ -721,6 +732,10 @@ impl Session {
         for value in statement.session_values() {
             all.push(match value {
                 SessionValue::Advisory(call) => self.advisory(call, statement, values)?,
+                SessionValue::Sleep(seconds) => self.sleep(seconds, statement, values)?,
+                SessionValue::Terminate(arguments) => {
+                    self.terminate(arguments, statement, values)?
+                }
                 value => self.session_value(value, values)?,
             });
         }
@@ -794,7 +809,12 @@ impl Session {
 
     fn copying(&self, statement: &Statement) -> Result<Arc<Copying>> {
         let no_copy = || Error::internal("the statement is no COPY");
-        self.admit(statement.tree().ok_or_else(no_copy)?)?;
+        let tree = statement.tree().ok_or_else(no_copy)?;
+        self.admit(tree)?;
+        if let Tree::Copy(copy) = &**tree {
+            let catalog = self.session.catalog();
+            check_file(copy, catalog.roles().require(&self.role)?)?;
+        }
         self.authorize(statement)?;
         self.check_writable(statement)?;
         match statement.plan(&self.session.catalog())? {

@@ -57,7 +57,10 @@ impl Session {
 
     /// Whether nothing was set or named, so that another client may go on with the session.
     pub(super) fn is_fresh(&self) -> bool {
-        self.settings.is_fresh() && self.names.is_empty() && !self.session.holds_locks()
+        self.settings.is_fresh()
+            && self.names.is_empty()
+            && !self.session.holds_locks()
+            && self.check_terminated().is_ok()
     }
 
     /// SET, of a form that is called `of_block` where it is about the open block.
@@ -109,6 +112,7 @@ impl Session {
         // Without replicas all but `off` mean the same.
         session.set_synchronous_commit(settings.get("synchronous_commit") != Some("off"));
         session.set_replay(settings.is_on("kiln.replay"));
+        session.rename(settings.get("application_name").unwrap_or_default());
     }
 
     /// Has all transactions of the database run under another protocol.
@@ -186,17 +190,13 @@ impl Session {
                 let settings = self.settings.all().into_iter().flatten();
                 Value::Array(settings.map(Value::Text).collect())
             }
-            SessionValue::Session => Value::Array(vec![
-                Value::Text(self.session.number().to_string()),
-                Value::Text(self.role.to_string()),
-                Value::Text(self.setting("application_name")?),
-            ]),
+            SessionValue::Sessions => listed(self.listed_sessions()?),
             SessionValue::Statements => listed(self.names.listed_statements()),
             SessionValue::Portals => listed(self.names.listed_portals()),
             SessionValue::RowLocks => Value::BigInt(self.session.locks_rows()?.cast_signed()),
             SessionValue::Locks => listed(locks::listed(&self.session.engine().locks())),
-            SessionValue::Advisory(_) => {
-                return Err(Error::internal("an advisory lock needs its statement"));
+            SessionValue::Advisory(_) | SessionValue::Sleep(_) | SessionValue::Terminate(_) => {
+                return Err(Error::internal("what is computed needs its statement"));
             }
             SessionValue::Setting { name, missing_ok } => match text(name) {
                 None => Value::Null,

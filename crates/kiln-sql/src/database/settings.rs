@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::datetime::{self, Interval};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{self, ContextModifier, Expr, Set};
 
@@ -22,6 +23,8 @@ type Known = (&'static str, &'static str, &'static str, Kind, &'static str);
 enum Kind {
     /// Its default and these other words for it, in lower case.
     Fixed(&'static [&'static str]),
+    /// A time zone, which must be UTC.
+    Zone,
     /// None: it says what is so.
     ReadOnly,
     Boolean,
@@ -364,9 +367,7 @@ const KNOWN: &[Known] = &[
         "timezone",
         "TimeZone",
         "UTC",
-        Kind::Fixed(&[
-            "etc/utc", "gmt", "z", "0", "+00", "local", "etc/gmt", "utc0",
-        ]),
+        Kind::Zone,
         "The time zone in which times are written and read.",
     ),
     (
@@ -672,6 +673,16 @@ fn checked(name: &str, value: &str) -> Result<Option<String>> {
                 false => return Err(refused()),
             }
         }
+        Kind::Zone => match is_utc(&lower) {
+            Ok(true) => (*default).to_owned(),
+            Ok(false) => {
+                let hint =
+                    "Times are read and written in UTC. AT TIME ZONE gives those of another zone.";
+                let message = format!("{shown} = {value} is not supported");
+                return Err(Error::unsupported(message).with_hint(hint));
+            }
+            Err(_) => return Err(invalid(None)),
+        },
         Kind::ReadOnly => {
             let message = format!("parameter \"{shown}\" cannot be changed");
             let state = SqlState::parse("55P02").unwrap_or(SqlState::INVALID_PARAMETER_VALUE);
@@ -741,6 +752,36 @@ fn checked(name: &str, value: &str) -> Result<Option<String>> {
 pub(super) fn unknown(name: &str) -> Error {
     let message = format!("unrecognized configuration parameter \"{name}\"");
     Error::new(SqlState::UNDEFINED_OBJECT, message)
+}
+
+/// Whether a time zone is UTC; a number stands for hours.
+///
+/// # Errors
+/// 22023 for what is none.
+fn is_utc(zone: &str) -> Result<bool> {
+    match zone.parse::<f64>() {
+        Ok(hours) => Ok(hours == 0.0),
+        Err(_) if zone == "local" => Ok(true),
+        Err(_) => datetime::is_utc(zone),
+    }
+}
+
+/// The hours of an interval that stands for a time zone.
+///
+/// # Errors
+/// 22007 for what is no interval, 22023 for one that has more than a time.
+fn hours_of(interval: &ast::Interval) -> Result<String> {
+    let Interval {
+        months,
+        days,
+        microseconds,
+    } = datetime::parse_interval(&word(&interval.value))?;
+    if months != 0 || days != 0 {
+        let message = format!("invalid value for parameter \"TimeZone\": \"{interval}\"");
+        return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    let hours = microseconds as f64 / datetime::MICROSECONDS_PER_HOUR as f64;
+    Ok(hours.to_string())
 }
 
 fn boolean(word: &str) -> Option<bool> {
@@ -839,7 +880,11 @@ pub(super) fn assignments(set: &Set) -> Result<Vec<Assignment>> {
     Ok(match set {
         Set::SetTimeZone { local, value } => {
             let scope = if *local { Scope::Block } else { Scope::Session };
-            one("timezone", value_of(std::slice::from_ref(value)), scope)
+            let value = match value {
+                Expr::Interval(interval) => Some(hours_of(interval)?),
+                value => value_of(std::slice::from_ref(value)),
+            };
+            one("timezone", value, scope)
         }
         Set::SetRole {
             role_name,

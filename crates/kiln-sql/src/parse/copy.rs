@@ -11,13 +11,15 @@ use super::statement::Statement;
 use super::tokens::Tokens;
 use super::types;
 
-/// `COPY what FROM STDIN` or `COPY what TO STDOUT`.
+/// `COPY what FROM STDIN` or `COPY what TO STDOUT`, or with a file of the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Copy {
     /// What is copied.
     pub what: Copied,
-    /// Whether rows come from the client.
+    /// Whether rows come from the client, or from the file.
     pub is_in: bool,
+    /// The file of the server, if it is not the client.
+    pub file: Option<String>,
     /// Names of options in lower case, and what was given to each.
     pub options: Vec<(String, Vec<String>)>,
 }
@@ -57,16 +59,17 @@ pub(super) fn copy(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement
         return Err(tokens.syntax_error(next));
     }
     let end = next + 1;
-    match (is_in, tokens.word(end)) {
-        (true, "stdin") | (false, "stdout") => {}
+    let file = match (is_in, tokens.word(end)) {
+        (true, "stdin") | (false, "stdout") => None,
         (true, "stdout") | (false, "stdin") => return Err(tokens.syntax_error(end)),
         (_, "program") => return Err(tokens.unsupported(end, "COPY with a program")),
-        _ if matches!(tokens.get(end), Token::SingleQuotedString(_)) => {
-            let error = tokens.unsupported(end, "COPY with a file of the server");
-            return Err(error.with_hint("psql's \\copy reads and writes files of the client."));
-        }
-        _ => return Err(tokens.syntax_error(end)),
-    }
+        _ => match tokens.get(end) {
+            Token::SingleQuotedString(path) | Token::EscapedStringLiteral(path) => {
+                Some(path.clone())
+            }
+            _ => return Err(tokens.syntax_error(end)),
+        },
+    };
     let mut at = end + 1;
     if at < range.end && tokens.word(at) == "with" {
         at += 1;
@@ -89,6 +92,7 @@ pub(super) fn copy(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement
     Ok(Statement::Copy(Box::new(Copy {
         what,
         is_in,
+        file,
         options,
     })))
 }

@@ -29,6 +29,7 @@ mod replay;
 mod roles;
 mod savepoints;
 mod sequences;
+mod sessions;
 mod skip_locked;
 mod steps;
 mod triggers;

@@ -43,4 +43,4 @@ pub use time::{
     extract_from_time, format_time, interval_to_time, make_time, time_add_interval,
     time_difference, time_in_range, time_sub_interval, timestamp_to_time,
 };
-pub use zone::{shift_by_zone, timestamp_at_zone, timestamptz_at_zone};
+pub use zone::{is_utc, shift_by_zone, timestamp_at_zone, timestamptz_at_zone};

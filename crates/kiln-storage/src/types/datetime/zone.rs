@@ -69,6 +69,21 @@ fn zone(name: &str) -> Result<Zone> {
     }
 }
 
+/// Whether clocks of a zone show UTC at all times. An abbreviation names no zone here, as in PostgreSQL's setting `TimeZone`.
+///
+/// # Errors
+/// 22023 for an unknown zone.
+pub fn is_utc(name: &str) -> Result<bool> {
+    if let Ok(rules) = TimeZone::get(name) {
+        let has_changes = rules.following(jiff::Timestamp::MIN).next().is_some();
+        return Ok(!has_changes && rules.to_offset(jiff::Timestamp::UNIX_EPOCH).is_zero());
+    }
+    match zone(name)? {
+        Zone::Fixed(east) => Ok(east == 0),
+        Zone::Rules(_) => Ok(false),
+    }
+}
+
 /// How far a zone is east of UTC that is written as POSIX does, hours, minutes and seconds west of it, perhaps behind a name: `UTC-2`,
 /// `+02:30`, `<+02>-2`.
 fn written_offset(name: &str) -> Option<i64> {
