@@ -56,7 +56,8 @@ impl Loader {
         if schema.columns.iter().any(|it| it.generated.is_some()) {
             let table = &schema.name;
             let message = format!(
-                "a loader for table \"{table}\", which has a generated column, is not supported"
+                "a loader for table \"{table}\", which has a generated column or an index over expressions, is \
+                 not supported"
             );
             return Err(Error::unsupported(message).with_hint("Use INSERT or COPY."));
         }

@@ -203,7 +203,7 @@ fn add_table(table: &Arc<Table>, objects: &mut Vec<NumberedObject>) {
         NumberedObject::RowType(name()),
         NumberedObject::RowArrayType(name()),
     ]);
-    for column in &schema.columns {
+    for column in schema.shown() {
         if column.default.is_some() || column.generated.is_some() {
             objects.push(NumberedObject::Default(name(), column.name.clone()));
         }

@@ -35,6 +35,8 @@ pub(crate) struct ScanShape {
     pub lower: Option<bool>,
     pub upper: Option<bool>,
     pub reverse: bool,
+    /// Whether hidden columns are among what it gives.
+    pub whole: bool,
 }
 
 /// The programs made so far for one catalog.
@@ -98,7 +100,7 @@ impl Catalog {
         let fires = (own || others) && !schema.triggers.is_empty();
         if constrained || referenced || fires {
             return Err(Error::unsupported(format!(
-                "rows of \"{}\" have CHECK or REFERENCES constraints, generated columns or triggers",
+                "rows of \"{}\" have CHECK or REFERENCES constraints, generated columns, indexes over expressions or triggers",
                 schema.name
             ))
             .with_hint("Write them with SQL or a procedure."));
@@ -117,10 +119,9 @@ fn parameters(table: &Table, columns: &[ColumnId]) -> Vec<(String, DataType)> {
         .collect()
 }
 
-fn all_columns(table: &Table) -> Vec<ColumnId> {
-    (0..table.schema().columns.len() as u16)
-        .map(ColumnId)
-        .collect()
+fn shown_columns(table: &Table) -> Vec<ColumnId> {
+    let count = table.schema().shown().len() as u16;
+    (0..count).map(ColumnId).collect()
 }
 
 fn name(what: &str, table: &Table) -> String {
@@ -156,7 +157,7 @@ fn get(table: &Arc<Table>) -> Result<Program> {
     let reference = builder.table(table);
     let (record, condition) = builder.lookup(reference, index, &key, None);
     builder.open();
-    let row = builder.read(reference, record, &all_columns(table), None);
+    let row = builder.read(reference, record, &shown_columns(table), None);
     builder.push(Step::Emit { row: row.into() });
     let then = builder.close();
     builder.push(Step::If {
@@ -164,12 +165,12 @@ fn get(table: &Arc<Table>) -> Result<Program> {
         then,
         otherwise: Vec::new(),
     });
-    builder.returns(parameters(table, &all_columns(table)));
+    builder.returns(parameters(table, &shown_columns(table)));
     Ok(builder.finish())
 }
 
 fn insert(table: &Arc<Table>, ignore_conflict: bool) -> Program {
-    let columns = all_columns(table);
+    let columns = shown_columns(table);
     let mut builder = ProgramBuilder::new(&name("insert", table), parameters(table, &columns));
     let values: Vec<Reg> = (0..columns.len()).map(|at| builder.parameter(at)).collect();
     let reference = builder.table(table);
@@ -279,12 +280,18 @@ fn scan(table: &Arc<Table>, shape: &ScanShape) -> Program {
     });
     let record = builder.record();
     builder.open();
-    let columns = all_columns(table);
-    let row = builder.read(reference, record, &columns, None);
+    let mut columns = shown_columns(table);
+    if shape.whole {
+        columns.extend(table.schema().hidden_columns());
+    }
+    let read: Vec<ColumnId> = columns.iter().copied().chain(bounded).collect();
+    let mut row = builder.read(reference, record, &read, None);
+    let of_bound = row.last().copied().filter(|_| bounded.is_some());
+    row.truncate(columns.len());
     // Numbers that fall between two keys widen the range, so the bounds are looked at once more.
     let sides = [(range.lower, true), (range.upper, false)];
     for (bound, is_lower) in sides {
-        let (Some(bound), Some(column)) = (bound, bounded) else {
+        let (Some(bound), Some(column), Some(left)) = (bound, bounded, of_bound) else {
             continue;
         };
         let op = match (is_lower, bound.inclusive) {
@@ -298,7 +305,7 @@ fn scan(table: &Arc<Table>, shape: &ScanShape) -> Program {
             continue;
         };
         let outside = builder.register(DataType::Boolean);
-        let (left, right) = (row[column.index()], bound.value);
+        let right = bound.value;
         builder.scalar(Instruction::Compare {
             op,
             class,

@@ -491,15 +491,11 @@ fn key_of(table: &Table, key: &[Value]) -> Result<Vec<Value>> {
 /// A whole row's values as they are stored.
 fn row_of(table: &Table, values: &[Value]) -> Result<Vec<Value>> {
     let schema = table.schema();
-    if schema.columns.len() != values.len() {
-        return Err(wrong_number(
-            "a row",
-            table,
-            schema.columns.len(),
-            values.len(),
-        ));
+    let columns = schema.shown();
+    if columns.len() != values.len() {
+        return Err(wrong_number("a row", table, columns.len(), values.len()));
     }
-    let values = values.iter().zip(&schema.columns);
+    let values = values.iter().zip(columns);
     values
         .map(|(value, column)| match fits(value, column) {
             true => Ok(value.clone()),
@@ -548,5 +544,6 @@ fn shape_of(table: &Table, index: Option<&str>, range: &ScanRange) -> Result<Sca
         lower,
         upper,
         reverse,
+        whole: false,
     })
 }

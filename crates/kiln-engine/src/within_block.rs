@@ -391,6 +391,7 @@ impl CatalogChange<'_> {
             lower: None,
             upper: None,
             reverse: false,
+            whole: true,
         });
         let program = self.catalog.record_program(old, all);
         let program = program.map_err(Refused::Final)?;

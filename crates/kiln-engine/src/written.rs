@@ -377,12 +377,14 @@ impl fmt::Display for WrittenTable {
                 columns,
                 unique,
                 constraint,
+                partial,
                 kind,
             } = index;
             let unique = if *unique { " unique" } else { "" };
             let constraint = if *constraint { " constraint" } else { "" };
             let (name, columns) = (Counted(name), Columns(columns));
-            write!(f, "  index {name} {columns}{unique}{constraint} ")?;
+            let partial = if *partial { " partial" } else { "" };
+            write!(f, "  index {name} {columns}{unique}{constraint}{partial} ")?;
             match kind {
                 IndexKind::Hash => writeln!(f, "hash")?,
                 IndexKind::SplitHash => writeln!(f, "split-hash")?,
@@ -584,6 +586,7 @@ fn read_index(reader: &mut Reader<'_>) -> Result<IndexDefinition> {
     let (name, columns) = (reader.counted()?.to_owned(), reader.columns()?);
     let unique = reader.takes("unique");
     let constraint = reader.takes("constraint");
+    let partial = reader.takes("partial");
     let kind = match reader.word() {
         "hash" => IndexKind::Hash,
         "split-hash" => IndexKind::SplitHash,
@@ -597,6 +600,7 @@ fn read_index(reader: &mut Reader<'_>) -> Result<IndexDefinition> {
         columns,
         unique,
         constraint,
+        partial,
         kind,
     })
 }

@@ -60,6 +60,7 @@ fn table(hashed: bool) -> Arc<Table> {
         columns,
         unique: true,
         constraint: false,
+        partial: false,
         kind,
     };
     let mut indexes = vec![index(

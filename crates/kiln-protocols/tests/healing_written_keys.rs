@@ -53,6 +53,7 @@ fn table() -> Arc<Table> {
         columns: vec![CODE],
         unique: true,
         constraint: false,
+        partial: false,
         kind: IndexKind::Ordered {
             partition_columns: 0,
         },

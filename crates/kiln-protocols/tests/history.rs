@@ -62,6 +62,7 @@ fn table() -> Arc<Table> {
         columns,
         unique,
         constraint: false,
+        partial: false,
         kind,
     };
     let indexes = vec![

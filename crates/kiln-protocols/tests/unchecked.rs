@@ -68,6 +68,7 @@ impl Tables {
             columns: [0, 2, 1].map(ColumnId).into(),
             unique: false,
             constraint: false,
+            partial: false,
             kind: IndexKind::Ordered {
                 partition_columns: 0,
             },

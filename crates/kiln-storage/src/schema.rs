@@ -1,5 +1,6 @@
 //! What a table is, as declared: columns, keys, constraints.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::types::DataType;
@@ -135,10 +136,11 @@ impl fmt::Debug for ColumnSet {
     }
 }
 
-/// One column as declared.
+/// One column as declared, or one that holds a key of an index over expressions: such a column is *hidden*. It has no name, so
+/// that no statement names it, and is generated.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Its name, folded to lower case unless it was quoted.
+    /// Its name, folded to lower case unless it was quoted; empty for a hidden column.
     pub name: String,
     /// Its type.
     pub data_type: DataType,
@@ -149,6 +151,49 @@ pub struct Column {
     /// The expression over other columns of the row from which its value is computed, as SQL text; such a column has no
     /// default value.
     pub generated: Option<String>,
+}
+
+impl Column {
+    /// A column that holds what an index over the expression `text` has of each row.
+    pub fn hidden(data_type: DataType, text: String) -> Column {
+        Column {
+            name: String::new(),
+            data_type,
+            not_null: false,
+            default: None,
+            generated: Some(text),
+        }
+    }
+
+    /// Whether it holds a key of an index over expressions.
+    pub fn is_hidden(&self) -> bool {
+        self.name.is_empty()
+    }
+
+    /// What messages call it: its name, or the expression that a hidden column holds.
+    pub fn label(&self) -> Cow<'_, str> {
+        match &self.generated {
+            Some(text) if self.is_hidden() => match is_call(text) {
+                true => Cow::Borrowed(text),
+                false => Cow::Owned(format!("({text})")),
+            },
+            _ => Cow::Borrowed(&self.name),
+        }
+    }
+}
+
+/// Whether an expression is a call of one function, which stands in an index without parentheses around it.
+pub fn is_call(text: &str) -> bool {
+    let is_of_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let Some(rest) = text.trim_start_matches(is_of_name).strip_prefix('(') else {
+        return false;
+    };
+    let mut depth = 1;
+    let closing = rest.find(|letter| {
+        depth += i32::from(letter == '(') - i32::from(letter == ')');
+        depth == 0
+    });
+    !text.starts_with('(') && closing == rest.len().checked_sub(1)
 }
 
 /// A CHECK constraint.
@@ -356,8 +401,23 @@ pub struct IndexDefinition {
     pub unique: bool,
     /// Whether it came from a PRIMARY KEY or UNIQUE constraint and so cannot be dropped alone.
     pub constraint: bool,
+    /// Whether it is of a part of the table: its first column is hidden then, TRUE in the rows that are of that part and NULL in
+    /// the others, which are therefore distinct.
+    pub partial: bool,
     /// How it is built.
     pub kind: IndexKind,
+}
+
+impl IndexDefinition {
+    /// The columns of its key, as they were declared.
+    pub fn key_columns(&self) -> &[ColumnId] {
+        &self.columns[usize::from(self.partial)..]
+    }
+
+    /// The hidden column that says which rows a partial index is of.
+    pub fn predicate(&self) -> Option<ColumnId> {
+        self.columns.first().copied().filter(|_| self.partial)
+    }
 }
 
 /// How an index is built.
@@ -388,7 +448,7 @@ impl IndexKind {
 pub struct TableSchema {
     /// Its name.
     pub name: String,
-    /// Its columns, in order; at most [`COLUMNS_MAX`].
+    /// Its columns, in order; at most [`COLUMNS_MAX`]. Hidden ones stand behind the others.
     pub columns: Vec<Column>,
     /// The primary key's columns, in key order; empty when there is none.
     pub primary_key: Vec<ColumnId>,
@@ -426,9 +486,19 @@ impl TableSchema {
         }
     }
 
+    /// The columns that statements can name.
+    pub fn shown(&self) -> &[Column] {
+        &self.columns[..self.columns.partition_point(|column| !column.is_hidden())]
+    }
+
+    /// The columns that hold keys of indexes over expressions.
+    pub fn hidden_columns(&self) -> impl Iterator<Item = ColumnId> + use<> {
+        (self.shown().len() as u16..self.columns.len() as u16).map(ColumnId)
+    }
+
     /// The column called `name`.
     pub fn column(&self, name: &str) -> Option<ColumnId> {
-        let position = self.columns.iter().position(|column| column.name == name)?;
+        let position = self.shown().iter().position(|column| column.name == name)?;
         Some(ColumnId(position as u16))
     }
 }

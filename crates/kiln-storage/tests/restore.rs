@@ -57,6 +57,7 @@ fn table(has_key: bool) -> Table {
         columns: vec![ColumnId(1)],
         unique: true,
         constraint: true,
+        partial: false,
         kind: IndexKind::Hash,
     };
     Table::new(TableId(3), schema, 0, vec![unique]).expect("a row fits")

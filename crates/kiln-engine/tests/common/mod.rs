@@ -46,6 +46,7 @@ pub fn index(name: &str, columns: &[ColumnId], unique: bool, kind: IndexKind) ->
         columns,
         unique,
         constraint: false,
+        partial: false,
         kind,
     }
 }

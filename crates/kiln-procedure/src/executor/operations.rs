@@ -793,9 +793,9 @@ pub fn unique_violation(
     let definition = table.indexes()[index].definition();
     let schema = table.schema();
     let (mut names, mut values) = (Vec::new(), Vec::new());
-    for column in &definition.columns {
+    for column in definition.key_columns() {
         let column_definition = &schema.columns[column.index()];
-        names.push(column_definition.name.clone());
+        names.push(column_definition.label().into_owned());
         let value = frame::to_value(
             &memory.heap,
             value(column.index()),

@@ -1,5 +1,7 @@
 //! The dependencies as a graph for Graphviz.
 
+use std::borrow::Cow;
+
 use crate::analysis::DependencyKinds;
 use crate::ir::OpId;
 use crate::program::Program;
@@ -23,9 +25,9 @@ pub fn dot(program: &Program) -> String {
         let verb = format!("{:?}", operation.kind).to_lowercase();
         let mut label = format!("{position}: {verb} {}", schema.name);
         let listed = facts.columns_read.union(facts.columns_written);
-        let names: Vec<&str> = listed
+        let names: Vec<Cow<'_, str>> = listed
             .iter()
-            .map(|column| schema.columns[column.index()].name.as_str())
+            .map(|column| schema.columns[column.index()].label())
             .collect();
         match names.len() {
             0 => {}

@@ -225,7 +225,7 @@ impl<'a> Listing<'a> {
         };
         let verb = format!("{:?}", operation.kind).to_lowercase();
         let list = |columns: kiln_storage::schema::ColumnSet| {
-            let names: Vec<&str> = columns
+            let names: Vec<_> = columns
                 .iter()
                 .map(|column| self.terms.column(table, column.index()))
                 .collect();

@@ -1,6 +1,8 @@
 //! The column groups of tables and the conflicts of statements.
 
 use kiln_platform::sync::Arc;
+use std::borrow::Cow;
+
 use kiln_storage::schema::{ColumnSet, Partitioning};
 use kiln_storage::table::Table;
 
@@ -16,9 +18,9 @@ fn names(table: &Table, columns: ColumnSet) -> String {
     if columns.len() == schema.columns.len() {
         return "all".to_owned();
     }
-    let names: Vec<&str> = columns
+    let names: Vec<Cow<'_, str>> = columns
         .iter()
-        .map(|column| schema.columns[column.index()].name.as_str())
+        .map(|column| schema.columns[column.index()].label())
         .collect();
     match names.is_empty() {
         true => "–".to_owned(),

@@ -1,5 +1,7 @@
 //! Registers as expressions over parameters, constants and columns that operations read.
 
+use std::borrow::Cow;
+
 use kiln_storage::types::Value;
 
 use crate::analysis::names::{Use, for_each_step, step_registers};
@@ -54,8 +56,8 @@ impl<'a> Terms<'a> {
     }
 
     /// The name of a column.
-    pub fn column(&self, table: TableRef, column: usize) -> &'a str {
-        &self.program.tables[table.0 as usize].schema().columns[column].name
+    pub fn column(&self, table: TableRef, column: usize) -> Cow<'a, str> {
+        self.program.tables[table.0 as usize].schema().columns[column].label()
     }
 
     /// `open` holds the registers whose expression this one is part of; `nested` asks for

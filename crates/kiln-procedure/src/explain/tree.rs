@@ -188,7 +188,11 @@ impl Builder<'_> {
             };
             if program.analysis.operation(*by).found_by.contains(&op) {
                 for (column, _) in columns {
-                    let name = self.listing.terms.column(table, column.index()).to_owned();
+                    let name = self
+                        .listing
+                        .terms
+                        .column(table, column.index())
+                        .into_owned();
                     if !read.contains(&name) {
                         read.push(name);
                     }
@@ -210,7 +214,7 @@ impl Builder<'_> {
             let columns = facts.columns_written.iter();
             let names = columns.map(|column| {
                 let name = self.listing.terms.column(self.table(op), column.index());
-                name.to_owned()
+                name.into_owned()
             });
             let names = Property::Names(names.collect());
             node.properties.push(("Columns Written", names));

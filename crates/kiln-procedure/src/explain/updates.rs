@@ -32,7 +32,7 @@ pub fn updates(program: &Program) -> String {
         let (at_commit, why) = why(program, table, verdict.from, &verdict.verdict, &terms);
         grid.row(vec![
             number(verdict.op.0.to_string()),
-            name(verdict.column).to_owned(),
+            name(verdict.column).into_owned(),
             terms.of(register),
             at_commit.to_owned(),
             why,
@@ -80,7 +80,7 @@ fn why(
             can_raise,
             not_null_proven,
         } => {
-            let names: Vec<&str> = from
+            let names: Vec<_> = from
                 .iter()
                 .map(|column| terms.column(table, column.index()))
                 .collect();

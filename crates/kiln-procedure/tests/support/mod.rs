@@ -47,6 +47,7 @@ pub fn table(
             columns: columns.iter().map(|column| ColumnId(*column)).collect(),
             unique: *unique,
             constraint: false,
+            partial: false,
             kind: IndexKind::Ordered {
                 partition_columns: 0,
             },

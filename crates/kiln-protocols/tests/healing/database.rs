@@ -54,6 +54,7 @@ fn table(number: u32) -> Arc<Table> {
         columns,
         unique,
         constraint: false,
+        partial: false,
         kind,
     };
     let ordered = IndexKind::Ordered {

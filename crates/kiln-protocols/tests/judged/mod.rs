@@ -528,6 +528,7 @@ pub fn table() -> Arc<Table> {
         columns,
         unique,
         constraint: false,
+        partial: false,
         kind,
     };
     let indexes = vec![

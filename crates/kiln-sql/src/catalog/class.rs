@@ -2,13 +2,14 @@
 
 use kiln_engine::Object;
 use kiln_storage::qualified::name_in_schema;
+use kiln_storage::schema::{ColumnId, TableSchema};
 use kiln_storage::sequence::Identity;
 use kiln_storage::types::{CatalogType, DataType, Value};
 
 use super::relation::RelationColumn;
 use super::snapshot::{IndexEntry, SequenceEntry, Snapshot, TableEntry, ViewEntry, type_oid};
-use super::values::{Row, array, boolean, column_numbers, integer, oid, optional, small, text};
-use super::{FIRST_ROLE_OID, Relation, builtin, expression, names, roles};
+use super::values::{Row, array, boolean, integer, oid, optional, small, text};
+use super::{FIRST_ROLE_OID, Relation, builtin, deparse, expression, names, roles};
 
 use crate::compile::SEQUENCE_COLUMNS;
 
@@ -171,7 +172,7 @@ fn table_row(snapshot: &Snapshot, table: &TableEntry) -> Row {
         pages: pages(table.table.slab().bytes_reserved()),
         has_index: !table.indexes.is_empty(),
         kind: "r",
-        columns: schema.columns.len(),
+        columns: schema.shown().len(),
         checks: schema.checks.len(),
         has_triggers: has_triggers(snapshot, table),
         privileges: roles::privileges_of(snapshot, &Object::table(schema.name.clone())),
@@ -200,7 +201,7 @@ fn index_row(snapshot: &Snapshot, table: &TableEntry, index: &IndexEntry) -> Row
         pages: 0,
         has_index: false,
         kind: "i",
-        columns: definition.columns.len(),
+        columns: definition.key_columns().len(),
         checks: 0,
         has_triggers: false,
         privileges: Value::Null,
@@ -315,7 +316,7 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
     }
     for table in &snapshot.tables {
         let columns = &table.schema().columns;
-        for (at, column) in columns.iter().enumerate() {
+        for (at, column) in table.schema().shown().iter().enumerate() {
             let attribute = Attribute {
                 relation: table.oid,
                 name: &column.name,
@@ -333,11 +334,13 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
             rows.push(attribute.into_row());
         }
         for index in &table.indexes {
-            for (at, column) in index.definition.columns.iter().enumerate() {
+            let names = deparse::index_columns(table, index);
+            let keys = index.definition.key_columns().iter();
+            for (at, (column, name)) in keys.zip(&names).enumerate() {
                 let column = &columns[column.index()];
                 let attribute = Attribute {
                     relation: index.oid,
-                    name: &column.name,
+                    name,
                     data_type: &column.data_type,
                     number: number(at),
                     not_null: false,
@@ -404,7 +407,7 @@ pub(super) fn pg_index(snapshot: &Snapshot) -> Vec<Row> {
     for table in &snapshot.tables {
         for index in &table.indexes {
             let definition = &index.definition;
-            let columns = || definition.columns.iter();
+            let columns = || definition.key_columns().iter();
             let types = columns().map(|column| &table.schema().columns[column.index()].data_type);
             rows.push(vec![
                 oid(index.oid),
@@ -422,16 +425,25 @@ pub(super) fn pg_index(snapshot: &Snapshot) -> Vec<Row> {
                 boolean(true),
                 boolean(true),
                 boolean(false),
-                column_numbers(columns().map(|column| column.index())),
+                key_numbers(table.schema(), definition.key_columns()),
                 array(types.clone().map(|data_type| oid(collation(data_type)))),
                 array(types.map(|data_type| oid(operator_class(data_type)))),
                 array(columns().map(|_| Value::SmallInt(0))),
-                Value::Null,
-                Value::Null,
+                optional(deparse::index_expressions(table, index)),
+                optional(deparse::index_predicate(table, index)),
             ]);
         }
     }
     rows
+}
+
+/// The columns of an index, with 0 for each expression.
+fn key_numbers(schema: &TableSchema, columns: &[ColumnId]) -> Value {
+    let numbers = columns.iter().map(|column| {
+        let is_hidden = schema.columns[column.index()].is_hidden();
+        small(if is_hidden { 0 } else { column.index() + 1 })
+    });
+    array(numbers)
 }
 
 /// The class of operators by which an index orders values of a type.

@@ -1,7 +1,7 @@
 //! Definitions as SQL: what `pg_get_constraintdef` and its like print.
 
 use kiln_engine::View;
-use kiln_storage::schema::{ColumnId, TableSchema};
+use kiln_storage::schema::{ColumnId, TableSchema, is_call};
 
 use super::expression;
 use super::pretty::pretty;
@@ -9,7 +9,8 @@ use super::routines::{RoutineFacts, RoutineResult};
 use super::snapshot::{
     ConstraintEntry, ConstraintKind, IndexEntry, RoutineEntry, Snapshot, TableEntry,
 };
-use crate::compile::{quote_identifier, sql_name};
+use crate::compile::ddl::{index_expression_name, predicate_text};
+use crate::compile::{quote_identifier, sql_name, stored_expression};
 use crate::parse::{RoutineKind, Volatility};
 
 /// The names of columns, with commas between them.
@@ -76,19 +77,96 @@ pub(super) fn pretty_constraint(
 
 /// CREATE INDEX for people: without the schema where that is not needed.
 pub(super) fn pretty_index(table: &TableEntry, entry: &IndexEntry) -> String {
-    index(table, entry).replacen(" ON public.", " ON ", 1)
+    created_index(table, entry, quote_identifier(table.name()), &pretty)
 }
 
 /// CREATE INDEX.
 pub(super) fn index(table: &TableEntry, index: &IndexEntry) -> String {
+    created_index(table, index, sql_name(table.qualified()), &str::to_owned)
+}
+
+fn created_index(
+    table: &TableEntry,
+    index: &IndexEntry,
+    on: String,
+    print: &dyn Fn(&str) -> String,
+) -> String {
     let definition = &index.definition;
     let unique = if definition.unique { "UNIQUE " } else { "" };
+    let columns = definition.key_columns().iter();
+    let columns = columns.map(|column| index_key(table, *column, print));
+    let predicate = index_predicate(table, index);
+    let predicate = predicate.map(|text| format!(" WHERE {}", print(&text)));
     format!(
-        "CREATE {unique}INDEX {} ON {} USING btree ({})",
+        "CREATE {unique}INDEX {} ON {} USING btree ({}){}",
         quote_identifier(&definition.name),
-        sql_name(table.qualified()),
-        column_list(table.schema(), &definition.columns)
+        on,
+        columns.collect::<Vec<_>>().join(", "),
+        predicate.unwrap_or_default()
     )
+}
+
+/// A column of an index, or an expression.
+pub(super) fn index_key(
+    table: &TableEntry,
+    column: ColumnId,
+    print: &dyn Fn(&str) -> String,
+) -> String {
+    let schema = table.schema();
+    let definition = &schema.columns[column.index()];
+    let Some(text) = definition
+        .generated
+        .as_ref()
+        .filter(|_| definition.is_hidden())
+    else {
+        return quote_identifier(&definition.name);
+    };
+    let text = print(&expression::check(schema, text));
+    match is_call(&text) {
+        true => text,
+        false => format!("({text})"),
+    }
+}
+
+/// The names of an index's columns.
+pub(super) fn index_columns(table: &TableEntry, index: &IndexEntry) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for column in index.definition.key_columns() {
+        let column = &table.schema().columns[column.index()];
+        let name = match &column.generated {
+            Some(text) if column.is_hidden() => match stored_expression(text) {
+                Ok(expr) => index_expression_name(&expr),
+                Err(_) => "expr".to_owned(),
+            },
+            _ => column.name.clone(),
+        };
+        let (mut numbered, mut number) = (name.clone(), 0);
+        while names.contains(&numbered) {
+            number += 1;
+            numbered = format!("{name}{number}");
+        }
+        names.push(numbered);
+    }
+    names
+}
+
+/// The expressions of an index, with commas between them.
+pub(super) fn index_expressions(table: &TableEntry, index: &IndexEntry) -> Option<String> {
+    let schema = table.schema();
+    let columns = index.definition.key_columns().iter();
+    let hidden = columns.map(|column| &schema.columns[column.index()]);
+    let texts = hidden.filter(|column| column.is_hidden());
+    let texts = texts.filter_map(|column| column.generated.as_ref());
+    let texts: Vec<String> = texts.map(|text| expression::check(schema, text)).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+/// The predicate of a partial index.
+pub(super) fn index_predicate(table: &TableEntry, index: &IndexEntry) -> Option<String> {
+    let schema = table.schema();
+    let column = &schema.columns[index.definition.predicate()?.index()];
+    let text = predicate_text(column.generated.as_deref()?)?;
+    Some(expression::check(schema, text))
 }
 
 /// The query of a view, as it was written but for each `*`.

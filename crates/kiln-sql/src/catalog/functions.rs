@@ -92,9 +92,13 @@ functions! {
             return Ok(Slot::NULL);
         };
         let at = usize::try_from(column.as_i64() - 1).ok();
-        let column = at.and_then(|at| index.definition.columns.get(at));
-        let columns = column.map_or(&[][..], std::slice::from_ref);
-        Ok(heap.push_str(&deparse::column_list(table.schema(), columns)))
+        let column = at.and_then(|at| index.definition.key_columns().get(at));
+        let print = |text: &str| match pretty.as_bool() {
+            true => super::pretty::pretty(text),
+            false => text.to_owned(),
+        };
+        let text = column.map(|column| deparse::index_key(table, *column, &print));
+        Ok(heap.push_str(&text.unwrap_or_default()))
     };
     PG_GET_FUNCTIONDEF = "pg_get_functiondef", |snapshot, heap, oid| {
         let routine = match snapshot.object(oid_of(oid)) {

@@ -353,7 +353,7 @@ impl TableEntry {
                 (None, _) => {}
             }
         }
-        let columns = schema.columns.iter().enumerate();
+        let columns = schema.shown().iter().enumerate();
         // NULL as a default value is none.
         let is_identity = |column: &Column| {
             catalog.owned_sequences(&schema.name).any(|sequence| {
@@ -368,7 +368,7 @@ impl TableEntry {
             let object = NumberedObject::Default(name(), column.name.clone());
             (number(numbers, object), at)
         });
-        let drawing = schema.columns.iter().enumerate();
+        let drawing = schema.shown().iter().enumerate();
         let default_sequences = drawing.flat_map(|(at, column)| {
             let names = sequences_of_default(catalog, column).into_iter();
             names.map(move |name| (at, name))

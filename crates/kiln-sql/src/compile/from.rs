@@ -461,9 +461,9 @@ impl Compiler<'_> {
             .iter()
             .map(|column| (column.name.clone(), column.data_type.clone()))
             .collect();
-        self.add_source(Source {
+        let source = self.add_source(Source {
             name: name.to_owned(),
-            visible: columns.len(),
+            visible: table.schema().shown().len(),
             columns,
             table: Some(table.clone()),
             record: None,
@@ -473,7 +473,9 @@ impl Compiler<'_> {
             nullable: false,
             may_miss: false,
             is_value: false,
-        })
+        });
+        self.note_computed(source, table);
+        source
     }
 
     pub(super) fn add_derived_source(
@@ -511,7 +513,7 @@ impl Compiler<'_> {
             return Err(unsupported("this form of an alias", position));
         }
         let name = name_of(&alias.name);
-        let available = self.source(source).columns.len();
+        let available = self.source(source).visible;
         if alias.columns.len() > available {
             return Err(too_many_columns(
                 &name,

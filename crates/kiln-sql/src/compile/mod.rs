@@ -31,6 +31,7 @@ mod bind;
 mod bound;
 mod coerce;
 mod collected;
+mod computed;
 mod constant;
 mod control;
 pub mod ddl;
@@ -39,6 +40,7 @@ mod emit;
 mod from;
 mod functions;
 mod group;
+mod implication;
 mod join;
 mod json;
 mod limit;
@@ -237,6 +239,8 @@ pub struct Compiler<'a> {
     /// The numbers of the levels over whose rows an aggregate was called.
     aggregated: BTreeSet<usize>,
     sources: Vec<scope::Source>,
+    /// What hidden columns hold, for sources that have some.
+    computed: Vec<(scope::SourceId, std::rc::Rc<[computed::Computed]>)>,
     available: Vec<scope::Available>,
     marks: Vec<usize>,
     loops: Vec<control::LoopFrame>,
@@ -295,6 +299,7 @@ impl<'a> Compiler<'a> {
             levels: Vec::new(),
             aggregated: BTreeSet::new(),
             sources: Vec::new(),
+            computed: Vec::new(),
             available: Vec::new(),
             marks: Vec::new(),
             loops: Vec::new(),
@@ -553,7 +558,7 @@ fn bound_expression(expr: &Expr, schema: Option<&TableSchema>) -> Option<Bound> 
     }
     let mut compiler = Compiler::new(ProgramBuilder::new("", Vec::new()), &Nothing);
     if let Some(schema) = schema {
-        let columns = schema.columns.iter().map(|column| ColumnMeta {
+        let columns = schema.shown().iter().map(|column| ColumnMeta {
             name: column.name.clone(),
             data_type: column.data_type.clone(),
             origin: None,

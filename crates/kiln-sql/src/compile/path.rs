@@ -73,7 +73,8 @@ pub(super) struct Candidate {
 
 /// `column <op> value`, with the column on the left.
 pub(super) struct Restriction<'b> {
-    conjunct: usize,
+    /// The conjunct that says so; none where it follows from several.
+    conjunct: Option<usize>,
     pub column: u16,
     pub comparison: Comparison,
     pub class: Class,
@@ -157,10 +158,27 @@ impl Compiler<'_> {
                     .all(|source| joined.contains(source) || !own.contains(source))
         };
         let (mut restrictions, mut lists) = (Vec::new(), Vec::new());
-        for (conjunct, bound) in conjuncts.iter().enumerate() {
+        let over_computed = conjuncts
+            .iter()
+            .map_while(|bound| self.over_computed(item.source, bound));
+        let over_computed: Vec<Bound> = over_computed.collect();
+        let named = match over_computed.is_empty() {
+            true => conjuncts,
+            false => over_computed.as_slice(),
+        };
+        for (conjunct, bound) in named.iter().enumerate() {
             restrictions.extend(restriction(item.source, conjunct, bound, &is_there));
             lists.extend(list(item.source, conjunct, bound, &is_there));
         }
+        let truth = Bound::boolean(true);
+        let predicates = self.implied_predicates(item.source, table, conjuncts);
+        restrictions.extend(predicates.into_iter().map(|column| Restriction {
+            conjunct: None,
+            column,
+            comparison: Comparison::Equal,
+            class: Class::Integer,
+            value: &truth,
+        }));
         let mut best: Option<Candidate> = None;
         for number in 0..table.indexes().len() {
             let candidate = self.index_candidate(
@@ -228,7 +246,7 @@ impl Compiler<'_> {
             .collect();
         // An index leads to no record without these values: the attempt's own moves are resolved,
         // and who met an entry of a record that another attempt moved looks again, or fails.
-        let mut implied: Vec<usize> = fixed.iter().map(Fixed::conjunct).collect();
+        let mut implied: Vec<usize> = fixed.iter().filter_map(Fixed::conjunct).collect();
         let mut known = Vec::new();
         for one in fixed.iter().filter_map(Fixed::value) {
             let declared = &table.schema().columns[one.column as usize].data_type;
@@ -294,7 +312,7 @@ impl Compiler<'_> {
                 *bound = Some((one.value.clone(), inclusive));
                 // A number between two keys widens the range.
                 if one.class != Class::Decimal {
-                    implied.push(one.conjunct);
+                    implied.extend(one.conjunct);
                 }
             }
         }
@@ -307,9 +325,12 @@ impl Compiler<'_> {
             restrictions,
             order,
         );
-        let prefix = fixed.len() as i32;
+        // The predicate of a partial index leaves out rows, but fixes none of its key.
+        let is_partial = definition.partial && !fixed.is_empty();
+        let prefix = fixed.len() as i32 - i32::from(is_partial);
         // A key that is fixed to its end is better than a longer one that is not.
         let rank = match (prefix, bounds) {
+            (0, 0) if is_partial => 2,
             (0, 0) => 3,
             (0, _) => 2,
             _ => 1,
@@ -329,7 +350,11 @@ impl Compiler<'_> {
         };
         let cost = (
             rank,
-            -(prefix * 8 + bounds * 2 + i32::from(useful_order) + i32::from(is_primary))
+            -(prefix * 8
+                + bounds * 2
+                + i32::from(useful_order)
+                + i32::from(is_primary)
+                + 2 * i32::from(is_partial))
                 + 4 * i32::from(!each.is_empty()),
         );
         if rank == 3 && number != 0 && !useful_order {
@@ -368,10 +393,7 @@ impl Compiler<'_> {
             .peekable();
         let mut reverse = None;
         for key in order {
-            let column = match key.bound.kind {
-                Kind::Column { source: of, column } if of == source => column,
-                _ => return None,
-            };
+            let column = self.column_with(source, &key.bound)?;
             if is_fixed(column) {
                 continue;
             }
@@ -395,10 +417,10 @@ impl Compiler<'_> {
 }
 
 impl<'b> Fixed<'_, 'b> {
-    fn conjunct(&self) -> usize {
+    fn conjunct(&self) -> Option<usize> {
         match self {
             Fixed::Value(restriction) => restriction.conjunct,
-            Fixed::Each(list) => list.conjunct,
+            Fixed::Each(list) => Some(list.conjunct),
         }
     }
 
@@ -488,7 +510,7 @@ pub(super) fn restriction<'b>(
     {
         let comparison = *comparison;
         return Some(Restriction {
-            conjunct,
+            conjunct: Some(conjunct),
             column,
             comparison,
             class,
@@ -500,7 +522,7 @@ pub(super) fn restriction<'b>(
         && is_there(left)
     {
         return Some(Restriction {
-            conjunct,
+            conjunct: Some(conjunct),
             column,
             comparison: flipped,
             class,

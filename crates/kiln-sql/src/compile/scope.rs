@@ -74,7 +74,7 @@ pub(super) struct Source {
     pub within: Option<(SourceId, u16)>,
     /// What its columns are, over other sources: of a view whose query is a part of the one that names it.
     pub shown: Option<Rc<[Bound]>>,
-    /// Columns that cannot be named at all, such as the sort keys of a materialised subquery.
+    /// How many columns can be named: not the sort keys of a materialised subquery, nor a table's hidden columns.
     pub visible: usize,
     /// Whether all its columns may be NULL, as those of an outer join's inner side.
     pub nullable: bool,
@@ -288,7 +288,7 @@ impl Compiler<'_> {
             .collect();
         self.add_source(Source {
             name: alias.to_owned(),
-            visible: columns.len(),
+            visible: table.schema().shown().len(),
             columns,
             table: Some(table.clone()),
             record: Some((reference, record)),

@@ -50,6 +50,7 @@ fn tables() -> Tables {
                     .collect(),
                 unique: false,
                 constraint: false,
+                partial: false,
                 kind: kiln_storage::schema::IndexKind::Ordered {
                     partition_columns: 0,
                 },

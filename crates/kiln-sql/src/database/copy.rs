@@ -142,7 +142,7 @@ pub(super) fn check_file(copy: &parse::Copy, role: &Role) -> Result<()> {
 /// The columns that are copied: a table's generated columns are not.
 fn without_generated(names: &mut Vec<String>, schema: &TableSchema) -> Result<()> {
     let (generated, others): (Vec<&SchemaColumn>, Vec<_>) =
-        (schema.columns.iter()).partition(|column| column.generated.is_some());
+        (schema.shown().iter()).partition(|column| column.generated.is_some());
     if generated.is_empty() {
         return Ok(());
     }

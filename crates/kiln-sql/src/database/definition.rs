@@ -6,13 +6,13 @@ use kiln_engine::{Catalog, CatalogChange, CatalogStatement, Engine, SearchPath, 
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
-use kiln_storage::table::Table;
 use sqlparser::ast;
 
 use super::alter;
 use super::comments;
-use super::dependents::{self, Dependent, depended_on};
+use super::dependents::{self, Dependent};
 use super::design;
+use super::indexes;
 use super::like;
 use super::panics::caught;
 use super::result::{Notice, StatementResult};
@@ -23,7 +23,7 @@ use super::splits;
 use super::triggers;
 use super::view::{View, compile_routine, relation_of, routine};
 use super::views::{self, Dependency};
-use crate::compile::ddl::{self, IndexDeclaration, TableDeclaration};
+use crate::compile::ddl::{self, TableDeclaration};
 use crate::compile::plpgsql::Routine;
 use crate::compile::{
     fail, missing_schema, object_name, position_of, quote_identifier, relation_name, row_name,
@@ -80,7 +80,7 @@ impl<'a> Definition<'a> {
             Tree::DropSchema(statement) => schemas::drop(self, statement),
             Tree::CreateSequence(statement) => sequences::create(self, statement),
             Tree::AlterSequence(statement) => sequences::alter(self, statement),
-            Tree::CreateIndex(statement) => create_index(self, statement),
+            Tree::CreateIndex(statement) => indexes::create(self, statement),
             Tree::CreateView(statement) => views::create(self, statement),
             Tree::RenameView(statement) => views::rename(self, statement),
             Tree::CreateTrigger(statement) => triggers::create(self, statement),
@@ -244,35 +244,6 @@ fn create_table(
     ))))
 }
 
-/// CREATE INDEX.
-fn create_index(
-    definition: &Definition<'_>,
-    statement: &ast::CreateIndex,
-) -> Result<StatementResult> {
-    let created = StatementResult::of_tag("CREATE INDEX");
-    let is_new = definition.change_catalog(|change| {
-        let declaration = ddl::create_index(statement, &View::of(change.catalog()))?;
-        let Some(IndexDeclaration { table, definition }) = declaration else {
-            return Ok(false);
-        };
-        change.add_index(&table.schema().name, definition)?;
-        design::settle(change)?;
-        Ok(true)
-    })?;
-    if is_new {
-        return Ok(created);
-    }
-    let name = statement
-        .name
-        .as_ref()
-        .map(row_name)
-        .transpose()?
-        .unwrap_or_default();
-    Ok(created.with_notice(Notice::new(format!(
-        "relation \"{name}\" already exists, skipping"
-    ))))
-}
-
 /// DROP TABLE, DROP INDEX, DROP SEQUENCE and DROP VIEW.
 fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult> {
     let tag = match statement.kind {
@@ -285,7 +256,7 @@ fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult
     result.notices = definition.change_catalog(|change| {
         let notices = match statement.kind {
             DropKind::Table => drop_tables(change, statement)?,
-            DropKind::Index => drop_indexes(change, statement)?,
+            DropKind::Index => indexes::drop(change, statement)?,
             DropKind::Sequence => sequences::drop(change, statement)?,
             DropKind::View => views::drop(change, statement)?,
         };
@@ -385,104 +356,6 @@ fn referring(catalog: &Catalog, name: &str, except: &[String]) -> Option<(String
         let mut keys = table.schema().foreign_keys.iter();
         let key = keys.find(|key| key.table == name)?;
         Some((other.to_owned(), key.name.clone()))
-    })
-}
-
-fn drop_indexes(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<Notice>> {
-    let mut notices = Vec::new();
-    for name in &statement.names {
-        let position = position_of(name);
-        let Some(name) = dropped(change.catalog(), statement, name, &mut notices)? else {
-            continue;
-        };
-        let shown = name_in_schema(&name);
-        let owner = change.index_owner(&name).map(str::to_owned);
-        let table = owner.and_then(|owner| change.catalog().table(&owner).cloned());
-        let definition = table.as_ref().and_then(|table| {
-            let mut indexes = table.indexes().iter().map(|index| index.definition());
-            indexes.find(|known| known.name == shown && !design::is_auxiliary(table, known))
-        });
-        let (Some(table), Some(definition)) = (&table, definition) else {
-            if change.catalog().table(&name).is_some() {
-                let message = format!("\"{shown}\" is not an index");
-                return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
-                    .with_hint("Use DROP TABLE to remove a table."));
-            }
-            if change.catalog().view(&name).is_some() {
-                let message = format!("\"{shown}\" is not an index");
-                return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
-                    .with_hint("Use DROP VIEW to remove a view."));
-            }
-            if change.catalog().sequence(&name).is_some() {
-                let message = format!("\"{shown}\" is not an index");
-                return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
-                    .with_hint("Use DROP SEQUENCE to remove a sequence."));
-            }
-            if statement.if_exists {
-                notices.push(Notice::new(format!(
-                    "index \"{shown}\" does not exist, skipping"
-                )));
-                continue;
-            }
-            let message = format!("index \"{shown}\" does not exist");
-            return Err(fail(SqlState::UNDEFINED_OBJECT, message, position));
-        };
-        let table_name = &table.schema().name;
-        if definition.constraint {
-            let on = short_name(table_name);
-            return Err(depended_on(
-                format!(
-                    "cannot drop index {} because constraint {shown} on table {on} requires it",
-                    short_name(&name)
-                ),
-                format!("The index belongs to constraint {shown}."),
-                &format!("You can drop constraint {shown} on table {on} instead."),
-            ));
-        }
-        let depending: Vec<Dependent> = match definition.unique {
-            true => needing(change, table, definition),
-            false => Vec::new(),
-        };
-        if !depending.is_empty() && !statement.cascade {
-            let depending = depending.into_iter();
-            let what = format!("index {}", short_name(&name));
-            let depending: Vec<_> = depending.map(|it| (it, what.clone())).collect();
-            return Err(dependents::refusal(&what, &depending));
-        }
-        notices.extend(dependents::cascade(change, &depending)?);
-        for auxiliary in table.indexes().iter().map(|index| index.definition()) {
-            let derived = auxiliary.kind.is_hash()
-                && design::is_auxiliary(table, auxiliary)
-                && auxiliary.name.strip_suffix("_hash") == Some(shown);
-            if derived {
-                change.drop_index(table_name, &auxiliary.name)?;
-            }
-        }
-        change.drop_index(table_name, shown)?;
-    }
-    Ok(notices)
-}
-
-/// The foreign keys that only this unique index backs.
-fn needing(
-    change: &CatalogChange<'_>,
-    table: &Table,
-    index: &kiln_storage::schema::IndexDefinition,
-) -> Vec<Dependent> {
-    let same = |columns: &[kiln_storage::schema::ColumnId],
-                key: &kiln_storage::schema::ForeignKey| {
-        columns.len() == key.referenced.len()
-            && columns.iter().all(|column| key.referenced.contains(column))
-    };
-    dependents::references(change, &table.schema().name, |key| {
-        let mut others = table.indexes().iter().map(|known| known.definition());
-        same(&index.columns, key)
-            && !others.any(|known| {
-                known.unique
-                    && known.name != index.name
-                    && !design::is_auxiliary(table, known)
-                    && same(&known.columns, key)
-            })
     })
 }
 

@@ -130,6 +130,7 @@ fn derive_once(change: &mut CatalogChange<'_>) -> Result<bool> {
                             columns: definition.columns.clone(),
                             unique: true,
                             constraint: false,
+                            partial: definition.partial,
                             kind: hash_kind,
                         },
                     )?;

@@ -8,13 +8,14 @@ use kiln_engine::{Catalog, CatalogChange, Commented, NumberedObject};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::{beside, name_in_schema, schema_of};
-use kiln_storage::schema::{ColumnId, IndexDefinition};
+use kiln_storage::schema::{ColumnId, IndexDefinition, TableSchema};
 use kiln_storage::sequence::Identity;
 use kiln_storage::table::Table;
 
 use super::design::is_auxiliary;
+use super::indexes;
 use super::view::{View, relation_of};
-use crate::compile::ddl::{self, IndexDeclaration};
+use crate::compile::ddl;
 use crate::compile::{fail, position_of, sql_name, written_name};
 use crate::parse::{self, CreateTable, Included, Like, SourceStatement, Statement as Tree};
 
@@ -84,7 +85,7 @@ fn elements(catalog: &Catalog, like: &Like, expanded: &mut Expanded) -> Result<V
     };
     let schema = table.schema();
     let mut elements = Vec::new();
-    for column in &schema.columns {
+    for column in schema.shown() {
         let mut element = format!("{} {}", quoted(&column.name), column.data_type);
         if column.not_null {
             element.push_str(" NOT NULL");
@@ -162,6 +163,22 @@ fn column_list(table: &Table, columns: &[ColumnId]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
+/// What follows the table in CREATE INDEX.
+fn key_text(schema: &TableSchema, index: &IndexDefinition) -> String {
+    let text = |column: &ColumnId| {
+        let column = &schema.columns[column.index()];
+        match &column.generated {
+            Some(text) if column.is_hidden() => format!("({text})"),
+            _ => quoted(&column.name),
+        }
+    };
+    let keys: Vec<String> = index.key_columns().iter().map(text).collect();
+    let predicate = index.predicate().map(|it| &schema.columns[it.index()]);
+    let predicate = predicate.and_then(|column| ddl::predicate_text(column.generated.as_deref()?));
+    let predicate = predicate.map_or(String::new(), |text| format!(" WHERE {text}"));
+    format!("({}){predicate}", keys.join(", "))
+}
+
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
@@ -173,9 +190,8 @@ impl Expanded {
             if included.indexes {
                 for index in declared(from).filter(|index| !index.constraint) {
                     let unique = if index.unique { "UNIQUE " } else { "" };
-                    let columns = column_list(from, &index.columns);
-                    let on = sql_name(name);
-                    add_index(change, &format!("CREATE {unique}INDEX ON {on} ({columns})"))?;
+                    let (on, key) = (sql_name(name), key_text(from.schema(), index));
+                    add_index(change, &format!("CREATE {unique}INDEX ON {on} {key}"))?;
                 }
             }
             if included.comments {
@@ -192,9 +208,7 @@ fn add_index(change: &mut CatalogChange<'_>, text: &str) -> Result<()> {
     };
     let declaration = ddl::create_index(&statement, &View::of(change.catalog()))?;
     match declaration {
-        Some(IndexDeclaration { table, definition }) => change
-            .add_index(&table.schema().name, definition)
-            .map(|_| ()),
+        Some(declaration) => indexes::add(change, declaration),
         None => Ok(()),
     }
 }
@@ -205,12 +219,12 @@ fn say(change: &mut CatalogChange<'_>, from: &Table, name: &str, included: Inclu
     let like = &from.schema().name;
     let index_like = |wanted: &str| {
         let original = declared(from).find(|index| index.name == wanted)?;
-        let columns = column_list(from, &original.columns);
+        let key = key_text(from.schema(), original);
         let mut own = declared(&table);
         own.find(|index| {
             let is_same =
                 index.unique == original.unique && index.constraint == original.constraint;
-            is_same && column_list(&table, &index.columns) == columns
+            is_same && key_text(table.schema(), index) == key
         })
     };
     let mut said = Vec::new();

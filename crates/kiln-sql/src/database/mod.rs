@@ -32,6 +32,7 @@ mod definition;
 mod dependents;
 mod design;
 mod explain;
+mod indexes;
 mod like;
 mod locks;
 mod named;

@@ -11,6 +11,7 @@
 
 mod alter;
 mod comment;
+mod conflict;
 mod copy;
 mod create_as;
 mod cursor;
@@ -46,6 +47,7 @@ pub use alter::{
     ObjectChange, TableAction, renamed_routine,
 };
 pub use comment::{Comment, CommentedObject, RelationKind};
+pub use conflict::conflict_target;
 pub use copy::{Copied, Copy};
 pub use create_as::CreateTableAs;
 pub use cursor::{Declare, Direction, Fetch};

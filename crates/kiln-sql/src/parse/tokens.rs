@@ -2,6 +2,7 @@
 //! tokens can be parsed as an expression, a query or a statement, and what is wrong with it is
 //! reported where it stands in the script, as PostgreSQL words it.
 
+use super::conflict::ConflictTargets;
 use super::dialect::Postgres;
 use super::lexer::{self, Lexeme};
 use super::locking::LockingClauses;
@@ -265,6 +266,7 @@ impl<'a> Tokens<'a> {
         let all: Vec<usize> = parts.iter().cloned().flatten().collect();
         let subscripts = Subscripts::of(self, &all)?;
         let locking = LockingClauses::of(self, &all);
+        let conflicts = ConflictTargets::of(self, &all);
         let mut rest = parts.iter().cloned().flatten();
         while let Some(index) = rest.next() {
             if let Some(marker) = Overriding::marker(self, index) {
@@ -280,7 +282,8 @@ impl<'a> Tokens<'a> {
                 rest.by_ref().take(2).for_each(drop);
                 continue;
             }
-            if let Some(instead) = subscripts.at(index).or_else(|| locking.at(index)) {
+            let instead = subscripts.at(index).or_else(|| locking.at(index));
+            if let Some(instead) = instead.or_else(|| conflicts.at(index)) {
                 let span = self.span(index);
                 let instead = instead.iter().cloned();
                 tokens.extend(instead.map(|token| TokenWithSpan::new(token, span)));

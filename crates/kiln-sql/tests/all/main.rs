@@ -18,6 +18,7 @@ mod foreign_keys;
 mod forged;
 mod golden_directories;
 mod image;
+mod index_expressions;
 mod indexed_columns;
 mod inspect;
 mod large_transactions;

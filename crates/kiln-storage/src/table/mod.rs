@@ -143,6 +143,7 @@ impl Table {
                 columns: Vec::new(),
                 unique: true,
                 constraint: true,
+                partial: false,
                 // Each worker numbers its rows in a range of its own: its inserts meet no other's.
                 kind: IndexKind::Ordered {
                     partition_columns: 0,
@@ -157,6 +158,7 @@ impl Table {
                 columns: key.clone(),
                 unique: true,
                 constraint: true,
+                partial: false,
                 kind: IndexKind::Ordered {
                     partition_columns: primary_partition_columns,
                 },

@@ -179,7 +179,7 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
         }
     }
     for table in &snapshot.tables {
-        for (at, column) in table.schema().columns.iter().enumerate() {
+        for (at, column) in table.schema().shown().iter().enumerate() {
             let identity = snapshot.identity(table.qualified(), &column.name);
             let shown = expression::column_default(table, at);
             let (default, generated) = match column.generated {

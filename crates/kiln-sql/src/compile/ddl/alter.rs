@@ -11,7 +11,7 @@ use kiln_procedure::ir::{Reg, Step};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::{beside, name_in_schema};
 use kiln_storage::schema::{
-    Check, ColumnId, ColumnSet, ForeignKey, IndexDefinition, Partitioning, TableSchema,
+    Check, Column, ColumnId, ColumnSet, ForeignKey, IndexDefinition, Partitioning, TableSchema,
 };
 use kiln_storage::sequence::SequenceDefinition;
 use kiln_storage::table::Table;
@@ -25,7 +25,7 @@ use super::super::{
     stored_expression, types, unsupported,
 };
 use super::table::{self, Constraints, UniqueKey};
-use super::{generated, kept_default, names, partition, references};
+use super::{generated, index_expression, kept_default, names, partition, references};
 use crate::parse::{AddedColumn, AddedConstraint};
 
 /// Where the values of a column come from.
@@ -129,9 +129,12 @@ impl<'s> Draft<'s> {
     ) -> Result<Option<SequenceDefinition>> {
         let definition = &added.definition;
         let column = table::declare_column(name_in_schema(&self.schema.name), definition)?;
-        let at = self.schema.columns.len();
-        self.schema.columns.push(column);
-        self.sources.push(Source::Added);
+        let at = self.schema.shown().len();
+        for column in self.indexes.iter_mut().flat_map(|it| &mut it.columns) {
+            column.0 += u16::from(column.index() >= at);
+        }
+        self.schema.columns.insert(at, column);
+        self.sources.insert(at, Source::Added);
         let identities = added.identities.iter();
         let identities: Vec<_> = identities.map(|(it, options)| (*it, options)).collect();
         let is_taken = |name: &str| names::is_relation(catalog, name);
@@ -150,6 +153,7 @@ impl<'s> Draft<'s> {
     /// # Errors
     /// 42P16 for the column by which rows are divided.
     pub fn drop_column(&mut self, column: ColumnId) -> Result<()> {
+        let computed = self.hidden_from(column)?;
         let (schema, name) = (&mut self.schema, &self.before.schema().name);
         if schema.partition_column() == Some(column) {
             return Err(in_partition_key("drop", schema, column));
@@ -171,13 +175,49 @@ impl<'s> Draft<'s> {
             schema.primary_key.clear();
             schema.primary_key_name = None;
         }
+        let mut taken: ColumnSet = computed;
+        taken.insert(column);
         let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.indexes)
             .into_iter()
-            .partition(|index| !index.columns.contains(&column));
+            .partition(|index| !index.columns.iter().any(|it| taken.contains(*it)));
         self.indexes = kept;
         if (gone.iter()).any(|index| schema.primary_key_name.as_ref() == Some(&index.name)) {
             schema.primary_key_name = None;
         }
+        self.remove_column(column);
+        self.drop_unused_columns();
+        Ok(())
+    }
+
+    /// Adds an index, and the columns that it needs.
+    pub fn add_index(&mut self, definition: IndexDefinition, hidden: Vec<Column>) {
+        let added = hidden.iter().map(|_| Source::Added);
+        self.sources.extend(added);
+        self.schema.columns.extend(hidden);
+        self.indexes.push(definition);
+    }
+
+    /// Takes an index away, and the columns that it alone needs.
+    pub fn drop_index(&mut self, name: &str) {
+        self.indexes.retain(|index| index.name != name);
+        self.drop_unused_columns();
+    }
+
+    fn drop_unused_columns(&mut self) {
+        let indexes = self.indexes.iter();
+        let used: ColumnSet = indexes.flat_map(|it| it.columns.iter().copied()).collect();
+        let hidden: Vec<ColumnId> = self.schema.hidden_columns().collect();
+        // From behind, so that the others stay where they are.
+        for column in hidden.into_iter().rev() {
+            if !used.contains(column) {
+                self.remove_column(column);
+            }
+        }
+    }
+
+    /// Takes a column away that no index has.
+    fn remove_column(&mut self, column: ColumnId) {
+        let (schema, name) = (&mut self.schema, &self.before.schema().name);
         let move_up = |columns: &mut Vec<ColumnId>| {
             let behind = columns.iter_mut().filter(|it| it.0 > column.0);
             behind.for_each(|it| it.0 -= 1);
@@ -197,7 +237,6 @@ impl<'s> Draft<'s> {
         (schema.triggers.iter_mut()).for_each(|trigger| move_up(&mut trigger.columns));
         schema.columns.remove(column.index());
         self.sources.remove(column.index());
-        Ok(())
     }
 
     /// SET NOT NULL, or DROP NOT NULL.
@@ -267,8 +306,21 @@ impl<'s> Draft<'s> {
         }
         self.schema.columns[column.index()].data_type = data_type;
         self.sources[column.index()] = Source::Converted(from, using);
+        self.compute_anew(column, catalog)?;
         self.check_default_of(column, catalog)?;
         self.check_constraints_on(column, catalog)
+    }
+
+    /// Has the hidden columns that are computed from a column computed anew.
+    fn compute_anew(&mut self, column: ColumnId, catalog: &dyn CatalogView) -> Result<()> {
+        for hidden in self.hidden_from(column)?.iter() {
+            let text = self.schema.columns[hidden.index()].generated.as_deref();
+            let expr = stored_expression(text.unwrap_or_default())?;
+            let bound = index_expression::bind(&self.schema, &expr, catalog)?;
+            self.schema.columns[hidden.index()].data_type = bound.data_type;
+            self.sources[hidden.index()] = Source::Added;
+        }
+        Ok(())
     }
 
     /// A column from which another one is computed keeps its type, and a column that is computed converts by itself.
@@ -289,11 +341,22 @@ impl<'s> Draft<'s> {
         Ok(())
     }
 
-    /// The generated columns that are computed from a column.
+    /// The generated columns that are computed from a column, without hidden ones.
     ///
     /// # Errors
     /// XX000 for a text that is no expression.
     pub fn generated_from(&self, column: ColumnId) -> Result<ColumnSet> {
+        let shown = ColumnSet::first(self.schema.shown().len());
+        Ok(self.computed_from(column)?.intersection(shown))
+    }
+
+    /// The hidden columns that are computed from a column.
+    fn hidden_from(&self, column: ColumnId) -> Result<ColumnSet> {
+        let shown = ColumnSet::first(self.schema.shown().len());
+        Ok(self.computed_from(column)?.difference(shown))
+    }
+
+    fn computed_from(&self, column: ColumnId) -> Result<ColumnSet> {
         let mut found = ColumnSet::EMPTY;
         for at in 0..self.schema.columns.len() as u16 {
             let from = generated::columns_of_generated(&self.schema, ColumnId(at))?;

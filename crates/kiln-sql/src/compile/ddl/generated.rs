@@ -12,10 +12,10 @@ use sqlparser::ast::{
     FunctionArguments, GeneratedExpressionMode,
 };
 
-use super::super::bound::Kind;
+use super::super::bound::{Bound, Kind};
 use super::super::dml::for_column;
 use super::super::{
-    CatalogView, Position, expression_type, fail, name_of, object_name, position_of,
+    CatalogView, Compiler, Position, expression_type, fail, name_of, object_name, position_of,
     position_of_span, stored_expression, types, unsupported,
 };
 use super::rename::walk;
@@ -56,7 +56,7 @@ pub(super) fn written<'d>(table: &str, definition: &'d ColumnDef) -> Result<Opti
 /// # Errors
 /// 42P17 for one that names a generated column or is not immutable, 42804 for another type, 0A000 for a subquery.
 pub(super) fn check(schema: &TableSchema, known: usize, catalog: &dyn CatalogView) -> Result<()> {
-    for at in known..schema.columns.len() {
+    for at in known..schema.shown().len() {
         if let Some(text) = &schema.columns[at].generated {
             check_expression(schema, at, &stored_expression(text)?, catalog)?;
         }
@@ -71,17 +71,12 @@ fn check_expression(
     catalog: &dyn CatalogView,
 ) -> Result<()> {
     let column = &schema.columns[at];
-    let mut compiler = scratch(catalog);
-    let registers: Vec<_> = (schema.columns.iter())
-        .map(|column| {
-            let register = compiler.builder.register(column.data_type.clone());
-            (column.name.clone(), column.data_type.clone(), register)
-        })
-        .collect();
-    let source =
-        compiler.declare_register_row(name_in_schema(&schema.name), &registers, position_of(expr));
-    compiler.push_rows_of(&[source], "column generation expressions");
-    let bound = compiler.bind(expr)?;
+    let bound = bind_over(
+        schema,
+        catalog,
+        "column generation expressions",
+        |compiler| compiler.bind(expr),
+    )?;
     if bound.any(|part| matches!(part.kind, Kind::Subquery(_))) {
         let message = "cannot use subquery in column generation expression";
         return Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, None));
@@ -102,7 +97,26 @@ fn check_expression(
     for_column(bound, column, "default expression").map(drop)
 }
 
-fn not_valid(message: String) -> kiln_storage::error::Error {
+/// Binds an expression over a row of a table, to see what it is.
+pub(in super::super) fn bind_over<'c>(
+    schema: &TableSchema,
+    catalog: &'c dyn CatalogView,
+    clause: &'static str,
+    bind: impl FnOnce(&mut Compiler<'c>) -> Result<Bound>,
+) -> Result<Bound> {
+    let mut compiler = scratch(catalog);
+    let registers: Vec<_> = (schema.shown().iter())
+        .map(|column| {
+            let register = compiler.builder.register(column.data_type.clone());
+            (column.name.clone(), column.data_type.clone(), register)
+        })
+        .collect();
+    let source = compiler.declare_register_row(name_in_schema(&schema.name), &registers, None);
+    compiler.push_rows_of(&[source], clause);
+    bind(&mut compiler)
+}
+
+pub(super) fn not_valid(message: String) -> kiln_storage::error::Error {
     kiln_storage::error::Error::new(SqlState::INVALID_OBJECT_DEFINITION, message)
 }
 
@@ -144,7 +158,11 @@ fn visit(expr: &Expr, visit: &mut dyn FnMut(&Expr)) -> Result<()> {
 }
 
 /// Whether an expression has the same value for the same row at all times.
-fn is_fixed(expr: &Expr, schema: &TableSchema, catalog: &dyn CatalogView) -> Result<bool> {
+pub(super) fn is_fixed(
+    expr: &Expr,
+    schema: &TableSchema,
+    catalog: &dyn CatalogView,
+) -> Result<bool> {
     let mut is_fixed = true;
     visit(expr, &mut |part| {
         is_fixed &= is_fixed_part(part, schema, catalog)

@@ -3,30 +3,32 @@
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::qualified::{beside, name_in_schema};
-use kiln_storage::schema::{ColumnId, IndexDefinition, IndexKind};
+use kiln_storage::schema::{Column, ColumnId, IndexDefinition, IndexKind, TableSchema};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
-use sqlparser::ast::{CreateIndex, Expr, IndexColumn, IndexType, ObjectName};
+use sqlparser::ast::{CreateIndex, Expr, Ident, IndexColumn, IndexType, ObjectName};
 
 use super::super::{
     CatalogView, Position, fail, name_of, object_name, position_of, relation_name, unsupported,
     written_name,
 };
-use super::{names, partition};
+use super::{index_expression, names, partition};
 
 /// A CREATE INDEX that was checked.
 pub struct IndexDeclaration {
     /// The table.
     pub table: Arc<Table>,
-    /// The index.
+    /// The index, over columns of the table and behind these those of `hidden`.
     pub definition: IndexDefinition,
+    /// The columns that the table gets for it.
+    pub hidden: Vec<Column>,
 }
 
 /// Checks CREATE INDEX. `Ok(None)` means that IF NOT EXISTS found the index.
 ///
 /// # Errors
-/// 42P01 without the table, 42703 without a column, 42P07 when the name is taken, 0A000 for
-/// indexes over expressions and others that are not supported.
+/// 42P01 without the table, 42703 without a column, 42P07 when the name is taken, 42P17 for an expression that is not
+/// immutable, 0A000 for indexes that are not supported.
 pub fn create_index(
     statement: &CreateIndex,
     catalog: &dyn CatalogView,
@@ -43,22 +45,21 @@ pub fn create_index(
         let message = format!("relation \"{shown}\" does not exist");
         fail(SqlState::UNDEFINED_TABLE, message, position)
     })?;
-    if statement.predicate.is_some() {
-        return Err(unsupported("a partial index", position));
+    refuse_options(statement, position)?;
+    let mut key = Key::of(table.schema());
+    if let Some(predicate) = &statement.predicate {
+        key.add_predicate(predicate, catalog)?;
     }
-    if !statement.include.is_empty() {
-        return Err(unsupported("INCLUDE in an index", position).with_hint(
-            "Rows are in memory: list the columns after the key's, or leave them out.",
-        ));
+    for column in &statement.columns {
+        key.add(column, catalog, position)?;
     }
-    if statement.nulls_distinct == Some(false) {
-        return Err(unsupported("NULLS NOT DISTINCT", position));
-    }
-    if !statement.with.is_empty() || !statement.alter_options.is_empty() {
-        return Err(unsupported("an option of an index", position));
-    }
-    let columns = key_columns(&table, &statement.columns, position)?;
-    check_access_method(statement, &columns, position)?;
+    let Key {
+        columns,
+        hidden,
+        names,
+        ..
+    } = key;
+    check_access_method(statement, names.len(), position)?;
     if statement.unique {
         partition::check_keys(table.schema(), [columns.as_slice()].into_iter())?;
     }
@@ -75,12 +76,8 @@ pub fn create_index(
             chosen
         }
         None => {
-            let list: Vec<&str> = columns
-                .iter()
-                .map(|column| table.schema().columns[column.index()].name.as_str())
-                .collect();
             let first = name_in_schema(&table_name);
-            names::choose(first, Some(&list.join("_")), "idx", |name| {
+            names::choose(first, Some(&names.join("_")), "idx", |name| {
                 names::is_relation(catalog, &beside(&table_name, name))
             })
         }
@@ -90,11 +87,122 @@ pub fn create_index(
         columns,
         unique: statement.unique,
         constraint: false,
+        partial: statement.predicate.is_some(),
         kind: IndexKind::Ordered {
             partition_columns: 0,
         },
     };
-    Ok(Some(IndexDeclaration { table, definition }))
+    Ok(Some(IndexDeclaration {
+        table,
+        definition,
+        hidden,
+    }))
+}
+
+fn refuse_options(statement: &CreateIndex, position: Position) -> Result<()> {
+    if !statement.include.is_empty() {
+        return Err(unsupported("INCLUDE in an index", position).with_hint(
+            "Rows are in memory: list the columns after the key's, or leave them out.",
+        ));
+    }
+    if statement.nulls_distinct == Some(false) {
+        return Err(unsupported("NULLS NOT DISTINCT", position));
+    }
+    if !statement.with.is_empty() || !statement.alter_options.is_empty() {
+        return Err(unsupported("an option of an index", position));
+    }
+    Ok(())
+}
+
+/// The key of an index that is being declared.
+struct Key<'t> {
+    schema: &'t TableSchema,
+    columns: Vec<ColumnId>,
+    /// The columns that the table lacks.
+    hidden: Vec<Column>,
+    /// What the declared columns are called.
+    names: Vec<String>,
+}
+
+impl<'t> Key<'t> {
+    fn of(schema: &'t TableSchema) -> Key<'t> {
+        Key {
+            schema,
+            columns: Vec::new(),
+            hidden: Vec::new(),
+            names: Vec::new(),
+        }
+    }
+
+    fn add_predicate(&mut self, predicate: &Expr, catalog: &dyn CatalogView) -> Result<()> {
+        let predicate = without_nesting(predicate);
+        index_expression::check_predicate(self.schema, predicate, catalog)?;
+        let text = index_expression::predicate_column(predicate);
+        self.add_hidden(DataType::Boolean, text);
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        column: &IndexColumn,
+        catalog: &dyn CatalogView,
+        position: Position,
+    ) -> Result<()> {
+        let expr = without_nesting(&column.column.expr);
+        let (data_type, name) = match expr {
+            Expr::Identifier(ident) => {
+                let found = column_called(self.schema, ident, expr)?;
+                if self.columns.contains(&found) {
+                    return Err(unsupported("a column twice in an index", position_of(expr)));
+                }
+                self.columns.push(found);
+                let found = &self.schema.columns[found.index()];
+                (found.data_type.clone(), found.name.clone())
+            }
+            _ => {
+                index_expression::check_form(&column.column.expr)?;
+                let data_type = index_expression::check(self.schema, expr, catalog)?;
+                self.add_hidden(data_type.clone(), expr.to_string());
+                (data_type, index_expression::name(expr))
+            }
+        };
+        check_operator_class(column, &data_type, position)?;
+        let mut numbered = name.clone();
+        let mut number = 0;
+        while self.names.contains(&numbered) {
+            number += 1;
+            numbered = format!("{name}{number}");
+        }
+        self.names.push(numbered);
+        Ok(())
+    }
+
+    /// Adds a hidden column: one that holds the same already, or another one.
+    fn add_hidden(&mut self, data_type: DataType, text: String) {
+        let hidden = Column::hidden(data_type, text);
+        let mut known = self.schema.columns.iter().chain(&self.hidden);
+        let at = known.position(|known| known.is_hidden() && known.generated == hidden.generated);
+        let count = self.schema.columns.len() + self.hidden.len();
+        if at.is_none() {
+            self.hidden.push(hidden);
+        }
+        self.columns.push(ColumnId(at.unwrap_or(count) as u16));
+    }
+}
+
+fn without_nesting(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) => without_nesting(inner),
+        other => other,
+    }
+}
+
+fn column_called(schema: &TableSchema, ident: &Ident, expr: &Expr) -> Result<ColumnId> {
+    let name = name_of(ident);
+    schema.column(&name).ok_or_else(|| {
+        let message = format!("column \"{name}\" does not exist");
+        fail(SqlState::UNDEFINED_COLUMN, message, position_of(expr))
+    })
 }
 
 /// The name of a new index, which goes into the schema of its table.
@@ -121,11 +229,7 @@ fn index_name(name: &ObjectName) -> Result<String> {
 
 /// USING btree and hash are taken; what an index is built of is our own decision, and every index
 /// serves ranges.
-fn check_access_method(
-    statement: &CreateIndex,
-    columns: &[ColumnId],
-    position: Position,
-) -> Result<()> {
+fn check_access_method(statement: &CreateIndex, columns: usize, position: Position) -> Result<()> {
     match &statement.using {
         None | Some(IndexType::BTree) => Ok(()),
         Some(IndexType::Hash) if statement.unique => Err(unsupported(
@@ -135,7 +239,7 @@ fn check_access_method(
         .with_hint(
             "Leave USING out: look-ups of whole keys are hashed where procedures make them.",
         )),
-        Some(IndexType::Hash) if columns.len() > 1 => Err(unsupported(
+        Some(IndexType::Hash) if columns > 1 => Err(unsupported(
             "a multicolumn index with access method \"hash\"",
             position,
         )),
@@ -151,30 +255,6 @@ fn check_access_method(
             Err(unsupported(format!("access method \"{name}\""), position))
         }
     }
-}
-
-/// The columns of an index over `table`.
-fn key_columns(
-    table: &Table,
-    columns: &[IndexColumn],
-    position: Position,
-) -> Result<Vec<ColumnId>> {
-    let mut result = Vec::with_capacity(columns.len());
-    for column in columns {
-        let name = index_column_name(column)?;
-        let found = table.schema().column(&name).ok_or_else(|| {
-            let message = format!("column \"{name}\" does not exist");
-            fail(
-                SqlState::UNDEFINED_COLUMN,
-                message,
-                position_of(&column.column.expr),
-            )
-        })?;
-        let data_type = &table.schema().columns[found.index()].data_type;
-        check_operator_class(column, data_type, position)?;
-        result.push(found);
-    }
-    Ok(result)
 }
 
 /// PostgreSQL's operator classes of ordered indexes: a type, and the classes that order its values. Those called `pattern` compare bytes,
@@ -241,7 +321,7 @@ fn check_operator_class(
     }
 }
 
-/// The name of a key's column. ASC, DESC and NULLS FIRST say nothing here: an index is read in
+/// The name of a constraint's column. ASC, DESC and NULLS FIRST say nothing here: an index is read in
 /// either direction, and sorts that it does not serve are sorted.
 pub(super) fn index_column_name(column: &IndexColumn) -> Result<String> {
     match &column.column.expr {

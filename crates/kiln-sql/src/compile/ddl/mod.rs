@@ -9,6 +9,7 @@
 //! | `partition` | PARTITION BY |
 //! | `references` | REFERENCES |
 //! | `index` | CREATE INDEX |
+//! | `index_expression` | expressions and predicates of indexes |
 //! | `view` | CREATE VIEW |
 //! | `trigger` | CREATE TRIGGER |
 //! | `sequence` | sequences, SERIAL and identity columns |
@@ -18,6 +19,7 @@
 mod alter;
 mod generated;
 mod index;
+mod index_expression;
 mod names;
 mod partition;
 mod references;
@@ -30,6 +32,8 @@ mod view;
 pub use alter::{Draft, check_reference_types, draft_default};
 pub use generated::columns_of_generated;
 pub use index::{IndexDeclaration, create_index};
+pub(crate) use index_expression::name as index_expression_name;
+pub use index_expression::predicate_text;
 pub(crate) use names::is_relation;
 pub use partition::divided;
 use rename::kept_default;

@@ -575,6 +575,7 @@ pub(super) fn key_index(name: String, columns: Vec<ColumnId>) -> IndexDefinition
         columns,
         unique: true,
         constraint: true,
+        partial: false,
         kind: IndexKind::Ordered {
             partition_columns: 0,
         },

@@ -86,7 +86,7 @@ fn check_condition(
 ) -> Result<()> {
     let mut compiler = scratch(catalog);
     let mut row = |name: &str| {
-        let columns = schema.columns.iter().map(|column| {
+        let columns = schema.shown().iter().map(|column| {
             let register = compiler.builder.register(column.data_type.clone());
             (column.name.clone(), column.data_type.clone(), register)
         });

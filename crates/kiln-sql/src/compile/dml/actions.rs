@@ -37,7 +37,7 @@ use super::super::scope::SourceId;
 use super::super::{Compiler, Position, sql_name, unsupported};
 use super::references::{Change, ReferenceCheck, References, Side, key_tests, typed_key};
 use super::triggers::{Rows, fired};
-use super::{all_columns, quoted, stored_expression};
+use super::{quoted, shown_columns, stored_expression};
 use crate::parse::{SourceStatement, Statement, statement};
 
 /// PostgreSQL makes the checks and actions of foreign keys by triggers whose names begin so, and all triggers fire in the order of
@@ -127,7 +127,7 @@ impl Event {
     fn place_values(&mut self, types: &mut Vec<DataType>, first: usize) {
         let all: Vec<ColumnId> = match self.triggers.is_empty() {
             true => Vec::new(),
-            false => all_columns(&self.table).collect(),
+            false => shown_columns(&self.table).collect(),
         };
         let (mut old, mut new) = (Vec::new(), Vec::new());
         if self.change != Change::Insert {
@@ -388,7 +388,7 @@ impl Compiler<'_> {
         if firings.is_empty() {
             return Ok(());
         }
-        let columns: Vec<ColumnId> = all_columns(&event.table).collect();
+        let columns: Vec<ColumnId> = shown_columns(&event.table).collect();
         let old = match event.change {
             Change::Insert => None,
             _ => Some(Event::values(&event.old, &columns, row)?),

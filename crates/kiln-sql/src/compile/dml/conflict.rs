@@ -1,13 +1,14 @@
 //! ON CONFLICT.
 
 use kiln_procedure::ir::{BufferId, Class, Failure, Instruction, RecordReg, Reg, Step, TextSource};
-use kiln_storage::error::{Result, SqlState};
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
-use kiln_storage::schema::ColumnSet;
+use kiln_storage::schema::{ColumnId, ColumnSet, IndexDefinition};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
-use sqlparser::ast::{ConflictTarget, Expr, OnConflict, OnConflictAction};
+use sqlparser::ast::{ConflictTarget, CreateIndex, Expr, OnConflict, OnConflictAction};
 
+use super::super::computed::split_conjuncts;
 use super::super::query::OutputColumn;
 use super::super::rows::RowSource;
 use super::super::{
@@ -18,6 +19,7 @@ use super::generated::with_generated;
 use super::insert::Plan;
 use super::references::References;
 use super::target::Target;
+use crate::parse::conflict_target;
 
 /// What ON CONFLICT says.
 pub(super) enum OnConflictPlan<'s> {
@@ -171,6 +173,13 @@ impl Compiler<'_> {
         let table = &target.table;
         let index = match &clause.conflict_target {
             None => None,
+            Some(ConflictTarget::Columns(idents))
+                if let [ident] = idents.as_slice()
+                    && let Some(inferred) = conflict_target(ident)? =>
+            {
+                let index = self.inferred_index(target, &inferred, position)?;
+                Some(index.ok_or_else(|| no_arbiter(position))?)
+            }
             Some(ConflictTarget::Columns(idents)) => {
                 let mut columns = ColumnSet::EMPTY;
                 for ident in idents {
@@ -188,14 +197,7 @@ impl Compiler<'_> {
                         ));
                     }
                 }
-                Some(unique_index(table, columns).ok_or_else(|| {
-                    fail(
-                        SqlState::INVALID_COLUMN_REFERENCE,
-                        "there is no unique or exclusion constraint matching the ON CONFLICT \
-                         specification",
-                        position,
-                    )
-                })?)
+                Some(unique_index(table, columns).ok_or_else(|| no_arbiter(position))?)
             }
             Some(ConflictTarget::OnConstraint(name)) => {
                 let constraint = object_name(name)?;
@@ -261,12 +263,57 @@ impl Compiler<'_> {
     }
 }
 
-/// The unique index over these columns, in whatever order.
+impl Compiler<'_> {
+    /// The unique index over columns and expressions, whose rows are all that are of the target's part of the table.
+    fn inferred_index(
+        &mut self,
+        target: &Target,
+        inferred: &CreateIndex,
+        position: Position,
+    ) -> Result<Option<u16>> {
+        let (table, schema) = (&target.table, target.table.schema());
+        let source = self.add_table_source(table, name_in_schema(&schema.name), position);
+        self.isolated(|compiler| {
+            compiler.push_rows_of(&[source], "index expressions");
+            let mut columns = ColumnSet::EMPTY;
+            for column in &inferred.columns {
+                let bound = compiler.bind(&column.column.expr)?;
+                match compiler.column_with(source, &bound) {
+                    Some(column) => columns.insert(ColumnId(column)),
+                    None => return Ok(None),
+                }
+            }
+            let predicate = inferred.predicate.as_ref();
+            let predicate = predicate.map(|it| compiler.bind_condition(it, "WHERE"));
+            let filters = split_conjuncts(predicate.transpose()?);
+            let implied = compiler.implied_predicates(source, table, &filters);
+            let position = table.indexes().iter().position(|index| {
+                let definition = index.definition();
+                let is_whole = (definition.predicate()).is_none_or(|it| implied.contains(&it.0));
+                is_whole && definition.unique && is_over(definition, columns)
+            });
+            Ok(position.map(|position| position as u16))
+        })
+    }
+}
+
+#[cold]
+fn no_arbiter(position: Position) -> Error {
+    let message =
+        "there is no unique or exclusion constraint matching the ON CONFLICT specification";
+    fail(SqlState::INVALID_COLUMN_REFERENCE, message, position)
+}
+
+fn is_over(definition: &IndexDefinition, columns: ColumnSet) -> bool {
+    let key = definition.key_columns();
+    !key.is_empty() && key.iter().copied().collect::<ColumnSet>() == columns
+}
+
+/// The unique index of the whole table over these columns, in whatever order.
 fn unique_index(table: &Table, columns: ColumnSet) -> Option<u16> {
     let position = table.indexes().iter().position(|index| {
         let definition = index.definition();
-        let indexed: ColumnSet = definition.columns.iter().copied().collect();
-        definition.unique && !definition.columns.is_empty() && indexed == columns
+        definition.unique && !definition.partial && is_over(definition, columns)
     })?;
     Some(position as u16)
 }

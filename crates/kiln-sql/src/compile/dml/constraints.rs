@@ -13,7 +13,7 @@ use super::super::bound::Bound;
 use super::super::coerce::to_output_text;
 use super::super::scope::SourceId;
 use super::super::{Compiler, Position};
-use super::{all_columns, names, stored_expression};
+use super::{names, shown_columns, stored_expression};
 
 /// The most arguments of a builtin.
 const ARGUMENTS_MAX: usize = kiln_procedure::executor::ARGUMENTS_MAX;
@@ -162,7 +162,7 @@ impl Compiler<'_> {
     /// count as a read of the procedure.
     pub(super) fn failing_row(&mut self, table: &Arc<Table>, source: SourceId) -> Result<Reg> {
         let (mut columns, mut texts) = (Vec::new(), Vec::new());
-        for column in all_columns(table) {
+        for column in shown_columns(table) {
             let Some(register) = self.find_available(source, column.0) else {
                 continue;
             };
@@ -170,7 +170,7 @@ impl Compiler<'_> {
             texts.push(self.shown(register, data_type)?);
             columns.push(column);
         }
-        let list = match columns.len() == table.schema().columns.len() {
+        let list = match columns.len() == table.schema().shown().len() {
             true => String::new(),
             false => format!("({}) = ", names(table, &columns)),
         };

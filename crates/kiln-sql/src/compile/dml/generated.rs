@@ -41,7 +41,7 @@ pub(super) fn refusal(table: &Table, column: ColumnId, message: impl Fn(&str) ->
 
 impl Compiler<'_> {
     /// Binds what these generated columns are computed from, over the row `source`.
-    pub(super) fn bind_generated(
+    pub(in super::super) fn bind_generated(
         &mut self,
         table: &Arc<Table>,
         source: SourceId,

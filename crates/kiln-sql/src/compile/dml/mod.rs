@@ -300,7 +300,10 @@ impl<'a> Compiler<'a> {
         let columns: Vec<(String, DataType, Reg)> = columns
             .map(|(column, register)| (column.name.clone(), column.data_type.clone(), *register))
             .collect();
-        self.declare_register_row(alias, &columns, None)
+        let source = self.declare_register_row(alias, &columns, None);
+        let visible = values.len().min(table.schema().shown().len());
+        self.source_mut(source).visible = visible;
+        source
     }
 
     /// Runs the steps that `body` appends when `condition` is not TRUE.
@@ -390,7 +393,12 @@ fn names(table: &Table, columns: &[ColumnId]) -> String {
     columns.collect::<Vec<_>>().join(", ")
 }
 
-/// The columns of `table`, all of them.
+/// The columns of `table` that statements can name.
+fn shown_columns(table: &Table) -> impl Iterator<Item = ColumnId> + use<> {
+    (0..table.schema().shown().len() as u16).map(ColumnId)
+}
+
+/// The columns of `table`, all of them, those that hold keys of indexes included.
 fn all_columns(table: &Arc<Table>) -> impl Iterator<Item = ColumnId> + use<> {
     (0..table.schema().columns.len() as u16).map(ColumnId)
 }

@@ -16,9 +16,9 @@ use super::super::{CatalogView, Compiler, unsupported};
 use super::insert::Plan;
 use super::references::Change;
 use super::update::refuse_moving;
-use super::{Returning, all_columns, generated};
+use super::{Returning, generated, shown_columns};
 
-/// A program that inserts a row; its parameters are all columns. With `ignore_conflict` it emits
+/// A program that inserts a row; its parameters are the columns that statements can name. With `ignore_conflict` it emits
 /// whether it inserted, and else raises 23505 when a key is taken.
 ///
 /// # Errors
@@ -28,12 +28,16 @@ pub fn insert_program(
     table: &Arc<Table>,
     ignore_conflict: bool,
 ) -> Result<Program> {
-    let columns: Vec<ColumnId> = all_columns(table).collect();
+    let columns: Vec<ColumnId> = shown_columns(table).collect();
     let mut compiler = start("insert into", catalog, table, &columns);
-    let values: Vec<Reg> = (0..columns.len())
+    let mut values: Vec<Reg> = (0..columns.len())
         .map(|position| compiler.builder.parameter(position))
         .collect();
     compiler.refuse_generated(table, &values);
+    for column in table.schema().hidden_columns() {
+        let data_type = table.schema().columns[column.index()].data_type.clone();
+        values.push(compiler.builder.constant(data_type, Value::Null));
+    }
     let references = compiler.plan_references(table, Change::Insert, true)?;
     let mut plan = Plan::of_row(&mut compiler, table, references, ignore_conflict);
     if !ignore_conflict {
@@ -156,7 +160,8 @@ fn start<'a>(
 impl Compiler<'_> {
     /// Raises where a row gives a generated column a value.
     fn refuse_generated(&mut self, table: &Table, values: &[Reg]) {
-        for column in generated::generated_columns(table).iter() {
+        let generated = generated::generated_columns(table);
+        for column in generated.iter().take_while(|it| it.index() < values.len()) {
             let message =
                 |name: &str| format!("cannot insert a non-DEFAULT value into column \"{name}\"");
             let error = generated::refusal(table, column, message);

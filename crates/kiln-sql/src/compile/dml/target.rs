@@ -24,8 +24,8 @@ use super::super::select::{FromItem, ItemKind, conjuncts};
 use super::super::{
     CatalogView, Compiler, Position, fail, name_of, position_of_span, relation_name,
 };
-use super::all_columns;
 use super::constraints::failure;
+use super::shown_columns;
 use crate::parse::stored_query;
 
 /// What a statement changes.
@@ -84,7 +84,7 @@ impl Target {
     /// 0A000 for a view's column that is none of the table's.
     pub fn columns(&self, width: usize, doing: &str) -> Result<Vec<ColumnId>> {
         match &self.view {
-            None => Ok(all_columns(&self.table).collect()),
+            None => Ok(shown_columns(&self.table).collect()),
             Some(view) => {
                 let columns = view.columns.iter().enumerate();
                 let columns = columns.map(|(at, (name, column))| match column {
@@ -330,7 +330,7 @@ pub(crate) fn updatability(catalog: &dyn CatalogView, view: &View) -> Result<Upd
 
 /// The columns of the first view, and those of the table that they are.
 fn columns_of(layers: &[Layer], table: &Table) -> Vec<(String, Option<ColumnId>)> {
-    let columns = table.schema().columns.iter().enumerate();
+    let columns = table.schema().shown().iter().enumerate();
     let mut below: Vec<(String, Option<ColumnId>)> = columns
         .map(|(at, column)| (column.name.clone(), Some(ColumnId(at as u16))))
         .collect();

@@ -94,16 +94,23 @@ impl Compiler<'_> {
                 row.push(target);
             }
         }
-        let returned = Returned { kept, row };
+        let schema = firings.first().map(|first| first.table.schema());
+        let shown = schema.map_or(0, |schema| schema.shown().len());
+        let seen = Returned {
+            kept,
+            row: row.iter().take(shown).copied().collect(),
+        };
         for (number, firing) in firings.iter().enumerate() {
-            let new = rows.new.map(|_| returned.row.as_slice());
-            let rows = Rows { old: rows.old, new };
+            let rows = Rows {
+                old: rows.old.map(|row| &row[..shown]),
+                new: rows.new.map(|_| seen.row.as_slice()),
+            };
             match number {
-                0 => self.fire(firing, rows, Some(&returned))?,
-                _ => self.when(kept, |c| c.fire(firing, rows, Some(&returned)))?,
+                0 => self.fire(firing, rows, Some(&seen))?,
+                _ => self.when(kept, |c| c.fire(firing, rows, Some(&seen)))?,
             }
         }
-        Ok(returned)
+        Ok(Returned { kept, row })
     }
 
     /// Fires a trigger, if its condition holds.

@@ -406,7 +406,7 @@ fn columns_of(catalog: &dyn CatalogView, name: &str) -> Option<Vec<(String, Data
     let Some(table) = catalog.table(name) else {
         return catalog.view(name).map(|view| view.columns.clone());
     };
-    let columns = table.schema().columns.iter();
+    let columns = table.schema().shown().iter();
     let columns = columns.map(|column| (column.name.clone(), column.data_type.clone()));
     Some(columns.collect())
 }

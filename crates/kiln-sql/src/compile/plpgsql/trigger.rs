@@ -210,7 +210,7 @@ impl<'a> Compiler<'a> {
         };
         super::apart(self, active, |catalog, memory| {
             repeat(catalog, memory, |c| {
-                let types = firing.table.schema().columns.iter();
+                let types = firing.table.schema().shown().iter();
                 let types: Vec<DataType> = types.map(|column| column.data_type.clone()).collect();
                 let mut row = |is_there: bool| {
                     let registers = types.iter().map(|it| c.builder.register(it.clone()));
@@ -239,7 +239,7 @@ impl<'a> Compiler<'a> {
 
     /// The columns of NEW that the function of a BEFORE trigger may change; all of them where that is not known.
     pub(in super::super) fn columns_of_new(&self, table: &Table, function: &str) -> ColumnSet {
-        let all = ColumnSet::first(table.schema().columns.len());
+        let all = ColumnSet::first(table.schema().shown().len());
         let Some(definition) = self.catalog.routine(function) else {
             return ColumnSet::EMPTY;
         };
@@ -323,7 +323,7 @@ impl Body {
         self.is_of_trigger = true;
         self.start(c, block, &[])?;
         self.declare_constants(c, &frame.firing, block)?;
-        let columns = frame.firing.table.schema().columns.iter();
+        let columns = frame.firing.table.schema().shown().iter();
         let shape: Vec<(String, DataType)> = columns
             .map(|column| (column.name.clone(), column.data_type.clone()))
             .collect();

@@ -14,7 +14,10 @@ use crate::compile::{quote_identifier, sql_name};
 use crate::parse::{self, SourceStatement};
 
 /// Puts the table of the draft in the place of the one before it, and checks what its rows have to satisfy.
-pub(super) fn follow(change: &mut CatalogChange<'_>, draft: &mut Draft<'_>) -> Result<()> {
+pub(in super::super) fn follow(
+    change: &mut CatalogChange<'_>,
+    draft: &mut Draft<'_>,
+) -> Result<()> {
     draft.declare(&View::of(change.catalog()))?;
     let of_others = referring(change, draft)?;
     match draft.is_rewritten() {

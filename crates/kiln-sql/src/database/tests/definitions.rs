@@ -35,6 +35,8 @@ fn names_and_errors_are_those_of_postgresql() {
          CREATE TABLE v (a INTEGER) PARTITION BY HASH (z);
          CREATE INDEX ON u (lower(b));
          CREATE INDEX ON u (b) WHERE a > 1;
+         CREATE INDEX ON u (b) INCLUDE (a);
+         CREATE INDEX ON u (b, a, b);
          CREATE INDEX ON u USING hash (b);
          CREATE INDEX ON u USING nosuch (b);
          ALTER TABLE u ADD COLUMN c INTEGER;
@@ -69,8 +71,10 @@ fn names_and_errors_are_those_of_postgresql() {
          42703: column \"z\" referenced in foreign key constraint does not exist
          CREATE TABLE
          42703: column \"z\" named in partition key does not exist
-         0A000: an index on an expression is not supported
-         0A000: a partial index is not supported
+         CREATE INDEX
+         CREATE INDEX
+         0A000: INCLUDE in an index is not supported
+         0A000: a column twice in an index is not supported
          CREATE INDEX
          42704: access method \"nosuch\" does not exist
          ALTER TABLE

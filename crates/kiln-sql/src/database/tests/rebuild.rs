@@ -349,7 +349,14 @@ fn at_random(seed: u64, length: usize) {
 fn statement(random: &mut Random) -> String {
     let mut below = |limit: usize| random.below(limit);
     let (t, u, f, g) = (below(4), below(4), below(6), below(6));
-    match below(28) {
+    match below(31) {
+        28 | 29 => {
+            let key = ["lower(d)", "(a + b), c", "a, (c::text), lower(d)", "b"][below(4)];
+            let predicate = ["", " WHERE a > 3 AND b IS NOT NULL", " WHERE d = 'x'"][below(3)];
+            let unique = ["", "UNIQUE "][below(2)];
+            format!("CREATE {unique}INDEX e{t}{u} ON t{t} ({key}){predicate}")
+        }
+        30 => format!("DROP INDEX e{t}{u}"),
         21 => {
             let column = [
                 "e INTEGER",

@@ -2,6 +2,7 @@
 
 use kiln_engine::{Catalog, View};
 use kiln_sql::ResultSet;
+use kiln_sql::compile::ddl::predicate_text;
 use kiln_sql::database::is_auxiliary;
 use kiln_storage::schema::{ColumnId, IndexKind, Partitioning, TableSchema};
 use kiln_storage::table::Table;
@@ -29,7 +30,7 @@ pub(super) fn tables(catalog: &Catalog) -> String {
         let indexes = indexes.filter(|index| !is_auxiliary(table, index)).count();
         [
             name.to_owned(),
-            schema.columns.len().to_string(),
+            schema.shown().len().to_string(),
             indexes.to_string(),
         ]
     });
@@ -67,7 +68,7 @@ pub(super) fn table(catalog: &Catalog, name: &str) -> Result<String, String> {
         .table(&folded)
         .ok_or_else(|| format!("there is no table \"{folded}\"; \\d lists those that there are"))?;
     let schema = table.schema();
-    let columns = schema.columns.iter().map(|column| {
+    let columns = schema.shown().iter().map(|column| {
         [
             column.name.clone(),
             column.data_type.to_string(),
@@ -107,7 +108,7 @@ fn described_view(view: &View) -> String {
 fn names(schema: &TableSchema, columns: &[ColumnId]) -> String {
     let names = columns
         .iter()
-        .map(|column| schema.columns[column.index()].name.as_str());
+        .map(|column| schema.columns[column.index()].label());
     names.collect::<Vec<_>>().join(", ")
 }
 
@@ -121,7 +122,12 @@ fn constraints(table: &Table, schema: &TableSchema) -> String {
         if position == 0 {
             text += "Indexes:\n";
         }
-        let columns = names(schema, &index.columns);
+        let columns = names(schema, index.key_columns());
+        let predicate = index
+            .predicate()
+            .map(|column| &schema.columns[column.index()]);
+        let predicate = predicate.and_then(|column| predicate_text(column.generated.as_deref()?));
+        let predicate = predicate.map_or(String::new(), |text| format!(" WHERE {text}"));
         let is_primary = !schema.primary_key.is_empty() && index.columns == schema.primary_key;
         let what = match (
             is_primary && index.constraint,
@@ -144,7 +150,10 @@ fn constraints(table: &Table, schema: &TableSchema) -> String {
                 format!("ordered, partitioned by ({prefix})")
             }
         };
-        text += &format!("    \"{}\" {what}{kind} ({columns})\n", index.name);
+        text += &format!(
+            "    \"{}\" {what}{kind} ({columns}){predicate}\n",
+            index.name
+        );
     }
     match schema.partition_by {
         Some(Partitioning::Column(column)) => {
