@@ -58,5 +58,6 @@ fn ten_thousand_sessions_cost_their_own_state() {
     sessions.iter_mut().for_each(run);
     let each = (BYTES.get() - before) / SESSIONS;
     println!("{each} bytes a session");
-    assert!(each <= 512, "{each} bytes a session");
+    // A fifth of it is what other sessions see of one in pg_stat_activity.
+    assert!(each <= 640, "{each} bytes a session");
 }
