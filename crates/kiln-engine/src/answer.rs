@@ -19,11 +19,12 @@
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::Arguments;
+use kiln_procedure::arguments::convert;
 use kiln_procedure::frame::Notice;
 use kiln_storage::bytes::{Reader, append_string, corrupt, read_text};
 use kiln_storage::error::{Error, Position, Result, SqlState, Subject};
 use kiln_storage::types::bytes::DEPTH_MAX;
-use kiln_storage::types::{CatalogType, DataType, Value};
+use kiln_storage::types::{CatalogType, DataType, EnumType, Value};
 
 use crate::call::{Reply, Rows};
 
@@ -145,7 +146,13 @@ fn read_rows(reader: &mut Reader<'_>) -> Result<Rows> {
         if columns.is_empty() && reader.number(1)? != 0 {
             return Err(corrupt("a row without columns has a value"));
         }
-        let values = columns.iter().map(|_| Value::read_from(reader));
+        let values = columns.iter().map(|(_, data_type)| {
+            let value = Value::read_from(reader)?;
+            match data_type.enumeration() {
+                Some(_) => convert(value, data_type),
+                None => Ok(value),
+            }
+        });
         rows.push(values.collect::<Result<_>>()?);
     }
     Ok(Rows::of(columns.into(), rows, notices))
@@ -210,7 +217,7 @@ fn read_error(reader: &mut Reader<'_>) -> Result<Error> {
 
 /// Appends the form of a type, and what the form has: of NUMERIC with them the precision and the scale, a byte each; of CHAR, and of
 /// VARCHAR with one, the limit in 4 bytes; of an array the type of its elements;
-/// of a type of the catalogs its number in 4 bytes.
+/// of a type of the catalogs its number in 4 bytes; of an enum the text that describes it.
 fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
     let form = match data_type {
         DataType::SmallInt => 0,
@@ -235,6 +242,7 @@ fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
         DataType::Array(_) => 17,
         DataType::Catalog(_) => 18,
         DataType::Time => 19,
+        DataType::Enum(_) => 20,
     };
     target.push(form);
     match data_type {
@@ -245,6 +253,7 @@ fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
             target.extend_from_slice(&limit.to_le_bytes());
         }
         DataType::Array(element) => write_type(element, target),
+        DataType::Enum(of) => append_string(target, of.to_string().as_bytes()),
         DataType::Catalog(catalog) => target.extend_from_slice(&catalog.oid().to_le_bytes()),
         _ => {}
     }
@@ -277,6 +286,11 @@ fn read_type(reader: &mut Reader<'_>, depth: usize) -> Result<DataType> {
             let mut known = CatalogType::ALL.into_iter();
             let known = known.find(|known| known.oid() == oid);
             DataType::Catalog(known.ok_or_else(|| corrupt(format!("no type has number {oid}")))?)
+        }
+        20 => {
+            let read = EnumType::read(read_text(reader)?);
+            let read = read.ok_or_else(|| corrupt("no type is described so"))?;
+            DataType::Enum(Arc::new(read))
         }
         17 if depth < DEPTH_MAX => DataType::array(read_type(reader, depth + 1)?),
         form => return Err(corrupt(format!("no type has the form {form}"))),

@@ -9,7 +9,7 @@ use kiln_storage::error::Result;
 use kiln_storage::schema::{ColumnId, TableId};
 use kiln_storage::sequence::{Sequence, SequenceId};
 use kiln_storage::table::Table;
-use kiln_storage::types::DataType;
+use kiln_storage::types::{DataType, EnumType};
 
 use crate::comments::Comments;
 use crate::errors;
@@ -249,6 +249,7 @@ pub struct Catalog {
     pub(crate) tables: BTreeMap<String, Arc<Table>>,
     pub(crate) sequences: BTreeMap<String, Arc<Sequence>>,
     pub(crate) views: BTreeMap<String, Arc<View>>,
+    pub(crate) enums: BTreeMap<String, Arc<EnumType>>,
     /// The versions of the catalog in which tables took the places of others.
     pub(crate) changed: BTreeMap<TableId, u64>,
     pub(crate) procedures: BTreeMap<String, Arc<Procedure>>,
@@ -274,6 +275,7 @@ impl Default for Catalog {
             tables: BTreeMap::new(),
             sequences: BTreeMap::new(),
             views: BTreeMap::new(),
+            enums: BTreeMap::new(),
             changed: BTreeMap::new(),
             procedures: BTreeMap::new(),
             roles: Arc::default(),
@@ -307,6 +309,7 @@ impl Catalog {
             tables: self.tables.clone(),
             sequences: self.sequences.clone(),
             views: self.views.clone(),
+            enums: self.enums.clone(),
             changed: self.changed.clone(),
             procedures: self.procedures.clone(),
             roles: self.roles.clone(),

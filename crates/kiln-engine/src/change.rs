@@ -209,6 +209,8 @@ impl<'a> CatalogChange<'a> {
         }
         self.catalog.schemas.clone_from(&written.schemas);
         self.restore_sequences(&written.sequences);
+        let enums = written.enums.iter();
+        self.catalog.enums = enums.map(|of| (of.name().to_owned(), of.clone())).collect();
         let views = written.views.iter();
         self.catalog.views = views
             .map(|view| (view.name.clone(), view.clone()))
@@ -267,6 +269,7 @@ impl<'a> CatalogChange<'a> {
             }
         }
         self.check_no_sequence_or_view(&name)?;
+        self.check_no_enum(&name)?;
         let id = self.next_table_id()?;
         let table = Arc::new(Table::new(id, schema, partition_columns, indexes)?);
         self.catalog.tables.insert(name, table.clone());

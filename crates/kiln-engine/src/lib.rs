@@ -39,6 +39,7 @@ mod delivery;
 mod driver;
 mod durability;
 mod engine;
+mod enums;
 mod errors;
 mod gate;
 mod history;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kiln_platform::sync::{Arc, Weak};
 use kiln_storage::sequence::Sequence;
 use kiln_storage::table::Table;
+use kiln_storage::types::EnumType;
 
 use crate::catalog::{Catalog, Procedure};
 use crate::roles::Access;
@@ -19,6 +20,7 @@ pub struct Lookups {
     procedures: BTreeMap<String, Option<Arc<Source>>>,
     sequences: BTreeMap<String, Option<Weak<Sequence>>>,
     views: BTreeMap<String, Option<Arc<View>>>,
+    enums: BTreeMap<String, Option<Arc<EnumType>>>,
     /// By the table referred to.
     referencing: BTreeMap<String, Vec<Weak<Table>>>,
     accesses: BTreeSet<Access>,
@@ -54,6 +56,19 @@ impl Lookups {
         if !self.views.contains_key(name) {
             self.views.insert(name.to_owned(), found.cloned());
         }
+    }
+
+    /// The compiler looked for an enum.
+    pub fn note_enum(&mut self, name: &str, found: Option<&Arc<EnumType>>) {
+        if !self.enums.contains_key(name) {
+            self.enums.insert(name.to_owned(), found.cloned());
+        }
+    }
+
+    /// The names of the enums that were looked for and found.
+    pub fn enums(&self) -> impl Iterator<Item = &str> {
+        let found = self.enums.iter().filter(|(_, found)| found.is_some());
+        found.map(|(name, _)| name.as_str())
     }
 
     /// The compiler looked for the tables that refer to the one called `name`, and found these, in
@@ -100,6 +115,7 @@ impl Lookups {
         let mut referencing = self.referencing.iter();
         let mut sequences = self.sequences.iter();
         let mut views = self.views.iter();
+        let mut enums = self.enums.iter();
         tables.all(
             |(name, known)| match (known.as_ref(), catalog.table(name)) {
                 (Some(known), Some(table)) => is_same(known, table),
@@ -113,6 +129,9 @@ impl Lookups {
             known.as_ref().map(Weak::as_ptr) == found
         }) && views.all(|(name, known)| {
             let found = catalog.view(name).map(Arc::as_ptr);
+            known.as_ref().map(Arc::as_ptr) == found
+        }) && enums.all(|(name, known)| {
+            let found = catalog.enumeration(name).map(Arc::as_ptr);
             known.as_ref().map(Arc::as_ptr) == found
         }) && referencing.all(|(name, known)| {
             let names = catalog.referencing(name);

@@ -47,6 +47,12 @@ pub enum NumberedObject {
     Trigger(String, String),
     /// A schema other than `public`, which has PostgreSQL's number.
     Schema(String),
+    /// An enum.
+    Enum(String),
+    /// The type of its arrays.
+    EnumArray(String),
+    /// A label of an enum.
+    EnumLabel(String, String),
 }
 
 impl NumberedObject {
@@ -65,6 +71,9 @@ impl NumberedObject {
             NumberedObject::View(name) => ("view", name, None),
             NumberedObject::Trigger(table, name) => ("trigger", table, Some(name)),
             NumberedObject::Schema(name) => ("namespace", name, None),
+            NumberedObject::Enum(name) => ("enum", name, None),
+            NumberedObject::EnumArray(name) => ("enum-array", name, None),
+            NumberedObject::EnumLabel(of, label) => ("enum-label", of, Some(label)),
         }
     }
 
@@ -91,6 +100,9 @@ impl NumberedObject {
             "view" => NumberedObject::View(name),
             "trigger" => NumberedObject::Trigger(name, reader.counted()?.to_owned()),
             "namespace" => NumberedObject::Schema(name),
+            "enum" => NumberedObject::Enum(name),
+            "enum-array" => NumberedObject::EnumArray(name),
+            "enum-label" => NumberedObject::EnumLabel(name, reader.counted()?.to_owned()),
             _ => return Err(reader.damaged("a kind of object before it")),
         })
     }
@@ -146,6 +158,15 @@ impl ObjectNumbers {
         objects.extend(views.map(NumberedObject::View));
         let schemas = catalog.schemas.iter().cloned();
         objects.extend(schemas.map(NumberedObject::Schema));
+        for of in catalog.enums() {
+            let name = || of.name().to_owned();
+            objects.extend([
+                NumberedObject::Enum(name()),
+                NumberedObject::EnumArray(name()),
+            ]);
+            let labels = of.labels().iter();
+            objects.extend(labels.map(|it| NumberedObject::EnumLabel(name(), it.text.clone())));
+        }
         objects.sort_unstable();
         for object in objects {
             let number = match known.remove(&object) {
@@ -155,6 +176,21 @@ impl ObjectNumbers {
             self.numbers.insert(object, number);
         }
         Ok(())
+    }
+
+    /// The number of an object that a change makes, which needs it before the change is complete.
+    ///
+    /// # Errors
+    /// 54000 when all numbers are given out.
+    pub(crate) fn number(&mut self, object: NumberedObject) -> Result<u32> {
+        match self.get(&object) {
+            Some(number) => Ok(number),
+            None => {
+                let number = self.give_out()?;
+                self.numbers.insert(object, number);
+                Ok(number)
+            }
+        }
     }
 
     fn give_out(&mut self) -> Result<u32> {

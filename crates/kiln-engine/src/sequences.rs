@@ -28,6 +28,7 @@ impl CatalogChange<'_> {
     ) -> Result<()> {
         let name = definition.name.clone();
         self.check_no_relation(&name)?;
+        self.check_no_enum(&name)?;
         let id = SequenceId(self.next_table_id()?.0);
         let state = SequenceState {
             version: 0,

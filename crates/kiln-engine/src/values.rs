@@ -88,6 +88,9 @@ pub(crate) fn fits(value: &Value, column: &Column) -> bool {
         | (Value::Time(_), DataType::Time)
         | (Value::Uuid(_), DataType::Uuid)
         | (Value::Interval(_), DataType::Interval) => true,
+        (Value::Enum(value), DataType::Enum(of)) => {
+            value.of == *of && of.label(value.number).is_some()
+        }
         // As many bytes as characters at least.
         (Value::Text(text), DataType::VarChar(Some(length))) => text.len() <= *length as usize,
         (Value::Text(text), DataType::Char(length)) => {

@@ -32,6 +32,8 @@ pub struct View {
     pub reads: Vec<ViewRead>,
     /// The functions of users that it calls.
     pub calls: Vec<String>,
+    /// The enums that the query names.
+    pub types: Vec<String>,
 }
 
 /// A table, view or sequence that the query of a view names.
@@ -63,6 +65,11 @@ impl CheckOption {
 }
 
 impl View {
+    /// Whether its query names this enum.
+    pub fn names_type(&self, name: &str) -> bool {
+        self.types.iter().any(|known| known == name)
+    }
+
     /// Whether its query names this table, view or sequence.
     pub fn reads(&self, relation: &str) -> bool {
         self.reads.iter().any(|read| read.relation == relation)
@@ -109,6 +116,7 @@ impl CatalogChange<'_> {
         if is_taken {
             return Err(duplicate(&name));
         }
+        self.check_no_enum(&name)?;
         self.catalog.views.insert(name, Arc::new(view));
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! A catalog is written as the list of what is in it, and not of the statements that made it: a
 //! database that creates and drops tables all day has a list as long as the number of its objects.
 //! Written are the tables, with their numbers, the order and the kind of their indexes, derived ones
-//! included, and their next row numbers; the sequences, and how far they have got; the views; the statements that created the procedures; and the
+//! included, and their next row numbers; the enums; the sequences, and how far they have got; the views; the statements that created the procedures; and the
 //! numbers of objects and the comments on them. Nothing
 //! else of a catalog depends on how it came about, as the programs of procedures follow from their
 //! statements and the tables ([`Lookups`](crate::Lookups) sees to that).
@@ -11,6 +11,7 @@
 //! A log keeps a written catalog with each checkpoint, and the
 //! [`CatalogStatement`](crate::CatalogStatement)s after it.
 
+mod enums;
 mod roles;
 mod sequences;
 mod triggers;
@@ -30,6 +31,7 @@ use kiln_storage::schema::{
     Partitioning, ReferentialAction, TableId, TableSchema,
 };
 use kiln_storage::table::Table;
+use kiln_storage::types::EnumType;
 
 use crate::catalog::Catalog;
 use crate::comments::Comments;
@@ -49,6 +51,8 @@ pub struct WrittenCatalog {
     pub(crate) next_table_id: TableId,
     /// Besides `public`.
     pub(crate) schemas: BTreeSet<String>,
+    /// In the order of their names.
+    pub(crate) enums: Vec<Arc<EnumType>>,
     /// In the order of their names.
     pub(crate) tables: Vec<WrittenTable>,
     /// In the order of their names.
@@ -107,6 +111,7 @@ impl Catalog {
             procedures: procedures.collect::<Result<_>>()?,
             sequences: self.sequences().map(|it| WrittenSequence::of(it)).collect(),
             views: self.views().cloned().collect(),
+            enums: self.enums().cloned().collect(),
             roles: self.roles().clone(),
             numbers: self.numbers().clone(),
             comments: self.comments().clone(),
@@ -132,6 +137,15 @@ impl WrittenCatalog {
         let corrupted = |message: String| Err(Error::new(SqlState::DATA_CORRUPTED, message));
         let mut widths: BTreeMap<&str, usize> = BTreeMap::new();
         let mut ids = BTreeSet::new();
+        let (mut names, mut types) = (BTreeSet::new(), BTreeSet::new());
+        for of in &self.enums {
+            let is_new =
+                names.insert(of.name()) && types.insert(of.oid()) && types.insert(of.array_oid());
+            if !is_new {
+                let name = of.name();
+                return corrupted(format!("type \"{name}\" has the name or number of another"));
+            }
+        }
         for table in &self.tables {
             let name = &table.schema.name;
             let width = table.schema.columns.len();
@@ -252,6 +266,9 @@ impl fmt::Display for WrittenCatalog {
         for schema in &self.schemas {
             writeln!(f, "schema {}", Counted(schema))?;
         }
+        for of in &self.enums {
+            enums::write(f, of)?;
+        }
         for table in &self.tables {
             write!(f, "{table}")?;
         }
@@ -294,7 +311,7 @@ impl fmt::Display for WrittenTable {
                 generated,
             } = column;
             let null = if *not_null { "not-null" } else { "null" };
-            let data_type = data_type.to_string();
+            let data_type = data_type.described();
             write!(
                 f,
                 "  column {} {} {null}",
@@ -417,6 +434,10 @@ impl FromStr for WrittenCatalog {
             let schema = reader.counted()?.to_owned();
             reader.schemas.insert(schema);
         }
+        let mut enums = Vec::new();
+        while reader.takes("type") {
+            enums.push(Arc::new(enums::read(&mut reader)?));
+        }
         let mut tables = Vec::new();
         while reader.takes("table") {
             tables.push(read_table(&mut reader)?);
@@ -438,10 +459,12 @@ impl FromStr for WrittenCatalog {
         let comments = Comments::read(&mut reader)?;
         reader.expect("end")?;
         reader.end()?;
+        enums::share(&enums, &mut tables, &mut views)?;
         Ok(WrittenCatalog {
             version,
             next_table_id,
             schemas: reader.schemas,
+            enums,
             tables,
             sequences,
             views,

@@ -35,12 +35,19 @@ enum Kind {
     Uuid,
     Interval,
     Object,
+    /// A label of an enum: what slots have means something with the type alone.
+    Enum,
     IntegerArray,
     /// An array of anything else: converted element by element.
     Array,
 }
 
 impl Kind {
+    /// Whether the slot does not say all of such a value.
+    fn is_kept_whole(self) -> bool {
+        matches!(self, Kind::Array | Kind::Enum)
+    }
+
     fn of(value: &Value) -> Kind {
         match value {
             Value::Null => Kind::Null,
@@ -56,6 +63,7 @@ impl Kind {
             Value::Uuid(_) => Kind::Uuid,
             Value::Interval(_) => Kind::Interval,
             Value::Object(_) => Kind::Object,
+            Value::Enum(_) => Kind::Enum,
             Value::Array(values) => match values.iter().all(|value| {
                 matches!(
                     value,
@@ -78,8 +86,8 @@ pub struct Arguments {
     slots: Vec<Slot>,
     kinds: Vec<Kind>,
     heap: Heap,
-    /// The arrays of [`Kind::Array`] with their positions, as they were pushed.
-    arrays: Vec<(usize, Value)>,
+    /// The values of [`Kind::Array`] and [`Kind::Enum`] with their positions, as they were pushed.
+    whole: Vec<(usize, Value)>,
     draws: CallDraws,
     constraint_modes: Option<Arc<ConstraintModes>>,
 }
@@ -114,7 +122,7 @@ impl Arguments {
         self.slots.clear();
         self.kinds.clear();
         self.heap.clear();
-        self.arrays.clear();
+        self.whole.clear();
         self.draws = CallDraws::default();
         self.constraint_modes = None;
     }
@@ -193,7 +201,7 @@ impl Arguments {
         self.slots.extend_from_slice(&other.slots);
         self.kinds.extend_from_slice(&other.kinds);
         self.heap.append_image(&other.heap);
-        self.arrays.extend_from_slice(&other.arrays);
+        self.whole.extend_from_slice(&other.whole);
         if other.draws.made.is_some() {
             self.draws.clone_from(&other.draws);
         }
@@ -203,7 +211,7 @@ impl Arguments {
     pub fn bytes(&self) -> usize {
         let slots = size_of::<Slot>() + size_of::<Kind>();
         let mut arrays = Vec::new();
-        for (_, array) in &self.arrays {
+        for (_, array) in &self.whole {
             array.append_to(&mut arrays);
         }
         self.slots.len() * slots + self.heap.used_bytes() + arrays.len()
@@ -276,8 +284,8 @@ impl Arguments {
     pub fn push(&mut self, value: &Value) {
         let slot = push_value(&mut self.heap, value);
         let kind = Kind::of(value);
-        if kind == Kind::Array {
-            self.arrays.push((self.slots.len(), value.clone()));
+        if kind.is_kept_whole() {
+            self.whole.push((self.slots.len(), value.clone()));
         }
         self.push_slot(slot, kind);
     }
@@ -347,6 +355,7 @@ impl Arguments {
                 (Kind::IntegerArray, DataType::Array(element)) => self.array_fits(slot, element),
                 // CHAR values are held without trailing blanks.
                 (Kind::Text, DataType::Char(_)) => !self.heap.bytes(slot).ends_with(b" "),
+                (Kind::Enum, DataType::Enum(_)) => self.is_label(position, data_type),
                 (kind, DataType::Catalog(catalog)) => self.catalog_fits(slot, kind, *catalog),
                 (kind, data_type) => {
                     matches!(
@@ -369,6 +378,16 @@ impl Arguments {
             }
         }
         Ok(())
+    }
+
+    /// Whether a value is a label of this type.
+    fn is_label(&self, position: usize, data_type: &DataType) -> bool {
+        match (self.value(position), data_type) {
+            (Value::Enum(value), DataType::Enum(of)) => {
+                value.of == *of && of.label(value.number).is_some()
+            }
+            _ => false,
+        }
     }
 
     fn array_fits(&self, slot: Slot, element: &DataType) -> bool {
@@ -448,9 +467,9 @@ impl Arguments {
             Kind::Interval => DataType::Interval,
             Kind::Object => DataType::Catalog(CatalogType::RegClass),
             Kind::IntegerArray => DataType::array(DataType::BigInt),
-            Kind::Array => {
+            Kind::Array | Kind::Enum => {
                 let array = self
-                    .arrays
+                    .whole
                     .iter()
                     .find(|(pushed_at, _)| *pushed_at == position);
                 return array.map_or(Value::Null, |(_, value)| value.clone());
@@ -473,9 +492,9 @@ impl Arguments {
         self.slots[position] = push_value(&mut self.heap, &converted);
         // A later binding starts from what is there now.
         self.kinds[position] = Kind::of(&converted);
-        self.arrays.retain(|(pushed_at, _)| *pushed_at != position);
-        if self.kinds[position] == Kind::Array {
-            self.arrays.push((position, converted));
+        self.whole.retain(|(pushed_at, _)| *pushed_at != position);
+        if self.kinds[position].is_kept_whole() {
+            self.whole.push((position, converted));
         }
         Ok(())
     }
@@ -533,6 +552,13 @@ pub fn convert(value: Value, data_type: &DataType) -> Result<Value> {
             Value::Text(text.trim_end_matches(' ').to_owned())
         }
         (DataType::Text | DataType::VarChar(_), Value::Text(_)) => value,
+        // What a transaction block has made before may have another number now.
+        (DataType::Enum(of), Value::Enum(known)) if *of != known.of => {
+            kiln_storage::types::parse_value(data_type, known.label())?
+        }
+        (data_type, Value::Enum(label)) if data_type.is_string() => {
+            convert(Value::Text(label.label().to_owned()), data_type)?
+        }
         (_, Value::Text(text)) => kiln_storage::types::parse_value(data_type, text)?,
         (DataType::Catalog(catalog), _) if let Some(value) = to_catalog(&value, *catalog)? => value,
         (DataType::Array(element), Value::Array(values)) => {

@@ -9,7 +9,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::index::Sighting;
 use kiln_storage::slot::{Heap, Memory, Slot};
 use kiln_storage::table::SightKey;
-use kiln_storage::types::{DataType, ObjectName, Representation, Value, json};
+use kiln_storage::types::{DataType, EnumValue, ObjectName, Representation, Value, json};
 
 use crate::access::Handle;
 use crate::arguments::Arguments;
@@ -324,7 +324,8 @@ fn is_within_slot(data_type: &DataType) -> bool {
         | DataType::Date
         | DataType::Timestamp
         | DataType::TimestampTz
-        | DataType::Time => true,
+        | DataType::Time
+        | DataType::Enum(_) => true,
         DataType::Char(_)
         | DataType::VarChar(_)
         | DataType::Text
@@ -371,6 +372,7 @@ pub fn push_value(heap: &mut Heap, value: &Value) -> Slot {
             heap.push_array(&slots)
         }
         Value::Object(object) => heap.push_bytes(&object.to_bytes()),
+        Value::Enum(value) => Slot::from_i64(value.number),
     }
 }
 
@@ -400,6 +402,10 @@ pub fn to_value(heap: &Heap, slot: Slot, data_type: &DataType) -> Value {
                 .expect("a UUID has sixteen bytes"),
         ),
         DataType::Interval => Value::Interval(heap.interval(slot)),
+        DataType::Enum(of) => Value::Enum(EnumValue {
+            number: slot.as_i64(),
+            of: of.clone(),
+        }),
         DataType::Array(element) => {
             let elements = heap.array(slot).iter();
             Value::Array(

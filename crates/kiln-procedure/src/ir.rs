@@ -244,7 +244,8 @@ impl Class {
             | DataType::Date
             | DataType::Timestamp
             | DataType::TimestampTz
-            | DataType::Time => Class::Integer,
+            | DataType::Time
+            | DataType::Enum(_) => Class::Integer,
             DataType::Numeric { .. } => Class::Decimal,
             DataType::Double => Class::Double,
             DataType::Char(_)

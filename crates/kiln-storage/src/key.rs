@@ -63,9 +63,11 @@ impl KeyField {
             DataType::Boolean => Encoding::Signed(8),
             DataType::SmallInt => Encoding::Signed(16),
             DataType::Integer | DataType::Date => Encoding::Signed(32),
-            DataType::BigInt | DataType::Timestamp | DataType::TimestampTz | DataType::Time => {
-                Encoding::Signed(64)
-            }
+            DataType::BigInt
+            | DataType::Timestamp
+            | DataType::TimestampTz
+            | DataType::Time
+            | DataType::Enum(_) => Encoding::Signed(64),
             DataType::Numeric {
                 precision_scale: Some((precision, scale)),
             } if *precision <= 9 => Encoding::Decimal {

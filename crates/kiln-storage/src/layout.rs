@@ -122,6 +122,7 @@ impl Storage {
             | DataType::Timestamp
             | DataType::TimestampTz
             | DataType::Time
+            | DataType::Enum(_)
             | DataType::Double => Storage::Eight,
             DataType::Numeric {
                 precision_scale: Some((precision, scale)),

@@ -18,6 +18,7 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
         check_option,
         reads,
         calls,
+        types,
     } = view;
     write!(f, "view {}", Counted(name))?;
     match check_option {
@@ -26,7 +27,7 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
         Some(CheckOption::Cascaded) => writeln!(f, " cascaded")?,
     }
     for (name, data_type) in columns {
-        let data_type = data_type.to_string();
+        let data_type = data_type.described();
         writeln!(f, "  shows {} {}", Counted(name), Counted(&data_type))?;
     }
     for ViewRead { relation, columns } in reads {
@@ -38,6 +39,9 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
     }
     for routine in calls {
         writeln!(f, "  calls {}", Counted(routine))?;
+    }
+    for name in types {
+        writeln!(f, "  names {}", Counted(name))?;
     }
     writeln!(f, "  {path}query {}", Counted(query))
 }
@@ -73,6 +77,10 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<View> {
     while reader.takes("calls") {
         calls.push(reader.counted()?.to_owned());
     }
+    let mut types = Vec::new();
+    while reader.takes("names") {
+        types.push(reader.counted()?.to_owned());
+    }
     let path = read_path(reader)?;
     reader.expect("query")?;
     Ok(View {
@@ -83,5 +91,6 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<View> {
         check_option,
         reads,
         calls,
+        types,
     })
 }

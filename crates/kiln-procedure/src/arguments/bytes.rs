@@ -45,6 +45,7 @@ impl Arguments {
                 | Kind::Uuid
                 | Kind::Interval
                 | Kind::Object
+                | Kind::Enum
                 | Kind::Array => {
                     self.value(position).append_to(target);
                 }

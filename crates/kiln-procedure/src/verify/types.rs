@@ -85,7 +85,11 @@ fn holds_width(data_type: &DataType, width: Width) -> bool {
     match data_type {
         DataType::SmallInt => width == Width::Two,
         DataType::Integer | DataType::Date => width != Width::Eight,
-        DataType::BigInt | DataType::Timestamp | DataType::TimestampTz | DataType::Time => true,
+        DataType::BigInt
+        | DataType::Timestamp
+        | DataType::TimestampTz
+        | DataType::Time
+        | DataType::Enum(_) => true,
         _ => false,
     }
 }

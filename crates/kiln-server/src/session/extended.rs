@@ -13,7 +13,13 @@ impl Session {
     pub(super) fn parse(&mut self, parse: Parse<'_>, place: Place<'_>) -> Result<Step> {
         let declared: Vec<_> = parse
             .types()
-            .map(format::parameter_type)
+            .map(|oid| match format::parameter_type(oid) {
+                Ok(known) => Ok(known),
+                Err(error) => {
+                    let catalog = self.sql.catalog();
+                    catalog.type_numbered(oid).map(Some).ok_or(error)
+                }
+            })
             .collect::<Result<_>>()?;
         let statement = match self.parse_at(parse.text, &declared, place) {
             Ok(Some(statement)) => statement,

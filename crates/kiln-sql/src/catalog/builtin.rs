@@ -180,14 +180,18 @@ fn builtin_type(row: &'static Row) -> Option<BuiltinType> {
 pub(crate) fn oid_of(data_type: &DataType) -> u32 {
     let named = |name: &str| types().iter().find(|known| known.name == name);
     match data_type {
-        DataType::Array(element) => type_by_oid(oid_of(element)).map_or(0, |element| element.array),
+        DataType::Enum(of) => of.oid(),
+        DataType::Array(element) => match &**element {
+            DataType::Enum(of) => of.array_oid(),
+            element => type_by_oid(oid_of(element)).map_or(0, |element| element.array),
+        },
         DataType::Catalog(catalog) => catalog.oid(),
         other => named(internal_name(other)).map_or(0, |known| known.oid),
     }
 }
 
 /// The name of a type in the catalog.
-pub(crate) fn internal_name(data_type: &DataType) -> &'static str {
+pub(crate) fn internal_name(data_type: &DataType) -> &str {
     match data_type {
         DataType::SmallInt => "int2",
         DataType::Integer => "int4",
@@ -205,9 +209,13 @@ pub(crate) fn internal_name(data_type: &DataType) -> &'static str {
         DataType::Time => "time",
         DataType::Uuid => "uuid",
         DataType::Interval => "interval",
-        DataType::Array(element) => type_by_oid(oid_of(element))
-            .and_then(|element| type_by_oid(element.array))
-            .map_or("anyarray", |array| array.name),
+        DataType::Enum(of) => of.name(),
+        DataType::Array(element) => match &**element {
+            DataType::Enum(of) => of.array_name(),
+            element => type_by_oid(oid_of(element))
+                .and_then(|element| type_by_oid(element.array))
+                .map_or("anyarray", |array| array.name),
+        },
         DataType::Catalog(catalog) => {
             type_by_oid(catalog.oid()).map_or("unknown", |known| known.name)
         }

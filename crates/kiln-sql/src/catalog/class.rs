@@ -231,7 +231,15 @@ struct Attribute<'a> {
 impl Attribute<'_> {
     fn into_row(self) -> Row {
         let type_oid = type_oid(self.data_type);
-        let known = builtin::type_by_oid(type_oid);
+        // An enum is printed as an INTEGER lies, and its array as any other.
+        let lies_as = match self.data_type {
+            DataType::Enum(_) => builtin::oid_of(&DataType::Integer),
+            DataType::Array(element) if element.enumeration().is_some() => {
+                builtin::oid_of(&DataType::array(DataType::Integer))
+            }
+            _ => type_oid,
+        };
+        let known = builtin::type_by_oid(lies_as);
         let dimensions = i32::from(matches!(self.data_type, DataType::Array(_)));
         vec![
             oid(self.relation),

@@ -114,7 +114,11 @@ fn class_of(object: &NumberedObject) -> CommentClass {
     match object {
         NumberedObject::Routine(_) => CommentClass::Procedure,
         NumberedObject::Constraint(..) => CommentClass::Constraint,
-        NumberedObject::RowType(_) | NumberedObject::RowArrayType(_) => CommentClass::Type,
+        NumberedObject::RowType(_)
+        | NumberedObject::RowArrayType(_)
+        | NumberedObject::Enum(_)
+        | NumberedObject::EnumArray(_)
+        | NumberedObject::EnumLabel(..) => CommentClass::Type,
         NumberedObject::Role(_) => CommentClass::AuthId,
         NumberedObject::Trigger(..) => CommentClass::Trigger,
         NumberedObject::Schema(_) => CommentClass::Namespace,

@@ -14,7 +14,7 @@ use kiln_storage::types::DataType;
 
 use super::snapshot::{TableEntry, has_default};
 use crate::compile::{
-    data_type, ddl::without_rows, expression_columns, expression_type, name_of, quote_identifier,
+    ddl::without_rows, expression_columns, expression_type, name_of, plain_type, quote_identifier,
     stored_expression,
 };
 
@@ -102,7 +102,7 @@ fn constant(text: &str, data_type: &DataType) -> String {
 
 /// The type of a cast that was written, as it is printed.
 pub(super) fn cast_target(written: &sqlparser::ast::DataType) -> String {
-    match data_type(written, None) {
+    match plain_type(written, None) {
         Ok(data_type) => data_type.to_string(),
         Err(_) => written.to_string().to_lowercase(),
     }
@@ -315,7 +315,10 @@ impl Printer<'_> {
     }
 
     fn cast(&self, operand: &Expr, written: &sqlparser::ast::DataType) -> String {
-        let Ok(target) = data_type(written, None) else {
+        let Ok(target) = plain_type(written, None) else {
+            if let Some(text) = open_literal(operand) {
+                return format!("'{}'::{written}", text.replace('\'', "''"));
+            }
             return format!("({})::{written}", self.print(operand));
         };
         if let Some(text) = open_literal(operand) {

@@ -242,7 +242,7 @@ impl Snapshot {
         if let Some(known) = names.find(|known| known.name == bare) {
             return Ok(known.oid);
         }
-        if let Ok(data_type) = crate::compile::data_type(&written, None) {
+        if let Ok(data_type) = crate::compile::plain_type(&written, None) {
             return Ok(builtin::oid_of(&data_type));
         }
         let (base, is_array) = match text.strip_suffix("[]") {
@@ -258,6 +258,16 @@ impl Snapshot {
             [schema, name] => self.table(&qualified(schema, name)),
             _ => None,
         };
+        let of_public = match parts.as_slice() {
+            [name] => Some(name),
+            [schema, name] if schema == "public" => Some(name),
+            _ => None,
+        };
+        if let Some(of) = of_public.and_then(|name| self.enumeration(name))
+            && table.is_none()
+        {
+            return Ok(if is_array { of.array_oid() } else { of.oid() });
+        }
         let table = table.ok_or_else(unknown)?;
         Ok(if is_array {
             table.row_array_type
@@ -377,6 +387,8 @@ impl Snapshot {
         builtin::printed_type(oid).or_else(|| match self.object(oid)? {
             ObjectOf::RowType(table) => Some(self.shown_type(table)),
             ObjectOf::RowArrayType(table) => Some(format!("{}[]", self.shown_type(table))),
+            ObjectOf::Enum(of) => Some(of.printed().to_owned()),
+            ObjectOf::EnumArray(of) => Some(of.printed_array().to_owned()),
             _ => None,
         })
     }
@@ -442,7 +454,10 @@ fn missing(state: SqlState, what: &str, name: &str) -> Error {
 
 /// The value of a `reg` type that a type of ours is, for `pg_typeof`.
 pub(crate) fn type_object(data_type: &DataType) -> Value {
-    type_numbered(builtin::oid_of(data_type))
+    Value::Object(Box::new(ObjectName {
+        oid: builtin::oid_of(data_type),
+        name: data_type.base_name().to_owned(),
+    }))
 }
 
 /// The type with this number, as an object.

@@ -61,6 +61,7 @@ fn rows_of(schema: &str, name: &str) -> Rows {
         "pg_constraint" => constraint::pg_constraint,
         "pg_depend" => constraint::pg_depend,
         "pg_type" => types::pg_type,
+        "pg_enum" => types::pg_enum,
         "pg_namespace" => types::pg_namespace,
         "pg_description" => comments::pg_description,
         "pg_shdescription" => comments::pg_shdescription,

@@ -8,7 +8,7 @@ use kiln_storage::qualified::{PUBLIC_SCHEMA, beside, name_in_schema, parts, sche
 use kiln_storage::schema::{Column, ForeignKey, IndexDefinition, TableSchema, Trigger};
 use kiln_storage::sequence::{Identity, Sequence};
 use kiln_storage::table::Table;
-use kiln_storage::types::DataType;
+use kiln_storage::types::{DataType, EnumType};
 
 use super::comments::{self, CommentEntry};
 use super::routines::RoutineFacts;
@@ -23,6 +23,8 @@ pub(crate) struct Snapshot {
     pub sequences: Vec<SequenceEntry>,
     /// By name.
     pub views: Vec<ViewEntry>,
+    /// By name.
+    pub enums: Vec<EnumEntry>,
     pub routines: Vec<RoutineEntry>,
     pub roles: Vec<(u32, Arc<Role>)>,
     /// The schemas besides `public`, and their numbers.
@@ -64,6 +66,13 @@ pub(crate) struct ViewEntry {
     pub view: Arc<View>,
     /// For each column, whether the rows of the view can be changed by way of it; none where they cannot be changed.
     pub updatable: Vec<bool>,
+}
+
+/// An enum.
+pub(crate) struct EnumEntry {
+    pub of: Arc<EnumType>,
+    /// The numbers of its labels, in their order.
+    pub labels: Vec<u32>,
 }
 
 /// An index that a user declared.
@@ -118,6 +127,8 @@ enum Found {
     Role(usize),
     Sequence(usize),
     View(usize),
+    Enum(usize),
+    EnumArray(usize),
 }
 
 /// An object with a number.
@@ -133,6 +144,8 @@ pub(crate) enum ObjectOf<'a> {
     Role(&'a Role),
     Sequence(&'a SequenceEntry),
     View(&'a ViewEntry),
+    Enum(&'a EnumType),
+    EnumArray(&'a EnumType),
 }
 
 impl Snapshot {
@@ -165,6 +178,15 @@ impl Snapshot {
             view: view.clone(),
             updatable: updatable_columns(catalog, view),
         });
+        let enums = catalog.enums().map(|of| {
+            let label =
+                |text: &str| NumberedObject::EnumLabel(of.name().to_owned(), text.to_owned());
+            let labels = of.labels().iter();
+            EnumEntry {
+                labels: labels.map(|it| number(numbers, label(&it.text))).collect(),
+                of: of.clone(),
+            }
+        });
         let roles = catalog.roles().iter().map(|role| {
             let oid = numbers.get(&NumberedObject::Role(role.name.clone()));
             (oid.unwrap_or(FIRST_ROLE_OID), role.clone())
@@ -179,6 +201,7 @@ impl Snapshot {
             sequences: sequences.collect(),
             views: views.collect(),
             routines: routines.collect(),
+            enums: enums.collect(),
             roles: roles.collect(),
             schemas: schemas.collect(),
             path: catalog.path().clone(),
@@ -219,6 +242,10 @@ impl Snapshot {
         for (at, view) in self.views.iter().enumerate() {
             objects.insert(view.oid, Found::View(at));
         }
+        for (at, entry) in self.enums.iter().enumerate() {
+            objects.insert(entry.of.oid(), Found::Enum(at));
+            objects.insert(entry.of.array_oid(), Found::EnumArray(at));
+        }
         for (at, (oid, _)) in self.roles.iter().enumerate() {
             objects.insert(*oid, Found::Role(at));
         }
@@ -245,6 +272,8 @@ impl Snapshot {
             Found::Role(at) => ObjectOf::Role(&self.roles[at].1),
             Found::Sequence(at) => ObjectOf::Sequence(&self.sequences[at]),
             Found::View(at) => ObjectOf::View(&self.views[at]),
+            Found::Enum(at) => ObjectOf::Enum(&self.enums[at].of),
+            Found::EnumArray(at) => ObjectOf::EnumArray(&self.enums[at].of),
         })
     }
 
@@ -262,6 +291,12 @@ impl Snapshot {
             .sequences
             .binary_search_by(|it| it.sequence.name().cmp(name));
         at.ok().map(|at| &self.sequences[at])
+    }
+
+    /// The enum with this name.
+    pub fn enumeration(&self, name: &str) -> Option<&EnumType> {
+        let at = self.enums.binary_search_by(|it| it.of.name().cmp(name));
+        at.ok().map(|at| &*self.enums[at].of)
     }
 
     /// The sequence that goes with a column of a table.

@@ -1,18 +1,20 @@
-//! Types and schemas: `pg_type`, `pg_namespace`.
+//! Types and schemas: `pg_type`, `pg_enum`, `pg_namespace`.
 
 use kiln_engine::Object;
-use kiln_storage::types::{CatalogType, ObjectName, Value};
+use kiln_storage::types::{CatalogType, EnumType, ObjectName, Value};
 
 use super::snapshot::{Snapshot, TableEntry};
 use super::values::{Row, boolean, integer, no_function, oid, text};
-use super::{FIRST_ROLE_OID, builtin};
+use super::{FIRST_ROLE_OID, PUBLIC_OID, builtin};
 
-/// PostgreSQL's types, and the row types of tables.
+/// PostgreSQL's types, the row types of tables, and enums.
 pub(super) fn pg_type(snapshot: &Snapshot) -> Vec<Row> {
     let rows = snapshot
         .tables
         .iter()
         .flat_map(|table| row_types(snapshot, table));
+    let enums = snapshot.enums.iter();
+    let rows = rows.chain(enums.flat_map(|entry| enum_types(snapshot, &entry.of)));
     builtin::rows("pg_type")
         .iter()
         .cloned()
@@ -20,60 +22,121 @@ pub(super) fn pg_type(snapshot: &Snapshot) -> Vec<Row> {
         .collect()
 }
 
-fn row_types(snapshot: &Snapshot, table: &TableEntry) -> [Row; 2] {
-    let function = |name: &str| {
-        let found = snapshot.object_named(CatalogType::RegProc, name);
-        let found = found.unwrap_or(ObjectName {
-            oid: 0,
-            name: "-".to_owned(),
-        });
-        Value::Object(Box::new(found))
+/// A type of users, and of their arrays.
+struct TypeRow<'a> {
+    oid: u32,
+    array_oid: u32,
+    name: &'a str,
+    schema: u32,
+    /// `e` for an enum, `c` for the rows of a table; and its category.
+    kind: &'static str,
+    category: &'static str,
+    length: i16,
+    /// The table whose rows it is of.
+    relation: u32,
+    /// The functions from and to texts, and from and to bytes.
+    functions: [&'static str; 4],
+    alignment: &'static str,
+    storage: &'static str,
+}
+
+fn enum_types(snapshot: &Snapshot, of: &EnumType) -> [Row; 2] {
+    let row = TypeRow {
+        oid: of.oid(),
+        array_oid: of.array_oid(),
+        name: of.name(),
+        schema: PUBLIC_OID,
+        kind: "e",
+        category: "E",
+        length: 4,
+        relation: 0,
+        functions: ["enum_in", "enum_out", "enum_recv", "enum_send"],
+        alignment: "i",
+        storage: "p",
     };
-    let row = |is_array: bool| -> Row {
-        let functions = match is_array {
-            true => ["array_in", "array_out", "array_recv", "array_send"],
-            false => ["record_in", "record_out", "record_recv", "record_send"],
+    row.into_rows(snapshot)
+}
+
+fn row_types(snapshot: &Snapshot, table: &TableEntry) -> [Row; 2] {
+    let row = TypeRow {
+        oid: table.row_type,
+        array_oid: table.row_array_type,
+        name: table.name(),
+        schema: snapshot.schema_oid_of(table.qualified()),
+        kind: "c",
+        category: "C",
+        length: -1,
+        relation: table.oid,
+        functions: ["record_in", "record_out", "record_recv", "record_send"],
+        alignment: "d",
+        storage: "x",
+    };
+    row.into_rows(snapshot)
+}
+
+impl TypeRow<'_> {
+    /// The row of the type, and that of its array type.
+    fn into_rows(self, snapshot: &Snapshot) -> [Row; 2] {
+        let array_alignment = match self.alignment {
+            "d" => "d",
+            _ => "i",
         };
-        let [input, output, receive, send] = functions.map(function);
-        let name = match is_array {
-            true => format!("_{}", table.name()),
-            false => table.name().to_owned(),
+        let array = TypeRow {
+            oid: self.array_oid,
+            array_oid: 0,
+            name: &format!("_{}", self.name),
+            schema: self.schema,
+            kind: "b",
+            category: "A",
+            length: -1,
+            relation: 0,
+            functions: ["array_in", "array_out", "array_recv", "array_send"],
+            alignment: array_alignment,
+            storage: "x",
         };
+        let array = array.row(snapshot, Some(self.oid));
+        [self.row(snapshot, None), array]
+    }
+
+    fn row(&self, snapshot: &Snapshot, element: Option<u32>) -> Row {
+        let function = |name: &str| {
+            let found = snapshot.object_named(CatalogType::RegProc, name);
+            let found = found.unwrap_or(ObjectName {
+                oid: 0,
+                name: "-".to_owned(),
+            });
+            Value::Object(Box::new(found))
+        };
+        let of_arrays = |name: &str| match element {
+            Some(_) => function(name),
+            None => no_function(),
+        };
+        let [input, output, receive, send] = self.functions.map(function);
         vec![
-            oid(if is_array {
-                table.row_array_type
-            } else {
-                table.row_type
-            }),
-            text(name),
-            oid(snapshot.schema_oid_of(table.qualified())),
+            oid(self.oid),
+            text(self.name),
+            oid(self.schema),
             oid(FIRST_ROLE_OID),
-            Value::SmallInt(-1),
-            boolean(false),
-            text(if is_array { "b" } else { "c" }),
-            text(if is_array { "A" } else { "C" }),
+            Value::SmallInt(self.length),
+            boolean(self.length > 0),
+            text(self.kind),
+            text(self.category),
             boolean(false),
             boolean(true),
             text(","),
-            oid(if is_array { 0 } else { table.oid }),
-            match is_array {
-                true => function("array_subscript_handler"),
-                false => no_function(),
-            },
-            oid(if is_array { table.row_type } else { 0 }),
-            oid(if is_array { 0 } else { table.row_array_type }),
+            oid(self.relation),
+            of_arrays("array_subscript_handler"),
+            oid(element.unwrap_or_default()),
+            oid(self.array_oid),
             input,
             output,
             receive,
             send,
             no_function(),
             no_function(),
-            match is_array {
-                true => function("array_typanalyze"),
-                false => no_function(),
-            },
-            text("d"),
-            text("x"),
+            of_arrays("array_typanalyze"),
+            text(self.alignment),
+            text(self.storage),
             boolean(false),
             oid(0),
             integer(-1),
@@ -83,8 +146,23 @@ fn row_types(snapshot: &Snapshot, table: &TableEntry) -> [Row; 2] {
             Value::Null,
             Value::Null,
         ]
-    };
-    [row(false), row(true)]
+    }
+}
+
+/// The labels of enums.
+pub(super) fn pg_enum(snapshot: &Snapshot) -> Vec<Row> {
+    let rows = snapshot.enums.iter().flat_map(|entry| {
+        let labels = entry.of.labels().iter().zip(&entry.labels).enumerate();
+        labels.map(|(at, (label, number))| {
+            vec![
+                oid(*number),
+                oid(entry.of.oid()),
+                Value::Double((at + 1) as f64),
+                text(&label.text),
+            ]
+        })
+    });
+    rows.collect()
 }
 
 /// Schemas.

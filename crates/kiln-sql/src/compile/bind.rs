@@ -97,7 +97,7 @@ impl Compiler<'_> {
                     return Err(unsupported("this form of cast", position_of(&**expr)));
                 }
                 let position = position_of(&**expr);
-                let target = types::data_type(data_type, position)?;
+                let target = types::data_type(data_type, self.catalog, position)?;
                 if let (Expr::Array(array), DataType::Array(element)) = (&**expr, &target) {
                     return self.bind_array(&array.elem, Some(element), position);
                 }
@@ -844,11 +844,9 @@ pub(super) fn case(
     otherwise: Option<Bound>,
     position: Position,
 ) -> Result<Bound> {
-    let results: Vec<&Bound> = branches
-        .iter()
-        .map(|(_, result)| result)
-        .chain(otherwise.as_ref())
-        .collect();
+    let results: Vec<&Bound> = branches.iter().map(|(_, result)| result).collect();
+    // As in PostgreSQL what is behind ELSE counts first.
+    let results: Vec<&Bound> = otherwise.iter().chain(results).collect();
     let data_type = common_type("CASE", &results, position)?;
     let mut kept = Vec::with_capacity(branches.len());
     let mut otherwise = match otherwise {

@@ -34,6 +34,7 @@ pub(super) enum Category {
     DateTime,
     Timespan,
     Array,
+    Enum,
     User,
 }
 
@@ -51,6 +52,7 @@ pub(super) fn category(data_type: &DataType) -> Category {
         }
         DataType::Interval => Category::Timespan,
         DataType::Array(_) => Category::Array,
+        DataType::Enum(_) => Category::Enum,
         DataType::Bytea | DataType::Uuid => Category::User,
         DataType::Catalog(catalog) => match catalog {
             CatalogType::Name | CatalogType::Char | CatalogType::NodeTree => Category::String,
@@ -375,7 +377,7 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
                     Ok(call(cast::NARROW_INTEGERS, arguments, base, position))
                 }
                 _ if cast_array::elements_convert(from, to) => {
-                    let names = [from, to].map(|element| Bound::text(element.to_string()));
+                    let names = [from, to].map(|element| Bound::text(element.described()));
                     let operands = std::iter::once(bound).chain(names).collect();
                     Ok(call(cast_array::ARRAY_TO_ARRAY, operands, base, position))
                 }
@@ -546,6 +548,11 @@ pub(super) fn to_text(bound: Bound) -> Result<Bound> {
         DataType::Uuid => cast::UUID_TO_TEXT,
         DataType::Bytea => cast::BYTEA_TO_TEXT,
         DataType::Interval => cast::INTERVAL_TO_TEXT,
+        DataType::Enum(of) => {
+            let operands = vec![bound.clone(), Bound::text(of.to_string())];
+            let named = functions::ENUM_TO_TEXT;
+            return Ok(call(named, operands, DataType::Text, position));
+        }
         DataType::Catalog(catalog) => match catalog.representation() {
             Representation::Number => cast::INTEGER_TO_TEXT,
             Representation::Text => return Ok(bound.relabel(DataType::Text)),
@@ -572,7 +579,7 @@ pub(super) fn to_text(bound: Bound) -> Result<Bound> {
                 }
             },
             element => {
-                let operands = vec![bound.clone(), Bound::text(element.to_string())];
+                let operands = vec![bound.clone(), Bound::text(element.described())];
                 let named = cast_array::ARRAY_TO_TEXT;
                 return Ok(call(named, operands, DataType::Text, position));
             }
@@ -628,6 +635,11 @@ fn from_text(bound: Bound, target: &DataType) -> Result<Bound> {
         DataType::Char(_) | DataType::VarChar(_) | DataType::Text => {
             return Ok(bound.relabel(DataType::Text));
         }
+        DataType::Enum(of) => {
+            let operands = vec![bound, Bound::text(of.to_string())];
+            let named = functions::TEXT_TO_ENUM;
+            return Ok(call(named, operands, target.clone(), position));
+        }
         DataType::Catalog(catalog) => match catalog {
             CatalogType::Oid | CatalogType::Xid => cast::TEXT_TO_OID,
             CatalogType::Real => cast::TEXT_TO_REAL,
@@ -652,7 +664,7 @@ fn from_text(bound: Bound, target: &DataType) -> Result<Bound> {
             DataType::Text | DataType::VarChar(_) => cast::TEXT_TO_TEXTS,
             ref element => {
                 let element = without_length(element);
-                let operands = vec![bound, Bound::text(element.to_string())];
+                let operands = vec![bound, Bound::text(element.described())];
                 let data_type = DataType::array(element);
                 return Ok(call(
                     cast_array::TEXT_TO_ARRAY,
@@ -727,7 +739,7 @@ fn apply_modifier(bound: Bound, target: &DataType, context: CastContext) -> Boun
                 CastContext::Explicit => cast_array::ARRAY_EXPLICIT,
                 _ => cast_array::ARRAY_ASSIGNMENT,
             };
-            let operands = vec![bound, Bound::text(element.to_string())];
+            let operands = vec![bound, Bound::text(element.described())];
             call(named, operands, target.clone(), position)
         }
         _ => bound.relabel(target.clone()),
@@ -845,6 +857,8 @@ pub(crate) fn parse_value(text: &str, data_type: &DataType) -> Result<Value> {
             }
             Value::Array(values)
         }
-        DataType::Catalog(_) => kiln_storage::types::parse_value(data_type, text)?,
+        DataType::Enum(_) | DataType::Catalog(_) => {
+            kiln_storage::types::parse_value(data_type, text)?
+        }
     })
 }

@@ -93,7 +93,7 @@ use kiln_storage::qualified::{PUBLIC_SCHEMA, name_in_schema, schema_of};
 use kiln_storage::schema::TableSchema;
 use kiln_storage::sequence::Sequence;
 use kiln_storage::table::Table;
-use kiln_storage::types::DataType;
+use kiln_storage::types::{DataType, EnumType};
 use sqlparser::ast::Expr;
 use sqlparser::ast::Spanned;
 
@@ -114,7 +114,7 @@ pub use scope::{Field, SourceId, Variable};
 pub(crate) use sequence::COLUMNS as SEQUENCE_COLUMNS;
 pub(crate) use session_value::SessionValues;
 pub use session_value::{Operand, Seconds, SessionValue};
-pub use types::data_type;
+pub use types::{data_type, plain_type};
 
 /// A place in the source: line and column, from 1; `None` where it is not known.
 pub type Position = Option<(u32, u32)>;
@@ -184,6 +184,12 @@ pub trait CatalogView {
 
     /// The sequence called `name`.
     fn sequence(&self, name: &str) -> Option<Arc<Sequence>> {
+        let _ = name;
+        None
+    }
+
+    /// The enum called `name`.
+    fn enumeration(&self, name: &str) -> Option<Arc<EnumType>> {
         let _ = name;
         None
     }
@@ -534,29 +540,49 @@ impl<'a> Compiler<'a> {
 
 /// The type of an expression over the columns of a table; `None` for what has no meaning, or no type of its own.
 pub(crate) fn expression_type(expr: &Expr, schema: Option<&TableSchema>) -> Option<DataType> {
-    let bound = bound_expression(expr, schema)?;
+    expression_type_in(expr, schema, &Nothing)
+}
+
+/// As [`expression_type`], of an expression that may name what is in a catalog.
+pub(crate) fn expression_type_in(
+    expr: &Expr,
+    schema: Option<&TableSchema>,
+    catalog: &dyn CatalogView,
+) -> Option<DataType> {
+    let bound = bound_expression(expr, schema, catalog)?;
     (!bound.is_unknown()).then_some(bound.data_type)
 }
 
 /// The columns of a table that an expression names, by their positions.
 pub(crate) fn expression_columns(expr: &Expr, schema: &TableSchema) -> Vec<usize> {
-    let bound = bound_expression(expr, Some(schema));
-    let columns = bound.map(|bound| bound.columns()).unwrap_or_default();
-    columns
+    let Some(bound) = bound_expression(expr, Some(schema), &Nothing) else {
+        // It names functions or types of users.
+        let named = ddl::named_columns(expr, schema).unwrap_or_default();
+        return named.iter().map(|column| column.index()).collect();
+    };
+    bound
+        .columns()
         .into_iter()
         .map(|(_, column)| usize::from(column))
         .collect()
 }
 
-/// An expression over the columns of a table, bound; `None` for what has no meaning.
-fn bound_expression(expr: &Expr, schema: Option<&TableSchema>) -> Option<Bound> {
-    struct Nothing;
-    impl CatalogView for Nothing {
-        fn table(&self, _: &str) -> Option<Arc<Table>> {
-            None
-        }
+/// A catalog without anything of users.
+struct Nothing;
+
+impl CatalogView for Nothing {
+    fn table(&self, _: &str) -> Option<Arc<Table>> {
+        None
     }
-    let mut compiler = Compiler::new(ProgramBuilder::new("", Vec::new()), &Nothing);
+}
+
+/// An expression over the columns of a table, bound; `None` for what has no meaning.
+fn bound_expression(
+    expr: &Expr,
+    schema: Option<&TableSchema>,
+    catalog: &dyn CatalogView,
+) -> Option<Bound> {
+    let mut compiler = Compiler::new(ProgramBuilder::new("", Vec::new()), catalog);
     if let Some(schema) = schema {
         let columns = schema.shown().iter().map(|column| ColumnMeta {
             name: column.name.clone(),

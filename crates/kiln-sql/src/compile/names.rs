@@ -70,7 +70,13 @@ fn figure(expr: &Expr) -> Option<(String, bool)> {
 
 /// The internal name of a type, which names the column of a cast.
 fn type_column_name(written: &ast::DataType) -> Option<String> {
-    let data_type = super::types::data_type(written, None).ok()?;
+    let data_type = match (super::types::plain_type(written, None), written) {
+        (Ok(data_type), _) => data_type,
+        // An enum, if it is a type.
+        (Err(_), ast::DataType::Custom(name, _)) => return name.0.last()?.as_ident().map(name_of),
+        (Err(_), ast::DataType::Array(_)) => return figure_array(written),
+        _ => return None,
+    };
     match data_type {
         DataType::Array(_) => figure_array(written),
         other => Some(internal_name(&other).to_owned()),

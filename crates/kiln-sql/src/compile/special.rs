@@ -145,7 +145,7 @@ impl Compiler<'_> {
                 Ok(bound)
             }
             Expr::TypedString(typed) => {
-                let target = types::data_type(&typed.data_type, position)?;
+                let target = types::data_type(&typed.data_type, self.catalog, position)?;
                 let literal = self.bind(&Expr::Value(typed.value.clone()))?;
                 coerce(literal, &target, CastContext::Explicit)
             }
@@ -533,7 +533,7 @@ impl Compiler<'_> {
                 coerce(text, &texts, CastContext::Explicit)
             }
             DataType::Array(element) => {
-                let element = Bound::text(element.to_string());
+                let element = Bound::text(element.described());
                 let named = functions::cast_array::ARRAY_TO_OUTPUT_TEXTS;
                 Ok(call(named, vec![array, element], texts, position))
             }

@@ -3,21 +3,71 @@
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{CatalogType, DataType, NUMERIC_PRECISION_MAX};
 use sqlparser::ast::{
-    ArrayElemTypeDef, CharacterLength, DataType as Written, ExactNumberInfo, TimezoneInfo,
+    ArrayElemTypeDef, CharacterLength, DataType as Written, ExactNumberInfo, ObjectName,
+    TimezoneInfo,
 };
 
-use super::{Position, fail, name_of, unsupported};
+use super::{CatalogView, Position, fail, name_of, unsupported};
 use crate::catalog::type_named;
 
 /// The longest CHAR and VARCHAR, as in PostgreSQL.
 const LENGTH_MAX: u64 = 10_485_760;
 
-/// The type that `written` names.
+/// The type that `written` names: one of PostgreSQL's own, or an enum.
 ///
 /// # Errors
 /// 42704 for an unknown type, 22023 for a length or precision out of range, 0A000 for a type that
 /// is not supported.
-pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
+pub fn data_type(
+    written: &Written,
+    catalog: &dyn CatalogView,
+    position: Position,
+) -> Result<DataType> {
+    let enumeration = |name: &ObjectName| match qualified(name, position) {
+        Ok((None, name)) => catalog.enumeration(&name),
+        Ok((Some(schema), name)) if schema == "public" => catalog.enumeration(&name),
+        _ => None,
+    };
+    match (written, plain_type(written, position)) {
+        (Written::Custom(name, modifiers), Err(error))
+            if modifiers.is_empty() && error.state() == SqlState::UNDEFINED_OBJECT =>
+        {
+            enumeration(name).map(DataType::Enum).ok_or(error)
+        }
+        (Written::Array(array), Err(error)) if error.state() == SqlState::UNDEFINED_OBJECT => {
+            match array_element(array) {
+                Some(element) => array_of(data_type(element, catalog, position)?),
+                None => Err(error),
+            }
+        }
+        (_, known) => known,
+    }
+}
+
+/// As in PostgreSQL the number of dimensions is no part of a type.
+fn array_of(element: DataType) -> Result<DataType> {
+    Ok(match element {
+        array @ DataType::Array(_) => array,
+        element => DataType::array(element),
+    })
+}
+
+/// The type of an array's elements, as it was written.
+fn array_element(array: &ArrayElemTypeDef) -> Option<&Written> {
+    match array {
+        ArrayElemTypeDef::SquareBracket(element, _)
+        | ArrayElemTypeDef::AngleBracket(element)
+        | ArrayElemTypeDef::Parenthesis(element)
+        | ArrayElemTypeDef::Qualified(element, _) => Some(element),
+        ArrayElemTypeDef::None => None,
+    }
+}
+
+/// The type that `written` names, if it is one of PostgreSQL's own.
+///
+/// # Errors
+/// As [`data_type`]; 42704 for an enum.
+pub fn plain_type(written: &Written, position: Position) -> Result<DataType> {
     Ok(match written {
         Written::SmallInt(None) | Written::Int2(None) => DataType::SmallInt,
         Written::Integer(None) | Written::Int(None) | Written::Int4(None) => DataType::Integer,
@@ -88,17 +138,8 @@ pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
             fields: None,
             precision: None,
         } => DataType::Interval,
-        Written::Array(
-            ArrayElemTypeDef::SquareBracket(element, _)
-            | ArrayElemTypeDef::AngleBracket(element)
-            | ArrayElemTypeDef::Parenthesis(element)
-            | ArrayElemTypeDef::Qualified(element, _),
-        ) => {
-            // As in PostgreSQL the number of dimensions is no part of the type.
-            match data_type(element, position)? {
-                array @ DataType::Array(_) => array,
-                element => DataType::array(element),
-            }
+        Written::Array(array) if let Some(element) = array_element(array) => {
+            array_of(plain_type(element, position)?)?
         }
         Written::Custom(name, modifiers) => {
             let (schema, name) = qualified(name, position)?;
@@ -138,10 +179,7 @@ pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
 }
 
 /// The schema of a type's name, if it was written, and the name.
-fn qualified(
-    name: &sqlparser::ast::ObjectName,
-    position: Position,
-) -> Result<(Option<String>, String)> {
+fn qualified(name: &ObjectName, position: Position) -> Result<(Option<String>, String)> {
     let parts = name.0.iter().filter_map(|part| part.as_ident());
     let is_char =
         |ident: &&sqlparser::ast::Ident| ident.quote_style.is_some() && ident.value == "char";

@@ -10,7 +10,9 @@ use super::definition::{Definition, find_routine, missing_routine};
 use super::result::{Notice, StatementResult};
 use super::view::relation_of;
 use crate::catalog::DATABASE;
-use crate::compile::{data_type, name_of, undefined_schema, unsupported, written_name};
+use crate::compile::{
+    name_of, object_name, plain_type, undefined_schema, unsupported, written_name,
+};
 use crate::parse::{Comment, CommentedObject, RelationKind};
 
 /// COMMENT.
@@ -43,7 +45,7 @@ fn commented(change: &CatalogChange<'_>, object: &CommentedObject) -> Result<Com
         CommentedObject::Routine(kind, signature) => {
             match find_routine(change, *kind, signature)? {
                 Some(name) => NumberedObject::Routine(name),
-                None => return Err(missing_routine(*kind, signature)?),
+                None => return Err(missing_routine(change.catalog(), *kind, signature)?),
             }
         }
         CommentedObject::Constraint(name, table) => constraint(change, name, table)?,
@@ -178,16 +180,21 @@ fn schema(catalog: &Catalog, name: &Ident) -> Result<Commented> {
     }
 }
 
-/// The type of a table's rows: there are no other types of users.
+/// An enum, or the type of a table's rows.
 fn row_type(
     change: &CatalogChange<'_>,
     written: &sqlparser::ast::DataType,
 ) -> Result<NumberedObject> {
-    if data_type(written, None).is_ok() {
+    if plain_type(written, None).is_ok() {
         return Err(unsupported("a comment on a type of the system", None));
     }
     let name = match written {
         sqlparser::ast::DataType::Custom(name, modifiers) if modifiers.is_empty() => {
+            if let Ok(name) = object_name(name)
+                && change.catalog().enumeration(&name).is_some()
+            {
+                return Ok(NumberedObject::Enum(name));
+            }
             relation_of(change.catalog(), name)?
         }
         other => other.to_string(),

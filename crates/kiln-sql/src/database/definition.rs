@@ -12,6 +12,7 @@ use super::alter;
 use super::comments;
 use super::dependents::{self, Dependent};
 use super::design;
+use super::enums;
 use super::indexes;
 use super::like;
 use super::panics::caught;
@@ -83,6 +84,8 @@ impl<'a> Definition<'a> {
             Tree::CreateIndex(statement) => indexes::create(self, statement),
             Tree::CreateView(statement) => views::create(self, statement),
             Tree::RenameView(statement) => views::rename(self, statement),
+            Tree::CreateEnum(statement) => enums::create(self, statement),
+            Tree::AlterType(statement) => enums::alter(self, statement),
             Tree::CreateTrigger(statement) => triggers::create(self, statement),
             Tree::DropTrigger(statement) => triggers::drop(self, statement),
             Tree::RenameTrigger(statement) => triggers::rename(self, statement),
@@ -244,13 +247,14 @@ fn create_table(
     ))))
 }
 
-/// DROP TABLE, DROP INDEX, DROP SEQUENCE and DROP VIEW.
+/// DROP TABLE, DROP INDEX, DROP SEQUENCE, DROP VIEW and DROP TYPE.
 fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult> {
     let tag = match statement.kind {
         DropKind::Table => "DROP TABLE",
         DropKind::Index => "DROP INDEX",
         DropKind::Sequence => "DROP SEQUENCE",
         DropKind::View => "DROP VIEW",
+        DropKind::Type => "DROP TYPE",
     };
     let mut result = StatementResult::of_tag(tag);
     result.notices = definition.change_catalog(|change| {
@@ -259,6 +263,7 @@ fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult
             DropKind::Index => indexes::drop(change, statement)?,
             DropKind::Sequence => sequences::drop(change, statement)?,
             DropKind::View => views::drop(change, statement)?,
+            DropKind::Type => enums::drop(change, statement)?,
         };
         design::settle(change)?;
         Ok(notices)
@@ -556,14 +561,17 @@ fn drop_function(definition: &Definition<'_>, statement: &DropFunction) -> Resul
                 None if statement.if_exists => {
                     let name = object_name(&signature.name)?;
                     let types = match &signature.arguments {
-                        Some(arguments) => type_names(arguments)?.join(", "),
+                        Some(arguments) => type_names(change.catalog(), arguments)?.join(", "),
                         None => String::new(),
                     };
                     notices.push(Notice::new(format!(
                         "{kind} {name}({types}) does not exist, skipping"
                     )));
                 }
-                None => return Err(missing_routine(statement.kind, signature)?),
+                None => {
+                    let catalog = change.catalog();
+                    return Err(missing_routine(catalog, statement.kind, signature)?);
+                }
             }
         }
         design::settle(change)?;
@@ -574,6 +582,7 @@ fn drop_function(definition: &Definition<'_>, statement: &DropFunction) -> Resul
 
 /// The error for a signature that means no routine.
 pub(super) fn missing_routine(
+    catalog: &Catalog,
     kind: Option<RoutineKind>,
     signature: &RoutineSignature,
 ) -> Result<Error> {
@@ -582,7 +591,7 @@ pub(super) fn missing_routine(
     let message = match &signature.arguments {
         None => format!("could not find a {kind} named \"{name}\""),
         Some(arguments) => {
-            let types = type_names(arguments)?.join(", ");
+            let types = type_names(catalog, arguments)?.join(", ");
             format!("{kind} {name}({types}) does not exist")
         }
     };
@@ -603,7 +612,7 @@ pub(super) fn find_routine(
     };
     if let Some(arguments) = &signature.arguments {
         let inputs = known.inputs();
-        let names = type_names(arguments)?;
+        let names = type_names(change.catalog(), arguments)?;
         let same = names.len() == inputs.len()
             && names
                 .iter()
@@ -632,7 +641,7 @@ pub(super) fn find_routine(
 }
 
 /// The types of a routine's arguments, with commas between them.
-fn argument_types(catalog: &Catalog, name: &str) -> String {
+pub(super) fn argument_types(catalog: &Catalog, name: &str) -> String {
     let known = catalog.procedure(name);
     let known = known.and_then(|known| routine(catalog, known));
     let inputs = known.map(|known| known.inputs()).unwrap_or_default();
@@ -640,13 +649,14 @@ fn argument_types(catalog: &Catalog, name: &str) -> String {
     types.collect::<Vec<_>>().join(",")
 }
 
-fn type_names(arguments: &[parse::TypeReference]) -> Result<Vec<String>> {
+fn type_names(catalog: &Catalog, arguments: &[parse::TypeReference]) -> Result<Vec<String>> {
+    let view = View::of(catalog);
     arguments
         .iter()
         .map(|argument| match &argument.kind {
             parse::TypeKind::Sql(written) => {
                 let position = Some((argument.position.line, argument.position.column));
-                let data_type = crate::compile::data_type(written, position)?;
+                let data_type = crate::compile::data_type(written, &view, position)?;
                 Ok(data_type.base_name().to_owned())
             }
             _ => {

@@ -4,6 +4,7 @@ use kiln_engine::CatalogChange;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::ColumnId;
 
+use super::indexes;
 use super::result::Notice;
 use crate::compile::{quote_identifier, short_name};
 
@@ -22,8 +23,14 @@ pub(super) enum Dependent {
     Trigger { table: String, name: String },
     /// A foreign key.
     Reference { table: String, constraint: String },
+    /// An index over expressions.
+    Index { table: String, name: String },
+    /// A CHECK constraint.
+    Check { table: String, name: String },
     /// A view.
     View(String),
+    /// A function or procedure, and as PostgreSQL names it.
+    Routine { name: String, described: String },
 }
 
 impl Dependent {
@@ -46,25 +53,38 @@ impl Dependent {
                 let (name, table) = (quote_identifier(constraint), short_name(table));
                 format!("constraint {name} on table {table}")
             }
+            Dependent::Index { name, .. } => format!("index {}", quote_identifier(name)),
+            Dependent::Check { table, name } => {
+                let (name, table) = (quote_identifier(name), short_name(table));
+                format!("constraint {name} on table {table}")
+            }
             Dependent::View(name) => format!("view {}", short_name(name)),
+            Dependent::Routine { described, .. } => described.clone(),
         }
     }
 
-    /// The table that it is of, or the view.
+    /// The table that it is of, or the view or routine.
     pub fn table(&self) -> &str {
         match self {
             Dependent::Default { table, .. }
             | Dependent::Column { table, .. }
             | Dependent::Trigger { table, .. }
+            | Dependent::Index { table, .. }
+            | Dependent::Check { table, .. }
             | Dependent::Reference { table, .. } => table,
-            Dependent::View(name) => name,
+            Dependent::View(name) | Dependent::Routine { name, .. } => name,
         }
     }
 
     /// Takes it away.
     pub fn remove(&self, change: &mut CatalogChange<'_>) -> Result<()> {
-        if let Dependent::View(name) = self {
-            return change.drop_view(name);
+        match self {
+            Dependent::View(name) => return change.drop_view(name),
+            Dependent::Routine { name, .. } => return change.drop_procedure(name),
+            Dependent::Index { table, name } => {
+                return indexes::remove(change, &[(table.clone(), name.clone())]);
+            }
+            _ => {}
         }
         change.alter_schema(self.table(), |schema| match self {
             Dependent::Default { column, .. } => schema.columns[column.index()].default = None,
@@ -72,7 +92,11 @@ impl Dependent {
                 schema.foreign_keys.retain(|key| key.name != *constraint);
             }
             Dependent::Trigger { name, .. } => schema.triggers.retain(|it| it.name != *name),
-            Dependent::Column { .. } | Dependent::View(_) => {}
+            Dependent::Check { name, .. } => schema.checks.retain(|it| it.name != *name),
+            Dependent::Column { .. }
+            | Dependent::Index { .. }
+            | Dependent::View(_)
+            | Dependent::Routine { .. } => {}
         })?;
         Ok(())
     }

@@ -154,7 +154,7 @@ fn has_hidden(table: &Table, definition: &IndexDefinition) -> bool {
 }
 
 /// Takes indexes of tables away, and from the rows of each table at once the columns that they alone need.
-fn remove(change: &mut CatalogChange<'_>, gone: &[(String, String)]) -> Result<()> {
+pub(super) fn remove(change: &mut CatalogChange<'_>, gone: &[(String, String)]) -> Result<()> {
     let tables: BTreeSet<&String> = gone.iter().map(|(table, _)| table).collect();
     for name in tables {
         let table = change.catalog().require_table(name)?.clone();

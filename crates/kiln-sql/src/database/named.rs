@@ -10,6 +10,7 @@ use super::portal::Portal;
 use super::prepared::{Column, Statement, StatementKind};
 use super::result::{ResultSet, StatementResult};
 use super::session::Session;
+use super::view::View;
 use crate::catalog::oid_of;
 use crate::compile::data_type;
 use crate::parse::{Declare, Execute, Fetch, Prepare, Statement as Tree};
@@ -285,8 +286,11 @@ impl Session {
 
     /// PREPARE.
     pub(super) fn prepare(&mut self, prepare: &Prepare, text: &str) -> Result<StatementResult> {
+        let catalog = self.catalog();
+        let view = View::of(&catalog);
         let types = prepare.types.iter().map(|declared| {
-            let known = declared.as_ref().map(|declared| data_type(declared, None));
+            let declared = declared.as_ref();
+            let known = declared.map(|declared| data_type(declared, &view, None));
             known.transpose()
         });
         let types: Vec<Option<DataType>> = types.collect::<Result<_>>()?;

@@ -352,10 +352,18 @@ impl Inner {
         {
             return Ok(plan.clone());
         }
-        let declared = match self.description.get() {
+        let mut declared = match self.description.get() {
             Some(known) => known.parameters.iter().cloned().map(Some).collect(),
             None => self.declared.clone(),
         };
+        for data_type in declared.iter_mut().flatten() {
+            // It may have other labels since.
+            if let Some(of) = data_type.enumeration()
+                && let Some(DataType::Enum(now)) = catalog.type_numbered(of.oid())
+            {
+                *data_type = data_type.with_enumeration(&now);
+            }
+        }
         let (fresh, description) = plan_of(tree, &declared, &catalog.along(&self.path))?;
         let known = self.description.get_or_init(|| Description {
             parameters: description.parameters,
@@ -601,6 +609,8 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::RenameTrigger(_)
         | Tree::CreateView(_)
         | Tree::RenameView(_)
+        | Tree::CreateEnum(_)
+        | Tree::AlterType(_)
         | Tree::AlterTable(_)
         | Tree::AlterObject(_)
         | Tree::Analyze(_)
@@ -636,6 +646,8 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::RenameTrigger(_) => "ALTER TRIGGER",
         Tree::CreateView(_) => "CREATE VIEW",
         Tree::RenameView(_) => "ALTER VIEW",
+        Tree::CreateEnum(_) => "CREATE TYPE",
+        Tree::AlterType(_) => "ALTER TYPE",
         Tree::AlterTable(_) => "ALTER TABLE",
         Tree::AlterObject(statement) => alter::tag(&statement.object),
         Tree::Analyze(_) => "ANALYZE",
@@ -644,6 +656,7 @@ fn command(tree: &parse::Statement) -> &'static str {
             DropKind::Index => "DROP INDEX",
             DropKind::Sequence => "DROP SEQUENCE",
             DropKind::View => "DROP VIEW",
+            DropKind::Type => "DROP TYPE",
         },
         Tree::Truncate(_) => "TRUNCATE TABLE",
         Tree::Begin(_) => "BEGIN",

@@ -334,9 +334,12 @@ pub(super) fn check_definition(
         {
             return Ok(());
         }
-        Tree::CreateTable(_) | Tree::CreateSequence(_) | Tree::CreateFunction(_) => (
+        Tree::CreateTable(_)
+        | Tree::CreateSequence(_)
+        | Tree::CreateEnum(_)
+        | Tree::CreateFunction(_) => (
             "permission denied for schema public".to_owned(),
-            "Superusers alone define tables, sequences, functions and procedures.",
+            "Superusers alone define tables, sequences, types, functions and procedures.",
         ),
         Tree::CreateRole(_) => (
             "permission denied to create role".to_owned(),

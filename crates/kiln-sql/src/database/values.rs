@@ -5,7 +5,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Decimal, Value};
 
 /// Converts a client's value to the type of a parameter: numbers without loss, texts by reading
-/// them as PostgreSQL reads a literal of the type, and anything to a text by printing it.
+/// them as PostgreSQL reads a literal of the type, and anything to a text by printing it. A value for an enum stays as it is.
 ///
 /// ```
 /// use kiln_sql::{DataType, Value, parameter_value};
@@ -17,6 +17,10 @@ use kiln_storage::types::{DataType, Decimal, Value};
 /// # Errors
 /// 42804 for a type that does not convert, 22P02, 22003 and their like for values that do not fit.
 pub fn parameter_value(value: Value, data_type: &DataType) -> Result<Value> {
+    // The labels of an enum may be others when the statement runs: a text is read then.
+    if data_type.enumeration().is_some() {
+        return Ok(value);
+    }
     let value = match value {
         Value::Text(_) | Value::Null => value,
         other if data_type.is_string() => Value::Text(other.to_text().unwrap_or_default()),

@@ -12,6 +12,7 @@ use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::sequence::Sequence;
 use kiln_storage::table::Table;
+use kiln_storage::types::EnumType;
 
 use sqlparser::ast::ObjectName;
 
@@ -62,6 +63,12 @@ impl View<'_> {
     pub fn procedures(&self) -> Vec<String> {
         let lookups = self.lookups.borrow();
         lookups.procedures().map(str::to_owned).collect()
+    }
+
+    /// The names of the enums that were looked for and found.
+    pub fn enums(&self) -> Vec<String> {
+        let lookups = self.lookups.borrow();
+        lookups.enums().map(str::to_owned).collect()
     }
 
     /// What the caller of what was compiled must be allowed to do.
@@ -149,6 +156,12 @@ impl CatalogView for View<'_> {
     fn sequence(&self, name: &str) -> Option<Arc<Sequence>> {
         let found = self.catalog.sequence(name);
         self.lookups.borrow_mut().note_sequence(name, found);
+        found.cloned()
+    }
+
+    fn enumeration(&self, name: &str) -> Option<Arc<EnumType>> {
+        let found = self.catalog.enumeration(name);
+        self.lookups.borrow_mut().note_enum(name, found);
         found.cloned()
     }
 

@@ -65,6 +65,7 @@ pub(super) fn create(
         let catalog = View::of(change.catalog());
         let mut view = ddl::create_view(statement, &catalog)?;
         view.calls = catalog.procedures();
+        view.types = catalog.enums();
         change.create_view(view, statement.or_replace)?;
         design::settle(change)
     })?;
@@ -166,6 +167,23 @@ pub(super) fn of_column(catalog: &Catalog, table: &str, column: &str) -> Vec<(De
         depending.push((Dependent::View(view.name.clone()), on));
         found.push(view.name.clone());
     }
+    add_readers(catalog, found, &mut depending);
+    depending
+}
+
+/// The views that read from a view, by way of others too; each with what it depends on.
+pub(super) fn readers(catalog: &Catalog, view: &str) -> Vec<(Dependent, String)> {
+    let mut depending = Vec::new();
+    add_readers(catalog, vec![view.to_owned()], &mut depending);
+    depending
+}
+
+/// Adds the views that read from those of `found`, by way of others too.
+fn add_readers(
+    catalog: &Catalog,
+    mut found: Vec<String>,
+    depending: &mut Vec<(Dependent, String)>,
+) {
     let mut at = 0;
     while at < found.len() {
         let read = Dependency::View(&found[at]);
@@ -178,7 +196,6 @@ pub(super) fn of_column(catalog: &Catalog, table: &str, column: &str) -> Vec<(De
         }
         at += 1;
     }
-    depending
 }
 
 /// Refuses another name for what views read: their queries are kept as they were written.

@@ -14,6 +14,7 @@ use super::sequence::{self, ColumnChange, SequenceOptions, SetColumns};
 use super::statement::{self, RoutineKind, RoutineSignature, Statement};
 use super::tokens::{Expression, Tokens};
 use super::trigger::{self, SwitchedTrigger};
+use super::type_definition;
 use super::types;
 use super::view;
 
@@ -144,6 +145,7 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "view" => view::alter(tokens, range),
         "trigger" => trigger::alter(tokens, range),
         "schema" => schema::alter(tokens, range),
+        "type" => type_definition::alter(tokens, range),
         _ => Err(tokens.unsupported(range.start, "ALTER")),
     }
 }
@@ -167,7 +169,10 @@ fn another_name(
 }
 
 /// Parses `RENAME TO …` or `OWNER TO …`; `None` for anything else.
-fn object_change(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Option<ObjectChange>> {
+pub(super) fn object_change(
+    tokens: &Tokens<'_>,
+    range: Range<usize>,
+) -> Result<Option<ObjectChange>> {
     let at = range.start;
     let change = match tokens.word(at) {
         "rename" => ObjectChange::Rename(renamed(tokens, at + 1)?),

@@ -36,6 +36,7 @@ mod subscript;
 mod tokens;
 mod transaction;
 mod trigger;
+mod type_definition;
 mod types;
 mod view;
 
@@ -78,5 +79,6 @@ pub use subscript::subscript;
 pub use tokens::Expression;
 pub use transaction::{SetConstraints, SetTransaction, TransactionMode};
 pub use trigger::{CreateTrigger, DropTrigger, RenameTrigger, SwitchedTrigger, WhichTrigger};
+pub use type_definition::{AlterType, CreateEnum, TypeChange};
 pub use types::{TypeKind, TypeReference, type_of_text};
 pub use view::{CreateView, RenameView, Star, stored_query};

@@ -286,6 +286,10 @@ fn objects(tokens: &Tokens<'_>, range: Range<usize>) -> Result<GrantObjects> {
     match tokens.word(first) {
         "schema" => schema::names(tokens, first + 1..range.end).map(GrantObjects::Schemas),
         "database" => Ok(GrantObjects::Open),
+        word @ ("type" | "domain") if range.len() > 1 => {
+            let feature = format!("a privilege for a {word}");
+            Err(tokens.unsupported(first, &feature))
+        }
         "sequence" => {
             let parts = tokens.split(first + 1..range.end).into_iter();
             let names = parts.map(|part| types::identifiers(tokens, part));

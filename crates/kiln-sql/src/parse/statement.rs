@@ -17,6 +17,7 @@ use super::sequence::{self, AlterSequence, CreateSequence, CreateTable};
 use super::tokens::{Expression, Tokens};
 use super::transaction::{self, SetConstraints, SetTransaction, TransactionMode};
 use super::trigger::{self, CreateTrigger, DropTrigger, RenameTrigger};
+use super::type_definition::{self, AlterType, CreateEnum};
 use super::types::{self, TypeReference};
 use super::view::{self, CreateView, RenameView};
 use kiln_storage::error::{Position, Result, SqlState};
@@ -54,6 +55,10 @@ pub enum Statement {
     CreateView(Box<CreateView>),
     /// `ALTER VIEW … RENAME`.
     RenameView(Box<RenameView>),
+    /// `CREATE TYPE … AS ENUM`.
+    CreateEnum(Box<CreateEnum>),
+    /// `ALTER TYPE`.
+    AlterType(Box<AlterType>),
     /// `CREATE INDEX`.
     CreateIndex(Box<ast::CreateIndex>),
     /// `ALTER TABLE`.
@@ -66,7 +71,7 @@ pub enum Statement {
     DropTrigger(Box<DropTrigger>),
     /// `ALTER TRIGGER … RENAME`.
     RenameTrigger(Box<RenameTrigger>),
-    /// `DROP TABLE`, `DROP INDEX`, `DROP SEQUENCE` or `DROP VIEW`.
+    /// `DROP TABLE`, `DROP INDEX`, `DROP SEQUENCE`, `DROP VIEW` or `DROP TYPE`.
     Drop(Drop),
     /// `TRUNCATE`.
     Truncate(Box<ast::Truncate>),
@@ -171,9 +176,11 @@ pub enum DropKind {
     Sequence,
     /// A view.
     View,
+    /// A type.
+    Type,
 }
 
-/// `DROP TABLE`, `DROP INDEX`, `DROP SEQUENCE` or `DROP VIEW`.
+/// `DROP TABLE`, `DROP INDEX`, `DROP SEQUENCE`, `DROP VIEW` or `DROP TYPE`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drop {
     /// What is removed.
@@ -421,6 +428,7 @@ fn create(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         },
         "schema" if !or_replace => schema::create(tokens, range),
         "sequence" if !or_replace => sequence::create(tokens, range, kind + 1),
+        "type" if !or_replace => type_definition::create(tokens, range, kind + 1),
         "view" => view::create(tokens, range, kind + 1, or_replace),
         "trigger" => trigger::create(tokens, range, kind + 1, or_replace),
         "constraint" if tokens.word(kind + 1) == "trigger" => {
@@ -577,6 +585,7 @@ fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         "schema" => return schema::drop(tokens, range),
         "sequence" => return sequence::drop(tokens, range),
         "view" => return view::drop(tokens, range),
+        "type" => return type_definition::drop(tokens, range),
         "trigger" => return trigger::drop(tokens, range),
         "function" => return drop_function(tokens, range, Some(RoutineKind::Function)),
         "procedure" => return drop_function(tokens, range, Some(RoutineKind::Procedure)),

@@ -9,6 +9,7 @@ mod damaged;
 mod deferred_constraints;
 mod definitions;
 mod durable;
+mod enums;
 mod error_subjects;
 mod exceptions;
 mod explain;

@@ -37,7 +37,8 @@ impl Packing {
             | DataType::Date
             | DataType::Timestamp
             | DataType::TimestampTz
-            | DataType::Time => Packing::Words,
+            | DataType::Time
+            | DataType::Enum(_) => Packing::Words,
             DataType::Catalog(catalog) => match catalog.representation() {
                 Representation::Number | Representation::Double => Packing::Words,
                 _ => Packing::Strings,

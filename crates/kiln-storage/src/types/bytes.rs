@@ -17,6 +17,9 @@
 //! | 14 | INTERVAL: months (4), days (4), microseconds (8) |
 //! | 15 | an array: the number of its elements (4), which follow |
 //! | 16 | a named object: its number (4), and the length and the bytes of its name |
+//! | 17 | TIME: microseconds (8) |
+//!
+//! A label of an enum is a text: that is read as one of the enum where its type is known.
 
 use super::{Decimal, Interval, ObjectName, Value};
 use crate::bytes::{Reader, append_string, corrupt, read_string, read_text};
@@ -60,7 +63,7 @@ impl Value {
             Value::BigInt(_) => form::BIGINT,
             Value::Numeric(_) => form::NUMERIC,
             Value::Double(_) => form::DOUBLE,
-            Value::Text(_) => form::TEXT,
+            Value::Text(_) | Value::Enum(_) => form::TEXT,
             Value::Bytea(_) => 9,
             Value::Date(_) => 10,
             Value::Timestamp(_) => form::TIMESTAMP,
@@ -90,6 +93,7 @@ impl Value {
             }
             Value::Double(value) => target.extend_from_slice(&value.to_bits().to_le_bytes()),
             Value::Text(text) => append_string(target, text.as_bytes()),
+            Value::Enum(value) => append_string(target, value.label().as_bytes()),
             Value::Bytea(bytes) => append_string(target, bytes),
             Value::Uuid(bytes) => target.extend_from_slice(bytes),
             Value::Interval(interval) => {

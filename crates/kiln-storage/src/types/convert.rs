@@ -122,7 +122,9 @@ from_value! {
         Value::BigInt(value) => Decimal::from(value),
         Value::Integer(value) => Decimal::from(value),
         Value::SmallInt(value) => Decimal::from(value);
-    String, "text": Value::Text(value) => value;
+    String, "text":
+        Value::Text(value) => value,
+        Value::Enum(value) => value.label().to_owned();
     Vec<u8>, "bytea": Value::Bytea(value) => value;
     [u8; 16], "uuid": Value::Uuid(value) => value;
     Interval, "interval": Value::Interval(value) => value;

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::CatalogType;
+use kiln_platform::sync::Arc;
+
+use super::{CatalogType, EnumType};
 
 /// The most significant digits that every NUMERIC value can have; see
 /// [`Decimal`](super::Decimal).
@@ -50,6 +52,8 @@ pub enum DataType {
     Interval,
     /// A one-dimensional array whose first element has the number 1.
     Array(Box<DataType>),
+    /// An enum: labels that users name.
+    Enum(Arc<EnumType>),
     /// A type whose values are those of another one; most are types of expressions, not of columns.
     Catalog(CatalogType),
 }
@@ -156,8 +160,36 @@ impl DataType {
         }
     }
 
+    /// The enum that it is, or of which it is an array.
+    pub fn enumeration(&self) -> Option<&Arc<EnumType>> {
+        match self {
+            DataType::Enum(of) => Some(of),
+            DataType::Array(element) => element.enumeration(),
+            _ => None,
+        }
+    }
+
+    /// The type with other labels and another name, where it is the enum `of` or an array of it.
+    #[must_use]
+    pub fn with_enumeration(&self, of: &Arc<EnumType>) -> DataType {
+        match self {
+            DataType::Enum(known) if known == of => DataType::Enum(of.clone()),
+            DataType::Array(element) => DataType::array(element.with_enumeration(of)),
+            other => other.clone(),
+        }
+    }
+
+    /// A text that says all of the type, from which [`FromStr`] makes it again: its name, of an enum the labels too.
+    pub fn described(&self) -> String {
+        match self {
+            DataType::Enum(of) => of.to_string(),
+            DataType::Array(element) => format!("{}[]", element.described()),
+            other => other.to_string(),
+        }
+    }
+
     /// PostgreSQL's name without length, precision and scale, as its error messages use it.
-    pub fn base_name(&self) -> &'static str {
+    pub fn base_name(&self) -> &str {
         match self {
             DataType::SmallInt => "smallint",
             DataType::Integer => "integer",
@@ -193,8 +225,10 @@ impl DataType {
                 DataType::Uuid => "uuid[]",
                 DataType::Interval => "interval[]",
                 DataType::Array(_) => "array",
+                DataType::Enum(ref element) => element.printed_array(),
                 DataType::Catalog(element) => element.array_name(),
             },
+            DataType::Enum(of) => of.printed(),
             DataType::Catalog(catalog) => catalog.name(),
         }
     }
@@ -219,7 +253,7 @@ impl fmt::Display for DataType {
     }
 }
 
-/// The type that [`DataType`] prints as this name; the error is that there is none.
+/// The type that [`DataType`] prints as this name, or [`DataType::described`] describes so; the error is that there is none.
 impl FromStr for DataType {
     type Err = ();
 
@@ -244,6 +278,10 @@ impl FromStr for DataType {
         ];
         if let Some(element) = name.strip_suffix("[]") {
             return element.parse().map(DataType::array);
+        }
+        if name.starts_with("enum ") {
+            let read = EnumType::read(name).ok_or(())?;
+            return Ok(DataType::Enum(Arc::new(read)));
         }
         if let Some(plain) = PLAIN.iter().find(|known| known.base_name() == name) {
             return Ok(plain.clone());

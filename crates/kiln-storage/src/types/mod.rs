@@ -6,6 +6,7 @@
 //! | [`datetime`] | DATE, TIMESTAMP, TIMESTAMPTZ and INTERVAL |
 //! | [`double`] | DOUBLE PRECISION in and out of text, and its order |
 //! | `catalog` | types whose values are those of another type |
+//! | [`enumeration`] | enums |
 //! | [`json`] | JSON and JSONB |
 //! | [`bytes`] | values as bytes that name their types |
 //! | [`text`] | LIKE, character functions, BYTEA and UUID |
@@ -14,6 +15,7 @@ pub mod bytes;
 pub mod datetime;
 pub mod decimal;
 pub mod double;
+pub mod enumeration;
 pub mod json;
 pub mod text;
 
@@ -28,6 +30,7 @@ pub use convert::{FromRow, FromValue};
 pub use data_type::{DataType, NUMERIC_PRECISION_MAX};
 pub use datetime::Interval;
 pub use decimal::Decimal;
+pub use enumeration::{EnumLabel, EnumPlace, EnumType, EnumValue};
 pub use parse::{fit_text, parse_value};
 pub use value::{Value, format_value};
 

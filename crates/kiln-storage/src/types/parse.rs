@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::datetime::{parse_date, parse_interval, parse_time, parse_timestamp, parse_timestamptz};
 use super::double::parse_double;
 use super::text::{character_length, parse_bytea, parse_uuid};
-use super::{CatalogType, DataType, Decimal, ObjectName, Representation, Value, json};
+use super::{CatalogType, DataType, Decimal, EnumValue, ObjectName, Representation, Value, json};
 use crate::error::{Error, Result, SqlState};
 
 /// The value of this type that the text writes. A length, or precision and scale, of the type is
@@ -39,6 +39,10 @@ pub fn parse_value(data_type: &DataType, text: &str) -> Result<Value> {
         DataType::Uuid => Value::Uuid(parse_uuid(text)?),
         DataType::Interval => Value::Interval(parse_interval(text)?),
         DataType::Array(element) => ArrayReader { text, rest: text }.read(element)?,
+        DataType::Enum(of) => Value::Enum(EnumValue {
+            number: of.require(text)?,
+            of: of.clone(),
+        }),
         DataType::Catalog(catalog) => parse_catalog_value(*catalog, text)?,
     })
 }

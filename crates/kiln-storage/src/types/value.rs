@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::datetime::{Interval, format_date, format_time, format_timestamp, format_timestamptz};
 use super::double::{format_double, format_real};
 use super::text::{format_bytea, format_uuid};
-use super::{CatalogType, DataType, Decimal, ObjectName, Representation};
+use super::{CatalogType, DataType, Decimal, EnumValue, ObjectName, Representation};
 
 /// One owned value of any type, or NULL.
 ///
@@ -49,6 +49,8 @@ pub enum Value {
     Array(Vec<Value>),
     /// What a value of REGCLASS and its like names.
     Object(Box<ObjectName>),
+    /// A label of an enum.
+    Enum(EnumValue),
 }
 
 impl Value {
@@ -59,7 +61,7 @@ impl Value {
     }
 
     /// The type's name as error messages use it; `unknown` for NULL.
-    pub fn type_name(&self) -> &'static str {
+    pub fn type_name(&self) -> &str {
         match self {
             Value::Null => "unknown",
             Value::Boolean(_) => "boolean",
@@ -78,6 +80,7 @@ impl Value {
             Value::Interval(_) => "interval",
             Value::Array(_) => "array",
             Value::Object(_) => "regclass",
+            Value::Enum(value) => value.of.printed(),
         }
     }
 
@@ -102,6 +105,7 @@ impl Value {
             Value::Interval(_) => DataType::Interval,
             Value::Array(elements) => DataType::array(elements.iter().find_map(Value::data_type)?),
             Value::Object(_) => DataType::Catalog(CatalogType::RegClass),
+            Value::Enum(value) => DataType::Enum(value.of.clone()),
         })
     }
 
@@ -126,6 +130,7 @@ impl Value {
             Value::Interval(value) => value.to_string(),
             Value::Array(elements) => format_array(elements, None),
             Value::Object(object) => object.name.clone(),
+            Value::Enum(value) => value.label().to_owned(),
         })
     }
 }

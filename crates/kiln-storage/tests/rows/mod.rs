@@ -1,9 +1,10 @@
 //! Columns of all types, and values for them.
 
 use kiln_platform::random::Random;
+use kiln_platform::sync::Arc;
 use kiln_storage::schema::Column;
 use kiln_storage::slot::{Heap, Packing, Slot};
-use kiln_storage::types::{CatalogType, DataType, Decimal, Interval};
+use kiln_storage::types::{CatalogType, DataType, Decimal, EnumType, Interval};
 
 /// A column called `c`.
 pub fn column(data_type: DataType, not_null: bool) -> Column {
@@ -47,7 +48,16 @@ pub fn types() -> Vec<DataType> {
         DataType::array(DataType::numeric(12, 2)),
         DataType::array(DataType::VarChar(Some(16))),
         DataType::array(DataType::Interval),
+        mood(),
+        DataType::array(mood()),
     ]
+}
+
+/// An enum.
+fn mood() -> DataType {
+    let labels = ["sad", "ok", "happy"].map(str::to_owned);
+    let made = EnumType::new((20_000, 20_001), ("mood", "mood"), &labels);
+    DataType::Enum(Arc::new(made.expect("it is a type")))
 }
 
 /// A random value of a type: often small, sometimes extreme.
@@ -113,6 +123,7 @@ pub fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -
             random.next_u64() as i32,
             random.next_u64() as i64,
         )),
+        DataType::Enum(of) => Slot::from_i64(of.labels()[random.below(of.labels().len())].number),
         DataType::Catalog(CatalogType::Real) => {
             let number = (random.unit() - 0.5) * 10_f64.powi(random.below(30) as i32);
             Slot::from_f64((number as f32).into())

@@ -43,6 +43,7 @@ pub fn encode_binary(value: &Value, data_type: &DataType, bytes: &mut Vec<u8>) {
             bytes.extend_from_slice(&(*value as f32).to_be_bytes());
         }
         Value::Object(object) => bytes.extend_from_slice(&object.oid.to_be_bytes()),
+        Value::Enum(value) => bytes.extend_from_slice(value.label().as_bytes()),
         Value::BigInt(value)
         | Value::Timestamp(value)
         | Value::TimestampTz(value)
@@ -206,6 +207,13 @@ impl<'a> Reader<'a> {
                     _ => text.to_owned(),
                 })
             }
+            DataType::Enum(_) => {
+                let text = self.rest();
+                if text.contains(&0) {
+                    return Err(not_utf8(&[0]));
+                }
+                Value::Text(utf8(text)?.to_owned())
+            }
             DataType::Bytea => Value::Bytea(self.rest().to_vec()),
             DataType::Date => Value::Date(date_in_range(self.i32()?)?),
             DataType::Timestamp => Value::Timestamp(timestamp_in_range(self.i64()?)?),
@@ -270,7 +278,8 @@ impl<'a> Reader<'a> {
             known.is_some_and(|data_type| data_type.is_string())
         };
         let own = oid(element);
-        if declared != own && !(is_text(declared) && is_text(own)) {
+        let is_read_as_text = is_text(own) || element.enumeration().is_some();
+        if declared != own && !(is_text(declared) && is_read_as_text) {
             let message =
                 format!("binary data has array element type {declared} instead of expected {own}");
             return Err(Error::new(SqlState::DATATYPE_MISMATCH, message));

@@ -43,9 +43,11 @@ pub fn oid(data_type: &DataType) -> u32 {
     match data_type {
         DataType::Array(element) => match **element {
             DataType::Catalog(element) => element.array_oid(),
+            DataType::Enum(ref element) => element.array_oid(),
             _ => known(element).map_or(UNKNOWN, |(_, _, array, _)| *array),
         },
         DataType::Catalog(catalog) => catalog.oid(),
+        DataType::Enum(of) => of.oid(),
         _ => known(data_type).map_or(UNKNOWN, |(_, oid, ..)| *oid),
     }
 }
@@ -54,6 +56,8 @@ pub fn oid(data_type: &DataType) -> u32 {
 pub fn type_length(data_type: &DataType) -> i16 {
     match data_type {
         DataType::Catalog(catalog) => catalog.length(),
+        // PostgreSQL has the number of the label, which no client sees.
+        DataType::Enum(_) => 4,
         _ => known(data_type).map_or(-1, |(.., length)| *length),
     }
 }
@@ -70,7 +74,7 @@ pub fn type_modifier(data_type: &DataType) -> i32 {
     }
 }
 
-/// The type that a client declares a parameter of; `None` where it is to be inferred.
+/// The type that a client declares a parameter of, of those that PostgreSQL has; `None` where it is to be inferred.
 ///
 /// # Errors
 /// 42704 for a number that is no type here.

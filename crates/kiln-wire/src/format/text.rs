@@ -34,6 +34,11 @@ pub fn decode_text(bytes: &[u8], data_type: &DataType) -> Result<Value> {
     let text = utf8(bytes)?;
     match data_type {
         DataType::Text | DataType::VarChar(None) => Ok(Value::Text(text.to_owned())),
+        // A label is looked for where the statement runs: the type may have others then.
+        DataType::Enum(_) => Ok(Value::Text(text.to_owned())),
+        DataType::Array(element) if element.enumeration().is_some() => {
+            parse_value(&DataType::array(DataType::Text), text)
+        }
         _ => parse_value(data_type, text),
     }
 }

@@ -105,9 +105,14 @@ impl RowOf<'_> {
         let facts = TypeFacts::of(data_type);
         let named = match data_type {
             DataType::Array(_) => "ARRAY",
+            DataType::Enum(_) => "USER-DEFINED",
             other => other.base_name(),
         };
-        self.named("udt", "pg_catalog", builtin::internal_name(data_type))
+        let schema = match data_type.enumeration() {
+            Some(_) => "public",
+            None => "pg_catalog",
+        };
+        self.named("udt", schema, builtin::internal_name(data_type))
             .with("data_type", named)
             .with("character_maximum_length", facts.characters)
             .with("character_octet_length", facts.bytes)

@@ -128,7 +128,7 @@ impl<'s> Draft<'s> {
         catalog: &dyn CatalogView,
     ) -> Result<Option<SequenceDefinition>> {
         let definition = &added.definition;
-        let column = table::declare_column(name_in_schema(&self.schema.name), definition)?;
+        let column = table::declare_column(name_in_schema(&self.schema.name), definition, catalog)?;
         let at = self.schema.shown().len();
         for column in self.indexes.iter_mut().flat_map(|it| &mut it.columns) {
             column.0 += u16::from(column.index() >= at);
@@ -275,7 +275,7 @@ impl<'s> Draft<'s> {
         using: Option<&'s Expr>,
         catalog: &dyn CatalogView,
     ) -> Result<()> {
-        let data_type = types::data_type(written, None)?;
+        let data_type = types::data_type(written, catalog, None)?;
         if !data_type.is_storable() {
             return Err(unsupported(format!("a column of type {data_type}"), None));
         }
@@ -753,5 +753,5 @@ pub fn draft_default(
     let column = &draft.schema.columns[column.index()];
     let bound = table::scratch(catalog).bind(expr)?;
     dml::for_column(bound, column, "default expression")?;
-    kept_default(expr, catalog)
+    kept_default(expr, &column.data_type, catalog)
 }

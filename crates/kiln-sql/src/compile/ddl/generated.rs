@@ -15,8 +15,8 @@ use sqlparser::ast::{
 use super::super::bound::{Bound, Kind};
 use super::super::dml::for_column;
 use super::super::{
-    CatalogView, Compiler, Position, expression_type, fail, name_of, object_name, position_of,
-    position_of_span, stored_expression, types, unsupported,
+    CatalogView, Compiler, Position, expression_type, expression_type_in, fail, name_of,
+    object_name, position_of, position_of_span, stored_expression, types, unsupported,
 };
 use super::rename::walk;
 use super::table::scratch;
@@ -171,13 +171,13 @@ pub(super) fn is_fixed(
 }
 
 fn is_fixed_part(part: &Expr, schema: &TableSchema, catalog: &dyn CatalogView) -> bool {
-    let type_of = |expr: &Expr| expression_type(expr, Some(schema));
+    let type_of = |expr: &Expr| expression_type_in(expr, Some(schema), catalog);
     match part {
         Expr::Function(function) => is_fixed_call(function, schema, catalog),
         Expr::Extract { expr, .. } => type_of(expr) != Some(DataType::TimestampTz),
         Expr::Cast {
             expr, data_type, ..
-        } => match (type_of(expr), types::data_type(data_type, None)) {
+        } => match (type_of(expr), types::data_type(data_type, catalog, None)) {
             (Some(from), Ok(to)) => is_fixed_cast(&from, &to),
             _ => true,
         },
@@ -210,7 +210,7 @@ fn is_fixed_call(function: &Function, schema: &TableSchema, catalog: &dyn Catalo
     is_immutable(&name, &types)
 }
 
-/// Whether values convert in the same way under all settings. PostgreSQL's conversions of dates and times to and from texts
+/// Whether values convert in the same way at all times and under all settings. Labels of an enum may get other texts; PostgreSQL's conversions of dates and times to and from texts
 /// depend on DateStyle, and those between times with and without a zone on TimeZone.
 fn is_fixed_cast(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
@@ -218,6 +218,8 @@ fn is_fixed_cast(from: &DataType, to: &DataType) -> bool {
         (Array(from), Array(to)) => is_fixed_cast(from, to),
         (Array(_), to) => !to.is_string(),
         (from, Array(_)) => !from.is_string(),
+        (Enum(_), to) if to.is_string() => false,
+        (from, Enum(_)) if from.is_string() => false,
         (Date | Timestamp | TimestampTz, to) if to.is_string() => false,
         (from, Date | Time | Timestamp | TimestampTz) if from.is_string() => false,
         (TimestampTz, Date | Time | Timestamp) | (Date | Timestamp, TimestampTz) => false,

@@ -1,9 +1,10 @@
 //! Other names in the expressions that a catalog keeps as text: PostgreSQL keeps what they mean, which has another name then.
 
 use kiln_storage::error::Result;
+use kiln_storage::types::DataType as ColumnType;
 use sqlparser::ast::{
-    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectNamePart, Subscript, Value as Literal,
+    AccessExpr, ArrayElemTypeDef, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, ObjectNamePart, Subscript, Value as Literal,
 };
 
 use super::super::{
@@ -40,7 +41,25 @@ pub fn renamed_expression(text: &str, what: Renamed<'_>, to: &str) -> Result<Opt
 ///
 /// # Errors
 /// 0A000 for an expression of which it is not known what it names.
-pub fn kept_default(expr: &Expr, catalog: &dyn CatalogView) -> Result<String> {
+pub fn kept_default(
+    expr: &Expr,
+    data_type: &ColumnType,
+    catalog: &dyn CatalogView,
+) -> Result<String> {
+    // A label of the column's enum is kept without its cast, so that the type may get another name.
+    if let (
+        Expr::Cast {
+            expr: label,
+            data_type: written,
+            ..
+        },
+        ColumnType::Enum(of),
+    ) = (expr, data_type)
+        && matches!(**label, Expr::Value(_))
+        && names_enum(written, of.name())
+    {
+        return Ok(label.to_string());
+    }
     if catalog.path().is_default() {
         return Ok(expr.to_string());
     }
@@ -141,6 +160,45 @@ fn rename_sequence(function: &mut Function, from: &str, to: &str) {
         && stored_name(text).is_ok_and(|name| name == from)
     {
         *text = short_name(to);
+    }
+}
+
+/// Whether an expression names an enum.
+///
+/// # Errors
+/// 0A000 for an expression of which it is not known what it names.
+pub fn names_type(text: &str, name: &str) -> Result<bool> {
+    let mut found = false;
+    walk(&mut stored_expression(text)?, &mut |expr| {
+        let written = match expr {
+            Expr::Cast { data_type, .. } => data_type,
+            Expr::TypedString(typed) => &typed.data_type,
+            _ => return,
+        };
+        found |= names_enum(written, name);
+    })?;
+    Ok(found)
+}
+
+/// Whether a type that was written is an enum of this name, or an array of it.
+fn names_enum(written: &DataType, name: &str) -> bool {
+    match written {
+        DataType::Custom(known, _) => {
+            let last = known.0.last().and_then(|part| part.as_ident());
+            last.is_some_and(|last| name_of(last) == name)
+        }
+        DataType::Array(
+            ArrayElemTypeDef::SquareBracket(element, _) | ArrayElemTypeDef::Qualified(element, _),
+        ) => names_enum(element, name),
+        _ => false,
+    }
+}
+
+/// The text of an expression that is nothing but a literal.
+pub fn stored_literal(text: &str) -> Option<String> {
+    match stored_expression(text).ok()? {
+        Expr::Value(value) => value.value.into_string(),
+        _ => None,
     }
 }
 

@@ -64,7 +64,7 @@ fn invalid(message: impl Into<String>) -> Error {
 
 /// The type of a sequence.
 fn type_of(written: &Written, is_identity: bool) -> Result<DataType> {
-    let data_type = types::data_type(written, None)?;
+    let data_type = types::plain_type(written, None)?;
     match data_type {
         DataType::SmallInt | DataType::Integer | DataType::BigInt => Ok(data_type),
         _ if is_identity => Err(invalid(

@@ -95,7 +95,7 @@ pub fn create_table(
         partition_by: None,
     };
     for definition in &statement.columns {
-        let column = declare_column(name_in_schema(&schema.name), definition)?;
+        let column = declare_column(name_in_schema(&schema.name), definition, catalog)?;
         if schema.column(&column.name).is_some() {
             let message = format!("column \"{}\" specified more than once", column.name);
             let position = position_of_span(definition.name.span);
@@ -236,13 +236,17 @@ fn refuse_options(statement: &CreateTable, position: Position) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn declare_column(table: &str, definition: &ColumnDef) -> Result<Column> {
+pub(super) fn declare_column(
+    table: &str,
+    definition: &ColumnDef,
+    catalog: &dyn CatalogView,
+) -> Result<Column> {
     let position = position_of_span(definition.name.span);
     refuse_reserved(&definition.name)?;
     let name = name_of(&definition.name);
     let data_type = match sequence::serial_type(&definition.data_type) {
         Some(data_type) => data_type,
-        None => types::data_type(&definition.data_type, position)?,
+        None => types::data_type(&definition.data_type, catalog, position)?,
     };
     if !data_type.is_storable() {
         return Err(unsupported(
@@ -511,7 +515,7 @@ pub(super) fn check_default(
                 }
             })?;
             dml::for_column(bound, column, "default expression")?;
-            column.default = Some(kept_default(expr, catalog)?);
+            column.default = Some(kept_default(expr, &column.data_type, catalog)?);
         }
     }
     Ok(())

@@ -69,6 +69,7 @@ pub fn create_view(statement: &CreateView, catalog: &dyn CatalogView) -> Result<
         columns,
         check_option: statement.check_option,
         calls: Vec::new(),
+        types: Vec::new(),
     };
     if view.check_option.is_some()
         && let Updatability::Not(reason) = dml::updatability(catalog, &view)?

@@ -8,6 +8,7 @@ pub(super) mod cast_array;
 mod catalog;
 mod datetime;
 mod digest;
+mod enumeration;
 mod format;
 mod hash;
 mod json;
@@ -46,6 +47,7 @@ pub(super) use array_search::{
 pub(crate) use cast::Named;
 pub(super) use catalog::{partition_ancestors, takes_role};
 pub(super) use datetime::{date_operator, extract, interval_negate};
+pub(super) use enumeration::{ENUM_TO_TEXT, TEXT_TO_ENUM};
 pub(super) use json::{TEXT_TO_JSON, TEXT_TO_JSONB, compare_jsonb, from_jsonb};
 pub(super) use json_build::{
     build_array, build_object, json_of, json_of_row, listed, on_a_line, pair,
@@ -234,6 +236,9 @@ pub(super) fn exists(name: &str) -> bool {
 /// # Errors
 /// 42883 when there is none for these arguments, 42725 when there are several.
 pub(super) fn bind(name: &str, arguments: Vec<Bound>, position: Position) -> Result<Bound> {
+    if let Some(bound) = enumeration::bind(name, &arguments, position)? {
+        return Ok(bound);
+    }
     let all = candidates(name);
     let Some(signature) = choose(&all, &arguments) else {
         let is_ambiguous = all

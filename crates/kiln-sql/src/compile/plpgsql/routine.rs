@@ -391,7 +391,7 @@ pub(super) fn declared(catalog: &dyn CatalogView, reference: &TypeReference) -> 
             {
                 return Ok(row);
             }
-            Ok(Declared::Scalar(data_type(written, position)?))
+            Ok(Declared::Scalar(data_type(written, catalog, position)?))
         }
     }
 }

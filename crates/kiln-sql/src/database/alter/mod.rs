@@ -21,7 +21,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::Deferral;
 use kiln_storage::table::Table;
-use sqlparser::ast::ObjectName;
+use sqlparser::ast::{Ident, ObjectName};
 
 use super::definition::Definition;
 use super::design;
@@ -30,7 +30,7 @@ use super::triggers;
 use super::view::{View, relation_of};
 use crate::compile::ddl::{self, Draft};
 use crate::compile::{fail, name_of, position_of, written_name};
-use crate::parse::{AddedColumn, AlterTable, ColumnChange, TableAction};
+use crate::parse::{AddedColumn, AlterTable, ColumnChange, DroppedPart, TableAction};
 
 pub(super) use rename::{check_owner, object, table_of_index, tag};
 pub(super) use rows::follow;
@@ -86,6 +86,19 @@ fn find(change: &CatalogChange<'_>, statement: &AlterTable) -> Result<Option<Arc
     let position = position_of(&statement.name);
     Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
         .with_detail(format!("This operation is not supported for {kind}.")))
+}
+
+/// Drops a column that goes with something else, and what depends on it.
+pub(super) fn drop_column(change: &mut CatalogChange<'_>, table: &str, name: &str) -> Result<()> {
+    let Some(known) = change.catalog().table(table).cloned() else {
+        return Ok(());
+    };
+    let dropped = TableAction::DropColumn(DroppedPart {
+        name: Ident::with_quote('"', name),
+        if_exists: true,
+        cascade: true,
+    });
+    alter(change, &known, &[dropped]).map(|_| ())
 }
 
 fn alter(

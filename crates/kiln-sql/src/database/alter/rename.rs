@@ -289,7 +289,7 @@ fn alter_routine(
     altered: &ObjectChange,
 ) -> Result<()> {
     let Some(from) = find_routine(change, kind, signature)? else {
-        return Err(missing_routine(kind, signature)?);
+        return Err(missing_routine(change.catalog(), kind, signature)?);
     };
     let to = match altered {
         ObjectChange::Owner(role) => return check_owner(change.catalog(), role),

@@ -1,0 +1,463 @@
+//! CREATE TYPE, ALTER TYPE and DROP TYPE, and what depends on an enum.
+//!
+//! Expressions, queries of views and headers of routines are kept as they were written. What names a type, or a label, of which another
+//! name would be unknown there, is not renamed.
+
+use kiln_engine::{Catalog, CatalogChange};
+use kiln_platform::sync::Arc;
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::schema::{Column, ColumnId, TableSchema};
+use kiln_storage::table::Table;
+use kiln_storage::types::{DataType, EnumPlace, EnumType};
+use sqlparser::ast::ObjectName;
+
+use super::alter;
+use super::definition::{Definition, argument_types};
+use super::dependents::{self, Dependent};
+use super::design;
+use super::result::{Notice, StatementResult};
+use super::view::routine;
+use super::views;
+use crate::compile::ddl::{columns_of_generated, names_type, stored_literal};
+use crate::compile::{
+    fail, name_of, object_name, plain_type, position_of, quote_identifier, refuse_reserved,
+    unsupported,
+};
+use crate::parse::{AlterType, CreateEnum, Drop, TypeChange, type_of_text};
+
+/// CREATE TYPE … AS ENUM.
+pub(super) fn create(
+    definition: &Definition<'_>,
+    statement: &CreateEnum,
+) -> Result<StatementResult> {
+    definition.change_catalog(|change| {
+        let name = type_name(change.catalog(), &statement.name)?;
+        change.create_enum(&name, &quote_identifier(&name), &statement.labels)?;
+        design::settle(change)
+    })?;
+    Ok(StatementResult::of_tag("CREATE TYPE"))
+}
+
+/// The name of an enum, all of which are in `public`.
+///
+/// # Errors
+/// 0A000 for another schema that there is; 3F000.
+fn type_name(catalog: &Catalog, written: &ObjectName) -> Result<String> {
+    if let [schema, _] = written.0.as_slice()
+        && let Some(schema) = schema.as_ident().map(name_of)
+        && catalog.has_schema(&schema)
+        && schema != "public"
+    {
+        let what = "an enum of another schema than public";
+        return Err(unsupported(what, position_of(written)));
+    }
+    object_name(written)
+}
+
+/// ALTER TYPE.
+pub(super) fn alter(definition: &Definition<'_>, statement: &AlterType) -> Result<StatementResult> {
+    let mut result = StatementResult::of_tag("ALTER TYPE");
+    let notice = definition.change_catalog(|change| {
+        let of = find(change.catalog(), &statement.name)?;
+        let notice = alter_enum(change, &of, &statement.change)?;
+        design::settle(change)?;
+        Ok(notice)
+    })?;
+    result.notices.extend(notice);
+    Ok(result)
+}
+
+fn alter_enum(
+    change: &mut CatalogChange<'_>,
+    of: &Arc<EnumType>,
+    altered: &TypeChange,
+) -> Result<Option<Notice>> {
+    let name = of.name();
+    match altered {
+        TypeChange::AddLabel {
+            if_not_exists,
+            label,
+            beside,
+        } => {
+            if *if_not_exists && of.number(label).is_some() {
+                let message = format!("enum label \"{label}\" already exists, skipping");
+                return Ok(Some(Notice::new(message)));
+            }
+            let place = match beside {
+                None => EnumPlace::Last,
+                Some((other, true)) => EnumPlace::After(other),
+                Some((other, false)) => EnumPlace::Before(other),
+            };
+            change.alter_enum(name, |of| of.add(label, place))?;
+        }
+        TypeChange::RenameLabel(from, to) => rename_label(change, of, from, to)?,
+        TypeChange::Rename(to) => {
+            refuse_reserved(to)?;
+            let to = name_of(to);
+            if let Some(user) = naming(change.catalog(), of)?.first() {
+                let what = format!("renaming type {name}, which {user} names,");
+                return Err(unsupported(what, None));
+            }
+            change.rename_enum(name, &to, &quote_identifier(&to))?;
+        }
+        TypeChange::Owner(role) => alter::check_owner(change.catalog(), role)?,
+    }
+    Ok(None)
+}
+
+/// The enum that ALTER TYPE names.
+fn find(catalog: &Catalog, written: &ObjectName) -> Result<Arc<EnumType>> {
+    let name = type_name(catalog, written)?;
+    if let Some(of) = catalog.enumeration(&name) {
+        return Ok(of.clone());
+    }
+    let other = match catalog.table(&name).is_some() || catalog.view(&name).is_some() {
+        true => Some(quote_identifier(&name)),
+        false => plain(&name).map(|known| known.to_string()),
+    };
+    Err(match other {
+        Some(other) => Error::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("{other} is not an enum"),
+        ),
+        None => undefined(&name, written),
+    })
+}
+
+/// The type of PostgreSQL's own that has a name.
+fn plain(name: &str) -> Option<DataType> {
+    let written = type_of_text(&quote_identifier(name)).ok()?;
+    plain_type(&written, None).ok()
+}
+
+fn undefined(name: &str, written: &ObjectName) -> Error {
+    let message = format!("type \"{name}\" does not exist");
+    fail(SqlState::UNDEFINED_OBJECT, message, position_of(written))
+}
+
+/// Renames a label, also where it is the default value of a column.
+///
+/// # Errors
+/// 0A000 where another expression may name it.
+fn rename_label(
+    change: &mut CatalogChange<'_>,
+    of: &Arc<EnumType>,
+    from: &str,
+    to: &str,
+) -> Result<()> {
+    if let Some(user) = using_label(change.catalog(), of, from)? {
+        let what = format!("renaming label \"{from}\", which {user} may name,");
+        return Err(unsupported(what, None));
+    }
+    change.alter_enum(of.name(), |of| of.rename_label(from, to))?;
+    change.renumber_label(of.name(), from, to);
+    for (table, column) in defaults_of(change.catalog(), of, from) {
+        change.alter_schema(&table, |schema| {
+            let literal = format!("'{}'", to.replace('\'', "''"));
+            schema.columns[column.index()].default = Some(literal);
+        })?;
+    }
+    Ok(())
+}
+
+/// The columns of an enum whose default value is a label.
+fn defaults_of(catalog: &Catalog, of: &Arc<EnumType>, label: &str) -> Vec<(String, ColumnId)> {
+    let mut found = Vec::new();
+    for (table, columns) in catalog.tables() {
+        for (at, column) in columns.schema().columns.iter().enumerate() {
+            let default = column.default.as_deref().and_then(stored_literal);
+            let is_label = column.data_type == DataType::Enum(of.clone());
+            if is_label && default.as_deref() == Some(label) {
+                found.push((table.to_owned(), ColumnId(at as u16)));
+            }
+        }
+    }
+    found
+}
+
+/// An expression or view in which a text stands that is a label, and may mean it.
+fn using_label(catalog: &Catalog, of: &Arc<EnumType>, label: &str) -> Result<Option<String>> {
+    let literal = format!("'{}'", label.replace('\'', "''"));
+    let has = |text: &str| text.contains(&literal);
+    for (table, known) in catalog.tables() {
+        let schema = known.schema();
+        let mut is_used = schema
+            .columns
+            .iter()
+            .any(|column| column.data_type.enumeration() == Some(of));
+        for (described, text) in expressions(schema) {
+            is_used |= names_type(text, of.name())?;
+            if is_used && has(text) && stored_literal(text).is_none() {
+                return Ok(Some(format!("{described} of table {table}")));
+            }
+        }
+    }
+    let mut views = catalog.views();
+    Ok(views
+        .find(|view| has(&view.query))
+        .map(|view| format!("view {}", view.name)))
+}
+
+/// The expressions of a table, each with what it is for.
+fn expressions(schema: &TableSchema) -> impl Iterator<Item = (String, &String)> {
+    let columns = schema.columns.iter();
+    let of_columns = columns.flat_map(|column| {
+        let name = &column.name;
+        let default = column.default.iter();
+        let default =
+            default.map(move |text| (format!("the default value of column {name}"), text));
+        let generated = column.generated.iter();
+        let what = move || match column.is_hidden() {
+            true => format!("an index over {}", column.label()),
+            false => format!("generated column {name}"),
+        };
+        default.chain(generated.map(move |text| (what(), text)))
+    });
+    let checks = schema.checks.iter();
+    let checks = checks.map(|it| (format!("constraint {}", it.name), &it.expression));
+    let triggers = schema.triggers.iter();
+    let triggers =
+        triggers.filter_map(|it| Some((format!("trigger {}", it.name), it.condition.as_ref()?)));
+    of_columns.chain(checks).chain(triggers)
+}
+
+/// What names an enum in a text: expressions, views and headers of routines.
+fn naming(catalog: &Catalog, of: &Arc<EnumType>) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for (table, known) in catalog.tables() {
+        for (described, text) in expressions(known.schema()) {
+            if names_type(text, of.name())? {
+                found.push(format!("{described} of table {table}"));
+            }
+        }
+    }
+    let views = catalog.views().filter(|view| view.names_type(of.name()));
+    found.extend(views.map(|view| format!("view {}", view.name)));
+    let routines = routines(catalog, of).into_iter();
+    found.extend(routines.map(|it| it.described()));
+    Ok(found)
+}
+
+/// The functions and procedures with an argument or a result of an enum.
+fn routines(catalog: &Catalog, of: &Arc<EnumType>) -> Vec<Dependent> {
+    let is_of = |data_type: &DataType| data_type.enumeration() == Some(of);
+    let uses = |procedure: &Arc<kiln_engine::Procedure>| {
+        routine(catalog, procedure).filter(|known| {
+            known.parameters.iter().any(|it| is_of(&it.data_type))
+                || known.result.types().iter().any(is_of)
+        })
+    };
+    let found = catalog.procedures().filter_map(|procedure| {
+        let known = uses(procedure)?;
+        let types = argument_types(catalog, &known.name);
+        let (name, kind) = (quote_identifier(&known.name), known.kind);
+        let kind = match kind {
+            crate::parse::RoutineKind::Function => "function",
+            crate::parse::RoutineKind::Procedure => "procedure",
+        };
+        Some(Dependent::Routine {
+            name: known.name,
+            described: format!("{kind} {name}({types})"),
+        })
+    });
+    found.collect()
+}
+
+/// DROP TYPE.
+pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<Notice>> {
+    let (mut found, mut notices) = (Vec::<Arc<EnumType>>::new(), Vec::new());
+    for written in &statement.names {
+        let catalog = change.catalog();
+        let name = type_name(catalog, written)?;
+        if let Some(of) = catalog.enumeration(&name) {
+            if !found.contains(of) {
+                found.push(of.clone());
+            }
+        } else if let Some(error) = required(catalog, &name) {
+            return Err(error);
+        } else if statement.if_exists {
+            let message = format!("type \"{name}\" does not exist, skipping");
+            notices.push(Notice::new(message));
+        } else {
+            return Err(undefined(&name, written));
+        }
+    }
+    let mut depending = Vec::new();
+    for of in &found {
+        for (dependent, on) in depending_on(change.catalog(), of)? {
+            if !depending.iter().any(|(known, _)| *known == dependent) {
+                depending.push((dependent, on));
+            }
+        }
+    }
+    if !depending.is_empty() && !statement.cascade {
+        let what = match found.as_slice() {
+            [one] => format!("type {}", one.printed()),
+            _ => String::new(),
+        };
+        return Err(dependents::refusal(&what, &depending));
+    }
+    let depending: Vec<Dependent> = depending.into_iter().map(|(it, _)| it).collect();
+    notices.extend(dependents::cascaded(&depending));
+    remove(change, &depending)?;
+    for of in &found {
+        change.drop_enum(of.name())?;
+    }
+    Ok(notices)
+}
+
+/// Why a type cannot be dropped that is no enum; `None` where there is none.
+fn required(catalog: &Catalog, name: &str) -> Option<Error> {
+    let quoted = quote_identifier(name);
+    let error = |message| Error::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message);
+    let relation = match (catalog.table(name), catalog.view(name)) {
+        (Some(_), _) => format!("table {quoted}"),
+        (_, Some(_)) => format!("view {quoted}"),
+        _ => {
+            let known = plain(name)?;
+            let message =
+                format!("cannot drop type {known} because it is required by the database system");
+            return Some(error(message));
+        }
+    };
+    let message = format!("cannot drop type {quoted} because {relation} requires it");
+    Some(error(message).with_hint(format!("You can drop {relation} instead.")))
+}
+
+/// What depends on an enum, each with that of which it does.
+fn depending_on(catalog: &Catalog, of: &Arc<EnumType>) -> Result<Vec<(Dependent, String)>> {
+    let mut found: Vec<(Dependent, String)> = Vec::new();
+    let on = format!("type {}", of.printed());
+    let add = |it: Dependent, on: String, found: &mut Vec<(Dependent, String)>| {
+        if !found.iter().any(|(known, _)| *known == it) {
+            found.push((it, on));
+        }
+    };
+    for of_type in [
+        DataType::array(DataType::Enum(of.clone())),
+        DataType::Enum(of.clone()),
+    ] {
+        for (table, known) in catalog.tables() {
+            let columns = known.schema().shown().iter();
+            for column in columns.filter(|column| column.data_type == of_type) {
+                let (table, name) = (table.to_owned(), column.name.clone());
+                let views = views::of_column(catalog, &table, &name);
+                let on = format!("type {of_type}");
+                add(Dependent::Column { table, name }, on, &mut found);
+                for (view, on) in views {
+                    add(view, on, &mut found);
+                }
+            }
+        }
+    }
+    for (table, known) in catalog.tables() {
+        let schema = known.schema();
+        for (at, column) in schema.shown().iter().enumerate() {
+            let (table, name) = (table.to_owned(), column.name.clone());
+            if column.data_type.enumeration() == Some(of) {
+                continue;
+            }
+            let names = |text: &Option<String>| match text {
+                Some(text) => names_type(text, of.name()),
+                None => Ok(false),
+            };
+            if names(&column.generated)? {
+                add(Dependent::Column { table, name }, on.clone(), &mut found);
+            } else if names(&column.default)? {
+                let column = ColumnId(at as u16);
+                let default = Dependent::Default {
+                    table,
+                    column,
+                    name,
+                };
+                add(default, on.clone(), &mut found);
+            }
+        }
+        for name in indexes_over(schema, known, of)? {
+            let table = table.to_owned();
+            add(Dependent::Index { table, name }, on.clone(), &mut found);
+        }
+        for check in &schema.checks {
+            if names_type(&check.expression, of.name())? {
+                let (table, name) = (table.to_owned(), check.name.clone());
+                add(Dependent::Check { table, name }, on.clone(), &mut found);
+            }
+        }
+        for trigger in &schema.triggers {
+            if let Some(condition) = &trigger.condition
+                && names_type(condition, of.name())?
+            {
+                let (table, name) = (table.to_owned(), trigger.name.clone());
+                add(Dependent::Trigger { table, name }, on.clone(), &mut found);
+            }
+        }
+    }
+    for view in catalog.views() {
+        let mut columns = view.columns.iter();
+        let shows = columns.any(|(_, data_type)| data_type.enumeration() == Some(of));
+        if shows || view.names_type(of.name()) {
+            add(Dependent::View(view.name.clone()), on.clone(), &mut found);
+            for (reader, on) in views::readers(catalog, &view.name) {
+                add(reader, on, &mut found);
+            }
+        }
+    }
+    for routine in routines(catalog, of) {
+        add(routine, on.clone(), &mut found);
+    }
+    Ok(found)
+}
+
+/// The indexes of a table over expressions that name an enum, or are of it. Those over a column of the enum go with that.
+fn indexes_over(schema: &TableSchema, table: &Table, of: &Arc<EnumType>) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for hidden in schema.hidden_columns() {
+        let column = &schema.columns[hidden.index()];
+        let is_of = |column: &Column| column.data_type.enumeration() == Some(of);
+        let text = column.generated.as_deref().unwrap_or_default();
+        let sources = columns_of_generated(schema, hidden)?;
+        let goes = sources
+            .iter()
+            .any(|from| is_of(&schema.columns[from.index()]));
+        if goes || !(is_of(column) || names_type(text, of.name())?) {
+            continue;
+        }
+        let indexes = table.indexes().iter().map(|index| index.definition());
+        let over = indexes
+            .filter(|index| index.columns.contains(&hidden) && !design::is_auxiliary(table, index));
+        found.extend(over.map(|index| index.name.clone()));
+    }
+    Ok(found)
+}
+
+/// Removes what depends on a type: views first, as they read the columns.
+fn remove(change: &mut CatalogChange<'_>, depending: &[Dependent]) -> Result<()> {
+    let is_view = |it: &&Dependent| matches!(it, Dependent::View(_));
+    for view in depending.iter().filter(is_view) {
+        view.remove(change)?;
+    }
+    for dependent in depending.iter().filter(|it| !is_view(it)) {
+        match dependent {
+            Dependent::Column { table, name } => alter::drop_column(change, table, name)?,
+            Dependent::Check { table, name } => {
+                let is_there =
+                    |schema: &TableSchema| schema.checks.iter().any(|check| check.name == *name);
+                // It has gone with a column where it names one of the type.
+                if is_there(change.catalog().require_table(table)?.schema()) {
+                    dependent.remove(change)?;
+                }
+            }
+            Dependent::Default { table, name, .. } => {
+                // Columns before it may have gone.
+                let schema = change.catalog().require_table(table)?.schema();
+                if let Some(column) = schema.column(name) {
+                    change.alter_schema(table, |schema| {
+                        schema.columns[column.index()].default = None;
+                    })?;
+                }
+            }
+            other => other.remove(change)?,
+        }
+    }
+    Ok(())
+}
