@@ -459,7 +459,13 @@ fn a_superuser_copies_files_of_the_server() {
         "1250250000"
     );
     let directory = temporary.path().display().to_string();
+    let pipe = path("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("the command is there").success());
     for (text, state) in [
+        // Without waiting for its other end.
+        (format!("COPY t FROM '{pipe}'"), "58030"),
+        (format!("COPY t TO '{pipe}'"), "58030"),
         (format!("COPY t FROM '{file}'"), "23505"),
         (format!("COPY t FROM '{file}.none'"), "58P01"),
         (format!("COPY t FROM '{file}/none'"), "42809"),

@@ -3,7 +3,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::disk::Entry;
@@ -94,9 +94,13 @@ impl RawDirectory {
             Open::CreateNew => _ = options.create_new(true),
             Open::CreateOrWrite => _ = options.create(true).truncate(false),
             Open::WriteDirect => _ = options.custom_flags(direct_flags()?),
-            Open::Read | Open::Write => {}
+            // Opening a pipe does not wait for its other end.
+            Open::Read | Open::Write => _ = options.custom_flags(libc::O_NONBLOCK),
         }
         let file = options.open(self.path.join(name))?;
+        if file.metadata()?.file_type().is_fifo() {
+            return Err(io::Error::from_raw_os_error(libc::ESPIPE));
+        }
         // A directory can be opened to be read, and the first read fails.
         if how == Open::Read && file.metadata()?.is_dir() {
             return Err(io::Error::from_raw_os_error(libc::EISDIR));
