@@ -2,19 +2,13 @@
 
 #![cfg(not(kiln_sim))]
 
-use std::path::Path;
-
+use crate::files::temporary;
 use kiln_platform::disk::{Directory, TemporaryDirectory};
 use kiln_platform::random::Random;
 use kiln_platform::thread;
 use kiln_sql::{
     Call, Database, IdempotencyKey, Logging, Options, Protocol, Recovery, Reply, SqlState,
 };
-
-fn temporary() -> TemporaryDirectory {
-    let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    TemporaryDirectory::within(parent, "kiln-commands").expect("the test may write there")
-}
 
 fn options(directory: &TemporaryDirectory, protocol: Protocol, logging: Logging) -> Options {
     Options::new()

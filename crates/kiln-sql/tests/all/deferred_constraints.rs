@@ -3,10 +3,8 @@
 
 #![cfg(not(kiln_sim))]
 
-use std::path::Path;
-
+use crate::files::temporary;
 use kiln_platform::atomic::{AtomicU64, Ordering};
-use kiln_platform::disk::TemporaryDirectory;
 use kiln_platform::random::Random;
 use kiln_platform::thread;
 use kiln_sql::{Database, Error, Options, Protocol, Session, SqlState};
@@ -194,8 +192,7 @@ fn an_engine_does_not_commit_what_is_left_unchecked() {
 
 #[test]
 fn deferrable_constraints_are_recovered() {
-    let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let directory = TemporaryDirectory::within(parent, "kiln-deferred").expect("it is made");
+    let directory = temporary();
     let open = || {
         let options = Options::new().workers(1).pin_workers(false);
         let options = options.data_dir(Some(directory.path().join("data")));

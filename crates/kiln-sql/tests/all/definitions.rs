@@ -2,17 +2,11 @@
 
 #![cfg(not(kiln_sim))]
 
-use std::path::Path;
-
+use crate::files::temporary;
 use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
 use kiln_platform::disk::TemporaryDirectory;
 use kiln_platform::thread;
 use kiln_sql::{Database, Options, Protocol, Session, SqlState};
-
-fn temporary() -> TemporaryDirectory {
-    let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    TemporaryDirectory::within(parent, "kiln-definitions").expect("the test may write there")
-}
 
 fn options(protocol: Protocol) -> Options {
     Options::new()

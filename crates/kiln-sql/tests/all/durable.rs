@@ -4,17 +4,13 @@
 
 use std::path::Path;
 
+use crate::files::temporary;
 use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::disk::{Directory, TemporaryDirectory};
 use kiln_platform::{thread, time};
 use kiln_sql::{
     Call, Database, IdempotencyKey, Options, Protocol, Recovery, Reply, Session, SqlState,
 };
-
-fn temporary() -> TemporaryDirectory {
-    let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    TemporaryDirectory::within(parent, "kiln-durable").expect("the test may write there")
-}
 
 fn options(directory: &TemporaryDirectory) -> Options {
     let path = directory.path().join("data");

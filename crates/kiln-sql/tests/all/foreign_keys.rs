@@ -2,10 +2,8 @@
 
 #![cfg(not(kiln_sim))]
 
-use std::path::Path;
-
+use crate::files::temporary;
 use kiln_engine::Configuration;
-use kiln_platform::disk::TemporaryDirectory;
 use kiln_platform::thread;
 use kiln_procedure::explain;
 use kiln_sql::{Database, Options, SqlState};
@@ -165,8 +163,7 @@ fn rows_in_a_circle_come_to_an_end_under_every_protocol() {
 
 #[test]
 fn actions_are_found_again_in_a_data_directory() {
-    let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let directory = TemporaryDirectory::within(parent, "kiln-actions").expect("it can be made");
+    let directory = temporary();
     let open = || {
         let path = directory.path().join("data");
         let options = Options::new().workers(1).pin_workers(false);

@@ -2,10 +2,8 @@
 
 #![cfg(not(kiln_sim))]
 
-use std::path::Path;
-
+use crate::files::temporary;
 use kiln_engine::Configuration;
-use kiln_platform::disk::TemporaryDirectory;
 use kiln_platform::thread;
 use kiln_sql::{Database, Options, Value};
 
@@ -160,8 +158,7 @@ fn rows_of_rust_code_have_keys() {
 
 #[test]
 fn indexes_are_there_after_a_restart() {
-    let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let directory = TemporaryDirectory::within(parent, "kiln-indexes").expect("it may be written");
+    let directory = temporary();
     let reopened = || {
         let path = directory.path().join("data");
         let options = Options::new().workers(1).pin_workers(false);

@@ -3,9 +3,7 @@
 
 #![cfg(not(kiln_sim))]
 
-use std::path::Path;
-
-use kiln_platform::disk::TemporaryDirectory;
+use crate::files::temporary;
 use kiln_platform::thread;
 use kiln_sql::{Database, Error, Options, Protocol, Reply, Session, SqlState};
 
@@ -80,8 +78,7 @@ fn money_is_conserved_under_every_protocol() {
 /// What is committed in a body stays, whatever becomes of the rest of it, also after a restart.
 #[test]
 fn what_a_body_has_committed_is_found_again() {
-    let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let directory = TemporaryDirectory::within(parent, "kiln-steps").expect("it may write there");
+    let directory = temporary();
     let options = || Options::new().workers(1).pin_workers(false);
     let open =
         || Database::open(options().data_dir(Some(directory.path().to_owned()))).expect("it opens");

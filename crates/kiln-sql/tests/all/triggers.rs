@@ -2,10 +2,8 @@
 
 #![cfg(not(kiln_sim))]
 
-use std::path::Path;
-
+use crate::files::temporary;
 use kiln_engine::Configuration;
-use kiln_platform::disk::TemporaryDirectory;
 use kiln_platform::thread;
 use kiln_sql::{Database, Options, Value};
 
@@ -184,8 +182,7 @@ fn the_role_of_the_statement_needs_what_the_function_does() {
 
 #[test]
 fn triggers_are_there_after_a_restart() {
-    let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let directory = TemporaryDirectory::within(parent, "kiln-triggers").expect("it may be written");
+    let directory = temporary();
     let options = || {
         let path = directory.path().join("data");
         Options::new()

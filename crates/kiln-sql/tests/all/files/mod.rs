@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use kiln_platform::disk::{Directory, TemporaryDirectory};
 use kiln_sql::{Database, Options};
 
+/// A directory that goes with the test.
 pub fn temporary() -> TemporaryDirectory {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    TemporaryDirectory::within(parent, "kiln-backup").expect("the test may write there")
+    TemporaryDirectory::within(parent, "kiln-sql").expect("the test may write there")
 }
 
 pub fn options(path: &Path) -> Options {
