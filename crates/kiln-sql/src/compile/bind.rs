@@ -4,15 +4,14 @@ use kiln_procedure::ir::{Arithmetic, Comparison};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Decimal, Value};
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, Expr, Ident, Subscript, UnaryOperator, Value as Literal,
-    ValueWithSpan,
+    BinaryOperator, CastKind, Expr, UnaryOperator, Value as Literal, ValueWithSpan,
 };
 
 use super::arrays;
-use super::bound::{Bound, Kind, Operation};
-use super::coerce::{CastContext, call, coerce, common_type, operation, without_length};
+use super::bound::{Bound, Kind};
+use super::coerce::{CastContext, call, coerce, common_type, without_length};
 use super::order::{Needs, class_in};
-use super::select::field_of_row;
+use super::patterns::{Pattern, Syntax, pattern_test};
 use super::{
     Compiler, Position, fail, functions, name_of, operators, position_of, position_of_span,
 };
@@ -522,148 +521,6 @@ impl Compiler<'_> {
         case(branches, otherwise, position)
     }
 
-    /// Subscripts and fields.
-    fn bind_access(&mut self, root: &Expr, chain: &[AccessExpr]) -> Result<Bound> {
-        let position = position_of(root);
-        let mut path: Vec<Ident> = match root {
-            Expr::Identifier(ident) => vec![ident.clone()],
-            Expr::CompoundIdentifier(idents) => idents.clone(),
-            _ => Vec::new(),
-        };
-        let mut rest = chain;
-        if !path.is_empty() {
-            while let [AccessExpr::Dot(Expr::Identifier(ident)), after @ ..] = rest {
-                path.push(ident.clone());
-                rest = after;
-            }
-        }
-        let of_row = match rest {
-            [AccessExpr::Dot(Expr::Identifier(field)), after @ ..] if path.is_empty() => {
-                let mut of_row = self.bind_field_of_call(root, field)?;
-                if of_row.is_none() {
-                    of_row = self.bind_field_of_column(root, field);
-                }
-                if of_row.is_some() {
-                    rest = after;
-                }
-                of_row
-            }
-            _ => None,
-        };
-        let mut bound = if let Some(bound) = of_row {
-            bound
-        } else if path.is_empty() {
-            self.bind(root)?
-        } else {
-            self.resolve(&path)?
-        };
-        for access in rest {
-            bound = match access {
-                AccessExpr::Dot(_) => return Err(unsupported("a field of a value", position)),
-                AccessExpr::Subscript(subscript) => {
-                    self.bind_subscript(bound, subscript, position)?
-                }
-            };
-        }
-        Ok(bound)
-    }
-
-    /// `(column).field`, where the column is a row that a query in FROM gives.
-    fn bind_field_of_column(&mut self, root: &Expr, field: &Ident) -> Option<Bound> {
-        let mut column = root;
-        while let Expr::Nested(inner) = column {
-            column = inner;
-        }
-        let mut path: Vec<Ident> = match column {
-            Expr::Identifier(ident) => vec![ident.clone()],
-            Expr::CompoundIdentifier(idents) => idents.clone(),
-            _ => return None,
-        };
-        let last = path.pop()?;
-        let name = field_of_row(&name_of(&last), &name_of(field));
-        let mut of_field = Ident::with_quote('"', name);
-        of_field.span = last.span;
-        path.push(of_field);
-        self.resolve(&path).ok()
-    }
-
-    fn bind_subscript(
-        &mut self,
-        array: Bound,
-        subscript: &Subscript,
-        position: Position,
-    ) -> Result<Bound> {
-        // Vectors count from 0, and so do the arguments of a trigger.
-        let is_of_trigger = matches!(array.kind, Kind::Register(register)
-            if self.counted_from_zero.contains(&register));
-        let is_vector = is_of_trigger || matches!(array.data_type, DataType::Catalog(_));
-        let array = as_array(array)?;
-        let element = match &array.data_type {
-            DataType::Array(element) if !array.is_unknown() => (**element).clone(),
-            other => {
-                return Err(fail(
-                    SqlState::DATATYPE_MISMATCH,
-                    format!(
-                        "cannot subscript type {} because it does not support subscripting",
-                        other.base_name()
-                    ),
-                    position,
-                ));
-            }
-        };
-        match subscript {
-            Subscript::Index { index } => {
-                let index = self.bind_as(index, &DataType::Integer, CastContext::Assignment)?;
-                let index = match is_vector {
-                    true => {
-                        let one = Bound::integer(1);
-                        operators::arithmetic(Arithmetic::Add, index, one, position)?
-                    }
-                    false => index,
-                };
-                Ok(operation(
-                    Operation::Element,
-                    vec![array, index],
-                    element,
-                    position,
-                ))
-            }
-            Subscript::Slice {
-                lower_bound,
-                upper_bound,
-                stride: None,
-            } => {
-                let mut bound_or = |bound: &Option<Expr>, open: i32| match bound {
-                    Some(bound) => self.bind_as(bound, &DataType::Integer, CastContext::Assignment),
-                    None => Ok(Bound::integer(open)),
-                };
-                let low = bound_or(lower_bound, 1)?;
-                let high = bound_or(upper_bound, i32::MAX)?;
-                let data_type = array.data_type.clone();
-                let named = functions::array_slice();
-                Ok(call(named, vec![array, low, high], data_type, position))
-            }
-            Subscript::Slice { .. } => Err(unsupported("a slice with a stride", position)),
-        }
-    }
-
-    fn bind_pattern(
-        &mut self,
-        test: Pattern,
-        operand: &Expr,
-        pattern: &Expr,
-        escape: Option<&Expr>,
-    ) -> Result<Bound> {
-        let position = position_of(operand);
-        let left = self.bind(operand)?;
-        let right = self.bind(pattern)?;
-        let escape = match escape {
-            Some(escape) => Some(self.bind_as(escape, &DataType::Text, CastContext::Implicit)?),
-            None => None,
-        };
-        pattern_test(test, left, right, escape, position)
-    }
-
     /// `left <op> ANY (array or subquery)`, or ALL.
     fn bind_quantified(
         &mut self,
@@ -893,112 +750,6 @@ fn unknown_operator(
             operators::no_operator(symbol, left, right, position)
         }
     }
-}
-
-/// A test of a text by a pattern.
-#[derive(Clone, Copy)]
-struct Pattern {
-    syntax: Syntax,
-    ignore_case: bool,
-    negated: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Syntax {
-    Like,
-    Similar,
-    Regex,
-}
-
-impl Pattern {
-    fn like(ignore_case: bool, negated: bool) -> Pattern {
-        Pattern {
-            syntax: Syntax::Like,
-            ignore_case,
-            negated,
-        }
-    }
-
-    /// The test that an operator makes.
-    fn of(op: &BinaryOperator) -> Option<Pattern> {
-        let (syntax, ignore_case, negated) = match op {
-            BinaryOperator::PGLikeMatch => (Syntax::Like, false, false),
-            BinaryOperator::PGILikeMatch => (Syntax::Like, true, false),
-            BinaryOperator::PGNotLikeMatch => (Syntax::Like, false, true),
-            BinaryOperator::PGNotILikeMatch => (Syntax::Like, true, true),
-            BinaryOperator::PGRegexMatch => (Syntax::Regex, false, false),
-            BinaryOperator::PGRegexIMatch => (Syntax::Regex, true, false),
-            BinaryOperator::PGRegexNotMatch => (Syntax::Regex, false, true),
-            BinaryOperator::PGRegexNotIMatch => (Syntax::Regex, true, true),
-            _ => return None,
-        };
-        Some(Pattern {
-            syntax,
-            ignore_case,
-            negated,
-        })
-    }
-
-    /// The operator, for messages.
-    fn symbol(self) -> &'static str {
-        match (self.syntax, self.ignore_case, self.negated) {
-            (Syntax::Similar, _, false) => "SIMILAR TO",
-            (Syntax::Similar, _, true) => "NOT SIMILAR TO",
-            (Syntax::Like, false, false) => "~~",
-            (Syntax::Like, false, true) => "!~~",
-            (Syntax::Like, true, false) => "~~*",
-            (Syntax::Like, true, true) => "!~~*",
-            (Syntax::Regex, false, false) => "~",
-            (Syntax::Regex, false, true) => "!~",
-            (Syntax::Regex, true, false) => "~*",
-            (Syntax::Regex, true, true) => "!~*",
-        }
-    }
-}
-
-/// Binds a test of a text by a pattern.
-fn pattern_test(
-    test: Pattern,
-    left: Bound,
-    right: Bound,
-    escape: Option<Bound>,
-    position: Position,
-) -> Result<Bound> {
-    let is_text = |bound: &Bound| bound.is_unknown() || bound.data_type.is_string();
-    if !is_text(&left) || !is_text(&right) {
-        return Err(operators::no_operator(
-            test.symbol(),
-            &left,
-            &right,
-            position,
-        ));
-    }
-    // A pattern sees the padding of CHAR(n).
-    let left = match left.data_type {
-        DataType::Char(length) if !left.is_unknown() => super::coerce::padded(left, length),
-        _ => coerce(left, &DataType::Text, CastContext::Implicit)?,
-    };
-    let right = coerce(right, &DataType::Text, CastContext::Implicit)?;
-    let known = match right.as_constant() {
-        Some(Value::Text(pattern)) => Some(pattern.clone()),
-        _ => None,
-    };
-    let (named, instead) = match test.syntax {
-        Syntax::Like => functions::like(known.as_deref(), test.ignore_case, escape.is_some()),
-        Syntax::Similar => (functions::similar_to(escape.is_some()), None),
-        Syntax::Regex => (functions::regex_match(test.ignore_case), None),
-    };
-    let right = match instead {
-        Some(text) => Bound::text(text),
-        None => right,
-    };
-    let mut operands = vec![left, right];
-    operands.extend(escape);
-    let matches = call(named, operands, DataType::Boolean, position);
-    Ok(match test.negated {
-        true => operators::not(matches),
-        false => matches,
-    })
 }
 
 /// The comparison that holds where another one does not.

@@ -15,7 +15,7 @@
 //! | `scope` | variables, row sources, what a name means |
 //! | `control` | open loops, EXIT and CONTINUE |
 //! | `bound` | bound expressions and walks over them |
-//! | `bind`, `operators`, `arrays`, `coerce`, `functions` | binding expressions |
+//! | `bind`, `access`, `patterns`, `operators`, `arrays`, `coerce`, `functions` | binding expressions |
 //! | `emit` | bound expressions to instructions |
 //! | `parameters` | parameters of statements, whose types are inferred |
 //! | `query`, `with`, `select`, `set`, `from`, `join`, `table_function`, `row_function`, `names`, `aggregate`, `collected`, `window`, `subquery` | binding queries |
@@ -23,6 +23,7 @@
 //! | `plan`, `path`, `produce`, `read`, `group`, `windowed`, `recursion`, `limit`, `rows` | access paths and the loops over them |
 //! | `once`, `semijoin` | what a statement computes only once |
 
+mod access;
 mod advisory;
 mod aggregate;
 mod arguments;
@@ -51,6 +52,7 @@ mod operators;
 mod order;
 mod parameters;
 mod path;
+mod patterns;
 mod plan;
 pub mod plpgsql;
 mod produce;
