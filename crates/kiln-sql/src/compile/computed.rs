@@ -7,9 +7,9 @@ use kiln_storage::table::Table;
 
 use super::Compiler;
 use super::bound::{Bound, Kind};
+use super::bound_select::conjuncts;
 use super::implication::implies;
 use super::scope::SourceId;
-use super::select::conjuncts;
 
 /// A hidden column of a source.
 #[derive(Clone, Debug)]

@@ -15,11 +15,11 @@ use sqlparser::ast::{
 };
 
 use super::bound::{Bound, Kind};
+use super::bound_select::{FromItem, ItemKind, Select, conjuncts};
 use super::coerce::{CastContext, coerce, common_type};
 use super::dml::TargetView;
 use super::query::{Body, BoundQuery, ColumnMeta};
 use super::scope::{AggregatePolicy, Level, NamedColumn, Source, SourceId};
-use super::select::{FromItem, ItemKind, Select, conjuncts};
 use super::special::coalesce;
 use super::table_function::function_arguments;
 use super::{

@@ -14,7 +14,7 @@
 //! |---|---|
 //! | `scope` | variables, row sources, what a name means |
 //! | `control` | open loops, EXIT and CONTINUE |
-//! | `bound` | bound expressions and walks over them |
+//! | `bound`, `bound_select` | bound expressions and SELECTs, and walks over them |
 //! | `bind`, `access`, `patterns`, `operators`, `arrays`, `coerce`, `functions` | binding expressions |
 //! | `emit` | bound expressions to instructions |
 //! | `parameters` | parameters of statements, whose types are inferred |
@@ -30,6 +30,7 @@ mod arguments;
 mod arrays;
 mod bind;
 mod bound;
+mod bound_select;
 mod coerce;
 mod collected;
 mod computed;
@@ -263,7 +264,7 @@ pub struct Compiler<'a> {
     /// Whether the query that is bound next is a whole statement, whose WITH may change data.
     is_statement: bool,
     /// What the output of a SELECT asks for, while that is bound.
-    output: Option<select::Output>,
+    output: Option<bound_select::Output>,
     /// The windows that the WINDOW clause of the SELECT names.
     windows: Vec<sqlparser::ast::NamedWindowDefinition>,
     /// The table that an INSERT, UPDATE or DELETE was compiled for last.

@@ -6,9 +6,9 @@ use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 
 use super::bound::{Bound, Builtin, Kind, Operation};
+use super::bound_select::{FromItem, ItemKind};
 use super::query::OrderKey;
 use super::scope::SourceId;
-use super::select::{FromItem, ItemKind};
 use super::subquery::Subquery;
 use super::{Compiler, functions};
 

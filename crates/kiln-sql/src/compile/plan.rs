@@ -14,10 +14,10 @@ use crate::database::panics::planted;
 
 use super::Compiler;
 use super::bound::{Bound, Kind, Operation};
+use super::bound_select::{FromItem, ItemKind, Select};
 use super::path::{Access, Candidate, Each, FULL, Restriction, candidate_expressions, restriction};
 use super::query::OrderKey;
 use super::scope::SourceId;
-use super::select::{FromItem, ItemKind, Select};
 use kiln_engine::IndexUse;
 
 /// How the rows of one SELECT come about.

@@ -8,6 +8,7 @@ use kiln_storage::types::{DataType, Value};
 
 use super::Compiler;
 use super::bound::Bound;
+use super::bound_select::{ItemKind, Select};
 use super::limit::Limits;
 use super::operators;
 use super::order::{Needs, class_in};
@@ -16,7 +17,6 @@ use super::plan::{Plan, PlanStep};
 use super::query::{BoundQuery, OrderKey, QueryOptions, sort_key};
 use super::row_function::RowFunctions;
 use super::scope::SourceId;
-use super::select::{ItemKind, Select};
 
 /// What is emitted for each row.
 pub(super) type RowSink<'s, 'a> = &'s mut dyn FnMut(&mut Compiler<'a>) -> Result<()>;

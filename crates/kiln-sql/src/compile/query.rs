@@ -15,11 +15,12 @@ use sqlparser::ast::{
 use crate::database::panics::planted;
 
 use super::bound::{Bound, Kind};
+use super::bound_select::{ItemKind, Select};
 use super::limit::Limits;
 use super::order::{Needs, class_in};
 use super::recursion::Recursive;
 use super::scope::SourceId;
-use super::select::{ItemKind, Select, refuse_rows};
+use super::select::refuse_rows;
 use super::set::{SetOperation, reopened};
 use super::window::Windowed;
 use super::with::{self, WithQuery, WithReference};

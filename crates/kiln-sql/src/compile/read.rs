@@ -5,12 +5,12 @@ use kiln_storage::error::{Error, Result};
 
 use super::Compiler;
 use super::bound::Bound;
+use super::bound_select::ItemKind;
 use super::path::{Access, Each, KeyRange, Values};
 use super::plan::PlanStep;
 use super::produce::RowSink;
 use super::query::QueryOptions;
 use super::scope::SourceId;
-use super::select::ItemKind;
 use super::subquery::Subquery;
 
 impl<'a> Compiler<'a> {

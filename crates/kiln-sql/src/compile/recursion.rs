@@ -12,9 +12,9 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 
 use super::bound::{Bound, Kind};
+use super::bound_select::ItemKind;
 use super::order::{Needs, class_in};
 use super::query::{Body, BoundQuery, QueryOptions};
-use super::select::ItemKind;
 use super::set::SetOperation;
 use super::with::WithReference;
 use super::{Compiler, Position, fail, unsupported};

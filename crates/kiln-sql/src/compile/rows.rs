@@ -8,10 +8,10 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::{Expr, TableWithJoins};
 
 use super::bound::Bound;
+use super::bound_select::ItemKind;
 use super::dml::TargetView;
 use super::query::Body;
 use super::scope::SourceId;
-use super::select::ItemKind;
 use super::{Compiler, Position, unsupported};
 
 /// A row that matched, inside the body of `Compiler::for_each_matching_row`.

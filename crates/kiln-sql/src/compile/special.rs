@@ -753,7 +753,7 @@ impl Compiler<'_> {
         let (source, calls) = &mut functions[place];
         let source = *source;
         calls.parts.push(function);
-        self.output = Some(super::select::Output {
+        self.output = Some(super::bound_select::Output {
             row_functions: functions,
             ..output
         });

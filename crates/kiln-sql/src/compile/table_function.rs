@@ -5,13 +5,13 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::{self, Expr, Ident};
 
 use super::bound::Bound;
+use super::bound_select::ItemKind;
 use super::coerce::{CastContext, coerce};
 use super::from::{CallInFrom, FromScope};
 use super::plpgsql::Callee;
 use super::query::ColumnMeta;
 use super::row_function::{self, RowFunction, RowFunctions, gives_rows};
 use super::scope::Level;
-use super::select::ItemKind;
 use super::{Compiler, Position, name_of, unsupported};
 
 impl Compiler<'_> {

@@ -10,10 +10,10 @@ use kiln_storage::error::{Error, Result};
 use sqlparser::ast::TableAlias;
 
 use super::bound::{Bound, Kind};
+use super::bound_select::{ItemKind, Select};
 use super::from::FromScope;
 use super::query::{Body, BoundQuery, ColumnMeta};
 use super::scope::{NamedColumn, Source};
-use super::select::{ItemKind, Select};
 use super::{Compiler, Position};
 use crate::parse::stored_query;
 

@@ -13,11 +13,11 @@ use sqlparser::ast::{
 
 use super::aggregate::{self, AggregateCall, AggregateKind, Clauses};
 use super::bound::{Bound, Kind};
+use super::bound_select::{ItemKind, Select};
 use super::coerce::{CastContext, coerce, common_type};
 use super::collected::Collected;
 use super::query::{Body, BoundQuery, ColumnMeta, OrderKey, order_key, rewrite_in_place};
 use super::scope::{AggregatePolicy, SourceId};
-use super::select::{ItemKind, Select};
 use super::{Compiler, Position, fail, functions, name_of, object_name, position_of, unsupported};
 
 /// A call with OVER.
