@@ -70,7 +70,7 @@ struct Open {
     interrupt: Interrupt,
     began_us: i64,
     /// `None` for one that is shown to no other session.
-    client: Option<Client>,
+    client: Option<Box<Client>>,
 }
 
 struct Client {
@@ -111,9 +111,11 @@ impl OpenSessions {
     /// Shows a session to others, as one of this role, or hides it.
     pub(crate) fn show(&self, number: u64, role: Option<&str>) {
         if let Some(session) = lock(&self.table).sessions.get_mut(&number) {
-            session.client = role.map(|role| Client {
-                role: role.into(),
-                application: String::new(),
+            session.client = role.map(|role| {
+                Box::new(Client {
+                    role: role.into(),
+                    application: String::new(),
+                })
             });
         }
     }

@@ -222,7 +222,8 @@ fn a_session_costs_its_own_state() {
     sessions.iter_mut().for_each(run);
     let each = (BYTES.get() - before) / SESSIONS;
     println!("{each} bytes a session");
-    assert!(each <= 256, "{each} bytes a session");
+    // With its place among the sessions that are open.
+    assert!(each <= 320, "{each} bytes a session");
     drop(sessions);
     assert_eq!(engine.sessions_open(), 0);
 }
