@@ -336,7 +336,6 @@ const OTHER_CONDITIONS: &[(SqlState, &str)] = &[
     ),
     (SqlState(*b"40003"), "statement_completion_unknown"),
     (SqlState(*b"42P04"), "duplicate_database"),
-    (SqlState(*b"42P06"), "duplicate_schema"),
     (SqlState(*b"42P12"), "invalid_database_definition"),
     (SqlState(*b"42P14"), "invalid_prepared_statement_definition"),
     (SqlState(*b"42P15"), "invalid_schema_definition"),
