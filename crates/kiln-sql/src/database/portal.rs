@@ -290,7 +290,7 @@ impl Cursor {
 }
 
 /// Bytes of a row, or of the elements of an array.
-fn bytes_of(values: &[Value]) -> usize {
+pub(super) fn bytes_of(values: &[Value]) -> usize {
     let beside = values.iter().map(|value| match value {
         Value::Text(text) => text.len(),
         Value::Bytea(bytes) => bytes.len(),

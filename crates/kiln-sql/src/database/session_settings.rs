@@ -151,10 +151,20 @@ impl Session {
             statement.kind(),
             StatementKind::Write | StatementKind::Definition
         );
-        if !writes || !self.is_read_only() {
+        match writes {
+            true => self.check_may_write(statement.command()),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses a command that writes, where the transaction may only read.
+    ///
+    /// # Errors
+    /// 25006.
+    pub(super) fn check_may_write(&self, command: &str) -> Result<()> {
+        if !self.is_read_only() {
             return Ok(());
         }
-        let command = statement.command();
         let message = format!("cannot execute {command} in a read-only transaction");
         Err(Error::new(SqlState::READ_ONLY_SQL_TRANSACTION, message))
     }

@@ -177,10 +177,38 @@ fn who_may_not_do_something_may_not_by_a_body() {
             "{text}"
         );
     }
+    let nested = "REVOKE EXECUTE ON PROCEDURE peek() FROM PUBLIC";
+    database.execute(nested).expect("it runs");
+    let text = "DO $$ BEGIN CALL peek(); COMMIT; END $$";
+    let error = guest.execute(text).map(drop).expect_err("it may not call");
+    assert!(error.message().ends_with("peek"), "{error}");
+    let nested = "GRANT EXECUTE ON PROCEDURE peek() TO PUBLIC";
+    database.execute(nested).expect("it runs");
     database
         .execute("GRANT SELECT ON secret TO guest")
         .expect("it runs");
     guest.execute("CALL look(); CALL peek()").expect("it runs");
+}
+
+#[test]
+fn what_may_only_read_does_not_write_by_a_body() {
+    let database = open(Protocol::default());
+    database
+        .execute("CREATE TABLE t (a INTEGER)")
+        .expect("it runs");
+    let mut client = session(&database);
+    for command in [
+        "INSERT INTO t VALUES (1)",
+        "EXECUTE 'INSERT INTO t VALUES (1)'",
+    ] {
+        let text = format!("DO $$ BEGIN SET TRANSACTION READ ONLY; {command}; COMMIT; END $$");
+        assert_eq!(
+            state(client.execute(&text)),
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            "{text}"
+        );
+    }
+    assert_eq!(number(&database, "SELECT count(*) FROM t"), 0);
 }
 
 /// Everything but a statement of its own is told who can run such a routine.

@@ -42,7 +42,8 @@ impl Run<'_> {
             let portal = self.session.bind(&statement, values)?;
             let ran = self.session.dispatch(&statement, portal.values());
             last = ran.map_err(|error| of_statement(error, statement.text()))?;
-            self.notices.append(&mut last.notices);
+            let notices = std::mem::take(&mut last.notices);
+            self.keep(Vec::new(), notices)?;
         }
         Ok(last)
     }
@@ -112,7 +113,7 @@ impl Run<'_> {
             return Err(Error::new(SqlState::DATATYPE_MISMATCH, message));
         }
         let count = rows.len();
-        self.rows.extend(rows);
+        self.keep(rows, Vec::new())?;
         Ok(count)
     }
 }

@@ -17,13 +17,14 @@ mod piece;
 
 use std::collections::HashMap;
 
-use kiln_engine::Ended;
+use kiln_engine::{Access, Ended, Object, Privilege};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
 use super::block::ATTEMPTS_MAX;
 use super::call::{CallPart, CallPlan, Part};
+use super::portal::bytes_of;
 use super::prepared::{Plan, Statement};
 use super::result::{Notice, ResultSet, StatementResult};
 use super::session::Session;
@@ -36,6 +37,9 @@ use crate::parse::plpgsql::Block;
 use crate::parse::{Body, Call, FunctionDefinition, RoutineKind};
 use control::Flow;
 use piece::Piece;
+
+/// Bytes of rows and notices that a body may have given when it ends.
+const GIVEN_BYTES_MAX: usize = 1 << 30;
 
 /// How deep statements of such bodies may nest, calls among them included.
 const DEPTH_MAX: u16 = 200;
@@ -197,6 +201,8 @@ struct Run<'s> {
     caught: Vec<Error>,
     rows: Vec<Vec<Value>>,
     notices: Vec<Notice>,
+    /// Bytes of both.
+    given_bytes: usize,
     /// Whether its transactions are its own.
     may_commit: bool,
     /// The blocks with handlers around the statement.
@@ -220,6 +226,7 @@ impl<'s> Run<'s> {
             caught: Vec::new(),
             rows: Vec::new(),
             notices: Vec::new(),
+            given_bytes: 0,
             may_commit,
             protected: 0,
             has_committed: false,
@@ -325,6 +332,24 @@ impl<'s> Run<'s> {
         found
     }
 
+    /// Keeps rows and notices that the body gives.
+    ///
+    /// # Errors
+    /// 53200.
+    fn keep(&mut self, rows: Vec<Vec<Value>>, notices: Vec<Notice>) -> Result<()> {
+        let of_rows = rows.iter().map(|row| size_of_val(row) + bytes_of(row));
+        let of_notices = notices.iter().map(|it| size_of_val(it) + it.message.len());
+        self.given_bytes += of_rows.chain(of_notices).sum::<usize>();
+        if self.given_bytes > GIVEN_BYTES_MAX {
+            let message =
+                format!("a body gives at most {GIVEN_BYTES_MAX} bytes of rows and notices");
+            return Err(Error::new(SqlState::OUT_OF_MEMORY, message));
+        }
+        self.rows.extend(rows);
+        self.notices.extend(notices);
+        Ok(())
+    }
+
     /// CALL of such a routine.
     fn call(&mut self, call: &Call, callee: &Stepped) -> Result<()> {
         if callee.routine.result != ResultKind::Void {
@@ -339,6 +364,13 @@ impl<'s> Run<'s> {
                 "only bodies in PL/pgSQL are run step by step",
             ));
         };
+        let catalog = self.session.session.catalog();
+        let roles = catalog.roles();
+        let access = Access {
+            object: Object::routine(&callee.routine.name),
+            privilege: Privilege::Execute,
+        };
+        roles.check(roles.require(&self.session.role)?, &access)?;
         let arguments = self.arguments(call, &callee.routine)?;
         let may_commit = self.may_commit && self.protected == 0;
         let given = self.deeper(|run| {
@@ -348,8 +380,7 @@ impl<'s> Run<'s> {
             run.has_committed |= has_committed;
             given
         })?;
-        self.notices.extend(given.notices);
-        Ok(())
+        self.keep(Vec::new(), given.notices)
     }
 }
 

@@ -3,7 +3,7 @@
 use kiln_engine::{Arguments, Catalog, SearchPath};
 use kiln_platform::sync::{Arc, Mutex, Weak, lock};
 use kiln_procedure::Program;
-use kiln_storage::error::Result;
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
 use super::Run;
@@ -39,6 +39,8 @@ pub(super) struct Piece {
     work: Work,
     role: Box<str>,
     path: SearchPath,
+    /// Whether the transaction may only read.
+    is_read_only: bool,
     compiled: Mutex<Option<Compiled>>,
 }
 
@@ -79,6 +81,10 @@ impl kiln_engine::Statement for Piece {
         let accesses = view.into_accesses();
         (accesses.iter()).try_for_each(|access| roles.check(role, access))?;
         let program = Arc::new(piece.function.program);
+        if self.is_read_only && !program.analysis.is_read_only() {
+            let message = "cannot write in a read-only transaction";
+            return Err(Error::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
+        }
         *compiled = Some(Compiled {
             catalog: Arc::downgrade(catalog),
             program: program.clone(),
@@ -101,12 +107,12 @@ impl Run<'_> {
         row: (&[(String, DataType)], &[Value]),
         work: impl FnOnce() -> Work,
     ) -> Result<(Columns, Vec<Vec<Value>>)> {
-        let path = self.session.path();
+        let (path, is_read_only) = (self.session.path(), self.session.is_read_only());
         let key = (std::ptr::from_ref(node) as usize, purpose);
         let known = self
             .pieces
             .get(&key)
-            .filter(|it| it.fits(&self.frame, &path, row.0));
+            .filter(|it| it.is_read_only == is_read_only && it.fits(&self.frame, &path, row.0));
         let piece = match known {
             Some(known) => known.clone(),
             None => {
@@ -116,6 +122,7 @@ impl Run<'_> {
                     work: work(),
                     role: self.session.role.clone(),
                     path,
+                    is_read_only,
                     compiled: Mutex::new(None),
                 });
                 self.pieces.insert(key, piece.clone());
@@ -131,7 +138,7 @@ impl Run<'_> {
             .session
             .session
             .run_statement(&statement, &mut arguments)?;
-        self.notices.extend(notices_of(&rows));
+        self.keep(Vec::new(), notices_of(&rows))?;
         let columns = rows.columns().to_vec();
         let mut rows = rows.into_values();
         if let Some(after) = piece.after()
@@ -260,15 +267,14 @@ impl Run<'_> {
         let work = || Work::Return(statement.clone());
         let (_, rows) = self.piece(statement, of::RESULT, (&[], &[]), work)?;
         let count = rows.len();
-        self.rows.extend(rows);
+        self.keep(rows, Vec::new())?;
         Ok(count)
     }
 
     /// Gives what is given at the end of the body.
     pub(super) fn end(&mut self, block: &Block) -> Result<()> {
         let (_, rows) = self.piece(block, of::END, (&[], &[]), || Work::End(block.clone()))?;
-        self.rows.extend(rows);
-        Ok(())
+        self.keep(rows, Vec::new())
     }
 
     /// The values of a routine's input parameters in a CALL.
