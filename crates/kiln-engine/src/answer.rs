@@ -235,14 +235,17 @@ fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
         DataType::Text => 10,
         DataType::Bytea => 11,
         DataType::Date => 12,
-        DataType::Timestamp => 13,
-        DataType::TimestampTz => 14,
+        DataType::Timestamp(None) => 13,
+        DataType::TimestampTz(None) => 14,
         DataType::Uuid => 15,
         DataType::Interval => 16,
         DataType::Array(_) => 17,
         DataType::Catalog(_) => 18,
-        DataType::Time => 19,
+        DataType::Time(None) => 19,
         DataType::Enum(_) => 20,
+        DataType::Timestamp(Some(_)) => 21,
+        DataType::TimestampTz(Some(_)) => 22,
+        DataType::Time(Some(_)) => 23,
     };
     target.push(form);
     match data_type {
@@ -252,6 +255,9 @@ fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
         DataType::Char(limit) | DataType::VarChar(Some(limit)) => {
             target.extend_from_slice(&limit.to_le_bytes());
         }
+        DataType::Timestamp(Some(digits))
+        | DataType::TimestampTz(Some(digits))
+        | DataType::Time(Some(digits)) => target.push(*digits),
         DataType::Array(element) => write_type(element, target),
         DataType::Enum(of) => append_string(target, of.to_string().as_bytes()),
         DataType::Catalog(catalog) => target.extend_from_slice(&catalog.oid().to_le_bytes()),
@@ -276,11 +282,11 @@ fn read_type(reader: &mut Reader<'_>, depth: usize) -> Result<DataType> {
         10 => DataType::Text,
         11 => DataType::Bytea,
         12 => DataType::Date,
-        13 => DataType::Timestamp,
-        14 => DataType::TimestampTz,
+        13 => DataType::TIMESTAMP,
+        14 => DataType::TIMESTAMPTZ,
         15 => DataType::Uuid,
         16 => DataType::Interval,
-        19 => DataType::Time,
+        19 => DataType::TIME,
         18 => {
             let oid = reader.number(4)? as u32;
             let mut known = CatalogType::ALL.into_iter();
@@ -292,6 +298,9 @@ fn read_type(reader: &mut Reader<'_>, depth: usize) -> Result<DataType> {
             let read = read.ok_or_else(|| corrupt("no type is described so"))?;
             DataType::Enum(Arc::new(read))
         }
+        21 => DataType::Timestamp(Some(reader.number(1)? as u8)),
+        22 => DataType::TimestampTz(Some(reader.number(1)? as u8)),
+        23 => DataType::Time(Some(reader.number(1)? as u8)),
         17 if depth < DEPTH_MAX => DataType::array(read_type(reader, depth + 1)?),
         form => return Err(corrupt(format!("no type has the form {form}"))),
     })
@@ -363,10 +372,13 @@ mod tests {
             DataType::Text,
             DataType::Bytea,
             DataType::Date,
-            DataType::Timestamp,
-            DataType::TimestampTz,
+            DataType::TIMESTAMP,
+            DataType::TIMESTAMPTZ,
             DataType::Uuid,
             DataType::Interval,
+            DataType::Timestamp(Some(3)),
+            DataType::TimestampTz(Some(0)),
+            DataType::Time(Some(6)),
             DataType::OID,
             DataType::NAME,
         ];

@@ -82,7 +82,7 @@ impl Catalog {
     }
 
     /// The name of the table that has an index called `index`, which is in the schema of its table.
-    pub(crate) fn index_owner(&self, index: &str) -> Option<&str> {
+    pub fn index_owner(&self, index: &str) -> Option<&str> {
         let (schema, index) = parts(index);
         let mut tables = self.tables();
         tables.find_map(|(name, table)| {

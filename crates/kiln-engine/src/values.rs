@@ -3,6 +3,7 @@
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::Column;
+use kiln_storage::types::datetime::round_seconds;
 use kiln_storage::types::{DataType, Value, fit_text};
 
 /// Rust types that are lists of values: tuples of up to eight, arrays, slices and vectors of
@@ -83,9 +84,9 @@ pub(crate) fn fits(value: &Value, column: &Column) -> bool {
         | (Value::Text(_), DataType::Text | DataType::VarChar(None))
         | (Value::Bytea(_), DataType::Bytea)
         | (Value::Date(_), DataType::Date)
-        | (Value::Timestamp(_), DataType::Timestamp)
-        | (Value::TimestampTz(_), DataType::TimestampTz)
-        | (Value::Time(_), DataType::Time)
+        | (Value::Timestamp(_), DataType::Timestamp(None))
+        | (Value::TimestampTz(_), DataType::TimestampTz(None))
+        | (Value::Time(_), DataType::Time(None))
         | (Value::Uuid(_), DataType::Uuid)
         | (Value::Interval(_), DataType::Interval) => true,
         (Value::Enum(value), DataType::Enum(of)) => {
@@ -158,6 +159,13 @@ fn fit_value(value: &Value, data_type: &DataType) -> Result<Value> {
         (Value::Text(text), data_type) => {
             Value::Text(fit_text(&text, data_type, false)?.into_owned())
         }
+        (Value::Timestamp(at), _) => {
+            Value::Timestamp(round_seconds(at, data_type.digits_of_seconds()))
+        }
+        (Value::TimestampTz(at), _) => {
+            Value::TimestampTz(round_seconds(at, data_type.digits_of_seconds()))
+        }
+        (Value::Time(at), _) => Value::Time(round_seconds(at, data_type.digits_of_seconds())),
         (converted, _) => converted,
     })
 }

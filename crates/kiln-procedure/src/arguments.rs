@@ -366,9 +366,12 @@ impl Arguments {
                             | (Kind::Text, DataType::Text | DataType::VarChar(_))
                             | (Kind::Bytea, DataType::Bytea)
                             | (Kind::Date, DataType::Date)
-                            | (Kind::Timestamp, DataType::Timestamp | DataType::TimestampTz)
+                            | (
+                                Kind::Timestamp,
+                                DataType::Timestamp(_) | DataType::TimestampTz(_)
+                            )
                             | (Kind::Uuid, DataType::Uuid)
-                            | (Kind::Time, DataType::Time)
+                            | (Kind::Time, DataType::Time(_))
                             | (Kind::Interval, DataType::Interval)
                     )
                 }
@@ -461,8 +464,8 @@ impl Arguments {
             Kind::Text => DataType::Text,
             Kind::Bytea => DataType::Bytea,
             Kind::Date => DataType::Date,
-            Kind::Timestamp => DataType::Timestamp,
-            Kind::Time => DataType::Time,
+            Kind::Timestamp => DataType::TIMESTAMP,
+            Kind::Time => DataType::TIME,
             Kind::Uuid => DataType::Uuid,
             Kind::Interval => DataType::Interval,
             Kind::Object => DataType::Catalog(CatalogType::RegClass),
@@ -537,14 +540,16 @@ pub fn convert(value: Value, data_type: &DataType) -> Result<Value> {
         (DataType::Numeric { .. }, Value::Double(value)) => {
             Value::Numeric(Decimal::from_f64(*value)?)
         }
-        (DataType::Timestamp, Value::Timestamp(at) | Value::TimestampTz(at)) => {
+        (DataType::Timestamp(_), Value::Timestamp(at) | Value::TimestampTz(at)) => {
             Value::Timestamp(*at)
         }
-        (DataType::TimestampTz, Value::Timestamp(at) | Value::TimestampTz(at)) => {
+        (DataType::TimestampTz(_), Value::Timestamp(at) | Value::TimestampTz(at)) => {
             Value::TimestampTz(*at)
         }
-        (DataType::Timestamp, Value::Date(days)) => Value::Timestamp(*days as i64 * 86_400_000_000),
-        (DataType::TimestampTz, Value::Date(days)) => {
+        (DataType::Timestamp(_), Value::Date(days)) => {
+            Value::Timestamp(*days as i64 * 86_400_000_000)
+        }
+        (DataType::TimestampTz(_), Value::Date(days)) => {
             Value::TimestampTz(*days as i64 * 86_400_000_000)
         }
         // CHAR values are held without trailing blanks.

@@ -322,9 +322,9 @@ fn is_within_slot(data_type: &DataType) -> bool {
         | DataType::Double
         | DataType::Boolean
         | DataType::Date
-        | DataType::Timestamp
-        | DataType::TimestampTz
-        | DataType::Time
+        | DataType::Timestamp(_)
+        | DataType::TimestampTz(_)
+        | DataType::Time(_)
         | DataType::Enum(_) => true,
         DataType::Char(_)
         | DataType::VarChar(_)
@@ -393,9 +393,9 @@ pub fn to_value(heap: &Heap, slot: Slot, data_type: &DataType) -> Value {
         }
         DataType::Bytea => Value::Bytea(heap.bytes(slot).to_vec()),
         DataType::Date => Value::Date(slot.as_i64() as i32),
-        DataType::Timestamp => Value::Timestamp(slot.as_i64()),
-        DataType::TimestampTz => Value::TimestampTz(slot.as_i64()),
-        DataType::Time => Value::Time(slot.as_i64()),
+        DataType::Timestamp(_) => Value::Timestamp(slot.as_i64()),
+        DataType::TimestampTz(_) => Value::TimestampTz(slot.as_i64()),
+        DataType::Time(_) => Value::Time(slot.as_i64()),
         DataType::Uuid => Value::Uuid(
             heap.bytes(slot)
                 .try_into()

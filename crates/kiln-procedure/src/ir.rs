@@ -242,9 +242,9 @@ impl Class {
             | DataType::BigInt
             | DataType::Boolean
             | DataType::Date
-            | DataType::Timestamp
-            | DataType::TimestampTz
-            | DataType::Time
+            | DataType::Timestamp(_)
+            | DataType::TimestampTz(_)
+            | DataType::Time(_)
             | DataType::Enum(_) => Class::Integer,
             DataType::Numeric { .. } => Class::Decimal,
             DataType::Double => Class::Double,

@@ -64,10 +64,11 @@ impl KeyField {
             DataType::SmallInt => Encoding::Signed(16),
             DataType::Integer | DataType::Date => Encoding::Signed(32),
             DataType::BigInt
-            | DataType::Timestamp
-            | DataType::TimestampTz
-            | DataType::Time
-            | DataType::Enum(_) => Encoding::Signed(64),
+            | DataType::Timestamp(_)
+            | DataType::TimestampTz(_)
+            | DataType::Time(_)
+            | DataType::Enum(_)
+            | DataType::Catalog(CatalogType::Oid | CatalogType::Xid) => Encoding::Signed(64),
             DataType::Numeric {
                 precision_scale: Some((precision, scale)),
             } if *precision <= 9 => Encoding::Decimal {
@@ -84,7 +85,10 @@ impl KeyField {
             DataType::Double | DataType::Catalog(CatalogType::Real) => Encoding::Double,
             DataType::Bytea => Encoding::Bytea,
             DataType::Uuid => Encoding::Uuid,
-            DataType::Char(_) | DataType::VarChar(_) | DataType::Text => Encoding::Text,
+            DataType::Char(_)
+            | DataType::VarChar(_)
+            | DataType::Text
+            | DataType::Catalog(CatalogType::Name | CatalogType::Char) => Encoding::Text,
             DataType::Interval | DataType::Array(_) | DataType::Catalog(_) => {
                 unreachable!("columns of type {data_type} are refused when a table is created")
             }

@@ -119,9 +119,9 @@ impl Storage {
             DataType::SmallInt => Storage::Two,
             DataType::Integer | DataType::Date => Storage::Four,
             DataType::BigInt
-            | DataType::Timestamp
-            | DataType::TimestampTz
-            | DataType::Time
+            | DataType::Timestamp(_)
+            | DataType::TimestampTz(_)
+            | DataType::Time(_)
             | DataType::Enum(_)
             | DataType::Double => Storage::Eight,
             DataType::Numeric {
@@ -141,8 +141,13 @@ impl Storage {
                 Storage::bytes(23)
             }
             DataType::Interval => Storage::bytes(16),
-            DataType::Catalog(CatalogType::Real) => Storage::Eight,
-            DataType::Catalog(catalog) if catalog.is_json() => Storage::bytes(23),
+            DataType::Catalog(CatalogType::Real | CatalogType::Oid | CatalogType::Xid) => {
+                Storage::Eight
+            }
+            DataType::Catalog(CatalogType::Char) => Storage::characters(1),
+            DataType::Catalog(catalog) if catalog.is_json() || catalog.is_string() => {
+                Storage::bytes(23)
+            }
             DataType::Catalog(_) => {
                 unreachable!("columns of type {data_type} are refused when a table is created")
             }

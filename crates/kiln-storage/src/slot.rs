@@ -27,6 +27,15 @@ use crate::types::{Decimal, Interval};
 
 pub use packed::Packing;
 
+/// Stands behind an array where it can grow. No element is like it.
+const ROOM: Slot = Slot {
+    lo: u64::MAX,
+    hi: u64::MAX,
+};
+
+/// Elements from which on an array that is copied gets room.
+const ROOM_FROM: usize = 8;
+
 /// One register's content; see the module's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(16))]
@@ -387,16 +396,27 @@ impl Heap {
         (position < length).then(|| self.elements[offset + position])
     }
 
-    /// A new array: `array` with `element` appended.
+    /// A new array: `array` with `element` appended. Arrays that grow in turn, an element at a time, take time and memory linear in their
+    /// lengths: one that has to be copied gets room for as many elements again.
     pub fn array_append(&mut self, array: Slot, element: Slot) -> Slot {
         let (offset, length) = array.span();
-        if offset + length == self.elements.len() {
+        let end = offset + length;
+        if end == self.elements.len() {
             self.elements.push(element);
             return Slot::from_span(offset as u32, length as u32 + 1);
         }
+        // Another array with the same elements may have taken the room: then there is none.
+        if self.elements[end] == ROOM {
+            self.elements[end] = element;
+            return Slot::from_span(offset as u32, length as u32 + 1);
+        }
         let start = self.elements.len();
-        self.elements.extend_from_within(offset..offset + length);
+        self.elements.extend_from_within(offset..end);
         self.elements.push(element);
+        if length >= ROOM_FROM {
+            let with_room = self.elements.len() + length;
+            self.elements.resize(with_room, ROOM);
+        }
         Slot::from_span(start as u32, length as u32 + 1)
     }
 
@@ -459,4 +479,45 @@ pub struct Memory {
     pub heap: Heap,
     /// What the call has drawn from sequences, if it is one that draws.
     pub draws: Option<Arc<Draws>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_that_grow_in_turn_take_room_linear_in_their_lengths() {
+        let mut heap = Heap::default();
+        let mut arrays = [heap.push_array(&[]); 3];
+        for number in 0..10_000 {
+            for array in &mut arrays {
+                *array = heap.array_append(*array, Slot::from_i64(number));
+            }
+        }
+        for array in arrays {
+            let numbers = heap.array(array).iter().map(|it| it.as_i64());
+            assert!(numbers.eq(0..10_000));
+        }
+        assert!(
+            heap.elements.len() < 3 * 5 * 10_000,
+            "{}",
+            heap.elements.len()
+        );
+    }
+
+    #[test]
+    fn arrays_with_the_same_beginning_do_not_share_their_ends() {
+        let mut heap = Heap::default();
+        let numbers: Vec<Slot> = (0..20).map(Slot::from_i64).collect();
+        let first = heap.push_array(&numbers);
+        heap.push_array(&numbers);
+        // A copy with room behind it, of which three arrays would like to have the first element.
+        let copied = heap.array_append(first, Slot::NULL);
+        let ends = [1, 2, 3].map(|end| heap.array_append(copied, Slot::from_i64(end)));
+        for (array, end) in ends.into_iter().zip([1, 2, 3]) {
+            assert_eq!(heap.array(array).len(), 22);
+            assert_eq!(heap.element(array, 21), Some(Slot::from_i64(end)));
+        }
+        assert_eq!(heap.array(copied).len(), 21);
+    }
 }

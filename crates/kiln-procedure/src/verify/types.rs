@@ -26,7 +26,7 @@ pub(super) fn assignable(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (T::SmallInt, T::SmallInt | T::Integer | T::BigInt) => true,
         (T::Integer, T::Integer | T::BigInt) | (T::BigInt, T::BigInt) => true,
-        (T::Timestamp | T::TimestampTz, T::Timestamp | T::TimestampTz) => true,
+        (T::Timestamp(_) | T::TimestampTz(_), T::Timestamp(_) | T::TimestampTz(_)) => true,
         (T::Array(from), T::Array(to)) => assignable(from, to),
         (T::Catalog(catalog), T::BigInt) => catalog.representation() == Representation::Number,
         (T::SmallInt | T::Integer | T::BigInt, T::Catalog(catalog)) => {
@@ -57,7 +57,7 @@ fn same_family(left: &DataType, right: &DataType) -> bool {
                 (left, right) => same_family(&left, &right),
             }
         }
-        (T::Timestamp | T::TimestampTz, T::Timestamp | T::TimestampTz) => true,
+        (T::Timestamp(_) | T::TimestampTz(_), T::Timestamp(_) | T::TimestampTz(_)) => true,
         _ => {
             left.is_integer() && right.is_integer()
                 || left.is_string() && right.is_string()
@@ -86,9 +86,9 @@ fn holds_width(data_type: &DataType, width: Width) -> bool {
         DataType::SmallInt => width == Width::Two,
         DataType::Integer | DataType::Date => width != Width::Eight,
         DataType::BigInt
-        | DataType::Timestamp
-        | DataType::TimestampTz
-        | DataType::Time
+        | DataType::Timestamp(_)
+        | DataType::TimestampTz(_)
+        | DataType::Time(_)
         | DataType::Enum(_) => true,
         _ => false,
     }

@@ -43,7 +43,7 @@ impl Session {
                     }),
                     type_oid: format::oid(data_type),
                     type_length: format::type_length(data_type),
-                    type_modifier: format::type_modifier(data_type),
+                    type_modifier: data_type.modifier(),
                     format: format_of(formats, position),
                 }
             }));

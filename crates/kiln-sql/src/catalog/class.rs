@@ -251,7 +251,7 @@ impl Attribute<'_> {
             Value::SmallInt(self.number),
             integer(dimensions),
             integer(-1),
-            integer(type_modifier(self.data_type)),
+            integer(self.data_type.modifier()),
             boolean(known.is_some_and(|known| known.by_value)),
             text(known.map_or("i", |known| known.alignment)),
             text(known.map_or("p", |known| known.storage)),
@@ -270,20 +270,6 @@ impl Attribute<'_> {
             Value::Null,
             Value::Null,
         ]
-    }
-}
-
-/// What a type was declared with, as PostgreSQL keeps it, or -1.
-pub(super) fn type_modifier(data_type: &DataType) -> i32 {
-    match data_type {
-        DataType::Char(u32::MAX) => -1,
-        DataType::Char(length) | DataType::VarChar(Some(length)) => {
-            i32::try_from(*length).map_or(-1, |length| length.saturating_add(4))
-        }
-        DataType::Numeric {
-            precision_scale: Some((precision, scale)),
-        } => (i32::from(*precision) << 16 | i32::from(*scale)) + 4,
-        _ => -1,
     }
 }
 

@@ -216,6 +216,9 @@ functions! {
             }
         })
     };
+    PG_GET_VIEWDEF_BY_NAME_PRETTY = "pg_get_viewdef", |snapshot, heap, name, _pretty| {
+        (PG_GET_VIEWDEF_BY_NAME.function)(snapshot, heap, &[name])
+    };
     PG_GET_TRIGGERDEF = "pg_get_triggerdef", |snapshot, heap, oid| {
         (PG_GET_TRIGGERDEF_PRETTY.function)(snapshot, heap, &[oid, Slot::FALSE])
     };
@@ -683,6 +686,9 @@ impl Snapshot {
                 let (precision, scale) = ((modifier - 4) >> 16, (modifier - 4) & 0xffff);
                 format!("numeric({precision},{scale})")
             }
+            DataType::Timestamp(_) => format!("timestamp({modifier}) without time zone"),
+            DataType::TimestampTz(_) => format!("timestamp({modifier}) with time zone"),
+            DataType::Time(_) => format!("time({modifier}) without time zone"),
             other => other.base_name().to_owned(),
         };
         match data_type {

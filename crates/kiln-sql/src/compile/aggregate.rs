@@ -367,18 +367,18 @@ impl Compiler<'_> {
     /// The registers for `call` in groups of so many keys. What DISTINCT has seen is forgotten once, here.
     pub(super) fn aggregate_state(&mut self, call: &AggregateCall, keys: usize) -> State {
         let sums = matches!(call.kind, AggregateKind::Sum | AggregateKind::Average);
+        // Texts are joined when the group is complete: to join them one by one would copy each time all that there is.
+        let keeps_values = !call.order.is_empty() || call.kind == AggregateKind::StringAgg;
         let data_type = match (call.kind, &call.argument) {
             // Integers are summed as integers and divided at the end.
             (AggregateKind::Average, Some(argument)) if argument.data_type.is_integer() => {
                 DataType::BigInt
             }
-            (_, Some(argument)) if !call.order.is_empty() => {
-                DataType::array(argument.data_type.clone())
-            }
+            (_, Some(argument)) if keeps_values => DataType::array(argument.data_type.clone()),
             _ => call.data_type.clone(),
         };
         let mut sorted = Vec::new();
-        if !call.order.is_empty() {
+        if keeps_values {
             let by = call.order.iter().map(|key| &key.bound);
             for bound in call.delimiter.iter().chain(by) {
                 let data_type = DataType::array(bound.data_type.clone());
@@ -453,7 +453,7 @@ impl Compiler<'_> {
         // NULL so far is no value.
         let known = self.not_null(value);
         self.open();
-        self.accumulate(state, Some(value), None);
+        self.accumulate(state, Some(value));
         let then = self.close();
         self.builder.push(Step::If {
             condition: known,
@@ -546,7 +546,7 @@ impl Compiler<'_> {
             conditions += 1;
         }
         if state.sorted.is_empty() {
-            self.accumulate(state, inputs.argument, inputs.delimiter);
+            self.accumulate(state, inputs.argument);
         } else {
             let values = inputs.argument.iter().chain(&inputs.delimiter);
             let values: Vec<Reg> = values.chain(&inputs.order).copied().collect();
@@ -569,7 +569,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn accumulate(&mut self, state: &State, argument: Option<Reg>, delimiter: Option<Reg>) {
+    fn accumulate(&mut self, state: &State, argument: Option<Reg>) {
         let value = state.value;
         let one = self.builder.constant(DataType::BigInt, Value::BigInt(1));
         let increment = |target: Reg| Instruction::Integer {
@@ -642,48 +642,7 @@ impl Compiler<'_> {
                     });
                 });
             }
-            AggregateKind::StringAgg => {
-                self.first_or(value, argument, |builder| {
-                    let (target, left) = (value, value);
-                    if let Some(right) = delimiter {
-                        // A NULL delimiter counts as empty.
-                        let empty = builder.constant(DataType::Text, Value::Text(String::new()));
-                        let known = builder.register(DataType::Text);
-                        let missing = builder.register(DataType::Boolean);
-                        builder.scalar(Instruction::Move {
-                            target: known,
-                            source: right,
-                        });
-                        builder.scalar(Instruction::IsNull {
-                            target: missing,
-                            source: right,
-                            negated: false,
-                        });
-                        builder.open();
-                        builder.scalar(Instruction::Move {
-                            target: known,
-                            source: empty,
-                        });
-                        let then = builder.close();
-                        builder.push(Step::If {
-                            condition: missing,
-                            then,
-                            otherwise: Vec::new(),
-                        });
-                        builder.scalar(Instruction::Concat {
-                            target,
-                            left,
-                            right: known,
-                        });
-                    }
-                    builder.scalar(Instruction::Concat {
-                        target,
-                        left,
-                        right: argument,
-                    });
-                });
-            }
-            AggregateKind::ArrayAgg => self.append(value, argument),
+            AggregateKind::StringAgg | AggregateKind::ArrayAgg => self.append(value, argument),
         }
     }
 
@@ -697,7 +656,7 @@ impl Compiler<'_> {
         });
     }
 
-    /// The value of an aggregate that has kept its values to sort them.
+    /// The value of an aggregate that has kept its values, to sort or to join them.
     fn sorted_result(&mut self, state: &State) -> Reg {
         let keys = state.call.order.iter().filter_map(|key| {
             let class = Class::of(&key.bound.data_type)?;

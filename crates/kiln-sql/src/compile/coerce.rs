@@ -47,7 +47,7 @@ pub(super) fn category(data_type: &DataType) -> Category {
         | DataType::Double => Category::Number,
         DataType::Char(_) | DataType::VarChar(_) | DataType::Text => Category::String,
         DataType::Boolean => Category::Boolean,
-        DataType::Date | DataType::Timestamp | DataType::TimestampTz | DataType::Time => {
+        DataType::Date | DataType::Timestamp(_) | DataType::TimestampTz(_) | DataType::Time(_) => {
             Category::DateTime
         }
         DataType::Interval => Category::Timespan,
@@ -71,7 +71,7 @@ pub(super) fn is_preferred(data_type: &DataType) -> bool {
         DataType::Double
             | DataType::Text
             | DataType::Boolean
-            | DataType::TimestampTz
+            | DataType::TimestampTz(_)
             | DataType::Interval
             | DataType::Catalog(CatalogType::Oid)
     )
@@ -109,10 +109,12 @@ pub(super) fn cast_context(source: &DataType, target: &DataType) -> Option<CastC
     }
     Some(match (source, target) {
         (source, target) if source.is_string() && target.is_string() => Implicit,
-        (Date, Timestamp | TimestampTz) | (Timestamp, TimestampTz) => Implicit,
-        (Timestamp | TimestampTz, Date | Time) | (TimestampTz, Timestamp) => Assignment,
-        (Time, Interval) => Implicit,
-        (Interval, Time) => Assignment,
+        (Date, Timestamp(_) | TimestampTz(_)) | (Timestamp(_), TimestampTz(_)) => Implicit,
+        (Timestamp(_) | TimestampTz(_), Date | Time(_)) | (TimestampTz(_), Timestamp(_)) => {
+            Assignment
+        }
+        (Time(_), Interval) => Implicit,
+        (Interval, Time(_)) => Assignment,
         (Integer, Boolean) | (Boolean, Integer) => Explicit,
         (Array(source), Array(target)) => cast_context(source, target)?,
         (_, target) if target.is_string() => Assignment,
@@ -332,13 +334,17 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
             let compare = Operation::Compare(Comparison::NotEqual, Class::Integer);
             Ok(operation(compare, vec![bound, zero], Boolean, position))
         }
-        (Date, Timestamp | TimestampTz) => to(cast::DATE_TO_TIMESTAMP, target.clone()),
-        (Timestamp | TimestampTz, Date) => to(cast::TIMESTAMP_TO_DATE, Date),
-        (Timestamp | TimestampTz, Time) => to(cast::TIMESTAMP_TO_TIME, Time),
-        (Time, Interval) => to(cast::TIME_TO_INTERVAL, Interval),
-        (Interval, Time) => to(cast::INTERVAL_TO_TIME, Time),
+        (Date, Timestamp(_) | TimestampTz(_)) => {
+            to(cast::DATE_TO_TIMESTAMP, target.without_modifier())
+        }
+        (Timestamp(_) | TimestampTz(_), Date) => to(cast::TIMESTAMP_TO_DATE, Date),
+        (Timestamp(_) | TimestampTz(_), Time(_)) => to(cast::TIMESTAMP_TO_TIME, DataType::TIME),
+        (Time(_), Interval) => to(cast::TIME_TO_INTERVAL, Interval),
+        (Interval, Time(_)) => to(cast::INTERVAL_TO_TIME, DataType::TIME),
         // Every session's time zone is UTC.
-        (Timestamp, TimestampTz) | (TimestampTz, Timestamp) => Ok(retype(bound, target.clone())),
+        (Timestamp(_), TimestampTz(_)) | (TimestampTz(_), Timestamp(_)) => {
+            Ok(retype(bound, target.without_modifier()))
+        }
         (source, target) if source.is_string() && target.is_string() => Ok(bound),
         (_, target) if target.is_string() => to_text(bound),
         (source, _) if source.is_string() => from_text(bound, target),
@@ -355,7 +361,7 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
                     && matches!(**to, Text | VarChar(None) | Catalog(CatalogType::Name))
                     || matches!(
                         (&**from, &**to),
-                        (Timestamp, TimestampTz) | (TimestampTz, Timestamp)
+                        (Timestamp(_), TimestampTz(_)) | (TimestampTz(_), Timestamp(_))
                     ));
             if free {
                 return Ok(retype(bound, base));
@@ -542,9 +548,9 @@ pub(super) fn to_text(bound: Bound) -> Result<Bound> {
         DataType::Double => cast::DOUBLE_TO_TEXT,
         DataType::Boolean => cast::BOOLEAN_TO_TEXT,
         DataType::Date => cast::DATE_TO_TEXT,
-        DataType::Timestamp => cast::TIMESTAMP_TO_TEXT,
-        DataType::TimestampTz => cast::TIMESTAMPTZ_TO_TEXT,
-        DataType::Time => cast::TIME_TO_TEXT,
+        DataType::Timestamp(_) => cast::TIMESTAMP_TO_TEXT,
+        DataType::TimestampTz(_) => cast::TIMESTAMPTZ_TO_TEXT,
+        DataType::Time(_) => cast::TIME_TO_TEXT,
         DataType::Uuid => cast::UUID_TO_TEXT,
         DataType::Bytea => cast::BYTEA_TO_TEXT,
         DataType::Interval => cast::INTERVAL_TO_TEXT,
@@ -567,7 +573,7 @@ pub(super) fn to_text(bound: Bound) -> Result<Bound> {
             DataType::Boolean => cast::BOOLEANS_TO_TEXT,
             DataType::VarChar(_) | DataType::Text => cast::TEXTS_TO_TEXT,
             DataType::Date => cast::DATES_TO_TEXT,
-            DataType::Timestamp => cast::TIMESTAMPS_TO_TEXT,
+            DataType::Timestamp(_) => cast::TIMESTAMPS_TO_TEXT,
             DataType::Catalog(element) => match element.representation() {
                 Representation::Number => cast::INTEGERS_TO_TEXT,
                 Representation::Text => cast::TEXTS_TO_TEXT,
@@ -626,9 +632,9 @@ fn from_text(bound: Bound, target: &DataType) -> Result<Bound> {
         DataType::Double => cast::TEXT_TO_DOUBLE,
         DataType::Boolean => cast::TEXT_TO_BOOLEAN,
         DataType::Date => cast::TEXT_TO_DATE,
-        DataType::Timestamp => cast::TEXT_TO_TIMESTAMP,
-        DataType::TimestampTz => cast::TEXT_TO_TIMESTAMPTZ,
-        DataType::Time => cast::TEXT_TO_TIME,
+        DataType::Timestamp(_) => cast::TEXT_TO_TIMESTAMP,
+        DataType::TimestampTz(_) => cast::TEXT_TO_TIMESTAMPTZ,
+        DataType::Time(_) => cast::TEXT_TO_TIME,
         DataType::Uuid => cast::TEXT_TO_UUID,
         DataType::Bytea => cast::TEXT_TO_BYTEA,
         DataType::Interval => cast::TEXT_TO_INTERVAL,
@@ -734,6 +740,15 @@ fn apply_modifier(bound: Bound, target: &DataType, context: CastContext) -> Boun
             cast::VARCHAR_ASSIGNMENT,
             *length,
         ),
+        (from, to) if let Some(digits) = to.digits_of_seconds() => {
+            match from.digits_of_seconds().is_some_and(|it| it <= digits) {
+                true => bound.relabel(target.clone()),
+                false => {
+                    let operands = vec![bound, Bound::integer(digits.into())];
+                    call(cast::ROUND_SECONDS, operands, target.clone(), position)
+                }
+            }
+        }
         (_, DataType::Array(element)) if **element != without_length(element) => {
             let named = match context {
                 CastContext::Explicit => cast_array::ARRAY_EXPLICIT,
@@ -842,9 +857,9 @@ pub(crate) fn parse_value(text: &str, data_type: &DataType) -> Result<Value> {
         DataType::VarChar(_) | DataType::Text => Value::Text(text.to_owned()),
         DataType::Bytea => Value::Bytea(strings::parse_bytea(text)?),
         DataType::Date => Value::Date(datetime::parse_date(text)?),
-        DataType::Timestamp => Value::Timestamp(datetime::parse_timestamp(text)?),
-        DataType::TimestampTz => Value::TimestampTz(datetime::parse_timestamptz(text)?),
-        DataType::Time => Value::Time(datetime::parse_time(text)?),
+        DataType::Timestamp(_) => Value::Timestamp(datetime::parse_timestamp(text)?),
+        DataType::TimestampTz(_) => Value::TimestampTz(datetime::parse_timestamptz(text)?),
+        DataType::Time(_) => Value::Time(datetime::parse_time(text)?),
         DataType::Uuid => Value::Uuid(strings::parse_uuid(text)?),
         DataType::Interval => Value::Interval(datetime::parse_interval(text)?),
         DataType::Array(element) => {

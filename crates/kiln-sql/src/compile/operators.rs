@@ -153,7 +153,8 @@ pub(super) fn arithmetic(
         return Ok(call(named, vec![left, right], result, position));
     }
     // A time and a date, an interval or a time with time zone can be added, and a time becomes an interval by itself.
-    let of_times = left.data_type == DataType::Time && right.data_type == DataType::Time;
+    let is_time = |bound: &Bound| matches!(bound.data_type, DataType::Time(_));
+    let of_times = is_time(&left) && is_time(&right);
     if of_times && operator == Arithmetic::Add {
         return Err(not_unique(symbol, &left, &right, position));
     }
@@ -207,19 +208,19 @@ fn open_operand(operator: Arithmetic, known: &Bound, is_right: bool) -> Option<D
         number if number.is_number() || *number == DataType::REAL => {
             Some(number.without_modifier())
         }
-        DataType::Timestamp | DataType::TimestampTz => match operator {
+        DataType::Timestamp(_) | DataType::TimestampTz(_) => match operator {
             Arithmetic::Add => Some(DataType::Interval),
             // The same type is assumed first: a difference of two timestamps.
-            Arithmetic::Subtract => Some(known.data_type.clone()),
+            Arithmetic::Subtract => Some(known.data_type.without_modifier()),
             _ => None,
         },
         DataType::Date => match operator {
             Arithmetic::Subtract => Some(DataType::Date),
             _ => None,
         },
-        DataType::Time => match operator {
+        DataType::Time(_) => match operator {
             Arithmetic::Add => Some(DataType::Interval),
-            Arithmetic::Subtract => Some(DataType::Time),
+            Arithmetic::Subtract => Some(DataType::TIME),
             _ => None,
         },
         DataType::Interval => match operator {

@@ -274,11 +274,11 @@ fn series_type(arguments: &[Bound]) -> Option<DataType> {
         DataType::Integer,
         DataType::BigInt,
         DataType::NUMERIC,
-        DataType::TimestampTz,
-        DataType::Timestamp,
+        DataType::TIMESTAMPTZ,
+        DataType::TIMESTAMP,
     ];
     let fits = |data_type: &DataType| {
-        let is_time = matches!(data_type, DataType::Timestamp | DataType::TimestampTz);
+        let is_time = matches!(data_type, DataType::Timestamp(_) | DataType::TimestampTz(_));
         let of_step = if is_time {
             &DataType::Interval
         } else {
@@ -305,7 +305,7 @@ fn series_type(arguments: &[Bound]) -> Option<DataType> {
 }
 
 fn series(arguments: Vec<Bound>, data_type: &DataType, position: Position) -> Result<RowFunction> {
-    let is_time = matches!(data_type, DataType::Timestamp | DataType::TimestampTz);
+    let is_time = matches!(data_type, DataType::Timestamp(_) | DataType::TimestampTz(_));
     let mut parts = Vec::with_capacity(3);
     for (place, argument) in arguments.into_iter().enumerate() {
         let target = match place {

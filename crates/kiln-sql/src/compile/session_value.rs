@@ -12,8 +12,10 @@ use super::{Compiler, Position, fail};
 /// What a session gives a statement before it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SessionValue {
-    /// The role that runs it.
+    /// The role with whose privileges it runs.
     Role,
+    /// The role of the session, which SET ROLE leaves as it is.
+    SessionRole,
     /// The session's number.
     Number,
     /// All settings: their names, values, and what they are for, one after the other.
@@ -79,7 +81,7 @@ impl SessionValue {
             SessionValue::RowLocks => DataType::BigInt,
             SessionValue::Advisory(call) if call.is_told() => DataType::Boolean,
             SessionValue::Terminate(_) => DataType::Boolean,
-            SessionValue::Role => DataType::NAME,
+            SessionValue::Role | SessionValue::SessionRole => DataType::NAME,
             SessionValue::Settings
             | SessionValue::Sessions
             | SessionValue::Statements
@@ -113,7 +115,8 @@ impl Compiler<'_> {
         position: Position,
     ) -> Result<Option<Bound>> {
         let value = match (name, arguments) {
-            ("current_user" | "current_role" | "session_user" | "user", []) => SessionValue::Role,
+            ("current_user" | "current_role" | "user", []) => SessionValue::Role,
+            ("session_user", []) => SessionValue::SessionRole,
             ("pg_backend_pid", []) => SessionValue::Number,
             ("current_setting", [name]) => SessionValue::Setting {
                 name: self.operand(name, position)?,

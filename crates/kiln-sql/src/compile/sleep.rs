@@ -31,7 +31,7 @@ impl Compiler<'_> {
             "pg_sleep_for" => (DataType::Interval, |time| {
                 until(&format!("clock_timestamp() + CAST(({time}) AS interval)"))
             }),
-            "pg_sleep_until" => (DataType::TimestampTz, |time| {
+            "pg_sleep_until" => (DataType::TIMESTAMPTZ, |time| {
                 until(&format!("CAST(({time}) AS timestamptz)"))
             }),
             _ => return Ok(None),

@@ -2,7 +2,7 @@
 
 use kiln_procedure::ir::{Comparison, Instruction};
 use kiln_storage::error::{Result, SqlState};
-use kiln_storage::types::{CatalogType, DataType, Representation};
+use kiln_storage::types::{CatalogType, DataType, Representation, Value};
 use sqlparser::ast::{
     CeilFloorKind, DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr, TrimWhereField,
@@ -178,7 +178,7 @@ impl Compiler<'_> {
             } => {
                 let value = self.bind(timestamp)?;
                 let zone = self.bind(time_zone)?;
-                if !value.is_unknown() && value.data_type == DataType::Time {
+                if !value.is_unknown() && matches!(value.data_type, DataType::Time(_)) {
                     return Err(unsupported("AT TIME ZONE of a time", position));
                 }
                 functions::bind("timezone", vec![zone, value], position)
@@ -453,11 +453,23 @@ impl Compiler<'_> {
             ("statement_timestamp", 0) => Ok(self.now(Now::Statement, position)),
             ("localtimestamp", 0) => {
                 let now = self.now(Now::Transaction, position);
-                coerce(now, &DataType::Timestamp, CastContext::Explicit)
+                coerce(now, &DataType::TIMESTAMP, CastContext::Explicit)
             }
             ("localtime", 0) => {
                 let now = self.now(Now::Transaction, position);
-                coerce(now, &DataType::Time, CastContext::Explicit)
+                coerce(now, &DataType::TIME, CastContext::Explicit)
+            }
+            ("current_timestamp" | "localtimestamp" | "localtime", 1)
+                if let Kind::Constant(Value::Integer(digits)) = arguments[0].kind =>
+            {
+                let digits = u8::try_from(digits.clamp(0, 6)).ok();
+                let target = match name.as_str() {
+                    "current_timestamp" => DataType::TimestampTz(digits),
+                    "localtimestamp" => DataType::Timestamp(digits),
+                    _ => DataType::Time(digits),
+                };
+                let now = self.now(Now::Transaction, position);
+                coerce(now, &target, CastContext::Explicit)
             }
             ("current_date", 0) => {
                 let now = self.now(Now::Transaction, position);
@@ -466,7 +478,7 @@ impl Compiler<'_> {
             ("age", 1) => {
                 let today = self.now(Now::Transaction, position);
                 let today = coerce(today, &DataType::Date, CastContext::Explicit)?;
-                let today = coerce(today, &DataType::Timestamp, CastContext::Explicit)?;
+                let today = coerce(today, &DataType::TIMESTAMP, CastContext::Explicit)?;
                 arguments.insert(0, today);
                 functions::bind("age", arguments, position)
             }
@@ -792,7 +804,7 @@ impl Compiler<'_> {
         let known = self.clocks.iter().find(|(known, _)| *known == now);
         let register = known.map(|(_, register)| *register);
         let register = register.unwrap_or_else(|| {
-            let target = self.builder.register(DataType::TimestampTz);
+            let target = self.builder.register(DataType::TIMESTAMPTZ);
             let (name, function) = functions::clock(now);
             let arguments = Box::default();
             self.builder.prologue(Instruction::Call {
@@ -804,7 +816,7 @@ impl Compiler<'_> {
             self.clocks.push((now, target));
             target
         });
-        Bound::register(register, DataType::TimestampTz, position)
+        Bound::register(register, DataType::TIMESTAMPTZ, position)
     }
 }
 

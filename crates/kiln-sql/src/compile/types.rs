@@ -111,22 +111,17 @@ pub fn plain_type(written: &Written, position: Position) -> Result<DataType> {
         Written::Text => DataType::Text,
         Written::Bytea => DataType::Bytea,
         Written::Date => DataType::Date,
-        Written::Timestamp(precision, zone) => {
-            if precision.is_some_and(|precision| precision != 6) {
-                return Err(unsupported(
-                    "a precision of timestamp other than 6",
-                    position,
-                ));
+        Written::Timestamp(precision, zone) => match zone {
+            TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => {
+                DataType::Timestamp(digits_of_seconds(*precision))
             }
-            match zone {
-                TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => DataType::Timestamp,
-                TimezoneInfo::WithTimeZone | TimezoneInfo::Tz => DataType::TimestampTz,
+            TimezoneInfo::WithTimeZone | TimezoneInfo::Tz => {
+                DataType::TimestampTz(digits_of_seconds(*precision))
             }
-        }
-        Written::Time(precision, zone) => match (precision, zone) {
-            (None | Some(6), TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Time,
-            (_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
-                return Err(unsupported("a precision of time other than 6", position));
+        },
+        Written::Time(precision, zone) => match zone {
+            TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => {
+                DataType::Time(digits_of_seconds(*precision))
             }
             _ => return Err(unsupported("type time with time zone", position)),
         },
@@ -152,7 +147,7 @@ pub fn plain_type(written: &Written, position: Position) -> Result<DataType> {
                 "bpchar" if modifiers.is_empty() => {
                     return Err(unsupported("type bpchar without a length", position));
                 }
-                "timestamptz" if modifiers.is_empty() => DataType::TimestampTz,
+                "timestamptz" if modifiers.is_empty() => DataType::TIMESTAMPTZ,
                 "int2" => DataType::SmallInt,
                 "int4" => DataType::Integer,
                 "int8" => DataType::BigInt,
@@ -199,12 +194,17 @@ fn of_schema(schema: Option<&str>, name: &str) -> Option<DataType> {
         (Some("information_schema"), "cardinal_number") => Some(DataType::Integer),
         (Some("information_schema"), "character_data") => Some(DataType::VarChar(None)),
         (Some("information_schema"), "yes_or_no") => Some(DataType::VarChar(Some(3))),
-        (Some("information_schema"), "time_stamp") => Some(DataType::TimestampTz),
+        (Some("information_schema"), "time_stamp") => Some(DataType::TIMESTAMPTZ),
         (None | Some("pg_catalog"), "\"char\"") => Some(DataType::Catalog(CatalogType::Char)),
         (None, "bpchar" | "char") => None,
         (None | Some("pg_catalog"), name) => type_named(name),
         _ => None,
     }
+}
+
+/// The digits of a second that a type was written with: at most six, as in PostgreSQL, which warns of more.
+fn digits_of_seconds(written: Option<u64>) -> Option<u8> {
+    written.map(|digits| u8::try_from(digits.min(6)).unwrap_or(6))
 }
 
 fn numeric(info: &ExactNumberInfo, position: Position) -> Result<DataType> {

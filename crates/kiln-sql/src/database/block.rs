@@ -8,6 +8,7 @@ use super::definition::{Definition, DefinitionOfBlock, referring_first, truncate
 use super::prepared::Statement;
 use super::result::{Notice, StatementResult};
 use super::session::Session;
+use super::view::relation_of;
 use super::{roles, settings};
 use crate::compile::sql_name;
 use crate::parse::{SourceStatement, Statement as Tree, TransactionMode};
@@ -134,7 +135,7 @@ impl Session {
 
     /// Makes the change of a statement that defines, in the open block or by itself.
     pub(super) fn define_as(&mut self, tree: &Tree, source: Source) -> Result<StatementResult> {
-        let logged = roles::to_log(tree, &self.role)?;
+        let logged = roles::to_log(tree, self.acting_role())?;
         if self.session.in_transaction() {
             let (tree, source) = logged.unwrap_or_else(|| (tree.clone(), source));
             return self.define_in_block(tree, source);
@@ -153,7 +154,11 @@ impl Session {
         tree: Tree,
         source: Source,
     ) -> Result<StatementResult> {
-        if let Tree::Analyze(_) = tree {
+        if let Tree::Analyze(tables) = &tree {
+            let catalog = self.seen();
+            for table in tables {
+                catalog.require_table(&relation_of(&catalog, table)?)?;
+            }
             // It changes nothing that the block could see.
             let analyses = self.analyses.get_or_insert_default();
             analyses.0.push((tree, source));

@@ -147,7 +147,7 @@ impl Session {
         }
         catalog.require_table(name)?;
         let roles = catalog.roles();
-        let role = roles.require(&self.role)?;
+        let role = roles.require(self.acting_role())?;
         let access = |privilege| Access {
             object: Object {
                 kind: ObjectKind::Table,

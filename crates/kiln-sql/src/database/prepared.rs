@@ -615,6 +615,7 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::AlterObject(_)
         | Tree::Analyze(_)
         | Tree::Vacuum(_)
+        | Tree::Reorder(_)
         | Tree::Drop(_)
         | Tree::CreateFunction(_)
         | Tree::DropFunction(_)
@@ -698,6 +699,7 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::Unlisten => "UNLISTEN",
         Tree::Copy(_) => "COPY",
         Tree::Vacuum(_) => "VACUUM",
+        Tree::Reorder(reorder) => reorder.command,
     }
 }
 

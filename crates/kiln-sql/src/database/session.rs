@@ -7,8 +7,9 @@ use kiln_engine::{
 };
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::types::{DataType, Value};
-use sqlparser::ast::TruncateIdentityOption;
+use sqlparser::ast::{Set, TruncateIdentityOption};
 
 use super::block::Analyses;
 use super::cache::StatementCache;
@@ -21,14 +22,14 @@ use super::portal::{Portal, Portion};
 use super::prepared::{Plan, Statement, StatementKind, cannot_submit};
 use super::result::{ResultSet, StatementResult};
 use super::roles::check_definition;
-use super::settings::{Assignment, Scope, Settings};
+use super::settings::{Assignment, NO_ROLE, Scope, Settings};
 use super::statement::{notices_of, result_of_call};
 use super::stepped::stepped_of;
 use super::view::{View, relation_of};
 use super::{savepoints, settings};
 use crate::compile::plpgsql::{compile_do, is_stepped};
-use crate::compile::{SessionValue, parameter_count};
-use crate::parse::{self, Discarded, SourceStatement, Statement as Tree, Vacuum, script};
+use crate::compile::{SessionValue, object_name, parameter_count, undefined_schema};
+use crate::parse::{self, Discarded, Reorder, SourceStatement, Statement as Tree, Vacuum, script};
 
 /// One client's statements. Each is a transaction of its own, or a part of the one between BEGIN
 /// and COMMIT.
@@ -522,13 +523,13 @@ impl Session {
     /// Along which names without a schema are looked for: the schemas of `search_path` that there are.
     pub(super) fn path(&self) -> SearchPath {
         let catalog = self.session.catalog();
-        if !self.settings.is_set("search_path") && !catalog.has_schema(&self.role) {
+        if !self.settings.is_set("search_path") && !catalog.has_schema(self.acting_role()) {
             return SearchPath::default();
         }
         let value = self.settings.get("search_path").unwrap_or_default();
         let schemas = settings::schemas_of(value).unwrap_or_default();
         let schemas = schemas.into_iter().map(|schema| match schema.as_str() {
-            "$user" => self.role.to_string(),
+            "$user" => self.acting_role().to_owned(),
             _ => schema,
         });
         let mut found: Vec<String> = Vec::new();
@@ -557,10 +558,13 @@ impl Session {
     pub(super) fn authorize(&self, statement: &Statement) -> Result<()> {
         let catalog = self.session.catalog();
         let roles = catalog.roles();
-        let role = roles.require(&self.role)?;
-        if role.is_superuser {
-            return Ok(());
-        }
+        let role = match roles.require(self.acting_role()) {
+            Ok(role) if role.is_superuser => return Ok(()),
+            Ok(role) => role,
+            // A session whose role is gone can go back to its own.
+            Err(_) if statement.tree().is_some_and(|tree| sets_role(tree)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
         if statement.kind() == StatementKind::Definition
             || matches!(
                 statement.tree().map(|tree| &**tree),
@@ -582,9 +586,24 @@ impl Session {
         self.session.number()
     }
 
-    /// The name of the role that runs the statements.
+    /// The name of the role that opened the session.
     pub fn role(&self) -> &str {
         &self.role
+    }
+
+    /// The name of the role that SET SESSION AUTHORIZATION has named, or that opened the session.
+    pub(super) fn session_role(&self) -> &str {
+        self.settings
+            .given("session_authorization")
+            .unwrap_or(&self.role)
+    }
+
+    /// The name of the role with whose privileges statements run.
+    pub(super) fn acting_role(&self) -> &str {
+        match self.settings.given("role") {
+            Some(role) if role != NO_ROLE => role,
+            _ => self.session_role(),
+        }
     }
 
     fn run_statement(
@@ -628,7 +647,7 @@ impl Session {
             Tree::Do(_) => {
                 let block: Arc<dyn kiln_engine::Statement> = Arc::new(Block {
                     tree: tree.clone(),
-                    role: self.role.to_string(),
+                    role: self.acting_role().to_owned(),
                     path: statement.path().clone(),
                 });
                 let rows = self.session.run_statement(&block, &mut Arguments::new())?;
@@ -651,17 +670,16 @@ impl Session {
             Tree::Reset(name) => {
                 let in_block = self.session.in_transaction();
                 match name {
-                    None => self.settings.reset_all(in_block),
-                    Some(name) => self.settings.set(
-                        Assignment {
-                            name: name.clone(),
-                            value: None,
-                            scope: Scope::Session,
-                        },
-                        in_block,
-                    )?,
+                    None => {
+                        self.settings.reset_all(in_block);
+                        self.apply_settings();
+                    }
+                    Some(name) => self.assign(Assignment {
+                        name: name.clone(),
+                        value: None,
+                        scope: Scope::Session,
+                    })?,
                 }
-                self.apply_settings();
                 Ok(StatementResult::of_tag("RESET"))
             }
             Tree::Show(name) => match settings::shown(name) {
@@ -689,6 +707,7 @@ impl Session {
             Tree::Copy(_) => Err(Error::unsupported("COPY without a client of a server")
                 .with_hint("Connect to `kiln serve`, with psql's \\copy for instance.")),
             Tree::Vacuum(vacuum) => self.vacuum(vacuum),
+            Tree::Reorder(reorder) => self.reorder(reorder),
             Tree::Explain(explain) => self.explain(explain, statement, values),
             Tree::CreateTableAs(create) => self.create_table_as(create, statement),
             Tree::Truncate(truncate)
@@ -752,6 +771,7 @@ impl Session {
                 }
                 self.names = Names::default();
                 self.settings.reset_all(false);
+                self.settings.reset_roles();
                 self.apply_settings();
                 self.session.forget_sequences();
                 self.session.unlock_all();
@@ -795,6 +815,40 @@ impl Session {
         Ok(StatementResult::of_tag("VACUUM"))
     }
 
+    /// REINDEX and CLUSTER: what they name is there.
+    fn reorder(&self, reorder: &Reorder) -> Result<StatementResult> {
+        let catalog = self.seen();
+        if let Some(schema) = &reorder.schema {
+            let name = object_name(schema)?;
+            if !catalog.has_schema(&name) {
+                return Err(undefined_schema(&name));
+            }
+        }
+        if let Some(table) = &reorder.table {
+            catalog.require_table(&relation_of(&catalog, table)?)?;
+        }
+        if let Some(index) = &reorder.index {
+            let name = relation_of(&catalog, index)?;
+            if catalog.index_owner(&name).is_none() {
+                let index = name_in_schema(&name);
+                return Err(match &reorder.table {
+                    None => {
+                        let message = format!("relation \"{index}\" does not exist");
+                        Error::new(SqlState::UNDEFINED_TABLE, message)
+                    }
+                    Some(table) => {
+                        let table = relation_of(&catalog, table)?;
+                        let table = name_in_schema(&table);
+                        let message =
+                            format!("index \"{index}\" for table \"{table}\" does not exist");
+                        Error::new(SqlState::UNDEFINED_OBJECT, message)
+                    }
+                });
+            }
+        }
+        Ok(StatementResult::of_tag(reorder.command))
+    }
+
     /// What a COPY copies, and how.
     ///
     /// # Errors
@@ -813,7 +867,7 @@ impl Session {
         self.admit(tree)?;
         if let Tree::Copy(copy) = &**tree {
             let catalog = self.session.catalog();
-            check_file(copy, catalog.roles().require(&self.role)?)?;
+            check_file(copy, catalog.roles().require(self.acting_role())?)?;
         }
         self.authorize(statement)?;
         self.check_writable(statement)?;
@@ -881,6 +935,16 @@ impl kiln_engine::Statement for Block {
 
     fn text(&self) -> Option<&str> {
         Some("DO")
+    }
+}
+
+/// Whether a statement names the role with whose privileges others run.
+fn sets_role(tree: &Tree) -> bool {
+    match tree {
+        Tree::Set(set) => matches!(**set, Set::SetRole { .. } | Set::SetSessionAuthorization(_)),
+        Tree::Reset(name) => matches!(name.as_deref(), Some("role" | "session_authorization")),
+        Tree::Discard(what) => matches!(what, Discarded::All),
+        _ => false,
     }
 }
 

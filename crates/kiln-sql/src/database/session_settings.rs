@@ -10,7 +10,7 @@ use super::locks;
 use super::prepared::{Statement, StatementKind};
 use super::result::{Notice, StatementResult};
 use super::session::Session;
-use super::settings::{self, Assignment, Scope};
+use super::settings::{self, Assignment, NO_ROLE, Scope};
 use crate::compile::{Operand, SessionValue};
 
 impl Session {
@@ -19,7 +19,13 @@ impl Session {
     /// # Errors
     /// Those of SET.
     pub fn begin_with(&mut self, name: &str, value: &str) -> Result<()> {
-        self.settings.begin_with(&name.to_lowercase(), value)?;
+        let name = name.to_lowercase();
+        self.check_role(&Assignment {
+            name: name.clone(),
+            value: Some(value.to_owned()),
+            scope: Scope::Session,
+        })?;
+        self.settings.begin_with(&name, value)?;
         self.apply_settings();
         Ok(())
     }
@@ -30,10 +36,10 @@ impl Session {
     /// 42704 for an unknown one.
     pub fn setting(&self, name: &str) -> Result<String> {
         let known = match name {
-            "session_authorization" => Some(self.role.to_string()),
+            "session_authorization" => Some(self.session_role().to_owned()),
             "is_superuser" => {
                 let catalog = self.session.catalog();
-                let role = catalog.roles().get(&self.role);
+                let role = catalog.roles().get(self.acting_role());
                 let is_superuser = role.is_some_and(|role| role.is_superuser);
                 Some(if is_superuser { "on" } else { "off" }.to_owned())
             }
@@ -86,14 +92,49 @@ impl Session {
         if assignment.name == "kiln.protocol" {
             return self.change_protocol(assignment.value.as_deref());
         }
-        let is_own_role = assignment.value.as_deref() == Some(&self.role);
-        if assignment.name == "role" && is_own_role {
-            return Ok(());
-        }
+        self.check_role(&assignment)?;
         let in_block = self.session.in_transaction();
+        let changes_session_role = assignment.name == "session_authorization";
+        let scope = assignment.scope;
         self.settings.set(assignment, in_block)?;
+        if changes_session_role {
+            let no_role = Assignment {
+                name: "role".to_owned(),
+                value: Some(NO_ROLE.to_owned()),
+                scope,
+            };
+            self.settings.set(no_role, in_block)?;
+        }
         self.apply_settings();
         Ok(())
+    }
+
+    /// Refuses roles that the session may not act as.
+    ///
+    /// # Errors
+    /// 22023 where there is no such role, 42501 where the session's role is neither it nor a superuser.
+    fn check_role(&self, assignment: &Assignment) -> Result<()> {
+        let name = assignment.name.as_str();
+        let (by, wanted) = match (name, assignment.value.as_deref()) {
+            ("role", Some(role)) if role != NO_ROLE => (self.session_role(), role),
+            ("session_authorization", Some(role)) => (self.role(), role),
+            _ => return Ok(()),
+        };
+        let catalog = self.session.catalog();
+        let roles = catalog.roles();
+        if roles.get(wanted).is_none() {
+            let message = format!("role \"{wanted}\" does not exist");
+            return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        }
+        if by == wanted || roles.require(by)?.is_superuser {
+            return Ok(());
+        }
+        let what = match name {
+            "role" => format!("role \"{wanted}\""),
+            _ => "session authorization".to_owned(),
+        };
+        let message = format!("permission denied to set {what}");
+        Err(Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
     }
 
     /// Does what the settings say that are done below.
@@ -118,7 +159,7 @@ impl Session {
     /// Has all transactions of the database run under another protocol.
     pub(super) fn change_protocol(&mut self, protocol: Option<&str>) -> Result<()> {
         let catalog = self.session.catalog();
-        if !catalog.roles().require(&self.role)?.is_superuser {
+        if !catalog.roles().require(self.acting_role())?.is_superuser {
             let message = "permission denied to set parameter \"kiln.protocol\"";
             let error = Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message);
             return Err(error.with_hint("It is the protocol of the whole database."));
@@ -192,7 +233,8 @@ impl Session {
         let listed =
             |texts: Vec<String>| Value::Array(texts.into_iter().map(Value::Text).collect());
         Ok(match value {
-            SessionValue::Role => Value::Text(self.role.to_string()),
+            SessionValue::Role => Value::Text(self.acting_role().to_owned()),
+            SessionValue::SessionRole => Value::Text(self.session_role().to_owned()),
             SessionValue::Number => {
                 Value::Integer(i32::try_from(self.session.number()).unwrap_or(i32::MAX))
             }

@@ -61,7 +61,7 @@ impl Session {
         };
         let by = Signaller {
             session: self.session.number(),
-            role: &self.role,
+            role: self.acting_role(),
         };
         let (catalog, engine) = (self.session.catalog(), self.session.engine());
         let sessions = engine.open_sessions();
@@ -97,7 +97,7 @@ impl Session {
     /// The sessions, for `pg_stat_activity`: seven texts for each.
     pub(super) fn listed_sessions(&self) -> Result<Vec<String>> {
         let catalog = self.session.catalog();
-        let own = catalog.roles().require(&self.role)?;
+        let own = catalog.roles().require(self.acting_role())?;
         let sessions = self.session.engine().sessions();
         let rows = sessions.into_iter().map(|session| {
             let is_known = own.is_superuser || session.role == own.name;

@@ -58,6 +58,10 @@ pub enum TableAction {
     PartitionBy(Box<Expression>),
     /// `ENABLE TRIGGER` or `DISABLE TRIGGER`.
     SwitchTrigger(SwitchedTrigger),
+    /// `SET (…)` or `RESET (…)`: parameters of PostgreSQL's storage, which have no effect.
+    Parameters(Vec<Ident>),
+    /// `REPLICA IDENTITY …`, `CLUSTER ON index` and their like: how PostgreSQL stores and replicates the table.
+    WithoutEffect,
     /// `SET REPLICATED`: every partition has all rows. PostgreSQL has no such change.
     Replicated,
 }
@@ -126,6 +130,8 @@ pub enum ObjectChange {
     Rename(Ident),
     /// `OWNER TO`.
     Owner(RoleName),
+    /// `SET (…)` or `RESET (…)` of an index: parameters of PostgreSQL's storage, which have no effect.
+    Parameters(Vec<Ident>),
 }
 
 /// Parses ALTER.
@@ -136,8 +142,10 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
             Some(statement) => Ok(statement),
             None => sequence::alter(tokens, range),
         },
-        "index" => another_name(tokens, range.clone(), AlteredObject::Index)?
-            .ok_or_else(|| tokens.unsupported(range.start, "this form of ALTER INDEX")),
+        "index" => match another_name(tokens, range.clone(), AlteredObject::Index)? {
+            Some(statement) => Ok(statement),
+            None => index(tokens, range),
+        },
         "function" => routine(tokens, range, Some(RoutineKind::Function)),
         "procedure" => routine(tokens, range, Some(RoutineKind::Procedure)),
         "routine" => routine(tokens, range, None),
@@ -146,7 +154,14 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "trigger" => trigger::alter(tokens, range),
         "schema" => schema::alter(tokens, range),
         "type" => type_definition::alter(tokens, range),
-        _ => Err(tokens.unsupported(range.start, "ALTER")),
+        word if statement::is_object(word) => {
+            let feature = format!("ALTER {}", word.to_ascii_uppercase());
+            Err(tokens.unsupported(range.start, &feature))
+        }
+        "default" if tokens.word(range.start + 2) == "privileges" => {
+            Err(tokens.unsupported(range.start, "ALTER DEFAULT PRIVILEGES"))
+        }
+        _ => Err(tokens.syntax_error(range.start + 1)),
     }
 }
 
@@ -166,6 +181,42 @@ fn another_name(
         if_exists,
         change,
     }))))
+}
+
+/// Parses `ALTER INDEX [IF EXISTS] name SET (…)` or `RESET (…)`.
+fn index(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let (if_exists, at) = if_exists(tokens, range.start + 2);
+    let (name, at) = sequence::name(tokens, at..range.end)?;
+    let is_list = *tokens.get(at + 1) == Token::LParen;
+    if !is_list || !matches!(tokens.word(at), "set" | "reset") {
+        return Err(tokens.unsupported(range.start, "this form of ALTER INDEX"));
+    }
+    Ok(Statement::AlterObject(Box::new(AlterObject {
+        object: AlteredObject::Index(name),
+        if_exists,
+        change: ObjectChange::Parameters(parameters(tokens, at + 1..range.end)?),
+    })))
+}
+
+/// The names in `(name [= value], …)`, with that of their namespace before them.
+fn parameters(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Vec<Ident>> {
+    let last = range.end - 1;
+    if *tokens.get(last) != Token::RParen || range.start + 1 >= last {
+        return Err(tokens.syntax_error(last));
+    }
+    let parts = tokens.split(range.start + 1..last).into_iter();
+    let name = |part: Range<usize>| {
+        let end = part.clone().find(|at| *tokens.get(*at) == Token::Eq);
+        let mut idents = types::identifiers(tokens, part.start..end.unwrap_or(part.end))?;
+        let mut name = idents
+            .pop()
+            .ok_or_else(|| tokens.syntax_error(part.start))?;
+        if let Some(namespace) = idents.pop() {
+            name.value = format!("{}.{}", namespace.value, name.value);
+        }
+        Ok(name)
+    };
+    parts.map(name).collect()
 }
 
 /// Parses `RENAME TO …` or `OWNER TO …`; `None` for anything else.
@@ -312,6 +363,26 @@ fn action(tokens: &Tokens<'_>, range: Range<usize>) -> Result<TableAction> {
         }
         ("enable" | "disable", "trigger") => {
             trigger::switched(tokens, range).map(TableAction::SwitchTrigger)
+        }
+        ("set" | "reset", _) if *tokens.get(at + 1) == Token::LParen => {
+            parameters(tokens, at + 1..range.end).map(TableAction::Parameters)
+        }
+        ("cluster", "on") => {
+            ends_at(tokens, at + 3, range.end)?;
+            Ok(TableAction::WithoutEffect)
+        }
+        ("set", "without") if matches!(tokens.word(at + 2), "cluster" | "oids") => {
+            ends_at(tokens, at + 3, range.end)?;
+            Ok(TableAction::WithoutEffect)
+        }
+        ("replica", "identity") => {
+            let words = match tokens.word(at + 2) {
+                "full" | "default" | "nothing" => 3,
+                "using" if tokens.word(at + 3) == "index" => 5,
+                _ => return Err(tokens.syntax_error(at + 2)),
+            };
+            ends_at(tokens, at + words, range.end)?;
+            Ok(TableAction::WithoutEffect)
         }
         (
             word @ ("set" | "reset" | "enable" | "disable" | "cluster" | "replica" | "inherit"

@@ -72,8 +72,8 @@ pub use sequence::{
 };
 pub use sqlparser;
 pub use statement::{
-    Call, CallArgument, Discarded, Drop, DropFunction, DropKind, RoutineKind, RoutineSignature,
-    Statement, Vacuum, change_of, statement,
+    Call, CallArgument, Discarded, Drop, DropFunction, DropKind, Reorder, RoutineKind,
+    RoutineSignature, Statement, Vacuum, change_of, statement,
 };
 pub use subscript::subscript;
 pub use tokens::Expression;

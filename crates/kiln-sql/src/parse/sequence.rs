@@ -8,7 +8,7 @@ use sqlparser::ast::{self, Ident, ObjectName};
 use sqlparser::tokenizer::Token;
 
 use super::like::{self, Like};
-use super::statement::{Drop, DropKind, Statement};
+use super::statement::Statement;
 use super::tokens::Tokens;
 use super::types;
 
@@ -145,26 +145,6 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         if_exists,
         options: options(tokens, at..range.end, false)?,
     })))
-}
-
-/// Parses DROP SEQUENCE.
-pub(super) fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
-    let at = range.start + 2;
-    let if_exists = tokens.words(at, &["if", "exists"]);
-    let at = if if_exists { at + 2 } else { at };
-    let mut end = range.end;
-    let cascade = end > at + 1 && tokens.word(end - 1) == "cascade";
-    if cascade || (end > at + 1 && tokens.word(end - 1) == "restrict") {
-        end -= 1;
-    }
-    let parts = tokens.split(at..end).into_iter();
-    let names = parts.map(|part| types::identifiers(tokens, part).map(ObjectName::from));
-    Ok(Statement::Drop(Drop {
-        kind: DropKind::Sequence,
-        if_exists,
-        names: names.collect::<Result<_>>()?,
-        cascade,
-    }))
 }
 
 /// Parses a name with its schema, and says where it ends.

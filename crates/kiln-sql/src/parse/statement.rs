@@ -137,6 +137,8 @@ pub enum Statement {
     Unlisten,
     /// `COPY`.
     Copy(Box<Copy>),
+    /// `REINDEX` or `CLUSTER`.
+    Reorder(Reorder),
     /// `VACUUM`.
     Vacuum(Vacuum),
     /// `DO`: a block of PL/pgSQL that runs once.
@@ -163,6 +165,19 @@ pub struct Vacuum {
     pub analyze: bool,
     /// The tables; none stands for all.
     pub tables: Vec<ast::ObjectName>,
+}
+
+/// `REINDEX` or `CLUSTER`. Indexes and rows are in memory, in good order: what is named has to be there, and stays as it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reorder {
+    /// The statement's command.
+    pub command: &'static str,
+    /// The schema.
+    pub schema: Option<ast::ObjectName>,
+    /// The table.
+    pub table: Option<ast::ObjectName>,
+    /// The index.
+    pub index: Option<ast::ObjectName>,
 }
 
 /// What [`Statement::Drop`] removes.
@@ -263,7 +278,6 @@ pub fn change_of(query: &ast::Query) -> Option<(&'static str, bool)> {
 /// Statements of PostgreSQL that are refused by name; everything else is a syntax error.
 const REFUSED: &[&str] = &[
     "checkpoint",
-    "cluster",
     "import",
     "listen",
     "load",
@@ -271,7 +285,6 @@ const REFUSED: &[&str] = &[
     "notify",
     "reassign",
     "refresh",
-    "reindex",
     "security",
 ];
 
@@ -330,6 +343,8 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "discard" => discard(tokens, range),
         "unlisten" => unlisten(tokens, range),
         "vacuum" => vacuum(tokens, range),
+        "reindex" => reindex(tokens, range),
+        "cluster" => cluster(tokens, range),
         "call" => call(tokens, range).map(Statement::Call),
         "explain" => explain::explain(tokens, range),
         "do" => function::do_block(tokens, range).map(|block| Statement::Do(Box::new(block))),
@@ -447,7 +462,7 @@ fn create(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
 }
 
 /// Whether PostgreSQL has a CREATE or DROP of this kind of object.
-fn is_object(word: &str) -> bool {
+pub(super) fn is_object(word: &str) -> bool {
     const OBJECTS: &[&str] = &[
         "access",
         "aggregate",
@@ -461,6 +476,7 @@ fn is_object(word: &str) -> bool {
         "extension",
         "foreign",
         "language",
+        "large",
         "materialized",
         "operator",
         "owned",
@@ -473,6 +489,7 @@ fn is_object(word: &str) -> bool {
         "server",
         "statistics",
         "subscription",
+        "system",
         "tablespace",
         "text",
         "transform",
@@ -484,25 +501,83 @@ fn is_object(word: &str) -> bool {
     OBJECTS.contains(&word)
 }
 
-/// Parses ANALYZE of all tables, or of those named. Its options, and lists of columns, are refused.
+/// Parses ANALYZE of all tables, or of those named. Its options have no effect, and all columns are looked at.
 fn analyze(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
-    let mut start = range.start + 1;
-    let is_option = |at: usize| tokens.word(at) == "verbose" || *tokens.get(at) == Token::LParen;
-    if let Some(option) = (start..range.end).find(|at| is_option(*at)) {
-        return Err(tokens.unsupported(option, "ANALYZE with options or columns"));
-    }
-    let mut names = Vec::new();
-    while start < range.end || !names.is_empty() {
-        let mut rest = start..range.end;
-        let end = rest.find(|at| *tokens.get(*at) == Token::Comma);
-        let name = types::identifiers(tokens, start..end.unwrap_or(range.end))?;
-        names.push(ast::ObjectName::from(name));
-        match end {
-            Some(comma) => start = comma + 1,
-            None => break,
+    let start = behind_options(tokens, range.start + 1, &range, &["verbose"])?;
+    let parts = match start < range.end {
+        true => tokens.split(start..range.end),
+        false => Vec::new(),
+    };
+    let table = |part: Range<usize>| {
+        let columns = part.clone().find(|at| *tokens.get(*at) == Token::LParen);
+        if columns.is_some() && *tokens.get(part.end - 1) != Token::RParen {
+            return Err(tokens.syntax_error(part.end));
         }
+        let name = types::identifiers(tokens, part.start..columns.unwrap_or(part.end))?;
+        Ok(ast::ObjectName::from(name))
+    };
+    let tables = parts.into_iter().map(table);
+    Ok(Statement::Analyze(tables.collect::<Result<_>>()?))
+}
+
+/// The token behind options in parentheses at `at`, and behind one of `words`.
+fn behind_options(
+    tokens: &Tokens<'_>,
+    at: usize,
+    range: &Range<usize>,
+    words: &[&str],
+) -> Result<usize> {
+    let at = match *tokens.get(at) == Token::LParen {
+        true => {
+            let close = (at..range.end).find(|at| *tokens.get(*at) == Token::RParen);
+            close.ok_or_else(|| tokens.syntax_error(range.end))? + 1
+        }
+        false => at,
+    };
+    Ok(at + usize::from(at < range.end && words.contains(&tokens.word(at))))
+}
+
+/// Parses `REINDEX [(…)] INDEX | TABLE | SCHEMA | DATABASE | SYSTEM [CONCURRENTLY] name`.
+fn reindex(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let kind_at = behind_options(tokens, range.start + 1, &range, &[])?;
+    let at = behind_options(tokens, kind_at + 1, &range, &["concurrently"])?;
+    let name = ast::ObjectName::from(types::identifiers(tokens, at..range.end)?);
+    let mut reorder = Reorder {
+        command: "REINDEX",
+        schema: None,
+        table: None,
+        index: None,
+    };
+    match tokens.word(kind_at) {
+        "index" => reorder.index = Some(name),
+        "table" => reorder.table = Some(name),
+        "schema" => reorder.schema = Some(name),
+        "database" | "system" => {}
+        _ => return Err(tokens.syntax_error(kind_at)),
     }
-    Ok(Statement::Analyze(names))
+    Ok(Statement::Reorder(reorder))
+}
+
+/// Parses `CLUSTER [VERBOSE] [table [USING index]]` or `CLUSTER index ON table`.
+fn cluster(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let at = behind_options(tokens, range.start + 1, &range, &["verbose"])?;
+    let between = (at..range.end).find(|at| matches!(tokens.word(*at), "using" | "on"));
+    let name = |range| types::identifiers(tokens, range).map(ast::ObjectName::from);
+    let first = match at < range.end {
+        true => Some(name(at..between.unwrap_or(range.end))?),
+        false => None,
+    };
+    let second = between.map(|at| name(at + 1..range.end)).transpose()?;
+    let (table, index) = match between.map(|at| tokens.word(at)) {
+        Some("on") => (second, first),
+        _ => (first, second),
+    };
+    Ok(Statement::Reorder(Reorder {
+        command: "CLUSTER",
+        schema: None,
+        table,
+        index,
+    }))
 }
 
 /// Parses VACUUM with PostgreSQL's options, of which only ANALYZE means something here.
@@ -581,41 +656,47 @@ fn unlisten(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
 fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     let kind = range.start + 1;
     match tokens.word(kind) {
-        "table" | "index" => {}
-        "schema" => return schema::drop(tokens, range),
-        "sequence" => return sequence::drop(tokens, range),
-        "view" => return view::drop(tokens, range),
-        "type" => return type_definition::drop(tokens, range),
-        "trigger" => return trigger::drop(tokens, range),
-        "function" => return drop_function(tokens, range, Some(RoutineKind::Function)),
-        "procedure" => return drop_function(tokens, range, Some(RoutineKind::Procedure)),
-        "routine" => return drop_function(tokens, range, None),
-        "role" | "user" | "group" => return role::drop(tokens, range),
+        "table" => drop_named(tokens, range, DropKind::Table),
+        "index" => drop_named(tokens, range, DropKind::Index),
+        "sequence" => drop_named(tokens, range, DropKind::Sequence),
+        "view" => drop_named(tokens, range, DropKind::View),
+        "type" => drop_named(tokens, range, DropKind::Type),
+        "schema" => schema::drop(tokens, range),
+        "trigger" => trigger::drop(tokens, range),
+        "function" => drop_function(tokens, range, Some(RoutineKind::Function)),
+        "procedure" => drop_function(tokens, range, Some(RoutineKind::Procedure)),
+        "routine" => drop_function(tokens, range, None),
+        "role" | "user" | "group" => role::drop(tokens, range),
         word if is_object(word) => {
             let feature = format!("DROP {}", word.to_ascii_uppercase());
-            return Err(tokens.unsupported(range.start, &feature));
+            Err(tokens.unsupported(range.start, &feature))
         }
-        _ => return Err(tokens.syntax_error(kind)),
-    }
-    match tokens.sql(range, |parser| parser.parse_statement())? {
-        ast::Statement::Drop {
-            object_type,
-            if_exists,
-            names,
-            cascade,
-            ..
-        } => Ok(Statement::Drop(Drop {
-            kind: match object_type {
-                ast::ObjectType::Table => DropKind::Table,
-                ast::ObjectType::Index => DropKind::Index,
-                _ => return Err(tokens.syntax_error(kind)),
-            },
-            if_exists,
-            names,
-            cascade,
-        })),
         _ => Err(tokens.syntax_error(kind)),
     }
+}
+
+/// Parses what DROP names: `[CONCURRENTLY] [IF EXISTS] name, … [CASCADE | RESTRICT]`.
+fn drop_named(tokens: &Tokens<'_>, range: Range<usize>, kind: DropKind) -> Result<Statement> {
+    let mut at = range.start + 2;
+    // No other transaction waits for the drop of an index in any case.
+    at += usize::from(kind == DropKind::Index && tokens.word(at) == "concurrently");
+    let if_exists = tokens.words(at, &["if", "exists"]);
+    if if_exists {
+        at += 2;
+    }
+    let mut end = range.end;
+    let cascade = end > at + 1 && tokens.word(end - 1) == "cascade";
+    if cascade || (end > at + 1 && tokens.word(end - 1) == "restrict") {
+        end -= 1;
+    }
+    let parts = tokens.split(at..end).into_iter();
+    let names = parts.map(|part| types::identifiers(tokens, part).map(ast::ObjectName::from));
+    Ok(Statement::Drop(Drop {
+        kind,
+        if_exists,
+        names: names.collect::<Result<_>>()?,
+        cascade,
+    }))
 }
 
 fn drop_function(

@@ -8,7 +8,7 @@ use sqlparser::tokenizer::Token;
 
 use super::alter::{self, ObjectChange};
 use super::sequence;
-use super::statement::{Drop, DropKind, Statement};
+use super::statement::Statement;
 use super::tokens::Tokens;
 
 /// `CREATE TYPE name AS ENUM (labels)`.
@@ -110,6 +110,7 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         _ => match alter::object_change(tokens, at..range.end)? {
             Some(ObjectChange::Rename(to)) => TypeChange::Rename(to),
             Some(ObjectChange::Owner(role)) => TypeChange::Owner(role),
+            Some(ObjectChange::Parameters(_)) => return Err(tokens.syntax_error(range.start)),
             None => return Err(tokens.syntax_error(at.min(range.end))),
         },
     };
@@ -139,17 +140,6 @@ fn add_label(tokens: &Tokens<'_>, range: Range<usize>) -> Result<TypeChange> {
         label: added,
         beside,
     })
-}
-
-/// Parses DROP TYPE.
-pub(super) fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
-    match sequence::drop(tokens, range)? {
-        Statement::Drop(dropped) => Ok(Statement::Drop(Drop {
-            kind: DropKind::Type,
-            ..dropped
-        })),
-        other => Ok(other),
-    }
 }
 
 /// The label at `at`: a text.

@@ -7,7 +7,7 @@ use kiln_storage::error::{Position, Result};
 use sqlparser::ast::{Ident, ObjectName, Query};
 use sqlparser::tokenizer::Token;
 
-use super::statement::{Drop, DropKind, Statement, query};
+use super::statement::{Statement, query};
 use super::tokens::Tokens;
 use super::{sequence, types};
 
@@ -160,17 +160,6 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         if_exists,
         new: types::identifier(tokens, at + 2)?,
     })))
-}
-
-/// Parses DROP VIEW.
-pub(super) fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
-    match sequence::drop(tokens, range)? {
-        Statement::Drop(dropped) => Ok(Statement::Drop(Drop {
-            kind: DropKind::View,
-            ..dropped
-        })),
-        other => Ok(other),
-    }
 }
 
 /// Parses the query of a view that a catalog keeps. Places in it mean nothing to those who use the view: the tree has none.

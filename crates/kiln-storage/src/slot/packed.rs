@@ -35,9 +35,9 @@ impl Packing {
             | DataType::Double
             | DataType::Boolean
             | DataType::Date
-            | DataType::Timestamp
-            | DataType::TimestampTz
-            | DataType::Time
+            | DataType::Timestamp(_)
+            | DataType::TimestampTz(_)
+            | DataType::Time(_)
             | DataType::Enum(_) => Packing::Words,
             DataType::Catalog(catalog) => match catalog.representation() {
                 Representation::Number | Representation::Double => Packing::Words,

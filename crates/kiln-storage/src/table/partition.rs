@@ -103,9 +103,9 @@ pub(super) fn check(schema: &TableSchema) -> Result<()> {
         | DataType::Integer
         | DataType::BigInt
         | DataType::Date
-        | DataType::Timestamp
-        | DataType::TimestampTz
-        | DataType::Time => Ok(()),
+        | DataType::Timestamp(_)
+        | DataType::TimestampTz(_)
+        | DataType::Time(_) => Ok(()),
         other => Err(Error::unsupported(format!(
             "a partition key of type {other} is not supported"
         ))

@@ -204,7 +204,15 @@ impl CatalogType {
 
     /// Whether a table's column can have this type.
     pub const fn is_storable(self) -> bool {
-        self.is_json() || matches!(self, CatalogType::Real)
+        self.is_json()
+            || matches!(
+                self,
+                CatalogType::Real
+                    | CatalogType::Name
+                    | CatalogType::Char
+                    | CatalogType::Oid
+                    | CatalogType::Xid
+            )
     }
 
     /// JSON or JSONB: a text is not a value of such a type before it was read.

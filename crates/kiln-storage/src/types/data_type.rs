@@ -40,12 +40,12 @@ pub enum DataType {
     Bytea,
     /// DATE, days since 2000-01-01.
     Date,
-    /// TIMESTAMP WITHOUT TIME ZONE, microseconds since 2000-01-01 00:00.
-    Timestamp,
-    /// TIMESTAMP WITH TIME ZONE, microseconds since 2000-01-01 00:00 UTC.
-    TimestampTz,
-    /// TIME WITHOUT TIME ZONE, microseconds since midnight.
-    Time,
+    /// TIMESTAMP WITHOUT TIME ZONE, microseconds since 2000-01-01 00:00; with the digits of a second to which it is rounded when stored.
+    Timestamp(Option<u8>),
+    /// TIMESTAMP WITH TIME ZONE, microseconds since 2000-01-01 00:00 UTC; with digits as TIMESTAMP.
+    TimestampTz(Option<u8>),
+    /// TIME WITHOUT TIME ZONE, microseconds since midnight; with digits as TIMESTAMP.
+    Time(Option<u8>),
     /// UUID, 16 bytes.
     Uuid,
     /// INTERVAL: months, days and microseconds.
@@ -63,6 +63,15 @@ impl DataType {
     pub const NUMERIC: DataType = DataType::Numeric {
         precision_scale: None,
     };
+
+    /// TIMESTAMP WITHOUT TIME ZONE, to the microsecond.
+    pub const TIMESTAMP: DataType = DataType::Timestamp(None);
+
+    /// TIMESTAMP WITH TIME ZONE, to the microsecond.
+    pub const TIMESTAMPTZ: DataType = DataType::TimestampTz(None);
+
+    /// TIME WITHOUT TIME ZONE, to the microsecond.
+    pub const TIME: DataType = DataType::Time(None);
 
     /// OID, the number of an object.
     pub const OID: DataType = DataType::Catalog(CatalogType::Oid);
@@ -145,7 +154,7 @@ impl DataType {
     pub fn is_datetime(&self) -> bool {
         matches!(
             self,
-            DataType::Date | DataType::Timestamp | DataType::TimestampTz
+            DataType::Date | DataType::Timestamp(_) | DataType::TimestampTz(_)
         )
     }
 
@@ -155,8 +164,36 @@ impl DataType {
         match self {
             DataType::Numeric { .. } => DataType::NUMERIC,
             DataType::VarChar(_) => DataType::VarChar(None),
+            DataType::Timestamp(_) => DataType::TIMESTAMP,
+            DataType::TimestampTz(_) => DataType::TIMESTAMPTZ,
+            DataType::Time(_) => DataType::TIME,
             DataType::Array(element) => DataType::array(element.without_modifier()),
             other => other.clone(),
+        }
+    }
+
+    /// What it was declared with, as PostgreSQL keeps it (`atttypmod`), or -1.
+    pub fn modifier(&self) -> i32 {
+        // PostgreSQL counts the four bytes of a length before it.
+        let length = |length: u32| i32::try_from(length).map_or(-1, |it| it.saturating_add(4));
+        match self {
+            DataType::Char(u32::MAX) => -1,
+            DataType::Char(limit) | DataType::VarChar(Some(limit)) => length(*limit),
+            DataType::Numeric {
+                precision_scale: Some((precision, scale)),
+            } => (i32::from(*precision) << 16 | i32::from(*scale)) + 4,
+            DataType::Array(element) => element.modifier(),
+            _ => self.digits_of_seconds().map_or(-1, i32::from),
+        }
+    }
+
+    /// The digits of a second to which values of a time or timestamp are rounded, if it was declared with a number of them.
+    pub fn digits_of_seconds(&self) -> Option<u8> {
+        match self {
+            DataType::Timestamp(digits)
+            | DataType::TimestampTz(digits)
+            | DataType::Time(digits) => *digits,
+            _ => None,
         }
     }
 
@@ -202,9 +239,9 @@ impl DataType {
             DataType::Text => "text",
             DataType::Bytea => "bytea",
             DataType::Date => "date",
-            DataType::Timestamp => "timestamp without time zone",
-            DataType::TimestampTz => "timestamp with time zone",
-            DataType::Time => "time without time zone",
+            DataType::Timestamp(_) => "timestamp without time zone",
+            DataType::TimestampTz(_) => "timestamp with time zone",
+            DataType::Time(_) => "time without time zone",
             DataType::Uuid => "uuid",
             DataType::Interval => "interval",
             DataType::Array(element) => match **element {
@@ -219,9 +256,9 @@ impl DataType {
                 DataType::Text => "text[]",
                 DataType::Bytea => "bytea[]",
                 DataType::Date => "date[]",
-                DataType::Timestamp => "timestamp without time zone[]",
-                DataType::TimestampTz => "timestamp with time zone[]",
-                DataType::Time => "time without time zone[]",
+                DataType::Timestamp(_) => "timestamp without time zone[]",
+                DataType::TimestampTz(_) => "timestamp with time zone[]",
+                DataType::Time(_) => "time without time zone[]",
                 DataType::Uuid => "uuid[]",
                 DataType::Interval => "interval[]",
                 DataType::Array(_) => "array",
@@ -247,6 +284,9 @@ impl fmt::Display for DataType {
             DataType::Char(u32::MAX) => f.write_str("character"),
             DataType::Char(length) => write!(f, "character({length})"),
             DataType::VarChar(Some(length)) => write!(f, "character varying({length})"),
+            DataType::Timestamp(Some(digits)) => write!(f, "timestamp({digits}) without time zone"),
+            DataType::TimestampTz(Some(digits)) => write!(f, "timestamp({digits}) with time zone"),
+            DataType::Time(Some(digits)) => write!(f, "time({digits}) without time zone"),
             DataType::Array(element) => write!(f, "{element}[]"),
             other => f.write_str(other.base_name()),
         }
@@ -270,9 +310,9 @@ impl FromStr for DataType {
             DataType::Text,
             DataType::Bytea,
             DataType::Date,
-            DataType::Timestamp,
-            DataType::TimestampTz,
-            DataType::Time,
+            DataType::TIMESTAMP,
+            DataType::TIMESTAMPTZ,
+            DataType::TIME,
             DataType::Uuid,
             DataType::Interval,
         ];
@@ -291,6 +331,15 @@ impl FromStr for DataType {
             return Ok(DataType::Catalog(known));
         }
         let (base, modifier) = name.split_once('(').ok_or(())?;
+        if let Some((digits, rest)) = modifier.split_once(") ") {
+            let digits = digits.parse::<u8>().map_err(drop)?;
+            return match (base, rest) {
+                ("timestamp", "without time zone") => Ok(DataType::Timestamp(Some(digits))),
+                ("timestamp", "with time zone") => Ok(DataType::TimestampTz(Some(digits))),
+                ("time", "without time zone") => Ok(DataType::Time(Some(digits))),
+                _ => Err(()),
+            };
+        }
         let modifier = modifier.strip_suffix(')').ok_or(())?;
         let length = || modifier.parse::<u32>().map_err(drop);
         match base {
@@ -315,12 +364,21 @@ mod tests {
         for (data_type, name) in [
             (DataType::VarChar(Some(16)), "character varying(16)"),
             (DataType::VarChar(None), "character varying"),
+            (
+                DataType::Timestamp(Some(3)),
+                "timestamp(3) without time zone",
+            ),
+            (
+                DataType::TimestampTz(Some(0)),
+                "timestamp(0) with time zone",
+            ),
+            (DataType::Time(Some(6)), "time(6) without time zone"),
             (DataType::Char(9), "character(9)"),
             (DataType::Char(u32::MAX), "character"),
             (DataType::numeric(12, 2), "numeric(12,2)"),
             (DataType::NUMERIC, "numeric"),
-            (DataType::Timestamp, "timestamp without time zone"),
-            (DataType::TimestampTz, "timestamp with time zone"),
+            (DataType::TIMESTAMP, "timestamp without time zone"),
+            (DataType::TIMESTAMPTZ, "timestamp with time zone"),
             (DataType::array(DataType::numeric(4, 1)), "numeric(4,1)[]"),
             (DataType::array(DataType::Integer), "integer[]"),
             (DataType::NAME, "name"),

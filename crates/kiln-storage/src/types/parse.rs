@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::datetime::{parse_date, parse_interval, parse_time, parse_timestamp, parse_timestamptz};
+use super::datetime::{
+    parse_date, parse_interval, parse_time, parse_timestamp, parse_timestamptz, round_seconds,
+};
 use super::double::parse_double;
 use super::text::{character_length, parse_bytea, parse_uuid};
 use super::{CatalogType, DataType, Decimal, EnumValue, ObjectName, Representation, Value, json};
@@ -33,9 +35,13 @@ pub fn parse_value(data_type: &DataType, text: &str) -> Result<Value> {
         }
         DataType::Bytea => Value::Bytea(parse_bytea(text)?),
         DataType::Date => Value::Date(parse_date(text)?),
-        DataType::Timestamp => Value::Timestamp(parse_timestamp(text)?),
-        DataType::TimestampTz => Value::TimestampTz(parse_timestamptz(text)?),
-        DataType::Time => Value::Time(parse_time(text)?),
+        DataType::Timestamp(digits) => {
+            Value::Timestamp(round_seconds(parse_timestamp(text)?, *digits))
+        }
+        DataType::TimestampTz(digits) => {
+            Value::TimestampTz(round_seconds(parse_timestamptz(text)?, *digits))
+        }
+        DataType::Time(digits) => Value::Time(round_seconds(parse_time(text)?, *digits)),
         DataType::Uuid => Value::Uuid(parse_uuid(text)?),
         DataType::Interval => Value::Interval(parse_interval(text)?),
         DataType::Array(element) => ArrayReader { text, rest: text }.read(element)?,
@@ -342,9 +348,9 @@ mod tests {
             DataType::Char(3),
             DataType::Bytea,
             DataType::Date,
-            DataType::Timestamp,
-            DataType::TimestampTz,
-            DataType::Time,
+            DataType::TIMESTAMP,
+            DataType::TIMESTAMPTZ,
+            DataType::TIME,
             DataType::Uuid,
             DataType::Interval,
             DataType::array(DataType::Date),

@@ -35,8 +35,8 @@ fn data_type(name: &str) -> DataType {
         "text" => DataType::Text,
         "bytea" => DataType::Bytea,
         "date" => DataType::Date,
-        "timestamp" => DataType::Timestamp,
-        "timestamptz" => DataType::TimestampTz,
+        "timestamp" => DataType::TIMESTAMP,
+        "timestamptz" => DataType::TIMESTAMPTZ,
         "uuid" => DataType::Uuid,
         "interval" => DataType::Interval,
         _ => panic!("the vectors name an unknown type {name}"),
@@ -98,14 +98,14 @@ fn evaluate_datetime(operation: &str, arguments: &[&str]) -> Result<Option<Strin
             .try_div(parse_double(arguments[1])?)?
             .to_string(),
         "icmp" => (interval(0)?.cmp(&interval(1)?) as i32).to_string(),
-        "ex_ts" => extract_from_timestamp(field(DataType::Timestamp)?, timestamp(1)?)?.to_string(),
+        "ex_ts" => extract_from_timestamp(field(DataType::TIMESTAMP)?, timestamp(1)?)?.to_string(),
         "ex_tz" => {
             let timestamp = parse_timestamptz(arguments[1])?;
-            extract_from_timestamptz(field(DataType::TimestampTz)?, timestamp)?.to_string()
+            extract_from_timestamptz(field(DataType::TIMESTAMPTZ)?, timestamp)?.to_string()
         }
         "ex_d" => extract_from_date(field(DataType::Date)?, date(1)?)?.to_string(),
         "ex_i" => extract_from_interval(field(DataType::Interval)?, interval(1)?)?.to_string(),
-        "tr_ts" => format_timestamp(date_trunc(field(DataType::Timestamp)?, timestamp(1)?)?),
+        "tr_ts" => format_timestamp(date_trunc(field(DataType::TIMESTAMP)?, timestamp(1)?)?),
         "tr_i" => date_trunc_interval(field(DataType::Interval)?, interval(1)?)?.to_string(),
         "to_char" => to_char(timestamp(0)?, arguments[1], false),
         "make_date" => format_date(make_date(integer(0), integer(1), integer(2))?),

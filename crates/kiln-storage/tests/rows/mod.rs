@@ -26,8 +26,8 @@ pub fn types() -> Vec<DataType> {
         DataType::BigInt,
         DataType::Double,
         DataType::Date,
-        DataType::Timestamp,
-        DataType::Time,
+        DataType::TIMESTAMP,
+        DataType::TIME,
         DataType::numeric(4, 2),
         DataType::numeric(12, 2),
         DataType::numeric(30, 5),
@@ -91,10 +91,10 @@ pub fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -
         DataType::Boolean => Slot::from_bool(random.percent(50.0)),
         DataType::SmallInt => Slot::from_i64(integer(random, 16)),
         DataType::Integer | DataType::Date => Slot::from_i64(integer(random, 32)),
-        DataType::BigInt | DataType::Timestamp | DataType::TimestampTz => {
+        DataType::BigInt | DataType::Timestamp(_) | DataType::TimestampTz(_) => {
             Slot::from_i64(integer(random, 64))
         }
-        DataType::Time => Slot::from_i64(random.below(86_400_000_001) as i64),
+        DataType::Time(_) => Slot::from_i64(random.below(86_400_000_001) as i64),
         DataType::Double => {
             Slot::from_f64((random.unit() - 0.5) * 10_f64.powi(random.below(40) as i32))
         }

@@ -216,9 +216,9 @@ impl<'a> Reader<'a> {
             }
             DataType::Bytea => Value::Bytea(self.rest().to_vec()),
             DataType::Date => Value::Date(date_in_range(self.i32()?)?),
-            DataType::Timestamp => Value::Timestamp(timestamp_in_range(self.i64()?)?),
-            DataType::TimestampTz => Value::TimestampTz(timestamp_in_range(self.i64()?)?),
-            DataType::Time => Value::Time(time_in_range(self.i64()?)?),
+            DataType::Timestamp(_) => Value::Timestamp(timestamp_in_range(self.i64()?)?),
+            DataType::TimestampTz(_) => Value::TimestampTz(timestamp_in_range(self.i64()?)?),
+            DataType::Time(_) => Value::Time(time_in_range(self.i64()?)?),
             DataType::Uuid => Value::Uuid(self.array()?),
             DataType::Interval => Value::Interval(Interval {
                 microseconds: self.i64()?,
@@ -397,7 +397,7 @@ mod tests {
                 "0001fffb000000140001",
             ),
             (DataType::NUMERIC, "-1", "00010000400000000001"),
-            (DataType::Time, "02:03:04.5", "00000001b8268720"),
+            (DataType::Time(_), "02:03:04.5", "00000001b8268720"),
             (
                 DataType::Interval,
                 "1 year 2 mons 3 days 04:05:06.789",
@@ -405,7 +405,7 @@ mod tests {
             ),
             (DataType::Date, "2026-11-23", "0000265f"),
             (
-                DataType::TimestampTz,
+                DataType::TimestampTz(_),
                 "2026-11-23 12:00:00+00",
                 "000303ef1a185000",
             ),
@@ -464,10 +464,14 @@ mod tests {
             "22008"
         );
         let early = (i64::MIN + 1).to_be_bytes();
-        assert_eq!(refused(&DataType::Timestamp, &early), "22008");
-        assert_eq!(refused(&DataType::TimestampTz, &early), "22008");
+        assert_eq!(refused(&DataType::Timestamp(_), &early), "22008");
+        assert_eq!(refused(&DataType::TimestampTz(_), &early), "22008");
         for text in ["infinity", "-infinity"] {
-            for data_type in [DataType::Date, DataType::Timestamp, DataType::TimestampTz] {
+            for data_type in [
+                DataType::Date,
+                DataType::Timestamp(_),
+                DataType::TimestampTz(_),
+            ] {
                 let value = decode_text(text.as_bytes(), &data_type).expect(text);
                 let mut bytes = Vec::new();
                 encode_binary(&value, &data_type, &mut bytes);

@@ -21,9 +21,9 @@ const TYPES: &[(DataType, u32, u32, i16)] = &[
     (DataType::Char(1), 1042, 1014, -1),
     (DataType::VarChar(None), 1043, 1015, -1),
     (DataType::Date, 1082, 1182, 4),
-    (DataType::Time, 1083, 1183, 8),
-    (DataType::Timestamp, 1114, 1115, 8),
-    (DataType::TimestampTz, 1184, 1185, 8),
+    (DataType::TIME, 1083, 1183, 8),
+    (DataType::TIMESTAMP, 1114, 1115, 8),
+    (DataType::TIMESTAMPTZ, 1184, 1185, 8),
     (DataType::Interval, 1186, 1187, 16),
     (DataType::NUMERIC, 1700, 1231, -1),
     (DataType::Uuid, 2950, 2951, 16),
@@ -59,18 +59,6 @@ pub fn type_length(data_type: &DataType) -> i16 {
         // PostgreSQL has the number of the label, which no client sees.
         DataType::Enum(_) => 4,
         _ => known(data_type).map_or(-1, |(.., length)| *length),
-    }
-}
-
-/// What the type was declared with, as PostgreSQL keeps it (`atttypmod`), or -1.
-pub fn type_modifier(data_type: &DataType) -> i32 {
-    // PostgreSQL counts the four bytes of a length before it.
-    match data_type {
-        DataType::Char(length) | DataType::VarChar(Some(length)) => *length as i32 + 4,
-        DataType::Numeric {
-            precision_scale: Some((precision, scale)),
-        } => (i32::from(*precision) << 16 | i32::from(*scale)) + 4,
-        _ => -1,
     }
 }
 
@@ -131,10 +119,10 @@ mod tests {
         let void = DataType::Catalog(CatalogType::Void);
         assert_eq!(parameter_type(oid(&void)), Ok(Some(void)));
         assert!(parameter_type(99_999).is_err());
-        assert_eq!(type_modifier(&DataType::Char(10)), 14);
+        assert_eq!(DataType::Char(10).modifier(), 14);
         let money = DataType::Numeric {
             precision_scale: Some((12, 2)),
         };
-        assert_eq!((type_modifier(&money), type_length(&money)), (786_438, -1));
+        assert_eq!((money.modifier(), type_length(&money)), (786_438, -1));
     }
 }

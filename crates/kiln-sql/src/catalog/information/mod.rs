@@ -172,12 +172,13 @@ impl TypeFacts {
                 datetime: Some(0),
                 ..none()
             },
-            DataType::Timestamp | DataType::TimestampTz | DataType::Time | DataType::Interval => {
-                TypeFacts {
-                    datetime: Some(6),
-                    ..none()
-                }
-            }
+            DataType::Timestamp(_)
+            | DataType::TimestampTz(_)
+            | DataType::Time(_)
+            | DataType::Interval => TypeFacts {
+                datetime: Some(data_type.digits_of_seconds().map_or(6, i32::from)),
+                ..none()
+            },
             _ => none(),
         }
     }

@@ -174,7 +174,7 @@ fn is_fixed_part(part: &Expr, schema: &TableSchema, catalog: &dyn CatalogView) -
     let type_of = |expr: &Expr| expression_type_in(expr, Some(schema), catalog);
     match part {
         Expr::Function(function) => is_fixed_call(function, schema, catalog),
-        Expr::Extract { expr, .. } => type_of(expr) != Some(DataType::TimestampTz),
+        Expr::Extract { expr, .. } => !matches!(type_of(expr), Some(DataType::TimestampTz(_))),
         Expr::Cast {
             expr, data_type, ..
         } => match (type_of(expr), types::data_type(data_type, catalog, None)) {
@@ -220,9 +220,11 @@ fn is_fixed_cast(from: &DataType, to: &DataType) -> bool {
         (from, Array(_)) => !from.is_string(),
         (Enum(_), to) if to.is_string() => false,
         (from, Enum(_)) if from.is_string() => false,
-        (Date | Timestamp | TimestampTz, to) if to.is_string() => false,
-        (from, Date | Time | Timestamp | TimestampTz) if from.is_string() => false,
-        (TimestampTz, Date | Time | Timestamp) | (Date | Timestamp, TimestampTz) => false,
+        (Date | Timestamp(_) | TimestampTz(_), to) if to.is_string() => false,
+        (from, Date | Time(_) | Timestamp(_) | TimestampTz(_)) if from.is_string() => false,
+        (TimestampTz(_), Date | Time(_) | Timestamp(_)) | (Date | Timestamp(_), TimestampTz(_)) => {
+            false
+        }
         _ => true,
     }
 }
@@ -239,7 +241,7 @@ fn is_fixed_operator(left: Option<DataType>, op: &BinaryOperator, right: Option<
     };
     let has_zone = |one: &DataType, other: &DataType| {
         use DataType::{Date, Interval, Timestamp, TimestampTz};
-        *one == TimestampTz && matches!(other, Date | Timestamp | Interval)
+        matches!(one, TimestampTz(_)) && matches!(other, Date | Timestamp(_) | Interval)
     };
     !has_zone(&left, &right) && !has_zone(&right, &left)
 }

@@ -12,7 +12,7 @@ use super::super::{
     CatalogView, Position, fail, name_of, object_name, position_of, relation_name, unsupported,
     written_name,
 };
-use super::{index_expression, names, partition};
+use super::{index_expression, names, parameters, partition};
 
 /// A CREATE INDEX that was checked.
 pub struct IndexDeclaration {
@@ -108,10 +108,11 @@ fn refuse_options(statement: &CreateIndex, position: Position) -> Result<()> {
     if statement.nulls_distinct == Some(false) {
         return Err(unsupported("NULLS NOT DISTINCT", position));
     }
-    if !statement.with.is_empty() || !statement.alter_options.is_empty() {
+    if !statement.alter_options.is_empty() {
         return Err(unsupported("an option of an index", position));
     }
-    Ok(())
+    let options = parameters::names_of_conditions(&statement.with);
+    parameters::check_parameters(options, parameters::OF_INDEX)
 }
 
 /// The key of an index that is being declared.

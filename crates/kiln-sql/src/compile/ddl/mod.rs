@@ -14,6 +14,7 @@
 //! | `trigger` | CREATE TRIGGER |
 //! | `sequence` | sequences, SERIAL and identity columns |
 //! | `names` | the names that constraints and indexes get |
+//! | `parameters` | parameters of storage |
 //! | `rename` | other names in expressions that are kept as text |
 
 mod alter;
@@ -21,6 +22,7 @@ mod generated;
 mod index;
 mod index_expression;
 mod names;
+pub(crate) mod parameters;
 mod partition;
 mod references;
 mod rename;

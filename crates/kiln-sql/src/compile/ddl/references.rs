@@ -240,12 +240,13 @@ pub(super) fn deferral(written: &Option<ConstraintCharacteristics>) -> Result<De
 /// Whether a referencing value is compared with a referenced one: as PostgreSQL finds an operator for the referenced key's index, for both types
 /// or for one to which the referencing type converts by itself.
 fn comparable(own: &DataType, other: &DataType) -> bool {
-    use DataType::{Date, Double, Timestamp, TimestampTz};
+    use DataType::{Date, Double};
+    let (own, other) = (&own.without_modifier(), &other.without_modifier());
     let is_family = |members: &[DataType]| members.contains(own) && members.contains(other);
     cast_context(own, other) == Some(CastContext::Implicit)
         || own.is_integer() && other.is_integer()
         || is_family(&[Double, DataType::REAL])
-        || is_family(&[Date, Timestamp, TimestampTz])
+        || is_family(&[Date, DataType::TIMESTAMP, DataType::TIMESTAMPTZ])
 }
 
 fn action(written: Option<ast::ReferentialAction>) -> ReferentialAction {

@@ -9,8 +9,8 @@ use kiln_storage::schema::{
 use kiln_storage::sequence::{Identity, SequenceDefinition};
 use sqlparser::ast::{
     CheckConstraint, ColumnDef, ColumnOption, ConstraintCharacteristics, CreateTable,
-    DeferrableInitial, Expr, ForeignKeyConstraint, Ident, IndexColumn, NullsDistinctOption,
-    TableConstraint,
+    CreateTableOptions, DeferrableInitial, Expr, ForeignKeyConstraint, Ident, IndexColumn,
+    NullsDistinctOption, TableConstraint,
 };
 
 use super::super::bound::Bound;
@@ -19,7 +19,7 @@ use super::super::{
     position_of, position_of_span, refuse_reserved, types, unsupported,
 };
 use super::index::index_column_name;
-use super::{generated, kept_default, names, partition, references, sequence};
+use super::{generated, kept_default, names, parameters, partition, references, sequence};
 use crate::parse::{self, IdentityColumn, SequenceOptions, SetColumns};
 
 /// A CREATE TABLE that was checked.
@@ -232,6 +232,10 @@ fn refuse_options(statement: &CreateTable, position: Position) -> Result<()> {
     }
     if statement.on_commit.is_some() || statement.temporary {
         return refuse("a temporary table");
+    }
+    if let CreateTableOptions::With(options) = &statement.table_options {
+        let names = parameters::names_of_options(options);
+        parameters::check_parameters(names, parameters::OF_TABLE)?;
     }
     Ok(())
 }

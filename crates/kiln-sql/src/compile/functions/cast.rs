@@ -9,7 +9,7 @@ use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::datetime::{
     date_to_timestamp, format_date, format_time, format_timestamp, format_timestamptz,
     interval_to_time, parse_date, parse_interval, parse_time, parse_timestamp, parse_timestamptz,
-    timestamp_to_date, timestamp_to_time,
+    round_seconds, timestamp_to_date, timestamp_to_time,
 };
 use kiln_storage::types::double::{format_double, parse_double};
 use kiln_storage::types::text::{format_bytea, format_uuid, parse_bytea, parse_uuid};
@@ -122,7 +122,7 @@ strict! {
     BOOLEANS_TO_TEXT = "array_out", |heap, value| array_text(heap, value, &DataType::Boolean);
     TEXTS_TO_TEXT = "array_out", |heap, value| array_text(heap, value, &DataType::Text);
     DATES_TO_TEXT = "array_out", |heap, value| array_text(heap, value, &DataType::Date);
-    TIMESTAMPS_TO_TEXT = "array_out", |heap, value| array_text(heap, value, &DataType::Timestamp);
+    TIMESTAMPS_TO_TEXT = "array_out", |heap, value| array_text(heap, value, &DataType::TIMESTAMP);
 
     TEXT_TO_SMALLINT = "int2", |heap, text| {
         parse_integer(heap.str(text), "smallint", i64::from(i16::MAX)).map(Slot::from_i64)
@@ -189,6 +189,10 @@ strict! {
         let (digits, exponent) = digits.split_once('e').unwrap_or((&digits, "0"));
         let digits = digits.trim_end_matches('0').trim_end_matches('.');
         Ok(Slot::from_decimal(Decimal::parse(&format!("{digits}e{exponent}"))?))
+    };
+    ROUND_SECONDS = "timestamp", |_heap, at, digits| {
+        let digits = u8::try_from(digits.as_i64()).ok();
+        Ok(Slot::from_i64(round_seconds(at.as_i64(), digits)))
     };
     // What computes a text computes no other type: the value goes through this.
     TEXT_AS_IT_IS = "text", |heap, text| Ok(text);

@@ -4,6 +4,7 @@ use kiln_procedure::frame::{push_value, to_value};
 use kiln_procedure::ir::ScalarFunction;
 use kiln_storage::error::{Error, Result};
 use kiln_storage::slot::{Heap, Slot};
+use kiln_storage::types::datetime::round_seconds;
 use kiln_storage::types::{CatalogType, DataType, Decimal, Value, fit_text, format_value};
 
 use super::super::coerce::parse_value;
@@ -73,6 +74,10 @@ fn fit(heap: &mut Heap, slot: Slot, element: &DataType, is_explicit: bool) -> Re
         } => Ok(Slot::from_decimal(
             slot.as_decimal().rescale(*precision, *scale)?,
         )),
+        element if element.digits_of_seconds().is_some() => {
+            let rounded = round_seconds(slot.as_i64(), element.digits_of_seconds());
+            Ok(Slot::from_i64(rounded))
+        }
         element if element.is_string() => {
             let text = heap.str(slot).to_owned();
             Ok(heap.push_str(&fit_text(&text, element, is_explicit)?))
@@ -134,7 +139,7 @@ fn function(from: &DataType, to: &DataType) -> Option<ScalarFunction> {
     let named: Named = match (from, to) {
         (from, to) if from.is_string() && to.is_string() => AS_IT_IS,
         (SmallInt, Integer | BigInt) | (Integer, BigInt) | (Double, Double) => AS_IT_IS,
-        (Timestamp, TimestampTz) | (TimestampTz, Timestamp) => AS_IT_IS,
+        (Timestamp(_), TimestampTz(_)) | (TimestampTz(_), Timestamp(_)) => AS_IT_IS,
         (Integer | BigInt, SmallInt) => INTEGER_TO_SMALLINT,
         (BigInt, Integer) => BIGINT_TO_INTEGER,
         (SmallInt | Integer | BigInt, Numeric { .. }) => INTEGER_TO_DECIMAL,
@@ -153,8 +158,8 @@ fn function(from: &DataType, to: &DataType) -> Option<ScalarFunction> {
         (Double, Integer) => cast::DOUBLE_TO_INTEGER,
         (Double, BigInt) => cast::DOUBLE_TO_BIGINT,
         (Double, Numeric { .. }) => cast::DOUBLE_TO_DECIMAL,
-        (Date, Timestamp | TimestampTz) => cast::DATE_TO_TIMESTAMP,
-        (Timestamp | TimestampTz, Date) => cast::TIMESTAMP_TO_DATE,
+        (Date, Timestamp(_) | TimestampTz(_)) => cast::DATE_TO_TIMESTAMP,
+        (Timestamp(_) | TimestampTz(_), Date) => cast::TIMESTAMP_TO_DATE,
         _ => return None,
     };
     Some(named.1)

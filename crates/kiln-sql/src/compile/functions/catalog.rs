@@ -172,6 +172,11 @@ pub(super) static SIGNATURES: &[Signature] = &[
     over(PG_GET_VIEWDEF, &[OID], Ty::Text),
     over(PG_GET_VIEWDEF_PRETTY, &[OID, Ty::Boolean], Ty::Text),
     over(PG_GET_VIEWDEF_BY_NAME, &[Ty::Text], Ty::Text),
+    over(
+        PG_GET_VIEWDEF_BY_NAME_PRETTY,
+        &[Ty::Text, Ty::Boolean],
+        Ty::Text,
+    ),
     over(NOTHING_BY_OID, &[OID], Ty::Text),
     over(NOTHING_BY_OID_PRETTY, &[OID, Ty::Boolean], Ty::Text),
     over(PG_GET_TRIGGERDEF, &[OID], Ty::Text),

@@ -242,6 +242,18 @@ strict! {
         let interval = datetime::age(left.as_i64(), right.as_i64())?;
         push(heap, interval)
     };
+    JUSTIFY_HOURS = "justify_hours", |heap, interval| {
+        let justified = heap.interval(interval).justify_hours()?;
+        push(heap, justified)
+    };
+    JUSTIFY_DAYS = "justify_days", |heap, interval| {
+        let justified = heap.interval(interval).justify_days()?;
+        push(heap, justified)
+    };
+    JUSTIFY_INTERVAL = "justify_interval", |heap, interval| {
+        let justified = heap.interval(interval).justify()?;
+        push(heap, justified)
+    };
     TO_TIMESTAMP = "to_timestamp", |heap, seconds| {
         let seconds = seconds.as_f64() - UNIX_EPOCH_SECONDS as f64;
         let microseconds = seconds * MICROSECONDS_PER_SECOND as f64;
@@ -302,6 +314,9 @@ pub(in super::super) fn date_operator(
 ) -> Option<Pairing> {
     use Arithmetic::{Add, Divide, Multiply, Subtract};
     use DataType::{Date, Double, Integer, Interval, SmallInt, Time, Timestamp, TimestampTz};
+    const TIME: DataType = DataType::TIME;
+    const TIMESTAMP: DataType = DataType::TIMESTAMP;
+    let (left, right) = (&left.without_modifier(), &right.without_modifier());
     let pairing = |left: &DataType, right: &DataType, named, result: &DataType| {
         Some((left.clone(), right.clone(), named, result.clone()))
     };
@@ -310,34 +325,34 @@ pub(in super::super) fn date_operator(
         (Add, Integer | SmallInt, Date) => pairing(&Integer, &Date, DAYS_PLUS_DATE, &Date),
         (Subtract, Date, Integer | SmallInt) => pairing(&Date, &Integer, DATE_MINUS_DAYS, &Date),
         (Subtract, Date, Date) => pairing(&Date, &Date, DATE_MINUS_DATE, &Integer),
-        (Add, Date, Interval) => pairing(&Date, &Interval, DATE_PLUS_INTERVAL, &Timestamp),
-        (Add, Interval, Date) => pairing(&Interval, &Date, INTERVAL_PLUS_DATE, &Timestamp),
-        (Subtract, Date, Interval) => pairing(&Date, &Interval, DATE_MINUS_INTERVAL, &Timestamp),
-        (Add, Date, Time) => pairing(&Date, &Time, DATE_PLUS_TIME, &Timestamp),
-        (Add, Time, Date) => pairing(&Time, &Date, TIME_PLUS_DATE, &Timestamp),
-        (Add, Time, Interval) => pairing(&Time, &Interval, TIME_PLUS_INTERVAL, &Time),
-        (Add, Interval, Time) => pairing(&Interval, &Time, INTERVAL_PLUS_TIME, &Time),
-        (Subtract, Time, Interval) => pairing(&Time, &Interval, TIME_MINUS_INTERVAL, &Time),
-        (Subtract, Time, Time) => pairing(&Time, &Time, TIME_MINUS_TIME, &Interval),
+        (Add, Date, Interval) => pairing(&Date, &Interval, DATE_PLUS_INTERVAL, &TIMESTAMP),
+        (Add, Interval, Date) => pairing(&Interval, &Date, INTERVAL_PLUS_DATE, &TIMESTAMP),
+        (Subtract, Date, Interval) => pairing(&Date, &Interval, DATE_MINUS_INTERVAL, &TIMESTAMP),
+        (Add, Date, Time(_)) => pairing(&Date, &TIME, DATE_PLUS_TIME, &TIMESTAMP),
+        (Add, Time(_), Date) => pairing(&TIME, &Date, TIME_PLUS_DATE, &TIMESTAMP),
+        (Add, Time(_), Interval) => pairing(&TIME, &Interval, TIME_PLUS_INTERVAL, &TIME),
+        (Add, Interval, Time(_)) => pairing(&Interval, &TIME, INTERVAL_PLUS_TIME, &TIME),
+        (Subtract, Time(_), Interval) => pairing(&TIME, &Interval, TIME_MINUS_INTERVAL, &TIME),
+        (Subtract, Time(_), Time(_)) => pairing(&TIME, &TIME, TIME_MINUS_TIME, &Interval),
         // Beside anything else it is an interval.
-        (_, Time, other) if *other != Time => date_operator(operator, &Interval, other)
+        (_, Time(_), other) if *other != TIME => date_operator(operator, &Interval, other)
             .map(|(_, right, named, result)| (Interval, right, named, result)),
-        (_, other, Time) if *other != Time => date_operator(operator, other, &Interval)
+        (_, other, Time(_)) if *other != TIME => date_operator(operator, other, &Interval)
             .map(|(left, _, named, result)| (left, Interval, named, result)),
-        (Add, Timestamp | TimestampTz, Interval) => {
+        (Add, Timestamp(_) | TimestampTz(_), Interval) => {
             pairing(left, &Interval, TIMESTAMP_PLUS_INTERVAL, left)
         }
-        (Add, Interval, Timestamp | TimestampTz) => {
+        (Add, Interval, Timestamp(_) | TimestampTz(_)) => {
             pairing(&Interval, right, INTERVAL_PLUS_TIMESTAMP, right)
         }
-        (Subtract, Timestamp | TimestampTz, Interval) => {
+        (Subtract, Timestamp(_) | TimestampTz(_), Interval) => {
             pairing(left, &Interval, TIMESTAMP_MINUS_INTERVAL, left)
         }
-        (Subtract, Timestamp | TimestampTz | Date, Timestamp | TimestampTz | Date) => {
-            let common = if *left == TimestampTz || *right == TimestampTz {
-                TimestampTz
-            } else {
-                Timestamp
+        (Subtract, Timestamp(_) | TimestampTz(_) | Date, Timestamp(_) | TimestampTz(_) | Date) => {
+            let has_zone = [left, right].contains(&&DataType::TIMESTAMPTZ);
+            let common = match has_zone {
+                true => DataType::TIMESTAMPTZ,
+                false => TIMESTAMP,
             };
             pairing(&common, &common, TIMESTAMP_MINUS_TIMESTAMP, &Interval)
         }
@@ -360,10 +375,10 @@ pub(in super::super) fn date_operator(
 pub(in super::super) fn extract(data_type: &DataType) -> Option<Named> {
     Some(match data_type {
         DataType::Date => EXTRACT_DATE,
-        DataType::Timestamp => EXTRACT_TIMESTAMP,
-        DataType::TimestampTz => EXTRACT_TIMESTAMPTZ,
+        DataType::Timestamp(_) => EXTRACT_TIMESTAMP,
+        DataType::TimestampTz(_) => EXTRACT_TIMESTAMPTZ,
         DataType::Interval => EXTRACT_INTERVAL,
-        DataType::Time => EXTRACT_TIME,
+        DataType::Time(_) => EXTRACT_TIME,
         _ => return None,
     })
 }
@@ -403,6 +418,9 @@ signatures! {
     "to_timestamp"(Text, Text) -> TimestampTz = TO_TIMESTAMP_BY_TEMPLATE;
     "age"(Timestamp, Timestamp) -> Interval = AGE;
     "age"(TimestampTz, TimestampTz) -> Interval = AGE;
+    "justify_hours"(Interval) -> Interval = JUSTIFY_HOURS;
+    "justify_days"(Interval) -> Interval = JUSTIFY_DAYS;
+    "justify_interval"(Interval) -> Interval = JUSTIFY_INTERVAL;
     "to_timestamp"(Double) -> TimestampTz = TO_TIMESTAMP;
     "to_char"(Timestamp, Text) -> Text = TO_CHAR_TIMESTAMP;
     "to_char"(TimestampTz, Text) -> Text = TO_CHAR_TIMESTAMPTZ;

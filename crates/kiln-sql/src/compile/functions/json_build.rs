@@ -29,7 +29,7 @@ impl Form {
         match data_type {
             DataType::Catalog(CatalogType::Json | CatalogType::Jsonb) => Form::Json,
             DataType::Boolean => Form::Boolean,
-            DataType::Timestamp | DataType::TimestampTz => Form::Time,
+            DataType::Timestamp(_) | DataType::TimestampTz(_) => Form::Time,
             DataType::Catalog(CatalogType::Real) => Form::Number,
             other if other.is_number() => Form::Number,
             _ => Form::Text,

@@ -13,7 +13,7 @@ use super::cast::strict;
 pub(in super::super) fn series(data_type: &DataType) -> Named {
     match data_type {
         DataType::Integer | DataType::BigInt => INTEGERS,
-        DataType::Timestamp | DataType::TimestampTz => TIMESTAMPS,
+        DataType::Timestamp(_) | DataType::TimestampTz(_) => TIMESTAMPS,
         _ => DECIMALS,
     }
 }

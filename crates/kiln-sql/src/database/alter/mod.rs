@@ -28,6 +28,7 @@ use super::design;
 use super::result::{Notice, StatementResult};
 use super::triggers;
 use super::view::{View, relation_of};
+use crate::compile::ddl::parameters::{self, check_parameters};
 use crate::compile::ddl::{self, Draft};
 use crate::compile::{fail, name_of, position_of, written_name};
 use crate::parse::{AddedColumn, AlterTable, ColumnChange, DroppedPart, TableAction};
@@ -183,6 +184,8 @@ impl<'s> Alteration<'s> {
                 let has_keys = is_referenced || !schema.foreign_keys.is_empty();
                 triggers::switch(&mut schema.triggers, &schema.name, has_keys, switched)
             }
+            TableAction::Parameters(names) => check_parameters(names, parameters::OF_TABLE),
+            TableAction::WithoutEffect => Ok(()),
             TableAction::Owner(role) => rename::check_owner(change.catalog(), role),
             TableAction::Rename(_)
             | TableAction::RenameColumn(..)

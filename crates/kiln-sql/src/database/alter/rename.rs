@@ -14,7 +14,7 @@ use super::super::triggers;
 use super::super::view::{recompile_routine, relation_of};
 use super::super::views::{self, Dependency};
 use super::{missing, skipped};
-use crate::compile::ddl::{Renamed, renamed_expression};
+use crate::compile::ddl::{Renamed, parameters, renamed_expression};
 use crate::compile::{
     fail, name_of, position_of, position_of_span, quote_identifier, refuse_reserved,
 };
@@ -121,6 +121,9 @@ fn alter_relation(
     match altered {
         ObjectChange::Owner(role) => check_owner(change.catalog(), role),
         ObjectChange::Rename(to) => rename_relation(change, relation, to),
+        ObjectChange::Parameters(names) => {
+            parameters::check_parameters(names, parameters::OF_INDEX)
+        }
     }
 }
 
@@ -294,6 +297,9 @@ fn alter_routine(
     let to = match altered {
         ObjectChange::Owner(role) => return check_owner(change.catalog(), role),
         ObjectChange::Rename(to) => name_of(to),
+        ObjectChange::Parameters(_) => {
+            return Err(Error::internal("a routine has no parameters of storage"));
+        }
     };
     if change.catalog().procedure(&to).is_some() {
         let kind = kind.map_or("routine", kind_name);

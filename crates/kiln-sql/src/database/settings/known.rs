@@ -1,5 +1,8 @@
 //! The settings that there are.
 
+use super::NO_ROLE;
+use super::planner::WITHOUT_EFFECTS;
+
 /// A setting: its name in lower case, as PostgreSQL writes it, its default, its values and what it is for.
 pub(super) type Known = (&'static str, &'static str, &'static str, Kind, &'static str);
 
@@ -15,6 +18,10 @@ pub(super) enum Kind {
     Boolean,
     /// Numbers from the first to the second.
     Integer(i64, i64),
+    /// A number that is not negative.
+    Real,
+    /// Bytes: a number with a unit, or so many kilobytes for each.
+    Size(u64),
     /// Milliseconds, or a number with a unit; 0 for none.
     Duration,
     /// One of these.
@@ -33,8 +40,8 @@ pub(super) const LEVELS: &[&str] = &[
 /// The version of PostgreSQL that clients take the server for.
 pub(crate) const SERVER_VERSION: &str = "15.0 (Kiln)";
 
-/// Names in lower case, as PostgreSQL writes them, defaults, values, and descriptions; by name.
-pub(super) const KNOWN: &[Known] = &[
+/// Those with an effect: by name.
+const KNOWN: &[Known] = &[
     (
         "application_name",
         "application_name",
@@ -269,8 +276,8 @@ pub(super) const KNOWN: &[Known] = &[
     (
         "role",
         "role",
-        "none",
-        Kind::Fixed(&[]),
+        NO_ROLE,
+        Kind::Text,
         "The role that was changed to.",
     ),
     (
@@ -312,7 +319,7 @@ pub(super) const KNOWN: &[Known] = &[
         "session_authorization",
         "session_authorization",
         "",
-        Kind::ReadOnly,
+        Kind::Text,
         "The session's role.",
     ),
     (
@@ -387,6 +394,26 @@ pub(super) const KNOWN: &[Known] = &[
 
 /// The setting of this name in lower case.
 pub(super) fn known(name: &str) -> Option<&'static Known> {
-    let found = KNOWN.binary_search_by(|(known, ..)| (*known).cmp(name));
-    found.ok().map(|at| &KNOWN[at])
+    [KNOWN, WITHOUT_EFFECTS].into_iter().find_map(|settings| {
+        let found = settings.binary_search_by(|(known, ..)| (*known).cmp(name));
+        found.ok().map(|at| &settings[at])
+    })
+}
+
+/// All settings that there are.
+pub(super) fn all() -> impl Iterator<Item = &'static Known> {
+    KNOWN.iter().chain(WITHOUT_EFFECTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_found_by_name() {
+        for settings in [KNOWN, WITHOUT_EFFECTS] {
+            assert!(settings.is_sorted_by_key(|(name, ..)| *name));
+        }
+        assert!(all().all(|(name, shown, ..)| shown.to_lowercase() == *name));
+    }
 }

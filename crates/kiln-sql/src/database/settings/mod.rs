@@ -7,10 +7,12 @@
 //! |---|---|
 //! | here | the values of a session, of its block, and of savepoints |
 //! | `known` | the settings that there are |
+//! | `planner` | those that are taken and have no effect |
 //! | `values` | what a value may be, and how it is kept |
 //! | `statements` | SET, RESET and SHOW |
 
 mod known;
+mod planner;
 mod statements;
 mod values;
 
@@ -20,10 +22,16 @@ use std::time::Duration;
 use kiln_storage::error::{Error, Result, SqlState};
 
 pub(crate) use known::SERVER_VERSION;
-use known::{KNOWN, LEVELS, known};
+use known::{LEVELS, known};
 pub(super) use statements::{assignments, modes_of, show, show_all, shown, shown_columns};
 use values::{checked, milliseconds};
 pub(super) use values::{schemas_of, unknown, with_unit};
+
+/// The settings that say as which role a session acts.
+const ROLES: [&str; 2] = ["role", "session_authorization"];
+
+/// The value of `role` that stands for the session's role.
+pub(super) const NO_ROLE: &str = "none";
 
 /// Settings of a client's own that a session may have.
 const OWN_MAX: usize = 1_000;
@@ -81,6 +89,11 @@ impl Settings {
     pub fn get(&self, name: &str) -> Option<&str> {
         let set = self.now.get(name).map(String::as_str);
         set.or_else(|| known(name).map(|(_, _, default, ..)| *default))
+    }
+
+    /// The value that a setting was given.
+    pub fn given(&self, name: &str) -> Option<&str> {
+        self.now.get(name).map(String::as_str)
     }
 
     /// Whether a setting was given a value.
@@ -167,9 +180,18 @@ impl Settings {
         Ok(())
     }
 
-    /// Goes back to what the session began with.
+    /// Goes back to what the session began with, as RESET ALL does: roles stay.
     pub fn reset_all(&mut self, in_block: bool) {
-        let names: Vec<String> = self.now.keys().cloned().collect();
+        let names = self.now.keys().filter(|name| !ROLES.contains(&&***name));
+        self.reset(names.cloned().collect(), in_block);
+    }
+
+    /// Goes back to the role that opened the session.
+    pub fn reset_roles(&mut self) {
+        self.reset(ROLES.map(str::to_owned).into(), false);
+    }
+
+    fn reset(&mut self, names: Vec<String>, in_block: bool) {
         for name in names {
             let assignment = Assignment {
                 name,
@@ -210,7 +232,7 @@ impl Settings {
 
     fn replace(&mut self, values: Values) {
         let before = std::mem::replace(&mut self.now, values);
-        for (name, ..) in KNOWN {
+        for (name, ..) in known::all() {
             if before.get(*name) != self.now.get(*name) {
                 self.untold.push(name);
             }
@@ -231,7 +253,7 @@ impl Settings {
 
     /// All settings that there are, each with its value and what it is for.
     pub fn all(&self) -> Vec<[String; 3]> {
-        let known = KNOWN.iter().map(|(name, shown, _, _, description)| {
+        let known = known::all().map(|(name, shown, _, _, description)| {
             let value = self.get(name).unwrap_or_default();
             [*shown, value, *description].map(str::to_owned)
         });

@@ -3,11 +3,11 @@
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::datetime::{self, Interval};
 use kiln_storage::types::{DataType, Value};
-use sqlparser::ast::{self, ContextModifier, Expr, Set};
+use sqlparser::ast::{self, ContextModifier, Expr, Set, SetSessionAuthorizationParamKind};
 
 use super::known::known;
-use super::{Assignment, Scope};
-use crate::compile::{quote_identifier, unsupported};
+use super::{Assignment, NO_ROLE, Scope};
+use crate::compile::{name_of, quote_identifier, unsupported};
 use crate::database::result::{ResultSet, StatementResult};
 use crate::parse::TransactionMode;
 
@@ -42,8 +42,15 @@ pub(in crate::database) fn assignments(set: &Set) -> Result<Vec<Assignment>> {
         } => {
             let role = role_name
                 .as_ref()
-                .map_or("none", |role| role.value.as_str());
-            one("role", Some(role.to_owned()), scope_of(context_modifier))
+                .map_or_else(|| NO_ROLE.to_owned(), name_of);
+            one("role", Some(role), scope_of(context_modifier))
+        }
+        Set::SetSessionAuthorization(set) => {
+            let role = match &set.kind {
+                SetSessionAuthorizationParamKind::Default => None,
+                SetSessionAuthorizationParamKind::User(name) => Some(name_of(name)),
+            };
+            one("session_authorization", role, scope_of(&Some(set.scope)))
         }
         Set::SingleAssignment {
             scope,

@@ -80,6 +80,23 @@ pub(super) fn checked(name: &str, value: &str) -> Result<Option<String>> {
             }
             Err(_) => return Err(invalid(None)),
         },
+        Kind::Real => match lower.parse::<f64>() {
+            Ok(number) if number >= 0.0 && number.is_finite() => number.to_string(),
+            Ok(number) => {
+                let message =
+                    format!("{number} is outside the valid range for parameter \"{shown}\"");
+                return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message));
+            }
+            Err(_) => return Err(invalid(None)),
+        },
+        Kind::Size(unit) => match kilobytes(value.trim(), *unit) {
+            Some(kilobytes) => with_size(kilobytes),
+            None => {
+                let hint =
+                    "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".";
+                return Err(invalid(Some(hint.to_owned())));
+            }
+        },
         Kind::Duration => match milliseconds(&lower) {
             Some(milliseconds) => with_unit(milliseconds),
             None => {
@@ -193,6 +210,35 @@ pub(super) fn milliseconds(value: &str) -> Option<u64> {
     (milliseconds <= i32::MAX as u64).then_some(milliseconds)
 }
 
+/// Kilobytes of a size; a number alone counts `unit` kilobytes.
+fn kilobytes(value: &str, unit: u64) -> Option<u64> {
+    let digits = value.chars().take_while(char::is_ascii_digit).count();
+    let (number, named) = value.split_at(digits);
+    let number = number.parse::<u64>().ok()?;
+    match named.trim() {
+        "" => number.checked_mul(unit),
+        "B" => Some(number >> 10),
+        "kB" => Some(number),
+        "MB" => number.checked_mul(1 << 10),
+        "GB" => number.checked_mul(1 << 20),
+        "TB" => number.checked_mul(1 << 30),
+        _ => None,
+    }
+}
+
+/// Kilobytes in the largest unit that keeps them whole, as PostgreSQL shows them.
+fn with_size(kilobytes: u64) -> String {
+    let units = [(1 << 30, "TB"), (1 << 20, "GB"), (1 << 10, "MB")];
+    let whole = units
+        .iter()
+        .find(|(factor, _)| kilobytes > 0 && kilobytes.is_multiple_of(*factor));
+    match whole {
+        _ if kilobytes == 0 => "0".to_owned(),
+        Some((factor, unit)) => format!("{}{unit}", kilobytes / factor),
+        None => format!("{kilobytes}kB"),
+    }
+}
+
 /// Milliseconds in the largest unit that keeps them whole, as PostgreSQL shows them.
 pub(in crate::database) fn with_unit(milliseconds: u64) -> String {
     let units = [
@@ -213,14 +259,12 @@ pub(in crate::database) fn with_unit(milliseconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::known::KNOWN;
+    use super::super::known::all;
     use super::*;
 
     #[test]
-    fn settings_are_found_by_name() {
-        assert!(KNOWN.is_sorted_by_key(|(name, ..)| *name));
-        for (name, shown, default, kind, _) in KNOWN {
-            assert_eq!(shown.to_lowercase(), *name);
+    fn settings_take_their_defaults() {
+        for (name, _, default, kind, _) in all() {
             if !matches!(kind, Kind::ReadOnly | Kind::Text) {
                 assert_eq!(
                     checked(name, default),
@@ -242,6 +286,16 @@ mod tests {
             let milliseconds = milliseconds(given).expect("it is a time");
             assert_eq!(with_unit(milliseconds), shown);
         }
+        for (given, shown) in [
+            ("64kB", "64kB"),
+            ("2048", "2MB"),
+            ("1 GB", "1GB"),
+            ("0", "0"),
+        ] {
+            assert_eq!(kilobytes(given, 1).map(with_size).as_deref(), Some(shown));
+        }
+        assert_eq!(kilobytes("8", 8).map(with_size).as_deref(), Some("64kB"));
+        assert_eq!(kilobytes("3 lumps", 1), None);
         assert_eq!(milliseconds("5 weeks"), None);
         assert_eq!(milliseconds("99999999999"), None);
     }

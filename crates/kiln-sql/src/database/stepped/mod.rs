@@ -370,7 +370,7 @@ impl<'s> Run<'s> {
             object: Object::routine(&callee.routine.name),
             privilege: Privilege::Execute,
         };
-        roles.check(roles.require(&self.session.role)?, &access)?;
+        roles.check(roles.require(self.session.acting_role())?, &access)?;
         let arguments = self.arguments(call, &callee.routine)?;
         let may_commit = self.may_commit && self.protected == 0;
         let given = self.deeper(|run| {

@@ -108,11 +108,13 @@ impl Run<'_> {
         work: impl FnOnce() -> Work,
     ) -> Result<(Columns, Vec<Vec<Value>>)> {
         let (path, is_read_only) = (self.session.path(), self.session.is_read_only());
+        let role = self.session.acting_role();
         let key = (std::ptr::from_ref(node) as usize, purpose);
         let known = self
             .pieces
             .get(&key)
-            .filter(|it| it.is_read_only == is_read_only && it.fits(&self.frame, &path, row.0));
+            .filter(|it| it.is_read_only == is_read_only && &*it.role == role)
+            .filter(|it| it.fits(&self.frame, &path, row.0));
         let piece = match known {
             Some(known) => known.clone(),
             None => {
@@ -120,7 +122,7 @@ impl Run<'_> {
                     routine: self.routine.clone(),
                     frame: self.frame.clone(),
                     work: work(),
-                    role: self.session.role.clone(),
+                    role: role.into(),
                     path,
                     is_read_only,
                     compiled: Mutex::new(None),

@@ -13,6 +13,23 @@ pub const MICROSECONDS_PER_MINUTE: i64 = 60_000_000;
 /// Microseconds in a second.
 pub const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
+/// The digits of a second that microseconds have.
+const DIGITS_MAX: u32 = 6;
+
+/// Microseconds rounded to so many digits of a second, half away from zero as PostgreSQL does. Infinity stays.
+pub fn round_seconds(microseconds: i64, digits: Option<u8>) -> i64 {
+    let dropped = digits.map_or(0, |digits| DIGITS_MAX.saturating_sub(digits.into()));
+    let unit = 10_i64.pow(dropped);
+    if dropped == 0 || matches!(microseconds, i64::MIN | i64::MAX) {
+        return microseconds;
+    }
+    let rounded = |magnitude: i64| magnitude.saturating_add(unit / 2) / unit * unit;
+    match microseconds < 0 {
+        true => -rounded(-microseconds),
+        false => rounded(microseconds),
+    }
+}
+
 /// Days from 0000-03-01 to 2000-01-01.
 const EPOCH_FROM_MARCH_YEAR_ZERO: i64 = 730_425;
 /// Days in the calendar's cycle of 400 years.

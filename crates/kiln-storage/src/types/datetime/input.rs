@@ -5,6 +5,7 @@ use super::calendar::{
     MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR, MICROSECONDS_PER_MINUTE, MICROSECONDS_PER_SECOND,
     UNIX_EPOCH_DAYS, check_date, check_timestamp, days_from_civil, days_in_month,
 };
+use super::zone::Zone;
 use crate::error::{Error, Result, SqlState};
 
 /// The months' English names; the first three letters suffice.
@@ -45,6 +46,8 @@ enum Fault {
     /// A field out of range that another order of day, month and year might explain.
     FieldRangeOrOrder,
     Zone,
+    /// The name of no time zone.
+    UnknownZone,
     /// A word whose meaning depends on the time of the call.
     Relative,
 }
@@ -68,6 +71,15 @@ impl Fault {
                 SqlState::INVALID_TIME_ZONE_DISPLACEMENT_VALUE,
                 format!("time zone displacement out of range: \"{text}\""),
             ),
+            Fault::UnknownZone => {
+                let mut words = text.split_ascii_whitespace();
+                let zone = words.rfind(|word| word.contains(['/', '_']));
+                let zone = zone.unwrap_or(text).to_ascii_lowercase();
+                Error::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("time zone \"{zone}\" not recognized"),
+                )
+            }
             Fault::Relative => Error::unsupported(format!(
                 "date/time input \"{text}\" is not supported because its value changes with time"
             ))
@@ -83,8 +95,8 @@ enum Moment {
         days: i64,
         /// Microseconds since midnight, up to 24 hours.
         time: i64,
-        /// Seconds east of UTC.
-        zone: i64,
+        /// How far it is east of UTC.
+        zone: Zone,
     },
     Infinity,
     MinusInfinity,
@@ -102,7 +114,7 @@ struct Reader<'a> {
     rest: &'a str,
     date: Vec<DatePart>,
     time: Option<i64>,
-    zone: Option<i64>,
+    zone: Option<Zone>,
     afternoon: Option<bool>,
     before_christ: Option<bool>,
     /// A `T` came: what follows is a time even without colons.
@@ -222,16 +234,28 @@ impl<'a> Reader<'a> {
             self.afternoon = Some(is("pm"));
         } else if (is("bc") || is("ad")) && self.before_christ.is_none() {
             self.before_christ = Some(is("bc"));
-        } else if ["z", "utc", "gmt", "ut", "zulu"]
-            .iter()
-            .any(|name| is(name))
-            && self.zone.is_none()
-        {
-            self.zone = Some(0);
         } else if index_of_name(&WEEKDAYS, word).is_none() {
-            return Err(Fault::Syntax);
+            return self.named_zone(word);
         }
         Ok(())
+    }
+
+    /// A zone's abbreviation, or its name that begins with `word`.
+    fn named_zone(&mut self, word: &str) -> std::result::Result<(), Fault> {
+        let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte);
+        let zone = match self.rest.starts_with(['/', '_']) {
+            true => {
+                let end = self.rest.bytes().position(|byte| !is_of_name(byte));
+                let (more, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+                self.rest = rest;
+                Zone::named(&format!("{word}{more}")).ok_or(Fault::UnknownZone)?
+            }
+            false => Zone::abbreviated(word).ok_or(Fault::Syntax)?,
+        };
+        match self.zone.replace(zone) {
+            Some(_) => Err(Fault::Syntax),
+            None => Ok(()),
+        }
     }
 
     fn digits(&mut self) -> std::result::Result<(), Fault> {
@@ -384,7 +408,8 @@ impl<'a> Reader<'a> {
             return Err(Fault::Zone);
         }
         let displacement = hour * 3_600 + minute * 60 + second;
-        self.zone = Some(if west { -displacement } else { displacement });
+        let east = if west { -displacement } else { displacement };
+        self.zone = Some(Zone::Fixed(east * MICROSECONDS_PER_SECOND));
         Ok(())
     }
 
@@ -465,7 +490,7 @@ impl<'a> Reader<'a> {
         Ok(Moment::Finite {
             days: days_from_civil(year, month as u32, day),
             time,
-            zone: self.zone.unwrap_or(0),
+            zone: self.zone.unwrap_or(Zone::UTC),
         })
     }
 }
@@ -477,7 +502,7 @@ fn read_moment(text: &str) -> std::result::Result<Moment, Fault> {
         return Ok(Moment::Finite {
             days: -UNIX_EPOCH_DAYS,
             time: 0,
-            zone: 0,
+            zone: Zone::UTC,
         });
     }
     if is("infinity") || is("+infinity") {
@@ -558,14 +583,13 @@ pub fn parse_timestamptz(text: &str) -> Result<i64> {
 fn to_timestamp(moment: Moment, use_zone: bool, text: &str) -> Result<i64> {
     match moment {
         Moment::Finite { days, time, zone } => {
-            let shift = if use_zone {
-                zone * MICROSECONDS_PER_SECOND
-            } else {
-                0
+            let shown = i128::from(days) * i128::from(MICROSECONDS_PER_DAY) + i128::from(time);
+            let east = match zone {
+                _ if !use_zone => 0,
+                Zone::Fixed(east) => east,
+                zone => zone.east_at(check_timestamp(shown)?)?,
             };
-            let microseconds =
-                i128::from(days) * i128::from(MICROSECONDS_PER_DAY) + i128::from(time - shift);
-            check_timestamp(microseconds).map_err(|error| out_of_range(&error, text))
+            check_timestamp(shown - i128::from(east)).map_err(|error| out_of_range(&error, text))
         }
         Moment::Infinity => Ok(i64::MAX),
         Moment::MinusInfinity => Ok(i64::MIN),

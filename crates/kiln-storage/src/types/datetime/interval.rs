@@ -11,6 +11,9 @@ use super::calendar::{
 };
 use crate::error::{Error, Result, SqlState};
 
+/// The days of a month where nothing else is known of it.
+const DAYS_PER_MONTH: i32 = 30;
+
 /// A span of time. Months, days and microseconds are separate and each has its own sign.
 ///
 /// Comparison and equality take a month as 30 days and a day as 24 hours, as PostgreSQL does:
@@ -172,6 +175,62 @@ impl Interval {
         Ok(Interval {
             days,
             microseconds,
+            ..self
+        })
+    }
+
+    /// Turns each 30 days into a month (PostgreSQL's `justify_days`).
+    ///
+    /// # Errors
+    /// 22008, `interval out of range`.
+    pub fn justify_days(self) -> Result<Interval> {
+        let mut justified = self.with_months_of_days()?;
+        if justified.months > 0 && justified.days < 0 {
+            justified.days += DAYS_PER_MONTH;
+            justified.months -= 1;
+        } else if justified.months < 0 && justified.days > 0 {
+            justified.days -= DAYS_PER_MONTH;
+            justified.months += 1;
+        }
+        Ok(justified)
+    }
+
+    /// Turns each 24 hours into a day and each 30 days into a month, and gives all parts one sign (PostgreSQL's `justify_interval`).
+    ///
+    /// # Errors
+    /// 22008, `interval out of range`.
+    pub fn justify(self) -> Result<Interval> {
+        // Days and a time of different signs cannot be too many together; others become months first.
+        let mut justified = match i64::from(self.days).signum() == self.microseconds.signum() {
+            true => self.with_months_of_days()?,
+            false => self,
+        };
+        justified.days += (justified.microseconds / MICROSECONDS_PER_DAY) as i32;
+        justified.microseconds %= MICROSECONDS_PER_DAY;
+        let mut justified = justified.with_months_of_days()?;
+        let rest = (justified.days, justified.microseconds);
+        if justified.months > 0 && rest < (0, 0) {
+            justified.days += DAYS_PER_MONTH;
+            justified.months -= 1;
+        } else if justified.months < 0 && rest > (0, 0) {
+            justified.days -= DAYS_PER_MONTH;
+            justified.months += 1;
+        }
+        if justified.days > 0 && justified.microseconds < 0 {
+            justified.microseconds += MICROSECONDS_PER_DAY;
+            justified.days -= 1;
+        } else if justified.days < 0 && justified.microseconds > 0 {
+            justified.microseconds -= MICROSECONDS_PER_DAY;
+            justified.days += 1;
+        }
+        Ok(justified)
+    }
+
+    fn with_months_of_days(self) -> Result<Interval> {
+        let months = self.months.checked_add(self.days / DAYS_PER_MONTH);
+        Ok(Interval {
+            months: months.ok_or_else(interval_out_of_range)?,
+            days: self.days % DAYS_PER_MONTH,
             ..self
         })
     }

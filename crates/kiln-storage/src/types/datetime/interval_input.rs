@@ -107,6 +107,8 @@ struct Amount {
 
 #[derive(Default)]
 struct Builder {
+    years: i64,
+    /// Besides the years.
     months: i64,
     days: i64,
     microseconds: i64,
@@ -119,6 +121,12 @@ fn checked_sum(sum: &mut i64, amount: i64, factor: i64) -> Read<()> {
         .and_then(|product| sum.checked_add(product))
         .ok_or(Fault::FieldRange)?;
     Ok(())
+}
+
+/// Adds to a field of 32 bits.
+fn checked_field(sum: &mut i64, amount: i64, factor: i64) -> Read<()> {
+    checked_sum(sum, amount, factor)?;
+    i32::try_from(*sum).map(drop).map_err(|_| Fault::FieldRange)
 }
 
 impl Builder {
@@ -146,12 +154,12 @@ impl Builder {
             }
             // The fraction of a year is rounded to months; that of a month goes to days.
             Unit::Months(1) => {
-                checked_sum(&mut self.months, whole, 1)?;
+                checked_field(&mut self.months, whole, 1)?;
                 self.add_days(fraction * 30.0)
             }
             Unit::Months(size) => {
-                checked_sum(&mut self.months, whole, size)?;
-                checked_sum(
+                checked_field(&mut self.years, whole, size / 12)?;
+                checked_field(
                     &mut self.months,
                     (fraction * size as f64).round_ties_even() as i64,
                     1,
@@ -176,7 +184,8 @@ impl Builder {
     fn finish(self, ago: bool) -> Read<Interval> {
         let sign = if ago { -1 } else { 1 };
         let part = |value: i64| i32::try_from(value * sign).map_err(|_| Fault::FieldRange);
-        if i32::try_from(self.months).is_err() {
+        let months = self.years * 12 + self.months;
+        if i32::try_from(months).is_err() {
             return Err(Fault::Range);
         }
         if i32::try_from(self.days).is_err() {
@@ -186,11 +195,7 @@ impl Builder {
             .microseconds
             .checked_mul(sign)
             .ok_or(Fault::FieldRange)?;
-        Ok(Interval::new(
-            part(self.months)?,
-            part(self.days)?,
-            microseconds,
-        ))
+        Ok(Interval::new(part(months)?, part(self.days)?, microseconds))
     }
 }
 

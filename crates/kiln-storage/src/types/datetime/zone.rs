@@ -24,7 +24,6 @@ const ABBREVIATIONS: &[(&str, i64)] = &[
     ("cest", 2),
     ("eet", 2),
     ("eest", 3),
-    ("msk", 3),
     ("jst", 9),
     ("kst", 9),
     ("nzst", 12),
@@ -44,16 +43,62 @@ const ABBREVIATIONS: &[(&str, i64)] = &[
     ("hst", -10),
 ];
 
-/// How far a time zone is east of UTC.
-enum Zone {
+/// How far a time zone is east of UTC, in microseconds.
+pub(super) enum Zone {
+    /// At all times.
     Fixed(i64),
+    /// As the rules say.
     Rules(TimeZone),
 }
 
+impl Zone {
+    /// UTC.
+    pub const UTC: Zone = Zone::Fixed(0);
+
+    /// The zone with this abbreviation, in any case.
+    pub fn abbreviated(name: &str) -> Option<Zone> {
+        // As PostgreSQL has it, this one means what it meant at the time.
+        if name.eq_ignore_ascii_case("msk") {
+            return Zone::named("Europe/Moscow");
+        }
+        let mut known = ABBREVIATIONS.iter();
+        let known = known.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        known.map(|(_, hours)| Zone::Fixed(hours * MICROSECONDS_PER_HOUR))
+    }
+
+    /// The zone with this name in the tz database.
+    pub fn named(name: &str) -> Option<Zone> {
+        TimeZone::get(name).ok().map(Zone::Rules)
+    }
+
+    /// How far it is east when its clocks show this timestamp, which is finite.
+    ///
+    /// # Errors
+    /// 0A000 beyond the year 9999.
+    pub fn east_at(self, shown: i64) -> Result<i64> {
+        let rules = match self {
+            Zone::Fixed(east) => return Ok(east),
+            Zone::Rules(rules) => rules,
+        };
+        let (days, time) = split_timestamp(shown);
+        let (civil, time) = (civil_from_days(days), time_of_day(time));
+        let year = i16::try_from(civil.year).unwrap_or(i16::MAX);
+        let date = Date::new(year, civil.month as i8, civil.day as i8).map_err(beyond)?;
+        let (hour, minute) = (time.hour as i8, time.minute as i8);
+        let nanoseconds = time.microsecond as i32 * 1_000;
+        let shown = date.at(hour, minute, time.second as i8, nanoseconds);
+        let offset = match rules.to_ambiguous_timestamp(shown).offset() {
+            AmbiguousOffset::Unambiguous { offset } => offset,
+            AmbiguousOffset::Gap { before, .. } => before,
+            AmbiguousOffset::Fold { after, .. } => after,
+        };
+        Ok(i64::from(offset.seconds()) * MICROSECONDS_PER_SECOND)
+    }
+}
+
 fn zone(name: &str) -> Result<Zone> {
-    let mut known = ABBREVIATIONS.iter();
-    if let Some((_, hours)) = known.find(|(known, _)| known.eq_ignore_ascii_case(name)) {
-        return Ok(Zone::Fixed(hours * MICROSECONDS_PER_HOUR));
+    if let Some(known) = Zone::abbreviated(name) {
+        return Ok(known);
     }
     if let Some(east) = written_offset(name) {
         return Ok(Zone::Fixed(east));
@@ -149,24 +194,7 @@ pub fn timestamp_at_zone(timestamp: i64, name: &str) -> Result<i64> {
     if is_infinite(timestamp) {
         return Ok(timestamp);
     }
-    let east = match zone {
-        Zone::Fixed(east) => east,
-        Zone::Rules(rules) => {
-            let (days, time) = split_timestamp(timestamp);
-            let (civil, time) = (civil_from_days(days), time_of_day(time));
-            let year = i16::try_from(civil.year).unwrap_or(i16::MAX);
-            let date = Date::new(year, civil.month as i8, civil.day as i8).map_err(beyond)?;
-            let (hour, minute) = (time.hour as i8, time.minute as i8);
-            let nanoseconds = time.microsecond as i32 * 1_000;
-            let shown = date.at(hour, minute, time.second as i8, nanoseconds);
-            let offset = match rules.to_ambiguous_timestamp(shown).offset() {
-                AmbiguousOffset::Unambiguous { offset } => offset,
-                AmbiguousOffset::Gap { before, .. } => before,
-                AmbiguousOffset::Fold { after, .. } => after,
-            };
-            i64::from(offset.seconds()) * MICROSECONDS_PER_SECOND
-        }
-    };
+    let east = zone.east_at(timestamp)?;
     check_timestamp(i128::from(timestamp) - i128::from(east))
 }
 

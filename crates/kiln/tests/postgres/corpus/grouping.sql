@@ -146,3 +146,14 @@ INSERT INTO r VALUES (1, 1), (2, 1), (3, 2), (4, 3);
 SELECT r.u, n, count(*) FROM r JOIN u ON u.id = r.u GROUP BY r.u, n HAVING n <> count(*) ORDER BY r.u;
 SELECT r.u, n + 1 FROM r JOIN u ON u.id = r.u GROUP BY r.u, n + 1 HAVING count(*) < n + 1 ORDER BY r.u;
 SELECT name, n::bigint + 3000000000 FROM u GROUP BY name, n HAVING name || 'x' > 'ax' AND n < 1.5 ORDER BY name;
+
+-- snippet: many-values-in-an-order
+CREATE TABLE t (id INTEGER PRIMARY KEY, g INTEGER, d DOUBLE PRECISION, c TEXT);
+INSERT INTO t SELECT i, i % 7, 20000 - i, i::TEXT FROM generate_series(1, 20000) AS s(i);
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY d), percentile_disc(0.25) WITHIN GROUP (ORDER BY id) FROM t;
+SELECT md5(string_agg(c, ',' ORDER BY id)), md5(string_agg(c || 'x', c ORDER BY d)) FROM t;
+SELECT g, length(string_agg(c, ', ')), array_length(array_agg(d ORDER BY id DESC), 1), (array_agg(c ORDER BY d))[1:3] FROM t GROUP BY g ORDER BY g;
+SELECT string_agg(c, NULL ORDER BY id), string_agg(NULLIF(c, '2'), '-' ORDER BY id), string_agg(DISTINCT left(c, 1), '' ORDER BY left(c, 1)) FROM t WHERE id < 30;
+SELECT string_agg(c, ',') FROM t WHERE id < 0;
+SELECT id, string_agg(c, '+') OVER (ORDER BY id) FROM t WHERE id < 6 ORDER BY id;
+SELECT string_agg(c, ',') FILTER (WHERE id % 2 = 0) FROM t WHERE id < 9;

@@ -106,3 +106,12 @@ SELECT * FROM t ORDER BY id;
 SELECT column_name, data_type, udt_name, datetime_precision FROM information_schema.columns WHERE table_name = 'k' ORDER BY ordinal_position;
 SELECT attname, format_type(atttypid, atttypmod), attlen FROM pg_attribute WHERE attrelid = 'k'::regclass AND attnum > 0 ORDER BY attnum;
 SELECT 'time'::regtype, 'time without time zone'::regtype, 'time'::regtype::oid, '_time'::regtype;
+
+-- snippet: intervals-are-justified
+SELECT justify_hours(INTERVAL '27 hours'), justify_hours(INTERVAL '1 day -25 hours'), justify_days(INTERVAL '35 days 3 hours'), justify_days(INTERVAL '1 mon -31 days');
+SELECT justify_interval(INTERVAL '1 mon -1 hour'), justify_interval(INTERVAL '-1 mon 1 hour'), justify_interval(INTERVAL '400 days 50:00:00'), justify_interval(INTERVAL '-2 days 30 hours');
+SELECT justify_interval(i), justify_days(i), justify_hours(i) FROM (VALUES (INTERVAL '65 days -23:59:59.5'), (INTERVAL '-1 year 3 months 90 days'), (INTERVAL '0')) AS v(i);
+-- error: 22008
+SELECT justify_days(INTERVAL '2147483647 months 30 days');
+-- error: 22008
+SELECT justify_interval(INTERVAL '-2147483648 months -30 days -24:00:00');
