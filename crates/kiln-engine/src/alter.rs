@@ -129,6 +129,7 @@ impl CatalogChange<'_> {
         })?;
         self.catalog.tables.remove(from);
         self.catalog.tables.insert(to.to_owned(), renamed);
+        self.rename_on_commit(from, to);
         self.renumber(|object| rename_in_table(object, from, to));
         (self.roles()).rename(&Object::table(from), Object::table(to));
         self.alter_owned(from, |owner| to.clone_into(&mut owner.table))

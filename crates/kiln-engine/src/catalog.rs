@@ -21,6 +21,7 @@ use crate::records::RecordPrograms;
 use crate::roles::{Access, Roles};
 use crate::schemas::SearchPath;
 use crate::statement::{CatalogStatement, Source};
+use crate::temporary::TemporarySchema;
 use crate::views::View;
 
 /// One use of an index by a compiled procedure; the physical design follows from them.
@@ -245,6 +246,8 @@ pub struct Catalog {
     pub(crate) schemas: BTreeSet<String>,
     /// Along which names without a schema are looked for.
     pub(crate) path: SearchPath,
+    /// Of the session that sees it, if it has something of its own.
+    pub(crate) temporary: Option<Arc<TemporarySchema>>,
     pub(crate) next_table_id: u32,
     pub(crate) tables: BTreeMap<String, Arc<Table>>,
     pub(crate) sequences: BTreeMap<String, Arc<Sequence>>,
@@ -271,6 +274,7 @@ impl Default for Catalog {
             version: 0,
             schemas: BTreeSet::new(),
             path: SearchPath::default(),
+            temporary: None,
             next_table_id: 1,
             tables: BTreeMap::new(),
             sequences: BTreeMap::new(),
@@ -305,6 +309,7 @@ impl Catalog {
             version: self.version,
             schemas: self.schemas.clone(),
             path: self.path.clone(),
+            temporary: self.temporary.clone(),
             next_table_id: self.next_table_id,
             tables: self.tables.clone(),
             sequences: self.sequences.clone(),

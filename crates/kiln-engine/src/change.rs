@@ -19,6 +19,7 @@ use crate::options::{DesignFactors, RESERVED};
 use crate::roles::{Object, Privileges, Role, Roles};
 use crate::shared::Shared;
 use crate::statement::{CatalogStatement, Source, TableSplit};
+use crate::temporary::TemporaryChange;
 use crate::within_block::WithinBlock;
 use crate::written::WrittenCatalog;
 
@@ -37,6 +38,8 @@ pub struct CatalogChange<'a> {
     pub(crate) source: Option<Arc<Source>>,
     /// The transaction block of which it is a part, if it is.
     pub(crate) block: Option<WithinBlock<'a>>,
+    /// What it is of, if it is of temporary objects of a session alone.
+    pub(crate) temporary: Option<TemporaryChange>,
     /// The splits of the statement that makes this change again.
     pub(crate) known_splits: Option<Vec<TableSplit>>,
     /// When it is made, if what it does depends on that; see [`CatalogChange::moment_us`].
@@ -57,6 +60,7 @@ impl<'a> CatalogChange<'a> {
             design: inner.options.basis_factors.design(),
             source: None,
             block: None,
+            temporary: None,
             known_splits: None,
             moment_us: None,
             rewritten: Vec::new(),
@@ -89,12 +93,14 @@ impl<'a> CatalogChange<'a> {
     /// 42P01; 55P03 when one does, or the block of which this is a part needs rows of its own: the change is made anew later.
     pub(crate) fn claim(&mut self, name: &str) -> Result<()> {
         let id = self.claim_whole(name)?;
+        self.claim_temporary(id, true)?;
         self.want_own(id, name, true)
     }
 
     /// As [`CatalogChange::claim`], of a table whose rows are only looked at.
     pub(crate) fn claim_to_read(&mut self, name: &str) -> Result<()> {
         let id = self.claim_whole(name)?;
+        self.claim_temporary(id, true)?;
         self.want_own(id, name, false)
     }
 
@@ -106,6 +112,9 @@ impl<'a> CatalogChange<'a> {
     }
 
     fn claim_table(&mut self, id: TableId, name: &str) -> Result<()> {
+        if self.is_temporary() {
+            return self.claim_temporary(id, false);
+        }
         match self.inner.blocks.user_of(&[id], self.own_seat()) {
             None => {
                 self.inner.settle_table(id);
@@ -450,7 +459,7 @@ impl<'a> CatalogChange<'a> {
         let table = self.catalog.require_table(name)?.clone();
         self.splits.retain(|(other, _)| other.id() != table.id());
         // What a block tries out shares tables with others.
-        if table.split() != columns && !self.is_trial() {
+        if table.split() != columns && !self.is_trial() && !self.is_temporary() {
             self.claim_table(table.id(), name)?;
             self.splits.push((table, columns));
         }
@@ -620,6 +629,9 @@ impl<'a> CatalogChange<'a> {
     /// # Errors
     /// 2BP01.
     pub(crate) fn check_procedures(&self) -> Result<()> {
+        if self.is_temporary() {
+            return Ok(());
+        }
         if let Some(procedure) = self.stale_procedures().first() {
             return Err(Error::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,

@@ -8,6 +8,7 @@ use std::fmt;
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::Result;
+use kiln_storage::qualified::schema_of;
 
 use crate::catalog::Catalog;
 use crate::change::CatalogChange;
@@ -38,6 +39,27 @@ impl Comments {
     /// All of them, in a fixed order. One on the schema may be empty: there is none then, not even PostgreSQL's own.
     pub fn iter(&self) -> impl Iterator<Item = (&Commented, &str)> {
         self.texts.iter().map(|(on, text)| (on, text.as_str()))
+    }
+
+    /// The comments on the objects of a schema.
+    pub(crate) fn of_schema(&self, schema: &str) -> Comments {
+        let is_of = |on: &Commented| match on {
+            Commented::Object(object) => object.schema() == schema,
+            Commented::Column(of, _) => schema_of(of) == schema,
+            Commented::Database | Commented::Schema => false,
+        };
+        let own = self.texts.iter().filter(|(on, _)| is_of(on));
+        Comments {
+            texts: own.map(|(on, text)| (on.clone(), text.clone())).collect(),
+        }
+    }
+
+    /// These and other comments.
+    pub(crate) fn with(&self, others: &Comments) -> Comments {
+        let mut texts = self.texts.clone();
+        let others = others.texts.iter();
+        texts.extend(others.map(|(on, text)| (on.clone(), text.clone())));
+        Comments { texts }
     }
 
     fn set(&mut self, on: Commented, text: &str) {

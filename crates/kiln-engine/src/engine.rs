@@ -355,6 +355,11 @@ impl Engine {
         self.inner().replays.read()
     }
 
+    /// How many temporary tables take memory: those of open sessions, and others for a while after they are gone.
+    pub fn temporary_tables(&self) -> usize {
+        self.inner().temporary_tables()
+    }
+
     /// The number of open sessions.
     pub fn sessions_open(&self) -> usize {
         self.inner().sessions_open()

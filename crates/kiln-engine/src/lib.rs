@@ -69,6 +69,7 @@ mod slots;
 mod statement;
 mod still;
 mod submit;
+mod temporary;
 mod text_form;
 mod transaction;
 mod values;
@@ -104,9 +105,11 @@ pub use roles::{
 pub use schemas::SearchPath;
 pub use session::{CancelHandle, Ended, LockScope, Replays, SLEEPERS_MAX, Savepoint, Session};
 pub use statement::{CatalogStatement, Source, TableSplit};
+pub use temporary::OnCommit;
 pub use transaction::{Row, ScanRange, Transaction};
 pub use values::IntoValues;
 pub use views::{CheckOption, View, ViewRead};
+pub use within_block::writes_permanent_rows;
 pub use written::WrittenCatalog;
 
 pub use kiln_durability::log::{Histogram as LogHistogram, Log, Statistics as LogStatistics};

@@ -10,7 +10,7 @@ use std::fmt;
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::qualified::beside;
+use kiln_storage::qualified::{PUBLIC_SCHEMA, beside, schema_of};
 use kiln_storage::table::Table;
 
 use crate::catalog::Catalog;
@@ -77,6 +77,15 @@ impl NumberedObject {
         }
     }
 
+    /// The schema in which it is, or which it is itself.
+    pub(crate) fn schema(&self) -> &str {
+        match self {
+            NumberedObject::Schema(name) => name,
+            NumberedObject::Role(_) => PUBLIC_SCHEMA,
+            other => schema_of(other.parts().1),
+        }
+    }
+
     /// Reads what [`Display`](fmt::Display) writes.
     ///
     /// # Errors
@@ -128,6 +137,29 @@ impl ObjectNumbers {
     /// The number of an object of the catalog.
     pub fn get(&self, object: &NumberedObject) -> Option<u32> {
         self.numbers.get(object).copied()
+    }
+
+    /// The numbers of a schema and of the objects in it.
+    pub(crate) fn of_schema(&self, schema: &str) -> ObjectNumbers {
+        let own = self.numbers.iter();
+        let own = own.filter(|(object, _)| object.schema() == schema);
+        ObjectNumbers {
+            next: self.next,
+            numbers: own
+                .map(|(object, number)| (object.clone(), *number))
+                .collect(),
+        }
+    }
+
+    /// These and other numbers, after which the next ones come; they are not below `first`.
+    pub(crate) fn with(&self, others: &ObjectNumbers, first: u32) -> ObjectNumbers {
+        let mut numbers = self.numbers.clone();
+        let others_of = others.numbers.iter();
+        numbers.extend(others_of.map(|(object, number)| (object.clone(), *number)));
+        ObjectNumbers {
+            next: others.next.max(first),
+            numbers,
+        }
     }
 
     /// Objects keep their numbers under other names: those that `name` gives for them, where it gives one.

@@ -40,6 +40,30 @@ impl SearchPath {
         default.into_iter().chain(schemas.map(String::as_str))
     }
 
+    /// The same path without a schema.
+    #[must_use]
+    pub fn without(&self, schema: &str) -> SearchPath {
+        match self.schemas().any(|known| known == schema) {
+            true => {
+                let others = self.schemas().filter(|known| *known != schema);
+                SearchPath::new(others.map(str::to_owned).collect())
+            }
+            false => self.clone(),
+        }
+    }
+
+    /// The same path with a schema before all others, if it does not have it.
+    #[must_use]
+    pub fn behind(&self, schema: &str) -> SearchPath {
+        match self.schemas().any(|known| known == schema) {
+            true => self.clone(),
+            false => {
+                let all = [schema].into_iter().chain(self.schemas());
+                SearchPath::new(all.map(str::to_owned).collect())
+            }
+        }
+    }
+
     /// Where a new object without a schema goes.
     pub fn first(&self) -> Option<&str> {
         self.schemas().next()

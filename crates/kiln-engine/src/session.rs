@@ -8,6 +8,7 @@ mod locks;
 mod replay;
 mod sleep;
 mod state;
+mod temporary;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use crate::definition::Definition;
 use crate::engine::Engine;
 use crate::errors;
 use crate::journal::Observed;
+use crate::temporary::Seen;
 use constraints::CheckPlace;
 pub(crate) use kept::Budget;
 use limits::Limits;
@@ -224,7 +226,16 @@ impl Session {
             let message = "a statement of a transaction block cannot be submitted";
             return Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message).into());
         }
-        arguments.set_session(self.state().sequences());
+        let mut state = self.state();
+        arguments.set_session(state.sequences());
+        let statement = match &state.temporary {
+            None => statement,
+            Some(temporary) => Arc::new(Seen {
+                statement,
+                temporary: temporary.clone(),
+            }),
+        };
+        drop(state);
         let call = Call::statement(statement, arguments).interrupt(&self.interrupt);
         let mut call = (call.synchronous_commit(self.is_synchronous())).early(is_early);
         if let Some(deadline_ns) = self.limits().deadline_ns {
@@ -416,8 +427,9 @@ impl Session {
 
     /// The catalog that the next program would run in.
     pub fn catalog(&self) -> Arc<Catalog> {
-        let tried = self.state().tried_catalog();
-        tried.unwrap_or_else(|| self.engine.catalog())
+        let state = self.state();
+        let tried = state.tried_catalog();
+        state.seen(&tried.unwrap_or_else(|| self.engine.catalog()))
     }
 
     /// Changes the catalog in the transaction block: for the block's own statements from now on, and for all others when it commits.
@@ -501,6 +513,9 @@ impl Session {
                     false => state.settle(made),
                 };
                 state.observed = epoch.max(logged);
+                if result.is_ok() {
+                    state.commit_temporary(inner);
+                }
                 state.roll_back_attempt();
                 state.close(Block::None);
                 result?;
@@ -672,6 +687,9 @@ impl Drop for Session {
             state.abandon(Block::None);
         }
         state.held = None;
+        if let Some(temporary) = &state.temporary {
+            temporary.end(self.engine.inner());
+        }
         let number = state.number;
         drop(state);
         self.engine.inner().end_session(number);

@@ -35,6 +35,7 @@ use crate::open_sessions::{ListedSession, OpenSessions};
 use crate::options::{Options, RESERVED};
 use crate::session::{self, BlockClock, Budget, ReplayCounts, State};
 use crate::slots::Slots;
+use crate::temporary::Temporary;
 
 /// What the engine's threads and everybody with a seat share.
 pub(crate) struct Shared {
@@ -87,8 +88,12 @@ pub(crate) struct Shared {
     pub rewritten: Mutex<Option<BTreeMap<TableId, Arc<Table>>>>,
     /// How many tables and sequences blocks have tried.
     pub tables_tried: AtomicU32,
-    /// Tables that no block tries any more, and that were not given up yet.
-    pub untried: Mutex<Vec<Arc<Table>>>,
+    /// Tables that no block tries any more, or that were temporary, and that were not given up yet.
+    untried: Mutex<Untried>,
+    /// The temporary objects of sessions, and some of sessions that have ended.
+    temporary_of: Mutex<Vec<Weak<Temporary>>>,
+    /// The temporary tables of all sessions, and some that were freed since.
+    temporary: Mutex<BTreeMap<TableId, Weak<Table>>>,
     next_stream: AtomicU64,
     /// Names that procedure handles were made for.
     handles: Mutex<Vec<Arc<str>>>,
@@ -98,6 +103,15 @@ pub(crate) struct Shared {
     /// Sessions with an open block.
     watched: Mutex<Vec<WatchedSession>>,
     pub stopping: AtomicBool,
+}
+
+/// Tables that are to be given up while no statement runs.
+#[derive(Default)]
+struct Untried {
+    tables: Vec<Arc<Table>>,
+    /// When the ticker tries it next, and how long it has waited for that.
+    next_try_ns: u64,
+    pause_ns: u64,
 }
 
 /// A session with an open block, and since when it is open.
@@ -155,6 +169,8 @@ impl Shared {
             next_stream: AtomicU64::new(0),
             tables_tried: AtomicU32::new(0),
             untried: Mutex::default(),
+            temporary_of: Mutex::default(),
+            temporary: Mutex::default(),
             handles: Mutex::default(),
             idempotency: Arc::new(idempotency),
             sessions_open: AtomicUsize::new(0),
@@ -180,6 +196,10 @@ impl Shared {
             .unwrap_or_else(|poisoned| poisoned.into_inner());
         catalog.current().set(&catalog);
         *current = catalog;
+        drop(current);
+        let sessions = lock(&self.temporary_of);
+        let sessions = sessions.iter().filter_map(Weak::upgrade);
+        sessions.for_each(|temporary| temporary.forget_seen());
     }
 
     /// Puts a changed catalog into force that was logged in this epoch, and lets go of the tables that it has replaced.
@@ -215,10 +235,18 @@ impl Shared {
             )),
         );
         let next = self.common();
-        for (_, table) in self.catalog().tables() {
+        let prepare = |table: &Arc<Table>| {
             former.clear_aux(table);
             next.prepare(table);
-        }
+        };
+        self.catalog()
+            .tables()
+            .for_each(|(_, table)| prepare(table));
+        let temporary = lock(&self.temporary);
+        temporary
+            .values()
+            .filter_map(Weak::upgrade)
+            .for_each(|table| prepare(&table));
         // Versions may be smaller from now on than those that the former protocol gave to other records of the
         // same keys.
         self.log_epochs.close();
@@ -399,8 +427,60 @@ impl Shared {
 
     /// Lets go of tables that blocks have tried. No statement runs.
     fn give_up_untried(&self) {
-        let tables = std::mem::take(&mut *lock(&self.untried));
-        self.retire_tables(tables);
+        let untried = std::mem::take(&mut *lock(&self.untried));
+        self.retire_tables(untried.tables);
+    }
+
+    /// A number for a table or sequence that is in no log.
+    pub fn unlogged_table_id(&self) -> TableId {
+        // Relaxed: each number is given once, until there are no others.
+        let number = self.tables_tried.fetch_add(1, Ordering::Relaxed);
+        TableId(number | TableId::TRIALS_FROM)
+    }
+
+    /// A session has temporary objects.
+    pub fn know_session(&self, temporary: &Arc<Temporary>) {
+        let mut known = lock(&self.temporary_of);
+        if known.len() == known.capacity() {
+            known.retain(|known| known.strong_count() > 0);
+        }
+        known.push(Arc::downgrade(temporary));
+    }
+
+    /// Sessions have these temporary tables.
+    pub fn know_temporary<'a>(&self, tables: impl Iterator<Item = &'a Arc<Table>>) {
+        let mut known = lock(&self.temporary);
+        for table in tables {
+            if known.insert(table.id(), Arc::downgrade(table)).is_none()
+                && known.len().is_multiple_of(64)
+            {
+                known.retain(|_, table| table.strong_count() > 0);
+            }
+        }
+    }
+
+    /// How many temporary tables take memory.
+    pub fn temporary_tables(&self) -> usize {
+        let known = lock(&self.temporary);
+        let tables = known.values().filter(|table| table.strong_count() > 0);
+        tables.count()
+    }
+
+    /// Sessions do not have these temporary tables any more: they go as soon as no statement runs, but that is not waited for.
+    pub fn give_up_temporary(&self, tables: Vec<Arc<Table>>) {
+        lock(&self.untried).tables.extend(tables);
+    }
+
+    /// Tries to let go of them, and waits for longer each time before it tries that again.
+    fn try_to_give_up_untried(&self, now_ns: u64) {
+        let mut untried = lock(&self.untried);
+        if untried.tables.is_empty() || now_ns < untried.next_try_ns {
+            return;
+        }
+        let pause_ns = (2 * untried.pause_ns).clamp(LOOK_NS, UNTRIED_PAUSE_MAX_NS);
+        (untried.pause_ns, untried.next_try_ns) = (pause_ns, now_ns + pause_ns);
+        drop(untried);
+        drop(self.shut_gate_until(Beside::Blocks, now_ns + TRIAL_ENDS_NS));
     }
 
     /// Lets go of tables that are not in force any more; the gate is shut, and no open block has used them.
@@ -420,7 +500,7 @@ impl Shared {
         for table in &tables {
             table.supersede(None);
         }
-        lock(&self.untried).extend(tables);
+        lock(&self.untried).tables.extend(tables);
         let until_ns = time::now_ns() + TRIAL_ENDS_NS;
         drop(self.shut_gate_until(Beside::Blocks, until_ns));
     }
@@ -437,6 +517,7 @@ impl Shared {
             if now >= next_look {
                 next_look = now + LOOK_NS;
                 self.slots.drop_idle(now.saturating_sub(IDLE_SEAT_NS));
+                self.try_to_give_up_untried(now);
                 self.reap_blocks(now);
                 self.end_overdue(now);
             }
@@ -524,5 +605,7 @@ impl Shared {
 const LOOK_NS: u64 = 50_000_000;
 /// So long a block that tries tables no more waits for a moment in which no statement runs.
 const TRIAL_ENDS_NS: u64 = 20_000_000;
+/// The longest pause before the ticker tries again to let go of tables while no statement runs.
+const UNTRIED_PAUSE_MAX_NS: u64 = 2_000_000_000;
 /// Objects that the ticker frees at a time.
 const COLLECT_MAX: usize = 4_096;

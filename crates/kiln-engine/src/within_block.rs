@@ -12,7 +12,6 @@
 use std::collections::BTreeMap;
 
 use kiln_durability::format::entry::Parts;
-use kiln_platform::atomic::Ordering;
 use kiln_platform::sync::{Arc, lock};
 use kiln_procedure::frame::push_value;
 use kiln_procedure::ir::OperationKind;
@@ -129,6 +128,11 @@ impl<'a> WithinBlock<'a> {
     }
 }
 
+/// Whether a program writes rows that are not temporary.
+pub fn writes_permanent_rows(program: &Program) -> bool {
+    tables_written(program).any(|table| table.is_durable())
+}
+
 /// The tables that a program writes.
 pub(crate) fn tables_written(program: &Program) -> impl Iterator<Item = TableId> {
     let operations = program.operations.iter();
@@ -158,10 +162,7 @@ impl CatalogChange<'_> {
 
     /// A number for a table that is tried.
     pub(crate) fn tried_table_id(&self) -> Option<TableId> {
-        // Relaxed: each number is given once, until there are no others.
-        let number = || self.inner.tables_tried.fetch_add(1, Ordering::Relaxed);
-        self.is_trial()
-            .then(|| TableId(number() | TableId::TRIALS_FROM))
+        (self.is_trial()).then(|| self.inner.unlogged_table_id())
     }
 
     /// Checks that a table which is to be looked at, or `is_changed`, has the rows that the block sees, and is not another one's in a

@@ -320,6 +320,11 @@ impl Common {
         }
     }
 
+    /// Whether rows and indexes are not up to date before they are [settled](Common::settle).
+    pub fn settles_later(&self) -> bool {
+        matches!(self.shared, Shared::Mvcc(_))
+    }
+
     /// As [`Common::settle`] for one table, before it is changed or goes, beside open transactions between two of
     /// their statements that have not used the table. They do not read a snapshot.
     pub fn settle_table(&self, participant: &Participant, table: TableId) {

@@ -10,8 +10,15 @@ use crate::types::DataType;
 pub struct TableId(pub u32);
 
 impl TableId {
-    /// Numbers from here on are of tables, and of sequences, that a transaction block tries out: none of a catalog in force has one.
+    /// Numbers from here on are of tables, and of sequences, that a transaction block tries out, or that are temporary: none of a catalog in
+    /// force has one.
     pub const TRIALS_FROM: u32 = 1 << 31;
+
+    /// Whether what is committed to the table is reported to a log: it is no temporary one.
+    #[inline(always)]
+    pub const fn is_durable(self) -> bool {
+        self.0 < TableId::TRIALS_FROM
+    }
 }
 
 /// A column's position within its table, counted from 0.

@@ -26,6 +26,7 @@ use crate::errors::{self, Refusal};
 use crate::gate::{Alone, Beside};
 use crate::seat::check_current;
 use crate::shared::Shared;
+use crate::temporary::{Temporary, Unchanged};
 use crate::within_block::{Refused, TriedSequences, WithinBlock, tables_written};
 
 /// Bytes of refilled tables that an entry of the log may have.
@@ -46,12 +47,12 @@ pub(crate) struct Trial {
 #[derive(Default)]
 pub(crate) struct Own {
     /// Tables that the open attempt has written.
-    written: Vec<TableId>,
+    pub(super) written: Vec<TableId>,
     /// What the open attempt tries, if it changes the catalog.
     trial: Option<Trial>,
     /// The definitions and sequences that the block has tried, in all its attempts.
     definitions: u64,
-    sequences: TriedSequences,
+    pub(super) sequences: TriedSequences,
     /// What it has left to check when it commits.
     pub(super) constraints: Constraints,
     /// What of its memory all sessions share.
@@ -128,6 +129,13 @@ impl State {
         }
     }
 
+    /// The number of a definition of the block.
+    pub(super) fn next_definition(&mut self) -> u64 {
+        let own = self.own.get_or_insert_default();
+        own.definitions += 1;
+        own.definitions
+    }
+
     fn trial(&self) -> Option<&Trial> {
         self.own.as_ref()?.trial.as_ref()
     }
@@ -156,10 +164,8 @@ impl State {
     ) -> Result<()> {
         self.transcript.check_kept()?;
         inner.check_log_takes_changes()?;
-        let own = self.own.get_or_insert_default();
-        own.definitions += 1;
         let defined = Defined {
-            number: own.definitions,
+            number: self.next_definition(),
             definition: definition.clone(),
         };
         self.persist(inner, limits, |state, _| {
@@ -319,6 +325,8 @@ impl State {
         let keys = self.transcript.keys();
         let sequences = self.sequences().clone();
         let entries = self.transcript.entries().to_vec();
+        self.give_up_temporary();
+        let temporary = self.temporary.clone();
         let seat = self.seat.as_mut().expect("an open block has a seat");
         let before = inner.catalog();
         let mut change = CatalogChange::new(inner, before.clone());
@@ -330,6 +338,7 @@ impl State {
         let mut remade = Remade {
             change,
             catalog: before,
+            temporary,
             keys,
             sequences,
             followed: 0,
@@ -360,6 +369,8 @@ struct Remade<'a> {
     change: CatalogChange<'a>,
     /// As the last definition has left it.
     catalog: Arc<Catalog>,
+    /// Of the block's session.
+    temporary: Option<Arc<Temporary>>,
     keys: Keys,
     sequences: Arc<SessionSequences>,
     /// How many of the sequences that it has made the session knows in place of those that were tried.
@@ -387,12 +398,32 @@ impl Remade<'_> {
                 }
                 Ok(())
             }
+            Entry::Temporary(defined) => self.define_temporary(defined),
             Entry::Statement(ran) => self.run_statement(ran),
         }
     }
 
+    fn define_temporary(&mut self, defined: &Defined) -> std::result::Result<(), Unmade> {
+        let (Some(block), Some(temporary)) = (&mut self.change.block, &self.temporary) else {
+            return Err(Unmade::Final(Error::internal("a change left its block")));
+        };
+        let (inner, written) = (self.change.inner, std::mem::take(&mut block.written));
+        let mut within = WithinBlock::trial(&mut *block.seat, self.catalog.clone());
+        (within.written, within.sequences) = (written, std::mem::take(&mut block.sequences));
+        let definition = (defined.number, &*defined.definition);
+        let (changed, within) = temporary.define(inner, &self.catalog, within, definition, true);
+        let (written, sequences) = (within.written, within.sequences);
+        (block.written, block.sequences) = (written, sequences);
+        changed.map_err(|unchanged| match unchanged {
+            Unchanged::Final(error) => Unmade::Final(error),
+            Unchanged::Conflict(error) => Unmade::Conflict(error),
+            Unchanged::MustBeAlone => Unmade::Final(Error::internal("a block is made alone")),
+        })
+    }
+
     fn run_statement(&mut self, ran: &Ran) -> std::result::Result<(), Unmade> {
-        let program = ran.statement.program(&self.catalog);
+        let seen = self.temporary.as_ref().map(|it| it.over(&self.catalog));
+        let program = (ran.statement).program(seen.as_ref().unwrap_or(&self.catalog));
         let program = program.map_err(Unmade::Final)?;
         check_current(&program).map_err(Unmade::Final)?;
         let tables: Vec<TableId> = program.tables.iter().map(|table| table.id()).collect();
@@ -573,7 +604,7 @@ impl Listener for Heard {
 }
 
 /// Until when a change waits that begins now.
-fn deadline(inner: &Shared, limits: Limits<'_>) -> u64 {
+pub(super) fn deadline(inner: &Shared, limits: Limits<'_>) -> u64 {
     let deadline_ns = inner.change_deadline();
     limits
         .deadline_ns

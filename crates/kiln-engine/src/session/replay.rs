@@ -70,6 +70,8 @@ pub(super) struct Transcript {
 pub(super) enum Entry {
     Statement(Ran),
     Definition(Defined),
+    /// Of temporary objects.
+    Temporary(Defined),
 }
 
 #[derive(Clone)]
@@ -90,7 +92,9 @@ impl Entry {
     fn bytes(&self) -> usize {
         match self {
             Entry::Statement(ran) => ran.arguments.bytes(),
-            Entry::Definition(defined) => defined.definition.source().text.len(),
+            Entry::Definition(defined) | Entry::Temporary(defined) => {
+                defined.definition.source().text.len()
+            }
         }
     }
 
@@ -98,7 +102,9 @@ impl Entry {
     pub fn text(&self) -> Option<&str> {
         match self {
             Entry::Statement(ran) => ran.statement.text(),
-            Entry::Definition(defined) => Some(&defined.definition.source().text),
+            Entry::Definition(defined) | Entry::Temporary(defined) => {
+                Some(&defined.definition.source().text)
+            }
         }
     }
 }
@@ -457,6 +463,10 @@ impl State {
                     rows.map(|rows| ran.was_seen(&keys, &rows))
                 }
                 Entry::Definition(defined) => self.try_once(inner, defined, limits).map(|()| true),
+                Entry::Temporary(defined) => {
+                    let made = self.define_temporary_once(inner, defined, limits, is_alone);
+                    made.map(|()| true)
+                }
             };
             let differs = match ran {
                 Ok(true) => return Ok(()),

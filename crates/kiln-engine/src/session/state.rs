@@ -24,6 +24,7 @@ use crate::journal::Observed;
 use crate::seat::{Seat, check_current};
 use crate::shared::Shared;
 use crate::slots::PooledSeat;
+use crate::temporary::Temporary;
 
 /// How long a block that cannot be run again waits for a change of the catalog while it holds what others may wait for.
 const HELD_WAIT: Duration = Duration::from_secs(1);
@@ -117,6 +118,8 @@ pub(crate) struct State {
     pub(super) own: Option<Box<Own>>,
     /// The locks that its client has asked for by name; there while it holds some.
     pub(super) held: Option<Box<Held>>,
+    /// Its temporary objects; there once it has had some.
+    pub(super) temporary: Option<Arc<Temporary>>,
 }
 
 impl State {
@@ -138,6 +141,7 @@ impl State {
             sequences: None,
             own: None,
             held: None,
+            temporary: None,
         }
     }
 
@@ -258,6 +262,7 @@ impl State {
         if std::mem::take(&mut self.has_attempt) {
             self.seat().roll_back();
         }
+        self.give_up_temporary();
         self.give_up_trial();
     }
 
@@ -299,7 +304,7 @@ impl State {
     pub(super) fn run_alone(
         &mut self,
         inner: &Arc<Shared>,
-        compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
+        mut compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
         limits: Limits<'_>,
     ) -> Observed<Rows> {
@@ -310,8 +315,18 @@ impl State {
         seat.limit(limits.deadline_ns, Some(limits.interrupt));
         let outcome = match seat.enter(limits.deadline_ns) {
             Ok(()) => {
+                let temporary = self.temporary.clone();
+                let compile = |catalog: &Arc<Catalog>, arguments: &mut Arguments| {
+                    let seen = temporary.as_ref().map(|it| it.over(catalog));
+                    compile(seen.as_ref().unwrap_or(catalog), arguments)
+                };
                 let call = (&mut *arguments, &mut self.sequences);
                 let (result, program) = run_alone(&mut seat, compile, call, limits);
+                if let (Ok(_), Some(program), Some(temporary)) = (&result, &program, &temporary)
+                    && temporary.ends_with(program)
+                {
+                    temporary.commit(inner);
+                }
                 let outcome = self.settle_alone(&seat, result, program.as_slice());
                 seat.leave();
                 outcome
@@ -405,6 +420,7 @@ impl State {
             }
             limits.check().map_err(Failure::Final)?;
             let catalog = self.block_catalog()?;
+            let catalog = self.seen(&catalog);
             let compiled = compile(&catalog, arguments);
             let program = compiled.map_err(Failure::Final)?;
             check_current(&program).map_err(Failure::Final)?;

@@ -308,6 +308,10 @@ impl Reporter {
         if Canary::WriteLeftOut.sings() && self.changes.len() > 1 {
             self.changes.pop();
         }
+        if self.attached.is_some() {
+            // Rows of temporary tables are their session's own.
+            (self.changes).retain(|change| change.table().id().is_durable());
+        }
         if let Some(attached) = &mut self.attached
             && !self.changes.is_empty()
         {

@@ -42,7 +42,9 @@ struct Class {
 }
 
 impl Class {
-    fn into_row(self) -> Row {
+    fn into_row(self, snapshot: &Snapshot) -> Row {
+        let own = snapshot.temporary.as_ref().map(|(oid, _)| *oid);
+        let persistence = if own == Some(self.schema) { "t" } else { "p" };
         let is_stored = matches!(self.kind, "r" | "i" | "S");
         let none = || boolean(false);
         vec![
@@ -66,7 +68,7 @@ impl Class {
             oid(0),
             boolean(self.has_index),
             none(),
-            text("p"),
+            text(persistence),
             text(self.kind),
             small(self.columns),
             small(self.checks),
@@ -106,7 +108,7 @@ pub(super) fn pg_class(snapshot: &Snapshot) -> Vec<Row> {
             privileges: array([text("kiln=arwdDxt/kiln"), text("=r/kiln")]),
             identity: "n",
         };
-        class.into_row()
+        class.into_row(snapshot)
     });
     let mut rows: Vec<Row> = system.collect();
     for table in &snapshot.tables {
@@ -138,7 +140,7 @@ fn view_row(snapshot: &Snapshot, entry: &ViewEntry) -> Row {
         privileges: roles::privileges_of(snapshot, &Object::table(name.clone())),
         identity: "n",
     };
-    class.into_row()
+    class.into_row(snapshot)
 }
 
 fn sequence_row(snapshot: &Snapshot, sequence: &SequenceEntry) -> Row {
@@ -158,7 +160,7 @@ fn sequence_row(snapshot: &Snapshot, sequence: &SequenceEntry) -> Row {
         privileges: roles::privileges_of(snapshot, &Object::sequence(name)),
         identity: "n",
     };
-    class.into_row()
+    class.into_row(snapshot)
 }
 
 fn table_row(snapshot: &Snapshot, table: &TableEntry) -> Row {
@@ -178,7 +180,7 @@ fn table_row(snapshot: &Snapshot, table: &TableEntry) -> Row {
         privileges: roles::privileges_of(snapshot, &Object::table(schema.name.clone())),
         identity: "d",
     };
-    class.into_row()
+    class.into_row(snapshot)
 }
 
 /// Whether a table has triggers, or foreign keys, or others refer to it.
@@ -207,7 +209,7 @@ fn index_row(snapshot: &Snapshot, table: &TableEntry, index: &IndexEntry) -> Row
         privileges: Value::Null,
         identity: "n",
     };
-    class.into_row()
+    class.into_row(snapshot)
 }
 
 /// Bytes as PostgreSQL's pages.

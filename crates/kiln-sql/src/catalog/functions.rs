@@ -19,6 +19,12 @@ fn oid_of(slot: Slot) -> u32 {
     u32::try_from(slot.as_i64()).unwrap_or_default()
 }
 
+/// Whether this is the session's temporary schema.
+fn is_own(snapshot: &Snapshot, schema: &str) -> bool {
+    let own = snapshot.temporary.as_ref();
+    own.is_some_and(|(_, own)| own == schema)
+}
+
 fn push_text(heap: &mut Heap, text: Option<String>) -> Slot {
     text.map_or(Slot::NULL, |text| heap.push_str(&text))
 }
@@ -48,14 +54,23 @@ macro_rules! functions {
 
 functions! {
     CURRENT_SCHEMA = "current_schema", |snapshot, heap| {
-        let first = snapshot.path.first().map(str::to_owned);
-        Ok(push_text(heap, first))
+        let mut schemas = snapshot.path.schemas();
+        let first = schemas.find(|schema| !is_own(snapshot, schema));
+        Ok(push_text(heap, first.map(str::to_owned)))
     };
     CURRENT_SCHEMAS = "current_schemas", |snapshot, heap, with_implicit| {
-        let implicit = with_implicit.as_bool().then_some("pg_catalog");
-        let names = implicit.into_iter().chain(snapshot.path.schemas());
+        let implicit = with_implicit.as_bool();
+        let (own, others): (Vec<&str>, Vec<&str>) =
+            snapshot.path.schemas().partition(|schema| is_own(snapshot, schema));
+        let own = own.into_iter().filter(|_| implicit);
+        let system = implicit.then_some("pg_catalog");
+        let names = own.chain(system).chain(others);
         let names: Vec<Slot> = names.map(|name| heap.push_str(name)).collect();
         Ok(heap.push_array(&names))
+    };
+    PG_MY_TEMP_SCHEMA = "pg_my_temp_schema", |snapshot, heap| {
+        let own = snapshot.temporary.as_ref().map_or(0, |(oid, _)| *oid);
+        Ok(Slot::from_i64(i64::from(own)))
     };
     PG_GET_CONSTRAINTDEF = "pg_get_constraintdef", |snapshot, heap, oid| {
         Ok(match snapshot.object(oid_of(oid)) {

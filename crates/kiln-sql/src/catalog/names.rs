@@ -6,7 +6,7 @@ use kiln_storage::types::{CatalogType, DataType, ObjectName, Value};
 
 use super::snapshot::{ObjectOf, RoutineEntry, Snapshot, TableEntry};
 use super::{DATABASE, PG_CATALOG_OID, PUBLIC_OID, Relation, builtin};
-use crate::compile::{CatalogView, along_path, quote_identifier};
+use crate::compile::{CatalogView, TEMPORARY_SCHEMA, along_path, quote_identifier, schema_meant};
 use crate::parse::type_of_text;
 
 /// The number of the schema `information_schema`.
@@ -150,6 +150,7 @@ fn relation_parts(text: &str) -> Result<(Option<String>, String)> {
 /// As [`relation_parts`]; 3F000 for a schema that there is not.
 pub(super) fn relation_of(text: &str, catalog: &dyn CatalogView) -> Result<String> {
     let (schema, name) = relation_parts(text)?;
+    let schema = schema.map(|schema| schema_meant(catalog, &schema).to_owned());
     match schema {
         Some(schema) if !catalog.has_schema(&schema) && schema_oid(&schema).is_none() => {
             Err(missing(SqlState::INVALID_SCHEMA_NAME, "schema", &schema))
@@ -206,8 +207,19 @@ impl Snapshot {
         }
     }
 
+    /// The parts of a name, with the session's temporary schema in the place of `pg_temp`.
+    fn parts_meant(&self, text: &str) -> Result<Vec<String>> {
+        let mut parts = parts(text)?;
+        if let (Some(schema), Some((_, own))) = (parts.iter_mut().rev().nth(1), &self.temporary)
+            && schema == TEMPORARY_SCHEMA
+        {
+            schema.clone_from(own);
+        }
+        Ok(parts)
+    }
+
     fn class_named(&self, text: &str) -> Result<u32> {
-        let parts = parts(text)?;
+        let parts = self.parts_meant(text)?;
         let system = |schema: &str, name: &str| Relation::find(schema, name).map(|it| it.oid);
         let oid = match parts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             [name] => system("pg_catalog", name).or_else(|| {
@@ -249,7 +261,7 @@ impl Snapshot {
             Some(base) => (base, true),
             None => (text, false),
         };
-        let parts = parts(base)?;
+        let parts = self.parts_meant(base)?;
         let table = match parts.as_slice() {
             [name] => {
                 let mut schemas = self.path.schemas();

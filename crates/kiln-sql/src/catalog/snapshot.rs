@@ -31,6 +31,8 @@ pub(crate) struct Snapshot {
     pub schemas: Vec<(u32, String)>,
     /// Along which names without a schema are looked for.
     pub path: SearchPath,
+    /// The temporary schema of the session, if it has one, and its number.
+    pub temporary: Option<(u32, String)>,
     /// What is said of objects.
     pub comments: Vec<CommentEntry>,
     /// Who may do what.
@@ -205,6 +207,10 @@ impl Snapshot {
             roles: roles.collect(),
             schemas: schemas.collect(),
             path: catalog.path().clone(),
+            temporary: catalog.temporary_schema().map(|name| {
+                let object = NumberedObject::Schema(name.to_owned());
+                (number(numbers, object), name.to_owned())
+            }),
             privileges: catalog.roles().clone(),
             comments: Vec::new(),
             objects: HashMap::new(),

@@ -274,7 +274,11 @@ impl Compiler<'_> {
             to_output_text(Bound::new(kind, data_type, position))
         });
         let call = LockRow {
-            table: self.catalog.table_oid(&table.schema().name),
+            // Sessions number their temporary tables for themselves.
+            table: match table.id().is_durable() {
+                true => self.catalog.table_oid(&table.schema().name),
+                false => table.id().0,
+            },
             source,
             is_shared: clause.is_shared,
             no_wait: clause.no_wait,

@@ -109,8 +109,11 @@ pub(crate) use dml::{Updatability, stored_expression, updatability};
 pub(crate) use functions::quote_identifier;
 pub(crate) use parameters::Parameters;
 pub use parameters::{PARAMETERS_MAX, count as parameter_count};
+pub use qualified::{
+    TEMPORARY_SCHEMA, new_relation_name, relation_name, routine_name, row_name, schema_meant,
+    schema_written, temporary_name, written_name,
+};
 pub(crate) use qualified::{along_path, missing_schema, short_name, sql_name, undefined_schema};
-pub use qualified::{new_relation_name, relation_name, routine_name, row_name, written_name};
 pub use query::{ColumnMeta, ColumnOrigin, OutputColumn, QueryOptions};
 pub use rows::RowSource;
 pub use scope::{Field, SourceId, Variable};
@@ -141,6 +144,11 @@ pub trait CatalogView {
 
     /// The view whose query is bound, if one is.
     fn seen_as(&self) -> Option<Arc<View>> {
+        None
+    }
+
+    /// The temporary schema of the session for which it is seen, if that has one.
+    fn temporary_schema(&self) -> Option<&str> {
         None
     }
 

@@ -24,7 +24,41 @@ pub fn relation_name(catalog: &dyn CatalogView, name: &ObjectName) -> Result<Str
     let Some(schema) = schema else {
         return Ok(along_path(catalog, &name));
     };
-    Ok(qualified(&schema, &name))
+    Ok(qualified(schema_meant(catalog, &schema), &name))
+}
+
+/// The schema by which statements mean the temporary one of their session.
+pub const TEMPORARY_SCHEMA: &str = "pg_temp";
+
+/// The schema that a statement means by this name.
+pub fn schema_meant<'n>(catalog: &'n dyn CatalogView, schema: &'n str) -> &'n str {
+    match schema {
+        TEMPORARY_SCHEMA => catalog.temporary_schema().unwrap_or(schema),
+        _ => schema,
+    }
+}
+
+/// The schema that a name is written with, if it is.
+///
+/// # Errors
+/// 42601 for a reserved word without quotes.
+pub fn schema_written(name: &ObjectName) -> Result<Option<String>> {
+    parts(name).map(|(schema, _)| schema)
+}
+
+/// The qualified name that a new temporary relation gets, in the temporary schema `own`.
+///
+/// # Errors
+/// 42601 for a reserved word without quotes; 42P16 for one of another schema.
+pub fn temporary_name(own: &str, name: &ObjectName) -> Result<String> {
+    let position = position_of(name);
+    match parts(name)? {
+        (Some(schema), _) if schema != TEMPORARY_SCHEMA && schema != own => {
+            let message = "cannot create temporary relation in non-temporary schema";
+            Err(fail(SqlState::INVALID_TABLE_DEFINITION, message, position))
+        }
+        (_, name) => Ok(qualified(own, &name)),
+    }
 }
 
 /// The qualified name that a relation without a schema has: see [`relation_name`].
@@ -41,17 +75,27 @@ pub fn along_path(catalog: &dyn CatalogView, name: &str) -> String {
         .unwrap_or_else(|| qualified("", name))
 }
 
-/// The qualified name that a new relation gets: of the schema that it names, or of the first along the search path.
+/// The qualified name that a new relation gets: of the schema that it names, or of the first along the search path. One that
+/// `is_temporary` is in the temporary schema of the session.
 ///
 /// # Errors
-/// 42601 for a reserved word without quotes; 3F000 without such a schema; 42501 for one of the system.
-pub fn new_relation_name(catalog: &dyn CatalogView, name: &ObjectName) -> Result<String> {
+/// 42601 for a reserved word without quotes; 3F000 without such a schema; 42501 for one of the system; 42P16 for a temporary one of
+/// another schema.
+pub fn new_relation_name(
+    catalog: &dyn CatalogView,
+    name: &ObjectName,
+    is_temporary: bool,
+) -> Result<String> {
     let position = position_of(name);
+    let own = catalog.temporary_schema();
+    if let (true, Some(own)) = (is_temporary, own) {
+        return temporary_name(own, name);
+    }
     let (schema, name) = parts(name)?;
     let path = catalog.path();
     let schema = match &schema {
-        Some(schema) => schema.as_str(),
-        None => path.first().ok_or_else(|| {
+        Some(schema) => schema_meant(catalog, schema),
+        None => (path.schemas().find(|schema| Some(*schema) != own)).ok_or_else(|| {
             let message = "no schema has been selected to create in";
             fail(SqlState::INVALID_SCHEMA_NAME, message, position)
         })?,
@@ -60,9 +104,6 @@ pub fn new_relation_name(catalog: &dyn CatalogView, name: &ObjectName) -> Result
         let message = format!("permission denied to create \"{schema}.{name}\"");
         let error = fail(SqlState::INSUFFICIENT_PRIVILEGE, message, position);
         return Err(error.with_detail("System catalog modifications are currently disallowed."));
-    }
-    if matches!(schema, "pg_temp") {
-        return Err(unsupported("a temporary table", position));
     }
     match catalog.has_schema(schema) {
         true => Ok(qualified(schema, &name)),
@@ -112,6 +153,8 @@ pub fn sql_name(qualified: &str) -> String {
 pub fn short_name(qualified: &str) -> String {
     match in_parts(qualified) {
         (PUBLIC_SCHEMA, name) => quote_identifier(name),
+        // That of a session's own is all that the session needs.
+        (schema, name) if schema.starts_with("pg_temp_") => quote_identifier(name),
         _ => sql_name(qualified),
     }
 }

@@ -6,11 +6,13 @@
 
 use kiln_engine::{Object, Privilege, View};
 use kiln_platform::sync::Arc;
-use kiln_storage::error::{Error, Result};
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use sqlparser::ast::TableAlias;
 
 use super::bound::{Bound, Kind};
 use super::bound_select::{ItemKind, Select};
+use super::ddl::is_temporary;
 use super::from::FromScope;
 use super::query::{Body, BoundQuery, ColumnMeta};
 use super::scope::{NamedColumn, Source};
@@ -86,6 +88,16 @@ impl Compiler<'_> {
             let name = &view.name;
             let message = format!("view \"{name}\" has other columns than its query");
             return Err(Error::internal(message));
+        }
+        let mut columns = bound.columns.iter().zip(&view.columns);
+        if is_temporary(self.catalog, &view.name)
+            && columns.any(|(bound, (_, known))| bound.data_type != *known)
+        {
+            // No session waits for what another one has for itself.
+            let name = name_in_schema(&view.name);
+            let message = format!("what temporary view \"{name}\" reads has changed");
+            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            return Err(Error::new(state, message).with_hint("Create it again."));
         }
         Ok(bound)
     }

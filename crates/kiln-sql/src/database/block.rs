@@ -134,7 +134,15 @@ impl Session {
     }
 
     /// Makes the change of a statement that defines, in the open block or by itself.
-    pub(super) fn define_as(&mut self, tree: &Tree, source: Source) -> Result<StatementResult> {
+    pub(super) fn define_as(&mut self, tree: &Tree, mut source: Source) -> Result<StatementResult> {
+        if self.is_of_temporary(tree)? {
+            return match tree {
+                // No column of theirs is kept apart.
+                Tree::Analyze(_) => Ok(StatementResult::of_tag("ANALYZE")),
+                tree => self.define_temporary(tree, source),
+            };
+        }
+        source.path = self.permanent_path(source.path);
         let logged = roles::to_log(tree, self.acting_role())?;
         if self.session.in_transaction() {
             let (tree, source) = logged.unwrap_or_else(|| (tree.clone(), source));

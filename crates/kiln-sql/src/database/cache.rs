@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use kiln_engine::{Catalog, SearchPath};
 use kiln_platform::atomic::{AtomicU64, Ordering};
-use kiln_platform::sync::{Arc, Mutex, lock};
+use kiln_platform::sync::{Arc, Mutex, Weak, lock};
 use kiln_storage::error::Result;
 use kiln_storage::types::DataType;
 
@@ -17,8 +17,9 @@ use crate::parse::{self, SourceStatement};
 /// Parts of the cache, each with a lock of its own, which is held for a look-up only.
 const PARTS: usize = 16;
 
-/// Statements that each part keeps.
+/// Statements that each part keeps of a cache that all sessions share, and of one of a session.
 const ENTRIES_MAX: usize = 128;
+const ENTRIES_OF_SESSION_MAX: usize = 4;
 
 /// Longer statements are not kept: scripts that load data are full of them.
 const TEXT_BYTES_MAX: usize = 8_192;
@@ -52,11 +53,14 @@ pub struct StatementsKept {
 }
 
 /// A bounded cache; of a part that is full, the statements that were not used for longest go first.
-#[derive(Default)]
 pub(super) struct StatementCache {
     parts: [Mutex<Part>; PARTS],
+    /// Statements that each part keeps.
+    entries_max: usize,
     hits: AtomicU64,
     misses: AtomicU64,
+    /// Those of sessions, which forget what it forgets.
+    of_sessions: Mutex<Vec<Weak<StatementCache>>>,
 }
 
 #[derive(Default)]
@@ -65,7 +69,34 @@ struct Part {
     uses: u64,
 }
 
+impl Default for StatementCache {
+    fn default() -> StatementCache {
+        StatementCache::of_size(ENTRIES_MAX)
+    }
+}
+
 impl StatementCache {
+    /// That of a session whose statements are compiled for what it alone sees.
+    pub fn of_session(&self) -> Arc<StatementCache> {
+        let made = Arc::new(StatementCache::of_size(ENTRIES_OF_SESSION_MAX));
+        let mut known = lock(&self.of_sessions);
+        if known.len() == known.capacity() {
+            known.retain(|known| known.strong_count() > 0);
+        }
+        known.push(Arc::downgrade(&made));
+        made
+    }
+
+    fn of_size(entries_max: usize) -> StatementCache {
+        StatementCache {
+            parts: Default::default(),
+            entries_max,
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            of_sessions: Mutex::default(),
+        }
+    }
+
     /// The statement that `source` says, analysed for `catalog` along `path`. `admit` sees its syntax before the
     /// analysis.
     ///
@@ -106,7 +137,7 @@ impl StatementCache {
         self.misses.fetch_add(1, Ordering::Relaxed);
         // Without the lock: compiling takes a while, and may panic.
         let statement = Statement::analyse(tree, source, declared, catalog, path)?;
-        lock(part).keep(key, &statement);
+        lock(part).keep(key, &statement, self.entries_max);
         Ok(statement)
     }
 
@@ -132,6 +163,9 @@ impl StatementCache {
         for part in &self.parts {
             lock(part).entries.clear();
         }
+        let of_sessions: Vec<_> = lock(&self.of_sessions).clone();
+        let of_sessions = of_sessions.iter().filter_map(Weak::upgrade);
+        of_sessions.for_each(|cache| cache.clear());
     }
 
     /// How it is used.
@@ -153,9 +187,9 @@ impl Part {
         Some(entry.statement.clone())
     }
 
-    fn keep(&mut self, key: Key, statement: &Statement) {
-        if self.entries.len() >= ENTRIES_MAX {
-            self.evict();
+    fn keep(&mut self, key: Key, statement: &Statement, entries_max: usize) {
+        if self.entries.len() >= entries_max {
+            self.evict(entries_max);
         }
         let entry = Entry {
             statement: statement.clone(),
@@ -165,10 +199,10 @@ impl Part {
     }
 
     /// Makes room: a quarter goes at once, so that it is not looked for every time.
-    fn evict(&mut self) {
+    fn evict(&mut self, entries_max: usize) {
         let mut uses: Vec<u64> = self.entries.values().map(|entry| entry.used).collect();
         uses.sort_unstable();
-        let limit = uses.get(ENTRIES_MAX / 4).copied().unwrap_or(u64::MAX);
+        let limit = uses.get(entries_max / 4).copied().unwrap_or(u64::MAX);
         self.entries.retain(|_, entry| entry.used > limit);
     }
 }

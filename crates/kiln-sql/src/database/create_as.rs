@@ -3,7 +3,7 @@
 //! The table and its rows are one change: in a transaction block of its own, outside of one, an empty table with the columns of the query is created, and an
 //! INSERT of the query fills it. A log has both in one entry, with the values of the rows.
 
-use kiln_engine::Source;
+use kiln_engine::{OnCommit, Source};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
 use kiln_storage::types::Value;
@@ -13,7 +13,9 @@ use super::prepared::{Column, Statement};
 use super::result::{Notice, StatementResult};
 use super::session::Session;
 use super::view::View;
-use crate::compile::{fail, name_of, new_relation_name, position_of, position_of_span, sql_name};
+use crate::compile::{
+    fail, name_of, new_relation_name, position_of, position_of_span, sql_name, temporary_name,
+};
 use crate::parse::{self, CreateTableAs, SourceStatement, Statement as Tree};
 
 impl Session {
@@ -24,7 +26,11 @@ impl Session {
         statement: &Statement,
     ) -> Result<StatementResult> {
         let seen = self.seen();
-        let name = new_relation_name(&View::of(&seen), &create.name)?;
+        let is_temporary = self.is_of_temporary(&Tree::CreateTableAs(Box::new(create.clone())))?;
+        let name = match is_temporary {
+            true => temporary_name(&self.session.own_schema(), &create.name)?,
+            false => new_relation_name(&View::of(&seen), &create.name, false)?,
+        };
         if seen.is_relation(&name) {
             let message = format!("relation \"{}\" already exists", name_in_schema(&name));
             if create.if_not_exists {
@@ -35,8 +41,17 @@ impl Session {
             return Err(fail(SqlState::DUPLICATE_TABLE, message, position));
         }
         let (rows, values) = self.rows_of(create, statement)?;
+        if is_temporary {
+            // Others than superusers may run it.
+            self.authorize(&rows)?;
+        }
         let columns = columns(create, rows.columns().unwrap_or_default())?;
-        let created = created(&name, &columns);
+        let mut created = created(&name, &columns);
+        created.push_str(match create.on_commit {
+            None | Some(OnCommit::PreserveRows) => "",
+            Some(OnCommit::DeleteRows) => " ON COMMIT DELETE ROWS",
+            Some(OnCommit::Drop) => " ON COMMIT DROP",
+        });
         if !create.with_data {
             self.define_text(&created)?;
             return Ok(StatementResult::of_tag("CREATE TABLE AS"));

@@ -21,6 +21,7 @@ use super::roles;
 use super::schemas;
 use super::sequences;
 use super::splits;
+use super::temporary;
 use super::triggers;
 use super::view::{View, compile_routine, relation_of, routine};
 use super::views::{self, Dependency};
@@ -232,6 +233,9 @@ fn create_table(
         }
         let name = schema.name.clone();
         change.create_table(schema, 0, indexes)?;
+        if let Some(on_commit) = &statement.table.on_commit {
+            change.set_on_commit(&name, temporary::on_commit(on_commit));
+        }
         if let Some(expanded) = &expanded {
             expanded.follow(change, &name)?;
         }

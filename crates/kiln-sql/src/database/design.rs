@@ -56,6 +56,10 @@ pub(super) fn base_of(derived: &IndexDefinition) -> &str {
 pub(super) fn settle(change: &mut CatalogChange<'_>) -> Result<()> {
     #[cfg(test)]
     super::panics::planted::reach(super::panics::planted::Step::Derive);
+    // No routine knows temporary objects.
+    if change.is_temporary() {
+        return Ok(());
+    }
     recompile(change)?;
     for _ in 0..ROUNDS_MAX {
         if !derive_once(change)? {

@@ -129,7 +129,8 @@ impl Session {
         Ok(StatementResult::of_tag("LOCK TABLE"))
     }
 
-    /// The table of this name, which the role may lock; `None` for one that the block has made, and no other session knows.
+    /// The table of this name, which the role may lock; `None` for one that the block has made, or that is temporary, and no other session
+    /// knows.
     ///
     /// # Errors
     /// 42P01, 42809 for what is no table, 0A000 for a view; 42501.
@@ -146,6 +147,9 @@ impl Session {
             return Err(error.with_detail("This operation is not supported for sequences."));
         }
         catalog.require_table(name)?;
+        if catalog.is_temporary(name) {
+            return Ok(None);
+        }
         let roles = catalog.roles();
         let role = roles.require(self.acting_role())?;
         let access = |privilege| Access {

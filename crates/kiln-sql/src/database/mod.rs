@@ -57,6 +57,7 @@ mod settings;
 mod splits;
 mod statement;
 mod stepped;
+mod temporary;
 mod transaction;
 mod triggers;
 mod values;

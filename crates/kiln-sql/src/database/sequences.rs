@@ -28,7 +28,8 @@ pub(super) fn create(
     let created = StatementResult::of_tag("CREATE SEQUENCE");
     let shown = row_name(&statement.name)?;
     let is_new = definition.change_catalog(|change| {
-        let name = new_relation_name(&View::of(change.catalog()), &statement.name)?;
+        let view = View::of(change.catalog());
+        let name = new_relation_name(&view, &statement.name, statement.is_temporary)?;
         if is_relation(change, &name) {
             if statement.if_not_exists {
                 return Ok(false);

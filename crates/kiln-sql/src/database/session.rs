@@ -26,9 +26,11 @@ use super::settings::{Assignment, NO_ROLE, Scope, Settings};
 use super::statement::{notices_of, result_of_call};
 use super::stepped::stepped_of;
 use super::view::{View, relation_of};
-use super::{savepoints, settings};
+use super::{savepoints, settings, temporary};
 use crate::compile::plpgsql::{compile_do, is_stepped};
-use crate::compile::{SessionValue, object_name, parameter_count, undefined_schema};
+use crate::compile::{
+    SessionValue, TEMPORARY_SCHEMA, object_name, parameter_count, undefined_schema,
+};
 use crate::parse::{self, Discarded, Reorder, SourceStatement, Statement as Tree, Vacuum, script};
 
 /// One client's statements. Each is a transaction of its own, or a part of the one between BEGIN
@@ -54,6 +56,8 @@ pub struct Session {
     is_submitted: bool,
     /// How deep the statements nest that are run step by step.
     pub(super) stepped_depth: u16,
+    /// Statements that are compiled with temporary objects; there once the session has defined some.
+    pub(super) temporary: Option<Arc<StatementCache>>,
 }
 
 impl Session {
@@ -75,6 +79,7 @@ impl Session {
             warnings: None,
             is_submitted: false,
             stepped_depth: 0,
+            temporary: None,
         }
     }
 
@@ -200,7 +205,9 @@ impl Session {
     /// # Errors
     /// Those of its analysis.
     pub(super) fn followed<'s>(&self, statement: &'s Statement) -> Result<Cow<'s, Statement>> {
-        let is_default = statement.path().is_default() && !self.settings.is_set("search_path");
+        let is_default = statement.path().is_default()
+            && !self.settings.is_set("search_path")
+            && self.temporary.is_none();
         match statement.tree() {
             Some(tree) if !is_default && *statement.path() != self.path() => {
                 self.rewritten(statement, (**tree).clone()).map(Cow::Owned)
@@ -359,6 +366,7 @@ impl Session {
             );
         !self.session.in_transaction()
             && !is_of_session
+            && !(self.temporary.is_some() && self.session.ends_temporary())
             && match plan() {
                 Ok(Plan::Data(_)) => true,
                 Ok(Plan::Call(call)) => call.computing().is_none() && call.stepped.is_none(),
@@ -512,17 +520,29 @@ impl Session {
         let (catalog, path) = (self.session.catalog(), self.path());
         let has_failed = self.session.has_failed();
         let admit = |tree: &Tree| admit(tree, has_failed);
-        let statement = match self.session.has_definitions() {
+        let statement = match (self.session.has_definitions(), &self.temporary) {
             // What is compiled for the block's own catalog is of use for nothing else.
-            true => StatementCache::uncached(source, declared, &catalog, &path, admit)?,
-            false => (self.statements).statement(source, declared, &catalog, &path, admit)?,
+            (true, _) => StatementCache::uncached(source, declared, &catalog, &path, admit)?,
+            (false, Some(own)) if catalog.temporary_schema().is_some() => {
+                own.statement(source, declared, &catalog, &path, admit)?
+            }
+            (false, _) => (self.statements).statement(source, declared, &catalog, &path, admit)?,
         };
         Ok(self.names.described(statement))
     }
 
-    /// Along which names without a schema are looked for: the schemas of `search_path` that there are.
+    /// Along which names without a schema are looked for: the schemas of `search_path` that there are, behind that of temporary objects
+    /// if it is not among them.
     pub(super) fn path(&self) -> SearchPath {
         let catalog = self.session.catalog();
+        let path = self.path_set(&catalog);
+        match catalog.temporary_schema() {
+            None => path,
+            Some(own) => path.behind(own),
+        }
+    }
+
+    fn path_set(&self, catalog: &Catalog) -> SearchPath {
         if !self.settings.is_set("search_path") && !catalog.has_schema(self.acting_role()) {
             return SearchPath::default();
         }
@@ -530,6 +550,7 @@ impl Session {
         let schemas = settings::schemas_of(value).unwrap_or_default();
         let schemas = schemas.into_iter().map(|schema| match schema.as_str() {
             "$user" => self.acting_role().to_owned(),
+            TEMPORARY_SCHEMA => catalog.temporary_schema().unwrap_or_default().to_owned(),
             _ => schema,
         });
         let mut found: Vec<String> = Vec::new();
@@ -574,6 +595,9 @@ impl Session {
             let Some(tree) = statement.tree() else {
                 return Ok(());
             };
+            if temporary::is_free(tree) && self.is_of_temporary(tree)? {
+                return Ok(());
+            }
             return check_definition(&self.seen(), role, tree, statement.command());
         }
         let plan = statement.plan(&catalog)?;
@@ -712,7 +736,8 @@ impl Session {
             Tree::CreateTableAs(create) => self.create_table_as(create, statement),
             Tree::Truncate(truncate)
                 if self.session.in_transaction()
-                    && truncate.identity != Some(TruncateIdentityOption::Restart) =>
+                    && truncate.identity != Some(TruncateIdentityOption::Restart)
+                    && !self.is_of_temporary(tree)? =>
             {
                 self.truncate_in_block(truncate)
             }
@@ -773,17 +798,21 @@ impl Session {
                 self.settings.reset_all(false);
                 self.settings.reset_roles();
                 self.apply_settings();
+                self.drop_temporary()?;
                 self.session.forget_sequences();
                 self.session.unlock_all();
                 "DISCARD ALL"
             }
-            // Plans are made anew when the catalog changes, and there are no temporary tables.
+            // Plans are made anew when the catalog changes.
             Discarded::Plans => "DISCARD PLANS",
             Discarded::Sequences => {
                 self.session.forget_sequences();
                 "DISCARD SEQUENCES"
             }
-            Discarded::Temporary => "DISCARD TEMP",
+            Discarded::Temporary => {
+                self.drop_temporary()?;
+                "DISCARD TEMP"
+            }
         }))
     }
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use kiln_engine::Configuration;
+use kiln_engine::{Configuration, writes_permanent_rows};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::Value;
 
 use super::locks;
-use super::prepared::{Statement, StatementKind};
+use super::prepared::{Plan, Statement, StatementKind};
 use super::result::{Notice, StatementResult};
 use super::session::Session;
 use super::settings::{self, Assignment, NO_ROLE, Scope};
@@ -65,6 +65,7 @@ impl Session {
     pub(super) fn is_fresh(&self) -> bool {
         self.settings.is_fresh()
             && self.names.is_empty()
+            && !self.has_temporary()
             && !self.session.holds_locks()
             && self.check_terminated().is_ok()
     }
@@ -192,10 +193,17 @@ impl Session {
             statement.kind(),
             StatementKind::Write | StatementKind::Definition
         );
-        match writes {
+        match writes && !(self.is_read_only() && self.writes_temporary_alone(statement)) {
             true => self.check_may_write(statement.command()),
             false => Ok(()),
         }
+    }
+
+    /// Whether a statement writes rows of temporary tables and nothing else.
+    fn writes_temporary_alone(&self, statement: &Statement) -> bool {
+        let plan = statement.plan(&self.session.catalog());
+        matches!(plan, Ok(Plan::Data(data))
+            if !data.program.analysis.advances() && !writes_permanent_rows(&data.program))
     }
 
     /// Refuses a command that writes, where the transaction may only read.

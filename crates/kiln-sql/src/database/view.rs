@@ -94,6 +94,10 @@ impl CatalogView for View<'_> {
         self.bound.borrow().clone()
     }
 
+    fn temporary_schema(&self) -> Option<&str> {
+        self.catalog.temporary_schema()
+    }
+
     fn has_schema(&self, name: &str) -> bool {
         self.catalog.has_schema(name)
     }
@@ -184,6 +188,10 @@ impl CatalogView for View<'_> {
     }
 
     fn note_access(&self, access: Access) {
+        // What is a session's own it may use.
+        if self.catalog.is_temporary(&access.object.name) {
+            return;
+        }
         self.lookups.borrow_mut().note_access(access);
     }
 

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use kiln_storage::error::Result;
+use kiln_engine::OnCommit;
+use kiln_storage::error::{Result, SqlState};
 use sqlparser::ast::{self, Ident, ObjectName};
 use sqlparser::tokenizer::Token;
 
@@ -14,6 +15,10 @@ use super::{sequence, types};
 /// `CREATE TABLE name (columns) AS query`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateTableAs {
+    /// Whether it is the session's own.
+    pub is_temporary: bool,
+    /// What becomes of a temporary table when a transaction commits, if that is said.
+    pub on_commit: Option<OnCommit>,
     /// Its name.
     pub name: ObjectName,
     /// One that is there is no error.
@@ -31,6 +36,7 @@ pub(super) fn create(
     tokens: &Tokens<'_>,
     range: Range<usize>,
     at: usize,
+    is_temporary: bool,
 ) -> Result<Option<Statement>> {
     let if_not_exists = tokens.words(at, &["if", "not", "exists"]);
     let at = if if_not_exists { at + 3 } else { at };
@@ -49,8 +55,13 @@ pub(super) fn create(
     let Some(as_) = (options..range.end).find(starts) else {
         return Ok(None);
     };
-    if as_ > options {
+    let on_commit = on_commit(tokens, options..as_);
+    if on_commit.is_none() && as_ > options {
         return Err(tokens.unsupported(options, "an option of a table"));
+    }
+    if on_commit.is_some() && !is_temporary {
+        let message = "ON COMMIT can only be used on temporary tables";
+        return Err(tokens.error_at(options, SqlState::INVALID_TABLE_DEFINITION, message));
     }
     let columns = match listed {
         Some(listed) => names(tokens, listed)?,
@@ -70,12 +81,29 @@ pub(super) fn create(
         _ => return Err(tokens.syntax_error(body.start)),
     };
     Ok(Some(Statement::CreateTableAs(Box::new(CreateTableAs {
+        is_temporary,
+        on_commit,
         name,
         if_not_exists,
         columns,
         rows: Box::new(rows),
         with_data,
     }))))
+}
+
+/// The ON COMMIT that is all of `range`; `None` when it is anything else.
+fn on_commit(tokens: &Tokens<'_>, range: Range<usize>) -> Option<OnCommit> {
+    let forms: [(&[&str], OnCommit); 3] = [
+        (
+            &["on", "commit", "preserve", "rows"],
+            OnCommit::PreserveRows,
+        ),
+        (&["on", "commit", "delete", "rows"], OnCommit::DeleteRows),
+        (&["on", "commit", "drop"], OnCommit::Drop),
+    ];
+    let is_all = |words: &[&str]| range.len() == words.len() && tokens.words(range.start, words);
+    let mut forms = forms.into_iter();
+    forms.find_map(|(words, on_commit)| is_all(words).then_some(on_commit))
 }
 
 /// A list of names; `None` when it is anything else.
@@ -123,8 +151,8 @@ pub(super) fn select_into(
     into: ast::SelectInto,
     query: Box<ast::Query>,
 ) -> Result<Statement> {
-    if into.temporary || into.unlogged {
-        return Err(tokens.unsupported(at, "SELECT INTO a temporary or unlogged table"));
+    if into.unlogged {
+        return Err(tokens.unsupported(at, "SELECT INTO an unlogged table"));
     }
     let name = match into.targets.as_slice() {
         [ast::Expr::Identifier(name)] => vec![name.clone()],
@@ -132,6 +160,8 @@ pub(super) fn select_into(
         _ => return Err(tokens.syntax_error(at + 1)),
     };
     Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
+        is_temporary: into.temporary,
+        on_commit: None,
         name: ObjectName::from(name),
         if_not_exists: false,
         columns: Vec::new(),

@@ -15,6 +15,8 @@ use super::types;
 /// `CREATE SEQUENCE`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateSequence {
+    /// Whether it is the session's own.
+    pub is_temporary: bool,
     /// Its name.
     pub name: ObjectName,
     /// One that is there is no error.
@@ -118,11 +120,17 @@ pub enum ColumnChange {
 }
 
 /// Parses CREATE SEQUENCE, whose name begins at `at` or behind IF NOT EXISTS.
-pub(super) fn create(tokens: &Tokens<'_>, range: Range<usize>, at: usize) -> Result<Statement> {
+pub(super) fn create(
+    tokens: &Tokens<'_>,
+    range: Range<usize>,
+    at: usize,
+    is_temporary: bool,
+) -> Result<Statement> {
     let if_not_exists = tokens.words(at, &["if", "not", "exists"]);
     let at = if if_not_exists { at + 3 } else { at };
     let (name, at) = name(tokens, at..range.end)?;
     Ok(Statement::CreateSequence(Box::new(CreateSequence {
+        is_temporary,
         name,
         if_not_exists,
         options: options(tokens, at..range.end, false)?,

@@ -426,25 +426,27 @@ fn create(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     if or_replace {
         kind += 2;
     }
+    let temporary = temporary_words(tokens, kind);
+    if temporary > 0 {
+        return create_temporary(tokens, range, kind + temporary, or_replace);
+    }
     match tokens.word(kind) {
         "function" | "procedure" => function::definition(tokens, range, kind, or_replace)
             .map(|definition| Statement::CreateFunction(Box::new(definition))),
         "role" | "user" | "group" if !or_replace => role::create(tokens, range, kind),
         "table" | "unique" | "index" | "sequence" if or_replace => Err(tokens.syntax_error(kind)),
-        word @ ("temp" | "temporary" | "global" | "local" | "unlogged" | "foreign")
-            if tokens.word(kind + 1) != "data" =>
-        {
+        word @ ("global" | "local" | "unlogged" | "foreign") if tokens.word(kind + 1) != "data" => {
             Err(tokens.unsupported(kind, &format!("CREATE {} TABLE", word.to_ascii_uppercase())))
         }
-        "table" => match create_as::create(tokens, range.clone(), kind + 1)? {
+        "table" => match create_as::create(tokens, range.clone(), kind + 1, false)? {
             Some(statement) => Ok(statement),
             None => sequence::create_table(tokens, range)
                 .map(|table| Statement::CreateTable(Box::new(table))),
         },
         "schema" if !or_replace => schema::create(tokens, range),
-        "sequence" if !or_replace => sequence::create(tokens, range, kind + 1),
+        "sequence" if !or_replace => sequence::create(tokens, range, kind + 1, false),
         "type" if !or_replace => type_definition::create(tokens, range, kind + 1),
-        "view" => view::create(tokens, range, kind + 1, or_replace),
+        "view" => view::create(tokens, range, kind + 1, (or_replace, false)),
         "trigger" => trigger::create(tokens, range, kind + 1, or_replace),
         "constraint" if tokens.word(kind + 1) == "trigger" => {
             Err(tokens.unsupported(kind, "a constraint trigger"))
@@ -457,6 +459,35 @@ fn create(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         word if is_object(word) => {
             Err(tokens.unsupported(first, &format!("CREATE {}", word.to_ascii_uppercase())))
         }
+        _ => Err(tokens.syntax_error(kind)),
+    }
+}
+
+/// How many words at `at` say that what is created is temporary.
+fn temporary_words(tokens: &Tokens<'_>, at: usize) -> usize {
+    let scope = usize::from(matches!(tokens.word(at), "local" | "global"));
+    match tokens.word(at + scope) {
+        "temp" | "temporary" => scope + 1,
+        _ => 0,
+    }
+}
+
+/// Parses CREATE TEMPORARY; the word for the kind of object stands at `kind`.
+fn create_temporary(
+    tokens: &Tokens<'_>,
+    range: Range<usize>,
+    kind: usize,
+    or_replace: bool,
+) -> Result<Statement> {
+    match tokens.word(kind) {
+        "table" if !or_replace => match create_as::create(tokens, range.clone(), kind + 1, true)? {
+            Some(statement) => Ok(statement),
+            None => sequence::create_table(tokens, range)
+                .map(|table| Statement::CreateTable(Box::new(table))),
+        },
+        "sequence" if !or_replace => sequence::create(tokens, range, kind + 1, true),
+        "view" => view::create(tokens, range, kind + 1, (or_replace, true)),
+        "recursive" => Err(tokens.unsupported(kind, "CREATE RECURSIVE VIEW")),
         _ => Err(tokens.syntax_error(kind)),
     }
 }

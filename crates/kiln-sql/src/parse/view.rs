@@ -16,6 +16,8 @@ use super::{sequence, types};
 pub struct CreateView {
     /// Whether it may take the place of a view of that name.
     pub or_replace: bool,
+    /// Whether it is the session's own.
+    pub is_temporary: bool,
     /// Its name.
     pub name: ObjectName,
     /// The names of its first columns.
@@ -55,7 +57,7 @@ pub(super) fn create(
     tokens: &Tokens<'_>,
     range: Range<usize>,
     at: usize,
-    or_replace: bool,
+    (or_replace, is_temporary): (bool, bool),
 ) -> Result<Statement> {
     if at >= range.end {
         return Err(tokens.syntax_error(range.end));
@@ -87,6 +89,7 @@ pub(super) fn create(
     let parsed = query(tokens, body.clone())?;
     Ok(Statement::CreateView(Box::new(CreateView {
         or_replace,
+        is_temporary,
         name,
         columns,
         query: parsed,

@@ -34,5 +34,6 @@ mod sequences;
 mod sessions;
 mod skip_locked;
 mod steps;
+mod temporary;
 mod triggers;
 mod views;

@@ -56,7 +56,7 @@ impl Server {
         let schema = format!("kiln_test_{}", std::process::id());
         for script in scripts {
             input += &format!(
-                "DROP SCHEMA IF EXISTS {schema} CASCADE;\nCREATE SCHEMA {schema};\n\
+                "DISCARD TEMP;\nDROP SCHEMA IF EXISTS {schema} CASCADE;\nCREATE SCHEMA {schema};\n\
                  SET search_path TO {schema};\n\\echo {MARKER} script\n"
             );
             for statement in script {

@@ -35,10 +35,16 @@ pub(super) fn schemata(snapshot: &Snapshot) -> Vec<Row> {
 pub(super) fn tables(snapshot: &Snapshot) -> Vec<Row> {
     let maker = Maker::of("tables");
     let row = |schema: &str, name: &str, is_view: bool, is_insertable: bool| {
+        let own = snapshot.temporary.as_ref();
+        let table_type = match own.is_some_and(|(_, own)| own == schema) {
+            true => "LOCAL TEMPORARY",
+            false if is_view => "VIEW",
+            false => "BASE TABLE",
+        };
         maker
             .row()
             .named("table", schema, name)
-            .with("table_type", if is_view { "VIEW" } else { "BASE TABLE" })
+            .with("table_type", table_type)
             .with("is_insertable_into", yes_or_no(is_insertable))
             .with("is_typed", yes_or_no(false))
             .row

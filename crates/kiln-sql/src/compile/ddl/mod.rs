@@ -45,6 +45,6 @@ pub use sequence::{
     added_identity, altered_identity, altered_sequence, bind_default_text, created_sequence,
     owner_of, retyped_identity, sequence_default,
 };
-pub use table::{TableDeclaration, create_table};
+pub use table::{TableDeclaration, create_table, is_temporary};
 pub use trigger::{columns_of_trigger, create_trigger, missing_trigger};
 pub use view::create_view;

@@ -14,7 +14,7 @@ use super::super::{
     CatalogView, fail, name_of, position_of, position_of_span, relation_name, unsupported,
     written_name,
 };
-use super::table::{UniqueKey, column_called};
+use super::table::{UniqueKey, column_called, is_temporary};
 use super::{generated, names};
 use crate::parse::SetColumns;
 
@@ -38,6 +38,10 @@ pub(super) fn foreign_key(
     let target = referenced_table(schema, &constraint.foreign_table, catalog)?;
     let shown = written_name(&constraint.foreign_table);
     let other = catalog.table(&target);
+    if other.is_some() && is_temporary(catalog, &schema.name) && !is_temporary(catalog, &target) {
+        let message = "constraints on temporary tables may reference only temporary tables";
+        return Err(fail(SqlState::INVALID_TABLE_DEFINITION, message, None));
+    }
     let (referenced_schema, keys) = if target == schema.name {
         (
             schema,

@@ -2,7 +2,7 @@
 
 use kiln_procedure::ProgramBuilder;
 use kiln_storage::error::{Result, SqlState};
-use kiln_storage::qualified::{beside, name_in_schema};
+use kiln_storage::qualified::{beside, name_in_schema, schema_of};
 use kiln_storage::schema::{
     Check, Column, ColumnId, ForeignKey, IndexDefinition, IndexKind, TableSchema,
 };
@@ -75,7 +75,7 @@ pub fn create_table(
     } = statement;
     let position = position_of(&statement.name);
     refuse_options(statement, position)?;
-    let name = new_relation_name(catalog, &statement.name)?;
+    let name = new_relation_name(catalog, &statement.name, statement.temporary)?;
     if names::is_relation(catalog, &name) {
         if statement.if_not_exists {
             return Ok(None);
@@ -83,6 +83,10 @@ pub fn create_table(
         let name = name_in_schema(&name);
         let message = format!("relation \"{name}\" already exists");
         return Err(fail(SqlState::DUPLICATE_TABLE, message, position));
+    }
+    if statement.on_commit.is_some() && !is_temporary(catalog, &name) {
+        let message = "ON COMMIT can only be used on temporary tables";
+        return Err(fail(SqlState::INVALID_TABLE_DEFINITION, message, None));
     }
     let mut schema = TableSchema {
         name,
@@ -216,6 +220,11 @@ pub(super) fn declare_sequence(
     Ok(Some(made))
 }
 
+/// Whether a qualified name is of the session's temporary schema.
+pub fn is_temporary(catalog: &dyn CatalogView, name: &str) -> bool {
+    catalog.temporary_schema() == Some(schema_of(name))
+}
+
 fn refuse_options(statement: &CreateTable, position: Position) -> Result<()> {
     let refuse = |what: &str| Err(unsupported(what, position));
     if statement.query.is_some() {
@@ -229,9 +238,6 @@ fn refuse_options(statement: &CreateTable, position: Position) -> Result<()> {
     }
     if statement.partition_of.is_some() {
         return refuse("PARTITION OF");
-    }
-    if statement.on_commit.is_some() || statement.temporary {
-        return refuse("a temporary table");
     }
     if let CreateTableOptions::With(options) = &statement.table_options {
         let names = parameters::names_of_options(options);

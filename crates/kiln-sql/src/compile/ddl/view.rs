@@ -24,7 +24,7 @@ use crate::parse::{CreateView, Star};
 /// 42P17 for a view that reads from itself, 42701 for a column twice; 0A000 for what is not supported.
 pub fn create_view(statement: &CreateView, catalog: &dyn CatalogView) -> Result<View> {
     let position = position_of(&statement.name);
-    let name = new_relation_name(catalog, &statement.name)?;
+    let name = new_relation_name(catalog, &statement.name, statement.is_temporary)?;
     let old = catalog.view(&name).filter(|_| statement.or_replace);
     if old.is_none() && super::names::is_relation(catalog, &name) {
         return Err(name_taken(&name, catalog, statement.or_replace, position));

@@ -67,10 +67,6 @@ fn no(_: &mut Heap, _: &[Slot]) -> Result<Slot> {
     Ok(Slot::FALSE)
 }
 
-fn zero(_: &mut Heap, _: &[Slot]) -> Result<Slot> {
-    Ok(Slot::from_i64(0))
-}
-
 fn database(heap: &mut Heap, _: &[Slot]) -> Result<Slot> {
     Ok(heap.push_str(DATABASE))
 }
@@ -328,7 +324,7 @@ pub(super) static SIGNATURES: &[Signature] = &[
         &[],
         Ty::TimestampTz,
     ),
-    plain("pg_my_temp_schema", zero, &[], OID),
+    over(PG_MY_TEMP_SCHEMA, &[], OID),
     plain("pg_is_other_temp_schema", no, &[OID], Ty::Boolean),
     plain("inet_server_addr", null, &[], INET),
     plain("inet_server_port", null, &[], Ty::Int4),

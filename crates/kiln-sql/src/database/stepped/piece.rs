@@ -1,6 +1,6 @@
 //! Compiled pieces of a body, and the variables between them.
 
-use kiln_engine::{Arguments, Catalog, SearchPath};
+use kiln_engine::{Arguments, Catalog, SearchPath, writes_permanent_rows};
 use kiln_platform::sync::{Arc, Mutex, Weak, lock};
 use kiln_procedure::Program;
 use kiln_storage::error::{Error, Result, SqlState};
@@ -81,7 +81,7 @@ impl kiln_engine::Statement for Piece {
         let accesses = view.into_accesses();
         (accesses.iter()).try_for_each(|access| roles.check(role, access))?;
         let program = Arc::new(piece.function.program);
-        if self.is_read_only && !program.analysis.is_read_only() {
+        if self.is_read_only && writes_permanent_rows(&program) {
             let message = "cannot write in a read-only transaction";
             return Err(Error::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
         }

@@ -344,8 +344,11 @@ fn what_is_not_supported_is_named() {
             "create schema s ¶create table t (a int)",
             "CREATE SCHEMA with what is in it",
         ),
-        ("create ¶temp table t (a int)", "CREATE TEMP TABLE"),
-        ("select 1 ¶into temp t from u", "SELECT INTO a temporary"),
+        ("create ¶unlogged table t (a int)", "CREATE UNLOGGED TABLE"),
+        (
+            "select 1 ¶into unlogged t from u",
+            "SELECT INTO an unlogged",
+        ),
         ("commit ¶prepared 'x'", "two-phase commit"),
         ("set transaction ¶snapshot 'x'", "SET TRANSACTION SNAPSHOT"),
         ("commit and ¶chain", "AND CHAIN"),
