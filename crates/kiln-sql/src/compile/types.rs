@@ -153,6 +153,8 @@ pub fn plain_type(written: &Written, position: Position) -> Result<DataType> {
                 "int8" => DataType::BigInt,
                 "float8" => DataType::Double,
                 "bool" => DataType::Boolean,
+                // The name of a portal.
+                "refcursor" if modifiers.is_empty() => DataType::Text,
                 "timetz" | "money" | "xml" | "inet" | "cidr" | "macaddr" | "hstore"
                 | "tsvector" | "tsquery" | "bit" | "varbit" | "point" => {
                     return Err(unsupported(format!("type {name}"), position));

@@ -13,7 +13,7 @@ use super::session::Session;
 use super::view::View;
 use crate::catalog::oid_of;
 use crate::compile::data_type;
-use crate::parse::{Declare, Execute, Fetch, Prepare, Statement as Tree};
+use crate::parse::{Declare, Direction, Execute, Fetch, Prepare, Statement as Tree};
 
 /// Prepared statements, and portals, that a session may have at a time.
 pub const NAMES_MAX: usize = 10_000;
@@ -157,6 +157,14 @@ impl Names {
             _ => statement,
         }
     }
+}
+
+/// What a step of a cursor gives.
+pub(super) struct Taken {
+    pub columns: Vec<(String, DataType)>,
+    pub rows: Vec<Vec<Value>>,
+    /// How many rows it went over.
+    pub count: usize,
 }
 
 impl Session {
@@ -371,21 +379,86 @@ impl Session {
         if *scroll != Some(false) {
             portal.goes_back();
         }
+        self.keep_cursor(name, portal, *hold)?;
+        Ok(StatementResult {
+            notices,
+            ..StatementResult::of_tag("DECLARE CURSOR")
+        })
+    }
+
+    /// A name for a cursor that is opened without one.
+    pub(super) fn unnamed_portal(&self) -> String {
+        let names = (1_u64..).map(|number| format!("<unnamed portal {number}>"));
+        let mut free = names.filter(|name| !self.names.portals.contains_key(name));
+        free.next().unwrap_or_default()
+    }
+
+    /// Opens a cursor of the open block over rows that are there.
+    ///
+    /// # Errors
+    /// 42P03 when the name is taken, 54000 for too many; 53200 for too many rows.
+    pub(super) fn open_rows(
+        &mut self,
+        name: &str,
+        (columns, rows): (Vec<(String, DataType)>, Vec<Vec<Value>>),
+        scroll: Option<bool>,
+    ) -> Result<()> {
+        self.check_portal_name(name)?;
+        let of_rows = columns.iter().map(|(name, data_type)| Column {
+            name: name.clone(),
+            data_type: data_type.clone(),
+            origin: None,
+        });
+        let mut portal = Portal::new(Statement::of_rows(of_rows.collect()), Vec::new());
+        portal.end(Ok(StatementResult {
+            result: Some(ResultSet { columns, rows }),
+            ..StatementResult::of_tag("SELECT")
+        }))?;
+        if scroll != Some(false) {
+            portal.goes_back();
+        }
+        self.keep_cursor(name, portal, false)
+    }
+
+    fn keep_cursor(&mut self, name: &str, portal: Portal, is_held: bool) -> Result<()> {
         let bytes = portal.bytes();
         self.names.check_bytes(bytes)?;
         let named = Named {
             portal: Some(portal),
             is_declared: true,
-            is_held: *hold,
-            is_of_block,
+            is_held,
+            is_of_block: self.in_transaction(),
             savepoints: self.savepoints.len(),
             bytes,
             since_us: wall_clock_us(),
         };
-        self.names.portals.insert(name.clone(), named);
-        Ok(StatementResult {
-            notices,
-            ..StatementResult::of_tag("DECLARE CURSOR")
+        self.names.portals.insert(name.to_owned(), named);
+        Ok(())
+    }
+
+    /// Goes on with a cursor that a variable of a body names.
+    ///
+    /// # Errors
+    /// 34000 when there is none; those of its direction.
+    pub(super) fn step_portal(
+        &mut self,
+        name: &str,
+        direction: Direction,
+        is_move: bool,
+    ) -> Result<Taken> {
+        let fetch = Fetch {
+            is_move,
+            cursor: name.to_owned(),
+            direction,
+        };
+        let result = self.fetch(&fetch)?;
+        let count = result.tag.rsplit(' ').next().unwrap_or_default();
+        let count = count.parse().unwrap_or(0);
+        let ResultSet { columns, rows } = result.result.unwrap_or_default();
+        Ok(Taken {
+            columns,
+            rows,
+            count,
         })
     }
 

@@ -127,6 +127,11 @@ impl Statement {
         statement
     }
 
+    /// What a cursor says that a body has opened: it is not run again.
+    pub(super) fn of_rows(columns: Vec<Column>) -> Statement {
+        Statement::empty().with_description(Some(columns), StatementKind::Utility)
+    }
+
     /// Analyses a statement.
     ///
     /// # Errors

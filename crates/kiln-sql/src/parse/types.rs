@@ -62,7 +62,7 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<TypeRefe
         match tokens.word(range.start) {
             "record" => return of_kind(TypeKind::Record),
             "trigger" => return of_kind(TypeKind::Trigger),
-            "refcursor" | "event_trigger" | "internal" | "cstring" => {
+            "event_trigger" | "internal" | "cstring" => {
                 let feature = format!("type {}", tokens.word(range.start));
                 return Err(tokens.unsupported(range.start, &feature));
             }

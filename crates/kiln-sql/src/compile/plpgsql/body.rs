@@ -479,7 +479,11 @@ impl Body {
             }
             StatementKind::Execute { .. }
             | StatementKind::Utility(_)
-            | StatementKind::EndTransaction { .. } => Err(refuse(c, stepped_only(position))),
+            | StatementKind::EndTransaction { .. }
+            | StatementKind::Open(_)
+            | StatementKind::CursorStep(_)
+            | StatementKind::CloseCursor(_)
+            | StatementKind::ForCursor(_) => Err(refuse(c, stepped_only(position))),
             StatementKind::Perform(query) => self.perform(c, query, found),
             StatementKind::Call(call) => self.call(c, call),
             StatementKind::If {

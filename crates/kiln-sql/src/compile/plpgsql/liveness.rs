@@ -87,6 +87,7 @@ pub(super) fn inner_lists(statement: &Statement) -> Vec<&[Statement]> {
         | StatementKind::ForQuery { body, .. }
         | StatementKind::ForEach { body, .. } => vec![&body.body],
         StatementKind::ForRange(range) => vec![&range.body.body],
+        StatementKind::ForCursor(cursor) => vec![&cursor.body.body],
         _ => Vec::new(),
     }
 }
@@ -170,6 +171,7 @@ pub(super) fn targets(statement: &Statement) -> Vec<&Target> {
             into: Some(into), ..
         } => into.targets.iter().collect(),
         StatementKind::ForQuery { targets, .. } => targets.iter().collect(),
+        StatementKind::CursorStep(step) => step.into.iter().flatten().collect(),
         _ => Vec::new(),
     }
 }

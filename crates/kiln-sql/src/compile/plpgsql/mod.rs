@@ -37,6 +37,7 @@ mod assign;
 mod body;
 mod call;
 mod control;
+mod cursor;
 mod exception;
 mod liveness;
 mod matching;
@@ -63,6 +64,7 @@ use super::{CatalogView, Compiler, Position, fail};
 use crate::parse::{self, FunctionDefinition};
 use body::Body;
 pub(crate) use call::Callee;
+pub use cursor::{cursor_arguments, unbound};
 use kiln_engine::IndexUse;
 pub use piece::{
     CompiledPiece, Frame, FrameScope, Kind, Work, check_names, compile_piece, is_stepped,

@@ -16,11 +16,13 @@ use super::super::query::{OutputColumn, QueryOptions};
 use super::super::scope::Field;
 use super::super::{CatalogView, Compiler, Position, Typed, fail, name_of, unsupported};
 use super::body::Body;
+use super::cursor::{bound_already, cursor_arguments, unbound};
 use super::routine::{ResultKind, Routine};
 use super::variables::{EntryKind, Scope, Slot, depends, raise_step};
 use super::{CompiledFunction, Memory, Shape, at, finish, liveness, passes, repeat};
 use crate::parse::plpgsql::{
-    Block, Declaration, RaiseMessage, RowSource, Statement, StatementKind, Target,
+    Block, BoundCursor, Declaration, Open, OpenSource, RaiseMessage, RowSource, Statement,
+    StatementKind, Target,
 };
 use crate::parse::{self, Call, Expression, FunctionDefinition, RoutineKind};
 
@@ -121,14 +123,25 @@ pub struct CompiledPiece {
 
 /// Whether a body is run step by step.
 pub fn is_stepped(block: &Block) -> bool {
-    block.lists().any(has_commands)
+    declares_cursors(block) || block.lists().any(has_commands)
+}
+
+fn declares_cursors(block: &Block) -> bool {
+    block.declarations.iter().any(|it| it.cursor.is_some())
 }
 
 fn has_commands(list: &[Statement]) -> bool {
     liveness::any_statement(list, &|statement| {
+        if let StatementKind::Block(block) = &statement.kind {
+            return declares_cursors(block);
+        }
         matches!(
             statement.kind,
             StatementKind::Execute { .. }
+                | StatementKind::Open(_)
+                | StatementKind::CursorStep(_)
+                | StatementKind::CloseCursor(_)
+                | StatementKind::ForCursor(_)
                 | StatementKind::Utility(_)
                 | StatementKind::EndTransaction { .. }
                 | StatementKind::ForQuery {
@@ -172,6 +185,7 @@ fn leaves(list: &[Statement], labels: &mut Vec<String>, loops: usize) -> bool {
             | StatementKind::ForQuery { body, .. }
             | StatementKind::ForEach { body, .. } => (body.label.as_ref(), true),
             StatementKind::ForRange(range) => (range.body.label.as_ref(), true),
+            StatementKind::ForCursor(cursor) => (cursor.body.label.as_ref(), true),
             _ => (None, false),
         };
         let known = labels.len();
@@ -200,7 +214,7 @@ fn asks_for_error(list: &[Statement]) -> bool {
 /// The error of what only such bodies have, in another one.
 pub(super) fn stepped_only(position: Position) -> Error {
     unsupported(
-        "EXECUTE, COMMIT or a definition in a routine that another statement calls",
+        "EXECUTE, COMMIT, a cursor or a definition in a routine that another statement calls",
         position,
     )
     .with_hint("Such a routine runs by CALL name(…) or SELECT name(…) as a statement of its own.")
@@ -215,13 +229,13 @@ pub(super) fn stepped_function(
     let position = at(definition.position);
     if routine.result == ResultKind::Trigger {
         return Err(unsupported(
-            "EXECUTE, COMMIT or a definition in a trigger function",
+            "EXECUTE, COMMIT, a cursor or a definition in a trigger function",
             position,
         ));
     }
     if definition.is_definer {
         return Err(unsupported(
-            "SECURITY DEFINER with EXECUTE, COMMIT or a definition",
+            "SECURITY DEFINER with EXECUTE, COMMIT, a cursor or a definition",
             position,
         ));
     }
@@ -255,21 +269,35 @@ pub fn check_names(routine: &Routine, block: &Block) -> Result<()> {
     Names::of(routine).block(block)
 }
 
-/// The names of the variables around a statement, the outermost block first, each with its label.
-struct Names(Vec<(Option<String>, Vec<String>)>);
+/// The variables around a statement, the outermost block first.
+struct Names<'b>(Vec<NamesOfBlock<'b>>);
 
-impl Names {
-    fn of(routine: &Routine) -> Names {
+struct NamesOfBlock<'b> {
+    label: Option<String>,
+    names: Vec<String>,
+    /// The cursors among them that have a query.
+    cursors: Vec<(String, &'b BoundCursor)>,
+}
+
+impl<'b> Names<'b> {
+    fn of(routine: &Routine) -> Names<'b> {
         let parameters = routine.parameters.iter().map(|it| &it.name);
         let table = routine.table().iter().map(|(name, _)| name);
         let mut names: Vec<String> = parameters.chain(table).cloned().collect();
         names.push("found".to_owned());
-        Names(vec![(Some(routine.name.clone()), names)])
+        Names(vec![NamesOfBlock {
+            label: Some(routine.name.clone()),
+            names,
+            cursors: Vec::new(),
+        }])
     }
 
-    fn block(&mut self, block: &Block) -> Result<()> {
+    fn block(&mut self, block: &'b Block) -> Result<()> {
         let declared = block.declarations.iter().map(|it| name_of(&it.name));
-        self.within(block.label.as_ref(), declared.collect(), |names| {
+        let cursors = block.declarations.iter();
+        let cursors = cursors.filter_map(|it| Some((name_of(&it.name), it.cursor.as_deref()?)));
+        let declared = (declared.collect(), cursors.collect());
+        self.within(block.label.as_ref(), declared, |names| {
             names.list(&block.body)?;
             let mut handlers = block.handlers.iter();
             handlers.try_for_each(|handler| names.list(&handler.body))
@@ -279,25 +307,39 @@ impl Names {
     fn within(
         &mut self,
         label: Option<&sqlparser::ast::Ident>,
-        names: Vec<String>,
-        check: impl FnOnce(&mut Names) -> Result<()>,
+        (names, cursors): (Vec<String>, Vec<(String, &'b BoundCursor)>),
+        check: impl FnOnce(&mut Names<'b>) -> Result<()>,
     ) -> Result<()> {
-        self.0.push((label.map(name_of), names));
+        self.0.push(NamesOfBlock {
+            label: label.map(name_of),
+            names,
+            cursors,
+        });
         let result = check(self);
         self.0.pop();
         result
     }
 
-    fn list(&mut self, list: &[Statement]) -> Result<()> {
+    fn list(&mut self, list: &'b [Statement]) -> Result<()> {
         for statement in list {
             let mut targets = liveness::targets(statement).into_iter();
             targets.try_for_each(|target| self.target(target))?;
             match &statement.kind {
                 StatementKind::Block(block) => self.block(block)?,
                 StatementKind::ForRange(range) => {
-                    let variable = vec![name_of(&range.variable)];
+                    let variable = (vec![name_of(&range.variable)], Vec::new());
                     self.within(range.body.label.as_ref(), variable, |names| {
                         names.list(&range.body.body)
+                    })?;
+                }
+                StatementKind::Open(open) => self.open(open, false)?,
+                StatementKind::CursorStep(step) => self.target(&step.cursor)?,
+                StatementKind::CloseCursor(cursor) => self.target(cursor)?,
+                StatementKind::ForCursor(it) => {
+                    self.open(&it.open, true)?;
+                    let record = it.record.path.iter().map(name_of).collect();
+                    self.within(it.body.label.as_ref(), (record, Vec::new()), |names| {
+                        names.list(&it.body.body)
                     })?;
                 }
                 _ => {
@@ -309,9 +351,40 @@ impl Names {
         Ok(())
     }
 
+    /// Checks an OPEN, or the cursor of a loop.
+    fn open(&self, open: &Open, is_loop: bool) -> Result<()> {
+        self.target(&open.cursor)?;
+        match (&open.source, self.bound(&open.cursor)) {
+            (OpenSource::Rows(_), None) => Ok(()),
+            (OpenSource::Rows(_), Some(_)) => Err(bound_already(&open.cursor)),
+            (OpenSource::Bound(_), None) => Err(unbound(&open.cursor, is_loop)),
+            (OpenSource::Bound(given), Some(bound)) => {
+                cursor_arguments(&open.cursor, bound, given.as_deref()).map(drop)
+            }
+        }
+    }
+
+    /// The query of a cursor that its declaration has.
+    fn bound(&self, cursor: &Target) -> Option<&'b BoundCursor> {
+        let (name, label) = match cursor.path.as_slice() {
+            [label, name] => (name_of(name), Some(name_of(label))),
+            [name] => (name_of(name), None),
+            _ => return None,
+        };
+        let mut blocks = self.0.iter().rev();
+        let block = blocks.find(|block| {
+            let is_meant = label.is_none() || block.label == label;
+            is_meant && block.names.contains(&name)
+        })?;
+        let mut cursors = block.cursors.iter();
+        cursors
+            .find(|(known, _)| *known == name)
+            .map(|(_, bound)| *bound)
+    }
+
     fn target(&self, target: &Target) -> Result<()> {
         let path: Vec<String> = target.path.iter().map(name_of).collect();
-        let is_known = self.0.iter().any(|(label, names)| {
+        let is_known = self.0.iter().any(|NamesOfBlock { label, names, .. }| {
             names.contains(&path[0])
                 || path.len() > 1 && label.as_ref() == Some(&path[0]) && names.contains(&path[1])
         });

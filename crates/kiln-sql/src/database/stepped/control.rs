@@ -63,6 +63,7 @@ impl Run<'_> {
                 | StatementKind::ForRange(_)
                 | StatementKind::ForQuery { .. }
                 | StatementKind::ForEach { .. }
+                | StatementKind::ForCursor(_)
         );
         if is_compound && self.protected > 0 {
             return true;
@@ -161,6 +162,12 @@ impl Run<'_> {
                 self.callees.clear();
                 self.run_command(text, &[], &[])?;
             }
+            StatementKind::Open(open) => {
+                self.open_cursor(open)?;
+            }
+            StatementKind::CursorStep(step) => self.cursor_step(step)?,
+            StatementKind::CloseCursor(cursor) => self.close_cursor(cursor)?,
+            StatementKind::ForCursor(it) => return self.for_cursor(it),
             StatementKind::EndTransaction { commits } => self.end_transaction(*commits)?,
             StatementKind::Call(call) => match self.callee(call) {
                 Some(callee) => self.call(call, &callee)?,
@@ -188,7 +195,7 @@ impl Run<'_> {
     }
 
     /// Opens a scope for what `run` does.
-    fn scope<T>(
+    pub(super) fn scope<T>(
         &mut self,
         scope: FrameScope,
         values: Vec<Value>,
@@ -204,6 +211,7 @@ impl Run<'_> {
 
     /// Forgets the variables of all scopes but the first so many.
     fn close_scopes(&mut self, depth: usize) {
+        self.forget_cursors(depth);
         self.frame.scopes.truncate(depth);
         let variables = self.frame.scopes.iter().flat_map(|scope| &scope.variables);
         let values = variables.map(|(_, kind)| kind.types().len()).sum();
@@ -219,6 +227,7 @@ impl Run<'_> {
         let flow = self.scope(scope, Vec::new(), |run| {
             for declaration in &block.declarations {
                 run.declare(declaration)?;
+                run.know_cursor(declaration);
             }
             match block.handlers.is_empty() {
                 true => run.list(&block.body),
@@ -333,7 +342,7 @@ impl Run<'_> {
     }
 
     /// Runs a loop's statements once; returns where they lead, unless that is the next round.
-    fn turn(&mut self, body: &Loop) -> Result<Option<Flow>> {
+    pub(super) fn turn(&mut self, body: &Loop) -> Result<Option<Flow>> {
         self.session.session.check_limits()?;
         let label = body.label.as_ref().map(name_of);
         let is_own = |named: &Option<String>| named.is_none() || *named == label;

@@ -1,4 +1,4 @@
-//! Bodies that the session runs step by step: those with EXECUTE, COMMIT, ROLLBACK or definitions.
+//! Bodies that the session runs step by step: those with EXECUTE, COMMIT, ROLLBACK, cursors or definitions.
 //!
 //! What such a body does is known only when it runs, so it is no program that a protocol could plan or a worker run. The session
 //! runs it as a client would: as statements of a transaction block, between which it keeps the variables. What of the body
@@ -10,9 +10,11 @@
 //! | `piece` | compiled pieces, and the variables between them |
 //! | `control` | blocks, handlers, conditionals, loops |
 //! | `command` | EXECUTE, and what it gives |
+//! | `cursor` | cursors |
 
 mod command;
 mod control;
+mod cursor;
 mod piece;
 
 use std::collections::HashMap;
@@ -36,6 +38,7 @@ use crate::compile::{CatalogView as _, routine_name};
 use crate::parse::plpgsql::Block;
 use crate::parse::{Body, Call, FunctionDefinition, RoutineKind};
 use control::Flow;
+use cursor::Known;
 use piece::Piece;
 
 /// Bytes of rows and notices that a body may have given when it ends.
@@ -210,6 +213,8 @@ struct Run<'s> {
     has_committed: bool,
     /// By the address of what they were made from, and a number for what is done with it.
     pieces: HashMap<(usize, u8), Arc<Piece>>,
+    /// The cursors with queries that open blocks have declared.
+    cursors: Vec<Known>,
     /// The routines that CALL names in the body, if they are run step by step.
     callees: HashMap<String, Option<Stepped>>,
 }
@@ -231,6 +236,7 @@ impl<'s> Run<'s> {
             protected: 0,
             has_committed: false,
             pieces: HashMap::new(),
+            cursors: Vec::new(),
             callees: HashMap::new(),
         }
     }

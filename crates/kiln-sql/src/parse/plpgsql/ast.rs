@@ -1,6 +1,8 @@
 //! The syntax tree of a function body.
 
+use super::cursor::{BoundCursor, CursorStep, ForCursor, Open};
 use crate::parse::{Call, Expression, TypeReference};
+use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Condition, DiagnosticItem};
 use kiln_storage::error::{Position, SqlState};
 use sqlparser::ast::{Ident, Query};
@@ -53,6 +55,8 @@ pub struct Declaration {
     pub not_null: bool,
     /// Its first value; null where there is none.
     pub default: Option<Expression>,
+    /// Its query, if it is a cursor that has one.
+    pub cursor: Option<Arc<BoundCursor>>,
 }
 
 /// A statement of PL/pgSQL.
@@ -112,6 +116,14 @@ pub enum StatementKind {
         /// COMMIT.
         commits: bool,
     },
+    /// `OPEN`.
+    Open(Box<Open>),
+    /// `FETCH` or `MOVE`.
+    CursorStep(Box<CursorStep>),
+    /// `CLOSE` of what a variable names.
+    CloseCursor(Target),
+    /// `FOR record IN cursor`.
+    ForCursor(Box<ForCursor>),
     /// `IF … ELSIF … ELSE`.
     If {
         /// Conditions and what they guard, in order; never empty.

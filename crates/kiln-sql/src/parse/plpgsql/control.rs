@@ -110,7 +110,7 @@ impl Parser<'_, '_> {
     }
 
     /// The statements of a loop, from after its LOOP to its semicolon.
-    fn loop_body(&mut self, label: Option<Ident>) -> Result<Loop> {
+    pub(super) fn loop_body(&mut self, label: Option<Ident>) -> Result<Loop> {
         self.scopes.push(Scope {
             label: label.as_ref().map(|label| label.value.clone()),
             is_loop: true,
@@ -190,7 +190,7 @@ impl Parser<'_, '_> {
             | (_, Token::LParen)
             | ("execute", _) => {}
             (_, Token::Word(_)) if start + 1 == end || *tokens.get(start + 1) == Token::LParen => {
-                return Err(tokens.unsupported(start, "FOR over a cursor"));
+                return self.for_cursor(label, (first, targets), (start, end));
             }
             _ => return Err(tokens.syntax_error(start)),
         }

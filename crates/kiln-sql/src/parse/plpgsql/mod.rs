@@ -3,6 +3,7 @@
 mod ast;
 mod command;
 mod control;
+mod cursor;
 mod exception;
 pub(super) mod parser;
 mod raise;
@@ -12,3 +13,4 @@ pub use ast::{
     Block, CaseArm, Command, Declaration, ExitKind, ForRange, Handler, Into, Loop, Raise,
     RaiseLevel, RaiseMessage, RaiseOption, RowSource, Statement, StatementKind, Target,
 };
+pub use cursor::{BoundCursor, CursorStep, ForCursor, Open, OpenSource, Towards};

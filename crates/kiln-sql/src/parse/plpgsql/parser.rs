@@ -190,11 +190,9 @@ impl Parser<'_, '_> {
         let tokens = self.tokens;
         let position = tokens.position(self.next);
         let name = self.identifier()?;
-        match self.word() {
+        match tokens.word(self.next) {
             "alias" => return Err(tokens.unsupported(self.next, "ALIAS")),
-            "cursor" | "scroll" | "no" => {
-                return Err(tokens.unsupported(self.next, "a cursor (CURSOR)"));
-            }
+            "cursor" | "scroll" | "no" => return self.bound_cursor(name, self.next - 1),
             _ => {}
         }
         let constant = self.take_word("constant");
@@ -241,6 +239,7 @@ impl Parser<'_, '_> {
             data_type,
             not_null,
             default,
+            cursor: None,
         })
     }
 
@@ -388,6 +387,9 @@ impl Parser<'_, '_> {
             }
             "" if *tokens.get(at) == Token::LParen => self.sql_statement(),
             "execute" => self.execute(),
+            "open" => self.open(),
+            "fetch" | "move" => self.cursor_step(),
+            "close" => self.close_cursor(),
             "commit" | "rollback" => self.end_transaction(),
             word if command::is_utility(word) => self.utility(),
             word => Err(match refusal(word) {
@@ -452,10 +454,6 @@ impl Parser<'_, '_> {
 /// The name of the unsupported feature that a statement beginning with `word` is.
 fn refusal(word: &str) -> Option<&'static str> {
     Some(match word {
-        "open" => "a cursor (OPEN)",
-        "fetch" => "a cursor (FETCH)",
-        "move" => "a cursor (MOVE)",
-        "close" => "a cursor (CLOSE)",
         "savepoint" | "release" | "start" | "abort" => {
             "a transaction statement in a function or procedure"
         }

@@ -514,11 +514,11 @@ fn syntax_errors_in_bodies() {
 #[test]
 fn unsupported_features_in_bodies() {
     for (text, feature) in [
-        ("¶open c;", "cursor"),
-        ("¶fetch c into x;", "cursor"),
-        ("¶close c;", "cursor"),
-        ("for r in ¶c loop end loop;", "cursor"),
-        ("for r in ¶c(1, 2) loop end loop;", "cursor"),
+        ("¶fetch all from c into x;", "cannot return multiple rows"),
+        (
+            "¶fetch forward 2 from c into x;",
+            "cannot return multiple rows",
+        ),
         ("commit and ¶chain;", "AND CHAIN"),
         ("¶savepoint s;", "a transaction statement"),
         ("get diagnostics a = ¶pg_context;", "PG_CONTEXT"),
@@ -533,16 +533,7 @@ fn unsupported_features_in_bodies() {
         refused(text, "0A000", feature);
     }
     for (text, feature) in [
-        (
-            "do $$ declare c ¶cursor for select 1; begin end $$",
-            "cursor",
-        ),
-        (
-            "do $$ declare c ¶no scroll cursor for select 1; begin end $$",
-            "cursor",
-        ),
         ("do $$ declare c ¶alias for $1; begin end $$", "ALIAS"),
-        ("do $$ declare c ¶refcursor; begin end $$", "refcursor"),
         (
             "do $$ declare c text ¶collate \"C\"; begin end $$",
             "COLLATE",
