@@ -5,7 +5,7 @@ use std::time::Duration;
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::thread::{self, JoinHandle};
 use kiln_protocols::Configuration;
-use kiln_protocols::schedule::strife::{Chosen as BatchChoices, Explained as ExplainedBatch};
+use kiln_protocols::batches::{Chosen as BatchChoices, Explained as ExplainedBatch};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::{Table, WORKERS_MAX};
@@ -267,7 +267,7 @@ impl Engine {
     }
 
     /// Asks for a batch of calls to be explained, where the protocol in force batches them
-    /// ([`Protocol::Strife`](crate::Protocol::Strife)); [`Engine::explained_batch`] has it later.
+    /// ([`Protocol::explains_batches`](crate::Protocol::explains_batches)); [`Engine::explained_batch`] has it later.
     pub fn explain_batch(&self) {
         self.inner().common().explain_batch();
     }

@@ -115,11 +115,11 @@ pub use written::WrittenCatalog;
 pub use kiln_durability::log::{Histogram as LogHistogram, Log, Statistics as LogStatistics};
 pub use kiln_history::History;
 pub use kiln_procedure::{AbortCause, Arguments, Frame, Program, ProgramBuilder};
-pub use kiln_protocols::factors;
-pub use kiln_protocols::schedule::strife::{
+pub use kiln_protocols::batches::{
     Chosen as BatchChoices, Clusters as BatchClusters, Explained as ExplainedBatch,
     ExplainedTransaction,
 };
+pub use kiln_protocols::factors;
 pub use kiln_protocols::{Configuration, Counted, Outcome, Protocol, ProtocolOption, Statistics};
 pub use kiln_storage::journal::{CallAnswer, Change, ChangeKind, Commit, Listener, Listeners};
 pub use kiln_storage::log_epoch::{LogEpoch, LogEpochs};

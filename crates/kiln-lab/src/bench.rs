@@ -52,12 +52,15 @@ pub fn open(
     open_with(workload, reserve_mib, basis_factors, None, Options::new())
 }
 
-/// What a database has in force before and after its runs: the protocol that has all basis factors, or one whose log keeps commands.
+/// What a database has in force before and after its runs: the default protocol, which has all basis factors, or one whose log keeps
+/// commands.
 fn neutral(logging: Logging) -> Protocol {
-    match logging {
-        Logging::Values => Protocol::Silo,
-        Logging::Commands => Protocol::Vll,
-    }
+    let is_wanted = |it: &Protocol| match logging {
+        Logging::Values => *it == Protocol::default(),
+        Logging::Commands => it.logs_commands() && !it.is_single_worker(),
+    };
+    let found = Protocol::ALL.into_iter().find(is_wanted);
+    found.unwrap_or_default()
 }
 
 /// [`open`] with `workers` workers that run the calls of sessions; `None` where the benchmark's own

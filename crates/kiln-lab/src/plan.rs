@@ -127,10 +127,9 @@ impl Plan {
     /// A sentence that says why not.
     pub fn validate(&self) -> Result<(), String> {
         self.workload.validate()?;
-        for protocol in &self.protocols {
-            if let Some(refusal) = self.basis_factors.protocols.refusal(*protocol) {
-                return Err(refusal);
-            }
+        let factors = self.basis_factors.protocols;
+        if let Some(refusal) = factors.refusal_among(&self.protocols) {
+            return Err(refusal);
         }
         let mut protocols = self.protocols.iter();
         let unsafe_one = protocols.find(|one| !one.protocol.is_serializable());
@@ -146,13 +145,15 @@ impl Plan {
                 "a log of {protocol} cannot keep commands, as calls have no order before they run: leave it out, or log values"
             ));
         }
-        if self.explain_batch
-            && !self
-                .protocols
-                .iter()
-                .any(|one| one.protocol == Protocol::Strife)
-        {
-            return Err("batches are those of strife, which is not among the protocols".to_owned());
+        let mut protocols = self.protocols.iter();
+        if self.explain_batch && !protocols.any(|one| one.protocol.explains_batches()) {
+            let all = Protocol::ALL.into_iter();
+            let batching = all.filter(|protocol| protocol.explains_batches());
+            let names: Vec<&str> = batching.map(Protocol::name).collect();
+            let names = names.join(", ");
+            return Err(format!(
+                "batches are those of {names}, which is not among the protocols"
+            ));
         }
         if self.protocols.is_empty() || self.threads.is_empty() {
             return Err("a benchmark needs a protocol and a number of threads".to_owned());

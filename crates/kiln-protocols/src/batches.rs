@@ -1,5 +1,5 @@
-//! What workers count that run calls in batches ([`Protocol::Strife`](crate::Protocol)): what became of the batches, and how long
-//! their steps took.
+//! Batches of calls, where a protocol makes some ([`Protocol::explains_batches`](crate::Protocol::explains_batches)): what became of
+//! them, how long their steps took, and what one was made of.
 
 /// A step in the life of a batch, in the order in which they happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +163,58 @@ impl BatchStatistics {
         self.step(Step::Prepare).worked_each() / workers as f64
             + lasted as f64 / self.transactions.max(1) as f64
     }
+}
+
+/// What batches are analysed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// Calls that a batch should have.
+    pub size: u32,
+    /// Samples of SPOT: `k` of the paper.
+    pub samples: u32,
+    /// `α` of the paper, in thousandths.
+    pub alpha_permille: u32,
+}
+
+/// What the analysis has made of a batch, as Figure 5 of the paper counts it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Clusters {
+    /// Transactions of the batch.
+    pub transactions: usize,
+    /// Special clusters that SPOT has made.
+    pub spot: usize,
+    /// By conflict-free cluster: how many transactions it has, the largest first.
+    pub conflict_free: Vec<usize>,
+    /// Transactions that belong to several clusters.
+    pub residuals: usize,
+    /// Samples of SPOT: `k`.
+    pub samples: usize,
+    /// `α`, in thousandths.
+    pub alpha_permille: usize,
+}
+
+/// A batch as its analysis has left it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Explained {
+    /// How many clusters there are, and how large.
+    pub clusters: Clusters,
+    /// Its transactions.
+    pub transactions: Vec<ExplainedTransaction>,
+    /// By record that somebody writes: the cluster that has it, by its position in
+    /// [`Clusters::conflict_free`]. One that only residuals want is in none.
+    pub records: Vec<Option<usize>>,
+    /// Records besides whose updates all are left to the commit (`+cu`), so that they tie nothing together.
+    pub left: usize,
+}
+
+/// A transaction of a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExplainedTransaction {
+    /// Its cluster, by its position in [`Clusters::conflict_free`]; none for a residual.
+    pub cluster: Option<usize>,
+    /// Its records that somebody in the batch writes, by their positions in [`Explained::records`], and whether it
+    /// writes them itself.
+    pub records: Vec<(usize, bool)>,
 }
 
 #[cfg(test)]

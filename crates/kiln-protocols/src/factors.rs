@@ -3,7 +3,8 @@
 //! The default of each is what the paper recommends and what should be used. The other value is a
 //! choice of earlier systems, there so that its price can be measured (STO Figure 4).
 
-use crate::protocol::{Configuration, Protocol};
+use crate::protocol::Configuration;
+use crate::registry::Protocol;
 
 /// The basis factors that lie in protocols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -382,20 +383,65 @@ impl Factors {
         Some(())
     }
 
-    /// A sentence that says why a protocol, with its options, cannot run under these, if it cannot.
-    pub fn refusal(self, configuration: Configuration) -> Option<String> {
-        let silo_only = if self.abort_mechanism == AbortMechanism::Unwind {
-            "aborts by unwinding are"
-        } else if self.deadlock_avoidance == DeadlockAvoidance::Sort {
-            "deadlock avoidance by sorting is"
-        } else if self.early_aborts == Use::Off {
-            "attempts without early aborts are"
-        } else {
-            return None;
-        };
-        (configuration != Protocol::Silo)
-            .then(|| format!("{silo_only} there for plain silo alone, not for {configuration}"))
+    /// Those that are not as recommended, with their values.
+    pub fn departures(self) -> Vec<(&'static str, String)> {
+        let recommended = Factors::default().choices();
+        let mut choices = self.choices();
+        choices.retain(|choice| !recommended.contains(choice));
+        choices
     }
+
+    /// A sentence that says why a protocol, with its options, cannot run under these, if it cannot. Factors that it does not have
+    /// change nothing, but for those that make another protocol of the one that has them.
+    pub fn refusal(self, configuration: Configuration) -> Option<String> {
+        let departures = self.departures();
+        let departs = |factor: &str| departures.iter().any(|(name, _)| *name == factor);
+        let mut alone = ALONE.into_iter();
+        let (factor, what) = alone.find(|(factor, _)| departs(factor))?;
+        let is_plain = configuration == configuration.protocol;
+        let has_it = is_plain && configuration.protocol.has_factor(factor);
+        (!has_it).then(|| {
+            let owners = names(owners(factor));
+            format!("{what} there for plain {owners} alone, not for {configuration}")
+        })
+    }
+
+    /// A sentence that says why these protocols cannot all be run under these, if they cannot: one of them
+    /// [refuses](Factors::refusal), or none of them has what departs.
+    pub fn refusal_among(self, asked: &[Configuration]) -> Option<String> {
+        if let Some(refusal) = asked.iter().find_map(|one| self.refusal(*one)) {
+            return Some(refusal);
+        }
+        let is_strange = |factor: &str| {
+            let is_had = asked.iter().any(|one| one.protocol.has_factor(factor));
+            owners(factor).next().is_some() && !asked.is_empty() && !is_had
+        };
+        let departures = self.departures().into_iter();
+        let (factor, _) = { departures }.find(|(factor, _)| is_strange(factor))?;
+        Some(format!(
+            "--{factor} is an option of {}, and the protocols asked for are {}",
+            names(owners(factor)),
+            names(asked.iter()),
+        ))
+    }
+}
+
+/// Factors that make another protocol of the one that has them: what they are called, and what is told of them.
+const ALONE: [(&str, &str); 3] = [
+    ("aborts", "aborts by unwinding are"),
+    ("deadlock", "deadlock avoidance by sorting is"),
+    ("early-abort", "attempts without early aborts are"),
+];
+
+/// The protocols that have a factor; none for those that all have.
+fn owners(factor: &str) -> impl Iterator<Item = Protocol> {
+    let all = Protocol::ALL.into_iter();
+    all.filter(move |protocol| protocol.has_factor(factor))
+}
+
+fn names(all: impl Iterator<Item = impl ToString>) -> String {
+    let names: Vec<String> = all.map(|one| one.to_string()).collect();
+    names.join(", ")
 }
 
 /// Contention regulation (STO §4.1).
@@ -490,5 +536,36 @@ mod tests {
             assert!(error.contains(name) && error.contains(value), "{error}");
         }
         assert_eq!(chosen, Factors::default());
+    }
+
+    #[test]
+    fn strangers_are_refused_by_what_the_rows_say() {
+        let plain = |protocol| Configuration::of(protocol);
+        let both = [plain(Protocol::Silo), plain(Protocol::Strife)];
+        assert_eq!(Factors::default().refusal_among(&both), None);
+
+        let mut batched = Factors::default();
+        batched.batches.size = 7;
+        assert_eq!(batched.refusal_among(&both), None);
+        assert_eq!(batched.refusal(both[0]), None);
+        assert_eq!(
+            batched.refusal_among(&both[..1]).as_deref(),
+            Some("--batch-size is an option of strife, and the protocols asked for are silo")
+        );
+
+        let mut unwinding = batched;
+        unwinding.abort_mechanism = AbortMechanism::Unwind;
+        assert_eq!(unwinding.refusal(both[0]), None);
+        let refusal = "aborts by unwinding are there for plain silo alone, not for strife";
+        assert_eq!(unwinding.refusal(both[1]).as_deref(), Some(refusal));
+        assert_eq!(unwinding.refusal_among(&both).as_deref(), Some(refusal));
+        let with_options = unwinding.refusal(Configuration::DEFAULT);
+        assert!(with_options.is_some_and(|refusal| refusal.ends_with("not for silo+cu+ts")));
+
+        let regulated = Factors {
+            regulation: Regulation::None,
+            ..Factors::default()
+        };
+        assert_eq!(regulated.refusal_among(&both), None);
     }
 }

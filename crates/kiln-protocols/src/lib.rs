@@ -4,28 +4,20 @@
 //! ([`access`]: how one attempt touches records). Protocols do not import each other; what
 //! several are built from is in [`shared`].
 //!
-//! | name | scheduler | access |
-//! |---|---|---|
-//! | `serial` | [`schedule::direct`], one worker | [`access::serial`] |
-//! | `silo`, `silo-unchecked` | [`schedule::direct`] | [`access::silo`] |
-//! | `occ`, `occ-unchecked` | [`schedule::direct`] | [`access::occ`] |
-//! | `healing` | [`schedule::direct`] | [`access::healing`] |
-//! | `tictoc` | [`schedule::direct`] | [`access::tictoc`] |
-//! | `hybrid` | [`schedule::direct`] | [`access::hybrid`] |
-//! | `mocc` | [`schedule::direct`] | [`access::mocc`] |
-//! | `none` | [`schedule::direct`] | [`access::none`] |
-//! | `2pl-no-wait`, `2pl-wait-die`, `2pl-wait-for-graph`, `2pl-dreadlocks` | [`schedule::direct`] | [`access::two_phase_locking`] |
-//! | `mvcc` | [`schedule::direct`] | [`access::mvcc`] |
-//! | `lock-sorted`, `lock-atomic`, `pre-no-wait` | [`schedule::direct`], after [`shared::planning`] | [`access::two_phase_locking`] |
-//! | `strife` | [`schedule::strife`] | [`access::two_phase_locking`] |
-//! | `orthrus`, `orthrus-shared` | [`schedule::orthrus`], over [`schedule::owned`] | [`access::two_phase_locking`] |
-//! | `vll-single` | [`schedule::vll_single`], over [`schedule::owned`] | [`access::two_phase_locking`] |
-//! | `dora` | [`schedule::dora`], over [`schedule::owned`] | [`access::two_phase_locking`] |
-//! | `partitioned` | [`schedule::direct`], after [`shared::planning`], over [`schedule::partitioned`] | [`access::two_phase_locking`] |
-//! | `vll`, `vll-sca`, `vll-arrayed` | [`schedule::vll`] | [`access::two_phase_locking`] |
+//! [`Protocol`] is the table of them. What a protocol is says the head of its folder, and how it is to be used its page in
+//! `docs/protocols/`. Most run their calls under [`schedule::direct`], the planned ones after a reconnaissance
+//! ([`shared::planning`]); those that have several calls in flight have schedulers of their own.
 //!
-//! To add one: a folder under `access` or `schedule`, a name in [`Protocol`], an arm in
-//! [`Worker::new`], what its workers share in [`Common`], and a page in `docs/protocols/`.
+//! # To add one
+//!
+//! 1. A folder under `access` or `schedule`, whose `registration.rs` has a row: the name, what the protocol promises, the options
+//!    and basis factors that it takes, and a function that makes what its workers share. Where it does no more than to share
+//!    something that function is a call of `family::of_accesses` (calls run at once, over accesses) or of `family::of_workers` (over a
+//!    scheduler of its own). Else it gives a `Family`, of which each method but one has a default.
+//! 2. A line in the list in `registry.rs`.
+//! 3. A page in `docs/protocols/`, and a line in the table there.
+//!
+//! Nothing else names a protocol: `tests/one_row.rs` sees to that, and lists what is excepted and why.
 
 pub mod access;
 mod answer;
@@ -35,9 +27,12 @@ pub mod canary;
 mod common;
 pub mod counters;
 pub mod factors;
+mod family;
 pub mod phases;
 mod protocol;
+mod registry;
 pub mod schedule;
+mod scheduler;
 mod serve;
 pub mod shared;
 mod statistics;
@@ -48,8 +43,9 @@ pub use breakdown::broken_down;
 pub use common::Common;
 pub use counters::{Counted, Counters};
 pub use factors::Factors;
-pub use protocol::{Configuration, Protocol, ProtocolOption};
+pub use protocol::{Configuration, ProtocolOption};
+pub use registry::Protocol;
 pub use serve::{Call, Calls, Next};
 pub use shared::recorder::{Observation, RECORDS_HISTORIES};
-pub use statistics::Statistics;
+pub use statistics::{Statistics, Versions};
 pub use worker::{Outcome, Worker};

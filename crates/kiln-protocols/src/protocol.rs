@@ -3,245 +3,25 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A protocol, by its name on the command line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Protocol {
-    /// One worker, no concurrency control.
-    Serial,
-    /// All workers, no concurrency control. An unsafe baseline.
-    None,
-    /// Optimistic, epoch-based.
-    #[default]
-    Silo,
-    /// Optimistic: silo without validation. An unsafe baseline.
-    SiloUnchecked,
-    /// Optimistic: all that was read and written is locked in one order, then validated.
-    Occ,
-    /// Optimistic: occ without validation. An unsafe baseline.
-    OccUnchecked,
-    /// Optimistic: an attempt that fails validation is repaired, and not repeated.
-    Healing,
-    /// Optimistic, with timestamps computed from what was read and written.
-    TicToc,
-    /// Optimistic at the first attempt, with locks afterwards.
-    Hybrid,
-    /// Optimistic, with locks on records on which many attempts fail.
-    Mocc,
-    /// Strict two-phase locking that aborts instead of waiting.
-    TwoPhaseLockingNoWait,
-    /// Strict two-phase locking in which older transactions wait and younger ones abort.
-    TwoPhaseLockingWaitDie,
-    /// Strict two-phase locking with a waits-for graph.
-    TwoPhaseLockingWaitForGraph,
-    /// Strict two-phase locking with digests.
-    TwoPhaseLockingDreadlocks,
-    /// Multiversion, validated at commit; read-only procedures read the past.
-    Mvcc,
-    /// Planned: all locks are taken in one order before the transaction runs.
-    LockSorted,
-    /// Planned: all locks are asked for in one critical section before the transaction runs.
-    LockAtomic,
-    /// Planned: all locks are had at once before the transaction runs, or none.
-    PreNoWait,
-    /// Planned: counters beside the records, and one queue of all transactions.
-    Vll,
-    /// Planned: vll that looks for transactions without conflicts when it has nothing else to do.
-    VllSca,
-    /// Planned: vll whose counters are in an array, kept by a thread of their own.
-    VllArrayed,
-    /// Planned: some workers only control concurrency, the others only run transactions.
-    Orthrus,
-    /// Planned: orthrus whose concurrency controllers share one lock table.
-    OrthrusShared,
-    /// Planned: batches fall apart into clusters, which run without concurrency control.
-    Strife,
-    /// Planned: a lock for each partition of the data, taken in one order.
-    Partitioned,
-    /// Planned: vll with a thread for each partition of the data.
-    VllSingle,
-    /// Planned: transactions flow between threads that own partitions of the data.
-    Dora,
-    /// Planned: vll with counters for ranges of keys.
-    Vllr,
-    /// Planned: vllr that looks for transactions without conflicts when it has nothing else to do.
-    VllrSca,
-    /// Planned: locks on ranges in an ordered map.
-    RangeMap,
-    /// Planned: locks on ranges by intentions in a hash table.
-    RangeHierarchical,
-}
+use crate::registry::{Promises, Protocol};
 
 impl Protocol {
-    /// All protocols.
-    pub const ALL: [Protocol; 31] = [
-        Protocol::Serial,
-        Protocol::None,
-        Protocol::Silo,
-        Protocol::SiloUnchecked,
-        Protocol::Occ,
-        Protocol::OccUnchecked,
-        Protocol::Healing,
-        Protocol::TicToc,
-        Protocol::Hybrid,
-        Protocol::Mocc,
-        Protocol::TwoPhaseLockingNoWait,
-        Protocol::TwoPhaseLockingWaitDie,
-        Protocol::TwoPhaseLockingWaitForGraph,
-        Protocol::TwoPhaseLockingDreadlocks,
-        Protocol::Mvcc,
-        Protocol::LockSorted,
-        Protocol::LockAtomic,
-        Protocol::PreNoWait,
-        Protocol::Vll,
-        Protocol::VllSca,
-        Protocol::VllArrayed,
-        Protocol::Orthrus,
-        Protocol::OrthrusShared,
-        Protocol::Strife,
-        Protocol::Partitioned,
-        Protocol::VllSingle,
-        Protocol::Dora,
-        Protocol::Vllr,
-        Protocol::VllrSca,
-        Protocol::RangeMap,
-        Protocol::RangeHierarchical,
-    ];
-
     /// Its name.
     pub const fn name(self) -> &'static str {
-        match self {
-            Protocol::Serial => "serial",
-            Protocol::None => "none",
-            Protocol::Silo => "silo",
-            Protocol::SiloUnchecked => "silo-unchecked",
-            Protocol::Occ => "occ",
-            Protocol::OccUnchecked => "occ-unchecked",
-            Protocol::Healing => "healing",
-            Protocol::TicToc => "tictoc",
-            Protocol::Hybrid => "hybrid",
-            Protocol::Mocc => "mocc",
-            Protocol::TwoPhaseLockingNoWait => "2pl-no-wait",
-            Protocol::TwoPhaseLockingWaitDie => "2pl-wait-die",
-            Protocol::TwoPhaseLockingWaitForGraph => "2pl-wait-for-graph",
-            Protocol::TwoPhaseLockingDreadlocks => "2pl-dreadlocks",
-            Protocol::Mvcc => "mvcc",
-            Protocol::LockSorted => "lock-sorted",
-            Protocol::LockAtomic => "lock-atomic",
-            Protocol::PreNoWait => "pre-no-wait",
-            Protocol::Vll => "vll",
-            Protocol::VllSca => "vll-sca",
-            Protocol::VllArrayed => "vll-arrayed",
-            Protocol::Orthrus => "orthrus",
-            Protocol::OrthrusShared => "orthrus-shared",
-            Protocol::Strife => "strife",
-            Protocol::Partitioned => "partitioned",
-            Protocol::VllSingle => "vll-single",
-            Protocol::Dora => "dora",
-            Protocol::Vllr => "vllr",
-            Protocol::VllrSca => "vllr-sca",
-            Protocol::RangeMap => "range-map",
-            Protocol::RangeHierarchical => "range-hierarchical",
-        }
+        self.registration().name
     }
 
     /// One line on what it is.
     pub const fn description(self) -> &'static str {
-        match self {
-            Protocol::Serial => "one worker, no concurrency control: the floor",
-            Protocol::None => "unsafe baseline: all workers, no concurrency control",
-            Protocol::Silo => "optimistic, validated at commit, epoch-based versions",
-            Protocol::SiloUnchecked => "unsafe baseline: silo without validation",
-            Protocol::Occ => {
-                "optimistic, locks what was read and written in one order, then validates"
-            }
-            Protocol::OccUnchecked => "unsafe baseline: occ without validation",
-            Protocol::Healing => {
-                "optimistic, repairs what was read too early at the commit instead of starting again"
-            }
-            Protocol::TicToc => {
-                "optimistic, timestamps computed from what was read and written, not strict"
-            }
-            Protocol::Hybrid => "optimistic at the first attempt, two-phase locking afterwards",
-            Protocol::Mocc => "optimistic, with locks on hot records",
-            Protocol::TwoPhaseLockingNoWait => {
-                "strict two-phase locking, aborts instead of waiting"
-            }
-            Protocol::TwoPhaseLockingWaitDie => {
-                "strict two-phase locking, older transactions wait, younger ones abort"
-            }
-            Protocol::TwoPhaseLockingWaitForGraph => {
-                "strict two-phase locking, deadlocks found in a waits-for graph (dl-detect)"
-            }
-            Protocol::TwoPhaseLockingDreadlocks => {
-                "strict two-phase locking, deadlocks found by digests of who waits for whom"
-            }
-            Protocol::Mvcc => "multiversion: read-only procedures read the past, and always commit",
-            Protocol::LockSorted => {
-                "planned: all locks are taken in one order before the transaction runs"
-            }
-            Protocol::LockAtomic => {
-                "planned: all locks are asked for in one critical section before it runs"
-            }
-            Protocol::PreNoWait => {
-                "planned: all locks are had at once before the transaction runs, or it starts again"
-            }
-            Protocol::Vll => "planned: locks are counters, in one queue of all transactions",
-            Protocol::VllSca => {
-                "planned: vll that looks for transactions without conflicts when it has time"
-            }
-            Protocol::Orthrus => {
-                "planned: some workers only control concurrency, the others only run transactions"
-            }
-            Protocol::OrthrusShared => {
-                "planned: orthrus whose concurrency controllers share one lock table"
-            }
-            Protocol::Strife => {
-                "planned: batches fall apart into clusters, which run without concurrency control"
-            }
-            Protocol::Partitioned => {
-                "planned: one lock for each partition of the data, taken in one order (H-Store)"
-            }
-            Protocol::VllSingle => {
-                "planned: vll with a thread, and counters, for each partition of the data"
-            }
-            Protocol::Dora => {
-                "planned: transactions flow between threads that own partitions of the data"
-            }
-            Protocol::VllArrayed => "planned: vll whose lock manager is a thread, with an array",
-            Protocol::Vllr => "planned: vll that locks ranges of keys, and no records",
-            Protocol::VllrSca => {
-                "planned: vllr that looks for transactions without conflicts when it has time"
-            }
-            Protocol::RangeMap => "planned: ranges of keys are locked in an ordered map",
-            Protocol::RangeHierarchical => {
-                "planned: ranges of keys are locked by intentions in a hash table"
-            }
-        }
+        self.registration().description
     }
 
     /// The protocol called `name`, or known to others by that name.
     pub fn parse(name: &str) -> Option<Protocol> {
-        let name = match name {
-            // Yu et al., and VLL and STRIFE after them.
-            "dl-detect" => "2pl-wait-for-graph",
-            // ORTHRUS §3.2.
-            "deadlock-free" => "lock-sorted",
-            // STRIFE §5.4, ORTHRUS §4.3, healing §5.
-            "partcc" | "partitioned-store" | "h-store" => "partitioned",
-            name => name,
-        };
-        Protocol::ALL
-            .into_iter()
-            .find(|protocol| protocol.name() == name)
-    }
-
-    /// Whether an open block holds nothing for which statements of others wait: what it writes is its own until it commits.
-    pub fn holds_nothing_in_blocks(self) -> bool {
-        matches!(
-            self,
-            Protocol::Silo | Protocol::Occ | Protocol::TicToc | Protocol::Mvcc
-        )
+        Protocol::ALL.into_iter().find(|protocol| {
+            let row = protocol.registration();
+            row.name == name || row.aliases.contains(&name)
+        })
     }
 
     /// The protocols that keep their promise, without the baselines that exist to be measured.
@@ -249,182 +29,57 @@ impl Protocol {
         Protocol::ALL.into_iter().filter(|it| it.is_serializable())
     }
 
-    /// Whether only one transaction may run at a time in the whole database.
-    pub const fn is_single_worker(self) -> bool {
-        matches!(self, Protocol::Serial)
-    }
-
     /// Whether committed transactions behave as if they had run one after the other. Where this is
     /// false the protocol is a baseline for measurements, and nothing else.
     pub const fn is_serializable(self) -> bool {
-        match self {
-            Protocol::Serial
-            | Protocol::Silo
-            | Protocol::Occ
-            | Protocol::Healing
-            | Protocol::TicToc
-            | Protocol::Hybrid
-            | Protocol::Mocc
-            | Protocol::TwoPhaseLockingNoWait
-            | Protocol::TwoPhaseLockingWaitDie
-            | Protocol::TwoPhaseLockingWaitForGraph
-            | Protocol::TwoPhaseLockingDreadlocks
-            | Protocol::Mvcc
-            | Protocol::LockSorted
-            | Protocol::LockAtomic
-            | Protocol::PreNoWait
-            | Protocol::Vll
-            | Protocol::VllSca
-            | Protocol::VllArrayed
-            | Protocol::Orthrus
-            | Protocol::OrthrusShared
-            | Protocol::Strife
-            | Protocol::Partitioned
-            | Protocol::VllSingle
-            | Protocol::Dora
-            | Protocol::Vllr
-            | Protocol::VllrSca
-            | Protocol::RangeMap
-            | Protocol::RangeHierarchical => true,
-            Protocol::None | Protocol::SiloUnchecked | Protocol::OccUnchecked => false,
-        }
+        self.promises().serializable
     }
 
     /// Whether that order agrees with real time: what begins after another has committed comes after
     /// it (strict serializability).
     pub const fn is_strict(self) -> bool {
-        match self {
-            Protocol::Serial
-            | Protocol::Silo
-            | Protocol::Occ
-            | Protocol::Healing
-            | Protocol::Hybrid
-            | Protocol::Mocc
-            | Protocol::TwoPhaseLockingNoWait
-            | Protocol::TwoPhaseLockingWaitDie
-            | Protocol::TwoPhaseLockingWaitForGraph
-            | Protocol::TwoPhaseLockingDreadlocks
-            | Protocol::Mvcc
-            | Protocol::LockSorted
-            | Protocol::LockAtomic
-            | Protocol::PreNoWait
-            | Protocol::Vll
-            | Protocol::VllSca
-            | Protocol::VllArrayed
-            | Protocol::Orthrus
-            | Protocol::OrthrusShared
-            | Protocol::Strife
-            | Protocol::Partitioned
-            | Protocol::VllSingle
-            | Protocol::Dora
-            | Protocol::Vllr
-            | Protocol::VllrSca
-            | Protocol::RangeMap
-            | Protocol::RangeHierarchical => true,
-            Protocol::None
-            | Protocol::SiloUnchecked
-            | Protocol::OccUnchecked
-            | Protocol::TicToc => false,
-        }
+        self.promises().strict
+    }
+
+    /// Whether only one transaction may run at a time in the whole database.
+    pub const fn is_single_worker(self) -> bool {
+        self.promises().single_worker
     }
 
     /// Whether a log may keep the calls of procedures in place of what they write: an order of the calls that conflict is fixed before they run, and
     /// they hold whatever they have read and written until they have committed.
     pub const fn logs_commands(self) -> bool {
-        matches!(
-            self,
-            Protocol::Serial
-                | Protocol::Vll
-                | Protocol::VllSca
-                | Protocol::VllArrayed
-                | Protocol::VllSingle
-                | Protocol::Vllr
-                | Protocol::VllrSca
-        )
+        self.promises().logs_commands
     }
 
     /// Whether records keep something in `aux` between transactions, which has to go before another
     /// protocol takes over.
     pub const fn leaves_aux(self) -> bool {
-        match self {
-            Protocol::TicToc | Protocol::Mvcc | Protocol::Strife => true,
-            Protocol::Serial
-            | Protocol::None
-            | Protocol::Silo
-            | Protocol::SiloUnchecked
-            | Protocol::Occ
-            | Protocol::OccUnchecked
-            | Protocol::Healing
-            | Protocol::Hybrid
-            | Protocol::Mocc
-            | Protocol::TwoPhaseLockingNoWait
-            | Protocol::TwoPhaseLockingWaitDie
-            | Protocol::TwoPhaseLockingWaitForGraph
-            | Protocol::TwoPhaseLockingDreadlocks
-            | Protocol::LockSorted
-            | Protocol::LockAtomic
-            | Protocol::PreNoWait
-            | Protocol::Vll
-            | Protocol::VllSca
-            | Protocol::VllArrayed
-            | Protocol::Orthrus
-            | Protocol::OrthrusShared
-            | Protocol::Partitioned
-            | Protocol::VllSingle
-            | Protocol::Dora
-            | Protocol::Vllr
-            | Protocol::VllrSca
-            | Protocol::RangeMap
-            | Protocol::RangeHierarchical => false,
-        }
+        self.promises().leaves_aux
+    }
+
+    /// Whether an open block holds nothing for which statements of others wait: what it writes is its own until it commits.
+    pub const fn holds_nothing_in_blocks(self) -> bool {
+        self.promises().holds_nothing_in_blocks
+    }
+
+    /// Whether it runs calls in batches, and can say what became of one.
+    pub const fn explains_batches(self) -> bool {
+        self.promises().explains_batches
     }
 
     /// The options that it takes.
     pub const fn options(self) -> &'static [ProtocolOption] {
-        match self {
-            Protocol::Silo => &[
-                ProtocolOption::CommitTimeUpdates,
-                ProtocolOption::TimestampSplitting,
-            ],
-            Protocol::Mvcc => &[
-                ProtocolOption::CommitTimeUpdates,
-                ProtocolOption::TimestampSplitting,
-                ProtocolOption::LaggingSnapshots,
-            ],
-            Protocol::TicToc => &[
-                ProtocolOption::CommitTimeUpdates,
-                ProtocolOption::TimestampSplitting,
-                ProtocolOption::Sweeps,
-            ],
-            Protocol::Serial
-            | Protocol::None
-            | Protocol::SiloUnchecked
-            | Protocol::OccUnchecked
-            | Protocol::Hybrid
-            | Protocol::Mocc
-            | Protocol::Vll
-            | Protocol::VllSca
-            | Protocol::VllArrayed
-            | Protocol::Orthrus
-            | Protocol::OrthrusShared
-            | Protocol::Partitioned
-            | Protocol::VllSingle
-            | Protocol::Dora
-            | Protocol::Vllr
-            | Protocol::VllrSca
-            | Protocol::RangeMap
-            | Protocol::RangeHierarchical => &[],
-            Protocol::Occ | Protocol::Healing | Protocol::Strife => {
-                &[ProtocolOption::CommitTimeUpdates]
-            }
-            Protocol::TwoPhaseLockingNoWait
-            | Protocol::TwoPhaseLockingWaitDie
-            | Protocol::TwoPhaseLockingWaitForGraph
-            | Protocol::TwoPhaseLockingDreadlocks
-            | Protocol::LockSorted
-            | Protocol::LockAtomic
-            | Protocol::PreNoWait => &[ProtocolOption::LockTable],
-        }
+        self.registration().options
+    }
+
+    /// Whether a basis factor that some protocols have is one of its.
+    pub(crate) fn has_factor(self, factor: &str) -> bool {
+        self.registration().factors.contains(&factor)
+    }
+
+    const fn promises(self) -> &'static Promises {
+        &self.registration().promises
     }
 }
 
@@ -571,7 +226,7 @@ impl Configuration {
     /// Whether an attempt may rely on some columns of a record and not on all: then whoever changes a primary
     /// key deletes the row and inserts another.
     pub const fn looks_at_columns(self) -> bool {
-        self.has_columns() || matches!(self.protocol, Protocol::Healing)
+        self.has_columns() || self.protocol.promises().looks_at_columns
     }
 
     /// As [`Protocol::is_strict`], with the options: snapshots that lag are in the past.
@@ -584,9 +239,21 @@ impl Configuration {
         self.protocol.leaves_aux() || self.has_columns()
     }
 
+    /// Whether what it keeps in `aux` outlives the record that has it.
+    pub(crate) const fn aux_outlives_records(self) -> bool {
+        self.protocol.promises().aux_outlives_records
+    }
+
     /// As [`Protocol::is_single_worker`].
     pub const fn is_single_worker(self) -> bool {
         self.protocol.is_single_worker()
+    }
+
+    /// Whether which columns a table keeps apart may change only while no transaction is open: timestamps of such columns are
+    /// not those of the record, and say nothing of what was read and written before. A transaction from before the
+    /// change and one from after it could then each come before the other.
+    pub const fn orders_columns(self) -> bool {
+        self.has(ProtocolOption::TimestampSplitting) && self.protocol.promises().orders_columns
     }
 
     /// Its name as a text; [`Configuration::from_str`] reads it.

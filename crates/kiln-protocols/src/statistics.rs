@@ -41,6 +41,16 @@ pub struct Statistics {
     pub batches: BatchStatistics,
 }
 
+/// Versions of records that are kept outside of their rows, those that wait for their epoch included. Exact when no transaction
+/// runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Versions {
+    /// How many there are.
+    pub count: usize,
+    /// Bytes taken from the system for them, used or not.
+    pub bytes: usize,
+}
+
 impl Statistics {
     /// Transactions that have come to an end.
     #[inline]

@@ -256,7 +256,7 @@ fn memory_is_bounded_under_a_long_reader() {
             let looking = scope.spawn(|| {
                 let mut most = 0;
                 while !watched.load(Ordering::Relaxed) {
-                    most = most.max(common.mvcc().versions());
+                    most = most.max(common.versions().count);
                     thread::sleep(10_000_000);
                 }
                 most as u64
@@ -273,7 +273,7 @@ fn memory_is_bounded_under_a_long_reader() {
         println!(
             "{turns} turns in {took_ms} ms; {versions} versions written meanwhile, at most {most} there at \
              a time; {} KiB of memory for them",
-            common.mvcc().version_bytes() >> 10
+            common.versions().bytes >> 10
         );
         assert_eq!(rows.len(), 1, "the reader saw one state: {rows:?}");
         assert_eq!(
@@ -296,5 +296,5 @@ fn memory_is_bounded_under_a_long_reader() {
         epochs.advance();
     }
     maintenance.collect(usize::MAX);
-    assert_eq!(common.mvcc().versions(), 0);
+    assert_eq!(common.versions().count, 0);
 }

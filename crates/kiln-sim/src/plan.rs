@@ -99,10 +99,9 @@ impl Plan {
         if self.jobs == 0 {
             return Err("jobs is 0, but must be at least 1".to_owned());
         }
-        for protocol in &self.protocols {
-            if let Some(refusal) = self.basis_factors.protocols.refusal(*protocol) {
-                return Err(refusal);
-            }
+        let factors = self.basis_factors.protocols;
+        if let Some(refusal) = factors.refusal_among(&self.protocols) {
+            return Err(refusal);
         }
         if self.protocols.is_empty() || self.cores.is_empty() {
             return Err("a run needs a protocol and a number of cores".to_owned());

@@ -95,8 +95,8 @@ impl Session<'_> {
                 .pin_workers(false)
                 .epoch_ms(epoch_ms)
                 .basis_factors(basis_factors)
-                // The one that has all basis factors, while the rows are loaded.
-                .protocol(Protocol::Silo)
+                // It has all basis factors; this is while the rows are loaded.
+                .protocol(Protocol::default())
                 // Baselines are measured here, and reports mark them.
                 .allow_unserializable(true)
                 .seed(seed);

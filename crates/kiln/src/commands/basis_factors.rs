@@ -1,11 +1,11 @@
 //! The basis factors on the command line.
 
 use clap::{Args, ValueEnum};
+use kiln_engine::BasisFactors;
 use kiln_engine::factors;
 use kiln_engine::factors::{
     AbortMechanism, Batches, Controllers, DeadlockAvoidance, Regulation, Use,
 };
-use kiln_engine::{BasisFactors, Configuration, Protocol};
 
 const HEADING: &str = "Basis factors (the default is the recommended choice)";
 
@@ -102,78 +102,6 @@ impl<T> Auto<T> {
             Auto::Auto => None,
             Auto::Fixed(value) => Some(value),
         }
-    }
-}
-
-impl BasisFactorArguments {
-    /// Refuses what only protocols have that are not asked for.
-    ///
-    /// # Errors
-    /// A sentence that names the option and the protocols that have it.
-    pub fn refuse_strangers(&self, asked: &[Configuration]) -> Result<(), String> {
-        use Protocol::{
-            Dora, Healing, Orthrus, OrthrusShared, Partitioned, Silo, Strife, VllSingle,
-        };
-        let options: [(&str, bool, &[Protocol]); 15] = [
-            (
-                "cc-threads",
-                self.cc_threads.is_some(),
-                &[Orthrus, OrthrusShared],
-            ),
-            (
-                "data-partitions",
-                self.data_partitions.is_some(),
-                &[Partitioned, VllSingle, Dora],
-            ),
-            (
-                "partitioning",
-                self.partitioning != Partitioning::Declared,
-                &[Orthrus, VllSingle, Dora],
-            ),
-            ("batch-size", self.batch_size != Auto::Auto, &[Strife]),
-            ("batch-us", self.batch_us.is_some(), &[Strife]),
-            ("k", self.k != Auto::Auto, &[Strife]),
-            ("alpha", self.alpha != Auto::Auto, &[Strife]),
-            (
-                "restoration",
-                self.restoration != Restoration::Dependents,
-                &[Healing],
-            ),
-            (
-                "validation-order",
-                self.validation_order != ValidationOrder::Tree,
-                &[Healing],
-            ),
-            ("access-cache", self.access_cache != Switch::On, &[Healing]),
-            ("read-copies", self.read_copies != Switch::On, &[Healing]),
-            ("read-locks", self.read_locks != Switch::Off, &[Healing]),
-            ("ad-hoc", self.ad_hoc != 0, &[Healing]),
-            (
-                "lock-queue",
-                self.lock_queue != LockQueue::Overtaking,
-                &[
-                    Protocol::TwoPhaseLockingWaitDie,
-                    Protocol::TwoPhaseLockingWaitForGraph,
-                    Protocol::TwoPhaseLockingDreadlocks,
-                    Protocol::LockSorted,
-                ],
-            ),
-            ("early-abort", self.early_abort != Switch::On, &[Silo]),
-        ];
-        let is_asked = |protocol: &Protocol| asked.iter().any(|one| one.protocol == *protocol);
-        for (option, is_given, owners) in options {
-            if is_given && !owners.iter().any(is_asked) {
-                let names = |protocols: &mut dyn Iterator<Item = String>| {
-                    protocols.collect::<Vec<_>>().join(", ")
-                };
-                return Err(format!(
-                    "--{option} is an option of {}, and the protocols asked for are {}",
-                    names(&mut owners.iter().map(Protocol::to_string)),
-                    names(&mut asked.iter().map(Configuration::to_string)),
-                ));
-            }
-        }
-        Ok(())
     }
 }
 

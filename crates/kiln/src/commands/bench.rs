@@ -231,7 +231,6 @@ impl Arguments {
             plan.protocols = self.protocol;
         }
         plan.protocols = super::placed(plan.protocols, self.locks)?;
-        self.basis_factors.refuse_strangers(&plan.protocols)?;
         if !self.threads.is_empty() {
             plan.threads = self
                 .threads

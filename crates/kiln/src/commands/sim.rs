@@ -178,7 +178,6 @@ impl Arguments {
                 (Mode::Test(test), vec![Plan::TEST_CORES])
             }
         };
-        self.basis_factors.refuse_strangers(&protocols)?;
         let plan = Plan {
             workload,
             protocols,

@@ -72,6 +72,7 @@ mod copies;
 mod dependents;
 mod late;
 mod locks;
+pub(crate) mod registration;
 mod restore;
 mod undisturbed;
 mod validate;

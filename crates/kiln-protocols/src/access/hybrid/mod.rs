@@ -37,6 +37,8 @@
 //! it has the locks. Of two attempts that each read what the other writes, an optimistic one sees the
 //! other's locked tid or fails to get a lock. Phantoms are excluded by the node set.
 
+pub(crate) mod registration;
+
 use kiln_platform::atomic::Ordering;
 use kiln_platform::schedule::point;
 use kiln_procedure::AbortCause;

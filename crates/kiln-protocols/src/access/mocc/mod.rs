@@ -34,6 +34,7 @@
 //!
 //! Serializable, in real time, for the same reasons as Silo.
 
+pub(crate) mod registration;
 mod temperature;
 
 use kiln_platform::atomic::Ordering;

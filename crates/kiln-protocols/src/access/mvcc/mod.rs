@@ -99,6 +99,7 @@ mod entries;
 mod execute;
 mod groups;
 mod reclaim;
+pub(crate) mod registration;
 mod takeovers;
 mod updates;
 mod version;

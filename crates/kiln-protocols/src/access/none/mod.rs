@@ -28,6 +28,7 @@
 //! - A tid changes only under the latch; a dead record does not change at all.
 //! - What a dead record points to is its deleter's to free.
 
+pub(crate) mod registration;
 mod undo;
 
 use kiln_history::Log;

@@ -6,6 +6,8 @@
 //! database. Versions are still advanced, so that the history tells what was read, and so that
 //! another protocol can take over between epochs.
 
+pub(crate) mod registration;
+
 use kiln_history::Log;
 use kiln_platform::atomic::Ordering;
 use kiln_procedure::access::{Inserted, Visit};

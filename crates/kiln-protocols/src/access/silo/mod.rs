@@ -57,6 +57,8 @@
 //! measurement. Rows are still read and written one at a time, and indexes stay intact. What else would fail waits,
 //! overwrites or is lost ([`Commit::VALIDATES`]).
 
+pub(crate) mod registration;
+
 use kiln_platform::atomic::Ordering;
 use kiln_platform::schedule::point;
 use kiln_platform::spin::Spinner;

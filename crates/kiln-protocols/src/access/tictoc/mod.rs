@@ -61,6 +61,7 @@
 mod commit;
 mod gaps;
 mod kept;
+pub(crate) mod registration;
 mod times;
 
 use kiln_platform::atomic::{AtomicU64, Ordering, fence};

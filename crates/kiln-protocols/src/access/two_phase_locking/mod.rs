@@ -55,6 +55,7 @@ mod deferral;
 mod held;
 mod journey;
 mod plan;
+pub(crate) mod registration;
 
 use kiln_history::{Log, Version};
 use kiln_platform::atomic::{Ordering, fence};

@@ -5,6 +5,8 @@
 //! same arguments, so that a caller never hears "please retry". The waits are there so that attempts do not fail each other:
 //! a read-only one that has no locks fails nobody, and goes on almost at once.
 
+mod scheduler;
+
 use kiln_history::Moment;
 use kiln_platform::random::Random;
 use kiln_platform::spin::Backoff;
@@ -14,7 +16,6 @@ use kiln_platform::work::{Work, charge};
 use kiln_procedure::access::GoesOn;
 use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Interrupt, Program, Stop};
 use kiln_storage::epoch::Epochs;
-use kiln_storage::journal::Journal;
 
 use crate::batches::BatchStatistics;
 use crate::factors::{AbortMechanism, Factors, Regulation};
@@ -22,7 +23,7 @@ use crate::phases::{Phase, Phased};
 use crate::shared::recorder::{Observation, Recorded, Recorder};
 use crate::shared::turns::Turn;
 use crate::shared::unwinding;
-use crate::{AnswerWriter, Counted, Counters, Outcome, Statistics, broken_down};
+use crate::{AnswerWriter, Counted, Counters, Outcome, broken_down};
 
 /// One worker's scheduler over one access.
 pub struct Direct<A> {
@@ -110,22 +111,6 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         }
     }
 
-    /// Itself: what schedulers that are built on it give as well.
-    #[inline(always)]
-    pub(crate) fn direct(&mut self) -> &mut Direct<A> {
-        self
-    }
-
-    /// From now on calls wait for their turn.
-    pub fn take_turns(&mut self, turn: Turn) {
-        self.turn = Some(turn);
-    }
-
-    /// From now on it gives up when one of these participants broke down.
-    pub fn give_up_with(&mut self, epochs: Epochs) {
-        self.epochs = Some(epochs);
-    }
-
     /// Whether a worker broke down: what this one waits for may never come.
     #[inline]
     pub(crate) fn is_broken(&self) -> bool {
@@ -154,12 +139,6 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         }
     }
 
-    /// See [`Worker::limit`](crate::Worker::limit).
-    pub fn limit(&mut self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) {
-        self.frame.deadline_ns = deadline_ns;
-        self.frame.interrupt = interrupt.cloned();
-    }
-
     /// What may ask the next call to end.
     pub(crate) fn interrupt(&self) -> Option<&Interrupt> {
         self.frame.interrupt.as_ref()
@@ -180,19 +159,9 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         }
     }
 
-    /// Puts other basis factors in the place of the recommended ones.
-    pub fn set_factors(&mut self, factors: Factors) {
-        self.factors = factors;
-    }
-
     /// Records histories for `observation` from now on, or none. No transaction is open.
     pub fn observe(&mut self, observation: Option<&Observation>) {
         self.access.recorder().observe(observation);
-    }
-
-    /// Reports commits to a listener of this journal from now on, or to none. No transaction is open.
-    pub fn attach(&mut self, journal: Option<&Journal>) {
-        self.access.attach(journal);
     }
 
     /// Whether the history has no room for another call.
@@ -418,17 +387,6 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         }
     }
 
-    /// What the attempt of a transaction of several statements has run that began last, until [`Direct::end_transaction`].
-    pub fn programs(&self) -> &[Arc<Program>] {
-        &self.open.programs
-    }
-
-    /// Says when the open transaction began, in microseconds since 1970, where that was earlier
-    /// than [`Direct::begin`].
-    pub fn set_transaction_began(&mut self, began_us: i64) {
-        self.frame.memory.heap.transaction_began_us = Some(began_us);
-    }
-
     /// Starts an attempt of a transaction of several statements: of the one whose last attempt failed, until
     /// [`Direct::end_transaction`]. It always can: says yes, as schedulers that are built on this may say no.
     pub fn begin(&mut self) -> bool {
@@ -562,29 +520,6 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     #[inline]
     pub(crate) fn batches(&mut self) -> &mut BatchStatistics {
         &mut self.batches
-    }
-
-    /// What this worker has counted.
-    pub fn statistics(&mut self) -> Statistics {
-        let mut statistics = Statistics {
-            phase_cycles: self.access.phases().cycles(),
-            ..Statistics::default()
-        };
-        let counted = self.counters.read();
-        counted.since(&self.counted_before, &mut statistics);
-        if self.batches != BatchStatistics::default() {
-            statistics.batches = self.batches.in_nanoseconds(time::cycles_per_us());
-        }
-        self.access.add_counts(&mut statistics);
-        statistics
-    }
-
-    /// Starts counting anew.
-    pub fn reset_statistics(&mut self) {
-        self.counted_before = self.counters.read();
-        self.batches = BatchStatistics::default();
-        self.access.phases().reset();
-        self.access.reset_counts();
     }
 }
 

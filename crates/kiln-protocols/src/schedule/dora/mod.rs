@@ -36,6 +36,8 @@
 //! All: as in strict two-phase locking nobody touches a record on which another has a conflicting lock, and all
 //! locks are held to the end.
 
+pub(crate) mod registration;
+
 use kiln_platform::thread;
 
 use super::owned;

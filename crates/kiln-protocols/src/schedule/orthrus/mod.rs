@@ -30,6 +30,7 @@
 //! All: as in strict two-phase locking nobody touches a record on which another has a conflicting lock, and all
 //! locks are held to the end.
 
+pub(crate) mod registration;
 mod shared_table;
 
 use kiln_platform::thread;

@@ -53,6 +53,7 @@ mod isolated;
 mod limit;
 mod locks;
 pub(in crate::schedule) mod queues;
+mod scheduler;
 mod slots;
 mod table;
 mod travel;

@@ -68,7 +68,7 @@ impl<T: PartitionTable> Context<T> {
 /// A worker; see the module above.
 pub struct Owned<T: PartitionTable> {
     /// The attempts, and the transactions of several statements.
-    direct: Direct<TwoPhaseLocking<GrantedLocks<T>>>,
+    pub(super) direct: Direct<TwoPhaseLocking<GrantedLocks<T>>>,
     shared: Arc<Shared<T>>,
     number: u32,
     /// Contexts without a call.
@@ -706,11 +706,6 @@ impl<T: PartitionTable> Owned<T> {
         self.shared.blocks.close();
         self.running -= 1;
         self.shared.leave(self.number, self.running);
-    }
-
-    /// What runs the attempts.
-    pub(crate) fn direct(&mut self) -> &mut Direct<TwoPhaseLocking<GrantedLocks<T>>> {
-        &mut self.direct
     }
 
     /// The memory of the last run, with the rows that it emitted.

@@ -38,6 +38,8 @@
 //!
 //! All: two transactions that have a record in common have a partition in common, and are there one after the other.
 
+pub(crate) mod registration;
+
 use kiln_platform::atomic::{AtomicU32, Ordering};
 use kiln_platform::memory::name_range;
 use kiln_platform::schedule::point;

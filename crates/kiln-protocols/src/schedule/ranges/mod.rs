@@ -19,6 +19,7 @@ mod counters;
 mod hierarchical;
 mod map;
 mod queues;
+pub(crate) mod registration;
 
 use kiln_platform::sync::Arc;
 

@@ -12,7 +12,7 @@ use kiln_platform::time;
 use super::forest::Forest;
 use super::locks::NODE_BITS;
 use super::tuning::{Bounds, Shown, Tuned};
-use crate::batches::{BatchStatistics, Step};
+use crate::batches::{BatchStatistics, Clusters, Step};
 use crate::schedule::in_flight::InFlight;
 use crate::shared::planning::{Claim, Findings, Footprint};
 
@@ -191,23 +191,6 @@ pub(super) struct Plan {
     pub counted: BatchStatistics,
     /// When the present step began, by the counter of cycles.
     pub step_began: u64,
-}
-
-/// What the analysis has made of a batch, as Figure 5 of the paper counts it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Clusters {
-    /// Transactions of the batch.
-    pub transactions: usize,
-    /// Special clusters that SPOT has made.
-    pub spot: usize,
-    /// By conflict-free cluster: how many transactions it has, the largest first.
-    pub conflict_free: Vec<usize>,
-    /// Transactions that belong to several clusters.
-    pub residuals: usize,
-    /// Samples of SPOT: `k`.
-    pub samples: usize,
-    /// `α`, in thousandths.
-    pub alpha_permille: usize,
 }
 
 /// See the module's documentation.

@@ -5,32 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::sync::{Mutex, lock};
 
-use super::batch::{Batch, Clusters};
+use super::batch::Batch;
 use super::locks::{node_of, tie_of};
-
-/// A batch as its analysis has left it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Explained {
-    /// How many clusters there are, and how large.
-    pub clusters: Clusters,
-    /// Its transactions.
-    pub transactions: Vec<ExplainedTransaction>,
-    /// By record that somebody writes: the cluster that has it, by its position in
-    /// [`Clusters::conflict_free`]. One that only residuals want is in none.
-    pub records: Vec<Option<usize>>,
-    /// Records besides whose updates all are left to the commit (`+cu`), so that they tie nothing together.
-    pub left: usize,
-}
-
-/// A transaction of a batch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExplainedTransaction {
-    /// Its cluster, by its position in [`Clusters::conflict_free`]; none for a residual.
-    pub cluster: Option<usize>,
-    /// Its records that somebody in the batch writes, by their positions in [`Explained::records`], and whether it
-    /// writes them itself.
-    pub records: Vec<(usize, bool)>,
-}
+use crate::batches::{Explained, ExplainedTransaction};
 
 /// The batch that somebody asked for.
 #[derive(Default)]

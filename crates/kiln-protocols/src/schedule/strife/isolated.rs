@@ -9,9 +9,9 @@ use kiln_platform::sync::Arc;
 
 use super::Shared;
 use super::analysis::Analyst;
-use super::batch::{Clusters, Context};
+use super::batch::Context;
 use super::stages::Stage;
-use crate::batches::BatchStatistics;
+use crate::batches::{BatchStatistics, Clusters};
 use crate::shared::planning::{Claim, Findings};
 
 /// A worker that adds the same transactions to each batch, analyses it with the others, and runs nothing.
@@ -161,9 +161,9 @@ mod tests {
     use kiln_platform::sync::{Mutex, lock};
 
     use super::super::batch::Batch;
-    #[cfg(kiln_sim)]
-    use super::super::tuning::Chosen;
     use super::*;
+    #[cfg(kiln_sim)]
+    use crate::batches::Chosen;
     use crate::batches::Step;
     use crate::factors::Batches;
 

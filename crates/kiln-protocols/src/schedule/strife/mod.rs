@@ -82,6 +82,8 @@ mod explain;
 mod forest;
 mod isolated;
 mod locks;
+pub(crate) mod registration;
+mod scheduler;
 mod stages;
 mod tuning;
 mod worker;
@@ -102,14 +104,11 @@ use stages::{Stage, Stages};
 use tuning::{Bounds, Tuner};
 use worker::Spare;
 
-use crate::batches::{BatchStatistics, Step};
+use crate::batches::{BatchStatistics, Chosen, Explained, Step};
 use crate::factors::Batches;
 use crate::schedule::parking::Blocks;
 
-pub use batch::Clusters;
-pub use explain::{Explained, ExplainedTransaction};
 pub use isolated::Isolated;
-pub use tuning::Chosen;
 pub use worker::Strife;
 
 /// What the workers share.

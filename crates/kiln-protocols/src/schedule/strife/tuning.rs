@@ -25,6 +25,7 @@ use kiln_platform::atomic::{AtomicU32, Ordering};
 use kiln_platform::thread;
 
 use super::batch::{SAMPLES_MAX, SIZE_MAX};
+use crate::batches::Chosen;
 use crate::factors::Batches;
 
 /// The `α` of the paper, in thousandths, with which `auto` begins.
@@ -37,17 +38,6 @@ const SKIPPED: u32 = 1;
 const PATIENCE: std::ops::RangeInclusive<u32> = 16..=4096;
 /// `auto` makes no batch larger that takes longer than this: every call waits for all of its batch.
 const TIME_MAX_NS: u64 = 4_000_000;
-
-/// What batches are analysed with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chosen {
-    /// Calls that a batch should have.
-    pub size: u32,
-    /// Samples of SPOT: `k` of the paper.
-    pub samples: u32,
-    /// `α` of the paper, in thousandths.
-    pub alpha_permille: u32,
-}
 
 /// The least and the most that may be chosen; both are the same where somebody else has.
 #[derive(Clone, Debug)]

@@ -46,7 +46,7 @@ const TOLD_AHEAD: usize = 4;
 /// A worker; see the module above.
 pub struct Strife {
     /// The attempts, and the transactions of several statements.
-    direct: Direct<TwoPhaseLocking<ClusterLocks>>,
+    pub(super) direct: Direct<TwoPhaseLocking<ClusterLocks>>,
     shared: Arc<Shared>,
     analyst: Analyst,
     random: Random,
@@ -749,11 +749,6 @@ impl Strife {
     pub fn roll_back(&mut self) {
         self.direct.roll_back();
         self.shared.close_statements();
-    }
-
-    /// What runs the attempts.
-    pub(crate) fn direct(&mut self) -> &mut Direct<TwoPhaseLocking<ClusterLocks>> {
-        &mut self.direct
     }
 
     /// The memory of the last run, with the rows that it emitted.

@@ -77,6 +77,8 @@ mod ledger;
 mod limit;
 mod manager;
 mod queue;
+pub(crate) mod registration;
+mod scheduler;
 mod statements;
 
 pub use isolated::Isolated;
@@ -807,16 +809,6 @@ impl<L: Ledger> Vll<L> {
         }
         mailbox.length.store(contexts.len(), Ordering::Relaxed);
         context
-    }
-
-    /// What runs the attempts.
-    pub(crate) fn direct(&mut self) -> &mut Direct<L::Access> {
-        &mut self.direct
-    }
-
-    /// It needs no manager any more.
-    pub(crate) fn leave_manager(&mut self) {
-        self._manager = None;
     }
 
     /// The memory of the last run, with the rows that it emitted.

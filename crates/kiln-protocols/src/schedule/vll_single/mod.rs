@@ -42,6 +42,7 @@
 //! locks are held to the end.
 
 mod counters;
+pub(crate) mod registration;
 
 use kiln_platform::thread;
 

@@ -1,0 +1,35 @@
+//! Healing, in the table of protocols.
+
+use kiln_platform::sync::Arc;
+
+use super::{Healing, WaitingRoom};
+use crate::family;
+use crate::protocol::ProtocolOption;
+use crate::registry::{Promises, Registration};
+
+pub(crate) const HEALING: Registration = Registration {
+    name: "healing",
+    aliases: &[],
+    description: "optimistic, repairs what was read too early at the commit instead of starting again",
+    promises: Promises {
+        looks_at_columns: true,
+        ..Promises::STRICT
+    },
+    options: &[ProtocolOption::CommitTimeUpdates],
+    factors: &[
+        "restoration",
+        "validation-order",
+        "access-cache",
+        "read-copies",
+        "read-locks",
+        "ad-hoc",
+    ],
+    family: |setting| {
+        let factors = setting.factors.healing;
+        let defers = setting.has(ProtocolOption::CommitTimeUpdates);
+        let room = Arc::<WaitingRoom>::default();
+        family::of_accesses(move |participant| {
+            Healing::new(participant, factors, defers).sharing(room.clone())
+        })
+    },
+};

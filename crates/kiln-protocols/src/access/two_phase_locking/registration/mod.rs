@@ -1,0 +1,113 @@
+//! Strict two-phase locking, in the table of protocols: a row for each handling of deadlocks. Where the locks are planned: `planned.rs`.
+
+pub(crate) mod planned;
+
+use super::{NoWait, TwoPhaseLocking};
+use crate::family::{self, Family};
+use crate::protocol::ProtocolOption;
+use crate::registry::{Promises, Registration, Setting};
+use crate::shared::locks::handling::{self, Dreadlocks, Handling, WaitDie, WaitForGraph};
+use crate::shared::locks::{BesideRecord, LockWords, Locks, Placement, QueuedLocks, SharedLocks};
+
+pub(crate) const NO_WAIT: Registration = Registration {
+    name: "2pl-no-wait",
+    aliases: &[],
+    description: "strict two-phase locking, aborts instead of waiting",
+    promises: Promises::STRICT,
+    options: &[ProtocolOption::LockTable],
+    factors: &[],
+    family: |setting| match setting.has(ProtocolOption::LockTable) {
+        false => family::of_accesses(|participant| NoWait::new(participant, LockWords)),
+        true => {
+            let shared = SharedLocks::new(setting.turns.clone());
+            over(move |number| shared.queued(shared.table.clone(), handling::NoWait, number))
+        }
+    },
+};
+
+pub(crate) const WAIT_DIE: Registration = Registration {
+    name: "2pl-wait-die",
+    aliases: &[],
+    description: "strict two-phase locking, older transactions wait, younger ones abort",
+    promises: Promises::STRICT,
+    options: &[ProtocolOption::LockTable],
+    factors: &["lock-queue"],
+    family: |setting| waiting(setting, |_, number| WaitDie::new(number)),
+};
+
+pub(crate) const WAIT_FOR_GRAPH: Registration = Registration {
+    name: "2pl-wait-for-graph",
+    // Yu et al., and VLL and STRIFE after them.
+    aliases: &["dl-detect"],
+    description: "strict two-phase locking, deadlocks found in a waits-for graph (dl-detect)",
+    promises: Promises::STRICT,
+    options: &[ProtocolOption::LockTable],
+    factors: &["lock-queue"],
+    family: |setting| {
+        waiting(setting, |shared, number| {
+            WaitForGraph::new(shared.waits_for.clone(), number)
+        })
+    },
+};
+
+pub(crate) const DREADLOCKS: Registration = Registration {
+    name: "2pl-dreadlocks",
+    aliases: &[],
+    description: "strict two-phase locking, deadlocks found by digests of who waits for whom",
+    promises: Promises::STRICT,
+    options: &[ProtocolOption::LockTable],
+    factors: &["lock-queue"],
+    family: |setting| {
+        waiting(setting, |shared, number| {
+            Dreadlocks::new(shared.digests.clone(), number)
+        })
+    },
+};
+
+/// A family whose locks are waited for, where the setting places them, with the handling of deadlocks that `handling` makes for a
+/// worker's number.
+fn waiting<H: Handling + Send + 'static>(
+    setting: &Setting,
+    handling: fn(&SharedLocks, u32) -> H,
+) -> Box<dyn Family> {
+    let (shared, queue) = (
+        SharedLocks::new(setting.turns.clone()),
+        setting.factors.lock_queue,
+    );
+    match setting.has(ProtocolOption::LockTable) {
+        false => over(move |number| {
+            let locks = shared.queued(BesideRecord, handling(&shared, number), number);
+            locks.handed_on(queue)
+        }),
+        true => over(move |number| {
+            let table = shared.table.clone();
+            let locks = shared.queued(table, handling(&shared, number), number);
+            locks.handed_on(queue)
+        }),
+    }
+}
+
+/// A family of two-phase locking over the locks that `locks` makes for a worker's number.
+fn over<L: Locks + Send + 'static>(
+    locks: impl Fn(u32) -> L + Send + Sync + 'static,
+) -> Box<dyn Family>
+where
+    L::Held: Send,
+{
+    family::of_accesses(move |participant| {
+        let number = participant.slot() as u32;
+        TwoPhaseLocking::new(participant, locks(number))
+    })
+}
+
+impl SharedLocks {
+    /// The side of the worker with this number.
+    fn queued<P: Placement, H: Handling>(
+        &self,
+        placement: P,
+        handling: H,
+        number: u32,
+    ) -> QueuedLocks<P, H> {
+        QueuedLocks::new(placement, handling, self.alarms.clone(), number)
+    }
+}

@@ -1,0 +1,27 @@
+//! Partitioned, in the table of protocols.
+
+use kiln_platform::sync::Arc;
+
+use super::{PartitionLocks, Shared};
+use crate::access::two_phase_locking::TwoPhaseLocking;
+use crate::family;
+use crate::registry::{Promises, Registration};
+
+pub(crate) const PARTITIONED: Registration = Registration {
+    name: "partitioned",
+    // STRIFE §5.4, ORTHRUS §4.3, healing §5.
+    aliases: &["partcc", "partitioned-store", "h-store"],
+    description: "planned: one lock for each partition of the data, taken in one order (H-Store)",
+    promises: Promises::STRICT,
+    options: &[],
+    factors: &["data-partitions"],
+    family: |setting| {
+        let shared = Arc::new(Shared::new(setting.factors.partitions as usize));
+        let turns = setting.turns.clone();
+        family::of_accesses(move |participant| {
+            let number = participant.slot() as u32;
+            let locks = PartitionLocks::new(shared.clone(), turns.clone(), number);
+            TwoPhaseLocking::new(participant, locks)
+        })
+    },
+};

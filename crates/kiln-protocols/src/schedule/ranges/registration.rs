@@ -1,0 +1,64 @@
+//! Locks on ranges of keys, in the table of protocols: a row for each way to keep them.
+
+use kiln_platform::sync::Arc;
+
+use super::{HierarchicalLocks, PrefixCounters, RangeMap};
+use crate::family::{self, Family};
+use crate::registry::{Promises, Registration};
+use crate::schedule::vll::{Ledger, SharedVll, Vll};
+
+const COUNTERS: Promises = Promises {
+    logs_commands: true,
+    ..Promises::STRICT
+};
+
+pub(crate) const VLLR: Registration = Registration {
+    name: "vllr",
+    aliases: &[],
+    description: "planned: vll that locks ranges of keys, and no records",
+    promises: COUNTERS,
+    options: &[],
+    factors: &[],
+    family: |_| over(PrefixCounters::default(), false),
+};
+
+pub(crate) const VLLR_SCA: Registration = Registration {
+    name: "vllr-sca",
+    aliases: &[],
+    description: "planned: vllr that looks for transactions without conflicts when it has time",
+    promises: COUNTERS,
+    options: &[],
+    factors: &[],
+    family: |_| over(PrefixCounters::default(), true),
+};
+
+pub(crate) const RANGE_MAP: Registration = Registration {
+    name: "range-map",
+    aliases: &[],
+    description: "planned: ranges of keys are locked in an ordered map",
+    promises: Promises::STRICT,
+    options: &[],
+    factors: &[],
+    family: |_| over(RangeMap::default(), false),
+};
+
+pub(crate) const RANGE_HIERARCHICAL: Registration = Registration {
+    name: "range-hierarchical",
+    aliases: &[],
+    description: "planned: ranges of keys are locked by intentions in a hash table",
+    promises: Promises::STRICT,
+    options: &[],
+    factors: &[],
+    family: |_| over(HierarchicalLocks::default(), false),
+};
+
+fn over<L: Ledger>(ledger: L, analyses_contention: bool) -> Box<dyn Family>
+where
+    L::Access: Send,
+    SharedVll<L>: Send + Sync,
+{
+    let shared = Arc::new(SharedVll::new(ledger));
+    family::of_workers(move |participant, random| {
+        Vll::new(shared.clone(), participant, random, analyses_contention)
+    })
+}

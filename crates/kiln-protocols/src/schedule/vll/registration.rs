@@ -1,0 +1,61 @@
+//! Vll, with contention analysis or without, and vll whose lock manager is a thread, in the table of protocols.
+
+use kiln_platform::sync::Arc;
+
+use super::{CounterArray, ManagerThread, SharedVll, Vll};
+use crate::family::{self, Family};
+use crate::registry::{Promises, Registration};
+use crate::shared::locks::counters::BesideRecords;
+
+/// The counters lie beside records.
+const PROMISES: Promises = Promises {
+    logs_commands: true,
+    aux_outlives_records: true,
+    ..Promises::STRICT
+};
+
+pub(crate) const VLL: Registration = Registration {
+    name: "vll",
+    aliases: &[],
+    description: "planned: locks are counters, in one queue of all transactions",
+    promises: PROMISES,
+    options: &[],
+    factors: &[],
+    family: |_| beside_records(false),
+};
+
+pub(crate) const VLL_SCA: Registration = Registration {
+    name: "vll-sca",
+    aliases: &[],
+    description: "planned: vll that looks for transactions without conflicts when it has time",
+    promises: PROMISES,
+    options: &[],
+    factors: &[],
+    family: |_| beside_records(true),
+};
+
+pub(crate) const VLL_ARRAYED: Registration = Registration {
+    name: "vll-arrayed",
+    aliases: &[],
+    description: "planned: vll whose lock manager is a thread, with an array",
+    promises: Promises {
+        logs_commands: true,
+        ..Promises::STRICT
+    },
+    options: &[],
+    factors: &[],
+    family: |setting| {
+        let manager = ManagerThread::start(CounterArray::default(), setting.turns.clone());
+        let manager = Arc::new(manager);
+        family::of_workers(move |participant, random| {
+            Vll::managed(manager.clone(), participant, random)
+        })
+    },
+};
+
+fn beside_records(analyses_contention: bool) -> Box<dyn Family> {
+    let shared = Arc::new(SharedVll::new(BesideRecords));
+    family::of_workers(move |participant, random| {
+        Vll::new(shared.clone(), participant, random, analyses_contention)
+    })
+}
