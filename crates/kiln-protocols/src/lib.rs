@@ -4,20 +4,21 @@
 //! ([`access`]: how one attempt touches records). Protocols do not import each other; what
 //! several are built from is in [`shared`].
 //!
-//! [`Protocol`] is the table of them. What a protocol is says the head of its folder, and how it is to be used its page in
-//! `docs/protocols/`. Most run their calls under [`schedule::direct`], the planned ones after a reconnaissance
-//! ([`shared::planning`]); those that have several calls in flight have schedulers of their own.
+//! [`Protocol`] lists them. The head of a protocol's folder says what it is, and its page in `docs/protocols/` when to use it.
+//! Most run their calls under [`schedule::direct`], the planned ones after a reconnaissance ([`shared::planning`]). Those that
+//! have several calls in flight have schedulers of their own.
 //!
 //! # To add one
 //!
 //! 1. A folder under `access` or `schedule`, whose `registration.rs` has a row: the name, what the protocol promises, the options
-//!    and basis factors that it takes, and a function that makes what its workers share. Where it does no more than to share
-//!    something that function is a call of `family::of_accesses` (calls run at once, over accesses) or of `family::of_workers` (over a
-//!    scheduler of its own). Else it gives a `Family`, of which each method but one has a default.
+//!    and basis factors that it takes, and a function that makes what its workers share, its *family*. `family::of_accesses` makes one
+//!    whose workers run calls at once, `family::of_workers` one whose workers have a scheduler of their own. A protocol
+//!    that has to do something when tables change, or when another one takes over, implements `Family` itself: each method
+//!    but one has a default.
 //! 2. A line in the list in `registry.rs`.
 //! 3. A page in `docs/protocols/`, and a line in the table there.
 //!
-//! Nothing else names a protocol: `tests/one_row.rs` sees to that, and lists what is excepted and why.
+//! No other code names it: `tests/one_row.rs` looks, and lists the exceptions with their reasons.
 
 pub mod access;
 mod answer;

@@ -1,4 +1,4 @@
-//! What can be chosen: the protocols by name, what each promises, and the options that some take.
+//! What can be chosen: protocols by name, what each promises, as its row says, and the options that some take.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,7 @@
 //! The table of protocols, and what a row of it says.
 //!
-//! A row stands in the folder of its protocol, in a file `registration.rs`. All that the rest of Kiln knows of a protocol it knows
-//! from there: its name, what it promises, which options and basis factors it takes, and how what its workers share is made.
+//! A row stands in the folder of its protocol, in a file `registration.rs`. The rest of Kiln knows a protocol by its row alone: its
+//! name, what it promises, which options and basis factors it takes, and the function that makes what its workers share.
 
 use crate::factors::Factors;
 use crate::family::Family;

@@ -60,8 +60,8 @@ pub(crate) trait Scheduler: Send {
 
 /// What runs the attempts of a worker, whatever its access is: what does not depend on when calls may run.
 pub(crate) trait Attempts {
-    /// A worker begins with this: with other basis factors than the recommended ones, from now on in turns, and giving up when one
-    /// of these participants breaks down.
+    /// Said once, before the first call: the basis factors, the worker's place among those that take turns, and the participants
+    /// of whom none has broken down while it goes on.
     fn set_up(&mut self, factors: Factors, turn: Turn, epochs: Epochs);
 
     /// See [`Worker::observe`](crate::Worker::observe).
