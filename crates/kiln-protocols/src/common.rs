@@ -101,7 +101,7 @@ impl Common {
 
     /// Whether rows and indexes are not up to date before they are [settled](Common::settle).
     pub fn settles_later(&self) -> bool {
-        matches!(self.shared, Shared::Mvcc(_))
+        self.family.settles_later()
     }
 
     /// As [`Common::settle`] for one table, before it is changed or goes, beside open transactions between two of

@@ -22,6 +22,11 @@ pub(crate) trait Family: Send + Sync {
     /// See [`Common::settle`](crate::Common::settle).
     fn settle(&self, _participant: &Participant) {}
 
+    /// See [`Common::settles_later`](crate::Common::settles_later).
+    fn settles_later(&self) -> bool {
+        false
+    }
+
     /// See [`Common::settle_table`](crate::Common::settle_table).
     fn settle_table(&self, _participant: &Participant, _table: TableId) {}
 

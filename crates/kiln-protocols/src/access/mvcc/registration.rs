@@ -58,6 +58,10 @@ impl Family for Multiversion {
         self.shared.settle(participant);
     }
 
+    fn settles_later(&self) -> bool {
+        true
+    }
+
     fn settle_table(&self, participant: &Participant, table: TableId) {
         self.shared.settle_table(participant, table);
     }
