@@ -409,6 +409,21 @@ pub trait Access {
     #[inline(always)]
     fn scans(&mut self, _op: OpId) {}
 
+    /// Hears that a range of an index is about to be looked through whose leading columns have these values, where attempts travel:
+    /// the operation may belong to another thread.
+    ///
+    /// # Errors
+    /// When it does ([`Access::leaves`]).
+    #[inline(always)]
+    fn seeks_range(
+        &mut self,
+        _table: &Table,
+        _index: usize,
+        _prefix: &[Slot],
+    ) -> Result<(), AbortCause> {
+        Ok(())
+    }
+
     /// Hears of a scan before the index is asked: of the index at a position of the table, with what will be done with the
     /// records.
     ///

@@ -54,8 +54,20 @@ impl Journey {
 )]
 pub(super) enum Level {
     Scan(ScanLevel),
-    Rows { body: Label, position: usize },
-    Matching { body: Label, matching: Matching },
+    Rows {
+        body: Label,
+        position: usize,
+    },
+    Matching {
+        body: Label,
+        matching: Matching,
+    },
+    /// Look-ups that are made where they are prefetched: the one of this turn is next.
+    Foreseen {
+        body: Label,
+        turn: i64,
+        lookup: usize,
+    },
     Region(OpenRegion),
 }
 
@@ -178,7 +190,9 @@ impl<'a, A: Access> Executor<'a, A> {
         };
         let body = match &level {
             Level::Scan(scan) => scan.body,
-            Level::Rows { body, .. } | Level::Matching { body, .. } => *body,
+            Level::Rows { body, .. }
+            | Level::Matching { body, .. }
+            | Level::Foreseen { body, .. } => *body,
             Level::Region(region) => region.body,
         };
         let code = self.code;
@@ -191,6 +205,10 @@ impl<'a, A: Access> Executor<'a, A> {
             (Op::Protect { protect, to }, Level::Region(region)) => {
                 let protect = &code.protects[*protect as usize];
                 (self.protect_from(protect, region, Self::go_on), *to)
+            }
+            (Op::Prefetch { prefetch }, Level::Foreseen { turn, lookup, .. }) => {
+                let prefetch = &code.prefetches[*prefetch as usize];
+                (self.meet_from(prefetch, body, turn, lookup), body)
             }
             (Op::ForBuffer { walk, to }, level) => {
                 let walk = &code.walks[*walk as usize];
@@ -206,7 +224,7 @@ impl<'a, A: Access> Executor<'a, A> {
                         let values = &matching.values[..matching.count];
                         self.for_matches(walk, body, matching.position, values)
                     }
-                    (None, Level::Scan(_) | Level::Region(_)) => {
+                    (None, Level::Scan(_) | Level::Foreseen { .. } | Level::Region(_)) => {
                         unreachable!("the op is a loop over rows")
                     }
                 };

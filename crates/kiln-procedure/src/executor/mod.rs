@@ -409,7 +409,10 @@ impl<'a, A: Access> Executor<'a, A> {
                         true => operations::forget_sightings(self.frame, prefetch),
                     }
                     if prefetch.meets_all() {
-                        operation!(self.meet_all(prefetch));
+                        match self.meet_all(prefetch, body!()) {
+                            Leave::Turn => slots = self.frame.memory.slots.as_mut_ptr(),
+                            leave => return leave,
+                        }
                     }
                 }
                 Op::SaveRecord { target, record } => self.save_record(target, record),

@@ -7,7 +7,7 @@ use kiln_storage::record::RecordRef;
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Entry, Found, Index, IndexScan, RangeValues, Table};
 
-use super::journey::ScanLevel;
+use super::journey::{Level, ScanLevel};
 use super::{DEAD_RETRIES_MAX, Executor, Leave, Stopped};
 use crate::access::{
     AbortCause, Access, Handle, Inserted, KeptScan, Place, Recalled, Sought, SoughtScan, Stop,
@@ -202,47 +202,83 @@ impl<'a, A: Access> Executor<'a, A> {
 
     /// Makes the look-ups of a loop that does nothing else, in the order of its turns, where its prefetch has done its work.
     #[inline(never)]
-    pub(super) fn meet_all(&mut self, prefetch: &Prefetch) -> Result<(), Stopped> {
+    pub(super) fn meet_all(&mut self, prefetch: &Prefetch, body: Label) -> Leave {
         let (first, last) = (self.get(prefetch.first), self.get(prefetch.last));
-        if Slot::either_null(first, last) {
-            return Ok(());
+        match Slot::either_null(first, last) {
+            true => Leave::Turn,
+            false => self.meet_from(prefetch, body, first.as_i64(), 0),
         }
+    }
+
+    /// As [`Executor::meet_all`], from this look-up of this turn on.
+    pub(super) fn meet_from(
+        &mut self,
+        prefetch: &Prefetch,
+        body: Label,
+        turn: i64,
+        lookup: usize,
+    ) -> Leave {
+        let (first, last) = (self.get(prefetch.first), self.get(prefetch.last));
         let (first, last) = (first.as_i64(), last.as_i64());
-        for turn in first..=last {
-            for prefetched in &prefetch.lookups {
-                let Some((lookup, ordinal)) = &prefetched.met else {
-                    continue;
-                };
-                let at = turn.wrapping_sub(first) as usize;
-                if let Some(place) = Place::of(*ordinal, at)
-                    && let Some(sighting) = self.frame.sightings[prefetched.place + at]
-                    && let Some(payload) = sighting.payload()
-                {
-                    // SAFETY: the payload is of an index of a living table.
-                    let entry = unsafe { Entry::from_payload(payload) };
-                    if !entry.is_moving() {
-                        let (table, record) = (&*lookup.table, entry.record());
-                        let (intent, observed) = (lookup.intent, &lookup.observed);
-                        let memory = &self.frame.memory;
-                        let value_of =
-                            |position: usize| Part::of(memory, &prefetched.key[position]).at(turn);
-                        self.access.seek_ahead(table, lookup.index, value_of);
-                        let visit = self
-                            .access
-                            .visit_ahead(place, table, record, intent, observed);
-                        if let Visit::Present(_) = self.noted(visit)? {
-                            continue;
-                        }
+        let mut lookup = lookup;
+        for turn in turn..=last {
+            while let Some(prefetched) = prefetch.lookups.get(lookup) {
+                if self.meet_foreseen(prefetched, turn, first).is_err() {
+                    if !A::TRAVELS || !self.access.leaves() {
+                        return Leave::Stop;
                     }
+                    self.stop = None;
+                    self.away_in(Level::Foreseen { body, turn, lookup });
+                    return Leave::Away;
                 }
-                self.meet_turn(lookup, &prefetched.key, turn)?;
+                if A::TRAVELS {
+                    self.access.has_done();
+                }
+                lookup += 1;
             }
+            lookup = 0;
             self.frame.turns_until_check -= 1;
             if self.frame.turns_until_check == 0 && !self.is_within_limits() {
-                return Err(Stopped);
+                return Leave::Stop;
             }
         }
-        Ok(())
+        Leave::Turn
+    }
+
+    /// Makes a look-up of a turn of a loop whose turns begin with `first`.
+    #[inline(always)]
+    fn meet_foreseen(
+        &mut self,
+        prefetched: &PrefetchedLookup,
+        turn: i64,
+        first: i64,
+    ) -> Result<(), Stopped> {
+        let Some((lookup, ordinal)) = &prefetched.met else {
+            return Ok(());
+        };
+        let at = turn.wrapping_sub(first) as usize;
+        if let Some(place) = Place::of(*ordinal, at)
+            && let Some(sighting) = self.frame.sightings[prefetched.place + at]
+            && let Some(payload) = sighting.payload()
+        {
+            // SAFETY: the payload is of an index of a living table.
+            let entry = unsafe { Entry::from_payload(payload) };
+            if !entry.is_moving() {
+                let (table, record) = (&*lookup.table, entry.record());
+                let (intent, observed) = (lookup.intent, &lookup.observed);
+                let memory = &self.frame.memory;
+                let value_of =
+                    |position: usize| Part::of(memory, &prefetched.key[position]).at(turn);
+                self.access.seek_ahead(table, lookup.index, value_of);
+                let visit = self
+                    .access
+                    .visit_ahead(place, table, record, intent, observed);
+                if let Visit::Present(_) = self.noted(visit)? {
+                    return Ok(());
+                }
+            }
+        }
+        self.meet_turn(lookup, &prefetched.key, turn)
     }
 
     /// Makes the look-up of one turn of a loop as the loop would.
@@ -373,6 +409,16 @@ impl<'a, A: Access> Executor<'a, A> {
         };
         if let KeptScan::Known { .. } = kept {
             return self.scan_known(scan, body, kept, values);
+        }
+        if A::TRAVELS {
+            let sought = self.access.seeks_range(table, scan.index, values.prefix);
+            if let Err(stopped) = self.noted(sought) {
+                return match self.leave_before(body - 1) {
+                    Leave::Away => Ok(Leave::Away),
+                    _ => Err(stopped),
+                };
+            }
+            self.access.has_done();
         }
         let cursor = index.scan(&self.frame.memory.heap, values, scan.reverse);
         let Some(mut cursor) = self.noted(cursor)? else {

@@ -11,11 +11,13 @@ use kiln_platform::{spin, thread, time};
 use kiln_procedure::executor::Ran;
 use kiln_procedure::{Access, Arguments, Executor, Frame, Interrupt, Program, Stop};
 
-use crate::phases::{Phase, Phased};
+use crate::phases::{Phase, Phased, Phases};
 use crate::schedule::direct::{Direct, End, forget_call, set_call};
 use crate::schedule::parking::{self, Blocks, Parked};
 use crate::serve::{Call, Calls, Next};
-use crate::shared::planning::{Claim, Demand, Findings, PlannedAhead};
+use crate::shared::planning::{
+    Claim, Demand, Findings, Footprint, PlannedAhead, Scout, Whereabouts,
+};
 use crate::shared::recorder::Recorded;
 use crate::{AnswerWriter, Outcome, broken_down};
 
@@ -384,6 +386,33 @@ impl<C> InFlight<C> {
             direct.counters().count(&outcome);
             calls.ended(&self.call, outcome, &self.frame);
         }
+    }
+}
+
+impl InFlight {
+    /// Plans a call whose plan travels, as far as its records are at `whereabouts`: from its beginning, with the epoch that the
+    /// worker holds which drew it, or, without one, from where it has left off. Says where it goes on, or that it is made.
+    pub fn plan_part(
+        &mut self,
+        phases: &mut Phases,
+        scout: &mut Scout,
+        whereabouts: impl Whereabouts,
+        begins: Option<u64>,
+        footprint: &mut Footprint,
+    ) -> Option<u16> {
+        phases.start();
+        phases.enter(Phase::Plan);
+        let (program, missed) = (self.program(), &self.missed);
+        let plan = (footprint, &mut self.findings);
+        let next = match begins {
+            Some(epoch) => {
+                let call = (program, &self.call.arguments);
+                scout.set_out(call, whereabouts, epoch, missed, plan)
+            }
+            None => scout.go_on(program, whereabouts, missed, plan),
+        };
+        phases.stop();
+        next
     }
 }
 

@@ -11,7 +11,7 @@ use kiln_platform::memory;
 use super::Table;
 use crate::error::{Error, Result};
 use crate::record::RecordRef;
-use crate::schema::{Partitioning, TableSchema};
+use crate::schema::{ColumnId, Partitioning, TableSchema};
 use crate::slot::Slot;
 use crate::types::DataType;
 
@@ -75,6 +75,21 @@ impl Table {
         let columns = &self.indexes[index].definition().columns;
         let position = columns.iter().position(|&one| one == column)?;
         let value = value_of(position);
+        (!value.is_null()).then(|| Part::of_value(value.as_i64()))
+    }
+
+    /// As [`Table::part_of_key`], for the keys of a range that begin with these values.
+    #[inline]
+    pub fn part_of_range(&self, index: usize, prefix: &[Slot]) -> Option<Part> {
+        self.part_of_key(index, |position| {
+            prefix.get(position).copied().unwrap_or(Slot::NULL)
+        })
+    }
+
+    /// The part that a row with these values will belong to, if they say it.
+    #[inline]
+    pub fn part_of_row(&self, value_of: impl FnOnce(ColumnId) -> Slot) -> Option<Part> {
+        let value = value_of(self.schema.partition_column()?);
         (!value.is_null()).then(|| Part::of_value(value.as_i64()))
     }
 

@@ -2,6 +2,7 @@
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::plain;
+use kiln_procedure::access::Sought;
 use kiln_procedure::ir::Reg;
 use kiln_procedure::{AbortCause, Handle};
 use kiln_storage::record::{RecordRef, Tid};
@@ -81,6 +82,11 @@ impl<L: Locks> TwoPhaseLocking<L> {
     /// [`TwoPhaseLocking::leave_epoch`]. It is entered anew only when none does any more.
     pub fn enter_epoch(&mut self) {
         self.in_place.participant.enter();
+    }
+
+    /// The epoch that was entered.
+    pub fn epoch(&self) -> u64 {
+        self.in_place.participant.epoch()
     }
 
     /// Whether the epoch that was entered is not the newest any more: nobody should begin in it.
@@ -170,12 +176,26 @@ impl<L: Locks> TwoPhaseLocking<L> {
         memory: &Memory,
     ) -> Result<(), AbortCause> {
         if L::TRAVELS
-            && let Some(column) = table.schema().partition_column()
+            && let Some(part) =
+                table.part_of_row(|column| memory.slots[values[column.index()].0 as usize])
         {
-            let slot = memory.slots[values[column.index()].0 as usize];
-            if !slot.is_null() {
-                self.stay(Part::of_value(slot.as_i64()))?;
-            }
+            self.stay(part)?;
+        }
+        Ok(())
+    }
+
+    /// As [`TwoPhaseLocking::stay`], for what an index look-up will find, if its key says where that is.
+    #[inline(always)]
+    pub(super) fn stay_to_seek(
+        &mut self,
+        sought: &Sought<'_>,
+        memory: &Memory,
+    ) -> Result<(), AbortCause> {
+        let value_of = |position: usize| memory.slots[sought.key[position].0 as usize];
+        if L::TRAVELS
+            && let Some(part) = sought.table.part_of_key(sought.index, value_of)
+        {
+            self.stay(part)?;
         }
         Ok(())
     }

@@ -71,7 +71,7 @@ use kiln_storage::index::{LeafBatch, NodeVersion};
 use kiln_storage::journal::Journal;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnId;
-use kiln_storage::slot::Memory;
+use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Entry, EntryKey, IndexScan, Table};
 
 use deferral::Deferral;
@@ -529,6 +529,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
             return Ok(None);
         };
         let Some((record, known)) = planner.findings.recall(sought, memory) else {
+            self.stay_to_seek(sought, memory)?;
             return Ok(None);
         };
         charge(Work::Record);
@@ -565,6 +566,19 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
                 Self::recall_scan(scans, &mut self.nodes, sought, memory)
             }
             _ => Ok(KeptScan::No),
+        }
+    }
+
+    #[inline(always)]
+    fn seeks_range(
+        &mut self,
+        table: &Table,
+        index: usize,
+        prefix: &[Slot],
+    ) -> Result<(), AbortCause> {
+        match table.part_of_range(index, prefix) {
+            Some(part) => self.stay(part),
+            None => Ok(()),
         }
     }
 

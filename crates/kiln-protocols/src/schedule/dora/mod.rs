@@ -14,20 +14,24 @@
 //!
 //! ```text
 //!  worker             owner of partition 1      owner of partition 4        worker
-//!  plan ── demand ──────► take local locks ─────► take local locks
+//!  route ── call ─────────► plan its records ─────► plan its records
+//!                         take local locks ◄────────┘
+//!                             └── demand ───────► take local locks
 //!                         run its operations ◄─────────┘ ready
 //!                             └── flows ────────► run its operations
 //!                                                 commit ──── demand ───────► tell the caller
 //!                         give back ◄─────────────┘ give back
 //! ```
 //!
-//! 1. *Plan.* A reconnaissance says which records a call will meet (`shared/planning`).
-//! 2. *Lock.* Its requests enter the lock tables of their partitions, in the order of the partitions: those of one all at
+//! 1. *Route.* A call goes to the owner of the first record that its arguments name.
+//! 2. *Plan.* A reconnaissance says which records it will meet (`shared/planning`). It goes from owner to owner: each looks at its
+//!    own records.
+//! 3. *Lock.* Its requests enter the lock tables of their partitions, in the order of the partitions: those of one all at
 //!    once. So there are no deadlocks.
-//! 3. *Flow.* The transaction sets out where its first record is. Before an operation on a record of another partition
+//! 4. *Flow.* The transaction sets out where its first record is. Before an operation on a record of another partition
 //!    it leaves, with its registers and its place in the code, and the other owner goes on
 //!    with it ([`Executor::resume`](kiln_procedure::Executor::resume)).
-//! 4. *End.* The owner where the last operation was commits, or undoes what was done, and tells the other owners to let go.
+//! 5. *End.* The owner where the last operation was commits, or undoes what was done, and tells the other owners to let go.
 //!
 //! Demands, rings and roles are those of [`owned`], the flow is in its `travel.rs`.
 //!

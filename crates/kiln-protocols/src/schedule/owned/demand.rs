@@ -132,8 +132,8 @@ pub struct Demand {
     /// Partitions that still have locks of it, while it gives them back, and those that have not answered that they
     /// have heard of its withdrawal.
     pub(crate) holds: Apart,
-    /// 1 when its worker does not want it any more.
-    withdrawn: AtomicU32,
+    /// Whether its worker still wants it: see [`Demand::WANTED`].
+    wish: AtomicU32,
     /// What it demands locks for, where owners of partitions run transactions.
     pub(crate) passenger: *mut (),
     /// The partition where its transaction sets out, there.
@@ -145,6 +145,13 @@ pub struct Demand {
 }
 
 impl Demand {
+    /// What it asks for is known, and wanted.
+    const WANTED: u32 = 0;
+    /// Its worker does not want it any more.
+    const WITHDRAWN: u32 = 1;
+    /// What it asks for is being found out, by owners of partitions.
+    const PLANNED: u32 = 2;
+
     pub(crate) fn new(home: u32) -> Box<Demand> {
         let demand = Box::new(Demand {
             home,
@@ -157,7 +164,7 @@ impl Demand {
             has_waited: false,
             is_given_up: false,
             holds: Apart::default(),
-            withdrawn: AtomicU32::new(0),
+            wish: AtomicU32::new(Demand::WANTED),
             passenger: null_mut(),
             first_stop: 0,
             tid: 0,
@@ -184,7 +191,6 @@ impl Demand {
         self.has_waited = false;
         self.is_given_up = false;
         self.has_run = false;
-        *self.withdrawn.get_mut() = 0;
         let demand: *mut Demand = self;
         debug_assert!(claims.is_sorted_by_key(Claim::lock));
         match partitions {
@@ -225,6 +231,8 @@ impl Demand {
         plain::writes(self.spans.as_slice());
         // SAFETY: the demand is this thread's.
         unsafe { Demand::note_progress(self) };
+        // Release pairs with the acquire in `may_be_withdrawn`: the worker that waits sees the spans.
+        self.wish.store(Demand::WANTED, Ordering::Release);
     }
 
     /// Tells virtual cores that the calling thread looks at a demand that came with a message, but
@@ -327,17 +335,28 @@ impl Demand {
         }
     }
 
+    /// What it will ask for is found out elsewhere from now on, until [`Demand::set`].
+    pub(crate) fn begin_plan(&mut self) {
+        self.spans.clear();
+        *self.wish.get_mut() = Demand::PLANNED;
+    }
+
     /// Whether its worker does not want it any more.
     #[inline(always)]
     pub(crate) fn is_withdrawn(&self) -> bool {
         // Relaxed: whoever has to see it has had the message that was sent after it.
-        self.withdrawn.load(Ordering::Relaxed) != 0
+        self.wish.load(Ordering::Relaxed) == Demand::WITHDRAWN
+    }
+
+    /// Whether its worker may withdraw it: it has not, and knows the partitions that have to hear of it.
+    pub(crate) fn may_be_withdrawn(&self) -> bool {
+        self.wish.load(Ordering::Acquire) == Demand::WANTED
     }
 
     /// Its worker, where it waits, does not want it any more; messages about that go to all its partitions, which each
     /// answer by taking one from `holds`.
     pub(crate) fn withdraw(&self) {
-        self.withdrawn.store(1, Ordering::Relaxed);
+        self.wish.store(Demand::WITHDRAWN, Ordering::Relaxed);
         // Added: its locks may be on their way back already, where others run it.
         self.holds
             .0

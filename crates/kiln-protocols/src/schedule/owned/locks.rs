@@ -54,6 +54,11 @@ impl<T: PartitionTable> GrantedLocks<T> {
         }
     }
 
+    /// The worker whose side it is.
+    pub fn worker(&self) -> u32 {
+        self.worker
+    }
+
     /// The attempt that is run now, or none, is where this partition is.
     pub fn set_here(&mut self, partition: Option<u16>) {
         self.here = partition;

@@ -27,7 +27,7 @@
 //! - A partition is used under its latch. In the steady state one worker takes it, again and again; it is there
 //!   for changes of roles, for statements, and for times when its owner does not run.
 //! - Rings are never full: a worker has [`IN_FLIGHT_MAX`] demands, and each has one message in a ring at most, or two when it
-//!   is withdrawn. That one may be a transaction on its way, where these travel, or locks that come back: the latter
+//!   is withdrawn. That one may be a plan or a transaction on its way, where these travel, or locks that come back: the latter
 //!   follow when it has ended.
 //! - A table that every partition has is locked as a whole: in one partition by who reads it, in all by who writes.
 //!
@@ -38,7 +38,7 @@
 //!   Gaps are guarded by the versions of index nodes (`access/two_phase_locking`).
 //! - *Transactions of several statements* take what is free from the partitions themselves, and wait for nobody.
 //! - *More workers than cores* have no owners: everybody looks after the partitions when it would wait.
-//! - *Deadlines.* A demand whose call has no time left is withdrawn: its worker tells all its partitions, and the one where
+//! - *Deadlines.* A demand whose call has no time left is withdrawn, unless owners are planning it still: its worker tells all its partitions, and the one where
 //!   it waits sends it home. It is used again when all of them have heard of it.
 //! - *How many owners there are* may be found out while they run (`balance.rs`), and which of them has which data (`slots.rs`).
 //! - *Blocks that idle.* A call that fails again and again while a transaction of several statements is open is parked
@@ -377,6 +377,23 @@ impl<T: PartitionTable> Shared<T> {
         }
     }
 
+    /// Makes what a call asks for of the claims of its plan, which `planner` has made.
+    fn demand(&self, planner: u32, claims: &[Claim], demand: &mut Demand) {
+        let partitions = self.partitions();
+        if let Some(slots) = &self.slots {
+            slots.count(planner, claims);
+        }
+        let own = (demand.home as usize % partitions) as u16;
+        if T::OWNERS_RUN {
+            let first = first_part(claims);
+            demand.first_stop = first.map_or(own, |part| self.partition_of(part) as u16);
+        }
+        match T::DIVIDED {
+            true => demand.set(claims, partitions, |part| self.partition_of(part)),
+            false => demand.set_in(claims, own),
+        }
+    }
+
     /// Uses a partition, when nobody else does.
     fn with_partition<R>(
         &self,
@@ -519,6 +536,38 @@ impl<T: PartitionTable> Shared<T> {
             &self.partitions[span.partition as usize].forwarded[from as usize],
             demand,
         );
+    }
+
+    /// Asks for the locks of a demand that was made in a partition, whose latch the caller has. Whether it has them all and its
+    /// transaction begins there; else it is sent on.
+    ///
+    /// # Safety
+    /// The demand is the caller's, and its passenger's plan is made.
+    unsafe fn ask(&self, core: &mut Core<T>, demand: *mut Demand) -> bool {
+        let number = core.number;
+        // SAFETY: by the contract; once the demand is sent on it is not touched any more.
+        unsafe {
+            let (spans, first_stop) = (&(*demand).spans, (*demand).first_stop);
+            let is_single = spans.len() <= 1 && first_stop == number;
+            match spans.first().copied() {
+                None if is_single => return true,
+                None => self.pass_on(number, first_stop, demand, ACT),
+                Some(first) if first.partition != number => {
+                    self.pass_on(number, first.partition, demand, 0);
+                }
+                Some(_) => {
+                    let mut granted = |demand| self.advance(number, demand);
+                    if core.table.acquire_span(demand, &mut granted) {
+                        if is_single && !(*demand).is_given_up {
+                            (*demand).stage = 1;
+                            return true;
+                        }
+                        granted(demand);
+                    }
+                }
+            }
+        }
+        false
     }
 
     /// Sends a demand from a partition, whose latch the caller has, to any other one, or itself.
@@ -722,6 +771,13 @@ impl<T: PartitionTable> Shared<T> {
             .filter(|(number, _)| *number != worker as usize)
             .all(|(_, desk)| desk.running.0.load(Ordering::SeqCst) == 0)
     }
+}
+
+/// The part of the data that the first record belongs to which a transaction will meet, as far as its plan knows.
+fn first_part(claims: &[Claim]) -> Option<Part> {
+    let divided = claims.iter().filter(|claim| !claim.part.is_replicated());
+    let first = divided.min_by_key(|claim| claim.finding)?;
+    Some(first.part)
 }
 
 /// A partition whose latch the thread has; lets go when dropped, also when a transaction panics that the thread runs there.

@@ -1,9 +1,13 @@
 //! Transactions that travel from owner to owner: what is done with the records of a partition is done by its owner.
 //!
-//! A transaction is a *passenger* of its demand. When all its locks are granted, the demand is sent to the partition of
+//! A call is a *passenger* of its demand, and so is its plan. The worker that draws it looks no record up: it sends the demand
+//! to the partition of the first record that the call's arguments name ([`Owners`]). That owner plans the call as far as the records
+//! are its own, and sends it on; so the plan flows from owner to owner until it is made.
+//!
+//! When all its locks are granted, the demand is sent to the partition of
 //! the first record, and *ready* there. The owner runs the transaction until the next operation belongs to another
 //! partition, and sends it on; so it flows along the operations of its procedure. Where it ends, that owner commits or
-//! undoes it, and sends its locks back and the demand home.
+//! undoes it, and sends its locks back and the demand home. One that is planned, locked and run in one partition is sent there and home.
 //!
 //! Who runs it uses its own access, into which what the attempt has so far is exchanged
 //! ([`Parked`]). Memory is that of the worker that runs; the epoch is held by the worker that drew the call, for all its
@@ -12,23 +16,37 @@
 use kiln_platform::atomic::Ordering;
 use kiln_platform::schedule::point;
 use kiln_procedure::executor::Ran;
+use kiln_storage::table::Part;
 
 use super::locks::{GrantedLocks, Held};
 use super::{ACT, Core, Demand, PartitionTable, RELEASE, Shared};
 use crate::access::two_phase_locking::{Parked, TwoPhaseLocking};
 use crate::canary::Canary;
+use crate::phases::{Phased, Phases};
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::InFlight;
-use crate::shared::planning::Footprint;
+use crate::shared::planning::{Footprint, Planned, Scout, Whereabouts};
 
 /// A call in flight, apart from its demand.
 pub(super) struct Passenger<T: PartitionTable> {
     pub flight: InFlight,
     pub footprint: Footprint,
+    /// What plans it.
+    scout: Scout,
     /// What its attempt has, between two partitions.
     pub parked: Parked<GrantedLocks<T>>,
-    /// Whether its attempt has begun.
-    pub is_under_way: bool,
+    pub stage: Stage,
+}
+
+/// How far a call has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Its plan has begun.
+    Plan,
+    /// Its plan is made.
+    Planned,
+    /// Its attempt has begun.
+    UnderWay,
 }
 
 impl<T: PartitionTable> Default for Passenger<T> {
@@ -36,16 +54,64 @@ impl<T: PartitionTable> Default for Passenger<T> {
         Passenger {
             flight: InFlight::default(),
             footprint: Footprint::default(),
+            scout: Scout::new(Planned {
+                is_divided: true,
+                is_run_soon: true,
+                ..Planned::default()
+            }),
             parked: Parked::default(),
-            is_under_way: false,
+            stage: Stage::Planned,
         }
     }
 }
 
-/// Runs the transaction of `demand` as far as it belongs to a partition, as the partition's owner: the caller has its latch.
+impl<T: PartitionTable> Passenger<T> {
+    /// Plans it as far as its records are at `whereabouts`: from its beginning, with the epoch that its worker holds, or
+    /// from where the plan has left off. Says where that goes on, or that it is made.
+    pub fn plan(
+        &mut self,
+        phases: &mut Phases,
+        whereabouts: Owners<'_, T>,
+        begins: Option<u64>,
+    ) -> Option<u16> {
+        self.stage = Stage::Plan;
+        let (scout, footprint) = (&mut self.scout, &mut self.footprint);
+        (self.flight).plan_part(phases, scout, whereabouts, begins, footprint)
+    }
+}
+
+/// Where a plan is made: at the owner of a partition, or where none of the data are.
+pub(super) struct Owners<'a, T> {
+    shared: &'a Shared<T>,
+    here: Option<u16>,
+}
+
+impl<'a, T> Owners<'a, T> {
+    /// At no owner.
+    pub fn of_none(shared: &'a Shared<T>) -> Owners<'a, T> {
+        Owners { shared, here: None }
+    }
+}
+
+impl<T: PartitionTable> Whereabouts for Owners<'_, T> {
+    const TRAVELS: bool = true;
+
+    /// Tables that every partition has are anywhere.
+    #[inline(always)]
+    fn elsewhere(&self, part: Part) -> Option<u16> {
+        if part.is_replicated() {
+            return None;
+        }
+        let partition = self.shared.partition_of(part) as u16;
+        (self.here != Some(partition)).then_some(partition)
+    }
+}
+
+/// Plans or runs the transaction of `demand` as far as it belongs to a partition, as the partition's owner: the caller
+/// has its latch.
 ///
 /// # Safety
-/// The demand was sent to be run here, so that this thread alone may use it and its passenger, which is a
+/// The demand was sent to be planned or run here, so that this thread alone may use it and its passenger, which is a
 /// [`Passenger<T>`].
 pub(super) unsafe fn act<T: PartitionTable>(
     shared: &Shared<T>,
@@ -54,16 +120,65 @@ pub(super) unsafe fn act<T: PartitionTable>(
     demand: *mut Demand,
 ) {
     // SAFETY: by the contract.
-    let passenger = unsafe { &mut *(*demand).passenger.cast::<Passenger<T>>() };
+    unsafe {
+        Demand::note_reads(demand);
+        let passenger = &mut *(*demand).passenger.cast::<Passenger<T>>();
+        if passenger.stage != Stage::Plan || plan(shared, core, direct, demand, passenger) {
+            run(shared, core, direct, demand, passenger);
+        }
+    }
+}
+
+/// Goes on with a plan. Whether it is made, all locks are had, and the transaction begins here.
+///
+/// # Safety
+/// As for [`act`].
+unsafe fn plan<T: PartitionTable>(
+    shared: &Shared<T>,
+    core: &mut Core<T>,
+    direct: &mut Direct<TwoPhaseLocking<GrantedLocks<T>>>,
+    demand: *mut Demand,
+    passenger: &mut Passenger<T>,
+) -> bool {
+    let whereabouts = Owners {
+        shared,
+        here: Some(core.number),
+    };
+    let access = direct.access();
+    point("owned.plans");
+    if let Some(next) = passenger.plan(access.phases(), whereabouts, None) {
+        shared.pass_on(core.number, next, demand, ACT);
+        return false;
+    }
+    point("owned.planned");
+    passenger.stage = Stage::Planned;
+    let planner = access.manager().worker();
     // SAFETY: by the contract.
-    unsafe { Demand::note_reads(demand) };
+    unsafe {
+        shared.demand(planner, passenger.footprint.claims(), &mut *demand);
+        shared.ask(core, demand)
+    }
+}
+
+/// Runs a transaction, which has all its locks, as far as it belongs here.
+///
+/// # Safety
+/// As for [`act`].
+unsafe fn run<T: PartitionTable>(
+    shared: &Shared<T>,
+    core: &mut Core<T>,
+    direct: &mut Direct<TwoPhaseLocking<GrantedLocks<T>>>,
+    demand: *mut Demand,
+    passenger: &mut Passenger<T>,
+) {
     let Passenger {
         flight,
         footprint,
         parked,
-        is_under_way,
+        stage,
+        ..
     } = passenger;
-    let goes_on = std::mem::replace(is_under_way, true);
+    let goes_on = std::mem::replace(stage, Stage::UnderWay) == Stage::UnderWay;
     let access = direct.access();
     access.take_over(parked, goes_on);
     access.manager().set_here(Some(core.number));

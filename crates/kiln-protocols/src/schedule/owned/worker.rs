@@ -7,21 +7,20 @@ use kiln_platform::sync::Arc;
 use kiln_platform::time;
 use kiln_procedure::{AbortCause, Arguments, Frame, Interrupt, Program};
 use kiln_storage::epoch::Participant;
-use kiln_storage::table::Part;
 
 use super::limit::Limit;
 use super::locks::{GrantedLocks, Held};
-use super::travel::{Passenger, act};
+use super::travel::{Owners, Passenger, Stage, act};
 use super::{
     ACT, Core, Demand, Division, IN_FLIGHT_MAX, PartitionTable, RELEASE, Shared, WITHDRAW,
 };
 use crate::access::two_phase_locking::TwoPhaseLocking;
 use crate::canary::Canary;
+use crate::phases::Phased;
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Idle, Single};
 use crate::serve::{Calls, Next};
 use crate::shared::lent::Lent;
-use crate::shared::planning::Claim;
 use crate::shared::recorder::Recorded;
 use crate::shared::turns::WAIT_IN_TURN_NS;
 use crate::{AnswerWriter, Observation, Outcome};
@@ -338,7 +337,7 @@ impl<T: PartitionTable> Owned<T> {
     /// all demands, where a wait is in vain. Their calls are parked then.
     fn withdraw(&mut self, is_in_vain: bool) {
         for context in &self.waiting {
-            if context.demand.is_withdrawn() || !is_in_vain && !context.is_expired() {
+            if !context.demand.may_be_withdrawn() || !is_in_vain && !context.is_expired() {
                 continue;
             }
             let demand = &context.demand;
@@ -435,27 +434,24 @@ impl<T: PartitionTable> Owned<T> {
         if T::OWNERS_RUN && self.running == 1 {
             self.direct.access().enter_epoch();
         }
+        context.passenger.flight.look(&self.shared.blocks);
+        match T::OWNERS_RUN {
+            true => self.set_out(context),
+            false => self.plan(context, calls),
+        }
+        true
+    }
+
+    /// Plans a transaction that this worker will run, and asks for its locks.
+    fn plan(&mut self, mut context: Context<T>, calls: &mut dyn Calls) {
         let passenger = &mut *context.passenger;
-        passenger.flight.look(&self.shared.blocks);
         passenger
             .flight
             .plan(&mut self.direct, &mut passenger.footprint);
-        passenger.is_under_way = false;
         point("owned.planned");
-        let shared = &self.shared;
-        let demand = &mut context.demand;
-        let (claims, partitions) = (context.passenger.footprint.claims(), shared.partitions());
-        if let Some(slots) = &shared.slots {
-            slots.count(self.number, claims);
-        }
-        match T::DIVIDED {
-            true => demand.set(claims, partitions, |part| shared.partition_of(part)),
-            false => demand.set_in(claims, (self.number as usize % partitions) as u16),
-        }
-        if T::OWNERS_RUN {
-            let first_stop = first_part(claims).map(|part| shared.partition_of(part));
-            demand.first_stop = first_stop.unwrap_or(self.number as usize % partitions) as u16;
-        }
+        let demand = &mut *context.demand;
+        self.shared
+            .demand(self.number, context.passenger.footprint.claims(), demand);
         match demand.spans.first().map(|span| span.partition) {
             Some(first) => {
                 let message = std::ptr::from_mut::<Demand>(demand) as u64;
@@ -463,17 +459,36 @@ impl<T: PartitionTable> Owned<T> {
                 self.send(first, message);
             }
             // It has nothing to lock: it may read what is not there, and insert.
-            None if T::OWNERS_RUN => {
-                let first_stop = demand.first_stop;
-                let message = std::ptr::from_mut::<Demand>(demand) as u64 | ACT;
-                self.waiting.push(context);
-                self.send(first_stop, message);
-            }
-            None => {
-                self.run_one(context, calls);
-            }
+            None => self.run_one(context, calls),
         }
-        true
+    }
+
+    /// Sends a transaction to the owner of the first records that its arguments name, who begins to plan it. One
+    /// that names none is planned here.
+    fn set_out(&mut self, mut context: Context<T>) {
+        let whereabouts = Owners::of_none(&self.shared);
+        let access = self.direct.access();
+        let epoch = access.epoch();
+        context.demand.begin_plan();
+        let passenger = &mut *context.passenger;
+        let next = passenger.plan(access.phases(), whereabouts, Some(epoch));
+        let demand = &mut *context.demand;
+        let (to, what) = match next {
+            Some(partition) => (partition, ACT),
+            None => {
+                point("owned.planned");
+                passenger.stage = Stage::Planned;
+                let claims = passenger.footprint.claims();
+                self.shared.demand(self.number, claims, demand);
+                match demand.spans.first() {
+                    Some(first) => (first.partition, 0),
+                    None => (demand.first_stop, ACT),
+                }
+            }
+        };
+        let message = std::ptr::from_mut::<Demand>(demand) as u64 | what;
+        self.waiting.push(context);
+        self.send(to, message);
     }
 
     fn send(&self, partition: u16, message: u64) {
@@ -715,13 +730,6 @@ impl<T: PartitionTable> Owned<T> {
             _ => self.direct.frame(),
         }
     }
-}
-
-/// The part of the data that the first record belongs to which a transaction will meet, as far as its plan knows.
-fn first_part(claims: &[Claim]) -> Option<Part> {
-    let divided = claims.iter().filter(|claim| !claim.part.is_replicated());
-    let first = divided.min_by_key(|claim| claim.finding)?;
-    Some(first.part)
 }
 
 impl<T: PartitionTable> Drop for Owned<T> {

@@ -46,12 +46,12 @@ impl Demand for Footprint {
 
     #[inline(always)]
     fn note_reads(&self) {
-        plain::reads(self.claims());
+        plain::reads(self.added());
     }
 
     #[inline(always)]
     fn note_writes(&self) {
-        plain::writes(self.claims());
+        plain::writes(self.added());
     }
 }
 

@@ -127,6 +127,12 @@ impl Footprint {
         prefetch_plain(claims, FETCHED_BYTES);
     }
 
+    /// The claims as they were added, or as they are arranged.
+    #[inline(always)]
+    pub(super) fn added(&self) -> &[Claim] {
+        &self.claims
+    }
+
     /// Takes the claims of another one over.
     pub fn copy_from(&mut self, other: &Footprint) {
         self.claims.clone_from(&other.claims);

@@ -6,6 +6,7 @@
 //! | [`findings`] | which look-ups led to them, so that the run need not search again |
 //! | [`scans`] | the leaves that scans read, for the same |
 //! | [`reconnaissance`] | the access that collects them, without isolation and without effects |
+//! | [`scout`] | what makes reconnaissances, in one place or from place to place |
 //! | [`ahead`] | what a scheduler asks of an access whose locks it takes |
 //! | [`planner`] | a worker's plans: from a reconnaissance, or from an attempt that failed |
 //!
@@ -36,9 +37,11 @@ pub mod footprint;
 pub mod planner;
 pub mod reconnaissance;
 pub mod scans;
+pub mod scout;
 
 pub use ahead::{ClaimOf, Demand, PlannedAhead};
 pub use findings::Findings;
 pub use footprint::{Claim, Footprint};
 pub use planner::Planner;
-pub use reconnaissance::Planned;
+pub use reconnaissance::{Planned, Whereabouts};
+pub use scout::Scout;

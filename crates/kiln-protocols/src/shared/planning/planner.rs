@@ -1,73 +1,11 @@
 //! A worker's plans.
 
-use kiln_procedure::{Arguments, Executor, Frame, Program};
+use kiln_procedure::{Arguments, Program};
 
 use super::findings::Findings;
 use super::footprint::{Claim, Footprint};
-use super::reconnaissance::{Planned, Reconnaissance, Remembered};
-
-/// A reconnaissance that takes longer than this many nanoseconds ends where it is: what it read may keep
-/// it in a loop that the procedure itself would leave.
-const RECONNAISSANCE_MAX_NS: u64 = 50_000_000;
-
-/// What makes reconnaissances, in memory that is used again.
-struct Scout {
-    frame: Frame,
-    remembered: Remembered,
-    /// What its plans are to say.
-    planned: Planned,
-}
-
-impl Scout {
-    /// Collects what a reconnaissance meets.
-    #[inline]
-    fn meet(
-        &mut self,
-        program: &Program,
-        arguments: &Arguments,
-        footprint: &mut Footprint,
-        findings: &mut Findings,
-    ) {
-        self.frame.begin_within(RECONNAISSANCE_MAX_NS);
-        let mut access =
-            Reconnaissance::new(footprint, findings, &mut self.remembered, self.planned);
-        // However it ends: what it met is the plan, and whoever runs the call guards it.
-        let _ = Executor::run(
-            program.reconnaissance(),
-            &mut access,
-            &mut self.frame,
-            arguments,
-        );
-    }
-
-    /// Plans a call: what its reconnaissance meets in the epoch `epoch`, and `missed`.
-    #[inline]
-    fn plan(
-        &mut self,
-        (program, arguments): (&Program, &Arguments),
-        epoch: u64,
-        missed: &[Claim],
-        footprint: &mut Footprint,
-        findings: &mut Findings,
-    ) {
-        footprint.clear();
-        findings.start(epoch);
-        self.meet(program, arguments, footprint, findings);
-        self.add(missed, footprint, findings);
-    }
-
-    /// Adds claims, and makes of all what locks are taken by.
-    #[inline]
-    fn add(&self, missed: &[Claim], footprint: &mut Footprint, findings: &mut Findings) {
-        for &claim in missed {
-            footprint.add(claim);
-        }
-        match self.planned.is_in_any_order {
-            true => footprint.unite(findings),
-            false => footprint.order(findings),
-        }
-    }
-}
+use super::reconnaissance::Planned;
+use super::scout::Scout;
 
 /// Makes plans, in memory that is used again.
 pub struct Planner {
@@ -87,11 +25,7 @@ impl Planner {
         let mut footprint = Footprint::default();
         footprint.clear();
         Planner {
-            scout: Scout {
-                frame: Frame::new(),
-                remembered: Remembered::default(),
-                planned,
-            },
+            scout: Scout::new(planned),
             footprint,
             findings: Findings::default(),
             missed: Vec::new(),

@@ -43,14 +43,43 @@ pub struct Planned {
     pub keeps_scans: bool,
 }
 
-/// See the module's documentation. Whoever runs it is inside of an epoch.
-pub struct Reconnaissance<'a> {
+/// Where a reconnaissance is, of those that each look at their own part of the data.
+pub trait Whereabouts {
+    /// Whether it goes from one to the other.
+    const TRAVELS: bool;
+
+    /// Where the records of a part are looked at, if that is not here.
+    fn elsewhere(&self, part: Part) -> Option<u16>;
+}
+
+/// All of a reconnaissance is made in one place.
+pub struct Anywhere;
+
+impl Whereabouts for Anywhere {
+    const TRAVELS: bool = false;
+
+    #[inline(always)]
+    fn elsewhere(&self, _: Part) -> Option<u16> {
+        None
+    }
+}
+
+/// See the module's documentation. The thread that runs it is inside of an epoch, or runs it for one that is.
+///
+/// One that *travels* leaves off before it looks a key up, or reads a row, that belongs elsewhere: the key's columns say so, or
+/// the row's. Where rows are divided by nothing but their addresses all are looked at where the reconnaissance is.
+pub struct Reconnaissance<'a, W = Anywhere> {
     footprint: &'a mut Footprint,
     findings: &'a mut Findings,
     memory: &'a mut Remembered,
     planned: Planned,
     /// What the key of the present look-up says of its record, where the data are divided.
     sought_part: Option<Part>,
+    whereabouts: W,
+    /// Whether it has come for an operation that is not done yet: it does not leave before that.
+    has_arrived: bool,
+    /// Where it wants to go.
+    leaving_for: Option<u16>,
 }
 
 /// What the procedure has done, to be seen by itself.
@@ -61,6 +90,12 @@ pub struct Remembered {
 }
 
 impl Remembered {
+    /// Forgets what an earlier procedure has done.
+    pub fn clear(&mut self) {
+        self.written.clear();
+        self.deleted.clear();
+    }
+
     /// What the procedure has written of a record.
     #[inline(always)]
     fn value_of(&self, record: RecordRef, column: ColumnId) -> Option<Slot> {
@@ -74,27 +109,80 @@ impl Remembered {
 }
 
 impl<'a> Reconnaissance<'a> {
-    /// Collects into `footprint`, which says what `planned` asks for, and into `findings`; `memory` is there to be used again.
+    /// Collects, in one place, into `footprint`, which says what `planned` asks for, and into `findings`; `memory` is there to be used again.
     pub fn new(
         footprint: &'a mut Footprint,
         findings: &'a mut Findings,
         memory: &'a mut Remembered,
         planned: Planned,
     ) -> Reconnaissance<'a> {
-        memory.written.clear();
-        memory.deleted.clear();
+        memory.clear();
+        let parts = (footprint, findings, memory);
+        Reconnaissance::at(Anywhere, parts, planned, false)
+    }
+
+    /// Whether a handle is of a row that the procedure inserted, which is nowhere.
+    pub fn is_new(handle: &Handle) -> bool {
+        handle.note == OWN_INSERT
+    }
+}
+
+impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
+    /// Goes on at `whereabouts`, for an operation for which it `has_arrived`, or begins there; what it has met, and what
+    /// its procedure has done, are known.
+    pub fn at(
+        whereabouts: W,
+        (footprint, findings, memory): (&'a mut Footprint, &'a mut Findings, &'a mut Remembered),
+        planned: Planned,
+        has_arrived: bool,
+    ) -> Reconnaissance<'a, W> {
         Reconnaissance {
             footprint,
             findings,
             memory,
             planned,
             sought_part: None,
+            whereabouts,
+            has_arrived,
+            leaving_for: None,
         }
     }
 
-    /// Whether a handle is of a row that the procedure inserted, which is nowhere.
-    pub fn is_new(handle: &Handle) -> bool {
-        handle.note == OWN_INSERT
+    /// Where it goes on, once it has left off.
+    pub fn leaving_for(&self) -> Option<u16> {
+        self.leaving_for
+    }
+
+    /// Whether records of a part are to be looked at here.
+    ///
+    /// # Errors
+    /// When they are not: it is on its way then.
+    #[inline(always)]
+    fn stay(&mut self, part: Option<Part>) -> Result<(), AbortCause> {
+        if W::TRAVELS
+            && !self.has_arrived
+            && let Some(part) = part
+            && let Some(place) = self.whereabouts.elsewhere(part)
+        {
+            self.leaving_for = Some(place);
+            return Err(END);
+        }
+        Ok(())
+    }
+
+    /// As [`Reconnaissance::stay`], for a record, whose part may be known.
+    #[inline(always)]
+    fn stay_with(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        known: Option<Part>,
+    ) -> Result<(), AbortCause> {
+        if W::TRAVELS && !self.has_arrived && table.schema().partition_column().is_some() {
+            let part = known.unwrap_or_else(|| table.part_of(record));
+            self.stay(Some(part))?;
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -121,6 +209,7 @@ impl<'a> Reconnaissance<'a> {
         is_left: bool,
         find: impl FnOnce(&mut Findings) -> u16,
     ) -> Result<Visit, AbortCause> {
+        self.stay_with(table, record, self.sought_part)?;
         charge(Work::Record);
         let tid = Tid(record.tid().load(Ordering::Relaxed));
         if tid.is_dead() {
@@ -163,7 +252,19 @@ impl<'a> Reconnaissance<'a> {
     }
 }
 
-impl Access for Reconnaissance<'_> {
+impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
+    const TRAVELS: bool = W::TRAVELS;
+
+    #[inline(always)]
+    fn leaves(&mut self) -> bool {
+        self.leaving_for.is_some()
+    }
+
+    #[inline(always)]
+    fn has_done(&mut self) {
+        self.has_arrived = false;
+    }
+
     fn begin(&mut self) {}
 
     #[inline(always)]
@@ -177,9 +278,10 @@ impl Access for Reconnaissance<'_> {
         sought: &Sought<'_>,
         memory: &Memory,
     ) -> Result<Option<Recalled>, AbortCause> {
-        self.findings.seek(sought, memory);
         let value_of = |position: usize| memory.slots[sought.key[position].0 as usize];
         self.seek_part(sought.table, sought.index, value_of);
+        self.stay(self.sought_part)?;
+        self.findings.seek(sought, memory);
         Ok(None)
     }
 
@@ -204,6 +306,16 @@ impl Access for Reconnaissance<'_> {
             true => self.findings.scans.begin(sought, memory),
             false => KeptScan::No,
         })
+    }
+
+    #[inline(always)]
+    fn seeks_range(
+        &mut self,
+        table: &Table,
+        index: usize,
+        prefix: &[Slot],
+    ) -> Result<(), AbortCause> {
+        self.stay(table.part_of_range(index, prefix))
     }
 
     #[inline(always)]
@@ -278,6 +390,7 @@ impl Access for Reconnaissance<'_> {
         if handle.note == OWN_INSERT {
             return Err(END);
         }
+        self.stay_with(table, handle.record, None)?;
         let (layout, row) = (table.layout(), table.row(handle.record));
         for &(column, register) in columns {
             let slot = match self.memory.value_of(handle.record, column) {
@@ -317,6 +430,10 @@ impl Access for Reconnaissance<'_> {
         values: &[Reg],
         memory: &mut Memory,
     ) -> Result<Inserted, Stop> {
+        if W::TRAVELS {
+            let part = table.part_of_row(|column| memory.slots[values[column.index()].0 as usize]);
+            self.stay(part)?;
+        }
         for (position, index) in table.indexes().iter().enumerate() {
             if !index.supports_lookup() {
                 continue;
