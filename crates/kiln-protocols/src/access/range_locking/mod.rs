@@ -14,8 +14,8 @@
 //!
 //! | phase | where |
 //! |---|---|
-//! | plan: a reconnaissance that collects ranges | `plan_ahead`, and `shared/ranges` |
-//! | the scheduler takes the locks | `schedule/ranges` |
+//! | plan: a reconnaissance that collects ranges | `plan_ahead`, `plan`, and `shared/ranges` |
+//! | the scheduler takes the locks, or the manager, and the attempt waits | `schedule/ranges` |
 //! | run in place, with an undo log; each key and range is compared with what is held | `claim` |
 //! | commit: new tids, entries of deleted records go; then the scheduler lets the locks go | `commit` |
 //!
@@ -208,7 +208,7 @@ impl<M: RangeManager> RangeLocking<M> {
         }
     }
 
-    /// Lets go of what the attempt took besides its plan.
+    /// Lets go of what the attempt took: all, or what it took besides its plan.
     fn release_all(&mut self) {
         let ranges = &mut self.ranges;
         ranges.manager.release();
@@ -220,6 +220,11 @@ impl<M: RangeManager> RangeLocking<M> {
 }
 
 impl<M: RangeManager> Access for RangeLocking<M> {
+    #[inline]
+    fn begin_call(&mut self, deadline_ns: Option<u64>) {
+        self.ranges.manager.begin_call(deadline_ns);
+    }
+
     #[inline(always)]
     fn end_call(&mut self) {
         self.ranges.missed.clear();
@@ -228,11 +233,48 @@ impl<M: RangeManager> Access for RangeLocking<M> {
     #[inline]
     fn begin(&mut self) {
         self.in_place.participant.enter();
-        self.ranges.missed.clear();
+        // Where attempts plan, that is what the next one plans besides.
+        if !M::TAKES_PLANS {
+            self.ranges.missed.clear();
+        }
     }
 
+    fn plan(&mut self, program: &Program, arguments: &Arguments) -> Result<(), AbortCause> {
+        if !M::TAKES_PLANS {
+            return Ok(());
+        }
+        self.phases.enter(Phase::Plan);
+        let epoch = self.in_place.participant.epoch();
+        let Ranges {
+            manager,
+            held,
+            missed,
+            ..
+        } = &mut self.ranges;
+        let findings = (&mut self.findings, epoch);
+        (self.planner).plan(program, arguments, missed, held, findings);
+        point("ranges.planned");
+        self.phases.enter(Phase::Lock);
+        let taken = manager.take_plan(held);
+        self.phases.enter(Phase::Execute);
+        taken
+    }
+
+    /// What its last attempt met is taken now; what is not to be had is met unplanned.
     fn plan_statements(&mut self) {
-        self.ranges.has_statements = true;
+        let ranges = &mut self.ranges;
+        ranges.has_statements = true;
+        if M::TAKES_PLANS && !ranges.missed.is_empty() {
+            ranges.held.clear();
+            for claim in ranges.missed.drain(..) {
+                ranges.held.claim(claim);
+            }
+            ranges.held.arrange();
+            if ranges.manager.take_plan(&ranges.held).is_err() {
+                ranges.manager.release();
+                ranges.held.clear();
+            }
+        }
     }
 
     #[inline(always)]

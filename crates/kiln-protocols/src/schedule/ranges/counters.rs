@@ -133,7 +133,7 @@ impl Ledger for PrefixCounters {
     }
 
     #[inline]
-    fn withdraw(&mut self, _: u32, demand: &RangePlan<Numbers>, _: &mut Vec<u32>) {
+    fn withdraw(&mut self, demand: &RangePlan<Numbers>) {
         for request in demand.requests() {
             let counted = &self.nodes[request.name() as usize];
             subtract(&counted.all, Counts::one(request.modes()));
@@ -309,7 +309,7 @@ impl RangeLedger for PrefixCounters {
         true
     }
 
-    fn release(&mut self, own: &mut Own, _: u32, _: &mut Vec<u32>) {
+    fn release(&mut self, own: &mut Own, _: u32) {
         for request in own.taken.take_all() {
             let counted = &self.nodes[request.name() as usize];
             let one = Counts::one(request.modes());

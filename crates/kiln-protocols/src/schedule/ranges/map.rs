@@ -1,23 +1,18 @@
-//! A traditional lock manager of ranges (VLL §3.4.1, “Standard Range Lock Manager”): `range-map`.
+//! An ordered map from ranges of keys to queues of requests.
 //!
-//! An ordered map from ranges of keys to queues of requests. A range that overlaps others in part makes *fragments* of them, each
+//! A range that overlaps others in part makes *fragments* of them, each
 //! with a copy of the queue, so that each key is in one fragment at most. Ranges are locked exactly, and no other keys. Fragments
 //! vanish with their last requests.
 //!
 //! The paper's map is a red-black tree. Ours is a treap, balanced by random priorities, in memory that is used again.
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
-use kiln_platform::sync::Arc;
-use kiln_storage::epoch::Participant;
 
-use super::queues::{NONE, Queue, Queues, Word, is_of_statements};
-use super::{QueueSide, RangeLedger, Taken};
-use crate::access::range_locking::RangeLocking;
-use crate::schedule::vll::{Ledger, SharedVll};
+use super::queues::{NONE, Queue, Queues, Word};
+use crate::shared::ranges::RangeClaim;
 use crate::shared::ranges::claim::SpaceId;
 use crate::shared::ranges::nodes::{Modes, Node};
 use crate::shared::ranges::plan::Naming;
-use crate::shared::ranges::{RangeClaim, RangePlan};
 
 /// Ranges are known by their keys.
 pub struct Keys;
@@ -84,7 +79,7 @@ impl Point {
     }
 }
 
-/// The map, in its place under the queue's latch.
+/// The map, in its place under a latch.
 pub struct RangeMap {
     fragments: Vec<Fragment>,
     root: u32,
@@ -227,8 +222,13 @@ impl RangeMap {
         self.insert(space, (point, last), queue)
     }
 
+    /// Whether a transaction has all that it has asked for.
+    pub fn has_all(&self, txn: u32) -> bool {
+        self.queues.has_all(txn)
+    }
+
     /// Makes a transaction's request for a range.
-    fn add(&mut self, txn: u32, claim: &RangeClaim) {
+    pub fn add(&mut self, txn: u32, claim: &RangeClaim) {
         let modes = Modes::of(claim.exclusive).0;
         let mut next = claim.first;
         loop {
@@ -257,8 +257,8 @@ impl RangeMap {
         }
     }
 
-    /// Takes it back.
-    fn take_back(&mut self, txn: u32, claim: &RangeClaim, granted: &mut Vec<u32>) {
+    /// Takes it back; `granted` gets the transactions that have all that they have asked for because of that.
+    pub fn take_back(&mut self, txn: u32, claim: &RangeClaim, granted: &mut Vec<u32>) {
         let mut next = claim.first;
         while let Some(found) = self.from(claim.space, next) {
             let place = &self.fragments[found as usize];
@@ -280,7 +280,7 @@ impl RangeMap {
     }
 
     /// Whether none of these has, or waits for, any key of a range in a way that is in the way.
-    fn is_free(&self, of: impl Fn(u32) -> bool, claim: &RangeClaim) -> bool {
+    pub fn is_free(&self, of: impl Fn(u32) -> bool, claim: &RangeClaim) -> bool {
         let modes = Modes::of(claim.exclusive).0;
         let mut next = claim.first;
         while let Some(found) = self.from(claim.space, next) {
@@ -298,61 +298,6 @@ impl RangeMap {
             }
         }
         true
-    }
-}
-
-impl Ledger for RangeMap {
-    type Access = RangeLocking<QueueSide<RangeMap>>;
-    type Analysis = ();
-
-    const TAKES_BACK: bool = true;
-    const HANDS_OVER: bool = true;
-
-    fn held(txn: u32) -> u32 {
-        txn
-    }
-
-    fn access(shared: &Arc<SharedVll<Self>>, participant: Participant) -> Self::Access {
-        let side = QueueSide::new(shared.clone(), participant.slot() as u32);
-        RangeLocking::new(participant, side)
-    }
-
-    fn request(&mut self, txn: u32, demand: &RangePlan<Keys>) -> bool {
-        for claim in demand.claims() {
-            self.add(txn, claim);
-        }
-        self.queues.has_all(txn)
-    }
-
-    fn withdraw(&mut self, txn: u32, demand: &RangePlan<Keys>, granted: &mut Vec<u32>) {
-        for claim in demand.claims() {
-            self.take_back(txn, claim, granted);
-        }
-    }
-
-    fn is_left_to(&self, demand: &RangePlan<Keys>) -> bool {
-        let mut claims = demand.claims().iter();
-        claims.all(|claim| self.is_free(is_of_statements, claim))
-    }
-}
-
-impl RangeLedger for RangeMap {
-    type Own = Taken;
-    type Naming = Keys;
-
-    fn take(&mut self, own: &mut Taken, txn: u32, claim: &RangeClaim) -> bool {
-        let is_free = self.is_free(|other| other != txn, claim);
-        if is_free {
-            self.add(txn, claim);
-            own.claims.push(*claim);
-        }
-        is_free
-    }
-
-    fn release(&mut self, own: &mut Taken, txn: u32, granted: &mut Vec<u32>) {
-        for claim in own.claims.drain(..) {
-            self.take_back(txn, &claim, granted);
-        }
     }
 }
 
@@ -393,7 +338,7 @@ mod tests {
                 };
                 let is_free = present.iter().all(is_free);
                 claims.iter().for_each(|claim| map.add(txn, claim));
-                assert_eq!(map.queues.has_all(txn), is_free);
+                assert_eq!(map.has_all(txn), is_free);
                 present.push((txn, claims, is_free));
             } else if !present.is_empty() {
                 let (txn, claims, _) = present.remove(random.below(present.len()));

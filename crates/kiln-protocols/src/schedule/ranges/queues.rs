@@ -1,4 +1,4 @@
-//! Queues of requests, for lock managers that know who waits for whom. They are kept under one latch.
+//! Queues of requests, for a lock manager that knows which transactions wait for which. They are kept under one latch.
 //!
 //! A request is granted when it is in the way of none before it, and keeps its lock until it goes. One who has requests in
 //! several queues runs when all are granted. Requests are made in one critical section, so nobody waits in a circle: in each queue
@@ -7,19 +7,10 @@
 use kiln_platform::atomic::{AtomicU32, Ordering};
 use kiln_storage::table::WORKERS_MAX;
 
-use crate::schedule::vll::IN_FLIGHT_MAX;
 use crate::shared::ranges::nodes::Modes;
 
 /// No entry.
 pub const NONE: u32 = u32::MAX;
-
-/// Transactions in the queue have lower numbers; those of statements have that of their worker above.
-pub const STATEMENTS: u32 = (WORKERS_MAX * IN_FLIGHT_MAX) as u32;
-
-/// Whether a transaction is one of statements, outside of the queue.
-pub fn is_of_statements(txn: u32) -> bool {
-    txn >= STATEMENTS
-}
 
 /// A request.
 #[derive(Clone, Copy)]
@@ -58,16 +49,11 @@ impl Kept {
     }
 }
 
-/// A word of what is kept under the queue's latch: an atomic one, so that the machine model sees who touches it.
+/// A word of what is kept under a latch: an atomic one, so that the machine model sees who touches it.
 #[derive(Default)]
 pub struct Word(AtomicU32);
 
 impl Word {
-    /// With this value.
-    pub fn new(value: u32) -> Word {
-        Word(AtomicU32::new(value))
-    }
-
     /// Its value.
     #[inline(always)]
     pub fn get(&self) -> u32 {
@@ -112,7 +98,7 @@ impl Queue {
 pub struct Queues {
     entries: Vec<Kept>,
     free: u32,
-    /// By transaction: its requests that are not granted.
+    /// By transaction, known by its worker: its requests that are not granted.
     pending: Box<[u32]>,
 }
 
@@ -121,7 +107,7 @@ impl Default for Queues {
         Queues {
             entries: Vec::new(),
             free: NONE,
-            pending: vec![0; STATEMENTS as usize + WORKERS_MAX].into(),
+            pending: vec![0; WORKERS_MAX].into(),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use kiln_platform::sync::Arc;
 
-use super::{HierarchicalLocks, PrefixCounters, RangeMap};
+use super::{HierarchicalLocks, HierarchicalSide, MapLocks, MapSide, PrefixCounters};
+use crate::access::range_locking::RangeLocking;
 use crate::family::{self, Family};
 use crate::registry::{Promises, Registration};
-use crate::schedule::vll::{Ledger, SharedVll, Vll};
+use crate::schedule::vll::{SharedVll, Vll};
 
 const COUNTERS: Promises = Promises {
     logs_commands: true,
@@ -19,7 +20,7 @@ pub(crate) const VLLR: Registration = Registration {
     promises: COUNTERS,
     options: &[],
     factors: &[],
-    family: |_| over(PrefixCounters::default(), false),
+    family: |_| counters(false),
 };
 
 pub(crate) const VLLR_SCA: Registration = Registration {
@@ -29,7 +30,7 @@ pub(crate) const VLLR_SCA: Registration = Registration {
     promises: COUNTERS,
     options: &[],
     factors: &[],
-    family: |_| over(PrefixCounters::default(), true),
+    family: |_| counters(true),
 };
 
 pub(crate) const RANGE_MAP: Registration = Registration {
@@ -39,7 +40,13 @@ pub(crate) const RANGE_MAP: Registration = Registration {
     promises: Promises::STRICT,
     options: &[],
     factors: &[],
-    family: |_| over(RangeMap::default(), false),
+    family: |setting| {
+        let shared = Arc::new(MapLocks::new(setting.turns.clone()));
+        family::of_accesses(move |participant| {
+            let side = MapSide::new(shared.clone(), participant.slot() as u32);
+            RangeLocking::new(participant, side)
+        })
+    },
 };
 
 pub(crate) const RANGE_HIERARCHICAL: Registration = Registration {
@@ -49,15 +56,17 @@ pub(crate) const RANGE_HIERARCHICAL: Registration = Registration {
     promises: Promises::STRICT,
     options: &[],
     factors: &[],
-    family: |_| over(HierarchicalLocks::default(), false),
+    family: |setting| {
+        let shared = Arc::new(HierarchicalLocks::new(setting.turns.clone()));
+        family::of_accesses(move |participant| {
+            let side = HierarchicalSide::new(shared.clone(), participant.slot() as u32);
+            RangeLocking::new(participant, side)
+        })
+    },
 };
 
-fn over<L: Ledger>(ledger: L, analyses_contention: bool) -> Box<dyn Family>
-where
-    L::Access: Send,
-    SharedVll<L>: Send + Sync,
-{
-    let shared = Arc::new(SharedVll::new(ledger));
+fn counters(analyses_contention: bool) -> Box<dyn Family> {
+    let shared = Arc::new(SharedVll::new(PrefixCounters::default()));
     family::of_workers(move |participant, random| {
         Vll::new(shared.clone(), participant, random, analyses_contention)
     })

@@ -18,14 +18,11 @@ pub type DemandOf<L> = <<L as Ledger>::Access as PlannedAhead>::Demand;
 pub trait Ledger: Send + Sized + 'static {
     /// What runs the attempts.
     type Access: PlannedAhead;
-    /// What analyses contention, where locks are not handed over.
+    /// What analyses contention.
     type Analysis: Analysis<DemandOf<Self>>;
 
     /// Whether a transaction's requests are taken back when it leaves the queue; else its attempt does.
     const TAKES_BACK: bool;
-    /// Whether whoever leaves is told which others have all their locks now. Else the first of the queue may run, and no
-    /// other one.
-    const HANDS_OVER: bool = false;
 
     /// How the locks that were granted to the transaction at a place are held.
     fn held(txn: u32) -> <Self::Access as PlannedAhead>::Held;
@@ -36,10 +33,10 @@ pub trait Ledger: Send + Sized + 'static {
     /// Makes all requests of the transaction at a place; whether all are granted at once.
     fn request(&mut self, txn: u32, demand: &DemandOf<Self>) -> bool;
 
-    /// Takes them back; `granted` gets the transactions that have all their locks now, where somebody hands them over.
-    fn withdraw(&mut self, txn: u32, demand: &DemandOf<Self>, granted: &mut Vec<u32>);
+    /// Takes them back.
+    fn withdraw(&mut self, demand: &DemandOf<Self>);
 
-    /// Whether nobody who is not in the queue is in the way, nor, where locks are not handed over, did not plan what it has.
+    /// Whether nothing that was taken outside of the queue, or unplanned, is in the way.
     fn is_left_to(&self, demand: &DemandOf<Self>) -> bool;
 }
 
@@ -104,7 +101,7 @@ impl<C: Counters + 'static> Ledger for C {
         is_free
     }
 
-    fn withdraw(&mut self, _: u32, demand: &Footprint, _: &mut Vec<u32>) {
+    fn withdraw(&mut self, demand: &Footprint) {
         for &claim in demand.claims() {
             withdraw(self, claim);
         }

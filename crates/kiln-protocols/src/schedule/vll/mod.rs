@@ -168,11 +168,6 @@ impl<L: Ledger> SharedVll<L> {
         self.queue.with_ledger(body)
     }
 
-    /// As [`SharedVll::with_ledger`], where that may let others in.
-    pub(crate) fn release(&self, body: impl FnOnce(&mut L, &mut Vec<u32>)) {
-        self.queue.release(body);
-    }
-
     /// As the manager, answers the worker of a transaction.
     fn give(&self, mut context: Box<Context<L>>, stage: Stage) {
         context.stage = stage;
@@ -324,7 +319,6 @@ impl<L: Ledger> Vll<L> {
                 false => {
                     if idle.has_spun() {
                         self.expire(calls);
-                        self.bar(calls);
                         self.manage_for_others();
                         // A worker without room for a call draws none, and so is not told that there are none.
                         is_over = is_over || calls.is_over();
@@ -534,15 +528,6 @@ impl<L: Ledger> Vll<L> {
     fn has_ended(&mut self, ticket: u64) {
         if let Some(at) = self.in_flight.iter().position(|known| *known == ticket) {
             self.in_flight.swap_remove(at);
-        }
-    }
-
-    /// Brings those back to their workers that wait in the queue for what statements have.
-    fn bar(&mut self, calls: &mut dyn Calls) {
-        if self.shared.blocks.any_open() {
-            while let Some(context) = self.shared.queue.take_barred() {
-                self.deliver(context, calls);
-            }
         }
     }
 

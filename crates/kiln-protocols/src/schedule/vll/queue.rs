@@ -23,7 +23,6 @@
 //! keep all from running that are blocked behind it, whatever these want. So it is *barred*: it leaves the queue, and comes again
 //! when nobody outside has what it wants.
 
-use std::collections::VecDeque;
 use std::mem::offset_of;
 use std::ptr::{slice_from_raw_parts, without_provenance};
 
@@ -94,10 +93,6 @@ struct List<L: Ledger> {
     ledger: L,
     /// Transactions of several statements that are open outside of the queue.
     open: usize,
-    /// Transactions that wait and have all their locks, where those are handed over; each with its node's user.
-    granted: VecDeque<Place>,
-    /// For those who leave, to say whom they let in.
-    let_in: Vec<u32>,
     /// The first one, if it waits for somebody outside, and since when.
     barred: Option<(Place, u64)>,
 }
@@ -245,8 +240,6 @@ impl<L: Ledger> TxnQueue<L> {
                 limit: Limit::new(),
                 ledger,
                 open: 0,
-                granted: VecDeque::with_capacity(if L::HANDS_OVER { capacity } else { 0 }),
-                let_in: Vec::new(),
                 barred: None,
             })),
             hints: Hints {
@@ -264,32 +257,9 @@ impl<L: Ledger> TxnQueue<L> {
         body(&mut lock(&self.list.0).ledger)
     }
 
-    /// As [`TxnQueue::with_ledger`], where that may let others in.
-    pub fn release(&self, body: impl FnOnce(&mut L, &mut Vec<u32>)) {
-        let mut list = lock(&self.list.0);
-        let List { ledger, let_in, .. } = &mut *list;
-        body(ledger, let_in);
-        self.let_in(&mut list);
-        self.show(&list);
-    }
-
     /// Whether a transaction's requests are taken back when it leaves.
     pub fn takes_back(&self) -> bool {
         self.takes_back
-    }
-
-    /// Notes which transactions have all their locks now.
-    #[inline]
-    fn let_in(&self, list: &mut List<L>) {
-        if L::HANDS_OVER {
-            for number in list.let_in.drain(..) {
-                let sequence = node(&list.nodes, number).sequence;
-                list.granted.push_back(Place {
-                    node: number,
-                    sequence,
-                });
-            }
-        }
     }
 
     /// Whether new transactions are welcome; retries come in any case.
@@ -388,22 +358,15 @@ impl<L: Ledger> TxnQueue<L> {
     }
 
     fn promote(&self, list: &mut List<L>) -> Option<Box<Context<L>>> {
-        let chosen = match L::HANDS_OVER {
-            true => list.granted.pop_front()?.node,
-            false => list.first,
-        };
-        if chosen == NONE {
+        if list.first == NONE {
             return None;
         }
-        if !L::HANDS_OVER {
-            let first = node(&list.nodes, chosen).waiting.as_ref()?;
-            if !list.ledger.is_left_to(first.plan.wanted()) {
-                let place = first.place;
-                return self.bar_first(list, place);
-            }
+        let first = node(&list.nodes, list.first).waiting.as_ref()?;
+        if !list.ledger.is_left_to(first.plan.wanted()) {
+            let place = first.place;
+            return self.bar_first(list, place);
         }
-        let context = node_mut(&mut list.nodes, chosen).waiting.take();
-        debug_assert!(context.is_some(), "only who waits is let in");
+        let context = node_mut(&mut list.nodes, list.first).waiting.take();
         list.waiting -= 1;
         self.show(list);
         context
@@ -434,27 +397,6 @@ impl<L: Ledger> TxnQueue<L> {
         let mut context = context.expect("only those that wait are barred");
         (context.stage, context.was_barred) = (Stage::Barred, true);
         context
-    }
-
-    /// Where locks are handed over, takes one out of the queue that waits for what statements have; for whoever has nothing to
-    /// do. It is in the way of those behind it alone that want the same, but there may be no room for others.
-    pub fn take_barred(&self) -> Option<Box<Context<L>>> {
-        // Relaxed: a hint.
-        if !L::HANDS_OVER || self.hints.is_calm.load(Ordering::Relaxed) {
-            return None;
-        }
-        let mut list = lock(&self.list.0);
-        let mut number = list.first;
-        while list.open > 0 && number != NONE {
-            let node = node(&list.nodes, number);
-            if let Some(context) = &node.waiting
-                && !list.ledger.is_left_to(context.plan.wanted())
-            {
-                return Some(self.bar(&mut list, number));
-            }
-            number = node.next;
-        }
-        None
     }
 
     /// Takes a transaction out of the queue that has ended and let its locks go. Returns the first one, if
@@ -515,8 +457,7 @@ impl<L: Ledger> TxnQueue<L> {
         if self.takes_back {
             // SAFETY: the transaction is in the queue, so its plan is there and is not changed.
             let plan = unsafe { &*node(&list.nodes, place.node).plan };
-            (list.ledger).withdraw(place.node, plan.wanted(), &mut list.let_in);
-            self.let_in(list);
+            list.ledger.withdraw(plan.wanted());
         }
     }
 
@@ -532,10 +473,7 @@ impl<L: Ledger> TxnQueue<L> {
     fn withdraw_waiting(&self, list: &mut List<L>, node: u32) -> Option<Box<Context<L>>> {
         let context = node_mut(&mut list.nodes, node).waiting.take()?;
         let place = context.place;
-        (list.ledger).withdraw(node, context.plan.wanted(), &mut list.let_in);
-        // Its locks may be there by now, and nobody has come for it.
-        list.granted.retain(|granted| *granted != place);
-        self.let_in(list);
+        list.ledger.withdraw(context.plan.wanted());
         list.waiting -= 1;
         list.unlink(place);
         self.show(list);
@@ -569,10 +507,7 @@ impl<L: Ledger> TxnQueue<L> {
     /// Shows the state to those without the latch.
     #[inline]
     fn show(&self, list: &List<L>) {
-        let head_waits = match L::HANDS_OVER {
-            true => !list.granted.is_empty(),
-            false => list.first != NONE && node(&list.nodes, list.first).waiting.is_some(),
-        };
+        let head_waits = list.first != NONE && node(&list.nodes, list.first).waiting.is_some();
         let has_room = !list.is_alone && list.waiting < list.limit.value() && list.free != NONE;
         let head_waits = head_waits && !Canary::HeadNotWoken.sings();
         show(&self.hints.head_waits, head_waits);
@@ -722,7 +657,7 @@ mod tests {
             panic!("another one has its record");
         };
         assert!(!queue.may_linger());
-        queue.with_ledger(|ledger| ledger.withdraw(0, &runs.plan.demand, &mut Vec::new()));
+        queue.with_ledger(|ledger| ledger.withdraw(&runs.plan.demand));
         assert!(queue.leave(runs.place).is_none(), "it is not the first yet");
         let before = queue.departures();
         free(asks(None), Some(lingers.place));
@@ -818,7 +753,7 @@ mod tests {
             panic!("nobody is in its way");
         };
         let behind = blocked(wanting(hot));
-        queue.with_ledger(|ledger| ledger.withdraw(0, &runs.plan.demand, &mut Vec::new()));
+        queue.with_ledger(|ledger| ledger.withdraw(&runs.plan.demand));
         assert!(queue.leave(runs.place).is_none());
         let barred = loop {
             if let Some(first) = queue.take_head() {

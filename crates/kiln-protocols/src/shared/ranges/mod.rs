@@ -44,21 +44,39 @@ pub mod plan;
 pub mod planner;
 pub mod reconnaissance;
 
+use kiln_procedure::AbortCause;
+
 pub use claim::RangeClaim;
 pub use plan::{Naming, RangePlan};
 pub use planner::RangePlanner;
 
-/// One worker's side of locks on ranges, for what an attempt meets unplanned.
+/// One worker's side of locks on ranges.
 pub trait RangeManager: Send {
     /// How the nodes of its locks are named.
     type Naming: Naming;
 
-    /// An attempt has begun, of the transaction with a number, that holds what it planned.
-    fn hold(&mut self, plan: &RangePlan<Self::Naming>, txn: u32);
+    /// Whether it takes what an attempt plans. Else a scheduler does, before the attempt begins.
+    const TAKES_PLANS: bool = false;
+
+    /// A call begins that ends at `deadline_ns` if ever.
+    fn begin_call(&mut self, _deadline_ns: Option<u64>) {}
+
+    /// Takes what the attempt that has begun plans, and waits for it.
+    ///
+    /// # Errors
+    /// When it has waited in vain. The attempt lets go then of what was taken.
+    fn take_plan(&mut self, _plan: &RangePlan<Self::Naming>) -> Result<(), AbortCause> {
+        unreachable!("a scheduler takes what is planned")
+    }
+
+    /// An attempt has begun, of the transaction with a number, that holds what it planned, as a scheduler has taken it.
+    fn hold(&mut self, _plan: &RangePlan<Self::Naming>, _txn: u32) {
+        unreachable!("attempts take what they plan")
+    }
 
     /// Takes what was not planned, if nobody has to be waited for. What it has taken before it has.
     fn take(&mut self, claim: &RangeClaim) -> bool;
 
-    /// Lets all go that was taken.
+    /// Lets all go that it has taken.
     fn release(&mut self);
 }
