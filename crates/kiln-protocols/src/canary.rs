@@ -95,6 +95,8 @@ pub enum Canary {
     ScaHashReused,
     /// `orthrus`, `orthrus-shared` and `vll-single` pass a demand on before its locks are granted.
     ForwardedEarly,
+    /// `vll-single`: transactions come to several partitions in different orders, and wait for each other.
+    OutOfSequence,
     /// `vll`: nobody hears that the first of the queue may run.
     HeadNotWoken,
     /// `strife` merges special clusters, and leaves each its queue.
@@ -152,7 +154,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 62] = [
+    pub const ALL: [Canary; 63] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -193,6 +195,7 @@ impl Canary {
         Canary::LeftBeforeUnlocking,
         Canary::ScaHashReused,
         Canary::ForwardedEarly,
+        Canary::OutOfSequence,
         Canary::HeadNotWoken,
         Canary::SpecialsMergedByName,
         Canary::ResidualWithoutLocks,

@@ -74,6 +74,7 @@ fn cases() -> Vec<Case> {
             Canary::ScaHashReused => &["vll-sca"],
             Canary::HeadNotWoken => &["vll"],
             Canary::ForwardedEarly => &["orthrus", "orthrus-shared", "vll-single", "dora"],
+            Canary::OutOfSequence => &["vll-single"],
             Canary::FootprintMissIgnored => &["lock-sorted", "pre-no-wait", "strife"],
             Canary::FindingOutdated | Canary::ScanOutdated => &["lock-sorted", "vll"],
             Canary::LeftBeforeUnlocking => &["vll"],

@@ -115,7 +115,7 @@ impl SharedLockTable {
                 match progress {
                     None => {}
                     Some(Progress::Through) => {
-                        (*demand).is_given_up = true;
+                        (*demand).give_up();
                         self.let_go(requests, span.start..at, woken);
                         return Progress::Through;
                     }
@@ -207,12 +207,12 @@ impl PartitionTable for SharedLockTable {
     unsafe fn acquire_span(
         &mut self,
         demand: *mut Demand,
+        span: Span,
         granted: &mut impl FnMut(*mut Demand),
     ) -> bool {
         let mut woken = null_mut();
         // SAFETY: by the contract.
         unsafe {
-            let span = (&(*demand).spans)[(*demand).stage];
             (*demand).pending = span.end - span.start;
             let progress = self.go_on(demand, &mut woken);
             self.wake(woken, granted);

@@ -2,7 +2,7 @@
 
 use std::ptr::null_mut;
 
-use kiln_platform::atomic::{AtomicU32, Ordering};
+use kiln_platform::atomic::{AtomicBool, AtomicU32, Ordering};
 use kiln_platform::memory::{self, name_range};
 use kiln_platform::plain;
 use kiln_storage::record::RecordRef;
@@ -32,9 +32,11 @@ pub struct Request {
     /// What the partition makes of it.
     pub(crate) state: RequestState,
     /// The partition that has the lock.
-    pub(crate) partition: u16,
+    pub(crate) partition: u8,
+    /// Whether the record gets the transaction's tid, where owners run transactions.
+    is_written: bool,
     /// Where the transaction is in the partition's queue, for tables of locks that have one; the worker, where there
-    /// is no demand; where owners run transactions, [`Request::WRITTEN`] for a record that gets the transaction's tid.
+    /// is no demand.
     pub(crate) place: u32,
     /// The transaction; none for a lock that is taken at once or not at all.
     pub(crate) demand: *mut Demand,
@@ -53,15 +55,13 @@ pub struct Request {
 const _: () = assert!(size_of::<Request>() == 64);
 
 impl Request {
-    /// See [`Request::place`].
-    pub(crate) const WRITTEN: u32 = 1;
-
     pub(crate) fn new(claim: Claim, partition: u16, demand: *mut Demand) -> Request {
         Request {
             lock: claim.lock(),
             exclusive: claim.exclusive,
             state: RequestState::Elsewhere,
-            partition,
+            partition: partition as u8,
+            is_written: false,
             place: 0,
             demand,
             previous: null_mut(),
@@ -128,7 +128,9 @@ pub struct Demand {
     /// Whether it had to wait for a lock, as far as its partitions say so.
     pub(crate) has_waited: bool,
     /// Whether it lets go what it had instead of waiting, as it was withdrawn, or as a statement is in its way.
-    pub(crate) is_given_up: bool,
+    is_given_up: AtomicBool,
+    /// Partitions that have not answered yet, where it comes to all of them at once.
+    pub(crate) awaited: AtomicU32,
     /// Partitions that still have locks of it, while it gives them back, and those that have not answered that they
     /// have heard of its withdrawal.
     pub(crate) holds: Apart,
@@ -162,7 +164,8 @@ impl Demand {
             stage: 0,
             pending: 0,
             has_waited: false,
-            is_given_up: false,
+            is_given_up: AtomicBool::new(false),
+            awaited: AtomicU32::new(0),
             holds: Apart::default(),
             wish: AtomicU32::new(Demand::WANTED),
             passenger: null_mut(),
@@ -189,7 +192,7 @@ impl Demand {
         self.spans.clear();
         self.stage = 0;
         self.has_waited = false;
-        self.is_given_up = false;
+        *self.is_given_up.get_mut() = false;
         self.has_run = false;
         let demand: *mut Demand = self;
         debug_assert!(claims.is_sorted_by_key(Claim::lock));
@@ -216,7 +219,7 @@ impl Demand {
             is_same
         });
         for (at, request) in self.requests.iter().enumerate() {
-            let (partition, at) = (request.partition, at as u32);
+            let (partition, at) = (u16::from(request.partition), at as u32);
             match self.spans.last_mut() {
                 Some(span) if span.partition == partition => span.end = at + 1,
                 _ => self.spans.push(Span {
@@ -226,6 +229,7 @@ impl Demand {
                 }),
             }
         }
+        *self.awaited.get_mut() = self.spans.len() as u32;
         self.first = self.requests.as_mut_ptr();
         plain::writes(self.requests.as_slice());
         plain::writes(self.spans.as_slice());
@@ -313,7 +317,7 @@ impl Demand {
         };
         let own = &mut self.requests[span.start as usize..span.end as usize];
         if let Ok(at) = own.binary_search_by_key(&record.address(), |request| request.lock) {
-            own[at].place = Request::WRITTEN;
+            own[at].is_written = true;
         }
     }
 
@@ -326,13 +330,39 @@ impl Demand {
             // SAFETY: by the contract; each partition touches its own requests, and a record whose lock is held stays.
             unsafe {
                 let request = (*demand).first.add(at as usize);
-                if (*request).place == Request::WRITTEN {
+                if (*request).is_written {
                     let record = RecordRef::from_address((*request).lock);
                     // Release: whoever reads this tid sees the row that it belongs to.
                     record.tid().store((*demand).tid, Ordering::Release);
                 }
             }
         }
+    }
+
+    /// Has it let go what it has, instead of waiting.
+    pub(crate) fn give_up(&self) {
+        // Relaxed, as below: whoever asks has had a message that was sent after it.
+        self.is_given_up.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it lets go what it has.
+    #[inline(always)]
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Ordering::Relaxed)
+    }
+
+    /// The spans that it has, or had, locks of, a bit each: those that it has come through, or, where it comes to all at once, those
+    /// that have not turned it away.
+    pub(crate) fn held(&self, is_at_once: bool) -> u64 {
+        let mut held = 0;
+        for (at, span) in self.spans.iter().enumerate() {
+            let is_held = match is_at_once {
+                true => self.requests[span.start as usize].state != RequestState::Elsewhere,
+                false => at < self.stage,
+            };
+            held |= u64::from(is_held) << at;
+        }
+        held
     }
 
     /// What it will ask for is found out elsewhere from now on, until [`Demand::set`].

@@ -29,8 +29,8 @@ impl<T: PartitionTable> Isolated<T> {
         let mut nobody = |_| unreachable!("nobody waits here");
         // SAFETY: nobody else has the demand or the table.
         unsafe {
-            let is_free = self.table.acquire_span(demand, &mut nobody);
             let span = (&(*demand).spans)[0];
+            let is_free = self.table.acquire_span(demand, span, &mut nobody);
             self.table.release_span((*demand).first, span, &mut nobody);
             is_free
         }

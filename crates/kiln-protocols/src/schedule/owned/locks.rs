@@ -119,7 +119,7 @@ impl<T: PartitionTable> GrantedLocks<T> {
     fn give_back(&mut self, mut request: *mut Request) {
         while !request.is_null() {
             // SAFETY: it came from a box, and is this worker's.
-            let (partition, next) = unsafe { ((*request).partition, (*request).sibling) };
+            let (partition, next) = unsafe { ((*request).partition.into(), (*request).sibling) };
             self.shared.with_partition(partition, |shared, core| {
                 // SAFETY: as in `take_free_in`.
                 unsafe {
@@ -186,7 +186,8 @@ impl<T: PartitionTable> Locks for GrantedLocks<T> {
             return Err(MISS);
         };
         // SAFETY: the request is this worker's.
-        let (partition, is_table) = unsafe { ((*shared).partition, (*shared).is_of_table()) };
+        let (partition, is_table) =
+            unsafe { ((*shared).partition.into(), (*shared).is_of_table()) };
         // One that shares a table has it in one partition only.
         let upgraded = !is_table
             && self.shared.with_partition(partition, |_, core| {

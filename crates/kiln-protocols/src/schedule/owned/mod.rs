@@ -1,4 +1,4 @@
-//! Partitions of the locks with owners: nobody else touches the locks of a partition, who wants some sends a message.
+//! Partitions of the locks with owners: no other worker touches the locks of a partition, a worker that wants some sends a message.
 //!
 //! What `orthrus`, `vll-single` and `dora` have in common. They differ in what a partition does with its requests
 //! ([`PartitionTable`]), in whether the owner of a partition runs transactions as well, and in whether transactions come to
@@ -16,14 +16,18 @@
 //! A *demand* is a list of requests, sorted by partition. It visits its partitions in their order, and is
 //! passed on when all locks of one are granted: Ncc + 1 messages instead of 2 Ncc (ORTHRUS §3.3). Messages are
 //! pointers to demands in rings with one producer and one consumer ([`ring`](crate::shared::ring)): one from each
-//! worker to each partition, one back, and one from each partition to each later one.
+//! worker to each partition, one back, and one from each partition to each later one, or, where transactions travel, to each.
+//!
+//! Under `vll-single` a demand does not visit one partition after the other. It is put into a ring of each of its partitions at once, by
+//! the thread that holds the *sequencer*, and the last partition that answers sends it on.
 //!
 //! # Invariants
 //!
-//! - A demand belongs to whoever has the last message about it. Only while its locks are given back do
-//!   several partitions have it, each its own requests of it.
+//! - A demand belongs to the thread that has the last message about it. Only while its locks are given back, or where it has come to
+//!   all its partitions at once, do several partitions have it, each its own requests of it.
 //! - Requests of a demand enter a partition together. So no two transactions wait for each
-//!   other in one partition, and across partitions all wait in one order: there are no deadlocks.
+//!   other in one partition, and across partitions all wait in one order, of the partitions or of the sequencer: there are no
+//!   deadlocks.
 //! - A partition is used under its latch. In the steady state one worker takes it, again and again; it is there
 //!   for changes of roles, for statements, and for times when its owner does not run.
 //! - Rings are never full: a worker has [`IN_FLIGHT_MAX`] demands, and each has one message in a ring at most, or two when it
@@ -64,11 +68,13 @@ use std::collections::VecDeque;
 
 use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
+use kiln_platform::schedule::point;
 use kiln_platform::spin::Spinner;
 use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::thread;
 use kiln_storage::table::{Part, WORKERS_MAX};
 
+use crate::canary::Canary;
 use crate::factors::Partitioning;
 use crate::schedule::parking::{Blocks, Solitude};
 use crate::shared::planning::Claim;
@@ -112,19 +118,25 @@ pub trait PartitionTable: 'static {
     /// that has drawn one runs it.
     const OWNERS_RUN: bool = false;
 
+    /// Whether a transaction comes to all its partitions at once, in one order of all transactions that come to several; each partition
+    /// answers. Else it comes to one partition after the other.
+    const SEQUENCED: bool = false;
+
     /// Tables without locks for so many partitions.
     fn several(count: usize) -> Vec<Self>
     where
         Self: Sized;
 
-    /// Asks for all locks of the span that a transaction has come to; whether it is through at once: they are granted, or
+    /// Asks for all locks of a span of a transaction; whether it is through at once: they are granted, or
     /// given up, as it was withdrawn or as a statement is in its way. Else it is handed to `granted` later, which gets others that are through now.
     ///
     /// # Safety
-    /// The transaction waits, and this thread alone may use its demand; the caller owns the partition.
+    /// The transaction waits, and this thread alone may use its demand, or, where it comes to all its partitions at once, the
+    /// requests of the span; the caller owns the partition.
     unsafe fn acquire_span(
         &mut self,
         demand: *mut Demand,
+        span: Span,
         granted: &mut impl FnMut(*mut Demand),
     ) -> bool;
 
@@ -182,6 +194,7 @@ pub struct Shared<T> {
     partitions: Box<[Partition<T>]>,
     /// By worker.
     desks: Box<[Desk]>,
+    sequencer: Sequencer,
     /// The workers that exist and do not wait for their turn, a bit each.
     present: [AtomicU64; WORKERS_MAX / 64],
     serving: Serving,
@@ -206,6 +219,11 @@ pub struct Shared<T> {
 #[repr(align(128))]
 struct Serving(Mutex<Vec<(u32, u32)>>);
 
+/// Held to give a transaction its place in the order of all that come to several partitions at once.
+#[derive(Default)]
+#[repr(align(128))]
+struct Sequencer(Mutex<()>);
+
 /// Another division of the locks.
 #[derive(Clone, Copy)]
 enum Division {
@@ -224,6 +242,8 @@ struct Partition<T> {
     core: UnsafeCell<Core<T>>,
     /// By partition: demands that come from there.
     forwarded: Box<[Ring]>,
+    /// Demands of several partitions in the order of all, where they come to all at once; who puts one in holds the sequencer.
+    sequenced: Option<Ring>,
 }
 
 // SAFETY: the core is used under the latch.
@@ -288,6 +308,7 @@ impl<T: PartitionTable> Shared<T> {
                 if T::OWNERS_RUN { count } else { number },
                 WORKERS_MAX * IN_FLIGHT_MAX,
             ),
+            sequenced: T::SEQUENCED.then(|| Ring::new(WORKERS_MAX * IN_FLIGHT_MAX)),
         });
         let desks = (0..WORKERS_MAX).map(|_| Desk {
             // Two messages about a demand may be there: one about its withdrawal.
@@ -300,6 +321,7 @@ impl<T: PartitionTable> Shared<T> {
         let shared = Shared {
             partitions: partitions.collect(),
             desks: desks.collect(),
+            sequencer: Sequencer::default(),
             present: [const { AtomicU64::new(0) }; WORKERS_MAX / 64],
             serving: Serving::default(),
             controllers: AtomicU32::new(0),
@@ -337,6 +359,9 @@ impl<T: PartitionTable> Shared<T> {
         }
         for (number, partition) in self.partitions.iter().enumerate() {
             name(partition, || format!("partition[{number}]"));
+            if let Some(ring) = &partition.sequenced {
+                ring.name_memory(|| format!("ring[sequencer to {number}]"));
+            }
             for (from, ring) in partition.forwarded.iter().enumerate() {
                 ring.name_memory(|| format!("ring[{from} to {number}]"));
             }
@@ -426,7 +451,7 @@ impl<T: PartitionTable> Shared<T> {
         let core = unsafe { &mut *partition.core.get() };
         let mut inbox = Inbox::default();
         let mut handle = |message| self.handle(core, message);
-        for ring in &partition.forwarded {
+        for ring in partition.sequenced.iter().chain(&partition.forwarded) {
             inbox.look(ring, &mut handle);
         }
         for worker in self.present() {
@@ -469,7 +494,9 @@ impl<T: PartitionTable> Shared<T> {
         let partition = &self.partitions[number];
         // Relaxed: a hint.
         partition.has_ready.load(Ordering::Relaxed)
-            || partition.forwarded.iter().any(Ring::seems_filled)
+            || (partition.sequenced.iter())
+                .chain(&partition.forwarded)
+                .any(Ring::seems_filled)
             || (self.present()).any(|worker| self.desks[worker].requests[number].seems_filled())
     }
 
@@ -486,24 +513,26 @@ impl<T: PartitionTable> Shared<T> {
         // nobody changes.
         unsafe {
             Demand::note_reads(demand);
+            let (requests, spans) = ((*demand).first, &(*demand).spans);
+            let own = spans.iter().find(|span| span.partition == number);
+            let span = *own.expect("a demand is known where it goes");
             if message & (RELEASE | WITHDRAW) == 0 {
                 if (*demand).is_withdrawn() {
-                    self.send_home(number, demand);
-                } else if core.table.acquire_span(demand, &mut granted) {
+                    (*demand).give_up();
+                    granted(demand);
+                } else if core.table.acquire_span(demand, span, &mut granted) {
                     granted(demand);
                 }
                 return;
             }
-            let (requests, spans) = ((*demand).first, &(*demand).spans);
-            let own = spans.iter().find(|span| span.partition == number);
-            let span = *own.expect("a demand is known where it goes");
             if message & RELEASE != 0 {
                 if T::OWNERS_RUN {
                     Demand::install(demand, span);
                 }
                 core.table.release_span(requests, span, &mut granted);
             } else if core.table.withdraw_span(requests, span, &mut granted) {
-                self.send_home(number, demand);
+                (*demand).give_up();
+                granted(demand);
             }
             // Release pairs with the acquire of the worker that uses the demand again.
             (*demand).holds.0.fetch_sub(1, Ordering::Release);
@@ -513,8 +542,11 @@ impl<T: PartitionTable> Shared<T> {
     /// A demand has all its locks of a partition, whose latch the caller has: it goes on to the next one, or
     /// back to its worker, as it does if it was given up.
     fn advance(&self, from: u16, demand: *mut Demand) {
+        if T::SEQUENCED {
+            return self.answer(from, demand);
+        }
         // SAFETY: the demand is the caller's until the message is sent.
-        if unsafe { (*demand).is_given_up } {
+        if unsafe { (*demand).is_given_up() } {
             return self.send_home(from, demand);
         }
         // SAFETY: as above.
@@ -538,6 +570,47 @@ impl<T: PartitionTable> Shared<T> {
         );
     }
 
+    /// As [`Shared::advance`], of a demand that has come to all its partitions: the last one that answers sends it on.
+    fn answer(&self, from: u16, demand: *mut Demand) {
+        // SAFETY: the demand waits for the answer of this partition; behind the last answer it is the caller's.
+        unsafe {
+            // Acquire and release: the last partition knows what all have done.
+            if (*demand).awaited.fetch_sub(1, Ordering::AcqRel) > 1 {
+                return;
+            }
+            if (*demand).is_given_up() {
+                return self.send_home(from, demand);
+            }
+            (*demand).stage = (*demand).spans.len();
+            Demand::note_progress(demand);
+            self.pass_on(from, (*demand).first_stop, demand, ACT);
+        }
+    }
+
+    /// Gives a demand of several partitions its place in the order of all, and so in the queues of its partitions.
+    ///
+    /// # Safety
+    /// The demand is the caller's, and was not sent anywhere.
+    unsafe fn sequence(&self, demand: *mut Demand) {
+        // SAFETY: by the contract. Its spans stay as they are until the last partition has answered, which it cannot before
+        // the demand has come there.
+        let (spans, count) = unsafe { ((*demand).spans.as_ptr(), (*demand).spans.len()) };
+        let mut order = Some(lock(&self.sequencer.0));
+        for at in 0..count {
+            // SAFETY: as above.
+            let partition = unsafe { (*spans.add(at)).partition };
+            let ring = &self.partitions[partition as usize].sequenced;
+            let ring = ring.as_ref().expect("transactions are sequenced");
+            self.send(ring, demand);
+            if Canary::OutOfSequence.sings() {
+                drop(order.take());
+                point("owned.sequencing");
+                order = Some(lock(&self.sequencer.0));
+            }
+        }
+        drop(order);
+    }
+
     /// Asks for the locks of a demand that was made in a partition, whose latch the caller has. Whether it has them all and its
     /// transaction begins there; else it is sent on.
     ///
@@ -552,13 +625,14 @@ impl<T: PartitionTable> Shared<T> {
             match spans.first().copied() {
                 None if is_single => return true,
                 None => self.pass_on(number, first_stop, demand, ACT),
+                Some(_) if T::SEQUENCED && spans.len() > 1 => self.sequence(demand),
                 Some(first) if first.partition != number => {
                     self.pass_on(number, first.partition, demand, 0);
                 }
-                Some(_) => {
+                Some(first) => {
                     let mut granted = |demand| self.advance(number, demand);
-                    if core.table.acquire_span(demand, &mut granted) {
-                        if is_single && !(*demand).is_given_up {
+                    if core.table.acquire_span(demand, first, &mut granted) {
+                        if is_single && !(*demand).is_given_up() {
                             (*demand).stage = 1;
                             return true;
                         }

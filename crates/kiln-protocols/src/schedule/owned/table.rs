@@ -74,11 +74,11 @@ impl<const OWNERS_RUN: bool> PartitionTable for LockTable<OWNERS_RUN> {
     unsafe fn acquire_span(
         &mut self,
         demand: *mut Demand,
+        span: Span,
         _: &mut impl FnMut(*mut Demand),
     ) -> bool {
         // SAFETY: by the contract; the requests are in the demand's memory, which stays where it is.
         unsafe {
-            let span = (&(*demand).spans)[(*demand).stage];
             let requests = (*demand).first;
             let mut pending = 0;
             for at in span.start..span.end {

@@ -480,9 +480,15 @@ impl<T: PartitionTable> Owned<T> {
                 passenger.stage = Stage::Planned;
                 let claims = passenger.footprint.claims();
                 self.shared.demand(self.number, claims, demand);
-                match demand.spans.first() {
-                    Some(first) => (first.partition, 0),
-                    None => (demand.first_stop, ACT),
+                match demand.spans.as_slice() {
+                    [] => (demand.first_stop, ACT),
+                    [_, _, ..] if T::SEQUENCED => {
+                        let demand: *mut Demand = demand;
+                        self.waiting.push(context);
+                        // SAFETY: what is lent stays where it is, and was not sent anywhere.
+                        return unsafe { self.shared.sequence(demand) };
+                    }
+                    [first, ..] => (first.partition, 0),
                 }
             }
         };
@@ -568,13 +574,16 @@ impl<T: PartitionTable> Owned<T> {
         self.tell(&mut context, calls);
         let demand = &mut context.demand;
         // Those at which a withdrawn one did not wait any more, or never arrived, have nothing of it.
-        let count = demand.stage;
+        let held = demand.held(T::SEQUENCED);
         // Relaxed: the messages synchronize. Some may still answer that they have heard of a withdrawal.
-        demand.holds.0.fetch_add(count as u32, Ordering::Relaxed);
+        demand
+            .holds
+            .0
+            .fetch_add(held.count_ones(), Ordering::Relaxed);
         let message = std::ptr::from_mut::<Demand>(demand) as u64 | RELEASE;
         let spans = demand.spans.as_ptr();
         self.leaving.push(context);
-        for at in 0..count {
+        for at in (0..u64::BITS as usize).filter(|at| held >> at & 1 != 0) {
             // SAFETY: the demand stays where it is, and nobody changes its spans before all is given back;
             // the counter cannot be 0 before the last message of this loop.
             self.send(unsafe { (*spans.add(at)).partition }, message);

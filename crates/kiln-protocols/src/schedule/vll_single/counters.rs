@@ -122,8 +122,8 @@ impl CounterTable {
             });
             if !is_left {
                 self.take_back(requests);
-                // SAFETY: the transaction waited here, and nobody else has its demand.
-                unsafe { (*demand).is_given_up = true };
+                // SAFETY: the transaction waited here.
+                unsafe { (*demand).give_up() };
             }
             granted(demand);
             if is_left {
@@ -169,6 +169,8 @@ impl CounterTable {
 impl PartitionTable for CounterTable {
     const DEDICATED: bool = false;
     const PARTITIONS_MAX: usize = 64;
+    const OWNERS_RUN: bool = true;
+    const SEQUENCED: bool = true;
 
     fn several(count: usize) -> Vec<CounterTable> {
         let table = |_| CounterTable {
@@ -183,11 +185,11 @@ impl PartitionTable for CounterTable {
     unsafe fn acquire_span(
         &mut self,
         demand: *mut Demand,
+        span: Span,
         _: &mut impl FnMut(*mut Demand),
     ) -> bool {
         // SAFETY: by the contract; the requests are in the demand's memory, which stays where it is.
         let requests = unsafe {
-            let span = (&(*demand).spans)[(*demand).stage];
             let first = (*demand).first.add(span.start as usize);
             std::slice::from_raw_parts_mut(first, (span.end - span.start) as usize)
         };
@@ -200,7 +202,7 @@ impl PartitionTable for CounterTable {
         if !is_free && self.txn_queue.is_empty() && !Canary::ForwardedEarly.sings() {
             // A statement is in its way: see `wake_first`.
             // SAFETY: by the contract.
-            unsafe { (*demand).is_given_up = true };
+            unsafe { (*demand).give_up() };
             return true;
         }
         let place = self.first.wrapping_add(self.txn_queue.len() as u32);
@@ -210,8 +212,6 @@ impl PartitionTable for CounterTable {
         }
         // The first one stands for all.
         (requests[0].place, requests[0].state) = (place, RequestState::Here);
-        // SAFETY: by the contract.
-        unsafe { (*demand).has_waited |= !is_free };
         is_free |= Canary::ForwardedEarly.sings();
         self.txn_queue.push_back(Entry {
             demand,
@@ -330,8 +330,9 @@ mod tests {
     }
 
     fn acquire(table: &mut CounterTable, demand: &mut Demand) -> bool {
+        let span = demand.spans[0];
         // SAFETY: this thread has the table and the demand.
-        unsafe { table.acquire_span(demand, &mut |_| {}) }
+        unsafe { table.acquire_span(demand, span, &mut |_| {}) }
     }
 
     /// Takes its locks back; returns the transactions that this lets run.
@@ -400,20 +401,22 @@ mod tests {
         // SAFETY: all requests live until the end of the test, which is their only thread.
         unsafe {
             let acquire = |table: &mut CounterTable, demand| {
-                table.acquire_span(demand, &mut |_| unreachable!("nobody leaves"))
+                let demand: *mut Demand = demand;
+                let span = (&(*demand).spans)[0];
+                table.acquire_span(demand, span, &mut |_| unreachable!("nobody leaves"))
             };
             assert!(table.take_free(&mut statement, &mut |_| {}));
-            assert!(acquire(&mut table, runs) && !(*runs).is_given_up);
+            assert!(acquire(&mut table, runs) && !(*runs).is_given_up());
             assert!(!acquire(&mut table, wants_both) && !acquire(&mut table, behind));
             let span = (&(*runs).spans)[0];
             table.release_span((*runs).first, span, &mut |demand| granted.push(demand));
             assert_eq!(granted, [wants_both, behind]);
-            assert!((*wants_both).is_given_up && !(*behind).is_given_up);
+            assert!((*wants_both).is_given_up() && !(*behind).is_given_up());
             table.release_span((*behind).first, span, &mut |_| unreachable!("nobody waits"));
-            assert!(acquire(&mut table, late) && (*late).is_given_up);
+            assert!(acquire(&mut table, late) && (*late).is_given_up());
             table.give_back(&mut statement, &mut |_| unreachable!("nobody waits"));
-            (*late).is_given_up = false;
-            assert!(acquire(&mut table, late) && !(*late).is_given_up);
+            (*late).set(&[claim(BLOCK)], 1, |_| 0);
+            assert!(acquire(&mut table, late) && !(*late).is_given_up());
             for demand in demands {
                 drop(Box::from_raw(demand));
             }

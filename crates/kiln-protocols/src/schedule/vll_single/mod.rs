@@ -13,25 +13,24 @@
 //!
 //! # Phases
 //!
-//! A worker owns partitions, draws calls, and runs them. It plans a call and sends its demand to the first partition, whose
-//! owner may be itself:
+//! A worker owns partitions, draws calls, and sends each to the owner of the first partition that its keys name, where it is planned. A
+//! call of several partitions is put into the rings of all of them under one latch, the *sequencer*:
 //!
 //! | the paper's | here |
 //! |---|---|
-//! | `BeginTransaction`: count the requests, free or blocked | [`Counters::acquire_span`](super::owned::PartitionTable::acquire_span) |
-//! | a distributed transaction waits for the reads of other partitions | its demand goes through its other partitions, one after the other |
+//! | the sequencer | `owned::Shared::sequence` |
+//! | `BeginTransaction`: count the requests, free or blocked | [`CounterTable::acquire_span`](super::owned::PartitionTable::acquire_span) |
+//! | a distributed transaction waits for the reads of other partitions | it waits until all have granted, and goes from one to the other (`owned/travel.rs`) |
 //! | the first of the queue may run | `wake_first`: it is granted here |
-//! | `Execute` | at the worker that drew it, when all partitions have granted |
+//! | `Execute` | at the owner of the records, operation by operation |
 //! | `FinishTransaction`: take the counts back, leave the queue | `release_span` |
 //!
 //! # Departures from the paper
 //!
-//! - Partitions share memory. So no reads are sent: what another partition sends is that the transaction may touch the
-//!   records there, and one worker runs it. The paper's partitions each run it with all reads.
-//! - The order across partitions. In the paper's system a sequencer gives all partitions the same order. Here a demand
-//!   enters the queue of a partition when all lower ones have granted it, and whoever waits waits for earlier ones of the
-//!   same queue, or in a higher partition: there are no deadlocks (see [`owned`]).
-//! - A transaction is counted, and in the queue, also when it is free and in a single partition: its worker may be another one.
+//! - Partitions share memory. So no reads are sent: a transaction goes to the other partition with what it has read. The paper's
+//!   partitions each run it with all reads.
+//! - Transactions of one partition are in no order with those of others: each queue has its own.
+//! - A transaction is counted, and in the queue, also when it is free and in a single partition.
 //! - Counters are in arrays (§2.2): two locks may share a counter, which costs concurrency and nothing else.
 //! - A partition has a latch that its owner takes once a turn, not once a transaction, for the times when the owner does
 //!   not run.
