@@ -163,6 +163,10 @@ impl Whereabouts for At {
         let owner = part.partition(WAREHOUSES as usize) as u16;
         (self.0 != Some(owner)).then_some(owner)
     }
+
+    fn is_outside(&self) -> bool {
+        self.0.is_none()
+    }
 }
 
 fn planned() -> Planned {

@@ -227,6 +227,10 @@ impl<'a, A: Access> Executor<'a, A> {
                     if !A::TRAVELS || !self.access.leaves() {
                         return Leave::Stop;
                     }
+                    if (turn, lookup) == (first, 0) {
+                        // Its records are asked for where it begins.
+                        return self.leave_before(body - 1);
+                    }
                     self.stop = None;
                     self.away_in(Level::Foreseen { body, turn, lookup });
                     return Leave::Away;

@@ -105,6 +105,10 @@ impl<T: PartitionTable> Whereabouts for Owners<'_, T> {
         let partition = self.shared.partition_of(part) as u16;
         (self.here != Some(partition)).then_some(partition)
     }
+
+    fn is_outside(&self) -> bool {
+        self.here.is_none()
+    }
 }
 
 /// Plans or runs the transaction of `demand` as far as it belongs to a partition, as the partition's owner: the caller

@@ -50,6 +50,11 @@ pub trait Whereabouts {
 
     /// Where the records of a part are looked at, if that is not here.
     fn elsewhere(&self, part: Part) -> Option<u16>;
+
+    /// Whether no records are looked at here, so that none should be asked for in advance.
+    fn is_outside(&self) -> bool {
+        false
+    }
 }
 
 /// All of a reconnaissance is made in one place.
@@ -266,6 +271,12 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
     }
 
     fn begin(&mut self) {}
+
+    /// Nothing is found in advance where that would be asked for by a thread that looks at none of it.
+    #[inline(always)]
+    fn recalls(&self) -> bool {
+        W::TRAVELS && self.whereabouts.is_outside()
+    }
 
     #[inline(always)]
     fn is_run_soon(&self) -> bool {
