@@ -12,7 +12,9 @@ mod judged;
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_procedure::{Arguments, Program};
-use kiln_protocols::{Common, Configuration, Outcome, Worker};
+use kiln_protocols::access::silo::Silo;
+use kiln_protocols::schedule::direct::Direct;
+use kiln_protocols::{Common, Configuration, Outcome, Protocol, ProtocolOption, Worker};
 use kiln_storage::epoch::{Epochs, Participant};
 use kiln_storage::slot::Heap;
 use kiln_storage::table::{Table, WORKERS_MAX};
@@ -25,6 +27,8 @@ struct Side {
     table: Arc<Table>,
     programs: Vec<Arc<Program>>,
     worker: Worker,
+    /// What calls go to instead, under `silo`: an access that uses the options though nobody disturbs it.
+    careful: Option<Direct<Silo>>,
     common: Arc<Common>,
     maintenance: Participant,
 }
@@ -54,11 +58,19 @@ impl Side {
         let participant = epochs.register().expect("a slot is free");
         let common = Arc::new(Common::new(configuration));
         let mut worker = Worker::new(&common, participant, Random::from_seed(seed));
+        let careful = (configuration.protocol == Protocol::Silo).then(|| {
+            let mut silo = Silo::new(epochs.register().expect("a slot is free"));
+            silo.defers = configuration.has(ProtocolOption::CommitTimeUpdates);
+            silo.splits = configuration.has(ProtocolOption::TimestampSplitting);
+            silo.uses_apart = silo.defers || silo.splits;
+            Direct::new(silo, Random::from_seed(seed))
+        });
         judged::populate(&table, &mut worker, KEYS, 2);
         Side {
             table,
             programs,
             worker,
+            careful,
             common,
             maintenance: epochs.register().expect("a slot is free"),
         }
@@ -68,10 +80,18 @@ impl Side {
         let program = &self.programs[program];
         let mut arguments = Arguments::from_values(values);
         arguments.bind(program).expect("they suit the program");
-        match self.worker.call(program, &arguments, None) {
-            Outcome::Committed => {
-                format!("{:?}", self.worker.frame().result_values(program))
+        let (outcome, frame) = match &mut self.careful {
+            Some(careful) => {
+                let outcome = careful.call(program, &arguments, None, None, None);
+                (outcome.expect("it has all the time"), careful.frame())
             }
+            None => {
+                let outcome = self.worker.call(program, &arguments, None);
+                (outcome, self.worker.frame())
+            }
+        };
+        match outcome {
+            Outcome::Committed => format!("{:?}", frame.result_values(program)),
             outcome => format!("{outcome:?}"),
         }
     }

@@ -37,7 +37,8 @@
 //! columns that the table keeps apart notes the second timestamp. A record that is written
 //! without having been observed as a whole is locked at whatever version it has. OSTO has a timestamp, with a lock bit,
 //! for each group; here the lock of the tid is taken for every write, as it is what protects the
-//! words, and that of the second timestamp besides where it will be advanced.
+//! words, and that of the second timestamp besides where it will be advanced. While no other worker disturbs a worker's
+//! attempts these do neither ([`calms`](Optimistic::calms)).
 //!
 //! # Anomalies excluded
 //!

@@ -61,6 +61,7 @@ fn accesses(setting: &Setting) -> impl Fn(Participant) -> Silo + use<> {
         silo.defers = defers;
         silo.splits = splits;
         silo.uses_apart = defers || splits;
+        silo.calms = true;
         silo
     }
 }

@@ -70,7 +70,7 @@ impl<C: Commit> Optimistic<C> {
         intent: Intent,
         observed: ColumnSet,
     ) -> Result<Visit, AbortCause> {
-        if !self.uses_apart {
+        if !self.observes_apart {
             if observed.is_empty()
                 && let Some(write) = self.written.get(record)
                 && !self.writes[write as usize].removes()

@@ -19,6 +19,7 @@
 //! - `tid_locks.rs`, `validate.rs`: what several protocols do at their commit;
 //! - `updates.rs`: updates left to the commit;
 //! - `apart.rs`: a second timestamp in `aux`, for protocols that leave it free;
+//! - `calm.rs`: doing without these two while others do not disturb;
 //! - `record_lock.rs`: a lock in `aux`, for those that need one beside that of the tid;
 //! - `install.rs`: making the writes visible, undoing, and the end of an attempt.
 //!
@@ -37,6 +38,7 @@
 //! - The highest bit of `aux` is the claim; the others are the protocol's.
 
 pub mod apart;
+mod calm;
 mod execute;
 mod install;
 mod keys;
@@ -64,6 +66,8 @@ use kiln_storage::slot::{Heap, Memory};
 use kiln_storage::table::{Entry, Table};
 
 pub use sets::{Item, NO_WRITE, UNOBSERVED, WHOLE, Write, WriteKind};
+
+use calm::Calm;
 
 use crate::canary::Canary;
 use crate::phases::{Phased, Phases};
@@ -254,12 +258,17 @@ pub struct Optimistic<C: Commit> {
     pub uses_apart: bool,
     /// Whether that covers the columns that tables keep apart.
     pub splits: bool,
+    /// Whether attempts observe second timestamps and leave updates to their commit only while others disturb them (`calm.rs`).
+    pub calms: bool,
     /// Whether an attempt ends as soon as it meets what will fail its commit. Else it goes on as far as it can (`late.rs`).
     pub early_aborts: bool,
     /// Without early aborts: whether the attempt must not commit, though all that it has observed may be as it was.
     is_doomed: bool,
     /// As `defers`, for the present attempt.
     is_deferring: bool,
+    /// As `uses_apart`, for what the present attempt observes.
+    observes_apart: bool,
+    calm: Calm,
     updates: Updates,
     recorder: Recorder,
     reporter: Reporter,
@@ -291,9 +300,12 @@ impl<C: Commit> Optimistic<C> {
             defers: false,
             uses_apart: false,
             splits: false,
+            calms: false,
             early_aborts: true,
             is_doomed: false,
             is_deferring: false,
+            observes_apart: false,
+            calm: Calm::default(),
             updates: Updates::default(),
             recorder: Recorder::default(),
             reporter: Reporter::default(),
@@ -348,6 +360,9 @@ pub fn awaited_tid(record: RecordRef) -> Tid {
 impl<C: Commit> Access for Optimistic<C> {
     #[inline(always)]
     fn prepare(&mut self, failures: u32) {
+        if failures > 0 {
+            self.calm.is_disturbed();
+        }
         self.protocol.prepare(failures);
     }
 
@@ -359,7 +374,9 @@ impl<C: Commit> Access for Optimistic<C> {
     #[inline]
     fn begin(&mut self) {
         self.participant.enter();
-        self.is_deferring = self.defers;
+        let is_careful = self.calm.begins_careful() || !self.calms;
+        self.is_deferring = self.defers && is_careful;
+        self.observes_apart = self.uses_apart && is_careful;
         self.protocol.begin(&self.participant);
     }
 
@@ -390,7 +407,7 @@ impl<C: Commit> Access for Optimistic<C> {
         observed: ColumnSet,
     ) -> Result<Visit, AbortCause> {
         charge(Work::Record);
-        match self.uses_apart || observed.is_empty() {
+        match self.observes_apart || observed.is_empty() {
             true => self.meet_columns(table, record, intent, observed),
             false => self.meet(table, record, intent),
         }
@@ -407,6 +424,7 @@ impl<C: Commit> Access for Optimistic<C> {
 
     fn defer_nothing(&mut self) {
         self.is_deferring = false;
+        self.observes_apart = self.uses_apart;
     }
 
     fn defer(

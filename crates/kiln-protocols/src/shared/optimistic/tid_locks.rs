@@ -128,6 +128,7 @@ impl<C: Commit> Optimistic<C> {
         let item = &mut self.items[position];
         if tid.0 != item.observed {
             let former = Tid(std::mem::replace(&mut item.observed, tid.0));
+            self.calm.is_disturbed();
             self.recorder.read_moves(item.record, former, tid);
         }
     }

@@ -25,10 +25,14 @@ impl<C: Commit> Optimistic<C> {
             return Ok(self.newest().next_in(epoch));
         }
         let mut newest = self.last;
+        // Whether only the second timestamp of a record is as it was.
+        let mut is_spared = false;
         for item in &self.items {
             newest = newest.max(Tid(Tid(item.observed).version()));
             if item.is_apart() {
                 if self.is_current_apart(item) || Canary::ReadValidationSkipped.sings() {
+                    let now = Tid(item.record.tid().load(Ordering::Relaxed));
+                    is_spared |= now.version() != Tid(item.observed).version();
                     continue;
                 }
                 self.protocol.found_changed(item.record);
@@ -50,6 +54,9 @@ impl<C: Commit> Optimistic<C> {
                 self.unlock_tids();
                 return Err(AbortCause::ReadValidation);
             }
+        }
+        if is_spared {
+            self.calm.is_disturbed();
         }
         if !self.nodes.is_current() {
             self.unlock_tids();
