@@ -54,9 +54,8 @@ fn cases() -> Vec<Case> {
             Canary::NodeValidationSkipped
             | Canary::OwnInsertionHidesOthers
             | Canary::FoundWhereItWas => &["silo", "2pl-no-wait"],
-            Canary::LockNotPassedOn | Canary::EdgesRemovedEarly => {
-                &["2pl-wait-for-graph", "2pl-dreadlocks"]
-            }
+            Canary::LockNotPassedOn => &["2pl-wait-for-graph", "2pl-dreadlocks", "mocc"],
+            Canary::EdgesRemovedEarly => &["2pl-wait-for-graph", "2pl-dreadlocks"],
             Canary::YoungerWaits => &["2pl-wait-die"],
             // Under wait-die the reader that is left in the lock mostly dies of the older writer.
             Canary::LockPassedToTwo => &["2pl-wait-for-graph", "2pl-dreadlocks"],

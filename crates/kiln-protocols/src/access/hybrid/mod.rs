@@ -41,6 +41,7 @@ pub(crate) mod registration;
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::schedule::point;
+use kiln_platform::spin;
 use kiln_procedure::AbortCause;
 use kiln_procedure::ir::Intent;
 use kiln_storage::record::{RecordRef, Tid};
@@ -48,7 +49,7 @@ use kiln_storage::record::{RecordRef, Tid};
 use crate::canary::Canary;
 use crate::phases::Phase;
 use crate::shared::optimistic::record_lock::{EXCLUSIVE, Locks, Mode};
-use crate::shared::optimistic::{Commit, Optimistic, stable_tid};
+use crate::shared::optimistic::{Commit, LOCK_SPINS_MAX, Optimistic, stable_tid};
 
 /// The access of one worker; see the module's documentation.
 pub type Hybrid = Optimistic<HybridCommit>;
@@ -80,6 +81,15 @@ impl HybridCommit {
     }
 }
 
+impl HybridCommit {
+    /// Locks a record at the commit, with bounded spinning.
+    fn hold_to_write(&mut self, record: RecordRef) -> bool {
+        spin::until(LOCK_SPINS_MAX, || {
+            self.locks.try_hold(record, Mode::Exclusive)
+        })
+    }
+}
+
 impl Commit for HybridCommit {
     type Note = ();
 
@@ -103,8 +113,8 @@ impl Commit for HybridCommit {
     }
 
     #[inline(always)]
-    fn new_aux(&self) -> u64 {
-        EXCLUSIVE
+    fn new_aux(&self) -> Option<u64> {
+        Some(EXCLUSIVE)
     }
 
     fn commit(attempt: &mut Optimistic<Self>) -> Result<(), AbortCause> {
@@ -112,7 +122,7 @@ impl Commit for HybridCommit {
         attempt.phases.enter(Phase::Lock);
         match Canary::SharersIgnored.sings() && !attempt.protocol.is_pessimistic {
             true => attempt.lock_tids()?,
-            false => attempt.lock_write_set(|protocol| &mut protocol.locks)?,
+            false => attempt.lock_write_set(HybridCommit::hold_to_write)?,
         }
         point("hybrid.locked");
         attempt.phases.enter(Phase::Validate);

@@ -2,7 +2,7 @@
 
 use kiln_platform::sync::Arc;
 
-use super::{Mocc, Temperatures};
+use super::{HotRecords, Mocc};
 use crate::family;
 use crate::registry::{Promises, Registration};
 
@@ -10,11 +10,14 @@ pub(crate) const MOCC: Registration = Registration {
     name: "mocc",
     aliases: &[],
     description: "optimistic, with locks on hot records",
-    promises: Promises::STRICT,
+    promises: Promises {
+        aux_outlives_records: true,
+        ..Promises::STRICT
+    },
     options: &[],
     factors: &[],
-    family: |_| {
-        let temperatures = Arc::<Temperatures>::default();
-        family::of_accesses(move |participant| Mocc::sharing(participant, temperatures.clone()))
+    family: |setting| {
+        let hot = Arc::new(HotRecords::new(setting.turns.clone()));
+        family::of_accesses(move |participant| Mocc::sharing(participant, hot.clone()))
     },
 };

@@ -99,7 +99,7 @@ use super::turns::SharedTurns;
 use crate::factors::LockQueue;
 use planned::CriticalSection;
 
-pub use placement::{BesideRecord, LockTable, Placement};
+pub use placement::{BesideBits, BesideRecord, LockTable, Placement};
 pub use request::{Request, RequestRef};
 pub use waiting::{Alarms, WAIT_MAX_NS};
 pub use word::LockWords;
@@ -423,10 +423,15 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
         request.is_granted()
     }
 
+    /// Gives up a lock, or an upgrade, that was [`Taken::Later`], unless it is there by now; whether it is.
+    pub fn leave(&mut self, record: RecordRef, request: RequestRef) -> bool {
+        self.give_up(record, request, AbortCause::LockTimeout)
+            .is_ok()
+    }
+
     /// Gives up a lock that was [`Taken::Later`] without having waited for it.
     pub fn abandon(&mut self, record: RecordRef, request: RequestRef) {
-        let cause = AbortCause::LockTimeout;
-        if self.give_up(record, request, cause).is_ok() {
+        if self.leave(record, request) {
             self.release(record, request, request.is_exclusive());
         }
     }

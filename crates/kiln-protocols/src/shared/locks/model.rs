@@ -12,7 +12,7 @@ use kiln_storage::record::RecordRef;
 use super::handling::Handling;
 use super::request::{CHANGED, GRANTED, Request, RequestRef};
 use super::waiting::Look;
-use super::{Alarms, BesideRecord, LockTable, Locks, Placement, QueuedLocks, Taken};
+use super::{Alarms, BesideBits, BesideRecord, LockTable, Locks, Placement, QueuedLocks, Taken};
 use crate::shared::turns::SharedTurns;
 
 const WORKERS: usize = 7;
@@ -439,6 +439,7 @@ fn runs<P: Placement>(placement: &P) {
 #[test]
 fn queues_beside_records_follow_the_rules() {
     runs(&BesideRecord);
+    runs(&BesideBits::<{ 1 << 63 }>);
 }
 
 #[test]

@@ -42,6 +42,28 @@ const ADDRESS: u64 = !63;
 impl Placement for BesideRecord {
     #[inline(always)]
     fn take_alone(&self, record: RecordRef, request: RequestRef) -> bool {
+        BesideBits::<0>.take_alone(record, request)
+    }
+
+    #[inline(always)]
+    fn release_alone(&self, record: RecordRef, request: RequestRef) -> bool {
+        BesideBits::<0>.release_alone(record, request)
+    }
+
+    #[inline(always)]
+    fn latched<R>(&self, record: RecordRef, body: impl FnOnce(&mut Latched) -> R) -> R {
+        BesideBits::<0>.latched(record, body)
+    }
+}
+
+/// As [`BesideRecord`], in a word of which others change the bits `OTHERS` at any time: high ones, which addresses do not have.
+/// While one is set, the lock is taken and let go under the latch.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BesideBits<const OTHERS: u64>;
+
+impl<const OTHERS: u64> Placement for BesideBits<OTHERS> {
+    #[inline(always)]
+    fn take_alone(&self, record: RecordRef, request: RequestRef) -> bool {
         // Acquire pairs with the release of the last holder. Release: whoever finds the request here
         // finds it filled in.
         let taken = record.aux().compare_exchange(
@@ -88,16 +110,28 @@ impl Placement for BesideRecord {
                 Err(now) => seen = now,
             }
         }
-        // SAFETY: while the word is not 0 it is the address of a request in this queue.
-        let first = unsafe { RequestRef::from_address(seen & ADDRESS) };
+        // SAFETY: while the word, without the bits of others, is not 0 it is the address of a request in this queue.
+        let first = unsafe { RequestRef::from_address(seen & ADDRESS & !OTHERS) };
         let mut latched = Latched(Queue::new(first));
         let result = body(&mut latched);
         let word = latched.0.first.map_or(0, |first| {
             let several = first.next.get().is_some();
             first.address() | if several { SEVERAL } else { 0 }
         });
-        // Release pairs with the acquire above.
-        aux.store(word, Ordering::Release);
+        // Release, both, pairs with the acquire above.
+        if OTHERS == 0 {
+            aux.store(word, Ordering::Release);
+            return result;
+        }
+        let mut seen = aux.load(Ordering::Relaxed);
+        while let Err(now) = aux.compare_exchange_weak(
+            seen,
+            seen & OTHERS | word,
+            Ordering::Release,
+            Ordering::Relaxed,
+        ) {
+            seen = now;
+        }
         result
     }
 }

@@ -272,7 +272,7 @@ impl<C: Commit> Optimistic<C> {
             values,
             memory,
             absent,
-            Some(self.protocol.new_aux()),
+            self.protocol.new_aux(),
             &self.participant,
         )?;
         let linked = match self.link_new(table, record, values, number, memory) {

@@ -106,6 +106,10 @@ pub trait Commit: Sized {
     #[inline(always)]
     fn prepare(&mut self, _failures: u32) {}
 
+    /// A transaction begins, whose attempts follow; it ends at `deadline_ns`, of [`kiln_platform::time::now_ns`], if at all.
+    #[inline(always)]
+    fn begin_call(&mut self, _deadline_ns: Option<u64>) {}
+
     /// The transaction is over: what its attempts left for later ones is forgotten.
     #[inline(always)]
     fn end_call(&mut self) {}
@@ -190,10 +194,10 @@ pub trait Commit: Sized {
     /// The note of a record that the attempt has inserted, whose `aux` is [`Commit::new_aux`].
     fn adopt(&mut self, record: RecordRef) -> Self::Note;
 
-    /// The `aux` that a new record has from before others can meet it.
+    /// The `aux` that a new record has from before others can meet it; or none, and it has what its cell had last.
     #[inline(always)]
-    fn new_aux(&self) -> u64 {
-        0
+    fn new_aux(&self) -> Option<u64> {
+        Some(0)
     }
 
     /// Commits the attempt: locks what it needs, validates, chooses a tid, calls
@@ -364,6 +368,11 @@ impl<C: Commit> Access for Optimistic<C> {
             self.calm.is_disturbed();
         }
         self.protocol.prepare(failures);
+    }
+
+    #[inline(always)]
+    fn begin_call(&mut self, deadline_ns: Option<u64>) {
+        self.protocol.begin_call(deadline_ns);
     }
 
     #[inline(always)]

@@ -3,9 +3,8 @@
 use kiln_platform::atomic::Ordering;
 use kiln_platform::spin::{self, Spinner};
 use kiln_procedure::AbortCause;
-use kiln_storage::record::Tid;
+use kiln_storage::record::{RecordRef, Tid};
 
-use super::record_lock::{Locks, Mode};
 use super::{Commit, LOCK_SPINS_MAX, Optimistic, WHOLE, WriteKind};
 use crate::canary::Canary;
 
@@ -182,8 +181,8 @@ impl<C: Commit> Optimistic<C> {
         }
     }
 
-    /// Locks the write set exclusively in `aux`, waiting a little where somebody holds a record, and then
-    /// its tids, as they were observed. On failure no tid is locked; the locks in `aux` stay until the
+    /// Locks the write set exclusively in `aux` by `hold`, which waits a little where others hold a record and then says no, and
+    /// after that its tids, as they were observed. On failure no tid is locked; the locks in `aux` stay until the
     /// attempt ends.
     ///
     /// # Errors
@@ -191,15 +190,11 @@ impl<C: Commit> Optimistic<C> {
     /// hold one for too long.
     pub fn lock_write_set(
         &mut self,
-        locks: impl Fn(&mut C) -> &mut Locks,
+        hold: impl Fn(&mut C, RecordRef) -> bool,
     ) -> Result<(), AbortCause> {
         for write in &self.writes {
-            let held = locks(&mut self.protocol);
             // Waiting is bounded, as whoever holds the record may be waiting for one of this attempt's.
-            let locked = spin::until(LOCK_SPINS_MAX, || {
-                held.try_hold(write.record, Mode::Exclusive)
-            });
-            if !locked {
+            if !hold(&mut self.protocol, write.record) {
                 return Err(AbortCause::WriteLock);
             }
             // Whoever changes it holds the lock; what the last one did is visible.
