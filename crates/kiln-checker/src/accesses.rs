@@ -139,7 +139,7 @@ struct Gathering<'b, 'a> {
     accesses: Accesses<'a>,
     /// The last attempt that wrote each object.
     written_by: Vec<u32>,
-    /// Of the present attempt, in its order.
+    /// The writes of the present attempt, in its order.
     writes: Vec<Write>,
     installs: Vec<Install>,
 }

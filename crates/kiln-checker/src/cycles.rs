@@ -70,7 +70,7 @@ fn classify(edges: &[Edge]) -> (CycleClass, bool) {
 /// A strongly connected component; its nodes are numbered from 0.
 struct Component {
     edges: Vec<Edge>,
-    /// Of each edge: from, to, and the kind's bit.
+    /// The ends of each edge, from and to, and its kind's bit.
     ends: Vec<(u32, u32, u8)>,
     /// The first edge of each node.
     starts: Vec<u32>,

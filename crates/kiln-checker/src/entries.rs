@@ -69,7 +69,7 @@ pub(crate) struct Entries<'a> {
     changers: Vec<(u32, u32)>,
 }
 
-/// Who read a range, and when.
+/// An attempt that read a range, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     pub(crate) attempt: u32,
@@ -257,7 +257,8 @@ impl<'a> Entries<'a> {
         self.all.partition_point(holds) as u32
     }
 
-    /// Who changed an object's entries last before a version or at it, and who first afterwards.
+    /// The attempts that changed an object's entries last before a version or at it, and first
+    /// afterwards.
     pub(crate) fn changes_around(&self, object: u32, version: u64) -> (Option<u32>, Option<u32>) {
         let event = |position: &u32| &self.events[*position as usize];
         let of_object = |position: &&u32| {

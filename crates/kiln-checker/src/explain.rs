@@ -157,7 +157,7 @@ struct ReadRange<'a> {
     met: Vec<u32>,
 }
 
-/// What connects a reader of ranges of an index with somebody who changed it.
+/// What connects a reader of ranges of an index with an attempt that changed the index.
 fn conflict<'a>(
     attempts: &Attempts<'a>,
     reader: u32,

@@ -74,8 +74,8 @@ impl Reason {
     }
 }
 
-/// Takes the edges as they are found. They are found twice if there is a cycle: first bare, then those
-/// within the cycles with their reasons, which nobody has to keep for the others.
+/// Takes the edges as they are found. If there is a cycle they are found twice: first bare, then
+/// those within the cycles with their reasons. So the reasons of the others need no memory.
 pub(crate) trait Sink {
     fn edge(&mut self, edge: Edge);
 }

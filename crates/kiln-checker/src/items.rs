@@ -55,7 +55,7 @@ pub(crate) enum Finding {
         attempt: u32,
         version: u64,
         found: bool,
-        /// Who made it so, or first read it so.
+        /// The attempt that made it so, or first read it so.
         source: u32,
     },
     Value {
@@ -66,7 +66,8 @@ pub(crate) enum Finding {
         print: u32,
         /// What it should have been.
         expected: u32,
-        /// Who wrote that; or who read it first, when it was there before the history began.
+        /// The attempt that wrote the version; or the first that read it, when it was there before
+        /// the history began.
         source: u32,
         is_learned: bool,
     },
@@ -87,9 +88,9 @@ struct Column {
     version: u64,
     /// The fingerprint, or whether the object exists; unknown until it is written or read.
     print: Option<u32>,
-    /// Who told the fingerprint: the writer, or the first reader.
+    /// The attempt that told the fingerprint: the writer, or the first reader.
     source: u32,
-    /// Who has read it since.
+    /// The attempts that have read it since.
     readers: Vec<u32>,
 }
 
@@ -249,7 +250,7 @@ impl<'a, S: Sink> Sweep<'a, S> {
         &mut self.columns[position]
     }
 
-    /// The edges to whoever writes the next version of a column.
+    /// The edges to the attempt that writes the next version of a column.
     fn replace(&mut self, column: u32, writer: u32, version: u64) {
         self.column(column);
         let state = &self.columns[column as usize];

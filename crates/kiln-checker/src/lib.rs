@@ -1,11 +1,12 @@
 //! The judge: whether a history is serializable, and if not, why.
 //!
-//! It builds Adya's direct serialization graph (*Weak Consistency*, MIT 1999) from what transactions
-//! recorded: who replaced whose version of a column, who read whose, who read what somebody
-//! replaced, and the same for ranges of indexes and the entries in them; for strict serializability
-//! also who was over before whom. Nothing about the order of versions is guessed, so the
-//! history is serializable if, and as far as the events tell only if, the graph has no cycle. Besides,
-//! every value read must be the one that its version has.
+//! It builds Adya's direct serialization graph (*Weak Consistency*, MIT 1999) from what
+//! transactions recorded. An edge says that one transaction replaced another's version of a column,
+//! read another's version, or read a version that another replaced; ranges of indexes and the
+//! entries in them have the same edges. For strict serializability a transaction that ended before
+//! another began comes before it, too. Nothing about the order of versions is guessed, so the
+//! history is serializable if, and as far as the events tell only if, the graph has no cycle.
+//! Besides, every value read must be the one that its version has.
 //!
 //! ```
 //! use kiln_checker::{Options, check};
@@ -80,7 +81,7 @@ pub use violation::{Anomaly, CycleClass, Violation};
 pub enum Order {
     /// Some serial order.
     Serializable,
-    /// A serial order in which whoever was over before another began comes first.
+    /// A serial order in which a transaction that ended before another began comes first.
     #[default]
     Strict,
 }
@@ -92,7 +93,8 @@ pub struct Options {
     pub order: Order,
     /// Threads that judge; at least one.
     pub threads: usize,
-    /// The memory that judging may take besides the logs; a history that takes more is refused.
+    /// The memory in bytes that judging may take, apart from the logs; a history that takes more is
+    /// refused.
     pub memory_bytes: u64,
 }
 
@@ -116,7 +118,7 @@ pub struct Report {
     pub order: Order,
     /// Transactions: committed ones, and rejected ones as readers.
     pub transactions: u64,
-    /// Of these, the rejected ones.
+    /// The rejected ones among them.
     pub rejected: u64,
     /// Attempts that were repeated.
     pub aborted: u64,
@@ -286,7 +288,7 @@ struct Search<'s, 'a> {
     budget: &'s Budget,
 }
 
-/// What it finds besides edges.
+/// What it finds apart from edges.
 #[derive(Default)]
 struct Found {
     /// Findings of all threads.

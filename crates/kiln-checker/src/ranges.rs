@@ -20,7 +20,7 @@ pub(crate) const BYTES_PER_CHANGE: usize = size_of::<EntryEvent<'_>>() + 72;
 /// The changed entries of all indexes.
 pub(crate) struct Ranges<'a> {
     entries: BTreeMap<IndexId, (Entries<'a>, Nodes)>,
-    /// Entries that were taken back by whoever added them.
+    /// Entries that the attempt that added them took back.
     passing: HashSet<(IndexId, u32)>,
 }
 
@@ -176,7 +176,8 @@ impl<'a, S: Sink> Judge<'_, 'a, S> {
         );
         let (mut begin, mut end) = whole;
         if !stopped_at.is_empty() {
-            // Of several entries with the key at which it stopped, nobody knows which were met before.
+            // Of several entries with the key at which it stopped, the history does not say which
+            // were met before.
             match reverse {
                 false => end = end.min(entries.count_below(stopped_at)),
                 true => begin = begin.max(entries.count_up_to(stopped_at)),

@@ -10,14 +10,14 @@ use crate::items::Finding;
 use crate::names::{Names, version};
 use crate::violation::{Anomaly, Violations};
 
-/// Who wrote a value.
+/// The attempt that wrote a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Writer {
-    /// Somebody whose write became a version.
+    /// An attempt whose write became a version.
     Committed(u32),
-    /// Somebody who overwrote it before the end.
+    /// An attempt that overwrote it before its end.
     Intermediate(u32),
-    /// Somebody who did not commit.
+    /// An attempt that did not commit.
     Uncommitted(u32),
 }
 
@@ -43,7 +43,8 @@ fn value(attempts: &Attempts<'_>, object: u32, column: u32, print: u32) -> Value
     (address, (column - 1) as u16, print)
 }
 
-/// Who wrote the values that should not have been read, each with the most telling writer.
+/// The attempts that wrote values that should not have been read; for each value the most telling
+/// one.
 fn writers(attempts: &Attempts<'_>, findings: &[Finding]) -> HashMap<Value, Writer> {
     let mut wanted: HashMap<Value, Option<Writer>> = HashMap::new();
     for finding in findings {
@@ -257,8 +258,8 @@ fn describe(
                     .get(&value(attempts, object, column, print))
                     .copied()
             };
-            // Of two that read different values in the same initial version, the one is wrong whose
-            // value somebody wrote later.
+            // Of two attempts that read different values in the same initial version, the one is
+            // wrong whose value another attempt wrote later.
             let is_other =
                 is_learned && writer_of(print).is_none() && writer_of(expected).is_some();
             let (reader, other, writer) = match is_other {

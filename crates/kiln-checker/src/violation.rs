@@ -146,7 +146,8 @@ impl fmt::Display for Anomaly {
 pub struct Violation {
     /// What.
     pub anomaly: Anomaly,
-    /// Who did what in which order, a line each: procedures, objects, columns and versions by name.
+    /// The transactions' steps in their order, a line each: procedures, objects, columns and
+    /// versions by name.
     pub lines: Vec<String>,
 }
 

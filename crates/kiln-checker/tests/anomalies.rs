@@ -269,7 +269,7 @@ fn a_rejected_attempt_is_judged_as_a_reader() {
     assert_found(&rejected, &["G-single"]);
     assert!(rejected.to_string().contains("its 1st, rejected"));
     assert_eq!((rejected.transactions, rejected.rejected), (2, 1));
-    // What is repeated has told nobody what it saw.
+    // No client hears what an aborted attempt saw.
     let aborted = history(|tape| tape.abort(0));
     assert_serializable(&aborted);
     assert_eq!((aborted.transactions, aborted.aborted), (1, 1));
@@ -633,7 +633,7 @@ fn existence() {
 
 #[test]
 fn an_insertion_writes_every_column() {
-    // Whoever read any column before the row was replaced came before.
+    // A transaction that read any column before the row was replaced came before.
     for late in [true, false] {
         let mut tape = concurrent(3);
         tape.read(0, 1, 10, &[(OWNER, 7)]);

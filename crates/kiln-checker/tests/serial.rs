@@ -135,7 +135,7 @@ impl Database {
         } else {
             let objects = self.versions.len();
             (self.rows, self.free, self.versions) = before;
-            // Objects that were new stay so; nobody will use them.
+            // Objects that were new stay so; no transaction will use them.
             self.versions.resize(objects, 0);
             match self.random.percent(50.0) {
                 true => tape.abort(worker),
@@ -261,7 +261,7 @@ fn places(history: &History) -> Vec<(usize, usize, Mutation)> {
 fn mutate(history: &mut History, (worker, at, mutation): (usize, usize, Mutation)) {
     let words = &mut history.logs[worker];
     match mutation {
-        // A version of nobody.
+        // A version that no transaction installed.
         Mutation::UnknownVersion => words[at + 2] += 1 << 40,
         Mutation::OtherValue => words[at + 3] ^= 0x8000_0000,
         Mutation::ForgottenEntry => {

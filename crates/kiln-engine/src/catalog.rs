@@ -182,7 +182,7 @@ struct Along {
 }
 
 impl CurrentCatalog {
-    /// Of catalogs beside those that share `other`, in the same database.
+    /// A current catalog for users beside those that share `other`, in the same database.
     pub(crate) fn beside(other: &CurrentCatalog) -> CurrentCatalog {
         CurrentCatalog {
             catalog: Mutex::default(),

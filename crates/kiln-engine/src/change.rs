@@ -90,7 +90,8 @@ impl<'a> CatalogChange<'a> {
     /// Checks that no open block uses a table that this is about to change, and brings its rows up to date.
     ///
     /// # Errors
-    /// 42P01; 55P03 when one does, or the block of which this is a part needs rows of its own: the change is made anew later.
+    /// 42P01 when there is no such table. 55P03 when an open block uses it, or when the block that
+    /// contains this change needs rows of its own: the change is made anew later.
     pub(crate) fn claim(&mut self, name: &str) -> Result<()> {
         let id = self.claim_whole(name)?;
         self.claim_temporary(id, true)?;
@@ -325,7 +326,8 @@ impl<'a> CatalogChange<'a> {
         Ok(self.replace(name, table))
     }
 
-    /// An empty table like another one, with a number of its own, and with the other's indexes besides the first if it is `whole`.
+    /// An empty table like `old`, with a number of its own. If it is `whole`, it also gets the old
+    /// table's secondary indexes.
     pub(crate) fn emptied(&mut self, old: &Table, whole: bool) -> Result<Table> {
         let partition_columns = match old.indexes()[0].definition().kind {
             IndexKind::Ordered { partition_columns } => partition_columns,
@@ -409,7 +411,7 @@ impl<'a> CatalogChange<'a> {
     /// Removes an index of a table; returns the table without it.
     ///
     /// # Errors
-    /// 42P01; 42704 when the table has no such index besides its first.
+    /// 42P01 when there is no such table; 42704 when it has no such secondary index.
     pub fn drop_index(&mut self, table: &str, index: &str) -> Result<Arc<Table>> {
         self.claim(table)?;
         let old = self.catalog.require_table(table)?;
@@ -522,10 +524,11 @@ impl<'a> CatalogChange<'a> {
         self.roles().create(role)
     }
 
-    /// Puts a role in the place of the one of its name.
+    /// Replaces the role that has this name.
     ///
     /// # Errors
-    /// 42704 when there is none; 0A000 when the first role would not be a superuser any more, or could not connect.
+    /// 42704 when no role has the name; 0A000 when the first role would no longer be a superuser,
+    /// or could not connect.
     pub fn alter_role(&mut self, role: Role) -> Result<()> {
         self.roles().replace(role)
     }
@@ -533,7 +536,7 @@ impl<'a> CatalogChange<'a> {
     /// Removes a role.
     ///
     /// # Errors
-    /// 42704 when there is none; 2BP01 for the first role, and for one that has privileges.
+    /// 42704 when no role has the name; 2BP01 for the first role, and for one that has privileges.
     pub fn drop_role(&mut self, name: &str) -> Result<()> {
         self.roles().drop(name)
     }
@@ -554,7 +557,7 @@ impl<'a> CatalogChange<'a> {
         (self.roles()).change(object, grantee, |privileges| privileges.without(revoked))
     }
 
-    /// Says who makes the programs for rows written from Rust.
+    /// Sets the factory that makes the programs for rows written from Rust.
     pub fn set_row_programs(&mut self, programs: Arc<dyn RowPrograms>) {
         self.catalog.row_programs = Some(programs);
     }
@@ -578,7 +581,7 @@ impl<'a> CatalogChange<'a> {
     }
 
     /// Checks the whole and puts it into force. Returns the new catalog and the tables that are
-    /// replaced or gone; nobody runs a transaction.
+    /// replaced or gone. No transaction runs meanwhile.
     ///
     /// # Errors
     /// 2BP01; 54000 when all numbers of objects are given out.

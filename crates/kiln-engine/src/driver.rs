@@ -34,7 +34,7 @@ impl ProcedureHandle {
     }
 }
 
-/// Who makes calls through a driver, with several in flight where the protocol wants that.
+/// The source of a driver's calls, with several in flight where the protocol wants that.
 ///
 /// A caller has a closed loop: it is asked for a call whenever there is room for one, and told when it has
 /// ended, in any order. See [`Driver::drive`].
@@ -352,7 +352,7 @@ impl Driver {
 enum Served {
     /// The caller has no more calls.
     Paused,
-    /// Somebody wants the database alone, or it has changed.
+    /// Another thread wants the database alone, or the database has changed.
     Interrupted,
     /// No call can be made.
     Refused,

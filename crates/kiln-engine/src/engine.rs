@@ -156,7 +156,7 @@ impl Engine {
         self.catalog().require_table(name).cloned()
     }
 
-    /// The epochs; for tests and for what is told about them.
+    /// The epochs, for tests and reports.
     pub fn epochs(&self) -> &Epochs {
         &self.inner().epochs
     }
@@ -381,7 +381,7 @@ impl Engine {
     /// [`Engine::transaction`] that is not started again when `limit` has passed.
     ///
     /// # Errors
-    /// As there, and 57014 when the time was not enough.
+    /// Those of [`Engine::transaction`], and 57014 when the limit has passed.
     pub fn transaction_within<T>(
         &self,
         limit: Duration,
@@ -446,8 +446,8 @@ impl Engine {
         loader.finish()
     }
 
-    /// The memory that transactions have retired and that is not free yet, and who keeps it from being freed. A
-    /// moment's figure, at any time: transactions go on meanwhile.
+    /// The memory that transactions have retired and that is not free yet, and the participants
+    /// that keep it from being freed. A moment's figure, at any time: transactions go on meanwhile.
     pub fn retired_memory(&self) -> RetiredMemory {
         let inner = self.inner();
         RetiredMemory::of(&inner.epochs, &inner.users)
@@ -461,8 +461,9 @@ impl Engine {
         tables.map(|(_, table)| TableMemory::of(table)).collect()
     }
 
-    /// The bytes that the values of all rows take, as if each were stored alone, and by table: for measurements. No
-    /// transaction runs meanwhile, however long that takes; [`Engine::memory`] holds nobody up.
+    /// The bytes that the values of all rows take, as if each were stored alone, and by table: for
+    /// measurements. No transaction runs meanwhile, however long that takes; [`Engine::memory`]
+    /// delays no transaction.
     ///
     /// # Errors
     /// 55P03 when running transactions do not end within [`Options::ddl_wait_ms`].

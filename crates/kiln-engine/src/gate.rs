@@ -1,8 +1,8 @@
 //! The gate: lets transactions start, and shuts them out for changes of the database.
 //!
 //! Each seat has a flag that it raises before it looks at the gate's state, and lowers when its
-//! transaction has ended. Whoever wants the database alone first shuts the gate and then waits
-//! until all flags are down. Of a seat that raises its flag and a gate that is being shut, at
+//! transaction has ended. A thread that wants the database alone first shuts the gate and then
+//! waits until all flags are down. Of a seat that raises its flag and a gate that is being shut, at
 //! least one sees the other, because both write before they read and all four accesses are
 //! sequentially consistent.
 //!
@@ -24,7 +24,7 @@ use kiln_procedure::Interrupt;
 
 use crate::errors::Refusal;
 
-/// Somebody has the database alone, or waits for that.
+/// A thread has the database alone, or waits for that.
 pub(crate) const SHUT: u64 = 1;
 /// No new transactions but those that were accepted before.
 pub(crate) const CLOSING: u64 = 2;
@@ -35,7 +35,7 @@ const GENERATION: u64 = 8;
 /// No state ever has this value: generations stay far below.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// So long a client waits that may be asked to end, before it looks.
+/// How long a client waits before it looks whether it was asked to end, in nanoseconds.
 const LOOK_NS: u64 = 100_000_000;
 
 /// For how long the gate is shut at a time while transactions run on, and how many such moments there are until
@@ -350,7 +350,7 @@ impl Alone<'_> {
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        // Under the mutex, so that nobody is between looking at the state and waiting.
+        // Under the mutex, so that no waiter is between looking at the state and waiting.
         let _guard = lock(&self.gate.waiting);
         self.gate.state.fetch_and(!SHUT, Ordering::SeqCst);
         self.gate.opened.notify_all();
@@ -398,13 +398,13 @@ pub(crate) fn wait_unless<'a, T>(
 }
 
 /// Held by the one seat that runs a transaction, under protocols without concurrency control. A
-/// mutex that can be held across calls, with one atomic access to take it and one to let go. Those
-/// who wait for it get it in the order in which they came.
+/// mutex that can be held across calls, with one atomic access to take it and one to let go.
+/// Waiters get it in the order in which they came.
 #[derive(Default)]
 pub(crate) struct Token {
-    /// 0: free, 1: taken, 2: taken and somebody may wait.
+    /// 0: free, 1: taken, 2: taken and another seat may wait.
     word: AtomicU32,
-    /// What wakes each of those who wait; the longest waiting first.
+    /// Wakes each waiter; the one that has waited longest is first.
     line: Mutex<VecDeque<Arc<Condvar>>>,
 }
 
@@ -457,7 +457,7 @@ impl Token {
 
     #[cold]
     fn wake(&self) {
-        // Whoever set the word to 2 holds the mutex until it waits.
+        // The seat that set the word to 2 holds the mutex until it waits.
         if let Some(first) = lock(&self.line).front() {
             first.notify_one();
         }

@@ -17,9 +17,9 @@ use crate::engine::Engine;
 
 impl Engine {
     /// Records from now on what transactions read and wrote, for [`Engine::take_history`]; what was
-    /// recorded before is forgotten. Each worker keeps about `limit_bytes`; whoever makes calls stops
-    /// when [`Driver::is_history_full`](crate::Driver::is_history_full) says so, as nothing is
-    /// dropped.
+    /// recorded before is forgotten. Each worker keeps about `limit_bytes`. Nothing is dropped: a
+    /// caller stops making calls when [`Driver::is_history_full`](crate::Driver::is_history_full)
+    /// says so.
     ///
     /// Tables must not be dropped or truncated meanwhile: their memory, by which histories know
     /// records, may be used again.
@@ -92,8 +92,8 @@ fn table_names(catalog: &Catalog) -> Vec<TableNames> {
     names
 }
 
-/// What the objects in the logs are called: by the primary key of the row that is there now, or else
-/// was there last.
+/// Names for the objects in the logs: by the primary key of the row that the object holds now, or
+/// else held last.
 fn object_names(catalog: &Catalog, logs: &[Vec<u64>]) -> Vec<ObjectName> {
     let mut mentioned = BTreeSet::new();
     let mut names = BTreeMap::new();
@@ -140,7 +140,7 @@ fn object_names(catalog: &Catalog, logs: &[Vec<u64>]) -> Vec<ObjectName> {
         .collect()
 }
 
-/// The primary key of a row that nobody changes, or its row number.
+/// The primary key of a row that no transaction changes, or its row number.
 fn key_text(table: &Table, record: RecordRef) -> String {
     let mut heap = Heap::new();
     let schema = table.schema();

@@ -1,4 +1,4 @@
-//! Listeners: who hears what each transaction wrote, and the log epochs that order what is heard.
+//! Listeners, which hear what each transaction wrote, and the log epochs that order the reports.
 
 use kiln_platform::sync::Arc;
 use kiln_protocols::Configuration;
@@ -13,8 +13,8 @@ use crate::engine::Engine;
 pub struct Observed<T> {
     /// How it ended.
     pub result: Result<T>,
-    /// The log epoch that was current when it had ended: all that it has read or written is of this one or of
-    /// earlier ones, also where it was rejected.
+    /// The log epoch that was current when the transaction had ended: all that it read or wrote
+    /// belongs to this epoch or an earlier one, also where it was rejected.
     pub epoch: LogEpoch,
 }
 
@@ -49,7 +49,8 @@ impl Engine {
         self.exchange_journal(Some(listeners))
     }
 
-    /// Lets nobody hear of commits any more. All listeners are dropped when their workers notice.
+    /// Detaches the listeners: none hears of later commits. Each worker drops its listener when it
+    /// notices.
     ///
     /// # Errors
     /// 55P03 as for [`Engine::attach_listeners`].
@@ -72,7 +73,7 @@ impl Engine {
             check_order(inner.common().configuration())?;
         }
         inner.set_journal(journal);
-        // What was deleted before nobody noted; what is inserted from now on is of a later epoch.
+        // No listener noted earlier deletions; what is inserted from now on is of a later epoch.
         inner.log_epochs.close();
         alone.announce_change();
         Ok(inner.log_epochs.current())

@@ -114,8 +114,10 @@ impl Shared {
         last.map_or(Ok(()), |epoch| self.await_durable(epoch))
     }
 
-    /// Decides what has to be on disk before the outcome of a transaction is told, or why it is not told. It has run these programs,
-    /// and is over but for the answer, to a client that waits for the disk. `rejection` says why it had no effects, if so.
+    /// Decides which log epoch must be on disk before the client hears the outcome of a
+    /// transaction, or which error the client gets instead. The transaction has run these programs,
+    /// and is over but for the answer, to a client that waits for the disk. `rejection` says why it
+    /// had no effects, if so.
     #[inline(always)]
     pub fn settle<T>(
         &self,

@@ -26,13 +26,13 @@ pub struct RetiredMemory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EpochHolder {
-    /// Who runs it.
+    /// The session or thread that runs the transaction.
     pub user: SeatUser,
     /// It has been open for at least so long.
     pub duration: Duration,
 }
 
-/// Who runs transactions on a seat.
+/// The user of a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SeatUser {

@@ -111,7 +111,7 @@ pub struct TableMetrics {
 }
 
 impl TableMetrics {
-    /// Of a table, in a time that does not depend on its rows.
+    /// The metrics of a table, in a time that does not depend on its rows.
     fn of(table: &Table) -> TableMetrics {
         let (slab, indexes) = (table.slab(), table.indexes());
         let records = slab.cells_in_use();
@@ -132,7 +132,7 @@ pub(crate) struct Tallies(Mutex<Tally>);
 
 #[derive(Default)]
 struct Tally {
-    /// Of workers that there may be still.
+    /// The counters of workers that may still run.
     present: Vec<(Configuration, Arc<Counters>)>,
     /// The sums of those that have gone.
     past: Vec<(Configuration, Counted)>,

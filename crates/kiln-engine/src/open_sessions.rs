@@ -25,7 +25,7 @@ pub enum Signal {
     Terminate,
 }
 
-/// Who asks.
+/// The session that asks.
 #[derive(Clone, Copy, Debug)]
 pub struct Signaller<'a> {
     /// The number of its session.

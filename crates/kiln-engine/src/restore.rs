@@ -82,7 +82,7 @@ impl Restoration<'_> {
     /// As [`Restoration::commits`], to all indexes, after [`Engine::end_restoration`]: one thread applies them, up to the end of a log epoch.
     ///
     /// # Errors
-    /// As there; what does not fit is refused.
+    /// Those of [`Restoration::commits`]; a change that does not fit is refused.
     pub fn whole_commits(
         &mut self,
         bytes: &[u8],

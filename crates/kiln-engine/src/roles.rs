@@ -184,7 +184,7 @@ pub enum ObjectKind {
 /// A table, function, procedure or sequence by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Object {
-    /// Of what kind.
+    /// The kind of object.
     pub kind: ObjectKind,
     /// Its name.
     pub name: String,
@@ -262,7 +262,8 @@ pub(crate) type Grantees = BTreeMap<String, Privileges>;
 #[derive(Clone, Debug)]
 pub struct Roles {
     roles: BTreeMap<String, Arc<Role>>,
-    /// Of the objects for which privileges were granted or revoked; the others have [`Roles::default_grantees`].
+    /// The grants of objects whose privileges were granted or revoked; the others have
+    /// [`Roles::default_grantees`].
     grants: BTreeMap<Object, Grantees>,
 }
 

@@ -34,9 +34,9 @@ pub(crate) struct Seat {
     /// Always there, but for the moment of its replacement.
     worker: Option<Worker>,
     common: Arc<Common>,
-    /// Who observes the worker.
+    /// The observer of the worker.
     observation: Option<Observation>,
-    /// Who hears what it commits.
+    /// The listeners of its commits.
     journal: Option<Journal>,
     /// What keeps it.
     log: Option<Arc<Log>>,
@@ -60,8 +60,8 @@ pub(crate) struct Seat {
 
 /// A call whose attempts fail for so long is helped.
 const PATIENCE_NS: u64 = 50_000_000;
-/// So long the others may take to let it be alone. They are held up meanwhile, so it is a tenth of the
-/// patience.
+/// How long the others may take to let it be alone, in nanoseconds. They are held up meanwhile, so
+/// it is a tenth of the patience.
 pub(crate) const ALONE_WAIT_NS: u64 = 5_000_000;
 /// A call that starves stands aside for so long at most while a change of the catalog waits, and looks so often whether
 /// it still does.
@@ -166,8 +166,8 @@ impl Seat {
         &self.catalog
     }
 
-    /// The log epoch that is current: of all that has ended here by now, what was observed is of this one or of
-    /// earlier ones.
+    /// The current log epoch: all that the transactions which have ended here observed belongs to
+    /// this epoch or an earlier one.
     #[inline(always)]
     pub fn observed(&self) -> LogEpoch {
         self.log_epochs().current()
@@ -420,7 +420,7 @@ impl Seat {
         self.refusal(self.inner.gate.state())
     }
 
-    /// The worker. Whoever calls into it uses [`Seat::inside`].
+    /// The worker. A method that calls into it uses [`Seat::inside`].
     #[inline(always)]
     fn worker_mut(&mut self) -> &mut Worker {
         match &mut self.worker {
@@ -476,9 +476,9 @@ impl Seat {
         }
     }
 
-    /// Runs a call that starves: whoever it loses to is kept out for its time, so that no call is
-    /// repeated for ever. While that cannot be had, because the catalog is being changed or others
-    /// stay inside, it goes on trying among them.
+    /// Runs a call that starves: the gate keeps the other transactions out for its time, so that no
+    /// call is repeated for ever. While the gate cannot be shut, because the catalog is being
+    /// changed or others stay inside, the call goes on trying among them.
     #[cold]
     fn call_alone(
         &mut self,
@@ -585,8 +585,9 @@ impl Seat {
         Ok(())
     }
 
-    /// What has to be on disk before the result of the transaction of several statements is told, or of one of them; not called
-    /// after [`Seat::end_transaction`].
+    /// The result of a transaction of several statements, or of one statement of it, with the log
+    /// epoch that must be on disk before the client hears it; or the error that the client gets
+    /// instead, when the log has failed. Not called after [`Seat::end_transaction`].
     pub fn settle<T>(&mut self, result: Result<T>) -> Observed<T> {
         let outcome = self.unsettled(result);
         let programs = self.worker.as_mut().map_or(&[][..], Worker::programs);
@@ -671,7 +672,7 @@ impl Drop for Repeated<'_> {
     }
 }
 
-/// Calls that pause when somebody wants the database alone, and when it has changed.
+/// Calls that pause when another thread wants the database alone, and when it has changed.
 struct Gated<'a> {
     inner: &'a Shared,
     log: Option<&'a Log>,
@@ -789,7 +790,7 @@ impl Drop for Seat {
         if self.entered {
             self.leave();
         }
-        // The participant goes before the seat is free for somebody who needs one.
+        // The participant goes before the seat is free for another user.
         self.worker = None;
         self.inner.gate.stand_up(self.number);
     }

@@ -214,7 +214,8 @@ impl Session {
     /// [`Engine::is_durable`].
     ///
     /// # Errors
-    /// As there; and 25001 in a transaction block, whose statements run in the caller's thread.
+    /// Those of [`Engine::submit_to`], and 25001 in a transaction block, whose statements run in
+    /// the caller's thread.
     pub fn submit(
         &self,
         statement: Arc<dyn Statement>,

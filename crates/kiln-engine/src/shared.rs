@@ -37,7 +37,7 @@ use crate::session::{self, BlockClock, Budget, ReplayCounts, State};
 use crate::slots::Slots;
 use crate::temporary::Temporary;
 
-/// What the engine's threads and everybody with a seat share.
+/// What the engine's threads and all owners of a seat share.
 pub(crate) struct Shared {
     pub options: Options,
     pub epochs: Epochs,
@@ -61,9 +61,9 @@ pub(crate) struct Shared {
     catalog: RwLock<Arc<Catalog>>,
     /// What the workers of the protocol in force share.
     common: Mutex<Arc<Common>>,
-    /// Who observes what transactions do.
+    /// The observer of what transactions do.
     observation: Mutex<Option<Observation>>,
-    /// Who hears what transactions commit.
+    /// The listeners of what transactions commit.
     journal: Mutex<Option<Journal>>,
     /// What keeps commits, if something does: the journal's listeners are its own then.
     pub log: OnceLock<Arc<Log>>,
@@ -80,7 +80,7 @@ pub(crate) struct Shared {
     pub loss: Loss,
     /// What a recovery would have to read.
     pub kept: Kept,
-    /// Whether rows are being restored: indexes besides the first of each table are not filled then.
+    /// Whether rows are being restored: then secondary indexes are not filled.
     pub restoring: AtomicBool,
     /// Held while a checkpoint is written.
     pub checkpointing: Mutex<()>,
@@ -531,7 +531,7 @@ impl Shared {
         self.epochs.take_over_idle();
         loop {
             let maintenance = lock(&self.maintenance);
-            // Under the lock: whoever changes tables or the protocol settles under it first.
+            // Under the lock: a thread that changes tables or the protocol settles under it first.
             let looked_after = self.common().look_after_idle(&maintenance);
             let freed = maintenance.collect(COLLECT_MAX);
             drop(maintenance);
@@ -558,7 +558,8 @@ impl Shared {
         {
             self.common().settle(&lock(&self.maintenance));
         }
-        // Two epochs later nobody can hold what the workers left, while the tables are there.
+        // Two epochs later no participant can hold what the workers left, while the tables are
+        // there.
         for _ in 0..3 {
             self.epochs.advance();
         }
@@ -603,7 +604,8 @@ impl Shared {
 
 /// How often the ticker looks at idle seats and transactions.
 const LOOK_NS: u64 = 50_000_000;
-/// So long a block that tries tables no more waits for a moment in which no statement runs.
+/// How long a block that no longer tries tables waits for a moment in which no statement runs, in
+/// nanoseconds.
 const TRIAL_ENDS_NS: u64 = 20_000_000;
 /// The longest pause before the ticker tries again to let go of tables while no statement runs.
 const UNTRIED_PAUSE_MAX_NS: u64 = 2_000_000_000;

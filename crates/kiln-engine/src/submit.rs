@@ -72,7 +72,7 @@ impl Engine {
     /// [`Engine::call`] for a call with a deadline or an idempotency key.
     ///
     /// # Errors
-    /// As there; and 22023 when the key belongs to another call.
+    /// Those of [`Engine::call`], and 22023 when the key belongs to another call.
     pub fn execute(&self, call: Call) -> Result<Reply> {
         self.execute_observed(call).result
     }

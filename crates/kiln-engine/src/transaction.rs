@@ -170,7 +170,8 @@ impl<'a> Transaction<'a> {
             let mut attempt = Entered { seat };
             match attempt.once(&mut body) {
                 Attempt::Done(result) => return attempt.seat.settle(result),
-                // Outside the gate, so that the wait holds nobody up.
+                // Outside the gate, so that the wait delays no thread that wants the database
+                // alone.
                 Attempt::Conflict => {}
             }
             drop(attempt);

@@ -160,8 +160,8 @@ fn steady_calls(are_reported: bool) {
                 call(driver, &shut, &[id]),
             ]
         };
-        // Removed rows wait for their epoch to end. While somebody stays in an epoch, garbage
-        // grows beyond what the rounds that count can leave, and all lists grow to hold it.
+        // Removed rows wait for their epoch to end. While one participant stays in an epoch,
+        // garbage grows beyond what the rounds that count can leave, and all lists grow to hold it.
         let mut number = 0;
         let mut rounds = |driver: &mut Driver, rounds: i64| {
             let mut sums = [0; 5];

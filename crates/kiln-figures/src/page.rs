@@ -23,7 +23,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Of a figure.
+    /// The verdict about a figure.
     pub fn of(figure: &Figure, results: &Results) -> Verdict {
         let mut verdict = Verdict::default();
         for claim in &figure.claim {

@@ -43,7 +43,7 @@ impl Runner<'_> {
         self.directory.join(format!("{}.json", figure.name()))
     }
 
-    /// What there is of a figure already, and what is left to do.
+    /// The results of a figure that there are already, and the points that are left to measure.
     pub fn left(&self, figure: &Figure) -> (Results, Vec<Point>) {
         let mut results = Results::new(figure, self.extent);
         let before = Results::read(&self.path(figure));

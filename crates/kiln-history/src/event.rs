@@ -124,8 +124,8 @@ pub enum Event<'a> {
         /// had is the newest up to that. It need not be known any more.
         as_of: bool,
     },
-    /// The attempt wrote to an object, at this point of its program. Nobody else may see it before
-    /// it is installed.
+    /// The attempt wrote to an object, at this point of its program. No other attempt may see the
+    /// write before it is installed.
     Write {
         /// The object.
         object: Object,

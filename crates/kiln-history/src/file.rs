@@ -108,7 +108,7 @@ impl History {
         Ok(())
     }
 
-    /// Reads a history from a file. Events are looked at by whoever reads the logs.
+    /// Reads a history from a file. Events are checked when a caller reads the logs.
     ///
     /// # Errors
     /// The system's, with the path in its message, and what is wrong with the file and where.

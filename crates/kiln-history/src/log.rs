@@ -29,8 +29,8 @@ impl Clock {
 
 /// What one worker has recorded: words in memory, up to a limit.
 ///
-/// A log that is full drops nothing: [`Log::is_full`] says so between calls, and whoever drives the worker
-/// stops then. The events of the attempt under way go past the limit.
+/// A log that is full drops nothing: [`Log::is_full`] says so between calls, and the worker's
+/// driver stops then. The events of the attempt under way go past the limit.
 #[derive(Debug)]
 pub struct Log {
     clock: Clock,

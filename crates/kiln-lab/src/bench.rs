@@ -172,7 +172,7 @@ fn show(text: &str) {
 pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
     plan.validate().map_err(Failure)?;
     if let Some(path) = &plan.json {
-        // Before the run, so that nobody waits for a result that cannot be kept.
+        // Before the run, so that the user does not wait for a result that cannot be kept.
         file::ensure_writable(path).map_err(|error| Failure(format!("cannot write {error}")))?;
     }
     if let Some(path) = &plan.batch_svg {
@@ -198,7 +198,8 @@ pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
         }
         run_all(plan, round, &database, &mut points, true)?;
         drop(database);
-        // What a baseline leaves that does not serialize is nobody else's ground.
+        // A baseline that does not serialize may leave wrong rows, so each gets a database of its
+        // own.
         let baselines = points
             .iter_mut()
             .filter(|point| !point.protocol.protocol.is_serializable());

@@ -27,7 +27,7 @@ fn run(
     calls: usize,
 ) -> Totals {
     let engine = database.engine();
-    engine.set_protocol(protocol).expect("nobody is in its way");
+    engine.set_protocol(protocol).expect("no transaction runs");
     let drivers: Vec<Driver> = (0..threads)
         .map(|position| engine.driver(position).expect("there are seats"))
         .collect();
@@ -46,7 +46,7 @@ fn run(
     });
     engine
         .set_protocol(Protocol::default())
-        .expect("nobody is in its way");
+        .expect("no transaction runs");
     totals
 }
 

@@ -62,16 +62,16 @@ pub(crate) const UNTOUCHED: u8 = u8::MAX;
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Line {
-    /// Whose private caches hold a valid copy.
+    /// The cores whose private caches hold a valid copy.
     pub(crate) sharers: Cores,
     /// Until when the line is on its way to a core, or locked by one, in picoseconds.
     pub(crate) busy_until_ps: u64,
     /// Until when the core that last had it for itself and had to give it up can still use it, in
     /// picoseconds.
     pub(crate) lost_ps: u64,
-    /// Who holds it modified.
+    /// The core that holds it modified.
     pub(crate) owner: u8,
-    /// Who that was.
+    /// The core that gave it up last.
     pub(crate) loser: u8,
     /// The socket whose memory it lies in: that of the core that touched it first.
     pub(crate) home: u8,
@@ -107,7 +107,8 @@ impl Line {
         self.sharers.contains(core)
     }
 
-    /// Notes that whoever has the line for itself gives it up, to a request let through at `start_ps`.
+    /// Notes that the core that has the line for itself gives it up, to a request let through at
+    /// `start_ps`.
     pub(crate) fn give_up(&mut self, start_ps: u64, linger_ps: u64) {
         if let Some(holder) = self.sharers.single() {
             self.loser = holder;
@@ -115,8 +116,8 @@ impl Line {
         }
     }
 
-    /// Whether `core` had to give the line up but can use it at `now_ps` still, because the request of
-    /// whoever gets it is on its way.
+    /// Whether `core` had to give the line up but can still use it at `now_ps`, because the other
+    /// core's request is on its way.
     #[inline(always)]
     pub(crate) fn lingers(&self, core: usize, now_ps: u64) -> bool {
         self.loser == core as u8 && now_ps < self.lost_ps

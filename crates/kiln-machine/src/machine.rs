@@ -59,7 +59,7 @@ pub struct Machine {
     cores: Vec<Core>,
     last_level: Vec<Tags>,
     lines: Vec<Line>,
-    /// Of 2^32 lines touched first, how many count as in a last-level cache already.
+    /// How many of 2^32 lines touched first count as in a last-level cache already.
     warm: u64,
     last_level_lines: u64,
     migratory: bool,
@@ -153,7 +153,7 @@ impl Machine {
     /// as that is in the prices of the work that uses it.
     ///
     /// # Panics
-    /// As there.
+    /// As [`Machine::access`].
     pub fn access_plain(&mut self, core: usize, line: u32, kind: AccessKind, now_ps: u64) -> u64 {
         let done = self.access(core, line, kind, now_ps);
         let hit = match kind {
@@ -371,7 +371,7 @@ impl Machine {
         }
     }
 
-    /// Makes `core` the owner if nobody needs to be asked. Returns whether it is the owner.
+    /// Makes `core` the owner if no other core needs to be asked. Returns whether it is the owner.
     #[inline(always)]
     fn own_without_asking(&mut self, core: usize, line: u32) -> bool {
         let socket = self.sockets[core];
@@ -392,8 +392,8 @@ impl Machine {
         let state = &mut self.lines[line as usize];
         let start = state.busy_until_ps.max(now_ps);
         let done = start + cost;
-        // While a line is on its way, whoever else wants it waits; when the last-level cache serves
-        // it, only until the cache is free for the next request.
+        // While a line is on its way, every other core that wants it waits; when the last-level
+        // cache serves it, only until the cache is free for the next request.
         state.busy_until_ps = match source {
             Source::LastLevel => start + self.costs.occupancy_ps,
             _ => done,
@@ -457,7 +457,7 @@ impl Machine {
         done
     }
 
-    /// Who can give `line` to `core` soonest, and what that costs.
+    /// The cache or memory that can give `line` to `core` soonest, and what that costs.
     fn source(&mut self, core: usize, line: u32) -> (Source, u64) {
         let socket = self.sockets[core];
         let state = &mut self.lines[line as usize];

@@ -31,7 +31,7 @@ impl CacheShape {
 }
 
 /// What accesses cost, in picoseconds. The arrays are indexed by the distance between the core that
-/// asks and whoever answers: a core that holds the line, a last-level cache, a memory.
+/// asks and the one that answers: a core that holds the line, a last-level cache, a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
     /// A load that the first-level cache serves.
@@ -93,9 +93,9 @@ pub struct Preset {
     pub store_buffer: usize,
     /// How many lines a core may have on their way: its line fill buffers.
     pub prefetches_in_flight: usize,
-    /// Whether a load of a line that another core has modified takes it away, so that a store after it
-    /// asks nobody. Processors do so for the sake of read-modify-write sequences. Whoever reads it next
-    /// shares it.
+    /// Whether a load of a line that another core has modified takes it away, so that a store after
+    /// it asks no other core. Processors do so for the sake of read-modify-write sequences. The
+    /// next core that reads the line shares it.
     pub migratory: bool,
     /// What accesses cost.
     pub costs: Costs,

@@ -275,10 +275,10 @@ pub(crate) const STO: Preset = Preset {
 /// The STRIFE paper's testbed (§5.1): "Intel Xeon CPU E7-4890 v2 @ 2.80 GHz machine with 2 TB memory and two
 /// sockets – each having 15 physical cores"; 37.5 MiB last-level cache, Ivy Bridge-EX.
 ///
-/// Latencies: L1 and L2 \[7-cpu\]; the rest are estimates, since nobody seems to have published this
-/// processor's: the ring and the transfers between those of Westmere-EX \[David\] and Broadwell-EP
-/// (above), the memory slower than Broadwell-EP's by its buffer chips and faster than \[MLC\]'s. Work:
-/// 3.0 GHz against 3.0 GHz, and an assumed 1.6 times fewer instructions per cycle.
+/// Latencies: L1 and L2 \[7-cpu\]; the rest are estimates, since no published figures were found:
+/// the ring and the transfers between those of Westmere-EX \[David\] and Broadwell-EP (above), the
+/// memory slower than Broadwell-EP's by its buffer chips and faster than \[MLC\]'s. Work: 3.0 GHz
+/// against 3.0 GHz, and an assumed 1.6 times fewer instructions per cycle.
 pub(crate) const STRIFE: Preset = Preset {
     name: "strife",
     description: "2 × Intel Xeon E7-4890 v2 (15 cores, 2.8 GHz), the STRIFE paper's",

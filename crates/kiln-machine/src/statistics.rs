@@ -33,10 +33,10 @@ pub struct MachineStatistics {
     pub queued_ps: u64,
     /// How long accesses took in all, waiting included, in picoseconds.
     pub memory_ps: u64,
-    /// Of it, how long cores waited for room in their store buffers, or for them to drain.
+    /// The part of it in which cores waited for room in their store buffers, or for them to drain.
     pub store_buffer_ps: u64,
-    /// Of it, how long cores waited for lines that they had prefetched too late, or for a free
-    /// place among the prefetches.
+    /// The part of it in which cores waited for lines that they had prefetched too late, or for a
+    /// free place among the prefetches.
     pub prefetch_ps: u64,
     /// How long cores computed, in picoseconds; spinning and backoff apart.
     pub compute_ps: u64,

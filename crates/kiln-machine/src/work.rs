@@ -46,7 +46,7 @@ pub enum Work {
     Clock,
     /// Yielding to the operating system, or waking or parking a thread.
     SystemCall,
-    /// So many picoseconds, as measured by whoever asks.
+    /// This many picoseconds, as measured by the caller.
     Picoseconds(u64),
 }
 

@@ -64,7 +64,7 @@ fn a_line_bounces_between_two_cores() {
     }
     assert_eq!(machine.statistics().transfers_within, 10);
     assert_eq!(machine.statistics().transfers_across, 10);
-    assert_eq!(machine.statistics().queued, 0, "nobody asked too early");
+    assert_eq!(machine.statistics().queued, 0, "no core asked too early");
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn a_line_that_everybody_reads_is_cheap_for_everybody() {
     let mut machine = Machine::new(&small(), 8);
     let mut now = 1_000;
     machine.access(0, 5, Load, 0);
-    // The second core asks the first, which might have written; the third needs nobody; the first on the
-    // other socket gets it from this one, and then it lies in both last-level caches.
+    // The second core asks the first, which might have written; the third asks no core; the first
+    // on the other socket gets the line from this one, and then it lies in both last-level caches.
     let costs: Vec<u64> = (1..8)
         .map(|core| {
             let done = machine.access(core, 5, Load, now);
@@ -262,7 +262,7 @@ fn a_modified_line_that_gave_way_is_found_in_the_last_level_cache() {
     for line in 1..40 {
         now = machine.access(0, line, Load, now);
     }
-    // Nobody owns it any more, so the other core need not ask core 0.
+    // No core owns the line any more, so the other core need not ask core 0.
     let done = machine.access(1, 0, Load, now);
     assert_eq!(done - now, 20);
 }
@@ -293,7 +293,7 @@ fn out_of_order_cores_stand_still_for_a_part_of_a_load() {
         machine.access(1, 1, ReadModifyWrite, 5_000),
         5_000 + 200 + 7
     );
-    // The line is on its way all the same: whoever else wants it waits until it has arrived.
+    // The line is on its way all the same: another core that wants it waits until it has arrived.
     machine.access(0, 9, Load, 6_000);
     assert_eq!(machine.access(1, 9, ReadModifyWrite, 6_050), 6_200 + 35 + 7);
 }

@@ -49,10 +49,10 @@ impl Spinner {
 /// Randomised exponential backoff between the attempts of one transaction.
 ///
 /// STO §4.1: without regulation contention collapses, with too much the cores idle; doubling a
-/// small random wait per failed attempt is the compromise the paper's baseline uses. That ends at
-/// a length which says nothing to attempts that take longer themselves: several of those can fail each
-/// other for ever. So whoever goes on failing waits for a random multiple of what its own last
-/// attempt took, a larger one each time, until somebody is alone.
+/// small random wait per failed attempt is the compromise the paper's baseline uses. That ends at a
+/// length which says nothing to attempts that take longer themselves: several of those can fail
+/// each other for ever. So a worker that goes on failing waits for a random multiple of what its
+/// own last attempt took. The multiple grows with each attempt, until one worker runs alone.
 pub struct Backoff {
     random: Random,
     attempts: u32,
@@ -97,17 +97,18 @@ impl Backoff {
         let bound = Self::FIRST_SPINS << self.attempts;
         let spins = self.random.below(bound as usize) as u64;
         thread::pause(spins);
-        // With more threads than cores, whoever holds the lock may be waiting for this core.
+        // With more threads than cores, the lock's holder may be waiting for this core.
         if self.attempts >= 4 {
             thread::yield_now();
         }
         self.count();
     }
 
-    /// Waits once, no longer than the first time, however often: for attempts that are in nobody's way.
+    /// Waits no longer than the first time, however many attempts failed: for attempts that hold
+    /// nothing another transaction waits for.
     pub fn wait_shortly(&mut self) {
         thread::pause(self.random.below(Self::FIRST_SPINS as usize) as u64);
-        // With more threads than cores, whoever it waits for may be waiting for this core.
+        // With more threads than cores, the thread that it waits for may be waiting for this core.
         if self.attempts >= 4 {
             thread::yield_now();
         }

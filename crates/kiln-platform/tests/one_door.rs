@@ -6,9 +6,11 @@
 //! schedule does not know, a clock that is not virtual, an order of events that a seed does not
 //! reproduce. Tests, benchmarks and examples count as well.
 
-use std::path::{Path, PathBuf};
+mod sources;
 
 use kiln_platform::file;
+
+use sources::{Piece, complain, name_length};
 
 /// A part of the standard library and what to use in its place.
 struct Closed {
@@ -87,53 +89,19 @@ const CLOSED_CRATES: [&str; 30] = [
 
 #[test]
 fn no_other_crate_goes_past_the_platform() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut complaints = Vec::new();
-    for directory in file::list(&crates).expect("the crates can be listed") {
-        if !directory.is_dir() || directory.ends_with("kiln-platform") {
+    for directory in sources::crates() {
+        if sources::is_crate(&directory, "kiln-platform") {
             continue;
         }
         let manifest = directory.join("Cargo.toml");
         let text = file::read_to_string(&manifest).expect("every crate has a manifest");
         complain(&mut complaints, &manifest, closed_dependencies(&text));
-
-        let sources = rust_files(&directory);
-        assert!(
-            !sources.is_empty(),
-            "{} holds no source",
-            directory.display()
-        );
-        for source in sources {
-            let text = file::read_to_string(&source).expect("a listed file can be read");
-            complain(&mut complaints, &source, violations(&text));
+        for (path, text) in sources::rust_sources(&directory) {
+            complain(&mut complaints, &path, violations(&text));
         }
     }
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
-}
-
-fn complain(complaints: &mut Vec<String>, path: &Path, found: Vec<(usize, String)>) {
-    let shown = path.display().to_string();
-    let shown = shown.split("/../").last().unwrap_or(&shown);
-    complaints.extend(
-        found
-            .into_iter()
-            .map(|(line, what)| format!("crates/{shown}:{line}: {what}")),
-    );
-}
-
-/// All Rust files under `directory`, build results apart.
-fn rust_files(directory: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for path in file::list(directory).expect("a directory of the workspace can be listed") {
-        if path.is_dir() {
-            if !path.ends_with("target") {
-                found.extend(rust_files(&path));
-            }
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-    found
 }
 
 /// The closed crates that a manifest depends on, with their lines.
@@ -306,106 +274,28 @@ fn tokens(source: &str) -> Vec<Token> {
     let mut line = 1;
     let mut rest = source;
     while let Some(next) = rest.chars().next() {
-        let (length, kind) = if rest.starts_with("//") {
-            (rest.find('\n').unwrap_or(rest.len()), None)
-        } else if rest.starts_with("/*") {
-            (block_comment_length(rest), None)
-        } else if let Some(length) = raw_string_length(rest) {
-            (length, None)
-        } else if next == '"' {
-            (string_length(rest), None)
-        } else if next == '\'' {
-            (quote_length(rest), None)
-        } else if rest.starts_with("::") {
-            (2, Some(Kind::PathSeparator))
-        } else if next.is_alphanumeric() || next == '_' {
-            let name = rest
-                .find(|c: char| !c.is_alphanumeric() && c != '_')
-                .map_or(rest, |end| &rest[..end]);
-            if name == "r" && rest[1..].starts_with('#') {
-                (2, None)
+        let (length, kind) =
+            if let Some(Piece::Comment(length) | Piece::Literal(length)) = Piece::at_start(rest) {
+                (length, None)
+            } else if rest.starts_with("::") {
+                (2, Some(Kind::PathSeparator))
+            } else if let Some(length) = name_length(rest) {
+                let name = &rest[..length];
+                if name == "r" && rest[1..].starts_with('#') {
+                    (2, None)
+                } else {
+                    (length, Some(Kind::Name(name.to_owned())))
+                }
+            } else if next.is_whitespace() {
+                (next.len_utf8(), None)
             } else {
-                (name.len(), Some(Kind::Name(name.to_owned())))
-            }
-        } else if next.is_whitespace() {
-            (next.len_utf8(), None)
-        } else {
-            (next.len_utf8(), Some(Kind::Other(next)))
-        };
+                (next.len_utf8(), Some(Kind::Other(next)))
+            };
         found.extend(kind.map(|kind| Token { kind, line }));
         line += rest[..length].matches('\n').count();
         rest = &rest[length..];
     }
     found
-}
-
-/// Block comments nest.
-fn block_comment_length(rest: &str) -> usize {
-    let mut depth = 0usize;
-    let mut at = 0;
-    let bytes = rest.as_bytes();
-    while at + 1 < bytes.len() {
-        match &bytes[at..at + 2] {
-            b"/*" => {
-                depth += 1;
-                at += 2;
-            }
-            b"*/" => {
-                depth -= 1;
-                at += 2;
-                if depth == 0 {
-                    return at;
-                }
-            }
-            _ => at += 1,
-        }
-    }
-    rest.len()
-}
-
-/// The length of `r"…"`, `r#"…"#` and their byte and C forms, when one starts here.
-fn raw_string_length(rest: &str) -> Option<usize> {
-    let start = ["r", "br", "cr"].into_iter().find(|prefix| {
-        let hashes = rest.strip_prefix(prefix).unwrap_or_default();
-        hashes.trim_start_matches('#').starts_with('"')
-    })?;
-    let hashes = rest[start.len()..].find('"')?;
-    let body = start.len() + hashes + 1;
-    let end = format!("\"{}", "#".repeat(hashes));
-    Some(
-        rest[body..]
-            .find(&end)
-            .map_or(rest.len(), |at| body + at + end.len()),
-    )
-}
-
-fn string_length(rest: &str) -> usize {
-    let mut escaped = false;
-    for (at, c) in rest.char_indices().skip(1) {
-        if c == '"' && !escaped {
-            return at + 1;
-        }
-        escaped = c == '\\' && !escaped;
-    }
-    rest.len()
-}
-
-/// A character literal, or the quote and name of a lifetime or label.
-fn quote_length(rest: &str) -> usize {
-    let mut inside = rest[1..].char_indices();
-    match (inside.next(), inside.next()) {
-        (Some((_, '\\')), Some((at, escaped))) => {
-            let from = 1 + at + escaped.len_utf8();
-            rest[from..]
-                .find('\'')
-                .map_or(rest.len(), |end| from + end + 1)
-        }
-        (Some(_), Some((at, '\''))) => at + 2,
-        _ => {
-            let name = |c: char| !c.is_alphanumeric() && c != '_';
-            rest[1..].find(name).map_or(rest.len(), |end| end + 1)
-        }
-    }
 }
 
 #[test]

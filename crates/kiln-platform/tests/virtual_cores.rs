@@ -32,7 +32,7 @@ fn mixture() -> u64 {
         let body = move || {
             let mut seen = lock(&log);
             while seen.len() < 20 {
-                seen = changed.wait(seen).expect("nobody panics");
+                seen = changed.wait(seen).expect("no thread panics");
             }
             seen.iter()
                 .map(|number| **number)
@@ -55,9 +55,9 @@ fn mixture() -> u64 {
                         changed.notify_all();
                     }
                     if round % 3 == 0 {
-                        *shared.write().expect("nobody panics") += 1;
+                        *shared.write().expect("no thread panics") += 1;
                     } else {
-                        assert!(*shared.read().expect("nobody panics") <= 16);
+                        assert!(*shared.read().expect("no thread panics") <= 16);
                     }
                     fence(Ordering::SeqCst);
                     backoff.wait(None);
@@ -66,8 +66,8 @@ fn mixture() -> u64 {
             });
         }
     });
-    let sum = waiter.join().expect("nobody panics");
-    sum ^ *shared.read().expect("nobody panics") ^ time::now_ns() ^ random::fresh_seed()
+    let sum = waiter.join().expect("no thread panics");
+    sum ^ *shared.read().expect("no thread panics") ^ time::now_ns() ^ random::fresh_seed()
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_script_forces_an_interleaving_and_its_absence() {
                 thread::spawn(name, body).expect("a thread")
             };
             for thread in [add("t1"), add("t2")] {
-                thread.join().expect("nobody panics");
+                thread.join().expect("no thread panics");
             }
             sum.load(Ordering::SeqCst)
         };
@@ -345,7 +345,7 @@ fn time_is_virtual_and_sleeping_takes_none() {
             });
             thread::park_for(1_000_000);
             let parked = time::now_ns();
-            let woken = sleeper.expect("a thread").join().expect("nobody panics");
+            let woken = sleeper.expect("a thread").join().expect("no thread panics");
             (parked - begin, woken - begin)
         };
         let (parked, slept) = sim::run(&config(schedule, 1), body)

@@ -219,10 +219,10 @@ impl Place {
         usize::from(self.0) & (Place::STRIDE - 1)
     }
 
-    /// Of so many turns what is met is kept.
+    /// The number of turns of which the records met are kept.
     pub const TURNS: usize = PREFETCH_TURNS_MAX;
     const TURN_BITS: u32 = 5;
-    /// So many numbers lie between two ordinals.
+    /// The distance of two ordinals in numbers.
     pub const STRIDE: usize = 1 << Place::TURN_BITS;
     /// Places have smaller numbers.
     pub const MAX: usize = ORDINALS_MAX as usize * Place::STRIDE;
@@ -313,7 +313,8 @@ pub trait Access {
         self.begin();
     }
 
-    /// Hears, after an attempt has begun, what it will run: who decides beforehand takes its locks here.
+    /// Hears, after an attempt has begun, what it will run: an access that decides beforehand takes
+    /// its locks here.
     ///
     /// # Errors
     /// An [`AbortCause`] when they are not to be had; `roll_back` follows.
@@ -322,8 +323,8 @@ pub trait Access {
         Ok(())
     }
 
-    /// Hears, after an attempt has begun, that its statements will come one by one: who decides beforehand
-    /// takes here what the last attempt of the same transaction had.
+    /// Hears, after an attempt has begun, that its statements will come one by one: an access that
+    /// decides beforehand takes here what the last attempt of the same transaction had.
     #[inline(always)]
     fn plan_statements(&mut self) {}
 
@@ -383,7 +384,8 @@ pub trait Access {
         Ok(KeptScan::No)
     }
 
-    /// The leaf with this number of a scan that is known, and the next one's number; says no where there is none.
+    /// The leaf with this number of a known scan, and the next one's number; false when there is no
+    /// such leaf.
     #[inline(always)]
     fn recall_leaf(&mut self, _leaf: &mut u16, _batch: &mut LeafBatch) -> bool {
         false
@@ -460,7 +462,7 @@ pub trait Access {
     /// As [`Access::guard`], for a node of the index at this position of the table.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Access::guard`].
     #[inline(always)]
     fn guard_in(
         &mut self,
@@ -593,9 +595,9 @@ pub trait Access {
     /// Undoes everything.
     fn roll_back(&mut self);
 
-    /// As [`Access::visit`], by who knows which columns of the record the attempt will observe through
-    /// the handle: those whose values it reads, or that are part of the key by which the record was
-    /// found and can change. With none it relies only on the row being there.
+    /// As [`Access::visit`], for a caller that knows which columns of the record the attempt will
+    /// observe through the handle: those whose values it reads, or that are part of the key by
+    /// which the record was found and can change. With none it relies only on the row being there.
     ///
     /// # Errors
     /// As [`Access::visit`].
@@ -610,7 +612,8 @@ pub trait Access {
         self.visit(table, record, intent)
     }
 
-    /// As [`Access::visit_observing`], by who knows all that the procedure does to the record through the handle.
+    /// As [`Access::visit_observing`], for a caller that knows all that the procedure does to the
+    /// record through the handle.
     ///
     /// # Errors
     /// As [`Access::visit`].
@@ -683,7 +686,7 @@ pub trait Access {
     /// As [`Access::commit`], which may also find that an update left to the commit raises.
     ///
     /// # Errors
-    /// As there, or the error; [`Access::confirm_raise`] and `roll_back` follow.
+    /// Those of [`Access::commit`], or the error; [`Access::confirm_raise`] and `roll_back` follow.
     #[inline(always)]
     fn commit_or_raise(&mut self) -> Result<(), Stop> {
         Ok(self.commit()?)
@@ -693,14 +696,14 @@ pub trait Access {
     /// update left to the commit that came before may raise one itself.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Access::confirm`].
     #[inline]
     fn confirm_raise(&mut self, error: Error) -> Result<Error, AbortCause> {
         self.confirm().map(|()| error)
     }
 
-    /// Where the attempt's history goes, if somebody observes it: what it met, read and wrote is
-    /// recorded there by the executor, what it installed by the access.
+    /// Where the attempt's history goes, if it is observed: the executor records there what the
+    /// attempt met, read and wrote, and the access what it installed.
     #[inline(always)]
     fn history(&mut self) -> Option<&mut Log> {
         None

@@ -13,9 +13,9 @@
 //!   up once is not looked up again: later operations on the same key use the same handle.
 //! - [`BufferId`]: a list of rows kept within one run (sorting, grouping, materialising).
 //!
-//! Rules for whoever builds programs (checked by [`verify`](crate::verify::verify)):
-//! a register is written before it is read on every path; parameters and constants are never
-//! written; an operation's handle is only used where the operation found its record.
+//! Rules for builders of programs (checked by [`verify`](crate::verify::verify)): a register is
+//! written before it is read on every path; parameters and constants are never written; an
+//! operation's handle is only used where the operation found its record.
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{SqlState, Subject};
@@ -404,9 +404,9 @@ pub enum Step {
 
     // Operations.
     /// Asks for what the loop that follows will touch, for `first` to `last` of its variable. Put
-    /// in by the optimiser after everything else; changes nothing. With `meets_all` the loop does nothing
-    /// but these look-ups, and nobody asks what it found: they are made here, and the loop is not run (in a
-    /// reconnaissance).
+    /// in by the optimiser after everything else; changes nothing. With `meets_all` the loop does
+    /// nothing but these look-ups, and no step asks what it found: they are made here, and the loop
+    /// is not run (in a reconnaissance).
     Prefetch {
         first: Reg,
         last: Reg,
@@ -600,9 +600,9 @@ pub struct PrefetchLookup {
     /// Whether nothing can make the look-up of a turn another one than is foreseen here: then what
     /// is found in advance need not be looked up again, as long as it holds.
     pub is_certain: bool,
-    /// Its number among those whose keys nothing but the procedure's arguments and the turn decide, in a loop that is
-    /// run once: whoever has made such a look-up before need not compare keys. That of a reconnaissance has the number of
-    /// the procedure's own.
+    /// Its number among those whose keys nothing but the procedure's arguments and the turn decide,
+    /// in a loop that is run once: an attempt that has made such a look-up before need not compare
+    /// keys. That of a reconnaissance has the number of the procedure's own.
     pub ordinal: Option<u16>,
     /// The table.
     pub table: TableRef,
@@ -612,7 +612,7 @@ pub struct PrefetchLookup {
     pub key: Box<[PrefetchKey]>,
     /// What of the record the program will touch.
     pub touched: Words,
-    /// The same, and in a reconnaissance what the procedure itself will touch of it besides.
+    /// The same; in a reconnaissance also the words that the procedure itself will touch.
     pub touched_by_all: Words,
 }
 

@@ -82,7 +82,7 @@ pub struct Program {
     pub reconnaissance: OnceLock<Option<Box<Program>>>,
     /// As `reconnaissance`, for [`Program::reconnaissance_with_keys`].
     pub reconnaissance_with_keys: OnceLock<Option<Box<Program>>>,
-    /// What [`Program::restoration`] gives, made when somebody first asks.
+    /// What [`Program::restoration`] gives, made when a protocol first asks.
     pub restorations: Restorations,
     /// How often it was called, where it is a stored procedure's: set once, when that is created.
     pub calls: OnceLock<Arc<CallCounts>>,
@@ -98,8 +98,8 @@ impl Program {
         made.as_deref().unwrap_or(self)
     }
 
-    /// As [`Program::reconnaissance`], with the inserts, and the updates of indexed columns: what finds out besides which keys
-    /// a call will bring.
+    /// As [`Program::reconnaissance`], with the inserts and the updates of indexed columns: also
+    /// finds out which keys a call will add.
     pub fn reconnaissance_with_keys(&self) -> &Program {
         let made = self
             .reconnaissance_with_keys
@@ -321,7 +321,7 @@ impl ProgramBuilder {
         self.deferred.push(keys);
     }
 
-    /// What is appended from now on runs also after what is there has returned.
+    /// Steps appended from now on run also after the steps before them have returned.
     ///
     /// # Panics
     /// When a block is open.

@@ -12,17 +12,19 @@
 //! - results, notices, and checks but of what was found;
 //! - inserts, unless something is done to the row that was in the way (ON CONFLICT);
 //! - updates, unless a read that is left could see them;
-//! - computations, reads and rows whose result nobody wants any more, those that could raise included.
+//! - computations, reads and rows whose result no remaining step wants, those that could raise
+//!   included.
 //!
 //! Where a key follows from a value of a sequence all values are drawn, and the run is given the same ones.
 //!
-//! Of a procedure that catches errors only results and notices are left out: any step may decide which handler runs.
+//! A reconnaissance of a procedure that catches errors leaves out only results and notices: any
+//! step may decide which handler runs.
 //!
 //! Look-ups and scans keep their intents, so that the footprint says which records will be written.
 //! Deletes stay: a loop may wait for its work to run out.
 //!
-//! A reconnaissance is a guess. It reads what may be changed before the call runs, and it may read what
-//! never was; whoever runs the call guards the footprint.
+//! A reconnaissance is a guess. It reads what may be changed before the call runs, and it may read
+//! values that were never committed; the worker that runs the call guards the footprint.
 
 use std::collections::BTreeSet;
 
@@ -238,7 +240,8 @@ fn updates_of_keys(program: &Program) -> Vec<OpId> {
     updates
 }
 
-/// Leaves of the rows that are inserted what is in keys: nobody reads the rest, and it need not be computed.
+/// Keeps of the rows that are inserted only what is in keys: no step reads the rest, and it need
+/// not be computed.
 fn leave_keys(program: &mut Program) {
     let mut nulls: Vec<(DataType, Reg)> = Vec::new();
     let Program {
@@ -382,7 +385,7 @@ fn looks_up_only(counting: &Step, lookups: &[PrefetchLookup]) -> bool {
         })
 }
 
-/// Whether nobody behind a loop reads what it has computed.
+/// Whether no step behind a loop reads what the loop has computed.
 fn is_forgotten(counting: &Step, behind: &BTreeSet<Reg>) -> bool {
     Effects::of(counting)
         .registers
@@ -390,7 +393,7 @@ fn is_forgotten(counting: &Step, behind: &BTreeSet<Reg>) -> bool {
         .all(|register| !behind.contains(register))
 }
 
-/// Makes what is left of `whole` a program that can be run; whether it keeps the rules.
+/// Makes what is left of `whole` a program that can be run; returns whether it keeps the rules.
 fn completed(program: &mut Program, whole: &Program, changes: Changes) -> bool {
     // A delete or an update of a record that nothing finds any more cannot be.
     let mut found = Vec::new();
@@ -425,7 +428,7 @@ fn completed(program: &mut Program, whole: &Program, changes: Changes) -> bool {
     }
     optimise::add_prefetches(program);
     fetch_all(program, whole, &operations);
-    // Whoever wants keys wants them of each look-up by itself.
+    // A planner that asks for keys needs the key of each look-up by itself.
     if changes == Changes::Unseen {
         meet_at_once(&mut program.body, &BTreeSet::new());
     }

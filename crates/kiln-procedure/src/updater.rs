@@ -1,10 +1,10 @@
 //! What an update does to a record, as a small program of its own: old columns and captured
 //! operands in, new columns out (STO §6.1).
 //!
-//! The analysis makes one of every update whose old values nobody else in its procedure looks at
-//! ([`analysis::updaters`](crate::analysis::updaters)). A protocol with commit-time updates keeps the
-//! operands when the update comes, and runs the updater when it holds the record's lock: so it need
-//! not have observed what it changes.
+//! The analysis makes one of every update whose old values no other step of its procedure looks at
+//! ([`analysis::updaters`](crate::analysis::updaters)). A protocol with commit-time updates keeps
+//! the operands when the update comes, and runs the updater when it holds the record's lock: so it
+//! need not have observed what it changes.
 //!
 //! An updater is verified and lowered by the same code as procedures are. It touches no record
 //! but the one that it is for, and no other memory than the one that it is given. It may raise; then

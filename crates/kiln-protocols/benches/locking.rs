@@ -97,7 +97,7 @@ fn one_by_one<L: Locks>(locks: &mut L, held: &mut Vec<L::Held>, claims: &[Claim]
     for claim in claims {
         match locks.take(claim.record, claim.exclusive) {
             Ok(Taken::Now(one)) => held.push(one),
-            _ => unreachable!("nobody else is there"),
+            _ => unreachable!("no other transaction is there"),
         }
     }
     for (claim, held) in claims.iter().zip(&*held) {

@@ -108,7 +108,7 @@ fn cases() -> Vec<Case> {
         };
         cases.extend(protocols.iter().map(|protocol| case(canary, protocol)));
     }
-    // It is the engine that lets one worker run at a time; without it there is nobody who does.
+    // The engine lets one worker run at a time; without the engine nothing does.
     cases.push(Case {
         name: "SerialUnguarded".to_owned(),
         canary: None,
@@ -209,7 +209,7 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
         };
         // A broken protocol may break itself before the judge can look.
         match trial.judge() {
-            // Nothing but a broken protocol lets somebody wait for a lock that nobody holds.
+            // Nothing but a broken protocol lets an attempt wait for a lock that none holds.
             Ok((report, counted)) if counted.aborts[AbortCause::LockTimeout.number()] > 0 => {
                 return Ok(("waiting in vain", transactions + report.transactions));
             }

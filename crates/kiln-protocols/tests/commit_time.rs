@@ -1,8 +1,8 @@
 //! Updates left to the commit do what they would have done where they stand.
 //!
-//! One worker runs the same random programs under `serial` and under protocols with their options. What
-//! each call returns or raises, and the rows behind it, must be equal: nobody else is there, so that
-//! nothing but our own order of doing things can make a difference.
+//! One worker runs the same random programs under `serial` and under protocols with their options.
+//! What each call returns or raises, and the rows behind it, must be equal: the worker is alone, so
+//! that nothing but our own order of doing things can make a difference.
 
 #![cfg(feature = "history")]
 

@@ -159,7 +159,7 @@ impl Scene {
                     Executor::restore(program, part, &mut self.attempt, &mut self.frame)
                 }
             }
-            .expect("nobody else is about");
+            .expect("no other attempt is about");
         }
     }
 
@@ -211,7 +211,7 @@ fn a_row_that_moved_on_is_not_in_the_way_of_an_insert() {
         }
 
         scene.begin(&program);
-        scene.run(&program).expect("nobody else is about");
+        scene.run(&program).expect("no other attempt is about");
         scene.meanwhile(&moves);
         scene.heal(&program);
         assert_eq!(scene.rows(), [[0, 5, 4], [4, 3, 4]]);
@@ -229,7 +229,7 @@ fn a_key_that_the_row_had_is_written_where_the_row_has_it_no_more() {
         }
 
         scene.begin(&stays);
-        scene.run(&stays).expect("nobody else is about");
+        scene.run(&stays).expect("no other attempt is about");
         scene.meanwhile(&moves);
         scene.heal(&stays);
         assert_eq!(scene.rows(), [[0, 3, 7]]);
@@ -251,7 +251,7 @@ fn entries_are_of_the_version_for_which_they_were_made() {
         });
 
         scene.begin(&stays);
-        scene.run(&stays).expect("nobody else is about");
+        scene.run(&stays).expect("no other attempt is about");
         scene.meanwhile(&moves);
         scene.run(&reads).expect("reading finds some version");
         let committed = scene.attempt.commit();

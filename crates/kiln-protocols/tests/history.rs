@@ -1,5 +1,5 @@
-//! What one worker's history says is replayed on a model: with nobody else there, every read must see
-//! what was installed last, every range exactly the entries that are there, and the versions of a cell
+//! What one worker's history says is replayed on a model: as it is alone, every read must see what
+//! was installed last, every range exactly the entries that are there, and the versions of a cell
 //! only grow, over all the rows that it ever holds.
 
 #![cfg(feature = "history")]
@@ -526,8 +526,9 @@ fn run(protocol: impl Into<Configuration>) {
         assert!(count > 20, "{protocol}: {count} times {what}");
     }
     assert!(replay.cells_reused > 100, "{protocol}");
-    // Nobody is in the way. Healing runs the program again when a row that it inserts late is refused, and under dora
-    // what was not planned cannot be had: a row that an insert meets.
+    // No other transaction is in the way. Healing runs the program again when a row that it inserts
+    // late is refused, and under dora what was not planned cannot be had: a row that an insert
+    // meets.
     let aborts = replay.counts.get("abort").copied().unwrap_or(0);
     let repeats = matches!(protocol.protocol, Protocol::Healing | Protocol::Dora);
     assert!(aborts == 0 || repeats, "{protocol}");
@@ -640,5 +641,8 @@ fn a_full_log_says_so_and_keeps_all() {
     call(&mut worker, &programs.first, &[]);
     // SAFETY: as above.
     let logs = unsafe { observation.take_logs() };
-    assert!(logs.iter().all(Vec::is_empty), "nobody observes any more");
+    assert!(
+        logs.iter().all(Vec::is_empty),
+        "no worker is observed any more"
+    );
 }

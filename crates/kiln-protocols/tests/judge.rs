@@ -244,9 +244,9 @@ fn healing_of_other_kinds_is_serializable() {
     }
 }
 
-/// An attempt found that a record had no row yet, and locked it to rely on that. The attempt that had put the record
-/// into the indexes failed and buried it, locked or not, somebody else inserted a row under its key, and the first
-/// attempt committed all the same.
+/// An attempt found that a record had no row yet, and locked it to rely on that. The attempt that
+/// had put the record into the indexes failed and buried it, locked or not, another attempt
+/// inserted a row under its key, and the first attempt committed all the same.
 #[cfg(kiln_sim)]
 #[test]
 fn locked_records_without_a_row_may_be_buried() {
@@ -325,12 +325,12 @@ fn locking_by(
             0
         );
     }
-    // Also on virtual cores, where more circles of waiting attempts close in a second than elsewhere in a
-    // day: each is found by somebody, and the bound of the wait ends none.
+    // Also on virtual cores, where more circles of waiting attempts close in a second than
+    // elsewhere in a day: an attempt finds each of them, and the bound of the wait ends none.
     assert_eq!(
         aborts(AbortCause::LockTimeout),
         0,
-        "somebody waited in vain"
+        "an attempt waited in vain"
     );
 }
 
@@ -381,7 +381,7 @@ fn dreadlocks_in_a_table_is_serializable() {
     locking(Protocol::TwoPhaseLockingDreadlocks, deadlock, true);
 }
 
-/// Protocols that plan, at both places for their locks: nobody waits in a circle.
+/// Protocols that plan, at both places for their locks: no attempts wait in a circle.
 fn planned(protocol: Protocol) {
     locking(protocol, None, false);
     locking(protocol, None, true);

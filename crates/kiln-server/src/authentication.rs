@@ -1,4 +1,4 @@
-//! Who clients are: which of them must prove it, and the server's part of the proof.
+//! Authentication: which clients must prove who they are, and the server's part of the proof.
 //!
 //! The proof is SCRAM-SHA-256 (RFC 5802, RFC 7677), with the binding to the TLS connection where there is one
 //! (SCRAM-SHA-256-PLUS, `tls-server-end-point` of RFC 5929). The server learns no password, and a client that does not know the
@@ -12,7 +12,7 @@ use kiln_sql::secret::{Hash, Secret, hash, is_same, mac};
 use kiln_sql::{Error, Result, Roles, SqlState};
 use kiln_wire::frontend::violation;
 
-/// Which clients must prove who they are. Clients from other machines must in any case.
+/// Which clients must prove who they are. Clients from other machines always must.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Authentication {
     /// Those of this machine must from the moment on when a role has a password, but for processes of the server's own user that come
@@ -26,7 +26,7 @@ pub enum Authentication {
 }
 
 impl Authentication {
-    /// Whether a client from there is who it says.
+    /// Whether the server trusts a client at this address to be the role that it names.
     pub fn trusts(self, peer: &Peer, roles: &Roles) -> bool {
         let user = match peer {
             Peer::Unix { user } => *user,
@@ -92,7 +92,8 @@ pub enum Reply {
 }
 
 impl Exchange {
-    /// With a client that says it is this role. `pretended` stays the same for the life of a server, and nobody else knows it.
+    /// With a client that says it is this role. `pretended` stays the same for the life of a
+    /// server, and no client knows it.
     pub fn new(
         role: &str,
         roles: &Roles,
@@ -146,7 +147,8 @@ impl Exchange {
         let (header, first) = split_header(message).ok_or_else(malformed)?;
         match (header.as_bytes()[0], is_bound) {
             (b'n', false) | (b'p', true) => {}
-            // The client could have been bound, and was told that the server cannot: somebody is in between.
+            // The client could have been bound, and was told that the server cannot: a third party
+            // relays the connection.
             (b'y', false) if self.binding.is_none() => {}
             _ => return Err(rejected_binding()),
         }

@@ -35,7 +35,7 @@ pub struct Shared {
     pub limits: Limits,
     /// Which of them must prove who they are.
     pub authentication: Authentication,
-    /// What a client without a role sees is made of this; nobody knows it.
+    /// What a client without a role sees is made of this; no client knows it.
     pub pretended: Hash,
     /// What is counted of them, and logged.
     pub monitor: Arc<Monitor>,
@@ -52,7 +52,7 @@ pub struct Encryption {
 }
 
 impl Shared {
-    /// Of a server of this database.
+    /// What the clients of a server of this database share.
     ///
     /// # Errors
     /// 58030 when the system gives no random numbers.
@@ -142,7 +142,7 @@ impl Client {
         }
     }
 
-    /// A client that there is no room for: it is told so.
+    /// The answers to a client that there is no room for.
     pub fn refuse(error: &Error) -> Answers {
         let mut answers = Answers::default();
         answers.error(Severity::Fatal, error, None);
@@ -530,7 +530,7 @@ impl Client {
     }
 }
 
-/// Bytes that nobody can guess.
+/// Bytes that no attacker can guess.
 fn random<const N: usize>() -> Result<[u8; N]> {
     entropy().map_err(|error| {
         let message = format!("the system gives no random numbers: {error}");

@@ -255,7 +255,7 @@ fn nonsense_ends_the_connection() {
         assert!(["08P01", "28000"].contains(&&*last), "{message:?}: {last}");
         assert!(!talk.works());
     }
-    // A statement before the proof, a message that nobody asked for, and raw bytes.
+    // A statement before the proof, a message that the server did not ask for, and raw bytes.
     for (kind, body) in [
         (b'Q', &b"DROP TABLE item\0"[..]),
         (b'p', b"correct horse"),

@@ -60,7 +60,7 @@ fn with_choices(plan: &Plan, row: Value) -> Value {
     joined(choices, row)
 }
 
-/// Who runs next in a test.
+/// The schedule of a test.
 fn schedule(schedule: TestSchedule) -> Value {
     match schedule {
         TestSchedule::Random => json!({ "name": "random" }),

@@ -55,7 +55,7 @@ pub use plan::{Measurement, Mode, Plan, Test, TestSchedule};
 pub fn run(plan: &Plan) -> Result<bool, String> {
     plan.validate()?;
     if let Some(path) = &plan.json {
-        // Before the runs, so that nobody waits for a result that cannot be kept.
+        // Before the runs, so that the user does not wait for a result that cannot be kept.
         kiln_platform::file::ensure_writable(path)
             .map_err(|error| format!("cannot write {error}"))?;
     }

@@ -43,7 +43,7 @@ pub enum Mode {
 /// A test.
 #[derive(Clone, Debug)]
 pub struct Test {
-    /// Who runs next at a scheduling point.
+    /// The rule that chooses the next thread at a scheduling point.
     pub schedule: TestSchedule,
     /// How many seeds, from the plan's on.
     pub seeds: u64,
@@ -53,10 +53,10 @@ pub struct Test {
     pub step_ns: u64,
 }
 
-/// Who runs next in a test.
+/// The rule that chooses the next thread in a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestSchedule {
-    /// Anybody, each as likely.
+    /// Any thread, each as likely.
     Random,
     /// Probabilistic concurrency testing.
     Pct {

@@ -69,7 +69,7 @@ impl Done {
     }
 }
 
-/// A loaded database with somebody at each core.
+/// A loaded database with a driver on each core.
 pub(crate) struct Session<'a> {
     workload: &'a Workload,
     seed: u64,

@@ -275,7 +275,7 @@ mod tests {
         },
     ];
 
-    /// Few rows, so that everybody meets, with and without the other job at work.
+    /// Few rows, so that all transactions meet, with and without the other job at work.
     #[test]
     fn tests_pass_and_do_the_same_again() {
         let small_tpcc = [("items", "20"), ("customers-per-district", "3")];

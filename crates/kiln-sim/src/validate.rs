@@ -545,7 +545,7 @@ mod tests {
         ];
         assert!(wrong.iter().all(Compared::passes) && !passes(&wrong));
         assert_eq!(turned_round(&wrong).len(), 1);
-        // The runs overlap: nobody is faster.
+        // The runs overlap: neither protocol is faster.
         let even = [
             compared("serial", 101.0, 100.0),
             compared("silo", 100.0, 101.0),

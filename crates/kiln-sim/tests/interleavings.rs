@@ -1,5 +1,5 @@
-//! Interleavings of two transactions, forced at the protocols' phase boundaries: the same counter is
-//! read and written by both, and whoever comes second must notice.
+//! Interleavings of two transactions, forced at the protocols' phase boundaries: both read and
+//! write the same counter, and the second to come must notice.
 
 #![cfg(kiln_sim)]
 

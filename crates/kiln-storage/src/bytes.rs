@@ -63,7 +63,8 @@ impl<'a> Writer<'a> {
         true
     }
 
-    /// Whether there is room for this many bytes besides, which may be put then. Once there is not, nothing is kept.
+    /// Whether there is room for this many further bytes, which the caller may put then. Once there
+    /// is not, the writer keeps nothing.
     pub(crate) fn has_extra_room(&mut self, bytes: usize) -> bool {
         if self.limit.addr() - self.bound.addr() < bytes {
             self.is_full = true;
@@ -86,11 +87,12 @@ impl<'a> Writer<'a> {
     /// Puts the lowest `bytes` bytes of a word, at most eight, little-endian.
     ///
     /// # Safety
-    /// They may be put: see [`Writer::begin`].
+    /// The caller has reserved room for them, as [`Writer::begin`] says.
     #[inline(always)]
     pub(crate) unsafe fn put(&mut self, word: u64, bytes: usize) {
         self.check(bytes);
-        // SAFETY: by the contract the bytes are within the capacity, and behind them there is slack for a word.
+        // SAFETY: the caller reserved room for the bytes, and behind the room there is slack for a
+        // word.
         unsafe {
             self.end.cast::<u64>().write_unaligned(word.to_le());
             self.end = self.end.add(bytes);
@@ -100,7 +102,7 @@ impl<'a> Writer<'a> {
     /// Puts such words, one after the other.
     ///
     /// # Safety
-    /// They may be put: see [`Writer::begin`].
+    /// The caller has reserved room for them, as [`Writer::begin`] says.
     #[inline(always)]
     pub(crate) unsafe fn put_all(&mut self, values: impl Iterator<Item = (u64, usize)>) {
         // Not in memory that the bytes could be part of, for all that the compiler knows.
@@ -119,11 +121,12 @@ impl<'a> Writer<'a> {
     /// Puts bytes.
     ///
     /// # Safety
-    /// They may be put: see [`Writer::begin`].
+    /// The caller has reserved room for them, as [`Writer::begin`] says.
     #[inline]
     pub(crate) unsafe fn put_bytes(&mut self, bytes: &[u8]) {
         self.check(bytes.len());
-        // SAFETY: by the contract the bytes are within the capacity; the target is borrowed exclusively, so `bytes` lie elsewhere.
+        // SAFETY: the caller reserved room for the bytes. The writer borrows the target
+        // exclusively, so `bytes` lie elsewhere.
         unsafe {
             self.end
                 .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
@@ -134,14 +137,16 @@ impl<'a> Writer<'a> {
     /// Puts `length` bytes of a row, from the offset `start` on.
     ///
     /// # Safety
-    /// They may be put: see [`Writer::begin`].
+    /// The caller has reserved room for them, as [`Writer::begin`] says. The row has all words
+    /// of these bytes.
     #[inline(always)]
     pub(crate) unsafe fn put_words(&mut self, row: &[AtomicU64], start: usize, length: usize) {
         self.check(length);
         debug_assert!(start / 8 < row.len() && start + length <= row.len() * 8);
         let skip = start % 8;
-        // SAFETY: by the contract the words are there. `length` bytes are within the capacity, and the slack: each word
-        // that is written begins before the last of these bytes, or is the first.
+        // SAFETY: the caller passes a row that has all words of these bytes, and reserved room for
+        // `length` bytes. Each word that is written begins before the last of these bytes, or is
+        // the first, so it ends within the room and the slack.
         unsafe {
             let mut from = row.as_ptr().add(start / 8);
             let mut to = self.end;
@@ -158,16 +163,19 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Puts the first `length` bytes of a row; reads as many as are in a whole number of pairs of words.
+    /// Puts the first `length` bytes of a row; reads as many as are in a whole number of pairs of
+    /// words.
     ///
     /// # Safety
-    /// They may be put: see [`Writer::begin`]. The row has all words of these pairs, and there is one pair at least.
+    /// The caller has reserved room for them, as [`Writer::begin`] says. The row has all words
+    /// of these pairs, and there is at least one pair.
     #[inline(always)]
     pub(crate) unsafe fn put_pairs(&mut self, row: &[AtomicU64], length: usize) {
         self.check(length);
         debug_assert!(length > 0 && length.next_multiple_of(16) <= row.len() * 8);
-        // SAFETY: by the contract the words are there. `length` bytes are within the capacity, and the slack: each pair
-        // that is written begins before the last of these bytes.
+        // SAFETY: the caller passes a row that has all words of these pairs, and reserved room for
+        // `length` bytes. Each pair that is written begins before the last of these bytes, so it
+        // ends within the room and the slack.
         unsafe {
             let mut from = row.as_ptr();
             let mut to = self.end;
@@ -253,19 +261,19 @@ pub fn append_string(target: &mut Vec<u8>, bytes: &[u8]) {
     target.extend_from_slice(bytes);
 }
 
-/// Reads what [`append_string`] has appended.
+/// Reads a byte string that [`append_string`] has appended.
 ///
 /// # Errors
-/// XX001 when there is none.
+/// XX001 when the bytes do not hold one.
 pub fn read_string<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
     let length = reader.number(4)? as usize;
     reader.take(length)
 }
 
-/// As [`read_string`], of a text.
+/// Reads a text that [`append_string`] has appended.
 ///
 /// # Errors
-/// XX001 when there is none.
+/// XX001 when the bytes do not hold one.
 pub fn read_text<'a>(reader: &mut Reader<'a>) -> Result<&'a str> {
     let text = std::str::from_utf8(read_string(reader)?);
     text.map_err(|_| corrupt("no text has such bytes"))

@@ -1,9 +1,9 @@
-//! The journal: who hears of each commit what it wrote.
+//! The journal: listeners hear of each commit what it wrote.
 //!
-//! A protocol reports each commit that wrote something once, to the [`Listener`] of the worker that commits it. It
-//! does so inside the worker's window of a [log epoch](crate::log_epoch): nothing can refuse the commit any
-//! more, the worker holds all records that it writes, and no other transaction sees the writes yet. Protocols know
-//! this trait, and not who listens.
+//! A protocol reports each commit that wrote something once, to the [`Listener`] of the worker that
+//! commits it. It does so inside the worker's window of a [log epoch](crate::log_epoch): nothing
+//! can refuse the commit any more, the worker holds all records that it writes, and no other
+//! transaction sees the writes yet. Protocols know this trait, and not its implementations.
 //!
 //! # The report
 //!
@@ -14,7 +14,8 @@
 //!   update of all columns.
 //! - A record whose key in the table's first index changes is two changes: the deletion of the old key, and the
 //!   insertion of the whole row under the new one. So a key is deleted at most once and written at most once.
-//! - Deletions come first. Whoever applies the changes in their order may therefore swap keys of rows.
+//! - Deletions come first. So rows may swap keys: a reader of the log applies the changes in their
+//!   order.
 //!
 //! # The order of reports
 //!
@@ -46,9 +47,10 @@
 //!
 //! # What is not reported
 //!
-//! Changes of the catalog, TRUNCATE among them, and rows that have lain in the tables since before the listener came
-//! are not commits. They happen while no transaction runs, so that whoever listens can take the state of the tables at
-//! the end of a log epoch instead. The bulk loader's batches are transactions and are reported as such.
+//! Changes of the catalog, TRUNCATE among them, and rows that have lain in the tables since before
+//! the listener came are not commits. They happen while no transaction runs, so that a listener can
+//! take the state of the tables at the end of a log epoch instead. The bulk loader's batches are
+//! transactions and are reported as such.
 
 use std::ptr::{self, NonNull};
 use std::slice;
@@ -64,20 +66,22 @@ use crate::table::{EntryKey, Table};
 
 /// Hears what one worker commits.
 pub trait Listener: Send {
-    /// The worker is about to install this commit. The call is on the way of everybody who waits for one of the
-    /// commit's records, and for the log epoch: it copies what it wants to keep, and neither waits nor fails.
+    /// The worker is about to install this commit. Every transaction that waits for one of the
+    /// commit's records, or for the log epoch, waits for this call: it copies what it wants to
+    /// keep, and neither waits nor fails.
     fn committed(&mut self, commit: &Commit<'_>);
 }
 
 /// Makes the listeners of a database: one for each worker.
 pub trait Listeners: Send + Sync {
-    /// The listener of the worker with this number. There may have been a worker of the same number before, whose
+    /// The listener of the worker with this number. If an earlier worker had the same number, its
     /// listener is dropped by then.
     fn listener(&self, worker: usize) -> Box<dyn Listener>;
 
-    /// Keeps the answer of a call that has ended and wrote nothing, as if a commit of its own had it: in the log epoch that is
-    /// returned, which was not closed before the answer was there. The caller has no window open, and may be any
-    /// thread. `None` when the answer is not kept.
+    /// Keeps the answer of a call that has ended and wrote nothing, as if a commit of its own had
+    /// it. Returns the log epoch that holds the answer, which was not closed before the answer was
+    /// there, or `None` when the answer is not kept. The caller has no window open, and may be any
+    /// thread.
     fn note(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch>;
 
     /// Keeps an answer once more that a checkpoint is to make independent of what was kept before. All answers that are kept so come in the
@@ -216,7 +220,7 @@ impl Change {
     /// The row's table.
     #[inline(always)]
     pub fn table(&self) -> &Table {
-        // SAFETY: by the contract of `new`.
+        // SAFETY: the caller of `new` keeps the table alive until the change is dropped.
         unsafe { &*self.table }
     }
 
@@ -281,7 +285,7 @@ impl Change {
     /// The key that the row does not have, or not any more.
     #[inline(always)]
     pub(crate) fn former_key(&self) -> Option<&EntryKey> {
-        // SAFETY: by the contract of `keyed`.
+        // SAFETY: the caller of `keyed` keeps the key alive until the change is dropped.
         self.key.map(|key| unsafe { key.as_ref() })
     }
 
@@ -298,7 +302,8 @@ impl Change {
             return (ColumnSet::EMPTY, &[]);
         }
         let words = self.table().layout().words();
-        // SAFETY: by the contract of `imaged`.
+        // SAFETY: the caller of `imaged` keeps the image alive and stable until the change is
+        // dropped, and it has as many words as a row of this table's layout.
         (self.imaged, unsafe {
             slice::from_raw_parts(self.image, words)
         })
@@ -360,7 +365,7 @@ impl Journal {
         &self.epochs
     }
 
-    /// Whose listeners hear the commits.
+    /// The listeners that hear the commits.
     pub fn listeners(&self) -> &Arc<dyn Listeners> {
         &self.listeners
     }
@@ -412,7 +417,8 @@ pub struct Deletions {
     stripes: Box<[Stripe]>,
 }
 
-/// A cache line of its own: a worker that reads it is not to wait for one that deletes from another table.
+/// A cache line of its own, so that a worker that reads it does not wait for one that deletes from
+/// another table.
 #[derive(Default)]
 #[repr(align(64))]
 struct Stripe(AtomicU64);

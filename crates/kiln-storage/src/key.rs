@@ -334,8 +334,8 @@ impl KeyLayout {
         }
     }
 
-    /// Where keys are cut into prefixes by whoever locks ranges of them: numbers of leading bits, in ascending order, the last
-    /// of which names a key by its first 128 bits.
+    /// The cuts at which range locks divide keys into prefixes: numbers of leading bits, in
+    /// ascending order. The last cut names a key by its first 128 bits.
     ///
     /// A scan fixes the values of some columns and bounds the next one. So there is a cut behind each column, and within
     /// the last two, which scans bound, also 4, 8, 12 and 16 bits before the end of a number: most bounds

@@ -65,7 +65,8 @@ impl Blob {
     /// # Safety
     /// `blob` was made by [`Blob::new`] and is not freed while the result lives.
     pub unsafe fn bytes<'a>(blob: NonNull<Blob>) -> &'a [u8] {
-        // SAFETY: by the contract the header and the bytes behind it are initialised and live.
+        // SAFETY: [`Blob::new`] initialised the length and the bytes behind it, and the caller
+        // keeps the blob allocated while the result lives.
         unsafe { std::slice::from_raw_parts(blob.as_ptr().add(1).cast(), (*blob.as_ptr()).length) }
     }
 
@@ -74,16 +75,16 @@ impl Blob {
     /// # Safety
     /// `blob` was made by [`Blob::new`] and is not freed.
     pub unsafe fn bytes_allocated(blob: NonNull<Blob>) -> usize {
-        // SAFETY: by the contract the header is initialised and live.
+        // SAFETY: [`Blob::new`] initialised the length, and the blob is not freed.
         size_of::<Blob>() + unsafe { (*blob.as_ptr()).length }
     }
 
     /// Frees it.
     ///
     /// # Safety
-    /// `blob` was made by [`Blob::new`], and nobody reads it any more.
+    /// `blob` was made by [`Blob::new`], and no thread reads it any more.
     pub unsafe fn free(blob: NonNull<Blob>) {
-        // SAFETY: by the contract the allocation is live and has this layout.
+        // SAFETY: [`Blob::new`] allocated the blob with this layout; it is freed once, here.
         unsafe {
             let allocation = Blob::allocation((*blob.as_ptr()).length);
             dealloc(blob.as_ptr().cast(), allocation);
@@ -531,7 +532,7 @@ impl ColumnAccess {
         let (at, shift) = self.word();
         match self.length(words::read_one(&row[at]) >> shift, wide) {
             (length, false, _) => length,
-            // SAFETY: callers measure rows that nobody changes, so the pointer is live.
+            // SAFETY: callers measure rows that no thread changes, so the pointer is live.
             (_, true, _) => self
                 .blob(row)
                 .map_or(0, |blob| unsafe { Blob::bytes(blob) }.len()),
@@ -546,7 +547,7 @@ fn decimal_slot(mantissa: i64, scale: u8) -> Slot {
     Slot::from_words(mantissa as u64, hi)
 }
 
-/// Replaces the bits of `mask`. No other thread writes the word: whoever writes holds the row.
+/// Replaces the bits of `mask`. No other thread writes the word: a writer holds the row.
 #[inline(always)]
 fn merge(word: &AtomicU64, bits: u64, mask: u64) {
     words::write_one(word, words::read_one(word) & !mask | bits);

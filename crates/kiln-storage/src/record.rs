@@ -7,12 +7,12 @@
 //!   transaction that wrote it last (Silo §4.2). Every protocol advances it on every write, and a cell
 //!   that is used again for another record keeps counting where it was: the versions of a cell only
 //!   grow while its table lives, so that a cell and a version name one state.
-//! - `aux`: whoever runs owns it (2PL's lock word, TicToc's rts, VLL's counters, …). It is 0
-//!   whenever no transaction runs.
+//! - `aux`: belongs to the protocol that runs (2PL's lock word, TicToc's rts, VLL's counters, …).
+//!   It is 0 whenever no transaction runs.
 //!
 //! A record is *absent* when its key has no row: a placeholder, an insert not yet committed, or a
-//! delete. It is *dead* once it has been, or is about to be, taken out of the indexes: whoever
-//! meets a dead record looks its key up again.
+//! delete. It is *dead* once it has been, or is about to be, taken out of the indexes: a
+//! transaction that meets a dead record looks its key up again.
 
 use std::ptr::NonNull;
 
@@ -219,7 +219,7 @@ mod tests {
     fn lines_are_those_of_the_bytes_wherever_the_cell_is() {
         let ranges = [(0, 8), (150, 158), (151, 153), (400, 440), (900, 1000)];
         for address in (1 << 20..(1 << 20) + 64).step_by(8) {
-            // SAFETY: nobody follows it.
+            // SAFETY: no code follows the address.
             let record = unsafe { RecordRef::from_address(address) };
             let first = address / LINE_BYTES;
             let line_of =

@@ -29,7 +29,8 @@ const UPDATED: u8 = 1;
 const DELETED: u8 = 2;
 const DELETED_BY_FORMER_KEY: u8 = 3;
 
-/// Of a commit: its order and the number of its changes. Of a change: its form and its table.
+/// The head of a commit: its order and the number of its changes. The head of a change: its form
+/// and its table.
 const COMMIT_HEAD_BYTES: usize = 8 + 4;
 const CHANGE_HEAD_BYTES: usize = 1 + 4;
 /// Where the row is in a commit that only inserts one.
@@ -40,8 +41,8 @@ pub(crate) const ROW_AT: usize = COMMIT_HEAD_BYTES + CHANGE_HEAD_BYTES;
 const KEY_BYTES_MAX: usize = 256 + 4 * KEY_COLUMNS_MAX;
 
 impl Commit<'_> {
-    /// The capacity besides what it has that a buffer needs to [take](Commit::append_within) the commit: somewhat more
-    /// than the bytes that it gets.
+    /// The spare capacity in bytes that a buffer needs to [take](Commit::append_within) the commit:
+    /// somewhat more than the bytes that it gets.
     pub fn bytes_max(&self) -> usize {
         let changes = self.changes.iter().map(Change::bytes_max);
         Writer::SLACK_BYTES + COMMIT_HEAD_BYTES + changes.sum::<usize>()
@@ -144,7 +145,8 @@ impl Change {
         let table = self.table();
         let (layout, row) = (table.layout(), table.row(self.record()));
         let head = |form: u8| u64::from(form) | u64::from(table.id().0) << 8;
-        // SAFETY: by the contract there is room. By the contracts of `new` and `imaged` row and image are stable.
+        // SAFETY: the caller reserved [`Change::plain_bytes_max`] bytes. The callers of `new` and
+        // `imaged` keep the row and the image stable until the change is dropped.
         unsafe {
             match self.kind() {
                 ChangeKind::Insert => {
@@ -351,7 +353,7 @@ pub fn read_commit<'t>(
 /// Reads a commit, but of each change only the key; see [`read_commit`].
 ///
 /// # Errors
-/// As there, but for values that their columns cannot have.
+/// Those of [`read_commit`], but for values that their columns cannot have.
 #[inline]
 pub fn read_keys<'t, 'b>(
     reader: &mut Reader<'b>,

@@ -32,13 +32,14 @@ use crate::schema::{ColumnSet, TableId};
 use crate::slot::Heap;
 use crate::table::{Entry, EntryKey, Index, Table};
 
-/// What a change is that does not fit to the rows that are there.
+/// How a change is treated that does not fit the present rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// Damage: XX001.
     Refused,
-    /// Nothing, for changes that the rows may have already: those from the time in which a checkpoint read them. A row that is there
-    /// and is inserted is replaced, and one that is not there is not changed.
+    /// It is ignored, as the rows may have the change already: it is from the time in which a
+    /// checkpoint read them. The insertion of a present row replaces it, and a missing row is not
+    /// changed.
     Ignored,
 }
 
@@ -50,7 +51,7 @@ const AHEAD: usize = 16;
 pub struct Intended<'t, 'b> {
     /// The change.
     pub change: KeyedChange<'t, 'b>,
-    /// What it is if it does not fit to the rows.
+    /// How it is treated if it does not fit the rows.
     pub mismatch: Mismatch,
     /// Where its commit ends, for the error.
     pub end: usize,
@@ -190,7 +191,8 @@ impl<'p> Restorer<'p> {
         Ok(())
     }
 
-    /// Takes the row that is about to be changed out of the indexes besides the first in which it gets another key.
+    /// Takes the row that is about to be changed out of the secondary indexes in which it gets
+    /// another key.
     ///
     /// # Errors
     /// XX001 when it is neither in one of them nor waiting for it.
@@ -214,7 +216,8 @@ impl<'p> Restorer<'p> {
         })
     }
 
-    /// Puts the row that was changed into the indexes besides the first in which it has got another key, or has it wait for that.
+    /// Puts the row that was changed into the secondary indexes in which it has got another key, or
+    /// notes that it waits for them.
     ///
     /// # Errors
     /// Those of reading its keys.
@@ -265,7 +268,8 @@ impl<'p> Restorer<'p> {
         Ok(())
     }
 
-    /// Calls `each` with the keys that the change's row has at present in the indexes besides the first that the change concerns.
+    /// Calls `each` with the keys that the change's row has at present in the secondary indexes
+    /// that the change concerns.
     fn for_each_key(
         &self,
         change: &KeyedChange<'_, '_>,
@@ -380,12 +384,14 @@ fn mismatched(change: &KeyedChange<'_, '_>) -> Error {
     Error::new(SqlState::DATA_CORRUPTED, message)
 }
 
-/// Appends the row of a record as a commit that inserts it has it in its bytes, without the form of the change and the table.
+/// Appends a record's row in the bytes of a commit that inserts it, without the form of the change
+/// and the table.
 ///
 /// # Safety
 /// The record is of this table and has a row, which nothing changes meanwhile.
 pub unsafe fn append_stored_row(table: &Table, record: RecordRef, target: &mut Vec<u8>) {
-    // SAFETY: by the contract; the change lives no longer than this.
+    // SAFETY: the caller passes a record of this table whose row nothing changes meanwhile; the
+    // change lives no longer than this call.
     let change = unsafe { Change::new(table, record, ChangeKind::Insert, table.layout().all(), 0) };
     let start = target.len();
     let commit = Commit {
@@ -401,7 +407,8 @@ pub unsafe fn append_stored_row(table: &Table, record: RecordRef, target: &mut V
 }
 
 impl Table {
-    /// A successor whose indexes besides the first are built from it, as [`Restorer`] leaves them behind.
+    /// A successor whose secondary indexes are built from the first one, as [`Restorer`] leaves
+    /// them behind.
     ///
     /// # Errors
     /// XX001 when unique columns are not.

@@ -205,7 +205,7 @@ unsafe impl Send for FreeBatch {}
 
 // SAFETY: the raw pointers lead into `chunks`, which moves along.
 unsafe impl Send for Slab {}
-// SAFETY: by the contract of `alloc` and `free`, a slot's cells have one user at a time, and
+// SAFETY: the callers of `alloc` and `free` own the slot, so its cells have one user at a time, and
 // handing a slot over synchronises (see `Epochs::register`); the rest is atomic or under a mutex.
 unsafe impl Sync for Slab {}
 
@@ -364,8 +364,8 @@ impl Slab {
     /// Takes a cell back, to be handed out again by the same slot.
     ///
     /// # Safety
-    /// The caller owns `slot`, `cell` came from [`Slab::alloc`] of this slab and is freed once,
-    /// and nobody can reach it any more: its grace period is over.
+    /// The caller owns `slot`, `cell` came from [`Slab::alloc`] of this slab and is freed once, and
+    /// no thread can reach it any more: its grace period is over.
     ///
     /// # Panics
     /// When there is no such slot.
@@ -404,8 +404,9 @@ impl Slab {
     #[inline]
     pub fn retired(&self, cell: NonNull<u8>) -> Retired {
         unsafe fn reclaim(context: *const (), cell: NonNull<u8>, slot: usize) {
-            // SAFETY: the context is the slab that `retired` was called on, alive by the contract
-            // of `retire`; the collecting participant owns its slot, and the grace period is over.
+            // SAFETY: the context is the slab that `retired` was called on, which the caller of
+            // `retire` keeps alive; the collecting participant owns its slot, and the grace period
+            // is over.
             unsafe { (*context.cast::<Slab>()).free(slot, cell) }
         }
         Retired {
@@ -416,8 +417,8 @@ impl Slab {
         }
     }
 
-    /// Hands `each` all cells, used or not, some of them never used yet. For those who have the database
-    /// alone: it takes time, and the slab takes no further chunk meanwhile.
+    /// Calls `each` with all cells, used or not, some of them never used yet. For a caller that has
+    /// the database alone: it takes time, and the slab takes no further chunk meanwhile.
     pub fn for_each_cell(&self, mut each: impl FnMut(NonNull<u8>)) {
         for (start, bytes) in self.chunks.all() {
             // What is left at the end of a chunk is less than a cell.
@@ -448,7 +449,8 @@ impl Slab {
     /// `cell` is a cell of a slab, thus at least three aligned words.
     #[inline]
     unsafe fn link<'a>(cell: NonNull<u8>) -> &'a AtomicU64 {
-        // SAFETY: by the contract; every word of a cell is only ever accessed atomically.
+        // SAFETY: the caller passes a cell, which has three aligned words; every word of a cell is
+        // only ever accessed atomically.
         unsafe { cell.cast::<AtomicU64>().add(2).as_ref() }
     }
 }

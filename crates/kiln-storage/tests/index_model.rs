@@ -270,7 +270,7 @@ fn parts_of_a_split_hash_index_share_no_bucket() {
         guards.collect::<Vec<NodeVersion>>()
     };
     let before: Vec<_> = (0..64).map(absent).collect();
-    // Whoever inserts into one part is in nobody's way in another, also where segments are split.
+    // An insertion into one part changes no guard of another part, also where segments are split.
     for step in 60_000..300_000 {
         insert(step % 32 * 2, step, &mut random);
     }

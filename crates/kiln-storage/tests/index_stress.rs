@@ -426,7 +426,8 @@ fn shared_queues_keep_their_order_and_their_size() {
 }
 
 /// Records as in the engine: cells that readers find through an index inside an epoch, and that
-/// removers unlink and retire. A reader must never see a cell that was reused under it, whoever uses which memory.
+/// removers unlink and retire. A reader must never see a cell that was reused under it, also while
+/// participants swap memories.
 #[test]
 fn cells_are_not_reused_while_a_reader_may_hold_them() {
     const CELLS: u64 = 64;
@@ -471,7 +472,7 @@ fn cells_are_not_reused_while_a_reader_may_hold_them() {
                             word(cell, 2).store(key, Ordering::Relaxed);
                             let address = cell.as_ptr() as u64;
                             if !inserted(index.insert(&key, address, &participant)) {
-                                // SAFETY: nobody else has seen the cell.
+                                // SAFETY: no other thread has seen the cell.
                                 unsafe { slab.free(participant.memory(), cell) };
                             }
                         }
@@ -606,7 +607,7 @@ fn memory_is_lent_to_one_after_the_other_with_what_waits_in_it() {
     };
     assert!(lend(0, 1));
     assert_eq!(participants[0].memory(), 3);
-    assert!(!lend(1, 1), "somebody has it");
+    assert!(!lend(1, 1), "participant 0 has it");
     assert!(!lend(1, 2), "there is none");
     assert_eq!(participants[1].memory(), 1);
     let dropped = Arc::new(AtomicBool::new(false));
@@ -614,7 +615,7 @@ fn memory_is_lent_to_one_after_the_other_with_what_waits_in_it() {
     retire(&participants[0]);
     assert_eq!(participants[0].waiting(), 1);
     epochs.clear_lent(1);
-    assert_eq!(participants[0].waiting(), 1, "somebody has it");
+    assert_eq!(participants[0].waiting(), 1, "participant 0 has it");
     take_back(0);
     assert_eq!(
         (participants[0].memory(), participants[0].waiting()),
@@ -639,11 +640,11 @@ fn memory_is_lent_to_one_after_the_other_with_what_waits_in_it() {
     assert_eq!(
         participants[0].collect(1),
         1,
-        "who has it no more has left it to all"
+        "a memory that is no longer lent has left its objects to all"
     );
     assert_eq!(*lock(&MEMORIES), [3, 0]);
 
-    // Whoever goes gives back what it has.
+    // A participant that is dropped gives back its lent memory.
     assert!(lend(0, 0));
     let [first, second] = participants;
     // SAFETY: as above; it belongs to nothing else.
@@ -694,7 +695,7 @@ fn cells_are_zeroed_distinct_and_recycled() {
         // SAFETY: as above.
         let word = unsafe { cell.cast::<AtomicU64>().as_ref() };
         assert_eq!(word.load(Ordering::Relaxed), number as u64);
-        // SAFETY: nobody uses the cell any more.
+        // SAFETY: no thread uses the cell any more.
         unsafe { slab.free(1, cell) };
     }
     assert_eq!(slab.cells_in_use(), 0);
@@ -729,7 +730,7 @@ fn cells_that_others_free_are_used_again() {
         let unique: std::collections::HashSet<_> = cells.iter().collect();
         assert_eq!(unique.len(), 100, "a cell was handed out twice");
         for cell in cells.drain(..) {
-            // SAFETY: as above, and nobody uses the cell any more.
+            // SAFETY: as above, and no thread uses the cell any more.
             unsafe { slab.free(1 + round % 2, cell) };
         }
     }

@@ -166,7 +166,7 @@ fn crossing_insertions_are_noticed() {
                     };
                     let guard = match index.insert(own, own, participant) {
                         Insertion::Inserted(effect) => own_insertion(guard, &effect),
-                        Insertion::Exists(_) => unreachable!("nobody else inserts {own}"),
+                        Insertion::Exists(_) => unreachable!("only this thread inserts {own}"),
                     };
                     fence(Ordering::SeqCst);
                     guard.is_some_and(|guard| guard.is_current())
@@ -180,7 +180,7 @@ fn crossing_insertions_are_noticed() {
     }
 }
 
-/// The guard after an insertion of one's own; `None` when somebody else came first.
+/// The guard after an insertion of the caller's own; `None` when another thread inserted first.
 fn own_insertion(
     guard: NodeVersion,
     effect: &kiln_storage::index::InsertEffect,
@@ -229,7 +229,7 @@ fn a_guarded_scan_misses_nothing() {
     );
 }
 
-/// A cell is not used again while somebody in an epoch may look at it.
+/// A cell is not used again while a participant in an epoch may look at it.
 #[test]
 fn a_cell_outlives_its_readers() {
     let epochs = Epochs::new(2);
@@ -258,7 +258,7 @@ fn a_cell_outlives_its_readers() {
                     word(cell).store(key, Ordering::Relaxed);
                     let address = cell.as_ptr() as u64;
                     if let Insertion::Exists(_) = index.insert(&key, address, participant) {
-                        // SAFETY: nobody else has seen the cell.
+                        // SAFETY: no other thread has seen the cell.
                         unsafe { slab.free(participant.slot(), cell) };
                     }
                 }

@@ -1,7 +1,9 @@
-//! The order of what a client sends: one opening, then messages, of which an error skips those up to the next Sync.
+//! The order of what a client sends: one opening, then messages, of which an error skips those up
+//! to the next Sync.
 //!
-//! [`Input`] keeps the bytes that were received and not used, within bounds: who reads from a socket asks for
-//! [`Input::room`] first. It hands out one message at a time, and the next one when the session has answered.
+//! [`Input`] keeps the bytes that were received and not used, within bounds: the code that reads
+//! from a socket asks for [`Input::room`] first. It hands out one message at a time, and the next
+//! one when the session has answered.
 
 use kiln_storage::error::{Error, Result};
 
@@ -42,7 +44,8 @@ pub struct Received<'a> {
     /// # Errors
     /// 08P01 and 22021 for a malformed one.
     pub message: Result<Message<'a>>,
-    /// Whether it is of the extended protocol: then its error skips what comes before the next Sync.
+    /// Whether the message is of the extended protocol: then its error skips all messages before
+    /// the next Sync.
     pub is_extended: bool,
     /// Whether a Sync was received that comes next, but for what neither runs nor prepares anything: then an Execute is all that
     /// its transaction does.
@@ -65,7 +68,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// Of a connection that begins.
+    /// The input of a connection that begins.
     pub fn new(limits: Limits) -> Input {
         Input {
             bytes: Vec::new(),
@@ -122,7 +125,7 @@ impl Input {
         self.used < self.bytes.len()
     }
 
-    /// Forgets what waits: bytes from before encryption are nobody's.
+    /// Forgets what waits: bytes from before encryption belong to no client that is known.
     pub fn forget(&mut self) {
         self.bytes = Vec::new();
         (self.used, self.before) = (0, 0);

@@ -32,7 +32,7 @@ impl FreshNumbers {
         }
     }
 
-    /// A number that nobody has.
+    /// A number that no row has.
     pub(crate) fn next(&mut self) -> i64 {
         let number = self.next;
         self.next += Self::WORKERS;

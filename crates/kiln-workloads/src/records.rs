@@ -300,7 +300,7 @@ impl RecordChoice {
 pub(crate) struct RecordDraw {
     choice: RecordChoice,
     seed: u64,
-    /// Whose transactions they are.
+    /// The worker that makes the transactions.
     worker: usize,
     /// When the run began, for hot records that move.
     begin_ns: u64,

@@ -40,7 +40,7 @@ pub struct Procedure {
 }
 
 impl Procedure {
-    /// A `CREATE PROCEDURE` whose results nobody needs.
+    /// A `CREATE PROCEDURE` whose results no terminal needs.
     pub(crate) const fn new(
         name: &'static str,
         parameters: &'static [&'static str],

@@ -1,5 +1,5 @@
-//! A main-memory, multicore, serializable SQL database for hot data: rows that everybody wants at
-//! once.
+//! A main-memory, multicore, serializable SQL database for hot data: rows that many transactions
+//! want at once.
 //!
 //! Tables and procedures are written in PostgreSQL's SQL and PL/pgSQL. A procedure call is a
 //! serializable transaction that ends *committed*, *rejected* (the procedure raised) or *expired*

@@ -60,7 +60,7 @@ fn a_block_that_idles_for_a_minute_costs_others_nothing() {
         let mut session = database.session().expect("there is room");
         session
             .execute("BEGIN; UPDATE used SET value = 11 WHERE id = 1")
-            .expect("nobody is in the way");
+            .expect("no transaction is in the way");
         let beside = latencies(&database, BESIDE_NS);
         let retired = database.engine().retired_memory();
         let at = |latencies: &[u64], share: f64| {
@@ -89,6 +89,8 @@ fn a_block_that_idles_for_a_minute_costs_others_nothing() {
             retired.bytes,
             beside.len()
         );
-        session.execute("COMMIT").expect("nobody is in the way");
+        session
+            .execute("COMMIT")
+            .expect("no transaction is in the way");
     }
 }

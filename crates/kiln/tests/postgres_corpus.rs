@@ -1,8 +1,8 @@
 //! Runs the SQL and PL/pgSQL snippets of `postgres/corpus` on a real PostgreSQL and on Kiln, under
 //! each protocol, and compares what every statement did: its rows as CSV, or its SQLSTATE.
 //!
-//! For whoever writes snippets, `--show` prints what PostgreSQL answers, and `--corpus=DIRECTORY`
-//! reads snippets from elsewhere.
+//! For authors of snippets, `--show` prints what PostgreSQL answers, and `--corpus=DIRECTORY` reads
+//! snippets from elsewhere.
 
 mod postgres;
 

@@ -125,7 +125,9 @@ fn a_definition_of_something_else_does_not_wait_for_a_better_split() {
             .execute("ANALYZE")
             .expect_err("a block uses the table");
         assert_eq!(error.state(), SqlState::LOCK_NOT_AVAILABLE, "{error}");
-        block.execute("COMMIT").expect("nobody is in the way");
+        block
+            .execute("COMMIT")
+            .expect("no transaction is in the way");
         database.execute("ANALYZE").expect("no block is open");
         assert_ne!(apart(&database, "shop"), before, "{protocol}");
     }

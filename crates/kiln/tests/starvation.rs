@@ -1,4 +1,4 @@
-//! A call that loses to everybody else gets through all the same: under optimistic protocols a
+//! A call that loses to all other calls gets through all the same: under optimistic protocols a
 //! writer of a thousand rows meets a change of one of them in nearly every attempt.
 
 use kiln::{Configuration, Database, Options};

@@ -225,10 +225,11 @@ impl RowsReader {
         }))
     }
 
-    /// As [`RowsReader::next_block`], but puts the block into `block`, so that another thread can have it; false at the end of the file.
+    /// Puts the next block into `block`, so that another thread can have it, as
+    /// [`RowsReader::next_block`] reads it; false at the end of the file.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`RowsReader::next_block`].
     pub fn take_block(&mut self, block: &mut Block) -> Result<bool> {
         let offset = self.offset;
         if self.next_block()?.is_none() {

@@ -150,7 +150,7 @@ impl std::fmt::Display for BlockFault {
 /// Where the log goes on: what the next block's number is, and what it says of the block before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// Whose log it is.
+    /// The database whose log it is.
     pub database: DatabaseId,
     /// The number of the last block; 0 before the first one.
     pub last: u64,

@@ -250,7 +250,7 @@ pub struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Of this payload.
+    /// The entries of this payload.
     pub fn new(payload: &'a [u8]) -> Entries<'a> {
         Entries {
             reader: Reader::new(payload),

@@ -56,7 +56,7 @@ pub struct Manifest {
     pub created_us: i64,
     /// The segment with which the log that is kept begins.
     pub first_segment: u64,
-    /// Of the last recovery that read enough to tell how fast it is.
+    /// The last recovery that read enough to tell how fast it is.
     pub recovery: Option<RecoveryRecord>,
     /// At most [`CHECKPOINTS_MAX`], the older one first.
     pub checkpoints: Vec<CheckpointEntry>,
@@ -154,7 +154,7 @@ impl FromStr for FileName {
 }
 
 impl Manifest {
-    /// Of a new database without a checkpoint, whose log begins with the segment 1.
+    /// The manifest of a new database without a checkpoint, whose log begins with segment 1.
     pub fn new(database: DatabaseId, created_us: i64) -> Manifest {
         Manifest {
             database,

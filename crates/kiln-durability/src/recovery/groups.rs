@@ -30,12 +30,12 @@ pub struct GroupPlace(u64, u64);
 pub struct Groups {
     scan: Scan,
     blocks: Vec<PlacedBlock>,
-    /// Of all blocks of the group.
+    /// The payloads of all blocks of the group.
     payload: Vec<u8>,
 }
 
 impl Groups {
-    /// Of the log that this scan reads.
+    /// The groups of the log that this scan reads.
     pub fn new(scan: Scan) -> Groups {
         Groups {
             scan,

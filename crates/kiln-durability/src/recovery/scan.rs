@@ -26,7 +26,7 @@ const COPIED_BYTES: u64 = 1 << 20;
 /// Where a scan begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
-    /// Whose log it is.
+    /// The database whose log it is.
     pub database: DatabaseId,
     /// The first segment.
     pub segment: u64,

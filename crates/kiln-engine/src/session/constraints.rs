@@ -27,7 +27,7 @@ pub(super) struct Constraints {
     left: Vec<Left>,
     /// How often checks were taken to be made.
     rounds: u64,
-    /// Of all keys.
+    /// The bytes of all keys.
     bytes: usize,
     kept: Kept,
 }

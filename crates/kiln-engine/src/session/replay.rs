@@ -1,10 +1,12 @@
 //! Blocks that lose against other transactions are run again, and their clients do not notice.
 //!
-//! A client has seen the results of the block's statements, so the block cannot simply begin anew. The session keeps what the block
-//! has run, and a digest of each result. After a conflict it rolls back, runs the same statements with the same arguments and the same
-//! `now()` in a new transaction, and compares. When all results are what the client has seen, then the block is where it was, and goes
-//! on; when one is another, the client is told (40001), as nothing else would be true. A block that has lost several times is run again
-//! alone, as calls are, so that it does not lose for ever.
+//! A client has seen the results of the block's statements, so the block cannot simply begin anew.
+//! The session keeps what the block has run, and a digest of each result. After a conflict it rolls
+//! back, runs the same statements with the same arguments and the same `now()` in a new
+//! transaction, and compares. When all results are what the client has seen, the block is where it
+//! was, and goes on. When one differs, the client gets an error (40001), as no other answer would
+//! be true. A block that has lost several times is run again alone, as calls are, so that it does
+//! not lose for ever.
 //!
 //! A statement draws the same values of sequences when it runs again (`kiln_storage::sequence`): what it has drawn is kept with its arguments.
 //!
@@ -113,7 +115,8 @@ impl Entry {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Digest(u64, u64);
 
-/// The keys of the session's digests: nobody can make two results that have one digest.
+/// The keys of the session's digests: a client that does not know them cannot make two results with
+/// one digest.
 #[derive(Clone, Copy)]
 pub(super) struct Keys([[u8; 16]; 2]);
 

@@ -83,7 +83,7 @@ impl Session {
     /// [sleep](Session::sleep) does.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Session::sleep`].
     pub fn wait_for_end(&mut self, number: u64, longest: Duration) -> Result<bool> {
         let (mut state, limits) = (self.state(), self.limits());
         state.check_not_failed()?;

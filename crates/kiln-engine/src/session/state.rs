@@ -39,7 +39,7 @@ pub(super) enum Block {
     Open,
     /// The transaction failed and was rolled back; the block waits for its end.
     Failed,
-    /// As `Failed`, because it idled too long; nobody was told yet.
+    /// As `Failed`, because it idled too long; the client was not told yet.
     TimedOut,
 }
 
@@ -207,7 +207,8 @@ impl State {
         Ok(())
     }
 
-    /// What has to be on disk before the result of the open block's transaction is told, or of one of its statements.
+    /// The result of the open block's transaction, or of one of its statements, as [`Seat::settle`]
+    /// gives it.
     pub(super) fn settle<T>(&mut self, result: Result<T>) -> Observed<T> {
         match self.is_synchronous {
             true => self.seat().settle(result),
@@ -404,8 +405,8 @@ impl State {
         Ok(())
     }
 
-    /// Runs a program in the open transaction. While this thread has the database alone (`is_alone`) it does not wait for a table,
-    /// as nobody could give it free.
+    /// Runs a program in the open transaction. While this thread has the database alone
+    /// (`is_alone`) it does not wait for a table, as no other transaction could release it.
     pub(super) fn run_open(
         &mut self,
         mut compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,

@@ -1,5 +1,5 @@
-//! A panic inside a transaction: whoever waits hears of it, and nothing runs any more on records
-//! whose state is unknown.
+//! A panic inside a transaction: each waiting caller hears of it, and no transaction runs any more
+//! on records whose state is unknown.
 
 use crate::common::*;
 use kiln_engine::{Arguments, Call, Engine, Outcome, Procedure, ProgramBuilder, Protocol, Reply};

@@ -79,7 +79,7 @@ fn a_history_has_everything_that_all_workers_did() {
                 history.objects
             );
         }
-        // Nobody records any more.
+        // The engine no longer records.
         work(&engine);
         assert_eq!(engine.take_history().expect("nothing runs").log_bytes(), 0);
     }

@@ -276,7 +276,7 @@ fn each_way_out_tells_an_epoch_that_covers_what_was_observed() {
                 assert!(heard.newest() <= session.observed(), "{protocol}: program");
                 session.begin().expect("no block is open");
                 session.run(&deposit, &mut bind()).expect("it runs");
-                session.commit().expect("nobody else is there");
+                session.commit().expect("no other session is open");
                 assert!(heard.newest() <= session.observed(), "{protocol}: block");
                 drop(session);
 
@@ -300,7 +300,9 @@ fn listeners_come_and_go_and_need_an_order() {
         error.to_string().contains("none does not isolate"),
         "{error}"
     );
-    engine.set_protocol(Protocol::Mvcc).expect("nobody listens");
+    engine
+        .set_protocol(Protocol::Mvcc)
+        .expect("no listener is attached");
 
     let heard = Heard::listen_to(&engine);
     let add = || {
@@ -310,7 +312,7 @@ fn listeners_come_and_go_and_need_an_order() {
     add();
     assert_eq!(heard.one(), ["update 0 balance=101"]);
     let error = engine.set_protocol(Protocol::SiloUnchecked);
-    let error = error.expect_err("somebody listens");
+    let error = error.expect_err("a listener is attached");
     assert_eq!(error.state(), SqlState::INVALID_PARAMETER_VALUE);
 
     // Its versions may be smaller than those before.

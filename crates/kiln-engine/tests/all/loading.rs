@@ -81,7 +81,7 @@ fn a_bad_row_is_told_and_its_batch_left_out() {
         .expect("it fits");
     loader
         .row(&row(0))
-        .expect("nobody has looked at the key yet");
+        .expect("the loader has not looked at the key yet");
     let error = loader.finish().expect_err("account 0 is there");
     assert_eq!(error.state(), SqlState::UNIQUE_VIOLATION);
     assert!(

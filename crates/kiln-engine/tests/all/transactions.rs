@@ -115,8 +115,8 @@ fn a_closure_runs_again_after_a_conflict() {
             let row = transaction.get("account", (0_i64,))?.expect("it is there");
             let balance: i64 = row.get("balance")?;
             if attempts == 1 {
-                // Somebody else writes between our read and our write. Under locking it is the
-                // other one that fails, so this one must give up by itself.
+                // Another transaction writes between our read and our write. Under locking it is
+                // the other one that fails, so this one must give up by itself.
                 let other = engine.transaction_within(Duration::from_millis(50), |other| {
                     other.update("account", (0_i64,), &[("balance", 10_i64.into())])
                 });
@@ -308,7 +308,7 @@ fn constraints_that_the_engine_cannot_check_are_not_passed_by() {
     let insert = |engine: &Engine| {
         engine.transaction(|transaction| transaction.insert("checked", (1_i64, "x", -1_i64)))
     };
-    let error = insert(&engine).expect_err("nobody checks the row");
+    let error = insert(&engine).expect_err("no program checks the row");
     assert_eq!(error.state(), SqlState::FEATURE_NOT_SUPPORTED);
     assert!(
         engine

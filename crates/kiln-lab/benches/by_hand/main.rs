@@ -331,13 +331,13 @@ impl<A: Access> Bench<A> {
 /// Commits, or rolls back what the procedure rejected.
 fn finish(access: &mut impl Access, run: Result<(), Stop>) {
     match run {
-        Ok(()) => access.commit().expect("nobody else runs"),
+        Ok(()) => access.commit().expect("no other transaction runs"),
         Err(Stop::Raise(error)) => {
             assert_eq!(error.state().as_str(), tpcc::UNUSED_ITEM, "{error}");
-            access.confirm().expect("nobody else runs");
+            access.confirm().expect("no other transaction runs");
             access.roll_back();
         }
-        Err(Stop::Abort(cause)) => panic!("{} though nobody else runs", cause.name()),
+        Err(Stop::Abort(cause)) => panic!("{} though no other transaction runs", cause.name()),
     }
 }
 

@@ -141,7 +141,7 @@ impl Store {
     }
 }
 
-/// What `Access::insert` of a key that nobody has must give.
+/// What `Access::insert` of a key that no row has must give.
 pub fn inserted(outcome: Inserted, table: &Table) -> Result<(), Stop> {
     match outcome {
         Inserted::New(_) => Ok(()),

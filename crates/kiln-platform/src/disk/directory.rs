@@ -390,7 +390,7 @@ fn said_in(file: &RawFile) -> (String, Option<String>) {
     (holder.trim().to_owned(), remark)
 }
 
-/// Who the holder of a lock says it is.
+/// The holder of a lock, as it describes itself.
 fn holder_of(file: &RawFile) -> String {
     match said_in(file).0.as_str() {
         "" => "a process that has not said yet who it is".to_owned(),

@@ -13,7 +13,7 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// Who is at the other end of a connection.
+/// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// A client of this address and port.

@@ -130,7 +130,7 @@ macro_rules! atomic {
                 Err(seen)
             }
 
-            /// The value, which nobody else can reach.
+            /// The value, which no other thread can reach.
             #[inline(always)]
             pub fn get_mut(&mut self) -> &mut $value {
                 self.0.get_mut()

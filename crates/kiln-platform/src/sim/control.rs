@@ -40,7 +40,7 @@ use super::runtime;
 use super::space::Space;
 use super::state::Runtime;
 
-/// Who runs next at a scheduling point.
+/// The rule that chooses the next thread at a scheduling point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Schedule {
@@ -63,7 +63,7 @@ pub enum Schedule {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// Who runs next.
+    /// The rule that chooses the next thread.
     pub schedule: Schedule,
     /// Determines every choice of the schedule and what the run draws as fresh randomness.
     pub seed: u64,
@@ -187,12 +187,12 @@ pub enum Cause {
         /// The panic's message.
         message: String,
     },
-    /// Nobody can run, and nobody will without another's doing.
+    /// No thread can run, and no deadline will wake one.
     Deadlock {
         /// What each thread waits for.
         waits: Vec<String>,
     },
-    /// The run went on and on.
+    /// The run did not end within its limit of steps.
     TooLong {
         /// The scheduling points granted.
         steps: u64,
@@ -243,8 +243,8 @@ impl std::error::Error for Failure {}
 /// memory of the run itself is laid out anew for each run.
 ///
 /// # Errors
-/// When a thread panics, when nobody can run any more, when the run does not end, or when it ends
-/// before its script.
+/// When a thread panics, when no thread can run any more, when the run does not end, or when it
+/// ends before its script.
 ///
 /// # Panics
 /// When called inside of a run.

@@ -74,7 +74,7 @@ impl Lines {
 
     /// The registered name of `address`; of ranges within ranges, the one that starts last.
     pub(super) fn name_of(&self, address: usize) -> Option<String> {
-        /// So many ranges may start between an object's start and the address.
+        /// The most ranges that are searched between an object's start and the address.
         const SEARCHED_MAX: usize = 512;
         let before = self.names.range(..=address).rev().take(SEARCHED_MAX);
         let mut around = before.filter(|(start, (bytes, _))| address - **start < *bytes);

@@ -30,14 +30,14 @@ pub fn name_range(address: usize, bytes: usize, name: impl FnOnce() -> String) {
 
 /// A zeroed, page-aligned region of memory, returned when dropped.
 ///
-/// Invariant: `start` points to `bytes` allocated bytes that nobody else has.
+/// Invariant: `start` points to `bytes` allocated bytes that belong to this region alone.
 pub struct Region {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: a region is plain memory without thread affinity; whoever hands out parts of it decides
-// how they are shared.
+// SAFETY: a region is plain memory without thread affinity; the code that hands out parts of it
+// decides how they are shared.
 unsafe impl Send for Region {}
 // SAFETY: as above; the region itself offers no access to its content.
 unsafe impl Sync for Region {}

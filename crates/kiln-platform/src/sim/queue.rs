@@ -1,4 +1,4 @@
-//! Who runs next.
+//! The choice of the thread that runs next.
 //!
 //! - *Random*: any of the threads that can run, each as likely as the others, at every scheduling
 //!   point.
@@ -119,8 +119,8 @@ pub(super) struct Ready {
 struct Pct {
     depth: u32,
     steps: u64,
-    /// By thread: random ones are high, change points give their number, and whoever spins falls
-    /// below all.
+    /// By thread: random priorities are high, change points give their number, and a thread that
+    /// spins falls below all.
     priorities: Vec<i64>,
     lowest: i64,
     /// Steps left in this round, and the change points still to come as steps left then, the next last.
@@ -159,7 +159,7 @@ impl Ready {
         self.threads.retain(|ready| *ready != thread);
     }
 
-    /// Whoever runs next, `running` included if it can; at least one can.
+    /// The thread that runs next, `running` included if it can; at least one can.
     #[inline(always)]
     pub(super) fn choose(&mut self) -> u32 {
         match &self.pct {
@@ -168,7 +168,7 @@ impl Ready {
         }
     }
 
-    /// Whoever runs next when `running` gives way.
+    /// The thread that runs next when `running` gives way.
     pub(super) fn choose_other(&mut self, running: u32) -> u32 {
         if let Some(pct) = &mut self.pct {
             pct.lowest -= 1;
@@ -189,7 +189,7 @@ impl Ready {
         }
     }
 
-    /// A step of PCT; says whether somebody else may have to run now.
+    /// A step of PCT; says whether another thread may have to run now.
     #[inline(always)]
     pub(super) fn step(&mut self, running: u32) -> bool {
         let Some(pct) = &mut self.pct else {
@@ -247,7 +247,7 @@ impl Pct {
         *threads
             .iter()
             .max_by_key(by_priority)
-            .expect("somebody can run")
+            .expect("at least one thread can run")
     }
 }
 
@@ -302,7 +302,7 @@ mod tests {
                 let next = ready.choose();
                 assert_ne!(
                     next, running,
-                    "whoever is interrupted falls below the others"
+                    "a thread that is interrupted falls below the others"
                 );
                 running = next;
             }

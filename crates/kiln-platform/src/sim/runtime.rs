@@ -213,7 +213,7 @@ pub(super) fn with<T>(body: impl FnOnce(&mut Runtime) -> T) -> T {
     space::outside(|| body(unsafe { &mut *runtime }))
 }
 
-/// Calls `body`, which says who runs next, and lets that one run.
+/// Calls `body`, which returns the thread that runs next, and switches to that thread.
 fn pass(body: impl FnOnce(&mut Runtime) -> u32) {
     let before = space::enter(null_mut());
     let runtime = RUNTIME.get();
@@ -240,8 +240,8 @@ fn switch(runtime: *mut Runtime, next: u32) {
     unsafe { (*yielder).suspend(()) };
 }
 
-/// Blocks the running coroutine until somebody wakes it, or until `deadline_ps`. Says whether it was
-/// woken.
+/// Blocks the running coroutine until another one wakes it, or until `deadline_ps`. Says whether it
+/// was woken.
 pub(super) fn block(wait: Wait, deadline_ps: Option<u64>) -> bool {
     let before = space::enter(null_mut());
     let runtime = RUNTIME.get();
@@ -271,12 +271,12 @@ pub(super) fn set_quiet(quiet: bool) {
     MODE.set(if is_quiet { QUIET } else { ACTIVE });
 }
 
-/// Wakes one of those who wait for `address`.
+/// Wakes one of the coroutines that wait for `address`.
 pub(super) fn wake_one(address: usize) {
     with(|runtime| runtime.wake(address, false));
 }
 
-/// Wakes all who wait for `address`.
+/// Wakes all coroutines that wait for `address`.
 pub(super) fn wake_all(address: usize) {
     with(|runtime| runtime.wake(address, true));
 }

@@ -140,7 +140,7 @@ impl Space {
         }
         let number = pool.mapped;
         let base = BASE.load(Ordering::Relaxed) + number * SPACE_BYTES;
-        // SAFETY: the range is part of the mapping above and nobody uses it yet.
+        // SAFETY: the range is part of the mapping above, and no run uses it yet.
         let opened = unsafe {
             libc::mprotect(
                 base as *mut libc::c_void,
@@ -273,7 +273,7 @@ impl Space {
             Some(class) => {
                 let block = self.free[class];
                 if block != 0 {
-                    // SAFETY: a free block is at least a word, and nobody else's.
+                    // SAFETY: a free block has at least one word, and no allocation uses it.
                     self.free[class] = unsafe { *(block as *const usize) };
                 }
                 block
@@ -306,7 +306,8 @@ impl Space {
             (start, start >= self.fresh)
         };
         if zeroed && !clean {
-            // SAFETY: the block is at least as large as the request, and nobody else's.
+            // SAFETY: the block is at least as large as the request, and belongs to this allocation
+            // alone.
             unsafe { std::ptr::write_bytes(start as *mut u8, 0, layout.size()) };
         }
         start as *mut u8

@@ -16,9 +16,9 @@ use super::queue::{Ready, Turn, Turns};
 use super::runtime;
 use super::space::Space;
 
-/// What chooses nobody else than the running thread.
+/// The choice to let the running thread go on.
 pub(super) const STAY: u32 = u32::MAX;
-/// What chooses nobody at all: the run is over.
+/// The choice of no thread: the run is over.
 const NOBODY: u32 = STAY - 1;
 
 /// A stack of the run's space.
@@ -117,9 +117,10 @@ pub(super) struct Runtime {
     pub(super) threads: Vec<Thread>,
     pub(super) running: u32,
     pub(super) ready: Ready,
-    /// Sleepers and waiters with a deadline; with least virtual time first also who is ready.
+    /// Sleepers and waiters with a deadline; with least virtual time also the threads that are
+    /// ready.
     turns: Turns,
-    /// Who waits for which address, in the order in which they came.
+    /// Threads that wait, and the addresses that they wait for, in the order in which they came.
     waiting: Vec<(usize, u32)>,
     quiet: u32,
     /// The one clock of the schedules without clocks.
@@ -129,7 +130,7 @@ pub(super) struct Runtime {
     pub(super) network: Option<Network>,
     script: Vec<(String, &'static str)>,
     script_at: usize,
-    /// Somebody became ready who may come before the running one.
+    /// A thread became ready that may come before the running one.
     newly_ready: bool,
     steps: u64,
     steps_max: u64,
@@ -202,7 +203,7 @@ impl Runtime {
         self.set_now_ps(now);
     }
 
-    /// An access begins: says who runs before it.
+    /// An access begins: returns the thread that runs before it.
     #[inline(always)]
     pub(super) fn access(&mut self, kind: AccessKind) -> u32 {
         if kind == AccessKind::Prefetch && !self.least_time {
@@ -211,8 +212,8 @@ impl Runtime {
         self.step()
     }
 
-    /// It is the access's turn: the line is asked for. Says who runs until it is there, if that takes
-    /// long.
+    /// It is the access's turn: asks for the line. Returns the thread that runs until the line is
+    /// there, if that takes long.
     #[inline(always)]
     pub(super) fn complete(&mut self, address: usize, kind: AccessKind) -> u32 {
         if kind == AccessKind::Prefetch && !self.least_time {
@@ -253,8 +254,8 @@ impl Runtime {
             .rotate_left(23);
     }
 
-    /// The running coroutine's access is complete at `done_ps`; says who runs until then, if that
-    /// takes long.
+    /// The running coroutine's access is complete at `done_ps`; returns the thread that runs until
+    /// then, if that takes long.
     #[inline(always)]
     fn wait_until(&mut self, done_ps: u64, kind: AccessKind) -> u32 {
         /// Longer than an access that the core's own caches serve.
@@ -262,8 +263,8 @@ impl Runtime {
         let thread = &mut self.threads[self.running as usize];
         let takes_ps = done_ps - thread.clock_ps;
         thread.clock_ps = done_ps;
-        // A value is what is in the line when it arrives. Whoever has it meanwhile goes on: a lock
-        // that is released before is not seen held.
+        // A value is what is in the line when it arrives. The core that has the line meanwhile goes
+        // on: a lock that it releases before is not seen held.
         let waits = matches!(kind, AccessKind::Load | AccessKind::ReadModifyWrite);
         match waits && takes_ps > LONG_PS {
             true => self.step(),
@@ -354,7 +355,7 @@ impl Runtime {
         }
     }
 
-    /// Whoever runs next, the running one included; somebody is ready.
+    /// The thread that runs next, the running one included; at least one is ready.
     fn choose(&mut self) -> u32 {
         if let Some(held) = self.scripted() {
             return held;
@@ -362,7 +363,7 @@ impl Runtime {
         self.ready.choose()
     }
 
-    /// Whom the script wants to run, if that one is ready.
+    /// The thread that the script wants to run, if that one is ready.
     fn scripted(&self) -> Option<u32> {
         let (name, _) = self.script.get(self.script_at)?;
         let wanted = |thread: &&u32| self.threads[**thread as usize].name == *name;
@@ -399,7 +400,7 @@ impl Runtime {
         }
         self.wake_sleepers();
         if self.ready.threads.len() == 1 && self.quiet > 0 {
-            // Whoever it waits for may be asleep.
+            // The thread that it waits for may be asleep.
             self.skip_to_sleeper();
         }
         let next = self.ready.choose_other(self.running);
@@ -412,7 +413,7 @@ impl Runtime {
         let Some(first) = self.pop_turn() else {
             return STAY;
         };
-        // Behind whoever runs now, or the two would wait for each other's clock.
+        // Behind the thread that runs now, or the two would wait for each other's clock.
         let thread = &mut self.threads[me as usize];
         thread.clock_ps = thread.clock_ps.max(first.time_ps);
         self.turns.push(Turn {
@@ -466,7 +467,7 @@ impl Runtime {
         }
     }
 
-    /// Blocks the running coroutine; says who runs next, possibly the same one.
+    /// Blocks the running coroutine; returns the thread that runs next, possibly the same one.
     pub(super) fn block(&mut self, wait: Wait, deadline_ps: Option<u64>) -> u32 {
         let me = self.running;
         let thread = &mut self.threads[me as usize];
@@ -488,7 +489,7 @@ impl Runtime {
         self.next_runnable()
     }
 
-    /// Who runs next when the running coroutine does not.
+    /// The thread that runs next when the running coroutine does not.
     pub(super) fn next_runnable(&mut self) -> u32 {
         if self.least_time {
             if let Some(first) = self.pop_turn() {
@@ -556,7 +557,7 @@ impl Runtime {
     /// Starts a coroutine that runs `body`; see [`runtime::spawn`](super::runtime::spawn).
     ///
     /// # Safety
-    /// As there.
+    /// As for [`runtime::spawn`](super::runtime::spawn).
     pub(super) unsafe fn spawn<'a>(
         &mut self,
         name: Option<&str>,
@@ -600,10 +601,10 @@ impl Runtime {
         Ok(number)
     }
 
-    /// Ends the run; returns whom to switch to, which is nobody in particular.
+    /// Ends the run; returns the choice of no thread.
     pub(super) fn fail(&mut self, cause: Cause) -> u32 {
         self.failure.get_or_insert(cause);
-        // Whoever switches to nobody goes back to the run's own loop.
+        // A thread that switches to no other goes back to the run's own loop.
         NOBODY
     }
 
@@ -667,7 +668,7 @@ impl Runtime {
         self.threads[thread as usize].state == State::Finished
     }
 
-    /// Takes the running coroutine's token, if somebody has left one.
+    /// Takes the running coroutine's token, if another thread has left one.
     pub(super) fn take_token(&mut self) -> bool {
         std::mem::take(&mut self.threads[self.running as usize].token)
     }

@@ -1,9 +1,10 @@
 //! Blocking primitives: the real ones, which in a run never block the one real thread but suspend the
 //! coroutine.
 //!
-//! The state of a lock is in the real lock; who waits for it is in the run, by the lock's address. A
-//! coroutine that finds the lock taken waits for its address, and whoever lets go wakes one waiter,
-//! which then tries again. Taking and releasing are accesses to the lock's cache line.
+//! The state of a lock is in the real lock; its waiters are in the run, by the lock's address. A
+//! coroutine that finds the lock taken waits for its address. The holder that releases the lock
+//! wakes one waiter, which then tries again. Taking and releasing are accesses to the lock's cache
+//! line.
 //!
 //! `Arc` is the ordinary one: its counts are no scheduling points, and cost nothing.
 
@@ -31,7 +32,7 @@ impl<T> AddressOf<T> {
     }
 }
 
-/// Waits until somebody wakes those who wait for `address`.
+/// Waits until another coroutine wakes those that wait for `address`.
 fn wait_for(what: &'static str, address: usize) {
     runtime::block(Wait::on_lock(what, address), None);
 }
@@ -77,7 +78,7 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// Waits until nobody else holds the mutex, and takes it.
+    /// Waits until no other thread holds the mutex, and takes it.
     ///
     /// # Errors
     /// When a thread panicked while it held the mutex.
@@ -97,10 +98,10 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// Takes the mutex if nobody holds it.
+    /// Takes the mutex if no thread holds it.
     ///
     /// # Errors
-    /// When somebody does, or when a thread panicked while it held the mutex.
+    /// When a thread holds it, or when a thread panicked while it held the mutex.
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
         runtime::access(self.mark.address(), AccessKind::ReadModifyWrite);
         match self.real.try_lock() {
@@ -112,7 +113,7 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// The content, which nobody else can reach.
+    /// The content, which no other thread can reach.
     ///
     /// # Errors
     /// When a thread panicked while it held the mutex.
@@ -285,7 +286,7 @@ pub struct Condvar {
 }
 
 impl Condvar {
-    /// A condition that nobody waits for.
+    /// A condition that no thread waits for.
     pub const fn new() -> Condvar {
         Condvar {
             real: real::Condvar::new(),
@@ -348,7 +349,8 @@ impl Condvar {
         let nanoseconds = |duration: Duration| u64::try_from(duration.as_nanos());
         let deadline =
             duration.map(|duration| runtime::after(nanoseconds(duration).unwrap_or(u64::MAX)));
-        // Released and waiting in one step: nobody runs in between, so no notification is missed.
+        // Released and waiting in one step: no other thread runs in between, so no notification is
+        // missed.
         let mark = mutex.mark.address();
         runtime::access(mark, AccessKind::Store);
         guard.real = None;
@@ -382,8 +384,8 @@ impl Condvar {
     }
 }
 
-/// Runs an initialiser: without interruption, so that nobody finds the cell half-way, and outside of the
-/// run's memory, because a static outlives the run.
+/// Runs an initialiser: without interruption, so that no thread finds the cell half-way, and
+/// outside of the run's memory, because a static outlives the run.
 fn initialise<T>(body: impl FnOnce() -> T) -> T {
     quiet(|| space::outside(body))
 }
@@ -429,7 +431,7 @@ impl<T> OnceLock<T> {
         self.0.set(value)
     }
 
-    /// The value; `make` makes it when there is none, and must not wait for anybody.
+    /// The value; `make` makes it when there is none, and must not wait for another thread.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         self.touch();
         self.0.get_or_init(|| initialise(make))

@@ -69,7 +69,7 @@ impl Thread {
     pub fn unpark(&self) {
         match &self.0 {
             Handle::Real(thread) => thread.unpark(),
-            // A handle that outlived its run wakes nobody.
+            // A handle that outlived its run wakes no thread.
             Handle::Virtual(number) if runtime::is_running() => {
                 runtime::with(|runtime| runtime.unpark(*number));
             }
@@ -187,8 +187,8 @@ struct Packet<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: the value is written by the coroutine before it ends and taken by whoever joined it
-// after; both run on one real thread.
+// SAFETY: the coroutine writes the value before it ends, and the coroutine that joins it takes the
+// value after that; both run on one real thread.
 unsafe impl<T: Send> Send for Packet<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Packet<T> {}
@@ -218,10 +218,10 @@ impl<T> Started<T> {
         let inside = packet.clone();
         let run = move || {
             let value = body();
-            // SAFETY: nobody reads before the coroutine has ended.
+            // SAFETY: the joining coroutine reads only after this one has ended.
             unsafe { *inside.value.get() = Some(value) };
             drop(inside);
-            // Whoever waits runs only after this coroutine has ended or waits again.
+            // A waiting coroutine runs only after this one has ended or waits again.
             runtime::wake_all(address);
         };
         // SAFETY: the caller's promise is passed on.

@@ -1,7 +1,7 @@
 //! Bulk access to the words of a record; see the ordinary backend for what it means.
 //!
-//! Each cache line that a call touches is one access, so that whoever interrupts it finds the lines
-//! before changed and those after not.
+//! Each cache line that a call touches is one access, so that a thread that interrupts it finds the
+//! lines before changed and those after not.
 
 use kiln_machine::AccessKind;
 

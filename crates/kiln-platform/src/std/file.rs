@@ -28,7 +28,8 @@ pub fn open(path: &Path) -> io::Result<impl io::Read + use<>> {
     Ok(io::BufReader::new(opened))
 }
 
-/// Opens a file to be written, replacing what was there. Whoever has written all flushes it.
+/// Opens a file to be written, replacing what was there. After the last write the caller flushes
+/// it.
 ///
 /// # Errors
 /// The system's error, with the path in its message.

@@ -116,7 +116,8 @@ fn give_back(start: usize, bytes: usize) {
 
 /// A zeroed, page-aligned region of memory, returned to the system when dropped.
 ///
-/// Invariant: `start` points to `bytes` mapped, readable and writable bytes that nobody else maps.
+/// Invariant: `start` points to `bytes` mapped, readable and writable bytes; no other region maps
+/// them.
 pub struct Region {
     start: NonNull<u8>,
     bytes: usize,
@@ -124,8 +125,8 @@ pub struct Region {
     is_reserved: bool,
 }
 
-// SAFETY: a region is plain memory without thread affinity; whoever hands out parts of it decides
-// how they are shared.
+// SAFETY: a region is plain memory without thread affinity; the code that hands out parts of it
+// decides how they are shared.
 unsafe impl Send for Region {}
 // SAFETY: as above; the region itself offers no access to its content.
 unsafe impl Sync for Region {}

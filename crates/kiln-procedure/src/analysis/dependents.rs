@@ -57,7 +57,7 @@ struct Node<'p> {
     uses: Vec<(Resource, Use)>,
 }
 
-/// Who uses a resource.
+/// The steps that use a resource.
 #[derive(Default)]
 struct Users {
     writers: Vec<usize>,
@@ -92,7 +92,7 @@ fn is_loop(step: &Step) -> bool {
     )
 }
 
-/// Of each block of a step, whether an EXIT in it leaves the step.
+/// For each block of a step, whether an EXIT in it leaves the step.
 fn turns(step: &Step) -> [bool; 2] {
     match step {
         Step::Loop { .. } => [false, true],
@@ -358,7 +358,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Of a step that has changed: all that takes something from it has.
+    /// Marks what depends on a step that has changed: all that takes something from it has changed.
     fn follow(&mut self, step: usize) {
         let steps = self.steps;
         let node = &steps.nodes[step];
@@ -387,7 +387,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Of a step that runs: what it takes is there when it does, and what it decides is decided.
+    /// Marks what a step that runs needs: what it takes is there when it does, and what it decides
+    /// is decided.
     fn prepare(&mut self, step: usize) {
         let steps = self.steps;
         let node = &steps.nodes[step];

@@ -1,9 +1,10 @@
 //! Which columns of a table one timestamp should cover (timestamp splitting, STO §6.2).
 //!
 //! A record has one timestamp in its header, which every write advances, and may have more, each
-//! for a group of columns, which only writes of these columns advance. Whoever observes columns of
-//! such a group alone notes that timestamp and not the header's, and writes of other columns do not disturb it.
-//! The columns without a timestamp of their own are the *base* group, covered by the header.
+//! for a group of columns, which only writes of these columns advance. A transaction that observes
+//! only columns of such a group notes that timestamp and not the header's, and writes of other
+//! columns do not disturb it. The columns without a timestamp of their own are the *base* group,
+//! covered by the header.
 //!
 //! # The cost rule
 //!
@@ -387,7 +388,7 @@ mod tests {
         assert!(grouping.cost < grouping.cost_of_one);
     }
 
-    /// What nobody writes needs no timestamp of its own.
+    /// A column that no procedure writes needs no timestamp of its own.
     #[test]
     fn constant_tables_are_not_split() {
         let grouping = derive(

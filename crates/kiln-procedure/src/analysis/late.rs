@@ -1,8 +1,8 @@
 //! Whether the rows that a procedure inserts can be kept out of the indexes until it commits.
 //!
-//! A protocol that heals may run a procedure over a stale key first: it would put rows in the way of
-//! others, under keys that it gives up again. Where nothing in the procedure looks for a row that it
-//! inserts, nobody misses the row in the indexes.
+//! A protocol that heals may run a procedure over a stale key first: it would put rows in the way
+//! of others, under keys that it gives up again. Where nothing in the procedure looks for a row
+//! that it inserts, no step misses the row in the indexes.
 
 use super::Analysis;
 use super::names::for_each_step;

@@ -16,8 +16,8 @@
 //!   touched changes with it. The paper leaves conditionals to its extended version; this is
 //!   how they are treated here. A value assigned in a branch depends on what chose the branch.
 //!   Steps that raise make no control dependency: what is behind them either runs as if they
-//!   were not there, or nothing of the transaction remains. Whoever repairs a transaction must
-//!   evaluate them again all the same;
+//!   were not there, or nothing of the transaction remains. A protocol that repairs a transaction
+//!   must evaluate them again all the same;
 //! - by [`OWN_WRITE`](DependencyKinds::OWN_WRITE), when *A* writes columns, or inserts or deletes
 //!   records, that *B* reads from the same table and *A* may run first. No register is involved,
 //!   and whether it is the same record is known only at run time.
@@ -39,7 +39,8 @@
 //!
 //! | module | finds |
 //! |---|---|
-//! | [`updaters`] | updates whose old values nobody else looks at: they can be left to the commit |
+//! | [`updaters`] | updates whose old values no other step looks at: they can be left to the commit
+//! |
 //! | `determined` | whether a call that is made again on the same rows writes the same |
 //! | `late` | whether the rows that it inserts can stay out of the indexes until it commits |
 //! | `observed` | the columns of a record that a transaction looks at, with and without these |

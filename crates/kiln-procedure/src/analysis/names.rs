@@ -105,7 +105,7 @@ macro_rules! register_visitors {
                     visit(array, Use::Read);
                     visit(variable, Use::Write);
                 }
-                // Put in when nobody asks any more.
+                // The optimiser puts it in after the last pass that asks for names.
                 Step::Prefetch { .. } => {}
                 Step::Exit { .. } | Step::Continue { .. } | Step::Return => {}
                 Step::RaiseAgain { .. } => {}

@@ -93,7 +93,7 @@ impl Matching {
 /// A scan, as far as it has got.
 pub(super) struct ScanLevel {
     body: Label,
-    /// Of an index that the run's program keeps.
+    /// A cursor of an index that the run's program keeps.
     cursor: IndexScan<'static>,
     batch: LeafBatch,
     /// The entry of the batch at which it is.
@@ -104,8 +104,8 @@ pub(super) struct ScanLevel {
     range: Option<u32>,
 }
 
-// SAFETY: the cursor's pointers are followed by whoever runs the attempt, one thread after the other, while the epoch
-// is held in which it began.
+// SAFETY: only the thread that runs the attempt follows the cursor's pointers, one thread after the
+// other, while the epoch is held in which the attempt began.
 unsafe impl Send for ScanLevel {}
 
 impl ScanLevel {
@@ -113,8 +113,8 @@ impl ScanLevel {
     pub fn new(body: Label, cursor: IndexScan<'_>, range: Option<u32>) -> ScanLevel {
         ScanLevel {
             body,
-            // SAFETY: the index is of a table of the program, which whoever runs the attempt keeps until it has ended;
-            // a level is used by no run but that one.
+            // SAFETY: the index is of a table of the program, and the worker that runs the attempt
+            // keeps the program until the attempt has ended; no other run uses the level.
             cursor: unsafe { std::mem::transmute::<IndexScan<'_>, IndexScan<'static>>(cursor) },
             batch: LeafBatch::default(),
             position: 0,
@@ -128,7 +128,7 @@ impl<'a, A: Access> Executor<'a, A> {
     /// As [`Executor::run`], for attempts that travel.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Executor::run`].
     pub fn run_part(
         program: &'a Program,
         access: &'a mut A,

@@ -95,7 +95,7 @@ impl<'a, A: Access> Executor<'a, A> {
     /// [`Executor::run`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Executor::run`].
     pub fn restore(
         program: &'a Program,
         restoration: &'a Restoration,

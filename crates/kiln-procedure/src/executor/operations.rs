@@ -561,7 +561,7 @@ impl<'a, A: Access> Executor<'a, A> {
                 let mut key = None;
                 if let Some(range) = range {
                     self.records_operation(scan.op);
-                    // An entry of a known leaf that has gone since, with its record, is met by nobody.
+                    // A scan meets no entry of a known leaf that has gone since, with its record.
                     if leaves.cursor.is_some() || !matches!(visit, Visit::Dead) {
                         self.record_met(range, (table, scan.index), entry, visit);
                     }

@@ -1,10 +1,11 @@
 //! Computes a value where it is wanted, and not in a register from which it is only moved there: what the
 //! branches of a `CASE` give, assigned to a variable.
 //!
-//! A move goes when nobody else reads its source, the steps directly before it in its block are all
-//! that write the source, and none of these names the target, leaves the block or does more with the source
-//! than to compute or read a column into it. Then they write the target. Within a protected region no step between the first
-//! and the move may raise: the handler would find the target written too early.
+//! A move goes when no other step reads its source, the steps directly before it in its block are
+//! all that write the source, and none of these names the target, leaves the block or does more
+//! with the source than to compute or read a column into it. Then they write the target. Within a
+//! protected region no step between the first and the move may raise: the handler would find the
+//! target written too early.
 
 use super::dead::may_raise;
 use super::numbering::{has_blocks, numbers_in_range};

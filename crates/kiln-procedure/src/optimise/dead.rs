@@ -1,4 +1,4 @@
-//! Removes steps whose result nobody reads.
+//! Removes steps whose result no other step reads.
 
 use crate::analysis::names::{
     Use, for_each_step, instruction_registers, step_blocks, step_registers,
@@ -18,8 +18,9 @@ pub(super) fn remove(program: &mut Program) {
     }
 }
 
-/// Removes loops over buffers to which no step appends; whether there was any. The condition of an
-/// UPDATE may have been decided, so that no record is saved: then no step may restore one either.
+/// Removes loops over buffers to which no step appends; returns whether there was any. The
+/// condition of an UPDATE may have been decided, so that no record is saved: then no step may
+/// restore one either.
 fn remove_empty_walks(program: &mut Program) -> bool {
     let mut is_filled = vec![false; program.buffers.len()];
     for_each_step(&program.body, &mut |step| {
@@ -51,8 +52,9 @@ fn remove_empty_walks(program: &mut Program) -> bool {
     sweep(&mut program.body, &is_filled)
 }
 
-/// As [`remove`], for who wants no errors: computations that could raise go as well, and with them
-/// loops that do nothing and rows that no step looks at. With `keeps_draws` no value of a sequence is left out.
+/// As [`remove`], for a program that need not raise: computations that could raise go as well, and
+/// with them loops that do nothing and rows that no step looks at. With `keeps_draws` no value of a
+/// sequence is left out.
 pub(crate) fn remove_unused(program: &mut Program, keeps_draws: bool) {
     let wanted = match keeps_draws {
         true => Wanted::RecordsAndDraws,
@@ -90,8 +92,8 @@ impl Wanted {
     }
 }
 
-/// Removes what is done to buffers that nobody looks at; whether there was any. Who adds distinct rows looks at the buffer if
-/// somebody asks whether a row was added.
+/// Removes what is done to buffers that no step looks at; says whether there was any. A step that
+/// adds distinct rows looks at the buffer if a later step asks whether a row was added.
 fn remove_buffers(program: &mut Program) -> bool {
     let is_asked = read_registers(program);
     let mut is_read = vec![false; program.buffers.len()];
@@ -151,7 +153,7 @@ fn read_registers(program: &Program) -> Vec<bool> {
     is_read
 }
 
-/// Notes the registers that a step itself reads; whether it is the first to do so for any.
+/// Notes the registers that a step itself reads; returns whether it is the first to do so for any.
 fn note_reads(step: &Step, is_read: &mut [bool]) -> bool {
     let mut is_first = false;
     step_registers(step, &mut |register, usage| {
@@ -177,7 +179,8 @@ fn needed_registers(program: &Program, wanted: Wanted) -> Vec<bool> {
     }
 }
 
-/// Notes what the steps of a block need that are needed themselves, as far as is known; whether there are any.
+/// Notes the registers that the needed steps of a block read, as far as is known; returns whether
+/// it has needed steps.
 fn mark(block: &[Step], wanted: Wanted, is_needed: &mut [bool], grows: &mut bool) -> bool {
     let mut any = false;
     for step in block {
@@ -207,7 +210,7 @@ fn mark(block: &[Step], wanted: Wanted, is_needed: &mut [bool], grows: &mut bool
     any
 }
 
-/// One round over a block; whether it removed something.
+/// One round over a block; returns whether it removed something.
 fn sweep(block: &mut Block, is_read: &[bool], wanted: Wanted) -> bool {
     let mut removed = false;
     let wants_errors = wanted == Wanted::Errors;

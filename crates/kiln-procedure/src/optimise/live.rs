@@ -1,9 +1,10 @@
-//! Removes writes to registers that are written again, or no longer wanted, before anybody reads them:
-//! `FOUND` behind most statements.
+//! Removes writes to registers that are written again, or no longer wanted, before a step reads
+//! them: `FOUND` behind most statements.
 //!
-//! [`dead`](super::dead) removes what nobody reads anywhere; this follows the paths backwards. A register is
-//! *live* where some path from there reads it before writing it. Within a loop that makes more than
-//! one turn, all counts as live that the loop reads anywhere, or that is live where it leaves loops around it to.
+//! [`dead`](super::dead) removes registers that no step reads; this follows the paths backwards. A
+//! register is *live* where some path from there reads it before writing it. In a loop that makes
+//! more than one turn, a register counts as live if the loop reads it anywhere, or if it is live
+//! where the loop leaves the loops around it to.
 
 use super::dead::is_pure;
 use super::numbering::{numbers_in_range, runs_once};

@@ -12,7 +12,7 @@
 //! | `effects` | what a block may write |
 //! | `reads` | one read instead of several in a row |
 //! | `nulls` | tests for NULL that are decided |
-//! | `dead` | steps whose result nobody reads |
+//! | `dead` | steps whose result no other step reads |
 //! | `live` | registers written again before they are read |
 //! | `sink` | columns read only in the branch that needs them |
 //! | `coalesce` | one register where a value was computed in one and moved to another |

@@ -38,7 +38,7 @@ impl Blocks {
     /// Whether one seems to be open.
     #[inline(always)]
     pub fn any_open(&self) -> bool {
-        // Relaxed: whoever sees it late fails once more, or is parked for a pause.
+        // Relaxed: a call that sees it late fails once more, or is parked for a pause.
         self.open.load(Ordering::Relaxed) > 0
     }
 
@@ -86,8 +86,8 @@ impl Parked {
     }
 }
 
-/// When a call may ask to be alone: not for some time after others, whoever asked, were held up for that in vain, each time
-/// for twice as long.
+/// When a call may ask to be alone: not for some time after others were held up for that in vain,
+/// by whichever call. Each time that takes twice as long.
 #[derive(Default)]
 pub struct Solitude {
     pause_ns: AtomicU64,

@@ -107,8 +107,8 @@ struct Row {
     columns: ColumnSet,
 }
 
-// SAFETY: the table pointers inside are only followed by whoever runs the attempt, while the
-// tables are kept.
+// SAFETY: only the thread that runs the attempt follows the table pointers inside, while the tables
+// are kept.
 unsafe impl Send for InPlace {}
 
 impl InPlace {
@@ -161,7 +161,7 @@ impl InPlace {
         is_deleted(&self.deleted, record)
     }
 
-    /// Reads columns of a record that nobody changes.
+    /// Reads columns of a record that no transaction changes.
     #[inline(always)]
     pub fn read(
         &self,
@@ -454,8 +454,8 @@ impl InPlace {
         self.commit_leaving(newest, |_, _, _| false);
     }
 
-    /// As [`InPlace::commit`]; `leaves` says of a record that was updated whether somebody else stores the tid before the
-    /// record is let go.
+    /// As [`InPlace::commit`]; `leaves` says of a record that was updated whether another function
+    /// stores the tid before the record is let go.
     #[inline(always)]
     pub fn commit_leaving(
         &mut self,
@@ -509,7 +509,7 @@ impl InPlace {
                 continue;
             }
             let absent = entry.record.tid().load(Ordering::Relaxed) & Tid::ABSENT;
-            // Release: whoever reads this tid sees the row that it belongs to.
+            // Release: a transaction that reads this tid sees the row that it belongs to.
             entry.record.tid().store(tid.0 | absent, Ordering::Release);
         }
         if removals {

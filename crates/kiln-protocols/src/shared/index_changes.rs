@@ -1,9 +1,9 @@
 //! Updates of indexed columns.
 //!
-//! The record gets a *moving* entry under its new key at once, so that nobody else can take the
-//! key; the entry under the old key stays. Others that meet the moving entry fail, so they see the
-//! record in one place only. At commit, while the record is still held, the old entry goes and
-//! the moving one becomes an ordinary one; on roll-back the moving one goes.
+//! The record gets a *moving* entry under its new key at once, so that no other transaction can
+//! take the key; the entry under the old key stays. Others that meet the moving entry fail, so they
+//! see the record in one place only. At commit, while the record is still held, the old entry goes
+//! and the moving one becomes an ordinary one; on roll-back the moving one goes.
 //!
 //! A key that the attempt itself has vacated (by moving or deleting the record that had it) is
 //! *taken over*: nothing changes in the index until the commit, when the attempt holds the
@@ -32,8 +32,9 @@ use crate::canary::Canary;
 pub enum Touched<'a> {
     /// An entry of its own came in.
     Inserted(&'a InsertEffect),
-    /// An entry of its own under a unique key of the index at this position went again. That there was room for
-    /// it said that nobody else had the key, which the entry held while it was there and this guard does from now on.
+    /// An entry of its own under a unique key of the index at this position went again. That there
+    /// was room for the entry said that no other transaction had the key; the entry held the key
+    /// while it was there, and this guard does from now on.
     Left(usize, NodeVersion),
 }
 
@@ -126,7 +127,7 @@ impl IndexChange {
     }
 }
 
-// SAFETY: the pointer is to a table that outlives the attempt, whoever runs it.
+// SAFETY: the pointer is to a table that outlives the attempt, on whichever thread that runs.
 unsafe impl Send for IndexChange {}
 
 fn hash_of_record(record: RecordRef) -> u64 {
@@ -137,11 +138,12 @@ fn hash_of_key(index: usize, key: &EntryKey) -> u64 {
     key.hash().wrapping_add(memory::hash((index as u64) << 4))
 }
 
-/// Has the attempt rely on a unique key that it has just given up: nobody else had it until now. `is_own` says of a
-/// record whether the key is still the attempt's by it.
+/// Has the attempt rely on a unique key that it has just given up: no other transaction had it
+/// until now. `is_own` says of a record whether the key is still the attempt's by it.
 ///
 /// # Errors
-/// [`AbortCause::KeyInTransit`] when somebody else has it already, and what `noted` returns.
+/// [`AbortCause::KeyInTransit`] when another transaction has the key already, and what `noted`
+/// returns.
 pub fn leave_key(
     (table, index): (&Table, usize),
     key: &EntryKey,
@@ -435,8 +437,8 @@ impl IndexChanges {
         Ok(Changed::Done)
     }
 
-    /// Makes the moves final. The attempt is certain to commit and still holds its records, so
-    /// that nobody moves one of them meanwhile.
+    /// Makes the moves final. The attempt is certain to commit and still holds its records, so that
+    /// no other transaction moves one of them meanwhile.
     pub fn commit(&mut self, participant: &Participant, recorder: &mut Recorder) {
         use EntryChange::{Added, Removed};
         for change in &self.changes {
@@ -479,8 +481,8 @@ impl IndexChanges {
         });
     }
 
-    /// Whether the attempt still finds `record` under `key`, whoever moves it meanwhile: asked after the
-    /// record was met, whose version or lock then holds it there.
+    /// Whether the attempt still finds `record` under `key`, also when another transaction moves it
+    /// meanwhile: asked after the record was met, whose version or lock then holds it there.
     pub fn is_found(&self, table: &Table, index: usize, key: &EntryKey, record: RecordRef) -> bool {
         let map = &table.indexes()[index];
         if !map.moves() {

@@ -52,7 +52,8 @@ pub fn create(
     })?;
     // SAFETY: the cell is of this table's slab.
     let record = unsafe { RecordRef::from_cell(cell) };
-    // Nobody else sees the record before an index has it; the index publishes these writes.
+    // No other transaction sees the record before an index has it; the index publishes these
+    // writes.
     let version = Tid(record.tid().load(Ordering::Relaxed)).version();
     record.tid().store(version | flags, Ordering::Relaxed);
     if let Some(aux) = aux {
@@ -72,8 +73,9 @@ pub fn create(
 
 /// Puts a new record into all indexes, and tells `noted` what that did to their nodes. Unique keys
 /// that the attempt has vacated itself, by `changes` or because it has deleted their record, are
-/// taken over. When the record cannot be in all of them, `given_up` buries it before it is taken out
-/// again: whoever has met it must not find its keys free while it seems to be on its way still.
+/// taken over. When the record cannot be in all of them, `given_up` buries it before it is taken
+/// out again: a transaction that has met it must not find its keys free while it seems to be on its
+/// way still.
 ///
 /// # Errors
 /// 54000 when a key is too long, or what `noted` returns; then the record is in no index.
@@ -285,8 +287,8 @@ pub fn key_of(
     })
 }
 
-/// Takes a record out of all indexes. Its tid says dead already, so whoever still meets it looks
-/// again; `heap` is only used for the time of the call.
+/// Takes a record out of all indexes. Its tid says dead already, so a transaction that still meets
+/// it looks again; `heap` is only used for the time of the call.
 pub fn unlink(
     table: &Table,
     record: RecordRef,
@@ -358,12 +360,13 @@ fn note_entry(
     }
 }
 
-/// Says that a record is leaving the indexes: whoever meets it looks again. Its version stays.
+/// Says that a record is leaving the indexes: a transaction that meets it looks again. Its version
+/// stays.
 #[inline]
 pub fn bury(record: RecordRef) {
     let version = Tid(record.tid().load(Ordering::Relaxed)).version();
     let dead = version | Tid::ABSENT | Tid::DEAD;
-    // Release: whoever sees that it is dead sees what its transaction did before.
+    // Release: a transaction that sees that it is dead sees what its transaction did before.
     record.tid().store(dead, Ordering::Release);
 }
 

@@ -82,7 +82,7 @@ impl NodeSet {
     /// Takes what the attempt itself did to a node into account.
     ///
     /// # Errors
-    /// [`AbortCause::Phantom`] when somebody else inserted into a guarded node before.
+    /// [`AbortCause::Phantom`] when another transaction inserted into a guarded node before.
     #[inline(always)]
     pub fn touched(&mut self, touched: Touched<'_>) -> Result<(), AbortCause> {
         match touched {
@@ -94,7 +94,7 @@ impl NodeSet {
     /// Takes an insertion of the attempt's own into account.
     ///
     /// # Errors
-    /// [`AbortCause::Phantom`] when somebody else inserted into a guarded node before.
+    /// [`AbortCause::Phantom`] when another transaction inserted into a guarded node before.
     #[inline(always)]
     pub fn inserted(&mut self, effect: &InsertEffect) -> Result<(), AbortCause> {
         // Most attempts that insert guard nothing; this alone is to become a part of the callers.

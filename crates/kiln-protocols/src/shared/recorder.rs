@@ -1,8 +1,8 @@
-//! Recording: what one worker's attempts did, when somebody observes them.
+//! Recording: what one worker's attempts did, when they are observed.
 //!
 //! Accesses record what they install and what they do to the indexes, schedulers how attempts begin
-//! and end, the executor the rest. None of it happens, and hardly anything is paid, while nobody
-//! observes.
+//! and end, the executor the rest. While no observer is attached none of it happens, and it costs
+//! hardly anything.
 
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
@@ -93,7 +93,8 @@ impl Observation {
     pub unsafe fn take_logs(&self) -> Vec<Vec<u64>> {
         let shared = lock(&self.shared);
         let logs = shared.logs.iter();
-        // SAFETY: by the contract nobody else uses the logs now.
+        // SAFETY: the caller promises that no observed worker runs a transaction, so no worker uses
+        // the logs now.
         logs.map(|log| unsafe { &mut *log.0.get() }.take_words())
             .collect()
     }

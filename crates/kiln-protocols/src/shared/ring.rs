@@ -9,7 +9,7 @@ use kiln_platform::memory::name_range;
 struct End {
     /// How often its owner has moved.
     moves: AtomicUsize,
-    /// What the owner last saw of the other end; nobody else looks at it.
+    /// What the owner last saw of the other end; only the owner looks at it.
     other: AtomicUsize,
 }
 

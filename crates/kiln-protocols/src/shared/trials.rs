@@ -67,7 +67,7 @@ impl Comparison {
 
     /// Adds a trial; its ratio.
     fn add(&mut self, cost: u64, other: u64) -> u64 {
-        // Whoever has lost its core in one of them has not found out anything.
+        // A worker that has lost its core in one of them has not found out anything.
         let ratio = ratio(cost, other).clamp(Comparison::ONE / 2, Comparison::ONE * 2);
         self.plain = match ratio < Comparison::PLAIN {
             true => self.plain + 1,

@@ -26,7 +26,7 @@ pub struct Unwinding<A>(pub A);
 /// Throws an abort.
 #[cold]
 fn throw(cause: AbortCause) -> ! {
-    // No panic: nobody is told, and nothing is printed.
+    // Not a panic: no hook runs, and nothing is printed.
     resume_unwind(Box::new(cause))
 }
 
@@ -56,7 +56,7 @@ fn or_throw_stop<T>(result: Result<T, Stop>) -> Result<T, Stop> {
 /// # Panics
 /// When the attempt does for another reason.
 pub fn catch(attempt: impl FnOnce() -> Result<(), Stop>) -> Result<(), Stop> {
-    // Whoever catches an abort rolls the attempt back, which is made for any state of it.
+    // The catcher of an abort rolls the attempt back, which is made for any state of it.
     match catch_unwind(AssertUnwindSafe(attempt)) {
         Ok(result) => result,
         Err(payload) => match payload.downcast::<AbortCause>() {

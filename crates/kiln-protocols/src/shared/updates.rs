@@ -39,8 +39,8 @@ pub struct Running<'a> {
     pub memory: Memory,
 }
 
-// SAFETY: the pointers to updaters are only followed by whoever runs the attempt, while their program is
-// kept.
+// SAFETY: only the thread that runs the attempt follows the pointers to updaters, while their
+// program is kept.
 unsafe impl Send for Updates {}
 
 impl Updates {

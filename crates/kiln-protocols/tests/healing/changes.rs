@@ -80,7 +80,7 @@ impl Changes {
 /// The change that gives a row another unique key.
 const TAKES_CODE: usize = 3;
 
-/// Both databases, and whoever changes rows in them.
+/// Both databases, and the changes that other transactions make in them.
 pub(super) struct Others {
     pub(super) healed: Database,
     pub(super) fresh: Database,
@@ -136,7 +136,7 @@ impl Others {
         ]
     }
 
-    /// Whether somebody holds the lock of a row with this id, or of any.
+    /// Whether a transaction holds the lock of a row with this id, or of any.
     fn is_locked(&self, id: Option<&Value>) -> bool {
         let has_locked = |table: &Table| {
             let mut is_locked = false;
@@ -166,7 +166,7 @@ impl Others {
                 .worker
                 .try_call(program, &arguments, None, Some(0), None);
             let Some(outcome) = outcome else {
-                assert!(effects.is_empty(), "nobody is in the way of the serial one");
+                assert!(effects.is_empty(), "the serial one has no competitor");
                 self.given_up += 1;
                 return;
             };

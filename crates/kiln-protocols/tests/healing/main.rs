@@ -1,5 +1,6 @@
-//! Healing equals running again: while random programs run, between any two of their operations or before their
-//! commit, somebody else changes rows, and the healed attempt must do what a fresh run on the changed rows does.
+//! Healing equals running again: while random programs run, between any two of their operations or
+//! before their commit, another transaction changes rows, and the healed attempt must do what a
+//! fresh run on the changed rows does.
 //!
 //! Two tables of each kind have the same rows. In one the program is interrupted and healed, in the other it
 //! runs once, serially, after the changes. The rows, the result and the error must be the same.
@@ -26,7 +27,7 @@ use database::*;
 use interrupted::{Interrupted, Pending};
 use programs::{PARAMETERS, program};
 
-/// Attempts of one call in a row, with nobody else about, that may fail.
+/// Attempts of one call in a row, without competitors, that may fail.
 const ATTEMPTS_MAX: u32 = 50;
 
 /// What the cases met.
@@ -172,7 +173,7 @@ impl Pair {
             }
             self.met.aborts += 1;
         }
-        panic!("an attempt with nobody else about fails again and again");
+        panic!("an attempt without competitors fails again and again");
     }
 }
 

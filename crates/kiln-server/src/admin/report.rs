@@ -404,7 +404,7 @@ fn memory(page: &mut Page, metrics: &Metrics) {
     );
 }
 
-/// Of the process, by the names that Prometheus' own clients use.
+/// The metrics of the process, by the names that Prometheus' own clients use.
 fn of_process(page: &mut Page, monitor: &Monitor) {
     let help = "When the server started, in seconds since 1970.";
     let started_s = monitor.started_us as f64 / 1e6;

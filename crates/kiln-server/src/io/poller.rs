@@ -305,7 +305,7 @@ impl Poller {
                 attendance.attend(&mut connection, desk, is_wanted);
                 connection
             }));
-            // A panic has been reported; its client is gone, and nobody else's.
+            // A panic has been reported; its client is gone, and no other client.
             monitor.panics.add_shared(u64::from(attended.is_err()));
             lock(&returned).push((number, attended.ok()));
             waker.wake();

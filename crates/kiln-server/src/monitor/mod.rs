@@ -118,7 +118,7 @@ pub struct Monitor {
     pub panics: Counter,
     /// How long statements took.
     pub durations: Durations,
-    /// Who has a session.
+    /// The sessions.
     pub sessions: Sessions,
     refused: [Counter; Refusal::ALL.len()],
     /// Errors that clients were told of, by class of their SQLSTATE. Few classes, so that a list will do.

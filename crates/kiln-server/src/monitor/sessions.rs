@@ -1,11 +1,11 @@
-//! Who has a session, and what sessions do.
+//! The sessions, their clients, and what they do.
 
 use std::collections::HashMap;
 
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sync::{Mutex, lock};
 
-/// Whose session it is.
+/// The client of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionInfo {
     /// The role as which the client has begun it.
@@ -57,7 +57,7 @@ impl Sessions {
         lock(&self.known).remove(&number);
     }
 
-    /// Whose session it is.
+    /// The client of the session with this number.
     pub fn get(&self, number: u64) -> Option<SessionInfo> {
         lock(&self.known).get(&number).cloned()
     }

@@ -95,7 +95,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Of a client for which these statements run.
+    /// A session of a client for which `sql` runs statements.
     pub fn new(sql: kiln_sql::Session, monitor: Arc<Monitor>) -> Session {
         Session {
             sql,

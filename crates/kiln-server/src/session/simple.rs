@@ -64,7 +64,8 @@ impl Session {
                 Err(refused) => refused,
             };
             self.abandon_implicitly();
-            // Nothing of it has left, so that nobody needs to know that others were faster.
+            // The client has received nothing of it, so it need not know that other transactions
+            // were faster.
             if self.is_unit && self.sql.has_lost() && attempt < ATTEMPTS_MAX {
                 self.answers.truncate(answered);
                 continue;

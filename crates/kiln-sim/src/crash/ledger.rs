@@ -11,9 +11,9 @@ use super::schema::STATEMENTS;
 pub(super) enum Fact {
     /// All this is there.
     Picture(Box<Picture>),
-    /// So many statements of the schema are about to have been run.
+    /// This many statements of the schema are about to have been run.
     StatementBegun(usize),
-    /// So many have.
+    /// This many statements of the schema have been run.
     Statement(usize),
     /// This step of the client that changes the catalog is about to be made.
     StepBegun(u64),

@@ -13,7 +13,7 @@ use super::picture::Picture;
 /// What a seed is to do.
 #[derive(Clone, Debug)]
 pub(super) struct Case<'a> {
-    /// Of the first life and of every other one.
+    /// The protocol of the first life and of every other one.
     pub(super) protocol: Configuration,
     /// Those of which the others, and recoveries, have one.
     pub(super) protocols: &'a [Configuration],

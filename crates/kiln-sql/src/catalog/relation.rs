@@ -48,7 +48,7 @@ enum Rows {
     OfSession(fn(&Snapshot, &Value) -> Vec<Row>),
 }
 
-/// Who makes the rows of a relation.
+/// The function that makes the rows of a relation.
 fn rows_of(schema: &str, name: &str) -> Rows {
     if schema == "information_schema" {
         return information::rows_of(name).map_or(Rows::None, Rows::Of);

@@ -48,7 +48,7 @@ pub(crate) struct AggregateCall {
     pub kind: AggregateKind,
     /// `None` for `count(*)`.
     pub argument: Option<Bound>,
-    /// Of `string_agg`.
+    /// The delimiter of `string_agg`.
     pub delimiter: Option<Bound>,
     pub distinct: bool,
     pub filter: Option<Bound>,

@@ -332,7 +332,7 @@ impl Compiler<'_> {
     /// the outputs of a SELECT that has no type of its own gets its column's.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Compiler::query`].
     pub(super) fn query_for(
         &mut self,
         query: &Query,

@@ -203,7 +203,7 @@ pub(crate) struct Definition {
 pub(crate) struct PlacedCall {
     pub call: WindowCall,
     pub arguments: Vec<usize>,
-    /// Of an aggregate: its argument, its delimiter, and its filter.
+    /// An aggregate's argument, its delimiter, and its filter.
     pub aggregated: [Option<usize>; 3],
     /// What an aggregate sorts its values by.
     pub sorted_by: Vec<usize>,

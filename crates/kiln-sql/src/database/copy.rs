@@ -31,7 +31,7 @@ pub struct Copying {
 }
 
 impl Copying {
-    /// Of this COPY.
+    /// The state of this COPY at its beginning.
     ///
     /// # Errors
     /// What PostgreSQL reports for the table and its columns, or for the query.

@@ -1,7 +1,7 @@
 //! The derived physical design.
 //!
-//! What procedures do decides how indexes are built; nobody has to say it in the schema. After each
-//! change of the stored routines, all their uses of indexes are looked at:
+//! What procedures do decides how indexes are built; the schema need not say it. After each change
+//! of the stored routines, all their uses of indexes are looked at:
 //!
 //! - A unique index whose whole key is looked up gets a hash index beside it, which answers in one
 //!   step. It is an implementation detail: it has the index's name with `_hash` behind it, and

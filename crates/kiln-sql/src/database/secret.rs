@@ -1,6 +1,7 @@
 //! Secrets: what a password is verified with (SCRAM-SHA-256, RFC 5802 and RFC 7677), written as PostgreSQL writes them.
 //!
-//! Nobody learns the password from a secret, and a client that has the secret alone cannot connect with it.
+//! A secret does not reveal the password, and a client that has the secret alone cannot connect
+//! with it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +22,7 @@ pub type Hash = [u8; HASH_BYTES];
 /// What PostgreSQL takes for passwords that are set.
 const ITERATIONS: u32 = 4_096;
 const SALT_BYTES: usize = 16;
-/// Of secrets that clients made: more would take a client minutes.
+/// The most iterations of a secret that a client made: more would take a client minutes.
 const ITERATIONS_MAX: u32 = 10_000_000;
 const PREFIX: &str = "SCRAM-SHA-256$";
 
@@ -150,7 +151,7 @@ impl FromStr for Secret {
 mod tests {
     use super::*;
 
-    /// Of the password `pencil` and the salt of the example in RFC 7677, section 3.
+    /// The secret of the password `pencil` with the salt of the example in RFC 7677, section 3.
     const KNOWN: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
 
     #[test]

@@ -79,7 +79,7 @@ impl<'t, 'e> Transaction<'t, 'e> {
     /// Runs a statement and returns its rows; see [`Transaction::execute`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Transaction::execute`].
     pub fn query(&mut self, sql: &str, parameters: impl IntoValues) -> Result<ResultSet> {
         Ok(self.execute(sql, parameters)?.result.unwrap_or_default())
     }

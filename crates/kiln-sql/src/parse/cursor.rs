@@ -38,7 +38,7 @@ pub struct Fetch {
 /// Which rows of a cursor come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// So many from here on; backward if it is negative, the current one for 0.
+    /// This many rows from here on; backward if it is negative, the current one for 0.
     Forward(i64),
     /// All that are ahead.
     ForwardAll,

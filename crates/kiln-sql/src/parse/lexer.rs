@@ -134,8 +134,8 @@ fn token(text: &str, element: &Element) -> Result<Token> {
     })
 }
 
-/// The first line of `source`, at most 60 characters of it: an unterminated string runs to the
-/// end of the script, and nobody wants to see all of it.
+/// The first line of `source`, at most 60 characters of it: an unterminated string runs to the end
+/// of the script, which is too much to show.
 fn abridged(source: &str) -> String {
     let line = source.lines().next().unwrap_or_default();
     let mut shown: String = line.chars().take(60).collect();

@@ -13,7 +13,7 @@ use super::statement::{RoutineSignature, Statement, routine_signature};
 use super::tokens::Tokens;
 use super::types;
 
-/// Who is meant.
+/// A role as a statement names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RoleName {
     /// The role called so.
@@ -330,7 +330,7 @@ fn names(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Who is named at `at`.
+/// The role that the statement names at `at`.
 pub(super) fn role(tokens: &Tokens<'_>, at: usize) -> Result<RoleName> {
     match tokens.word(at) {
         "current_user" | "current_role" | "session_user" => Ok(RoleName::Current),

@@ -17,7 +17,7 @@ pub struct CreateSchema {
     pub if_not_exists: bool,
     /// Its name; that of its owner, if none is given.
     pub name: Option<Ident>,
-    /// Whose it is, if that is said.
+    /// The owner, if the statement names one.
     pub owner: Option<RoleName>,
 }
 

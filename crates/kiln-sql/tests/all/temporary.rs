@@ -1,4 +1,4 @@
-//! Temporary tables: one session's own, in no log and no checkpoint, and in nobody's way.
+//! Temporary tables: one session's own, in no log and no checkpoint, invisible to other sessions.
 
 #![cfg(not(kiln_sim))]
 

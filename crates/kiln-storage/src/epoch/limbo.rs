@@ -103,7 +103,8 @@ impl Limbo {
     /// The caller has the memory, and `body` comes to no other access to this limbo.
     #[inline(always)]
     unsafe fn with<R>(&self, body: impl FnOnce(&mut Queue) -> R) -> R {
-        // SAFETY: by the contract nobody else accesses the queue.
+        // SAFETY: the caller has the memory, so no other thread accesses the queue, and `body` does
+        // not reach it by another way.
         body(unsafe { &mut *self.queue.get() })
     }
 
@@ -179,7 +180,7 @@ impl Limbo {
         objects
     }
 
-    /// The objects, for the one who has the limbo alone.
+    /// The objects, for a caller that has the limbo alone.
     pub fn objects_mut(&mut self) -> &mut VecDeque<Tagged> {
         &mut self.queue.get_mut().objects
     }

@@ -1,5 +1,5 @@
-//! Epochs: the global epoch counter, the participants that run in it, and the garbage that
-//! waits until nobody can see it any more (Silo §4.1, §4.8).
+//! Epochs: the global epoch counter, the participants that run in it, and the garbage that waits
+//! until no participant can see it any more (Silo §4.1, §4.8).
 //!
 //! # Definitions
 //!
@@ -16,8 +16,8 @@
 //!    if every active participant has published `E`.
 //! 2. A tag is at least the value of `E` at the time of unlinking. An active participant tags with
 //!    `e + 1`, which rule 1 makes an upper bound without looking at `E`.
-//! 3. An object with tag `t` is *reclaimable* when `E >= t + 2`: whoever could hold it had
-//!    published at most `t`, and `E` reached `t + 2` only after all of those had left.
+//! 3. An object with tag `t` is *reclaimable* when `E >= t + 2`: every participant that could hold
+//!    it had published at most `t`, and `E` reached `t + 2` only after all of those had left.
 //! 4. A participant touches what is kept for it, its limbo above all, only while it is active. So a
 //!    thread that has [seized](Epochs::seize) an inactive participant has these things to itself.
 //!
@@ -74,7 +74,8 @@ struct Slot {
     seized: AtomicBool,
 }
 
-/// The global counter on lines of its own: everybody reads it, once in some milliseconds it moves.
+/// The global counter on cache lines of its own: every participant reads it, and it moves once in
+/// some milliseconds.
 #[repr(align(128))]
 struct Global(AtomicU64);
 
@@ -98,14 +99,16 @@ struct Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Participants have a handle, so there are none, and nobody has an address any more. What belongs to
-        // a context is memory inside of it.
+        // Each participant has a handle, and this is the last one: no participant is left, and none
+        // holds an address. An object with a context is part of the context's memory and goes with
+        // it.
         let orphans = std::mem::take(&mut *self.orphans.lock());
         let limbos = self.limbos.iter_mut();
         let waiting = limbos.flat_map(|limbo| std::mem::take(limbo.objects_mut()));
         for (_, retired) in orphans.into_iter().flatten().chain(waiting) {
             if retired.context.is_null() {
-                // SAFETY: by the contract of `retire`, as nobody is active.
+                // SAFETY: the caller of `retire` promises that this call is sound once no
+                // participant is active; none exists any more.
                 unsafe { (retired.reclaim)(retired.context, retired.pointer, 0) };
             }
         }
@@ -168,8 +171,9 @@ impl Epochs {
         self.shared.slots.len()
     }
 
-    /// Lets the participant with this slot use the `number`-th of the memories that are lent in place of its own, unless there
-    /// is none or somebody has it; see [`Participant::memory`]. Whether it does.
+    /// Lets the participant with this slot use the `number`-th lent memory in place of its own, and
+    /// returns whether it does. It does not if there is no such memory or another participant has
+    /// it; see [`Participant::memory`].
     ///
     /// # Safety
     /// Called on the thread that uses the participant, and between its operations.
@@ -197,7 +201,7 @@ impl Epochs {
     /// Ends what [`Epochs::lend`] began, if it did: the participant uses its own memory again.
     ///
     /// # Safety
-    /// As there.
+    /// As for [`Epochs::lend`].
     #[inline]
     pub unsafe fn take_back(&self, slot: usize) {
         let lender = &self.shared.slots[slot].memory;
@@ -210,7 +214,8 @@ impl Epochs {
         }
     }
 
-    /// Gives what waits in the `number`-th of the memories that are lent to whoever collects, unless somebody has it.
+    /// Makes orphans of the objects in the `number`-th lent memory, unless a participant has that
+    /// memory.
     pub fn clear_lent(&self, number: usize) {
         let Some(limbo) = self.shared.limbos.get(self.shared.slots.len() + number) else {
             return;
@@ -333,14 +338,14 @@ impl Epochs {
 
     /// The global epoch.
     ///
-    /// Acquire pairs with the release in [`Epochs::advance`]: who sees epoch `E` also sees what
-    /// every participant did before it let `E` begin.
+    /// Acquire pairs with the release in [`Epochs::advance`]: a thread that sees epoch `E` also
+    /// sees what every participant did before it let `E` begin.
     #[inline]
     pub fn current(&self) -> u64 {
         self.shared.global.0.load(Ordering::Acquire)
     }
 
-    /// The newest tag whose objects nobody can hold any more; 0 when there is none.
+    /// The newest tag whose objects no participant can hold any more; 0 when there is none.
     #[inline]
     pub fn reclaimable(&self) -> u64 {
         self.current().saturating_sub(2)
@@ -365,7 +370,8 @@ impl Epochs {
                 return false;
             }
         }
-        // Release hands on what the acquires above gathered to whoever sees the new epoch.
+        // Release hands on what the acquires above gathered to every thread that sees the new
+        // epoch.
         let moved = shared
             .global
             .0
@@ -380,11 +386,11 @@ impl Epochs {
         moved
     }
 
-    /// Drops `owner` once nobody can reach it: when every participant that was active has left,
-    /// and nothing that was retired until then, which may name `owner` as its context, waits in
-    /// any limbo. The owner must be unlinked already. It is dropped inside a later
-    /// [`Epochs::advance`], at the latest when [`Epochs::take_over_idle`] has taken from idle participants what
-    /// they had retired, and that was freed.
+    /// Drops `owner` once no thread can reach it: when every participant that was active has left,
+    /// and no limbo holds an object retired until then, which may name `owner` as its context. The
+    /// owner must be unlinked already. A later [`Epochs::advance`] drops it, at the latest after
+    /// [`Epochs::take_over_idle`] has taken the retired objects of idle participants and they have
+    /// been freed.
     pub fn retire_owner(&self, owner: Box<dyn Send>) {
         // The owner was unlinked before this fence; a participant that enters after it cannot
         // find the owner, and one that entered before it published at most the epoch read below.
@@ -601,14 +607,14 @@ impl Participant {
     /// [collects](Participant::collect) later, or by another one when this one is idle or dropped.
     ///
     /// # Safety
-    /// The object is unlinked, nobody retires it twice, and calling `reclaim` once with these
-    /// arguments, on any thread, is sound from the moment that no participant that is active now
-    /// is active any more. The context must live until then; [`Epochs::retire_owner`] knows when.
+    /// The object is unlinked, and no other call retires it. Calling `reclaim` once with these
+    /// arguments, on any thread, is sound from the moment that no participant that is active now is
+    /// active any more. The context must live until then; [`Epochs::retire_owner`] knows when.
     #[inline]
     pub unsafe fn retire(&self, retired: Retired) {
         if !self.is_active() {
-            // Whoever enters after the barrier in `enter` sees the unlinking; whoever entered before it had
-            // published at most the epoch read after it.
+            // A participant that enters after the barrier in `enter` sees the unlinking; one that
+            // entered before it had published at most the epoch read after it.
             // SAFETY: this participant uses the memory, and is active.
             let push = || unsafe { self.limbo().push(self.published.get(), retired) };
             return self.while_active(push);
@@ -693,7 +699,8 @@ impl Participant {
             let Some(retired) = (unsafe { limbo.pop(reclaimable) }) else {
                 break;
             };
-            // SAFETY: by the contract of `retire`, for the grace period has passed.
+            // SAFETY: the object's grace period has passed; the caller of `retire` promises that
+            // this call is sound from then on.
             unsafe { (retired.reclaim)(retired.context, retired.pointer, self.memory()) };
             freed.add(retired.bytes);
         }
@@ -715,7 +722,8 @@ impl Participant {
             && tag <= reclaimable
         {
             batch.pop_front();
-            // SAFETY: by the contract of `retire`, for the grace period has passed.
+            // SAFETY: the object's grace period has passed; the caller of `retire` promises that
+            // this call is sound from then on.
             unsafe { (retired.reclaim)(retired.context, retired.pointer, self.memory()) };
             freed.add(retired.bytes);
         }

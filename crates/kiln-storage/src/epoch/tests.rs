@@ -153,7 +153,7 @@ fn a_participant_waits_while_it_is_seized() {
     assert!(epochs.seize(0).is_some());
 }
 
-/// Objects are freed once each, whoever takes them over from whom.
+/// Each object is freed once, also if one participant takes it over from another.
 #[test]
 fn idle_and_busy_participants_lose_nothing() {
     const WORKERS: usize = 3;

@@ -50,7 +50,7 @@ const DIRECTORY_DEPTH: u64 = 0x3f;
 /// their own.
 pub const SPLIT_BITS: u32 = 6;
 
-/// Of an index that is not split.
+/// The `split_at` of an index that is not split.
 const NOT_SPLIT: u32 = u32::MAX;
 
 /// A view of a bucket: the words at an address.
@@ -323,9 +323,9 @@ impl<K: Key> HashIndex<K> {
         Self::with_segments(capacity, NOT_SPLIT)
     }
 
-    /// An empty index that is split: entries whose keys differ in the lowest six bits of a number are in
-    /// different segments, so that whoever uses one such part shares nothing with others but the directory. The number
-    /// ends so many bits from the first one of the key.
+    /// An empty index that is split: entries whose keys differ in the lowest six bits of a number
+    /// are in different segments, so that workers on different parts share only the directory. The
+    /// number ends so many bits from the first one of the key.
     ///
     /// # Panics
     /// When the number's lowest bits are not among the first 64 of the key.
@@ -528,8 +528,8 @@ impl<K: Key> HashIndex<K> {
     /// Nothing: a bucket stays.
     pub fn unlink_empty_leaf(&self, _: &K, _: &Participant) {}
 
-    /// [`HashIndex::remove`] of a record that lives on under another key. Nothing more: here nobody
-    /// relies on a key that is there but by its look-up, which looks again.
+    /// [`HashIndex::remove`] of a record that lives on under another key. It does nothing more: a
+    /// transaction that relies on a present key in a hash index looks it up again.
     pub fn remove_moved(&self, key: &K, payload: u64, participant: &Participant) -> bool {
         self.remove(key, payload, participant)
     }
@@ -690,7 +690,7 @@ impl<K: Key> HashIndex<K> {
         }
     }
 
-    /// Splits `segment`, unless somebody else just did.
+    /// Splits `segment`, unless another thread just did.
     #[cold]
     fn split(&self, segment: Segment<K>, participant: &Participant) {
         segment.latch();
@@ -732,7 +732,8 @@ impl<K: Key> HashIndex<K> {
                     break seen;
                 }
             };
-            // Nobody comes to the sibling's bucket before this one says that it is divided.
+            // No thread reaches the sibling's bucket before this bucket's `meta` says that it is
+            // divided.
             let target = (sibling.bucket(index), sibling);
             self.divide((home, segment), target, goes, participant);
             home.set_meta(home.occupied() | stays.to_meta());

@@ -184,7 +184,7 @@ impl Key for u128 {
 }
 
 /// A key of `8 * W` bytes as big-endian words, so that the order of the words is the order of the
-/// bytes (`memcmp`). Shorter byte strings are padded by whoever encodes them.
+/// bytes (`memcmp`). The encoder of a shorter byte string pads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteKey<const W: usize>(pub [u64; W]);
 

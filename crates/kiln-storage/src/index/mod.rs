@@ -14,11 +14,11 @@
 //!
 //! # Memory
 //!
-//! An index keeps its nodes until it is dropped and reuses them only as nodes of the same kind,
-//! and node versions only ever grow. So a reader that follows an outdated address still reads a
-//! node, finds its version changed, and starts again: neither readers nor removals need an epoch
-//! for the sake of the *index*. The records that payloads point to are another matter: whoever
-//! follows a payload does so inside an epoch.
+//! An index keeps its nodes until it is dropped and reuses them only as nodes of the same kind, and
+//! node versions only ever grow. So a reader that follows an outdated address still reads a node,
+//! finds its version changed, and starts again: neither readers nor removals need an epoch for the
+//! sake of the *index*. The records that payloads point to do need one: a reader follows a payload
+//! only inside an epoch.
 
 mod hash;
 mod key;
@@ -109,7 +109,7 @@ pub enum Withdrawal {
 ///
 /// A transaction that holds `node` at `before` replaces that by `after` and, when there are
 /// `splits`, adds those: they cover what `node` covered before. If it holds `node` at another
-/// version, somebody else inserted there, and it cannot commit.
+/// version, another transaction inserted there, and it cannot commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InsertEffect {
     /// The version word of the node that the key belonged to before the insertion.

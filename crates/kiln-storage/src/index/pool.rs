@@ -98,7 +98,8 @@ impl Pool {
     #[cold]
     fn steal(&self, nodes: &mut Nodes) -> Option<NonNull<AtomicU64>> {
         for shard in &self.shards {
-            // The caller's own is among them, and locked. Whoever tries another one now waits for none.
+            // The caller's own shard is among them, and locked. A thread that tries another shard
+            // waits for no lock.
             if let Ok(mut other) = shard.0.try_lock()
                 && let Some(node) = NonNull::new(std::mem::replace(&mut other.free, null_mut()))
             {

@@ -57,7 +57,7 @@ impl NodeVersion {
         // SAFETY: the node belongs to a living index, which never gives nodes back.
         let word = unsafe { self.node.as_ref() };
         // Acquire pairs with the acquiring compare-exchange plus release fence of
-        // `try_latch_change` in the other direction: whoever already reads the new entry also
+        // `try_latch_change` in the other direction: a reader that already saw the new entry also
         // finds the word changed here, because the entry was written after the word.
         word.load(Ordering::Acquire) & GUARD == self.observed
     }
@@ -78,7 +78,7 @@ pub(super) fn guard_part(seen: u64) -> u64 {
     seen & GUARD
 }
 
-/// The version of a node that nobody is changing; waits for the latch to be free.
+/// The version of a node that no thread is changing; waits for the latch to be free.
 ///
 /// Acquire pairs with the release in `unlatch_*`: what is read of the node afterwards is at least
 /// as new as this version.

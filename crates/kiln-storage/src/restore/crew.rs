@@ -255,7 +255,7 @@ impl<'t, 'b, F: Fn(TableId) -> Option<&'t Table>> Planner<'t, 'b, F> {
     }
 }
 
-/// Of so many changes of a plan one is looked at to tell where shards begin.
+/// One of this many changes of a plan is sampled to tell where shards begin.
 const SAMPLED: usize = 16;
 
 /// A table, and a number that stands for a key: in the order of the keys where they are short.

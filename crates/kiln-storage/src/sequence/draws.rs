@@ -121,7 +121,7 @@ struct Made {
 
 #[derive(Debug, PartialEq, Eq)]
 enum What {
-    /// So many values one after the other, each so much more than the one before.
+    /// `count` values one after the other, each `step` more than the one before.
     Drawn { first: i64, step: i64, count: u64 },
     /// `setval`.
     Set { value: i64, is_called: bool },
@@ -137,7 +137,7 @@ impl Made {
 }
 
 impl Draws {
-    /// Of a call of this session, if it is of one.
+    /// The draws of a call of this session, if a session makes it.
     pub fn of(session: Option<Arc<SessionSequences>>) -> Draws {
         Draws {
             session,

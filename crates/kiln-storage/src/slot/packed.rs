@@ -238,7 +238,7 @@ impl<'a> Bytes<'a> {
         None
     }
 
-    /// So many bytes as a number with a sign.
+    /// The next `width` bytes as a signed number.
     fn word(&mut self, width: usize) -> Option<i64> {
         let bytes = self.take(width)?;
         let mut word = [match bytes.last()? & 0x80 {

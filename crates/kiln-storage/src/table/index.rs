@@ -350,9 +350,9 @@ impl Index {
         }
     }
 
-    /// Whether entries of this index move from key to key. Then a record that a look-up led to may have
-    /// moved between the look-up and the first look at its tid: whoever sees the tid with which it
-    /// moved sees this as well, and looks the key up again.
+    /// Whether entries of this index move from key to key. Then a record that a look-up led to may
+    /// have moved between the look-up and the first look at its tid: a transaction that sees the
+    /// tid with which the record moved sees this flag as well, and looks the key up again.
     #[inline(always)]
     pub fn moves(&self) -> bool {
         // Relaxed: ordered by the record's tid or lock, which is read before and written after.

@@ -1,8 +1,10 @@
-//! Key spaces: the keys of a table's indexes as points and intervals, for whoever locks ranges of them.
+//! Key spaces: the keys of a table's indexes as points and intervals, for protocols that lock
+//! ranges of them.
 //!
-//! A *point* is a key's [lead](crate::index::Key::lead), its first 128 bits. Longer keys may share a point: then whoever locks one locks the
-//! other. Indexes of the same columns have one space, whatever they are otherwise. A space is divided by the *cuts*, numbers of leading bits:
-//! points with the same bits before a cut have a prefix in common.
+//! A *point* is a key's [lead](crate::index::Key::lead), its first 128 bits. Longer keys may share
+//! a point: then a lock of one is a lock of the other. Indexes of the same columns have one space,
+//! even if they differ otherwise. A space is divided by the *cuts*, numbers of leading bits: points
+//! with the same bits before a cut have a prefix in common.
 
 use super::index::Index;
 
@@ -17,13 +19,14 @@ pub struct Cuts {
 }
 
 impl Cuts {
-    /// These cuts, and one of no bits if somebody scans; of too many the first ones are left out.
+    /// These cuts, after one of no bits if a scan is possible; of too many the first ones are left
+    /// out.
     fn new(cuts: &[u32], is_scanned: bool) -> Cuts {
         let mut bits = [0; CUTS_MAX];
         let root = usize::from(is_scanned);
         let kept = match is_scanned {
             true => &cuts[cuts.len().saturating_sub(CUTS_MAX - 1)..],
-            // Nobody asks for more than one key.
+            // Without scans each request is for one key.
             false => &cuts[cuts.len() - 1..],
         };
         for (place, cut) in bits[root..].iter_mut().zip(kept) {

@@ -65,7 +65,7 @@ impl Drop for Rows {
         }
         lock(&self.newest).for_each(|address| {
             // SAFETY: the address is that of a record of this table. No table is left that has
-            // these rows, so nobody reads them or their blobs.
+            // these rows, so no thread reads them or their blobs.
             unsafe {
                 let record = RecordRef::from_address(address);
                 for blob in layout.blobs(layout.spilling(), record.row(layout.words())) {
@@ -100,7 +100,7 @@ impl std::fmt::Debug for Table {
 }
 
 impl Table {
-    /// An empty table with these indexes besides the first.
+    /// An empty table with its first index and these secondary ones.
     ///
     /// # Errors
     /// 54011 when it has too many columns; 54000 when a row would be longer than 64 KiB.
@@ -226,7 +226,7 @@ impl Table {
         }
     }
 
-    /// A successor with one more index, the last one, filled from the present rows. Nobody
+    /// A successor with one more index, the last one, filled from the present rows. No transaction
     /// changes the rows meanwhile.
     ///
     /// # Errors
@@ -267,8 +267,8 @@ impl Table {
         self.successor(indexes)
     }
 
-    /// A successor whose index at `position` is built anew with another kind. Nobody changes the
-    /// rows meanwhile.
+    /// A successor whose index at `position` is built anew with another kind. No transaction
+    /// changes the rows meanwhile.
     ///
     /// # Errors
     /// None that the present index would not have raised.
@@ -294,8 +294,7 @@ impl Table {
         Ok(self.successor(indexes))
     }
 
-    /// A successor without the index called `name`; `None` when there is no such index besides
-    /// the first.
+    /// A successor without the index called `name`; `None` when there is no such secondary index.
     pub fn without_index(&self, name: &str) -> Option<Table> {
         let position = self
             .indexes
@@ -313,7 +312,7 @@ impl Table {
         if let Some(successor) = successor {
             *lock(&self.rows.newest) = successor.indexes[0].map.clone();
         }
-        // Relaxed: whoever looks synchronises with the end of the time without transactions.
+        // Relaxed: a reader synchronises with the end of the time without transactions.
         self.superseded.store(true, Ordering::Relaxed);
     }
 
@@ -506,8 +505,8 @@ impl Table {
         rows
     }
 
-    /// The bytes that the values of all present rows take, as if each were stored alone. Nobody changes the table
-    /// meanwhile.
+    /// The bytes that the values of all present rows take, as if each were stored alone. No
+    /// transaction changes the table meanwhile.
     pub fn raw_bytes(&self) -> usize {
         let mut bytes = 0;
         self.indexes[0].for_each(|record| {

@@ -1,8 +1,9 @@
 //! Partitions: which part of the data a record belongs to, for protocols that divide it among workers.
 //!
-//! A record's part follows from the row that is in its cell: from a column that no row ever changes, so that it
-//! stays the same as long as the cell has that row. Another row that gets the cell later may be of another part.
-//! Whoever notes a record's part compares it again once the record cannot go any more.
+//! A record's part follows from the row that is in its cell: from a column that no row ever
+//! changes, so that it stays the same as long as the cell has that row. Another row that gets the
+//! cell later may be of another part. A planner that notes a record's part compares it again once
+//! the record cannot go any more.
 //!
 //! An index entry whose key has that column says the part of its record as well, so that a plan need not read the row.
 
@@ -54,7 +55,8 @@ impl Part {
 }
 
 impl Table {
-    /// The part that a record belongs to. Of one that somebody is making, or that is used again, any.
+    /// The part that a record belongs to. For a record that a transaction is still inserting, or
+    /// whose cell is used again, any part.
     #[inline]
     pub fn part_of(&self, record: RecordRef) -> Part {
         match self.schema.partition_by {

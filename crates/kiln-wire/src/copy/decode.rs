@@ -46,7 +46,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Of rows with columns of these names and types.
+    /// A decoder of rows with columns of these names and types.
     ///
     /// # Errors
     /// 42703 when the options name other columns.

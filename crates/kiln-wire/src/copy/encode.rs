@@ -17,7 +17,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Of rows with columns of these names.
+    /// An encoder of rows with columns of these names.
     ///
     /// # Errors
     /// 42703 when the options name other columns.

@@ -1,9 +1,9 @@
 //! The hot-record microbenchmark: all threads increment one row, or a few.
 //!
 //! It is what contention comes down to: a transaction of one read-modify-write on a record that
-//! everybody wants. How a protocol fares with it is decided by the memory system (how long the
-//! record's cache lines take from core to core) and by what it does with a transaction that cannot
-//! have the record now, which makes it the touchstone of the machine model.
+//! every transaction wants. How a protocol fares with it is decided by the memory system (how long
+//! the record's cache lines take from core to core) and by what it does with a transaction that
+//! cannot have the record now, which makes it the touchstone of the machine model.
 //!
 //! The audit is that no increment is lost.
 

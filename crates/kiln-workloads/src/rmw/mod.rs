@@ -12,8 +12,8 @@
 //! ```
 //!
 //! What departs from the papers: fewer records by default (they have 10 and 20 millions), and a
-//! transaction touches the counter of a record and not its 1,000 bytes, as columns that nobody
-//! wants are not read here. STRIFE's records have 128 bytes.
+//! transaction touches the counter of a record and not its 1,000 bytes, as Kiln does not read
+//! columns that a transaction does not want. STRIFE's records have 128 bytes.
 //!
 //! The audit is that no increment is lost.
 

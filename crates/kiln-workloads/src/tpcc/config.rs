@@ -26,7 +26,7 @@ pub enum WarehouseChoice {
     Uniform,
 }
 
-/// Who executes the deliveries that wait at a warehouse.
+/// The workers that execute the deliveries which wait at a warehouse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryWorkers {
     /// Each worker that turns to the warehouse.
@@ -36,7 +36,7 @@ pub enum DeliveryWorkers {
     One,
 }
 
-/// Who numbers the orders of a district.
+/// The source of the numbers of a district's orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderNumbers {
     /// The district's row, in the transaction.
@@ -59,9 +59,9 @@ pub struct Config {
     pub mix: Mix,
     /// Which warehouse the next call goes to.
     pub warehouse_choice: WarehouseChoice,
-    /// Who executes deliveries.
+    /// The workers that execute deliveries.
     pub delivery_workers: DeliveryWorkers,
-    /// Who numbers orders.
+    /// The source of the orders' numbers.
     pub order_numbers: OrderNumbers,
     /// Order lines supplied by another warehouse, in percent. The specification has 1, so that
     /// one order in ten is remote.

@@ -177,7 +177,7 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
         }
     };
     if let Some(path) = &run.save {
-        // Before the run, so that nobody waits for a history that cannot be kept.
+        // Before the run, so that the user does not wait for a history that cannot be kept.
         file::ensure_writable(path).map_err(|error| format!("cannot write {error}"))?;
     }
     let mut passed = true;

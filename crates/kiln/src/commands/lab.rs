@@ -278,7 +278,8 @@ impl Runs {
         Ok(all)
     }
 
-    /// What makes the runs. In a checkout cargo builds what is for virtual cores, so that both are of one source.
+    /// The programs that make the runs. In a checkout cargo builds the one for virtual cores, so
+    /// that both come from the same source.
     fn programs(&self, needs_virtual_cores: bool) -> Result<Programs, String> {
         let threads = std::env::current_exe();
         let threads = threads.map_err(|error| format!("cannot find this program: {error}"))?;

@@ -19,7 +19,7 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// Of one database.
+    /// A display on standard error, for one database.
     pub fn new() -> Opening {
         Opening::on(std::io::stderr().is_terminal())
     }

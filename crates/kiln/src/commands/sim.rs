@@ -45,8 +45,8 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u16).range(1..=Plan::CORES_MAX as i64)
     )]
     cores: Vec<u16>,
-    /// Who runs next: whoever's clock is the furthest behind (a measurement), or whoever the seed draws
-    /// (a test)
+    /// The thread that runs next: the one whose clock is the furthest behind (a measurement), or
+    /// the one that the seed draws (a test)
     #[arg(long, value_enum, default_value_t = ScheduleName::Time)]
     schedule: ScheduleName,
     /// Determines the population, the calls and the schedule; the first of several
@@ -109,12 +109,12 @@ enum Other {
 const MEASURE: &str = "Measurements (--schedule time)";
 const TEST: &str = "Tests (--schedule random and pct)";
 
-/// Who runs next.
+/// The rule that chooses the next thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ScheduleName {
     /// Least virtual time first, on a modelled machine
     Time,
-    /// Anybody, each as likely
+    /// Any thread, each as likely
     Random,
     /// By random priorities that change at random points
     Pct,

@@ -1,11 +1,12 @@
 //! A row that goes to another key and, deleted and inserted again, comes back to its first one, in one
 //! transaction.
 //!
-//! Found by the workload `anomalies` on virtual cores (`cargo sim anomalies --protocol silo --schedule pct
-//! --seed 130 --cores 1`): under silo the call never ended, although it was alone. The insertion moved the
-//! record's entries back to the key that the row still had, and then asked for them to be moved once more.
-//! The second time no move was left to tell that they were there, the record's own entry looked like
-//! somebody else's on its way, and the attempt was repeated for ever.
+//! Found by the workload `anomalies` on virtual cores (`cargo sim anomalies --protocol silo
+//! --schedule pct --seed 130 --cores 1`): under silo the call never ended, although it was alone.
+//! The insertion moved the record's entries back to the key that the row still had, and then asked
+//! for them to be moved once more. The second time no move was left to tell that they were there.
+//! So the record's own entry looked like another transaction's insertion, and the attempt was
+//! repeated for ever.
 
 use kiln::{Configuration, Database, Options};
 

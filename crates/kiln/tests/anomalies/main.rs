@@ -68,7 +68,7 @@ fn scripts() -> Vec<Script> {
     scripts
 }
 
-/// Protocols tried at the same time: most of the time a script waits to see that somebody waits.
+/// Protocols tried at the same time: most of the time a script pauses to see which session waits.
 const AT_ONCE: usize = 6;
 
 /// Runs all scripts under every protocol: what happened, and what should not have.

@@ -21,7 +21,7 @@ pub enum End {
 
 /// Something that happened.
 pub enum Event {
-    /// A step was answered; whether it had to wait for that.
+    /// A session answered a step, and whether the step had to wait for that.
     Answered(usize, bool),
     /// A step waits for another transaction.
     Waits(usize),
@@ -73,7 +73,9 @@ pub fn run(script: &Script, subject: Subject) -> Result<Run, String> {
         }
     }
     if let Some(step) = progress.answers.iter().position(Option::is_none) {
-        return Err(format!("step {step} waits when nobody is left to wait for"));
+        return Err(format!(
+            "step {step} waits when no session is left to wait for"
+        ));
     }
     drop(sessions);
     let answers: Vec<Answer> = progress.answers.into_iter().flatten().collect();
@@ -81,8 +83,8 @@ pub fn run(script: &Script, subject: Subject) -> Result<Run, String> {
         .map(|transaction| end_of(script, transaction, &answers))
         .collect();
     let final_rows = final_rows(script, &mut subject.connect(&database))?;
-    // Whoever met a conflict and starts again, now alone, must get through: nobody may have left
-    // anything locked.
+    // A transaction that met a conflict and starts again, now alone, must get through: no
+    // transaction may have left anything locked.
     for (transaction, _) in ends
         .iter()
         .enumerate()
@@ -177,10 +179,10 @@ fn final_rows(script: &Script, client: &mut Client) -> Result<Vec<String>, Strin
     }
 }
 
-/// Finds an order in which the transactions, one after the other in an empty database, give the same
-/// answers and leave the same rows. Who ended before another began comes before it, if `times` (see
-/// [`Progress`]) are given. Transactions that were rolled back or met a conflict have no effects and need no place; what they had read
-/// nobody relies on.
+/// Finds an order in which the transactions, one after the other in an empty database, give the
+/// same answers and leave the same rows. If `times` (see [`Progress`]) are given, a transaction
+/// that ended before another began comes before it. Transactions that were rolled back or met a
+/// conflict have no effects and need no place; no client relies on what they had read.
 fn serial_order(
     script: &Script,
     run: &Run,

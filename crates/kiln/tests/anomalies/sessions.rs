@@ -1,7 +1,7 @@
 //! Sessions in threads of their own, led by one conductor: a statement at a time, and after each a
-//! pause until everybody has answered or waits for somebody else.
+//! pause until every session has answered or waits for another one.
 //!
-//! Whether somebody waits is asked of the operating system, so that a slow machine is not taken for a
+//! The operating system says whether a session waits, so that a slow machine is not taken for a
 //! lock: a thread waits when it has slept for a while without waking up once. Where the system does
 //! not say, and for waits that wake up now and then, a long time without an answer has to do.
 
@@ -14,7 +14,7 @@ use kiln_platform::{file, thread, time};
 
 use crate::subject::{Answer, Client};
 
-/// A thread that slept this long without waking up waits for somebody.
+/// A thread that slept this long without waking up waits for another session.
 const SLEEP_NS: u64 = 50_000_000;
 /// So does one that has not answered for this long, whatever it does.
 const SILENCE_NS: u64 = 3_000_000_000;
@@ -173,7 +173,7 @@ impl Drop for Sessions {
             self.board.changed.notify_all();
             state.seats.iter().any(Seat::is_behind)
         };
-        // A test that fails because somebody is stuck must not get stuck itself.
+        // A test that fails because a session is stuck must not get stuck itself.
         for thread in self.threads.drain(..).filter(|_| !stuck) {
             let _ = thread.join();
         }
@@ -222,14 +222,15 @@ impl Seat {
         self.running.is_some() || !self.queue.is_empty()
     }
 
-    /// The step that the session has not answered, unless it waits for somebody. It is `calm` when no
-    /// transaction has ended for a while, and `silent` when nothing has happened for long.
+    /// The step that the session has not answered, unless it waits for another session. It is
+    /// `calm` when no transaction has ended for a while, and `silent` when nothing has happened for
+    /// long.
     fn busy_with(&mut self, now_ns: u64, calm: bool, silent: bool) -> Option<usize> {
         let Some(step) = self.running else {
             return self.queue.front().map(|order| order.step);
         };
-        // The board's mutex is held: an answer that was given is seen, and whoever was woken by that
-        // statement is awake by then.
+        // The board's mutex is held: an answer that was given is seen, and a session that this
+        // statement woke is awake by then.
         let count = self.status.as_deref().and_then(sleeps);
         self.sleep = match (count, self.sleep) {
             (Some(count), Some(sleep)) if count == sleep.count => Some(Sleep {

@@ -1,9 +1,9 @@
-//! Whom the scripts are run against.
+//! The databases that the scripts are run against.
 
 use kiln::{Configuration, Database, Error, Options, Protocol, Session, SqlState};
 use kiln_engine::BasisFactors;
 
-/// Somebody who claims to run transactions.
+/// A database that claims to run transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The database under this protocol.

@@ -1,8 +1,8 @@
 //! A test harness that can say *skipped*, which the standard one cannot.
 //!
 //! Arguments are those of the standard harness as far as they matter: words that select tests by
-//! their names, `--list`, and options, which are ignored. `--show` and `--corpus=DIRECTORY` are for
-//! whoever writes snippets.
+//! their names, `--list`, and options, which are ignored. Authors of snippets use `--show` and
+//! `--corpus=DIRECTORY`.
 
 use std::fmt::Display;
 use std::process::ExitCode;

@@ -58,8 +58,8 @@ pub fn guarded<T>(action: impl FnOnce() -> T) -> Result<T, String> {
 
 /// Runs statements one after another in a database of their own.
 ///
-/// A panic is the outcome of its statement, and of those after it, because nobody knows what they
-/// would work on.
+/// A panic is the outcome of its statement, and of those after it, because the state that they
+/// would work on is unknown.
 pub fn run(protocol: Configuration, statements: &[&str]) -> Vec<StatementOutcome> {
     let mut outcomes = Vec::with_capacity(statements.len());
     let ended = guarded(|| {

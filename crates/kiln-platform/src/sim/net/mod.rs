@@ -79,7 +79,7 @@ pub(crate) struct RawWaker(RawWakerOf);
 #[derive(Debug)]
 enum RawWakerOf {
     Real(real::RawWaker),
-    /// Of the poller with this number, in this run.
+    /// The waker of the poller with this number, in this run.
     Simulated(Network, Number, u64),
 }
 

@@ -15,8 +15,8 @@
 //! The steps before an update in its block, back to the last one that is neither a computation nor
 //! a read, are its *region*: nothing in it writes to a table, so that reading the old value later
 //! is the same as reading it there. A step of the region is *elided* when it takes an old value
-//! that is left to the commit; all that such steps write may be taken by nobody but elided steps and the
-//! update. What else the updater needs is captured when the update comes: its *operands*.
+//! that is left to the commit. Only elided steps and the update may take what such a step writes.
+//! What else the updater needs is captured when the update comes: its *operands*.
 //!
 //! A column is *observed*, and read as ever, when its old or its new value goes anywhere else: into the
 //! result (RETURNING), another operation's key or value, a branch around other steps. Its new value is
@@ -112,7 +112,7 @@ pub enum Verdict {
     Observed(Vec<Observer>),
 }
 
-/// Somebody who looks at a column's old or new value.
+/// A use of a column's old or new value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Observer {
     /// The column whose old value it was that reached it.

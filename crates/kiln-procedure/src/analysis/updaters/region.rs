@@ -59,7 +59,7 @@ impl<'a> Derivation<'a> {
                 }
             }
         }
-        // Nobody else may take what elided steps write.
+        // No step outside may take what elided steps write.
         let inside: BTreeSet<*const Step> = update
             .region
             .iter()

@@ -1,4 +1,5 @@
-//! What an updater need not do: tests for NULL that are decided, computations that nobody takes.
+//! What an updater need not do: tests for NULL that are decided, computations whose result no step
+//! takes.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +89,7 @@ pub(super) fn fold(
     out
 }
 
-/// Takes out computations that cannot raise and whose result nobody takes.
+/// Takes out computations that cannot raise and whose result no step takes.
 pub(super) fn remove_dead(steps: &mut Block, results: &BTreeSet<Reg>) {
     loop {
         let mut read = results.clone();

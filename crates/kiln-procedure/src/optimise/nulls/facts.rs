@@ -90,7 +90,7 @@ impl Sets {
 pub(super) struct Known {
     /// It is NULL exactly when one of these roots is.
     pub nulls: SetId,
-    /// Of a condition: whether it is TRUE, or is FALSE.
+    /// For a condition, whether it is TRUE, or is FALSE.
     pub truth: Option<bool>,
     /// When it is TRUE, none of these roots is NULL.
     pub if_true: SetId,
@@ -99,7 +99,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Of a value of which only this is known.
+    /// The facts about a value of which only this is known.
     pub fn of(nulls: SetId) -> Known {
         Known {
             nulls,

@@ -39,7 +39,7 @@ const SHARED: u8 = 8;
 const NOTHING: u32 = u32::MAX;
 const UNKNOWN: u16 = u16::MAX;
 
-// SAFETY: the table is followed only by whoever runs the access, while it is kept.
+// SAFETY: only the thread that runs the access follows the table, while it is kept.
 unsafe impl Send for Copied {}
 
 impl Copied {

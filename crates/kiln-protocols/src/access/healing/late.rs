@@ -216,8 +216,8 @@ impl Healing {
         true
     }
 
-    /// Takes the rows that wait out of the attempt's writes, before these are taken back. Nobody else knows
-    /// their records, which the next run uses again.
+    /// Takes the rows that wait out of the attempt's writes, before these are taken back. No other
+    /// attempt knows their records, which the next run uses again.
     pub(super) fn spare_late(&mut self) {
         self.spare_late_if(|_| true);
     }

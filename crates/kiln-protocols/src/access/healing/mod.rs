@@ -17,8 +17,8 @@
 //!
 //! # Phases
 //!
-//! What nobody has disturbed commits as under Silo, and what hardly anybody disturbs keeps nothing for a restoration
-//! (`undisturbed.rs`). For the rest:
+//! An attempt that no other one has disturbed commits as under Silo, and a procedure whose attempts
+//! are hardly ever disturbed keeps nothing for a restoration (`undisturbed.rs`). For the rest:
 //!
 //! 1. **Read** (`copies.rs`, `cache.rs`), as above. Rows that the procedure inserts and does not look for
 //!    stay out of the indexes (`late.rs`): under a stale key they would stand in the way of others.
@@ -36,12 +36,12 @@
 //! When the procedure raises, what it read is validated first, and restored where that fails: the error is
 //! reported only if the program raises it on what is there.
 //!
-//! Closures and statements that come one by one have no program to run again: their attempts abort where
-//! others are restored. So do calls that are treated as if nobody had seen their program before
-//! ([`HealingFactors::ad_hoc_percent`]; §4.8).
+//! Closures and statements that come one by one have no program to run again: their attempts abort
+//! where others are restored. So do calls that are treated as if their program had not been
+//! analysed ([`HealingFactors::ad_hoc_percent`]; §4.8).
 //!
-//! With `+cu` (STO §6.1) updates that nobody else looks at run in phase 5 on what is there then: nothing of the
-//! record was read, so that there is nothing to restore.
+//! With `+cu` (STO §6.1) updates whose old values no other operation looks at run in phase 5 on
+//! what is there then: nothing of the record was read, so that there is nothing to restore.
 //!
 //! # Lock order
 //!
@@ -109,12 +109,12 @@ use locks::Locks;
 pub use locks::WaitingRoom;
 use restore::Counters;
 
-/// How often the tid of a record that somebody installs is waited for, each time for as long as others wait
-/// at all: an attempt that has all its locks installs many records one after the other. It waits for
-/// nobody, so that it may be waited for with locks in hand.
+/// How often an attempt waits for the tid of a record that another one installs, each time for as
+/// long as others wait at all: an attempt that has all its locks installs many records one after
+/// the other. It waits for no other attempt, so that others may wait for it with locks in hand.
 const INSTALLS_AWAITED: u32 = 64;
 
-/// The tid of a record once nobody is installing it.
+/// The tid of a record once no attempt is installing it.
 ///
 /// # Errors
 /// [`AbortCause::ReadLock`] when that takes very long.
@@ -129,7 +129,7 @@ fn settled_tid(record: RecordRef) -> Result<Tid, AbortCause> {
 #[cold]
 fn await_install(record: RecordRef) -> Result<Tid, AbortCause> {
     for _ in 1..INSTALLS_AWAITED {
-        // Whoever installs may be without a core.
+        // The installing worker may be without a core.
         thread::yield_now();
         if let Ok(tid) = stable_tid(record) {
             return Ok(tid);
@@ -198,7 +198,8 @@ pub struct Healing {
     copies_reads: bool,
     /// The look-up or scan that began last.
     last: Option<OpId>,
-    /// Whether the present call is treated as one that nobody has analysed, and what is left of percents.
+    /// Whether the present call is treated as if its program had not been analysed, and what is
+    /// left of percents.
     is_ad_hoc: bool,
     ad_hoc_rest: u8,
     /// How often the program of this attempt was run again.
@@ -240,8 +241,8 @@ pub struct Healing {
     counters: Counters,
 }
 
-// SAFETY: the table pointers inside are only followed by whoever runs the access, while the tables are
-// kept.
+// SAFETY: only the thread that runs the access follows the table pointers inside, while the tables
+// are kept.
 unsafe impl Send for Healing {}
 
 impl Healing {
@@ -496,7 +497,7 @@ impl Access for Healing {
                 self.sets.items[handle.note as usize].note.rely_on_version();
             }
             Err(Stop::Abort(AbortCause::KeyInTransit)) if self.is_calm => {
-                // Somebody is about after all: the run that follows inserts late.
+                // Another attempt is about after all: the run that follows inserts late.
                 self.asks = true;
                 self.counters.calm().is_disturbed();
             }

@@ -73,7 +73,7 @@ impl Healing {
         self.has_linked = false;
         self.spare_late();
         for write in &self.sets.writes {
-            // Whoever waits for a row that never was must not wait for this attempt.
+            // An attempt that waits for a row that never was must not wait for this one.
             if write.inserts() {
                 self.sets.protocol.locks.release(write.record);
             }
@@ -140,7 +140,7 @@ impl Healing {
             Outcome::Record(record, ..) if !index.moves() => {
                 let (table, intent, observed) = (sought.table, sought.intent, sought.observed);
                 let visit = self.visit_for(table, record, intent, observed)?;
-                // Whoever saw the tid with which a record has moved sees that.
+                // A transaction that saw the tid with which a record has moved sees that.
                 Ok(match visit {
                     _ if index.moves() => None,
                     Visit::Present(handle) => Some(Recalled::Found(handle)),

@@ -1,19 +1,22 @@
-//! Committing what nobody has disturbed, as Silo does.
+//! Committing an attempt that no other one has disturbed, as Silo does.
 //!
-//! Most attempts find everything as they read it, and nobody at what they write. For these the locks that healing
-//! needs are for nothing: they lock the tids of what they write, without waiting, compare what they read, and
-//! install. Whatever is in the way of that leads to the phases of `validate.rs`. A procedure whose attempts
-//! are disturbed is not tried in this way for some calls, eight times as many each time.
+//! Most attempts find everything as they read it, and no other attempt at what they write. For
+//! these the locks that healing needs are for nothing: they lock the tids of what they write,
+//! without waiting, compare what they read, and install. Whatever is in the way of that leads to
+//! the phases of `validate.rs`. A procedure whose attempts are disturbed is not tried in this way
+//! for some calls, eight times as many each time.
 //!
 //! An attempt of a procedure that is left alone also keeps nothing for a restoration, neither copies nor look-ups, and its new
 //! rows come into the indexes where they are inserted. If it is disturbed after all, the first restoration reads everything anew.
 //!
 //! # Beside those who heal
 //!
-//! Who has a record's lock relies on its tid to stay. So an attempt that commits here locks the tid first, and looks
-//! at the record's lock then: if somebody has that, it gives the tid back as it was. And who takes a lock looks at the tid
-//! after that, and waits while it is locked. These four accesses are sequentially consistent: one of the two
-//! sees the other. Who has locked a tid here waits for nothing but, for a moment, whether a row is there that has the key of a new one.
+//! The holder of a record's lock relies on its tid to stay. So an attempt that commits here locks
+//! the tid first, and looks at the record's lock then: if another attempt has that, it gives the
+//! tid back as it was. An attempt that takes a lock looks at the tid after that, and waits while it
+//! is locked. These four accesses are sequentially consistent: one of the two sees the other. An
+//! attempt that has locked a tid here waits for nothing but, for a moment, whether a row is there
+//! that has the key of a new one.
 
 use kiln_platform::atomic::{Ordering, fence};
 use kiln_platform::schedule::point;
@@ -86,7 +89,7 @@ impl Calm {
 }
 
 impl Healing {
-    /// Commits an attempt unless somebody disturbs it; whether it has committed.
+    /// Commits an attempt unless another one disturbs it; returns whether it has committed.
     ///
     /// # Errors
     /// As [`Healing::lock_and_write`].
@@ -116,7 +119,8 @@ impl Healing {
         }
         point("healing.tids_locked");
         if !self.late.is_empty() {
-            // Nobody else has a row of the same key now, if that was made of what is locked.
+            // No other attempt has a row of the same key now, if the key was made of what is
+            // locked.
             self.has_linked = true;
             if let Err(cause) = self.link_late() {
                 self.unlock_tids_but_of_dead();
@@ -147,7 +151,7 @@ impl Healing {
     fn unlock_tids_but_of_dead(&self) {
         for write in &self.sets.writes {
             let observed = self.sets.items[write.item as usize].observed;
-            // Nobody else changes a tid that is locked.
+            // No other attempt changes a tid that is locked.
             if write.record.tid().load(Ordering::Relaxed) == observed | Tid::LOCKED {
                 write.record.tid().store(observed, Ordering::Release);
             }
@@ -176,7 +180,8 @@ impl Healing {
         Some(Tid(newest))
     }
 
-    /// Locks the tids of the write set, if nobody has changed the records, or has a lock of them.
+    /// Locks the tids of the write set, if no other attempt has changed the records, or has a lock
+    /// of them.
     #[inline(always)]
     fn lock_free_tids(&mut self) -> bool {
         for (position, write) in self.sets.writes.iter().enumerate() {
@@ -185,8 +190,8 @@ impl Healing {
             match write.kind {
                 WriteKind::Lost => continue,
                 WriteKind::Insert | WriteKind::Forget => {
-                    // Nobody else changes it: others compare it once more at the end, though they have the
-                    // record's lock. The fence before the comparison orders it.
+                    // No other attempt changes it: others compare it once more at the end, though
+                    // they have the record's lock. The fence before the comparison orders it.
                     word.store(observed | Tid::LOCKED, Ordering::Relaxed);
                     continue;
                 }

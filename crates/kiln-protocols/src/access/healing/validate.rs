@@ -121,8 +121,8 @@ impl Healing {
         Ok(())
     }
 
-    /// Whether all records that are not locked, or have no row yet, are as they were observed, and nobody is changing
-    /// them.
+    /// Whether all records that are not locked, or have no row yet, are as they were observed, and
+    /// no attempt is changing them.
     fn is_as_read(&self) -> bool {
         // Acquire: what this one reads of a record is not moved behind the comparison.
         let is_as_read = |&position: &u32| {
@@ -133,8 +133,8 @@ impl Healing {
         self.reads.iter().all(is_as_read) || Canary::ReadValidationSkipped.sings()
     }
 
-    /// Whether nobody looks at a record that came in by a restoration, and lies before what was validated
-    /// already: a flaw.
+    /// Whether validation skips a record that came in by a restoration, and lies before what was
+    /// validated already: a flaw.
     #[inline(always)]
     fn is_ignored(&self, position: usize) -> bool {
         Canary::EarlierElementIgnored.sings() && {
@@ -146,8 +146,8 @@ impl Healing {
         }
     }
 
-    /// Locks the tids of the write set, whose locks the attempt has: nobody changes them, but for those who have locked one
-    /// before they saw that, and give it back.
+    /// Locks the tids of the write set, whose locks the attempt has. Other attempts change them
+    /// only if they locked one before they saw that, and give it back.
     fn lock_own_tids(&mut self) {
         for write in &self.sets.writes {
             let observed = self.sets.items[write.item as usize].observed;
@@ -190,7 +190,7 @@ impl Healing {
     /// # Errors
     /// [`AbortCause::ReadValidation`] when a value differs: [`Healing::asks`] is set.
     /// [`AbortCause::WriteLock`] when a lock is not to be had while others can find the attempt's new rows,
-    /// [`AbortCause::ReadLock`] when somebody is changing a record for too long.
+    /// [`AbortCause::ReadLock`] when another attempt is changing a record for too long.
     pub(super) fn lock(&mut self) -> Result<(), AbortCause> {
         self.sort();
         self.lock_from(0)
@@ -246,8 +246,8 @@ impl Healing {
                 self.reads.push(position);
                 continue;
             }
-            // Whoever has put a record into the indexes may bury it again, whoever has locked it, and another one
-            // may get its key then.
+            // The attempt that has put a record into the indexes may bury it again, even if another
+            // one has locked it, and a third one may get its key then.
             if !is_written && Tid(item.observed).is_absent() {
                 self.reads.push(position);
             }
@@ -272,7 +272,8 @@ impl Healing {
         }
     }
 
-    /// Whether nobody else can know a record, so that it does not matter in which order it is locked.
+    /// Whether no other attempt can know a record, so that it does not matter in which order it is
+    /// locked.
     fn is_unknown(&self, record: RecordRef) -> bool {
         self.late.is_on && {
             let write = self.sets.written.get(record);
@@ -330,7 +331,7 @@ impl Healing {
     /// that one from now on.
     ///
     /// # Errors
-    /// [`AbortCause::ReadLock`] when somebody is changing it for too long.
+    /// [`AbortCause::ReadLock`] when another attempt is changing it for too long.
     #[inline]
     fn is_valid(&mut self, position: usize) -> Result<bool, AbortCause> {
         if Canary::ReadValidationSkipped.sings() {
@@ -393,7 +394,7 @@ impl Healing {
         self.sets.phases.enter(Phase::Lock);
         self.locks_reads = true;
         let locked = self.lock().and_then(|()| {
-            // As before a commit: whoever has filled a gap is seen, or sees the locks.
+            // As before a commit: an attempt that has filled a gap is seen, or sees the locks.
             fence(Ordering::SeqCst);
             self.compare_nodes()
         });

@@ -1,10 +1,10 @@
 //! What an attempt has done, how it is made final, and how it is taken back.
 //!
-//! The blob that a byte string of a row lies in is the row's. Who writes another string over it displaces
-//! it: from then on it is in the undo log of that attempt, and that attempt's to free when it commits. Rolled
-//! back, the attempt puts it into the row again, if what it wrote there is still there (then it frees
-//! what it wrote). Else somebody has displaced what it wrote, and is its owner: then
-//! nobody can want the older one back, and it is freed.
+//! The blob that a byte string of a row lies in is the row's. An attempt that writes another string
+//! over it displaces it: from then on it is in the undo log of that attempt, and that attempt's to
+//! free when it commits. Rolled back, the attempt puts it into the row again, if what it wrote
+//! there is still there (then it frees what it wrote). Else another attempt has displaced what it
+//! wrote, and is its owner: then no attempt can want the older one back, and it is freed.
 
 use kiln_history::Version;
 use kiln_platform::atomic::Ordering;
@@ -127,7 +127,7 @@ impl Unprotected {
                     self.undo_update(table, record, columns, old, new);
                 }
                 Change::Insert => {
-                    // Nobody else has deleted it, as it was claimed from its first moment.
+                    // No other attempt has deleted it, as it was claimed from its first moment.
                     if latch(record).is_some() {
                         links::bury(record);
                     }

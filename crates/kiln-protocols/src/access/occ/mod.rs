@@ -25,20 +25,21 @@
 //!
 //! # Lock order
 //!
-//! Records by address. The lock is a bit of `aux`; the lock bit of the tid is only set by who holds
-//! that lock, for the time of the writing, and nobody waits while it is set.
+//! Records by address. The lock is a bit of `aux`; only the holder of that lock sets the lock bit
+//! of the tid, for the time of the writing, and no transaction waits while it is set.
 //!
 //! # Invariants
 //!
 //! - The tid of a record changes only while its lock in `aux` is held, but for the burying of a new
-//!   record by its own attempt: then somebody else may get its key. So whoever observed its absence looks again when all is
-//!   locked.
+//!   record by its own attempt: then another transaction may get its key. So a transaction that
+//!   observed its absence looks again when all is locked.
 //! - A raised error is reported only after the read set was validated.
 //!
 //! # Anomalies excluded
 //!
 //! Serializable, in real time: at the moment when all is locked and validated, all that was read is
-//! as it was, and nobody changes it before the locks are released. Phantoms are excluded by the node set.
+//! as it was, and no transaction changes it before the locks are released. Phantoms are excluded by
+//! the node set.
 //!
 //! # Unchecked
 //!
@@ -141,7 +142,7 @@ impl<const VALIDATES: bool> Optimistic<OccCommit<VALIDATES>> {
             let position = order[at] as usize;
             let item = &mut self.items[position];
             if locked.last() != Some(&item.record) {
-                // Whoever holds it waits for greater addresses only, and not for this attempt.
+                // The holder waits for greater addresses only, and not for this attempt.
                 let mut spinner = Spinner::default();
                 while !record_lock::try_lock(item.record) {
                     if self.participant.epochs().is_broken() {
@@ -152,8 +153,8 @@ impl<const VALIDATES: bool> Optimistic<OccCommit<VALIDATES>> {
                 }
                 locked.push(item.record);
             }
-            // Nobody installs while this one holds the lock, whose acquisition has made visible what
-            // was installed before.
+            // No other attempt installs while this one holds the lock, whose acquisition has made
+            // visible what was installed before.
             let now = Tid(item.record.tid().load(Ordering::Relaxed));
             if !VALIDATES {
                 item.observed = now.0;
@@ -180,8 +181,9 @@ impl<const VALIDATES: bool> Optimistic<OccCommit<VALIDATES>> {
 
     /// Whether records in which the attempt relies on there being no row are as they were observed.
     ///
-    /// Whoever has put a record into the indexes may bury it, whoever has locked it, and another one may get its key then,
-    /// read what this attempt has not locked yet, and commit. So these are compared once more when all is locked.
+    /// The attempt that has put a record into the indexes may bury it, even if another one has
+    /// locked it. A third one may get its key then, read what this attempt has not locked yet, and
+    /// commit. So these are compared once more when all is locked.
     fn is_still_absent(&self) -> bool {
         self.items.iter().all(|item| {
             !Tid(item.observed).is_absent()
@@ -194,7 +196,8 @@ impl<const VALIDATES: bool> Optimistic<OccCommit<VALIDATES>> {
     /// Phase 2: locks the tids, compares the index nodes, and chooses the tid. On failure the locks are
     /// released.
     fn choose(&mut self) -> Result<Tid, AbortCause> {
-        // From here on whoever only looks, to confirm an error, sees that these records are changing.
+        // From here on a transaction that only looks, to confirm an error, sees that these records
+        // are changing.
         self.lock_held_tids();
         // Sequentially consistent: of two attempts that each insert into a gap that the other relies
         // on, one sees the other's insertion. It also orders the reading of the epoch after the locks.

@@ -11,9 +11,9 @@
 //! meets it notes the tid; what it writes goes to a row image of its own. Commit has three phases:
 //!
 //! 1. **Lock** every record of the write set by setting the lock bit of its tid, which succeeds
-//!    only if the tid is still the one observed; of a new record, whose tid nobody else changes, by a
-//!    store. A lock that is held is waited for with bounded spinning, so that deadlock resolves
-//!    itself by an abort.
+//!    only if the tid is still the one observed; of a new record, whose tid no other transaction
+//!    changes, by a store. A lock that is held is waited for with bounded spinning, so that
+//!    deadlock resolves itself by an abort.
 //! 2. **Validate**: the tid of each record only read is still the one observed and not locked;
 //!    each index node relied on is unchanged. Between the phases lies the serialization point: a
 //!    full fence and the reading of the global epoch.
@@ -32,10 +32,11 @@
 //!
 //! # Commit-time updates and timestamp splitting
 //!
-//! With `+cu` (STO §6.1) updates whose old values nobody observes are kept, and run between phases 2 and 3, while
-//! the record is locked ([`optimistic`](crate::shared::optimistic)). With `+ts` (§6.2) what observes only
-//! columns that the table keeps apart notes the second timestamp. A record that is written
-//! without having been observed as a whole is locked at whatever version it has. OSTO has a timestamp, with a lock bit,
+//! With `+cu` (STO §6.1) updates whose old values no operation observes are kept, and run between
+//! phases 2 and 3, while the record is locked ([`optimistic`](crate::shared::optimistic)). With
+//! `+ts` (§6.2) an operation that observes only columns that the table keeps apart notes the second
+//! timestamp. A record that is written without having been observed as a whole is locked at
+//! whatever version it has. OSTO has a timestamp, with a lock bit,
 //! for each group; here the lock of the tid is taken for every write, as it is what protects the
 //! words, and that of the second timestamp besides where it will be advanced. While no other worker disturbs a worker's
 //! attempts these do neither ([`calms`](Optimistic::calms)).

@@ -1,14 +1,15 @@
 //! Timestamps of gaps.
 //!
 //! A gap in an index has no record whose timestamps could tell who saw it empty, and when. The
-//! versions of index nodes tell only whether somebody came in *since*, in real time, which is not the
-//! order of TicToc: a reader that looked before an insertion may get the later timestamp, and a
+//! versions of index nodes tell only whether an entry came in *since*, in real time, which is not
+//! the order of TicToc: a reader that looked before an insertion may get the later timestamp, and a
 //! third transaction, placed between the two by its timestamp, sees the insertion and not what the
 //! reader wrote. So indexes have timestamps too, coarse ones:
 //!
-//! - `read`: the latest commit that relied on a gap. Whoever inserts or moves an entry commits later.
-//! - `left`: the latest commit that left a gap where an entry was. Whoever relies on a gap, or
-//!   inserts, commits no earlier.
+//! - `read`: the latest commit that relied on a gap. A transaction that inserts or moves an entry
+//!   commits later.
+//! - `left`: the latest commit that left a gap where an entry was. A transaction that relies on a
+//!   gap, or inserts, commits no earlier.
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_storage::table::Table;

@@ -1,12 +1,14 @@
 //! What a read-only attempt that failed leaves to the one that repeats it, with timestamp splitting.
 //!
-//! An attempt that reads many records, which others overwrite all the time, hardly ever finds a timestamp: a record that it met
-//! early is overwritten, and one that it meets later was written after that. Both happen while it runs, for the most part
-//! between two of its reads. So the records that it met are noted, and the attempt that repeats it begins with a
-//! *sweep*: it extends each of them to a common timestamp, somewhat later than all their versions, and copies the columns that were read.
-//! Then it runs, and where it meets one of them again at a version that was swept, it reads the copy. That version is valid until
-//! the common timestamp, whoever has overwritten it since, because they come after that. What is left to fail it is
-//! what happens during the sweep, which is a short loop over records whose addresses are known, and not the
+//! An attempt that reads many records, which others overwrite all the time, hardly ever finds a
+//! timestamp: a record that it met early is overwritten, and one that it meets later was written
+//! after that. Both happen while it runs, for the most part between two of its reads. So the
+//! records that it met are noted, and the attempt that repeats it begins with a *sweep*: it extends
+//! each of them to a common timestamp, somewhat later than all their versions, and copies the
+//! columns that were read. Then it runs, and where it meets one of them again at a version that was
+//! swept, it reads the copy. That version is valid until the common timestamp: a transaction that
+//! has overwritten it since comes after that. Only what happens during the sweep can fail the
+//! attempt now, and the sweep is a short loop over records whose addresses are known, and not the
 //! procedure.
 //!
 //! Those who overwrite get later timestamps by it, which costs them nothing if they have left their updates to
@@ -16,8 +18,9 @@
 //!
 //! - A copy is of a version that was there, unlocked, after its `rts` was extended (or found to be late enough) and a full fence: it is
 //!   what an item with the same note stands for, but that the columns were read already.
-//! - A record may have moved in its indexes since, and then the key by which it is found is not that of the copy. Whoever moves or
-//!   deletes a record advances its second timestamp, so a copy is used only while that is as it was.
+//! - A record may have moved in its indexes since, and then the key by which it is found is not
+//!   that of the copy. A transaction that moves or deletes a record advances its second timestamp,
+//!   so a copy is used only while that is as it was.
 
 use kiln_platform::atomic::{AtomicU64, Ordering, fence, prefetch};
 use kiln_platform::work::{Work, charge};
@@ -37,11 +40,13 @@ const MET_MAX: usize = 1024;
 /// A record's header is asked for so many records before it is looked at.
 const AHEAD: usize = 8;
 
-/// How much later than all versions met the common timestamp is: whoever overwrites one of them meanwhile comes after that, and
-/// others go on counting below it. More would only make the leases of columns apart (`times.rs`) end sooner.
+/// How much later than all versions met the common timestamp is. A transaction that overwrites one
+/// of them meanwhile comes after that, and others go on counting below it. More would only make the
+/// leases of columns apart (`times.rs`) end sooner.
 const LEAP: u64 = 32;
 
-/// So many sweeps at most: each fails if somebody who came after its timestamp wrote what it had yet to copy.
+/// Sweeps at most: each fails if a transaction that came after its timestamp wrote what it had yet
+/// to copy.
 const SWEEPS_MAX: usize = 8;
 
 /// A record that an attempt met, and the columns that it was about to read.
@@ -52,7 +57,8 @@ struct Met {
     columns: ColumnSet,
 }
 
-// SAFETY: the table is followed only by whoever runs the access, during the call whose program keeps it.
+// SAFETY: only the thread that runs the access follows the table, during the call whose program
+// keeps it.
 unsafe impl Send for Met {}
 
 /// What the present attempt has read of a record before it meets it.
@@ -309,7 +315,7 @@ mod tests {
         assert_eq!(kept.sweep(&times), 10 + LEAP);
         assert_eq!(times.of(record, 10), 10 + LEAP, "it is reserved");
 
-        // Somebody writes it, and comes after that.
+        // A transaction writes it, and comes after that.
         store(200, 11 + LEAP);
         assert_eq!(kept.version(record), Some((Tid(10), 10 + LEAP)));
         let row = kept.row(record, 10, [BALANCE].into_iter());
@@ -320,7 +326,7 @@ mod tests {
         let another_column = kept.row(record, 10, [ID, BALANCE].into_iter());
         assert!(another_column.is_none());
 
-        // Somebody moves or deletes it.
+        // A transaction moves or deletes it.
         let aux = record.aux().load(Ordering::Relaxed);
         record.aux().store(aux | LOCKED, Ordering::Relaxed);
         assert_eq!(kept.version(record), None);

@@ -7,13 +7,14 @@
 //!
 //! # The idea
 //!
-//! A version of a record is valid from its write timestamp `wts` to its read timestamp `rts`. Attempts run
-//! without locks ([`optimistic`](crate::shared::optimistic)) and note both. At its end an attempt
-//! computes the earliest timestamp at which all that it read was valid and all that it writes can
-//! begin: no earlier than the `wts` of what it read, later than the `rts` of what it overwrites. Where
-//! a version that it read is valid up to then already, nothing else has to be known of that record,
-//! even if somebody has overwritten it since; elsewhere `rts` is extended, if the version is still there.
-//! So a reader may be placed before a writer that committed earlier in real time, where Silo aborts it.
+//! A version of a record is valid from its write timestamp `wts` to its read timestamp `rts`.
+//! Attempts run without locks ([`optimistic`](crate::shared::optimistic)) and note both. At its end
+//! an attempt computes the earliest timestamp at which all that it read was valid and all that it
+//! writes can begin: no earlier than the `wts` of what it read, later than the `rts` of what it
+//! overwrites. Where a version that it read is valid up to then already, nothing else has to be
+//! known of that record, even if another transaction has overwritten it since; elsewhere `rts` is
+//! extended, if the version is still there. So a reader may be placed before a writer that
+//! committed earlier in real time, where Silo aborts it.
 //!
 //! # Words
 //!
@@ -345,8 +346,8 @@ impl Commit for TicTocCommit {
 
     #[cold]
     fn met_absent(&mut self, table: &Table) {
-        // The record stands where another one may have been, and may leave again: the attempt comes after
-        // the one that left, and before whoever comes then.
+        // The record stands where another one may have been, and may leave again: the attempt comes
+        // after the one that left, and before the one that comes then.
         self.relied |= Gaps::mask_of_all(table);
     }
 }

@@ -10,13 +10,15 @@
 //! └───────┴───────┴────────────────────────────────┴──────────────────────────────────┘
 //! ```
 //!
-//! so that an extension touches no line but the record's own, which whoever reads the record has anyway.
+//! so that an extension touches no line but the record's own, which a reader of the record has
+//! anyway.
 //!
-//! **The columns apart** need two things of their writes. *That there was none* since the attempt met the record,
-//! is what the count says, if the record's version has not grown by so much since that the count may have come
-//! round ([`is_near`]): each write raises it by at least one. *When the last one was* has only to be known from
-//! above: it is no later than the version of a record that nobody has locked, and no later than the last write of such
-//! columns anywhere in the table ([`GroupTimes`]).
+//! **The columns apart** need two things of their writes. *That there was none* since the attempt
+//! met the record, is what the count says, if the record's version has not grown by so much since
+//! that the count may have come round ([`is_near`]): each write raises it by at least one. *When
+//! the last one was* has only to be known from above: it is no later than the version of a record
+//! that no transaction has locked, and no later than the last write of such columns anywhere in the
+//! table ([`GroupTimes`]).
 //!
 //! **Up to when they were read** is one word per table: a write that comes later than it had to does no harm. It is
 //! raised in leaps ([`LEASE`]), and so it is hardly ever written; all readers of the group share it in their caches,
@@ -168,8 +170,9 @@ impl GroupTimes {
         }
     }
 
-    /// A record of which columns not kept apart are written, by whoever has it locked, is about to get its next
-    /// version. If it was extended beyond that meanwhile, for the sake of the columns apart, it stays so.
+    /// Called by the holder of a record's lock, which writes columns that are not kept apart, when
+    /// the record is about to get its next version. If the record was extended beyond that
+    /// meanwhile, for the sake of the columns apart, it stays so.
     #[inline(always)]
     pub(super) fn carry_over(&self, record: RecordRef, former: u64, version: u64) {
         let word = record.aux();

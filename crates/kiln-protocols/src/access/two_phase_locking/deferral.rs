@@ -1,8 +1,9 @@
 //! Updates left to the commit (STO §6.1) of records that no lock is held of while the transaction runs: where a scheduler
 //! grants records to attempts ([`Locks::DEFERS`]).
 //!
-//! Records are *left* that everybody only adds to: nobody looks at them before the locks that are spoken of here are gone.
-//! An attempt meets such a record, keeps what is to be done with it, and has it locked from its commit on:
+//! Records to which all transactions only add are *left*: no transaction looks at them before the
+//! locks that are spoken of here are gone. An attempt meets such a record, keeps what is to be done
+//! with it, and has it locked from its commit on:
 //!
 //! 1. all that it met are locked, in the order of their addresses;
 //! 2. what was read is confirmed;
@@ -56,7 +57,7 @@ pub(super) struct Deferral {
     is_confirmed: bool,
 }
 
-// SAFETY: the tables are only followed by whoever runs the attempt, while they are kept.
+// SAFETY: only the thread that runs the attempt follows the tables, while they are kept.
 unsafe impl Send for Deferral {}
 
 impl Deferral {

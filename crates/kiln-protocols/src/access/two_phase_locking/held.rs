@@ -115,7 +115,7 @@ impl<H: Copy> HeldLocks<H> {
         note
     }
 
-    /// Notes the lock of a new record, which nobody else knows.
+    /// Notes the lock of a new record, which no other transaction knows.
     #[inline(always)]
     pub(super) fn hold_new<L: Locks>(&mut self, claim: Claim, held: H) -> u32 {
         let note = self.all.len() as u32;

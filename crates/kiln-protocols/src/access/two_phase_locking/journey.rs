@@ -56,7 +56,7 @@ impl<L: Locks> Parked<L> {
     }
 }
 
-// SAFETY: locks, nodes and findings are pointers that only whoever runs the attempt follows.
+// SAFETY: only the thread that runs the attempt follows the pointers to locks, nodes and findings.
 unsafe impl<L: Locks> Send for Parked<L> {}
 
 /// Of an attempt that travels: where it is, as far as the access has to know.

@@ -112,7 +112,7 @@ pub struct TwoPhaseLocking<L: Locks> {
     phases: Phases,
     /// Where locks are planned.
     planner: Option<Box<Planner>>,
-    /// Whether the attempt has several statements, of which nobody knows the next.
+    /// Whether the attempt has several statements, of which the next one is unknown.
     has_statements: bool,
     /// Whether the attempt missed something, so that the next one of the same call begins in the same
     /// epoch: what was missed is still there then, to be planned.
@@ -513,8 +513,9 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         let _ = self.take_planned(Planner::plan_again);
     }
 
-    /// What the plan has found for this key is what is there: its lock is held, so that nobody has taken it away
-    /// since; unless it was gone before, or the attempt itself has deleted it.
+    /// What the plan has found for this key is what is there: its lock is held, so that no other
+    /// transaction has taken it away since; unless it was gone before, or the attempt itself has
+    /// deleted it.
     #[inline(always)]
     fn recall(
         &mut self,
@@ -544,7 +545,8 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
                 visit.inspect_err(|_| self.go_back(finding))?
             }
         };
-        // Looked at when the lock is held: whoever has moved the record before has said so.
+        // Looked at when the lock is held: a transaction that has moved the record before has said
+        // so.
         let moves = sought.table.indexes()[sought.index].moves();
         let moves = moves && !Canary::FindingOutdated.sings();
         Ok(match visit {
@@ -756,7 +758,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
                 return Ok(Inserted::New(Handle { record, note }));
             }
             (refused, new) => {
-                // Whoever met it meanwhile finds it dead.
+                // A transaction that met it meanwhile finds it dead.
                 if let Some((record, held)) = new {
                     self.manager.release(record, held, true);
                 }

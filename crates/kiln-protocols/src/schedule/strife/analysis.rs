@@ -1,8 +1,10 @@
 //! The analysis of a batch: PREPARE, SPOT, FUSE, MERGE and ALLOCATE (STRIFE §3.1, Algorithm 1).
 //!
-//! In PREPARE a record gets a label, and with it a data node, if somebody in the batch plans to write it; what is without one
-//! when the batch is closed is ignored. With `+cu` that also holds of a record to which everybody only adds, by updates that can
-//! be left to the commit: its label says so, until somebody wants more of it. The data access graph is not made: its edges are the transactions' footprints.
+//! In PREPARE a record gets a label, and with it a data node, if a transaction of the batch plans
+//! to write it; a record that is without one when the batch is closed is ignored. With `+cu` that
+//! also holds of a record to which all transactions only add, by updates that can be left to the
+//! commit: its label says so, until a transaction wants more of it. The data access graph is not
+//! made: its edges are the transactions' footprints.
 //!
 //! The records that no transaction has labelled before this one get one data node together, the transaction's own. A record that
 //! a second transaction writes is parted from them, and gets a node to itself, as each record has in the paper: else all that touch
@@ -125,7 +127,7 @@ impl Analyst {
                 Origin::New | Origin::Known => {}
             }
             if label.is_left {
-                // Somebody may claim it yet, and then it counts.
+                // A later transaction may claim it, and then it counts.
                 context.leaves = true;
             } else if own != Some(label.node) {
                 context.nodes.push(label.node);
@@ -140,7 +142,8 @@ impl Analyst {
         }
     }
 
-    /// What somebody reads is not left to commits. Before SPOT, of batches in which something is.
+    /// A record that a transaction reads is not left to commits. Before SPOT, of batches in which
+    /// something is.
     pub fn settle(&mut self, batch: &Batch, item: u32) {
         let number = batch.number();
         // SAFETY: the caller has taken the item, here and below.
@@ -241,7 +244,7 @@ impl Analyst {
                 }
                 return;
             }
-            // Somebody has made two of them parts of special clusters meanwhile.
+            // Another worker has made two of them parts of special clusters meanwhile.
             self.connect(batch, nodes);
         }
         for (position, &one) in self.special.iter().enumerate() {
@@ -268,7 +271,8 @@ impl Analyst {
         }
     }
 
-    /// MERGE: makes one cluster of special ones that many transactions have in common. Nobody else is at work.
+    /// MERGE: makes one cluster of special ones that many transactions have in common. No other
+    /// worker is at work.
     pub fn merge(batch: &Batch) {
         let forest = &batch.forest;
         let alpha_permille = u64::from(batch.tuned.chosen().alpha_permille);
@@ -315,7 +319,7 @@ impl Analyst {
                 continue;
             }
             if context.nodes.is_empty() {
-                // It reads what nobody writes, and inserts: a cluster of its own.
+                // It reads what no transaction writes, and inserts: a cluster of its own.
                 context.nodes.extend(self.new_node(batch));
             }
             plain::reads(context.nodes.as_slice());

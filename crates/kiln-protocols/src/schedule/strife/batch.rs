@@ -33,8 +33,9 @@ const CHUNKS_EACH: u32 = 2;
 /// Items that small clusters, or residuals, are divided into at most.
 const GROUPS_MAX: u32 = 192;
 
-/// A call in flight, and its place in a batch. Who has it changes from stage to stage: the worker that drew it while it is
-/// in no batch, else whoever has taken the item that it belongs to.
+/// A call in flight, and its place in a batch. Who has it changes from stage to stage: the worker
+/// that drew it while it is in no batch, else the worker that has taken the item that it belongs
+/// to.
 ///
 /// A batch's contexts are more than a core's cache has, and half of them, or more, were last in another core's. So their lines are
 /// asked for some transactions ahead wherever one goes through them.
@@ -177,7 +178,7 @@ pub(super) struct Plan {
     pub group: u32,
     /// How many residuals make one.
     pub residual_group: u32,
-    /// Whether the batch has one transaction, which nobody disturbs.
+    /// Whether the batch has one transaction, which no other one disturbs.
     pub is_alone: bool,
     /// Whether a transaction of several statements may be open.
     pub is_among_statements: bool,
@@ -385,7 +386,8 @@ impl Batch {
     /// The batch is not collected any more.
     #[inline]
     pub unsafe fn contexts(&self) -> &[NonNull<Context>] {
-        // SAFETY: by the contract nobody changes them.
+        // SAFETY: workers add transactions only while the batch is collected, which it is not any
+        // more.
         unsafe { &*self.contexts.get() }
     }
 
@@ -395,7 +397,8 @@ impl Batch {
     /// The batch is collected, and the caller has the lock.
     #[expect(clippy::mut_from_ref, reason = "the contract makes it exclusive")]
     pub unsafe fn contexts_mut(&self) -> &mut Vec<NonNull<Context>> {
-        // SAFETY: by the contract.
+        // SAFETY: while the batch is collected only the holder of the lock uses the list, and the
+        // caller has it.
         unsafe { &mut *self.contexts.get() }
     }
 
@@ -406,7 +409,8 @@ impl Batch {
     #[inline]
     #[expect(clippy::mut_from_ref, reason = "the contract makes it exclusive")]
     pub unsafe fn context(&self, number: u32) -> &mut Context {
-        // SAFETY: by the contract; the batch is not collected while items are taken.
+        // SAFETY: the caller has taken the transaction's item, and has no other reference to it;
+        // the batch is not collected while items are taken.
         unsafe {
             let at = &self.contexts()[number as usize];
             plain::reads_one(at);
@@ -421,7 +425,7 @@ impl Batch {
     /// As for [`Batch::contexts`].
     #[inline]
     pub unsafe fn fetch(&self, number: u32, bytes: usize) {
-        // SAFETY: by the contract.
+        // SAFETY: the batch is not collected any more.
         if let Some(context) = unsafe { self.contexts() }.get(number as usize) {
             plain::reads_one(context);
             fetch_context(*context, bytes);
@@ -436,7 +440,8 @@ impl Batch {
     pub unsafe fn next_of(&self, number: u32) -> u32 {
         let next = &self.nexts[number as usize];
         plain::reads_one(next);
-        // SAFETY: by the contract.
+        // SAFETY: only the worker that has taken the item uses its transactions, and the caller is
+        // that one.
         unsafe { *next.get() }
     }
 
@@ -447,7 +452,7 @@ impl Batch {
     #[inline]
     pub unsafe fn set_next(&self, number: u32, next: u32) {
         plain::writes_one(&self.nexts[number as usize]);
-        // SAFETY: by the contract.
+        // SAFETY: as for `next_of`.
         unsafe { *self.nexts[number as usize].get() = next }
     }
 
@@ -470,7 +475,8 @@ impl Batch {
     pub unsafe fn plan_mut(&self) -> &mut Plan {
         plain::reads_one(&self.plan);
         plain::writes_one(&self.plan);
-        // SAFETY: by the contract.
+        // SAFETY: between the last item of a stage and the next stage no other worker uses the
+        // plan; the caller is there.
         unsafe { &mut *self.plan.get() }
     }
 
@@ -502,7 +508,8 @@ impl Batch {
     /// # Safety
     /// The batch is not collected any more, and no stage is open.
     pub unsafe fn divide(&self, workers: u32) {
-        // SAFETY: by the contract.
+        // SAFETY: no stage is open, so the plan is the caller's, and the batch is not collected any
+        // more.
         let (plan, length) = unsafe { (self.plan_mut(), self.contexts().len() as u32) };
         let chunk = length.div_ceil(workers.max(1) * CHUNKS_EACH);
         plan.chunk = chunk.clamp(*CHUNK.start(), *CHUNK.end());
@@ -517,7 +524,7 @@ impl Batch {
     /// # Safety
     /// As for [`Batch::plan`].
     pub unsafe fn chunks(&self) -> u32 {
-        // SAFETY: by the contract.
+        // SAFETY: as for `plan`, and the batch is not collected while a stage has items.
         let (plan, length) = unsafe { (self.plan(), self.contexts().len() as u32) };
         length.div_ceil(plan.chunk)
     }
@@ -527,7 +534,8 @@ impl Batch {
     /// # Safety
     /// The caller has taken it.
     pub unsafe fn chunk(&self, item: u32) -> std::ops::Range<u32> {
-        // SAFETY: by the contract.
+        // SAFETY: the caller has taken an item, and the batch is not collected while items are
+        // taken.
         let (plan, length) = unsafe { (self.plan(), self.contexts().len() as u32) };
         item * plan.chunk..((item + 1) * plan.chunk).min(length)
     }
@@ -537,7 +545,7 @@ impl Batch {
     /// # Safety
     /// As for [`Batch::plan_mut`].
     pub unsafe fn arrange(&self) -> u32 {
-        // SAFETY: by the contract.
+        // SAFETY: the caller is between two stages, as for `plan_mut`.
         let plan = unsafe { self.plan_mut() };
         plan.large.clear();
         for number in 0..self.specials.load(Ordering::Relaxed) {
@@ -565,7 +573,7 @@ impl Batch {
     /// # Safety
     /// As for [`Batch::plan_mut`].
     pub unsafe fn note_clusters(&self) {
-        // SAFETY: by the contract.
+        // SAFETY: the caller is between two stages, as for `plan_mut`.
         let plan = unsafe { self.plan_mut() };
         let shown = &mut plan.shown;
         shown.batches = 1;
@@ -590,7 +598,7 @@ impl Batch {
     /// # Safety
     /// As for [`Batch::plan_mut`].
     pub unsafe fn note_end(&self, step: Step) {
-        // SAFETY: by the contract.
+        // SAFETY: the caller is between two stages, as for `plan_mut`.
         let plan = unsafe { self.plan_mut() };
         let now = time::cycles();
         let began = std::mem::replace(&mut plan.step_began, now);
@@ -605,7 +613,8 @@ impl Batch {
     /// # Safety
     /// As for [`Batch::plan_mut`], after the last stage.
     pub unsafe fn take_counted(&self) -> BatchStatistics {
-        // SAFETY: by the contract.
+        // SAFETY: the caller is between two stages, as for `plan_mut`; the next batch is not
+        // collected yet.
         let (plan, length) = unsafe { (self.plan_mut(), self.contexts().len() as u64) };
         let mut counted = std::mem::take(&mut plan.counted);
         (counted.batches, counted.transactions) = (1, length);
@@ -617,7 +626,7 @@ impl Batch {
     /// # Safety
     /// As for [`Batch::plan_mut`].
     pub unsafe fn note_serial(&self, since_ns: u64) {
-        // SAFETY: by the contract.
+        // SAFETY: the caller is between two stages, as for `plan_mut`.
         let plan = unsafe { self.plan_mut() };
         plan.shown.serial_ns += time::now_ns().saturating_sub(since_ns);
     }
@@ -627,7 +636,7 @@ impl Batch {
     /// # Safety
     /// As for [`Batch::plan_mut`], after the last stage.
     pub unsafe fn take_shown(&self) -> Shown {
-        // SAFETY: by the contract.
+        // SAFETY: the caller is between two stages, as for `plan_mut`.
         let plan = unsafe { self.plan_mut() };
         let now_ns = time::now_ns();
         let mut shown = std::mem::take(&mut plan.shown);
@@ -642,7 +651,7 @@ impl Batch {
     /// # Safety
     /// As for [`Batch::plan_mut`].
     pub unsafe fn arrange_residuals(&self) -> u32 {
-        // SAFETY: by the contract.
+        // SAFETY: the caller is between two stages, as for `plan_mut`.
         let plan = unsafe { self.plan_mut() };
         let residuals = self.residuals.length();
         plan.residual_group = residuals.div_ceil(GROUPS_MAX).max(1);
@@ -660,7 +669,7 @@ impl Batch {
     /// # Safety
     /// As for [`Batch::plan_mut`].
     pub unsafe fn arrange_alone(&self) {
-        // SAFETY: by the contract.
+        // SAFETY: the caller is between two stages, as for `plan_mut`.
         let plan = unsafe { self.plan_mut() };
         (plan.is_alone, plan.is_among_statements) = (true, false);
     }
@@ -670,7 +679,7 @@ impl Batch {
     /// # Safety
     /// As for [`Batch::plan_mut`].
     pub unsafe fn arrange_among_statements(&self) -> u32 {
-        // SAFETY: by the contract.
+        // SAFETY: the caller is between two stages, as for `plan_mut`.
         unsafe {
             self.plan_mut().is_among_statements = true;
             self.arrange_residuals()
@@ -720,7 +729,7 @@ impl Batch {
     /// # Safety
     /// All stages are done, and the caller has the lock.
     pub unsafe fn clear(&self) {
-        // SAFETY: by the contract.
+        // SAFETY: all stages are done, so no worker uses the list, and the caller has the lock.
         unsafe { self.contexts_mut() }.clear();
         // Relaxed: the ticket of the next stage publishes these.
         self.nodes_taken.0.store(0, Ordering::Relaxed);

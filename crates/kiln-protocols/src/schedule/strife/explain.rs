@@ -9,7 +9,7 @@ use super::batch::Batch;
 use super::locks::{node_of, tie_of};
 use crate::batches::{Explained, ExplainedTransaction};
 
-/// The batch that somebody asked for.
+/// The batch that a caller asked for.
 #[derive(Default)]
 pub(super) struct Explanation {
     is_wanted: AtomicBool,
@@ -37,7 +37,8 @@ impl Explanation {
     pub unsafe fn look(&self, batch: &Batch) {
         // Relaxed: which batch it is does not matter.
         if self.is_wanted.load(Ordering::Relaxed) {
-            // SAFETY: by the contract.
+            // SAFETY: the caller has done the last item of ALLOCATE, and has not opened the next
+            // stage.
             unsafe { self.explain(batch) };
         }
     }
@@ -51,7 +52,8 @@ impl Explanation {
             .as_ref()
             .is_none_or(|known| known.transactions.len() < length)
         {
-            // SAFETY: by the contract.
+            // SAFETY: the analysis is done, and the next stage is not open: `look` passes its
+            // promise on.
             *known = Some(unsafe { explain(batch) });
         }
         if length * 2 >= batch.tuned.size() as usize {

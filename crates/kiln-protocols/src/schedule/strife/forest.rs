@@ -14,8 +14,8 @@
 //! 3. A node is linked below another one by a compare-and-swap that finds it to be a root. Of several workers
 //!    that would link it, one does.
 //! 4. Special nodes are greater than all data nodes, so a cluster that has one has it as its root.
-//!    [`Forest::unite`] links no special node: two special clusters stay two, whoever races. Only
-//!    [`Forest::merge`] links them, when one worker is there alone.
+//!    [`Forest::unite`] links no special node: two special clusters stay two, also when workers
+//!    race. Only [`Forest::merge`] links them, when one worker is there alone.
 //!
 //! In the paper nodes are records, their order is that of their addresses, and special roots are those above an address
 //! `M`. Here they are numbers in a dense array, so that the forest of a batch fits into a cache that its
@@ -136,7 +136,7 @@ impl Forest {
         }
     }
 
-    /// Makes one cluster of two, special or not. Nobody else uses the forest.
+    /// Makes one cluster of two, special or not. No other worker uses the forest.
     pub fn merge(&self, one: u32, other: u32) {
         let (one, other) = (self.find(one), self.find(other));
         if one != other {

@@ -419,8 +419,8 @@ mod tests {
         );
     }
 
-    /// What nobody writes ties nothing together (PREPARE), and transactions that write nothing are clusters of
-    /// their own.
+    /// A record that no transaction writes ties none together (PREPARE), and transactions that
+    /// write nothing are clusters of their own.
     #[test]
     fn records_that_are_only_read_are_ignored() {
         let records = Records::new(8);

@@ -12,8 +12,9 @@
 //! With O the record has the node to itself: several transactions of the batch write it. Else the node stands for
 //! all that one transaction, and no other, has labelled.
 //!
-//! With L the record is *left*: everybody in the batch leaves what he does to it to his commit (`+cu`), so it ties nothing
-//! together. Whoever commits such updates, in whatever cluster, sets C meanwhile.
+//! With L the record is *left*: every transaction of the batch leaves what it does to the record to
+//! its commit (`+cu`), so it ties nothing together. A transaction that commits such updates, in
+//! whatever cluster, sets C meanwhile.
 //!
 //! Labels are not taken away again. One of a former batch says nothing, and where locks are used a label is
 //! the same as no lock: taking one puts it in the label's place. A label is put where no lock is held.
@@ -22,10 +23,11 @@
 //!
 //! - *With locks* what it gets the lock of: those of its plan, taken in the order of addresses before it begins
 //!   ([`ClusterLocks::take_planned`]), and of what it meets besides, without waiting.
-//! - *Of a cluster* each record whose label leads to the cluster: nobody else in this stage may touch it. And it may read
-//!   records without a label, planned or not: nobody in the batch has planned to write these, and who has not planned to
-//!   write a record that is without a label may not write it. New records get a label of the cluster, so that
-//!   its later transactions find them, and others do not. Of records that are left it may leave updates to its commit. All else
+//! - *Of a cluster* each record whose label leads to the cluster: no other worker in this stage may
+//!   touch it. And it may read records without a label, planned or not: no transaction of the batch
+//!   has planned to write these, and one that has not planned to write a record without a label may
+//!   not write it. New records get a label of the cluster, so that its later transactions find
+//!   them, and others do not. Of records that are left it may leave updates to its commit. All else
 //!   is a footprint miss, and the transaction a residual.
 //! - *Alone* all.
 
@@ -46,7 +48,7 @@ const LABEL: u64 = 1 << 62;
 const LEFT: u64 = 1 << 61;
 /// The record has its data node to itself.
 const OWN: u64 = 1 << 60;
-/// Somebody commits updates of a record that is left.
+/// A transaction commits updates of a record that is left.
 const COMMITTING: u64 = 1 << 63;
 
 /// Bits of a data node's number.
@@ -69,7 +71,7 @@ fn node_in(word: u64, number: u64) -> Option<u32> {
     (plain - node == label(number, 0)).then_some(node as u32)
 }
 
-/// The data node that a record has in a batch, if somebody labelled it.
+/// The data node that a record has in a batch, if a worker labelled it.
 #[inline(always)]
 pub(super) fn node_of(record: RecordRef, number: u64) -> Option<u32> {
     // Relaxed: labels are put before the stage in which they are looked at, or, at new records, before the index
@@ -161,7 +163,8 @@ pub(super) fn put_label(
     }
 }
 
-/// Somebody reads a record: if it was left, it is a record like others from now on. No transaction of the batch runs.
+/// A transaction reads a record: if it was left, it is a record like others from now on. No
+/// transaction of the batch runs.
 #[inline]
 pub(super) fn claim_left(record: RecordRef, number: u64) {
     let word = record.aux();
@@ -189,7 +192,7 @@ pub(super) enum Mode {
     Locking,
     /// Records of the cluster with this root, in the batch with this number.
     Cluster { root: u32, number: u64 },
-    /// All: nobody else runs.
+    /// All: no other transaction runs.
     Alone,
 }
 
@@ -257,7 +260,8 @@ fn wait_for(waits_max: u32, mut is_taken: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// What the attempt missed: a record of another cluster, or one that nobody has planned to write.
+/// What the attempt missed: a record of another cluster, or one that no transaction has planned to
+/// write.
 const MISS: AbortCause = AbortCause::FootprintMiss;
 
 /// Whether a canary lets attempts touch what their cluster does not have.
@@ -357,7 +361,7 @@ impl Locks for ClusterLocks {
             Mode::Locking => return Err(MISS),
             Mode::Alone => 0,
             Mode::Cluster { root, number } => {
-                // Somebody has planned the record that was in this cell before.
+                // A transaction has planned the record that was in this cell before.
                 if let Some(node) = node_of(record, number)
                     && self.shared.batch.forest.find(node) != root
                 {
@@ -431,7 +435,7 @@ fn share(record: RecordRef) -> bool {
     false
 }
 
-/// Takes the exclusive lock if nobody holds the record.
+/// Takes the exclusive lock if no transaction holds the record.
 #[inline(always)]
 fn take(record: RecordRef) -> bool {
     let word = record.aux();

@@ -16,7 +16,8 @@
 //! | stage | what happens | where |
 //! |---|---|---|
 //! | collect | workers draw calls, plan them (a reconnaissance), label what they will write (PREPARE) | `worker.rs`, `gather` |
-//! | settle | with `+cu`: what somebody reads is not left to commits | `analysis.rs` |
+//! | settle | with `+cu`: a record that a transaction reads is not left to commits | `analysis.rs`
+//! |
 //! | spot | random transactions make special clusters | `analysis.rs` |
 //! | fuse | each transaction's records become one cluster, unless that made one of two special ones; MERGE | `analysis.rs` |
 //! | allocate | transactions of one cluster get into its queue, others among the residuals | `analysis.rs` |
@@ -32,10 +33,11 @@
 //! # Invariants
 //!
 //! - Labels of a batch are put while it is collected. A worker that puts some keeps it from being closed.
-//! - In the stages from spot to conflict-free no record is locked, and none gets a label but new ones, which get one of the cluster
-//!   that made them. So `aux` alone says of every record which cluster has it, or that nobody will write it.
-//! - A record without a label is written by nobody in the conflict-free stage. One with a label is touched by
-//!   the worker alone that has taken its cluster.
+//! - In the stages from spot to conflict-free no record is locked, and none gets a label but new
+//!   ones, which get one of the cluster that made them. So `aux` alone says of every record which
+//!   cluster has it, or that no transaction will write it.
+//! - No transaction writes a record without a label in the conflict-free stage. Only the worker
+//!   that has taken its cluster touches a record with a label.
 //! - A worker stays while a call that it drew is in a batch.
 //!
 //! # Inserts, deletes, ranges
@@ -47,11 +49,12 @@
 //!
 //! # Between plan and run
 //!
-//! Calls are planned by one worker, in an epoch that it leaves again, and run by any worker some batches later at most. What
-//! the reconnaissance found is only used when the run is in the same epoch: why it is the same record then,
-//! whoever plans and runs, is argued in [`findings`](crate::shared::planning::findings). Labels, footprints and prefetches by
-//! addresses that are out of date do no harm: a label on another row's cell is one data node too many, and a new row
-//! whose cell has a label of another cluster is refused to its maker (`locks.rs`).
+//! Calls are planned by one worker, in an epoch that it leaves again, and run by any worker some
+//! batches later at most. What the reconnaissance found is only used when the run is in the same
+//! epoch: why it is the same record then, whichever workers plan and run the call, is argued in
+//! [`findings`](crate::shared::planning::findings). Labels, footprints and prefetches by addresses
+//! that are out of date do no harm: a label on another row's cell is one data node too many, and a
+//! new row whose cell has a label of another cluster is refused to its maker (`locks.rs`).
 //!
 //! # Records that are left
 //!
@@ -62,9 +65,10 @@
 //!
 //! # Transactions of several statements
 //!
-//! They are in no batch, and nobody knows what they will touch. They begin when no stage runs that is without locks, and as
-//! long as one is open batches are not analysed: all their transactions are residuals. A residual that cannot go on
-//! because of one stays for a later batch, when one has ended or after a pause (`parking.rs`), so nobody else waits for it.
+//! They are in no batch, and what they will touch is not known. They begin when no stage runs that
+//! is without locks, and as long as one is open batches are not analysed: all their transactions
+//! are residuals. A residual that cannot go on because of one stays for a later batch, when one has
+//! ended or after a pause (`parking.rs`), so no other transaction waits for it.
 //!
 //! # Which anomalies are excluded, and how
 //!
@@ -116,7 +120,7 @@ pub struct Shared {
     stages: Stages,
     batch: Batch,
     collection: Mutex<Collection>,
-    /// Whether the batch is closed as soon as nobody puts labels any more.
+    /// Whether the batch is closed as soon as no worker puts labels any more.
     closing: Apart<AtomicBool>,
     /// Places of the batch that workers have taken for calls which they are about to add.
     taken: Apart<AtomicU32>,
@@ -301,7 +305,8 @@ impl Shared {
         is_ready: bool,
     ) {
         let mut collection = lock(&self.collection);
-        // SAFETY: nobody closes the batch while the caller is inside, and it has the lock.
+        // SAFETY: no worker closes the batch while the caller is inside, and the caller has the
+        // lock.
         let contexts = unsafe { self.batch.contexts_mut() };
         let room = self.batch.capacity as usize - contexts.len();
         let moved = added.len().min(room);
@@ -334,8 +339,8 @@ impl Shared {
         self.closing.0.load(Ordering::Relaxed)
     }
 
-    /// Closes the batch that is collected, if it is time. If somebody puts labels, it is closed when that has come
-    /// to an end.
+    /// Closes the batch that is collected, if it is time. If a worker puts labels, the batch is
+    /// closed when that worker has finished.
     fn close_if_due(&self, collection: &Collection, now_ns: u64) {
         // SAFETY: the batch is collected, and the caller has the lock.
         let length = unsafe { self.batch.contexts_mut() }.len();
@@ -362,12 +367,12 @@ impl Shared {
     }
 
     fn close(&self, collection: &Collection, length: u32) {
-        // SAFETY: nobody can take an item before the stage is open.
+        // SAFETY: no worker can take an item before the stage is open.
         unsafe { self.batch.note_end(Step::Collect) };
         let is_shared = collection.open > 0 || collection.is_disturbed;
         if is_shared || self.batch.number() >= NUMBERS_MAX {
             for at in 0..length {
-                // SAFETY: nobody can take an item before the stage is open.
+                // SAFETY: no worker can take an item before the stage is open.
                 unsafe { self.batch.context(at) }.is_residual = true;
                 self.batch.residuals.push(at);
             }
@@ -375,7 +380,7 @@ impl Shared {
             let items = unsafe { self.batch.arrange_among_statements() };
             self.stages.open(Stage::Residual, items);
         } else if length == 1 {
-            // SAFETY: nobody can take an item before the stage is open.
+            // SAFETY: no worker can take an item before the stage is open.
             unsafe { self.batch.arrange_alone() };
             self.stages.open(Stage::ConflictFree, 1);
         } else {
@@ -446,7 +451,7 @@ impl Shared {
     /// The batch is done; the next one is collected.
     fn finish(&self, counts: &mut BatchStatistics) {
         let mut collection = lock(&self.collection);
-        // SAFETY: all stages are done, and nobody adds to it yet.
+        // SAFETY: all stages are done, and no worker adds to it yet.
         let shown = unsafe {
             counts.add(&self.batch.take_counted());
             let shown = self.batch.take_shown();

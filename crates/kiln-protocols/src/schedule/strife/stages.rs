@@ -1,8 +1,9 @@
 //! The stages that a batch goes through, each made of items that any worker does.
 //!
-//! A stage ends when all its items are done, and not when all workers have arrived: so nobody waits for a worker that
-//! does not run, has no calls, or has a transaction of several statements open, unless it is in the middle of an item. Whoever
-//! serves looks for items; whoever does the last item of a stage opens the next one.
+//! A stage ends when all its items are done, and not when all workers have arrived: so no worker
+//! waits for one that does not run, has no calls, or has a transaction of several statements open,
+//! unless that one is in the middle of an item. Workers that serve look for items; the worker that
+//! does the last item of a stage opens the next one.
 //!
 //! ```text
 //!  63    52 51   48 47            24 23           0
@@ -13,11 +14,15 @@
 //!
 //! # Invariants
 //!
-//! - An item is taken by counting the ticket up, which says all that there is to know of the stage: who has taken one has an item of the stage that is open, and it stays open until the item is done. How many items there are was
-//!   beside the ticket once; then somebody took an item of a stage that was done already, as the next one had more.
-//! - Who has found no item left does not look at the ticket again before another stage is open: it looks at a word that says
-//!   which stage that is, and changes as rarely. It is written before the ticket, so that it is never behind: after it, a slow
-//!   worker could write it when others have opened the stage after the next. So those who wait do not take the ticket's cache line away from those who work.
+//! - An item is taken by counting the ticket up, which says all that there is to know of the stage:
+//!   a worker that has taken one has an item of the stage that is open, and it stays open until the
+//!   item is done. How many items there are was beside the ticket once; then a worker took an item
+//!   of a stage that was done already, as the next one had more.
+//! - A worker that has found no item left does not look at the ticket again before another stage is
+//!   open: it looks at a word that says which stage that is, and changes as rarely. It is written
+//!   before the ticket, so that it is never behind: after it, a slow worker could write it when
+//!   others have opened the stage after the next. So workers that wait do not take the ticket's
+//!   cache line away from those that work.
 //! - What was done in a stage is visible in those after it: each worker counts its item with release and acquire, the
 //!   last one has acquired all, and opens the next stage by a release of the ticket, which takers acquire.
 
@@ -121,7 +126,7 @@ impl Stages {
         name_range(address, size_of::<Stages>(), || "strife.stages".to_owned());
     }
 
-    /// The stage that is open; it may end at once, unless somebody sees to it that it does not.
+    /// The stage that is open; it may end at once, unless the caller keeps it from ending.
     #[inline]
     pub fn now(&self) -> Stage {
         // Acquire pairs with the release in `open`: what was done before is visible.
@@ -202,7 +207,8 @@ mod tests {
                             continue;
                         };
                         idle = 0;
-                        // Relaxed: whoever opens a stage has seen all items of those before.
+                        // Relaxed: the worker that opens a stage has seen all items of those
+                        // before.
                         sum.fetch_add(item + 1, Ordering::Relaxed);
                         if stages.complete() {
                             let count = opened.fetch_add(1, Ordering::Relaxed);

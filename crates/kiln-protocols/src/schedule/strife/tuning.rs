@@ -362,7 +362,7 @@ impl Tuned {
         }
     }
 
-    /// Chooses for the next batch. Nobody else is at work.
+    /// Chooses for the next batch. No other worker is at work.
     pub fn set(&self, next: Chosen) {
         if next != self.chosen() {
             self.size.store(next.size, Ordering::Relaxed);

@@ -142,7 +142,8 @@ impl Strife {
                 self.hand_back(calls);
             }
             if !has_done {
-                // Whoever waits for a single call reads its rows where the pool has its context.
+                // A caller that waits for a single call reads its rows where the pool has its
+                // context.
                 if self.in_flight == self.parked.len() && !is_over && !self.is_single {
                     self.pass_turn();
                 }
@@ -183,7 +184,8 @@ impl Strife {
             .chain(&self.submitted)
             .chain(&self.parked);
         for context in own {
-            // SAFETY: the context is there, and nobody writes to its ticket before it is drawn anew.
+            // SAFETY: the context is there, and no worker writes to its ticket before it is drawn
+            // anew.
             let ticket = unsafe { (&raw const (*context.as_ptr()).flight.call.ticket).read() };
             calls.lost(ticket);
         }
@@ -195,18 +197,19 @@ impl Strife {
         self.direct.give_way();
     }
 
-    /// Nobody counts on it from now on.
+    /// No other worker counts on it from now on.
     fn go(&mut self) {
         self.shared.go(std::mem::take(&mut self.ready_in));
     }
 
-    /// Lets another worker have the core, if there are more of them than cores: between two batches nobody waits for this
-    /// one. So those that are inside fill the batches, with as many calls as without the others.
+    /// Lets another worker have the core, if there are more of them than cores: between two batches
+    /// no worker waits for this one. So those that are inside fill the batches, with as many calls
+    /// as without the others.
     #[inline]
     fn pass_turn(&mut self) {
         if self.direct.is_turn_over() {
             self.go();
-            // Whoever comes next has use for them while they are in the core's cache.
+            // The next worker has use for them while they are in the core's cache.
             self.shared.spare.leave(&mut self.pool);
             self.direct.leave_turn();
             self.direct.enter_turn();
@@ -443,7 +446,8 @@ impl Strife {
                 fetch_context(later, USED_BYTES);
             }
             let context = submitted[position];
-            // SAFETY: in these stages nobody changes it, or uses a transaction of which it is false.
+            // SAFETY: in these stages no worker changes it, or uses a transaction of which it is
+            // false.
             let has_ended = is_done || unsafe { !(*context.as_ptr()).is_residual };
             if has_ended {
                 self.end(context, calls);
@@ -550,7 +554,7 @@ impl Strife {
             self.run_free(batch, 0, Mode::Alone);
             return self.complete(Stage::ConflictFree, began, 1);
         }
-        // The last items are for whoever is free first.
+        // The last items are for the worker that is free first.
         let takes_ahead =
             |item: u32| u64::from(batch.items_of(plan) - item) >= 2 * plan.shown.workers;
         let mut takes = takes_ahead(item);
@@ -813,7 +817,7 @@ impl<'a> Queues<'a> {
             root: batch.forest.find(cluster),
             number: batch.number(),
         };
-        // Relaxed: appended to in an earlier stage; nobody else takes this cluster.
+        // Relaxed: appended to in an earlier stage; no other worker takes this cluster.
         self.next = batch.queue(cluster).swap(0, Ordering::Relaxed) as u32;
     }
 }
@@ -828,7 +832,7 @@ impl Iterator for Queues<'_> {
             self.enter(self.batch.small.get(position));
         }
         let at = self.next - 1;
-        // SAFETY: whoever made this has taken the cluster.
+        // SAFETY: the worker that made this has taken the cluster.
         self.next = unsafe { self.batch.next_of(at) };
         Some(Run {
             at,
@@ -842,7 +846,7 @@ impl Iterator for Queues<'_> {
 #[derive(Default)]
 pub(super) struct Spare(Mutex<Vec<Vec<NonNull<Context>>>>);
 
-// SAFETY: contexts that are here are nobody's, and may be used by any thread.
+// SAFETY: contexts that are here belong to no worker, and any thread may use them.
 unsafe impl Send for Spare {}
 // SAFETY: as above, behind a mutex.
 unsafe impl Sync for Spare {}
@@ -878,7 +882,7 @@ impl Drop for Strife {
             return;
         }
         for context in self.pool.drain(..) {
-            // SAFETY: it was leaked when it was made, and nobody else has it.
+            // SAFETY: it was leaked when it was made, and no other worker has it.
             drop(unsafe { Box::from_raw(context.as_ptr()) });
         }
     }

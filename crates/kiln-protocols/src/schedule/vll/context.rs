@@ -27,7 +27,7 @@ pub(super) struct Plan<L: Ledger> {
     lingers: AtomicBool,
 }
 
-// SAFETY: the cell is used under the queue's latch, or by whoever has the plan to itself.
+// SAFETY: a thread uses the cell under the queue's latch, or has the plan to itself.
 unsafe impl<L: Ledger> Sync for Plan<L> {}
 
 impl<L: Ledger> Default for Plan<L> {
@@ -79,7 +79,8 @@ impl<L: Ledger> Plan<L> {
     /// # Safety
     /// The caller has the latch of the queue that the plan's transaction is in.
     pub unsafe fn add_to(&self, analysis: &mut L::Analysis) -> bool {
-        // SAFETY: by the contract nobody else uses the cell.
+        // SAFETY: the caller has the latch of the queue that the transaction is in, so no other
+        // thread uses the cell.
         let marks = unsafe { &mut *self.marks.get() };
         analysis.add(self.wanted(), marks)
     }

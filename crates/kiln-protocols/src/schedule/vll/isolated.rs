@@ -43,12 +43,12 @@ impl<C: Counters + 'static> Isolated<C> {
                         .release(claim.record, Counted::Planned, claim.exclusive);
                 }
                 let next = self.shared.queue.leave(context.place);
-                debug_assert!(next.is_none(), "nobody waits here");
+                debug_assert!(next.is_none(), "no transaction waits here");
                 (context, true)
             }
             Entered::Blocked(place) => match self.shared.queue.withdraw(place) {
                 Some(context) => (context, false),
-                None => unreachable!("nobody runs transactions here"),
+                None => unreachable!("no worker runs transactions here"),
             },
             Entered::Full(context) | Entered::Barred(context) => (context, false),
         };

@@ -58,7 +58,7 @@ pub trait Analysis<D>: Send {
     fn forget(marks: &mut Self::Marks);
 }
 
-/// None: nobody asks.
+/// None: no scheduler asks.
 impl<D> Analysis<D> for () {
     type Marks = ();
 
@@ -73,7 +73,7 @@ impl<D> Analysis<D> for () {
     fn forget((): &mut ()) {}
 }
 
-/// The counters are beside the records, or in an array: whoever lets go does so without the latch.
+/// The counters are beside the records, or in an array: a transaction lets go without the latch.
 impl<C: Counters + 'static> Ledger for C {
     type Access = TwoPhaseLocking<CounterLocks<C>>;
     type Analysis = BitArrays;

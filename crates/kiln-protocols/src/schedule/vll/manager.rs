@@ -6,10 +6,12 @@
 //! locks to be taken back. No transaction has more than one message on its way, so a mailbox with room for
 //! each worker's contexts is never full.
 //!
-//! Where the workers take all cores the thread would take one from them whenever somebody sends it something, and its answer would come
-//! after two switches. There it sleeps, and the manager is a *role*, which one has at a time: a worker takes it to let its
-//! transaction leave, and when it waits for the answer to what it has asked, and does then what the thread does elsewhere, for all who have
-//! sent something. Whoever only waits for others to leave does not take it: each of them lets the next one in on its own core.
+//! Where the workers take all cores the thread would take one from them with each message that a
+//! worker sends it, and its answer would come after two switches. There it sleeps, and the manager
+//! is a *role*, which one worker has at a time: a worker takes it to let its transaction leave, and
+//! when it waits for the answer to what it has asked. Then it does what the thread does elsewhere,
+//! for all who have sent something. A worker that only waits for others to leave does not take it:
+//! each of them lets the next one in on its own core.
 
 use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use kiln_platform::memory;
@@ -58,7 +60,7 @@ impl Counters for CounterArray {
 pub(super) struct Manager<L: Ledger> {
     inbox: Mutex<Vec<Box<Context<L>>>>,
     length: AtomicUsize,
-    /// Held by whoever is the manager, with what it has taken from the inbox.
+    /// Held by the worker or thread that is the manager, with what it has taken from the inbox.
     role: Mutex<Vec<Box<Context<L>>>>,
     turns: SharedTurns,
     /// Whether it may sleep for long.
@@ -104,7 +106,8 @@ impl<L: Ledger> Manager<L> {
         self.turns.has_core_to_spare()
     }
 
-    /// Does what there is to do, unless somebody else does; whether all that was sent before is taken.
+    /// Does what there is to do, unless another thread is the manager; returns whether all that was
+    /// sent before is taken.
     pub fn work(&self, shared: &SharedVll<L>) -> bool {
         // Relaxed: the caller sees what it has sent itself.
         if self.length.load(Ordering::Relaxed) == 0 && !shared.queue.head_waits() {
@@ -119,7 +122,8 @@ impl<L: Ledger> Manager<L> {
         }
     }
 
-    /// As [`Manager::work`], for a transaction that has run first of all; where somebody else is the manager, that one is sent it.
+    /// As [`Manager::work`], for a transaction that has run first of all; if another thread is the
+    /// manager, the transaction is sent to it.
     pub fn end(&self, context: Box<Context<L>>, shared: &SharedVll<L>) -> bool {
         match self.role.try_lock() {
             Ok(mut batch) => {
@@ -262,7 +266,7 @@ fn manage<L: Ledger>(shared: &SharedVll<L>) {
             SPINS..YIELDS => thread::yield_now(),
             _ => {
                 manager.expire(shared);
-                // Whoever waits for somebody outside of the queue is looked at now and then.
+                // A transaction that waits for one outside of the queue is looked at now and then.
                 let is_long = idle > NAPS && shared.queue.is_idle();
                 manager.is_asleep.store(true, Ordering::SeqCst);
                 if manager.length.load(Ordering::SeqCst) == 0

@@ -5,13 +5,14 @@
 //!
 //! # The idea
 //!
-//! A traditional lock manager keeps a list of requests for each lock. VLL counts them: how many transactions
-//! want the record exclusively, and how many want to share it. A transaction asks for all its locks at once,
-//! in one critical section, in which it also gets its place in a queue of all transactions. If nobody else
-//! has a request that is in its way it is *free*, and runs. Else it is *blocked*, and put aside; the worker
-//! goes on with another one. Who lets a lock go knows nobody to hand it to. But the first transaction in the
-//! queue may always run: all that asked before it have ended, and all that asked after it are blocked where
-//! they conflict. That makes deadlocks impossible, too.
+//! A traditional lock manager keeps a list of requests for each lock. VLL counts them: how many
+//! transactions want the record exclusively, and how many want to share it. A transaction asks for
+//! all its locks at once, in one critical section, in which it also gets its place in a queue of
+//! all transactions. If no other transaction has a request that is in its way it is *free*, and
+//! runs. Else it is *blocked*, and put aside; the worker goes on with another one. A transaction
+//! that lets a lock go does not know which one to hand it to. But the first transaction in the
+//! queue may always run: all that asked before it have ended, and all that asked after it are
+//! blocked where they conflict. That makes deadlocks impossible, too.
 //!
 //! # Phases
 //!
@@ -23,11 +24,11 @@
 //! | commit, take the counts back | `attempt` |
 //! | leave the queue; the first one, if it waits, runs next | `leave` |
 //!
-//! Where nobody waits the last step is taken together with the next transaction's requests, in one critical section: see the
-//! queue about transactions that *linger*.
+//! Where no transaction waits the last step is taken together with the next transaction's requests,
+//! in one critical section: see the queue about transactions that *linger*.
 //!
-//! A context with everything a transaction needs travels: whoever finds it runnable runs it, and sends it
-//! back to its worker, which tells its caller.
+//! A context with everything a transaction needs travels: the worker that finds it runnable runs
+//! it, and sends it back to its worker, which tells its caller.
 //!
 //! # What decides whom to run
 //!
@@ -43,18 +44,19 @@
 //!   *unplanned* besides, as they are in no plan that others look at
 //!   ([`counters`](crate::shared::locks::counters)); where they are not 0 the attempt ends, and the next
 //!   plan has that record. Gaps are guarded by the versions of index nodes (`access/two_phase_locking`).
-//! - *Transactions of several statements* are outside of the queue: they take what is free as they meet it,
-//!   and fail where it is not, so nobody waits for one that waits. They can keep the first of the queue from
-//!   running, which looks at the unplanned counts of its records. One that is repeated, as a closure is,
-//!   stands in the queue with what its last attempt met.
+//! - *Transactions of several statements* are outside of the queue: they take what is free as they
+//!   meet it, and fail where it is not, so none waits for one that waits. They can keep the first
+//!   of the queue from running, which looks at the unplanned counts of its records. One that is
+//!   repeated, as a closure is, stands in the queue with what its last attempt met.
 //! - *Blocks that idle.* A transaction at the head that wants what statements have leaves the queue, and is parked
 //!   (`parking.rs`), as is one that fails again and again while statements are open.
 //! - *Starvation.* A call that has failed often keeps all others out and runs alone.
 //!
 //! # Which anomalies are excluded, and how
 //!
-//! All: as in strict two-phase locking nobody touches a record on which another has a conflicting lock, and
-//! all locks are held to the end. The order of conflicting transactions is that of the queue.
+//! All: as in strict two-phase locking no transaction touches a record on which another has a
+//! conflicting lock, and all locks are held to the end. The order of conflicting transactions is
+//! that of the queue.
 //!
 //! # Other locks
 //!
@@ -380,8 +382,8 @@ impl<L: Ledger> Vll<L> {
         self.has_promised() && self.direct.is_turn_over()
     }
 
-    /// Lets another worker have the core, if there are more of them than cores. What this one has in the queue is run by whoever
-    /// finds that it may.
+    /// Lets another worker have the core, if there are more of them than cores. A worker that finds
+    /// that a transaction of this one may run, runs it.
     #[cold]
     fn pass_turn(&mut self) {
         let waiting = self.waiting.iter().map(|(_, deadline)| *deadline);
@@ -701,7 +703,7 @@ impl<L: Ledger> Vll<L> {
         };
         while let Some(&(place, _)) = (self.waiting.iter()).find(|(_, deadline)| now >= *deadline) {
             self.waiting.retain(|(waiting, _)| *waiting != place);
-            // Else somebody runs it.
+            // Else another worker runs it.
             if let Some(mut context) = self.shared.queue.withdraw(place) {
                 self.direct.counters().count_abort(AbortCause::LockTimeout);
                 context.flight.outcome = Some(Outcome::Expired);
@@ -719,7 +721,7 @@ impl<L: Ledger> Vll<L> {
         }
         let limit = time::now_ns() + ALONE_WAIT_NS;
         let mut idle = Idle::default();
-        // Nobody lingers from now on.
+        // No transaction lingers from now on.
         self.leave_at_last(calls);
         while !self.shared.queue.is_empty() {
             if self.collect(calls) {
@@ -727,7 +729,7 @@ impl<L: Ledger> Vll<L> {
             } else if let Some(head) = self.take_head() {
                 self.run_all(head, calls);
             } else if time::now_ns() >= limit || self.direct.is_broken() {
-                // Somebody thinks; it goes on among the others.
+                // A transaction of several statements is open; the call goes on among the others.
                 self.shared.queue.end_alone();
                 self.shared.solitude.asked(false);
                 self.retries.push(context);
@@ -750,11 +752,11 @@ impl<L: Ledger> Vll<L> {
                 Entered::Free(mut context) => {
                     self.attempt(&mut context);
                     let next = self.shared.queue.leave(context.place);
-                    debug_assert!(next.is_none(), "nobody else is in the queue");
+                    debug_assert!(next.is_none(), "no other transaction is in the queue");
                     context
                 }
                 Entered::Full(_) | Entered::Blocked(_) | Entered::Barred(_) => {
-                    unreachable!("the queue is empty, and nobody else has a request")
+                    unreachable!("the queue is empty, and no other transaction has a request")
                 }
             };
         }

@@ -1,27 +1,30 @@
 //! The TxnQueue: all transactions in flight, in the order of their requests (VLL §2.1).
 //!
-//! Its latch is the paper's critical section: all requests of a transaction are counted, and it gets its
-//! place, under it. It is a list through an array of nodes, so that whoever ends leaves it from the middle,
-//! and its capacity is that of the array; a transaction that finds it full is not in it and is tried again.
+//! Its latch is the paper's critical section: all requests of a transaction are counted, and it
+//! gets its place, under it. It is a list through an array of nodes, so that a transaction that
+//! ends leaves it from the middle, and its capacity is that of the array; a transaction that finds
+//! it full is not in it and is tried again.
 //!
 //! Invariants, under the latch:
 //!
 //! - A transaction in the queue has counted all requests of its plan, and does not take one back before it
 //!   has ended or was withdrawn.
 //! - A *waiting* transaction is in the queue with its context; one that runs is there without.
-//! - So is one that *lingers*: it has ended, and let its locks go, but its worker takes it out of the queue only with its next
-//!   step there. That happens where nobody waited when it ended, and spares a critical section for each transaction. Whoever
-//!   finds it at the head while others wait takes it out. Its plan stays as it is until its worker knows that it is out.
-//! - A transaction that waits conflicts with one before it, or did when it came, or with one outside of
-//!   the queue that had met a record before it came.
-//! - Nobody who is behind it, or comes from outside, gets what it asks for.
+//! - So is one that *lingers*: it has ended, and let its locks go, but its worker takes it out of
+//!   the queue only with its next step there. That happens where no transaction waited when it
+//!   ended, and spares a critical section for each transaction. A worker that finds it at the head
+//!   while others wait takes it out. Its plan stays as it is until its worker knows that it is out.
+//! - A transaction that waits conflicts with one before it, or did when it came, or with one
+//!   outside of the queue that had met a record before it came.
+//! - No transaction behind it, or from outside, gets what it asks for.
 //!
-//! So the first one may run as soon as nobody outside has any of its records: everybody before it has
+//! So the first one may run as soon as none outside has any of its records: all before it have
 //! ended.
 //!
-//! A transaction of several statements is outside, and its client may think. A transaction that waits for one at the head would
-//! keep all from running that are blocked behind it, whatever these want. So it is *barred*: it leaves the queue, and comes again
-//! when nobody outside has what it wants.
+//! A transaction of several statements is outside, and its client may think. A transaction that
+//! waits for one at the head would keep all from running that are blocked behind it, whatever these
+//! want. So it is *barred*: it leaves the queue, and comes again when no transaction outside has
+//! what it wants.
 
 use std::mem::offset_of;
 use std::ptr::{slice_from_raw_parts, without_provenance};
@@ -85,7 +88,7 @@ struct List<L: Ledger> {
     free: u32,
     length: u32,
     waiting: u32,
-    /// Whether somebody wants to be alone: nobody comes in.
+    /// Whether a worker wants to be alone: no transaction comes in.
     is_alone: bool,
     /// Transactions that have left.
     departures: u64,
@@ -106,7 +109,7 @@ const _: () = assert!(
 unsafe impl<L: Ledger> Send for List<L> {}
 
 impl<L: Ledger> List<L> {
-    /// Takes one out that lingers, unless somebody has done so already.
+    /// Takes one out that lingers, unless another worker has done so already.
     #[inline]
     fn unlink_lingering(&mut self, place: Place) {
         if node(&self.nodes, place.node).sequence == place.sequence {
@@ -115,7 +118,8 @@ impl<L: Ledger> List<L> {
         }
     }
 
-    /// Where somebody waits, or wants to be alone, takes those out that linger at the head; whether there were any.
+    /// Where a transaction waits, or wants to be alone, takes those out that linger at the head;
+    /// returns whether there were any.
     #[inline]
     fn pass_lingering(&mut self) -> bool {
         let before = self.departures;
@@ -137,7 +141,7 @@ impl<L: Ledger> List<L> {
         debug_assert!(node.sequence == place.sequence && node.waiting.is_none());
         let (previous, next) = (node.previous, node.next);
         node.plan = std::ptr::null();
-        // Whoever names its place later means nobody.
+        // A worker that names its place later names no transaction.
         node.sequence += 1;
         node.next = std::mem::replace(&mut self.free, place.node);
         match previous {
@@ -165,9 +169,9 @@ struct Hints {
     head_waits: AtomicBool,
     /// Whether new transactions are welcome.
     has_room: AtomicBool,
-    /// Whether nobody waits, nor wants to be alone.
+    /// Whether no transaction waits, nor wants to be alone.
     is_calm: AtomicBool,
-    /// How many transactions have left; while nobody waits it is behind.
+    /// How many transactions have left; while none waits it is behind.
     departures: AtomicUsize,
 }
 
@@ -184,7 +188,7 @@ fn show(hint: &AtomicBool, value: bool) {
 pub(super) struct TxnQueue<L: Ledger> {
     list: Latched<L>,
     hints: Hints,
-    /// The address of the nodes, for whoever asks for one of them before it has the latch.
+    /// The address of the nodes, for a worker that asks for one of them before it has the latch.
     nodes: usize,
     /// Whether a transaction's requests are taken back when it leaves; else they were before.
     takes_back: bool,
@@ -265,11 +269,11 @@ impl<L: Ledger> TxnQueue<L> {
     /// Whether new transactions are welcome; retries come in any case.
     #[inline]
     pub fn has_room(&self) -> bool {
-        // Relaxed: a hint; whoever comes too many waits a little longer.
+        // Relaxed: a hint; a transaction too many waits a little longer.
         self.hints.has_room.load(Ordering::Relaxed)
     }
 
-    /// Whether a transaction that ends now may linger: nobody waits behind it.
+    /// Whether a transaction that ends now may linger: none waits behind it.
     #[inline]
     pub fn may_linger(&self) -> bool {
         // Relaxed: a hint.
@@ -306,7 +310,8 @@ impl<L: Ledger> TxnQueue<L> {
             return Entered::Barred(context);
         }
         let number = list.free;
-        // Whoever is alone has what it asks for, even where two of its own requests seem to be in each other's way.
+        // A transaction that is alone has what it asks for, even where two of its own requests seem
+        // to be in each other's way.
         let is_free = list.ledger.request(number, context.plan.wanted()) || guest == Guest::Alone;
         point("vll.requested");
         let last = std::mem::replace(&mut list.last, number);
@@ -372,7 +377,8 @@ impl<L: Ledger> TxnQueue<L> {
         context
     }
 
-    /// Takes the first transaction out of the queue that waits for somebody outside, when it has done so for some time.
+    /// Takes the first transaction out of the queue if it waits for one outside, and has done so
+    /// for some time.
     #[cold]
     fn bar_first(&self, list: &mut List<L>, place: Place) -> Option<Box<Context<L>>> {
         if list.open == 0 {
@@ -416,7 +422,7 @@ impl<L: Ledger> TxnQueue<L> {
         self.let_first_run(&mut list)
     }
 
-    /// Somebody has left: takes the first one out of its wait, if it waits and may run.
+    /// A transaction has left: takes the first one out of its wait, if it waits and may run.
     #[inline]
     fn let_first_run(&self, list: &mut List<L>) -> Option<Box<Context<L>>> {
         list.pass_lingering();
@@ -427,14 +433,15 @@ impl<L: Ledger> TxnQueue<L> {
         }
     }
 
-    /// Takes out one that lingers, for whoever serves no more.
+    /// Takes out one that lingers, for a worker that serves no more.
     pub fn forget(&self, place: Place) {
         let mut list = lock(&self.list.0);
         list.unlink_lingering(place);
         self.show(&list);
     }
 
-    /// Takes out what lingers before somebody who waits, whoever's that is; whether there was anything.
+    /// Takes out the transactions that linger before one that waits, of all workers; returns
+    /// whether there were any.
     pub fn pass_lingering(&self) -> bool {
         if self.may_linger() || self.takes_back {
             return false;
@@ -445,7 +452,8 @@ impl<L: Ledger> TxnQueue<L> {
         has_passed
     }
 
-    /// As [`TxnQueue::leave`], for whoever runs no others: those who wait look at the head by themselves.
+    /// As [`TxnQueue::leave`], for a worker that runs no others: those who wait look at the head by
+    /// themselves.
     pub fn leave_alone(&self, place: Place) {
         let mut list = lock(&self.list.0);
         self.take_back(&mut list, place);
@@ -499,7 +507,7 @@ impl<L: Ledger> TxnQueue<L> {
         None
     }
 
-    /// Whether nobody is in the queue.
+    /// Whether no transaction is in the queue.
     pub fn is_idle(&self) -> bool {
         lock(&self.list.0).length == 0
     }
@@ -513,7 +521,8 @@ impl<L: Ledger> TxnQueue<L> {
         show(&self.hints.head_waits, head_waits);
         show(&self.hints.has_room, has_room);
         show(&self.hints.is_calm, list.waiting == 0 && !list.is_alone);
-        // While nobody waits an analysis would find nobody. Whoever comes to wait shows how many had left before.
+        // While no transaction waits an analysis would find none. The next one that waits shows how
+        // many had left before.
         let (departures, shown) = (list.departures as usize, &self.hints.departures);
         if list.waiting > 0 && shown.load(Ordering::Relaxed) != departures {
             shown.store(departures, Ordering::Relaxed);
@@ -552,7 +561,8 @@ impl<L: Ledger> TxnQueue<L> {
         context
     }
 
-    /// A transaction of several statements opens outside of the queue; no while somebody wants to be alone.
+    /// A transaction of several statements opens outside of the queue; false while another one
+    /// wants to be alone.
     pub fn open(&self) -> bool {
         let mut list = lock(&self.list.0);
         let may = !list.is_alone;
@@ -565,7 +575,7 @@ impl<L: Ledger> TxnQueue<L> {
         lock(&self.list.0).open -= 1;
     }
 
-    /// Keeps everybody out but the caller; no when somebody else does.
+    /// Keeps all transactions out but the caller's; false when another one does so already.
     pub fn claim_alone(&self) -> bool {
         let mut list = lock(&self.list.0);
         let claimed = !std::mem::replace(&mut list.is_alone, true);
@@ -573,7 +583,7 @@ impl<L: Ledger> TxnQueue<L> {
         claimed
     }
 
-    /// Whether nobody is in flight.
+    /// Whether no transaction is in flight.
     pub fn is_empty(&self) -> bool {
         let list = lock(&self.list.0);
         list.length == 0 && list.open == 0
@@ -635,7 +645,7 @@ mod tests {
             let mut context: Box<Context<CounterArray>> = Context::new(0);
             if let Some(address) = address {
                 context.plan.demand.claim(Claim {
-                    // SAFETY: nobody follows it here.
+                    // SAFETY: this test never follows the address.
                     record: unsafe { RecordRef::from_address(address) },
                     exclusive: true,
                     is_left: false,
@@ -648,7 +658,7 @@ mod tests {
         };
         let free = |context, lingers| match queue.enter(context, lingers, Guest::Any) {
             Entered::Free(context) => context,
-            _ => panic!("nobody is in its way"),
+            _ => panic!("no request is in its way"),
         };
         let lingers = free(asks(None), None);
         assert!(queue.may_linger());
@@ -676,12 +686,12 @@ mod tests {
         let lingers = free(None);
         let other = free(None);
         lingers.plan.linger();
-        assert!(!queue.pass_lingering(), "nobody waits");
+        assert!(!queue.pass_lingering(), "no transaction waits");
         assert!(queue.claim_alone());
         assert!(queue.pass_lingering());
         queue.end_alone();
         assert!(queue.leave(other.place).is_none() && queue.is_empty());
-        // Its worker comes later, and takes nobody else out.
+        // Its worker comes later, and takes no other transaction out.
         let last = free(Some(lingers.place));
         assert!(!queue.is_empty());
         queue.forget(lingers.place);
@@ -693,7 +703,7 @@ mod tests {
     #[test]
     fn a_reader_at_the_head_shares_a_record_with_statements() {
         let counters = CounterArray::default();
-        // SAFETY: nobody follows it here.
+        // SAFETY: this test never follows the address.
         let record = unsafe { RecordRef::from_address(64) };
         let queue = TxnQueue::new(counters.clone(), 4, false);
         let enter = |exclusive| {
@@ -726,7 +736,7 @@ mod tests {
     #[test]
     fn one_that_waits_for_statements_at_the_head_leaves_it_to_others() {
         let counters = CounterArray::default();
-        // SAFETY: nobody follows them here.
+        // SAFETY: this test never follows the addresses.
         let [block, hot] = [64, 128].map(|at| unsafe { RecordRef::from_address(at) });
         let queue = TxnQueue::new(counters.clone(), 4, false);
         let wanting = |record| {
@@ -743,14 +753,14 @@ mod tests {
         };
         let blocked = |context| match queue.enter(context, None, Guest::Any) {
             Entered::Blocked(place) => place,
-            _ => panic!("somebody is in its way"),
+            _ => panic!("a request is in its way"),
         };
         let mut statement = CounterLocks::new(counters.clone(), false);
         assert!(queue.open());
         assert!(statement.take(block, true).is_ok());
         let waits = blocked(wanting(block));
         let Entered::Free(runs) = queue.enter(wanting(hot), None, Guest::Any) else {
-            panic!("nobody is in its way");
+            panic!("no request is in its way");
         };
         let behind = blocked(wanting(hot));
         queue.with_ledger(|ledger| ledger.withdraw(&runs.plan.demand));
@@ -761,7 +771,7 @@ mod tests {
             }
         };
         assert!(barred.place == waits && barred.stage == Stage::Barred);
-        let next = queue.take_head().expect("nobody is before it");
+        let next = queue.take_head().expect("no transaction is before it");
         assert!(next.place == behind && next.stage != Stage::Barred);
         // It comes again, and stays out, as long as the statement has its record.
         let Entered::Barred(barred) = queue.enter(barred, None, Guest::Any) else {
@@ -802,7 +812,7 @@ mod tests {
         // Of some thousands two share a counter.
         let sharing = loop {
             let address = (random.below(1 << 40) as u64 + 1) * 16;
-            // SAFETY: nobody follows it here.
+            // SAFETY: this test never follows the address.
             let record = unsafe { RecordRef::from_address(address) };
             let other = met.insert(std::ptr::from_ref(counters.word(record)), record);
             if let Some(other) = other.filter(|other| *other != record) {
@@ -823,7 +833,7 @@ mod tests {
         context.plan.demand.arrange();
         assert!(queue.claim_alone());
         let Entered::Free(context) = queue.enter(context, None, Guest::Alone) else {
-            panic!("nobody else is there");
+            panic!("no other transaction is there");
         };
         assert!(queue.leave(context.place).is_none());
         queue.end_alone();

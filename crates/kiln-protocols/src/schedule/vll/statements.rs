@@ -11,8 +11,8 @@ use crate::schedule::in_flight::Idle;
 use crate::serve::{Call, Calls, Next};
 use crate::shared::planning::{Demand, PlannedAhead};
 
-/// So long a transaction of several statements waits for what its last attempt met: somebody may have the
-/// record who thinks.
+/// How long a transaction of several statements waits for what its last attempt met: the record may
+/// belong to one whose client thinks.
 const STATEMENTS_WAIT_NS: u64 = 20_000_000;
 
 impl<L: Ledger> Vll<L> {
@@ -68,7 +68,7 @@ impl<L: Ledger> Vll<L> {
         loop {
             match self.take_head() {
                 Some(head) if head.place == place => return self.unless_barred(head, limit),
-                // Nothing of this worker's is drawn, so nobody hears of its end here.
+                // No call of this worker is drawn, so no caller hears of its end here.
                 Some(head) => self.run_all(head, &mut NoCalls),
                 None => {
                     self.manage_for_others();

@@ -1,10 +1,12 @@
-//! Locks that are two counters: how many transactions ask for a record exclusively, and how many want to
-//! share it (VLL §2.1). They name nobody, and nobody can wait at them: in which order requests were made
-//! is known elsewhere, by whoever takes all of a transaction's locks before it runs.
+//! Locks that are two counters: how many transactions ask for a record exclusively, and how many
+//! want to share it (VLL §2.1). They name no transaction, and no transaction can wait at them: the
+//! scheduler that takes all of a transaction's locks before it runs knows in which order requests
+//! were made.
 //!
-//! A counter belongs to an address, whatever record lives there. Requests are made and taken back without
-//! looking at the record, so a transaction that waits need not keep it from being freed; a record that is
-//! made where somebody else has a request cannot be locked, and its maker starts again with another one.
+//! A counter belongs to an address, whatever record lives there. Requests are made and taken back
+//! without looking at the record, so a transaction that waits need not keep it from being freed; a
+//! record that is made where another transaction has a request cannot be locked, and its maker
+//! starts again with another one.
 //!
 //! ```text
 //!  63           50 49         36 35          18 17         0
@@ -13,9 +15,10 @@
 //! └───────────────┴─────────────┴──────────────┴────────────┘
 //! ```
 //!
-//! The third and the fourth counter are ours. A transaction that runs may meet a record that it did not plan, and makes
-//! new ones; it takes those only where no other has a request that is in its way, and is counted twice. Whoever decides
-//! from plans alone that two transactions have nothing in common looks whether one of those is in its way.
+//! The third and the fourth counter are ours. A transaction that runs may meet a record that it did
+//! not plan, and makes new ones; it takes those only where no other has a request that is in its
+//! way, and is counted twice. A scheduler that decides from plans alone that two transactions have
+//! nothing in common looks whether one of those is in its way.
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_procedure::AbortCause;
@@ -29,7 +32,7 @@ const EXCLUSIVE: u64 = 1 << 18;
 const UNPLANNED_SHARED: u64 = 1 << 36;
 const UNPLANNED_EXCLUSIVE: u64 = 1 << 50;
 
-/// What the transaction missed: somebody else has, or wants, what it did not plan.
+/// What the transaction missed: another one has, or wants, what it did not plan.
 const MISS: AbortCause = AbortCause::FootprintMiss;
 
 /// Where the counters are.
@@ -77,11 +80,11 @@ const fn may_share(word: u64) -> bool {
     word % UNPLANNED_SHARED < EXCLUSIVE
 }
 
-/// Counts a planned request; whether it is granted at once, as nobody has one that is in its way. Requests
-/// of one transaction are made together, before those of the next.
+/// Counts a planned request; returns whether it is granted at once, as no other request is in its
+/// way. Requests of one transaction are made together, before those of the next.
 #[inline(always)]
 pub fn request(counters: &impl Counters, claim: Claim) -> bool {
-    // Acquire pairs with the release of whoever let go: its row is visible.
+    // Acquire pairs with the release of the former holder: its row is visible.
     let before =
         (counters.word(claim.record)).fetch_add(weight(claim.exclusive), Ordering::Acquire);
     match claim.exclusive {
@@ -99,7 +102,7 @@ pub fn withdraw(counters: &impl Counters, claim: Claim) {
 /// Whether a lock that was not planned is in the way of a planned request, which those before it in the queue are not.
 #[inline(always)]
 pub fn is_barred(counters: &impl Counters, claim: Claim) -> bool {
-    // Acquire pairs with the release of whoever let go.
+    // Acquire pairs with the release of the former holder.
     let word = counters.word(claim.record).load(Ordering::Acquire);
     match claim.exclusive {
         true => word >= UNPLANNED_SHARED,
@@ -107,7 +110,7 @@ pub fn is_barred(counters: &impl Counters, claim: Claim) -> bool {
     }
 }
 
-/// How a lock is counted that somebody holds.
+/// How a held lock is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// As the request that was planned.
@@ -118,7 +121,7 @@ pub enum Counted {
     Unplanned,
 }
 
-/// What a lock that somebody holds is counted as; its planned request among that, or not.
+/// What a held lock is counted as; its planned request among that, or not.
 #[inline(always)]
 fn counts(held: Counted, exclusive: bool, with_planned: bool) -> u64 {
     let planned = u64::from(with_planned);
@@ -145,7 +148,8 @@ const fn upgraded(held: Counted) -> (u64, Counted) {
 /// One worker's side of locks that count; see the module's documentation.
 pub struct CounterLocks<C> {
     counters: C,
-    /// Whether planned requests are taken back when their locks are let go; else whoever made them does.
+    /// Whether planned requests are taken back when their locks are let go; else the scheduler that
+    /// made them takes them back.
     takes_back: bool,
     /// Whether the attempt has several statements, which take what is free.
     has_statements: bool,
@@ -161,7 +165,7 @@ impl<C: Counters> CounterLocks<C> {
         }
     }
 
-    /// Takes a lock that was not planned, if nobody is in the way.
+    /// Takes a lock that was not planned, if no request is in the way.
     fn take_free(&self, record: RecordRef, exclusive: bool) -> bool {
         let word = self.counters.word(record);
         let mut seen = word.load(Ordering::Relaxed);
@@ -320,7 +324,7 @@ mod tests {
     #[test]
     fn a_cell_that_was_planned_when_it_was_another_record_is_locked_for_a_new_one() {
         let counters = CounterArray::default();
-        // SAFETY: nobody follows it here.
+        // SAFETY: this test never follows the address.
         let record = unsafe { RecordRef::from_address(64) };
         let claim = |exclusive| Claim {
             record,

@@ -1,5 +1,6 @@
-//! Marks of new records, for locks that are not beside the records: nobody has the lock of a record that nobody
-//! knew. So its maker marks it until the transaction has ended, and whoever is granted the lock meanwhile starts again.
+//! Marks of new records, for locks that are not beside the records: no transaction has the lock of
+//! a record that none knew. So its maker marks it until the transaction has ended, and a
+//! transaction that is granted the lock meanwhile starts again.
 
 use kiln_platform::atomic::Ordering;
 use kiln_procedure::AbortCause;
@@ -11,7 +12,7 @@ pub const FRESH: u64 = 1;
 /// Whether a record that is locked may be touched.
 ///
 /// # Errors
-/// Why the attempt fails instead: whoever made it has not ended.
+/// Why the attempt fails instead: the record's maker has not ended.
 #[inline(always)]
 pub fn admit(record: RecordRef) -> Result<(), AbortCause> {
     // Acquire pairs with the release in `finish`: what the record's maker did is visible.

@@ -2,7 +2,8 @@
 //!
 //! Two kinds, behind one trait ([`Locks`]):
 //!
-//! - [`LockWords`]: a word beside the record that counts its holders and names none. Nobody can wait.
+//! - [`LockWords`]: a word beside the record that counts its holders and names none. No transaction
+//!   can wait.
 //! - [`QueuedLocks`]: each lock is a queue of requests. Where the queues are is a [`Placement`]: beside
 //!   the record or in a hash table. What is done about deadlocks is a [`Handling`].
 //!
@@ -16,44 +17,49 @@
 //!      └ describes the queue: its end, how many hold, how many wait, is an upgrade pending
 //! ```
 //!
-//! - *Latch.* A queue is read and changed under its latch alone: a bit of `aux`, or a word of the bucket.
-//!   It is held over straight-line code, and over one latch at a time. The exception: beside the record
-//!   a lock that nobody else wants is taken, and let go, by a compare-and-swap of the whole word.
+//! - *Latch.* A queue is read and changed under its latch alone: a bit of `aux`, or a word of the
+//!   bucket. It is held over straight-line code, and over one latch at a time. The exception:
+//!   beside the record a lock that no other transaction wants is taken, and let go, by a
+//!   compare-and-swap of the whole word.
 //! - *Holders come first*, one exclusive or some shared ones.
-//! - *Order.* A request gets the lock at once if it is in no holder's way, nobody waits and no upgrade is
-//!   pending; else it waits at the end of the queue, or, where the handling goes by age, before all
-//!   waiters that are older. The first waiter gets the lock when it is in no holder's way any more, and
-//!   with an exclusive one that is when nobody holds it; shared ones behind it come with it. Nobody
-//!   overtakes a waiter, but when a lock is let go; see below.
-//! - *Upgrade.* A sharer that is alone becomes exclusive at once, whoever waits: those wait for it
-//!   already. Else it waits as a holder, before all waiters, until it is alone; nobody joins the sharers
-//!   meanwhile. A second sharer that wants the same is refused at once, as the two would wait for each
-//!   other ([`AbortCause::Deadlock`], or as the handling says).
-//! - *Who wakes whom.* Who releases a lock, gives up waiting or takes an upgrade back tells those whom
-//!   that lets in, by their requests' `state`, and wakes those of them that sleep after it left the
-//!   latch. Those behind one who *gave up* are told that they wait for others now.
-//! - *Giving up.* Only the owner takes its request out of the queue, under the latch, and looks there
+//! - *Order.* A request gets the lock at once if it is in no holder's way, no request waits and no
+//!   upgrade is pending; else it waits at the end of the queue, or, where the handling goes by age,
+//!   before all waiters that are older. The first waiter gets the lock when it is in no holder's
+//!   way any more, and with an exclusive one that is when no holder is left; shared ones behind it
+//!   come with it. No request overtakes a waiter, but when a lock is let go; see below.
+//! - *Upgrade.* A sharer that is alone becomes exclusive at once, even if others wait: they wait
+//!   for it already. Else it waits as a holder, before all waiters, until it is alone; no request
+//!   joins the sharers meanwhile. A second sharer that wants the same is refused at once, as the
+//!   two would wait for each other ([`AbortCause::Deadlock`], or as the handling says).
+//! - *Who wakes whom.* An attempt that releases a lock, gives up waiting or takes an upgrade back
+//!   tells the requests which that lets in, by their `state`, and wakes the sleepers among them
+//!   after it left the latch. Those behind one that *gave up* are told that they wait for others
+//!   now.
+//! - *Giving up.* Only the owner takes its request out of the queue, under the latch, and looks
+//!   there first whether it has not got the lock meanwhile.
 //!   first whether it has not got the lock meanwhile.
 //!
 //! # Overtaking
 //!
-//! A lock that is handed to its first waiter waits with it, if that one sleeps or its core runs something
-//! else; and whoever let it go, and comes for it again, waits as well. That is a convoy: each transaction
-//! takes a switch of threads, or at best the transfer of all that it touches from one core to the other.
-//! So a lock is not handed over but let go. The first waiter is told to come and look, and if it runs, it is there
-//! in a tenth of a microsecond. Whoever is faster takes the lock before it.
+//! A lock that is handed to its first waiter waits with it, if that one sleeps or its core runs
+//! another thread; and the former holder, if it comes for the lock again, waits as well. That is a
+//! convoy: each transaction takes a switch of threads, or at best the transfer of all that it
+//! touches from one core to the other. So a lock is not handed over but let go. The first waiter is
+//! told to come and look, and if it runs, it is there in a tenth of a microsecond. A faster worker
+//! takes the lock before it.
 //!
-//! - *Nobody starves.* A waiter that was too late keeps away for a moment, which doubles, so that the faster
-//!   one gets something done; and after `MISSES_MAX` times it *insists*: nobody overtakes it any
-//!   more, and the next one who lets go hands the lock over. Only who comes, and so runs, can miss a lock; one
-//!   that does not run is in nobody's way.
-//! - *While nobody holds the lock* its first waiter has been told to look, and has not looked yet.
+//! - *No waiter starves.* A waiter that was too late keeps away for a moment, which doubles, so
+//!   that the faster one gets something done; and after `MISSES_MAX` times it *insists*: no request
+//!   overtakes it any more, and the next holder that lets go hands the lock over. Only a worker
+//!   that comes, and so runs, can miss a lock; one that does not run is in no other worker's way.
+//! - *While the lock has no holder* its first waiter has been told to look, and has not looked yet.
 //! - *By age* only those overtake that are younger than all who wait.
-//! - *Who waits for whom changes* with each that overtakes. It matters only if that one comes to wait itself:
-//!   so it tells those that it has overtaken before it waits (`own_up`), and they look whom they wait for
-//!   now. One that never waits, as on a single hot row, tells nobody.
-//! - *An upgrade* is handed over: the sharer has the lock, nobody can come in between.
-//! - *[`LockQueue::Fifo`]* leaves all of this out, to be measured: a lock is handed to its first waiter, as in the papers.
+//! - *Who waits for whom changes* with each that overtakes. It matters only if that one comes to
+//!   wait itself: so it tells those that it has overtaken before it waits (`own_up`), and they look
+//!   whom they wait for now. One that never waits, as on a single hot row, tells none.
+//! - *An upgrade* is handed over: the sharer has the lock, no request can come in between.
+//! - *[`LockQueue::Fifo`]* leaves all of this out, to be measured: a lock is handed to its first
+//!   waiter, as in the papers.
 //!
 //! # When a lock's entry vanishes
 //!
@@ -214,10 +220,11 @@ pub trait Locks {
         Ok(())
     }
 
-    /// Takes the exclusive lock of a record that nobody else can reach yet.
+    /// Takes the exclusive lock of a record that no other transaction can reach yet.
     ///
     /// # Errors
-    /// Why the attempt fails instead: somebody locks addresses, whatever lives there, and has this one.
+    /// Why the attempt fails instead: another transaction locks addresses, whatever lives there,
+    /// and has this one.
     fn take_new(&mut self, record: RecordRef) -> Result<Self::Held, AbortCause>;
 
     /// Which lock a record has, where it may share that with others: of records that are counted together, or with one that is
@@ -269,7 +276,7 @@ pub trait Locks {
     /// Whether a record whose lock is held may be touched now; asked where locks are planned.
     ///
     /// # Errors
-    /// Why the attempt fails instead: whoever made the record has not ended, and has no lock of it.
+    /// Why the attempt fails instead: the record's maker has not ended, and has no lock of it.
     #[inline(always)]
     fn admits(&self, _record: RecordRef, _held: Self::Held) -> Result<(), AbortCause> {
         Ok(())
@@ -326,8 +333,8 @@ pub trait Locks {
     /// Lets go of it.
     fn release_left(&mut self, _record: RecordRef) {}
 
-    /// Whether a transaction's locks are taken all together before it runs: by [`Locks::take_all`], once.
-    /// What it meets beyond is taken only if nobody has to be waited for.
+    /// Whether a transaction's locks are taken all together before it runs: by [`Locks::take_all`],
+    /// once. What it meets beyond is taken only if that needs no wait.
     const PLANNED: bool = false;
 
     /// Whether planned records are named in the order of their addresses, and not in any.
@@ -416,8 +423,9 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
         self
     }
 
-    /// Whether a lock that was [`Taken::Later`] is there by now; nobody needs to wait for it then. Whoever
-    /// asks for several locks before it waits for any uses a handling that watches nobody.
+    /// Whether a lock that was [`Taken::Later`] is there by now; the caller need not wait for it
+    /// then. An attempt that asks for several locks before it waits for any uses a handling that
+    /// watches no other attempt.
     #[inline]
     pub fn is_granted(&self, request: RequestRef) -> bool {
         request.is_granted()

@@ -54,7 +54,7 @@ struct Model {
     upgrade: Option<usize>,
     /// Workers, whether exclusively, and stamps.
     waiters: Vec<(usize, bool, u64)>,
-    /// Whether a lock that is let go is free until somebody comes.
+    /// Whether a lock that is let go is free until a worker comes for it.
     may_be_overtaken: bool,
     /// Waiters that are not overtaken.
     insisting: BTreeSet<usize>,
@@ -329,7 +329,7 @@ fn run<P: Placement, const BY_AGE: bool, const OVERTAKES: bool>(
                 }
             },
         }
-        // Now and then everybody who was told to look has looked, and all overtaken know it.
+        // Now and then every worker that was told to look has looked, and all overtaken know it.
         let is_quiet = !OVERTAKES || random.below(4) == 0;
         if is_quiet {
             workers.iter_mut().for_each(|worker| worker.locks.own_up());
@@ -366,7 +366,7 @@ fn run<P: Placement, const BY_AGE: bool, const OVERTAKES: bool>(
                 let first = workers[model.waiters[0].0].blocked;
                 let (_, request) = first.expect("who waits is blocked");
                 let state = request.state.load(Ordering::Relaxed);
-                assert_eq!(state, CHANGED, "nobody was told about {at}: {model:?}");
+                assert_eq!(state, CHANGED, "no waiter was told about {at}: {model:?}");
             }
         }
         if !is_quiet {

@@ -11,13 +11,14 @@ use super::request::{Link, RequestRef};
 
 /// Where a record's lock is.
 pub trait Placement: Clone + Send + Sync {
-    /// Takes the lock with a new request, if nobody wants it and that can be seen without a latch.
+    /// Takes the lock with a new request, if no other request wants it and that can be seen without
+    /// a latch.
     fn take_alone(&self, record: RecordRef, request: RequestRef) -> bool;
 
-    /// Lets the lock go, if nobody else wants it and that can be seen without a latch.
+    /// Lets the lock go, if no other request wants it and that can be seen without a latch.
     fn release_alone(&self, record: RecordRef, request: RequestRef) -> bool;
 
-    /// Calls `body` with the lock's queue, while nobody else can see the queue.
+    /// Calls `body` with the lock's queue, while no other thread can see the queue.
     #[doc(hidden)]
     fn latched<R>(&self, record: RecordRef, body: impl FnOnce(&mut Latched) -> R) -> R;
 }
@@ -28,12 +29,12 @@ pub struct Latched(pub(super) Queue);
 /// The lock is the record's `aux` word: the address of the queue's first request, which is a multiple
 /// of 64, and two bits.
 ///
-/// A record that nobody wants has 0 there. One that a single worker wants is taken and let go by one
-/// compare-and-swap each, without the latch.
+/// A record that no transaction wants has 0 there. One that a single worker wants is taken and let
+/// go by one compare-and-swap each, without the latch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BesideRecord;
 
-/// Somebody works on the queue.
+/// A worker changes the queue.
 const LATCHED: u64 = 1;
 /// There is more than one request.
 const SEVERAL: u64 = 2;
@@ -64,8 +65,8 @@ pub struct BesideBits<const OTHERS: u64>;
 impl<const OTHERS: u64> Placement for BesideBits<OTHERS> {
     #[inline(always)]
     fn take_alone(&self, record: RecordRef, request: RequestRef) -> bool {
-        // Acquire pairs with the release of the last holder. Release: whoever finds the request here
-        // finds it filled in.
+        // Acquire pairs with the release of the last holder. Release: a worker that finds the
+        // request here finds it filled in.
         let taken = record.aux().compare_exchange(
             0,
             request.address(),
@@ -139,7 +140,7 @@ impl<const OTHERS: u64> Placement for BesideBits<OTHERS> {
 /// A bucket of the lock table, on a cache line of its own.
 #[repr(C, align(64))]
 struct Bucket {
-    /// Whether somebody works on any of the queues.
+    /// Whether a worker changes any of the queues.
     latch: AtomicU32,
     /// The first requests of its locks, each pointing to the next.
     locks: Link,
@@ -151,8 +152,8 @@ const _: () = assert!(size_of::<Link>() == size_of::<AtomicPtr<u8>>());
 /// The traditional lock manager: a hash table from records, which it knows by their addresses, to the
 /// queues of their locks, with a latch per bucket (ORTHRUS §4, VLL §3.1).
 ///
-/// A bucket is a cache line, a lock has no other memory than its requests: taking a lock that nobody
-/// wants touches the bucket and the worker's own request.
+/// A bucket is a cache line, a lock has no other memory than its requests: taking a lock that no
+/// other transaction wants touches the bucket and the worker's own request.
 #[derive(Clone)]
 pub struct LockTable(Arc<Buckets>);
 
@@ -191,7 +192,7 @@ impl LockTable {
         unsafe { buckets.add(hash as usize).as_ref() }
     }
 
-    /// Whether nobody wants any lock; asked while nobody takes or releases one.
+    /// Whether no transaction wants any lock; asked while none takes or releases one.
     pub fn is_empty(&self) -> bool {
         let buckets = self.0.memory.start().cast::<Bucket>();
         (0..1usize << (64 - self.0.shift)).all(|number| {

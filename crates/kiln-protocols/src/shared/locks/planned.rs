@@ -6,12 +6,13 @@
 //! | [`Atomic`] | by requests that are all placed in one critical section, then waits | VLL §3.2 |
 //! | [`AllOrNone`] | at once, or fails with the first that is not to be had | STRIFE §5.3 |
 //!
-//! A transaction waits for its locks before it has any effect, and one that runs waits for nothing: a
-//! record that was not planned is taken if that is possible at once, else the attempt ends. So nobody
-//! waits in a circle. With `Sorted` whoever waits holds only locks of lower addresses, and waits for
-//! somebody who runs, or who waits for a higher one; whoever overtakes it does so as well. With `Atomic`
-//! there is an order of all transactions, that of their critical sections, in which each waits for earlier
-//! ones alone: locks go to those that wait in the order of the requests, and nobody overtakes.
+//! A transaction waits for its locks before it has any effect, and one that runs waits for nothing:
+//! a record that was not planned is taken if that is possible at once, else the attempt ends. So no
+//! transactions wait in a circle. With `Sorted` a waiter holds only locks of lower addresses, and
+//! waits for a transaction that runs, or that waits for a higher one; so does one that overtakes
+//! it. With `Atomic` there is an order of all transactions, that of their critical sections, in
+//! which each waits for earlier ones alone: locks go to those that wait in the order of the
+//! requests, and none overtakes.
 
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_procedure::AbortCause;
@@ -23,10 +24,10 @@ use super::request::RequestRef;
 use super::{Locks, QueuedLocks, Taken};
 use crate::shared::planning::Claim;
 
-/// What the transaction missed: somebody else holds what it did not plan.
+/// What the transaction missed: another one holds what it did not plan.
 const MISS: AbortCause = AbortCause::FootprintMiss;
 
-/// Takes a lock if nobody has to be waited for.
+/// Takes a lock if that needs no wait.
 fn take_free<P: Placement, H: Handling>(
     locks: &mut QueuedLocks<P, H>,
     record: RecordRef,
@@ -41,7 +42,7 @@ fn take_free<P: Placement, H: Handling>(
     }
 }
 
-/// Makes a shared lock exclusive if nobody has to be waited for.
+/// Makes a shared lock exclusive if that needs no wait.
 fn upgrade_free<P: Placement, H: Handling>(
     locks: &mut QueuedLocks<P, H>,
     record: RecordRef,

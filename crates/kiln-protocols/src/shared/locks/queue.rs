@@ -1,4 +1,4 @@
-//! The queue of one lock, as whoever holds its latch sees it; see the rules in the module above.
+//! The queue of one lock, as the holder of its latch sees it; see the rules in the module above.
 
 use kiln_platform::atomic::Ordering;
 
@@ -16,10 +16,11 @@ pub(super) enum Upgrade {
     Crossed,
 }
 
-/// A queue under its latch: first those who hold the lock, then those who wait. Where overtaking is
-/// allowed there may be nobody who holds it; then the first of those who wait has been told to look.
+/// A queue under its latch: first the holders, then the waiters. Where overtaking is allowed there
+/// may be no holder; then the first waiter has been told to look.
 pub(super) struct Queue {
-    /// Its first request, whose second half describes the queue; none when nobody wants the lock.
+    /// Its first request, whose second half describes the queue; none when no transaction wants the
+    /// lock.
     pub(super) first: Option<RequestRef>,
     /// The workers that sleep and are to be woken once the latch is free.
     pub(super) sleepers: WorkerSet,
@@ -39,7 +40,7 @@ impl Queue {
         self.first.expect("a queue with a request has a first one")
     }
 
-    /// Whether a new request gets the lock at once: it is in nobody's way, and nobody waits.
+    /// Whether a new request gets the lock at once: it is in no holder's way, and no request waits.
     #[inline(always)]
     pub(super) fn is_free_for(&self, exclusive: bool) -> bool {
         let Some(head) = self.first else {
@@ -141,8 +142,8 @@ impl Queue {
         }
     }
 
-    /// Lets go of a lock that is held and not being upgraded, and passes it on; or leaves it to whoever
-    /// comes first, the first waiter or, if it may be overtaken, somebody else.
+    /// Lets go of a lock that is held and not being upgraded, and passes it on; or leaves it to the
+    /// worker that comes first, the first waiter or, if that may be overtaken, another one.
     #[inline]
     pub(super) fn release(&mut self, request: RequestRef, may_be_overtaken: bool) {
         self.unlink(request);
@@ -188,16 +189,16 @@ impl Queue {
         self.left_without_being_served(behind, is_next);
     }
 
-    /// Those from `behind` on no longer wait for somebody; `is_next` if holders alone are ahead of
-    /// them.
+    /// The requests from `behind` on have one less to wait for; `is_next` if holders alone are
+    /// ahead of them.
     fn left_without_being_served(&mut self, behind: Option<RequestRef>, is_next: bool) {
         let mut at = match is_next {
             true => self.grant_from(behind),
             false => behind,
         };
-        // Whoever still waits and could have relied on the one that left, or on one that has got the
-        // lock beside others, has to look whom it waits for now. Who comes behind an exclusive
-        // request waits for that one alone.
+        // A waiter that could have relied on the one that left, or on one that has got the lock
+        // beside others, has to look whom it waits for now. A request behind an exclusive one waits
+        // for that one alone.
         while let Some(waiter) = at {
             self.call(waiter);
             if waiter.is_exclusive() {
@@ -282,7 +283,7 @@ impl Queue {
         }
     }
 
-    /// Whether nobody else holds the lock.
+    /// Whether the lock has no other holder.
     #[inline(always)]
     pub(super) fn is_alone(&self, request: RequestRef) -> bool {
         debug_assert!(request.is_holder());

@@ -11,8 +11,9 @@ pub(super) const GRANTED: u8 = 0;
 pub(super) const WAITING: u8 = 1;
 /// The owner sleeps, and is to be woken when the state changes.
 pub(super) const PARKED: u8 = 2;
-/// The owner is to look at the queue: it waits for others than it did, as one of those ahead has left
-/// without having been served or somebody came in between; or the lock is free, and it is the next.
+/// The owner is to look at the queue: it waits for others than it did, as one of those ahead has
+/// left without having been served or another one came in between; or the lock is free, and it is
+/// the next.
 pub(super) const CHANGED: u8 = 3;
 
 /// One worker's request for one lock: a cache line, which is in the lock's queue from the moment it
@@ -31,7 +32,7 @@ pub struct Request {
     pub(super) is_holder: AtomicBool,
     /// Of the queue: whether one of the sharers waits to be alone.
     pub(super) upgrade_pending: AtomicBool,
-    /// Whether nobody may take the lock before the owner does, who is the first of those who wait.
+    /// Whether no other request may take the lock before the owner does, which is the first waiter.
     pub(super) insists: AtomicBool,
     /// The owner's number.
     worker: u16,

@@ -26,11 +26,11 @@ const SPINS: u32 = 64;
 /// it waits for: on 80 virtual cores and 64 hot records, sleeping after 64 turns, digests found no deadlock
 /// within five milliseconds.
 const YIELDS: u32 = 1_000;
-/// So often a worker comes for a lock that somebody else was faster to take; then it insists.
+/// Times that a worker comes for a lock which another one was faster to take; then it insists.
 const MISSES_MAX: u32 = 5;
 /// How long it keeps away after the first time that it was too late, in spins; it doubles each time.
 const PAUSE_SPINS: u64 = 8;
-/// A worker that sleeps looks around after so long, though nobody has woken it.
+/// A worker that sleeps looks around after so long, though no other one has woken it.
 const SLEEP_NS: [u64; 5] = [50_000, 100_000, 200_000, 400_000, 800_000];
 
 /// The threads of the workers that sleep, and the turns that they keep meanwhile; clones are the same.
@@ -65,7 +65,7 @@ impl Alarms {
 pub(super) enum Look {
     /// It has the lock.
     Granted,
-    /// It is the next, and somebody else has the lock.
+    /// It is the next, and another worker has the lock.
     Missed,
     /// Others are the next.
     Behind,
@@ -105,7 +105,8 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
                 GRANTED => return Ok(()),
                 CHANGED => {
                     if missed > 0 {
-                        // Whoever was faster goes on meanwhile, with all it needs in its core's cache.
+                        // The faster worker goes on meanwhile, with all it needs in its core's
+                        // cache.
                         thread::pause(PAUSE_SPINS << missed.min(MISSES_MAX));
                     }
                     match self.look_ahead(record, request, missed >= MISSES_MAX) {
@@ -208,8 +209,8 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
         look
     }
 
-    /// Tells those who were overtaken, before the worker waits: from now on they wait for this one, and
-    /// that may be a deadlock. As long as nobody needs to know, nobody is told.
+    /// Tells those who were overtaken, before the worker waits: from now on they wait for this one,
+    /// and that may be a deadlock. As long as no waiter needs to know, none is told.
     #[cold]
     pub(super) fn own_up(&mut self) {
         while let Some((record, _)) = self.overtaken.pop() {

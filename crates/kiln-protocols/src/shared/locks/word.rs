@@ -83,7 +83,7 @@ fn share(record: RecordRef) -> bool {
     false
 }
 
-/// Takes the exclusive lock if nobody holds the record.
+/// Takes the exclusive lock if no transaction holds the record.
 #[inline(always)]
 fn take(record: RecordRef) -> bool {
     // Acquire pairs with the releases of the last writer and of the last readers: this one's
@@ -94,7 +94,7 @@ fn take(record: RecordRef) -> bool {
     taken.is_ok()
 }
 
-/// Turns the caller's shared lock into the exclusive one if nobody else shares it.
+/// Turns the caller's shared lock into the exclusive one if no other transaction shares it.
 #[inline(always)]
 fn upgrade(record: RecordRef) -> bool {
     // Acquire: as for `take`, with respect to the other readers that have let go.

@@ -8,17 +8,19 @@
 //!
 //! # Why the record is still that record
 //!
-//! A finding names a record by its address, and cells are used again: for another row, whose tid may have the same version,
-//! so that nothing beside the record tells. What excludes it is that a finding is of use in one epoch alone, that
-//! in which it was made ([`Findings::keep_of`]). Nobody needs to stay inside of it between the plan and the run:
+//! A finding names a record by its address, and cells are used again: for another row, whose tid
+//! may have the same version, so that nothing beside the record tells. What excludes it is that a
+//! finding is of use in one epoch alone, that in which it was made ([`Findings::keep_of`]). No
+//! worker needs to stay inside of it between the plan and the run:
 //!
 //! 1. The reconnaissance was in the epoch `e` when it met the record, so that the record was unlinked later, if ever. All cells
 //!    that indexes have led to are given back through [`Participant::retire`](kiln_storage::epoch::Participant::retire),
 //!    also that of an insert which is undone or has failed. So its tag is at least the global epoch of that moment, at least `e`.
 //! 2. A cell with the tag `t` is not used again before the global epoch is `t + 2`, here `e + 2` at least.
-//! 3. The run has published `e` as well, while the global epoch is at most `e + 1`, and holds it there until it ends. Epochs do not
-//!    go back: so they have never been at `e + 2` between the meeting and the end of the run, whoever was
-//!    inside of one meanwhile and whichever worker runs what another one has planned.
+//! 3. The run has published `e` as well, while the global epoch is at most `e + 1`, and holds it
+//!    there until it ends. Epochs do not go back: so they have never been at `e + 2` between the
+//!    meeting and the end of the run, whichever workers were inside of one meanwhile and whichever
+//!    worker runs what another one has planned.
 //!
 //! Records that failed attempts have missed, and footprints, are kept longer, by their addresses. They are
 //! used to lock and to label, which a wrong record suffers without harm; no row is read because of them.
@@ -125,7 +127,7 @@ impl Placed {
         }
     }
 
-    /// One that is there, or what nobody will look at.
+    /// A finding that is there, or one that no run will look at.
     #[inline(always)]
     fn get_mut(&mut self, place: Place) -> Option<&mut Met> {
         self.all.get_mut(place.number())
@@ -162,7 +164,8 @@ pub struct Findings {
     epoch: u64,
 }
 
-// SAFETY: the indexes are only compared, and the records and cursors followed by whoever is in the epoch.
+// SAFETY: the indexes are only compared, and only a worker inside the epoch follows the records and
+// cursors.
 unsafe impl Send for Findings {}
 
 impl Default for Findings {
@@ -254,8 +257,9 @@ impl Findings {
         self.sought.0 = std::ptr::null();
     }
 
-    /// The reconnaissance has met a record, of which the run will touch these cache lines, for whoever asks for them before the run
-    /// ([`Findings::fetch_records`]). Returns the finding's number.
+    /// The reconnaissance has met a record, of which the run will touch these cache lines, for a
+    /// worker that asks for them before the run ([`Findings::fetch_records`]). Returns the
+    /// finding's number.
     #[inline(always)]
     pub fn found(&mut self, record: RecordRef, lines: u16) -> u16 {
         let number = self.all.len();

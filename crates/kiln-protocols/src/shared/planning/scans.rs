@@ -1,9 +1,11 @@
 //! What a reconnaissance read of ordered indexes: the leaves of its scans, so that the run need not search for them again.
 //!
-//! A scan of the run is one of the plan when it asks for the same range of the same index. What the plan read of that is still
-//! what the index has if no entry of it has ever moved and the leaves are unchanged but for entries that have gone; whoever
-//! recalls a scan looks at both, with the locks of its plan in hand, and guards the leaves from then on. Where the plan left a
-//! scan before its end, its cursor is kept, and the run goes on with it behind the leaves that are known.
+//! A scan of the run is one of the plan when it asks for the same range of the same index. What the
+//! plan read of that is still what the index has if no entry of it has ever moved and the leaves
+//! are unchanged but for entries that have gone. The run that recalls a scan looks at both, with
+//! the locks of its plan in hand, and guards the leaves from then on. Where the plan left a scan
+//! before its end, its cursor is kept, and the run goes on with it behind the leaves that are
+//! known.
 //!
 //! Records that leaves name are of use as long as [findings](super::findings) are, of which these are a part.
 
@@ -27,7 +29,7 @@ struct Leaf {
 /// How far a scan came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Extent {
-    /// Nobody knows; it is not recalled.
+    /// Unknown; it is not recalled.
     Unknown,
     /// The body left it; its cursor is at this position among those that are kept.
     Left(u16),

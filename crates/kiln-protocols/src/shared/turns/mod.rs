@@ -4,23 +4,27 @@
 //! that, or wait for it, for as long as it takes the system to come back to it: some milliseconds for each
 //! other thread that wants the core. So with more workers than cores throughput falls, whatever the protocol:
 //! locks are waited for, optimistic attempts are repeated in vain, calls that starve ask to be alone. With as
-//! many workers inside as there are cores, each keeps its core. Those outside hold nothing that anybody could
-//! wait for.
+//! many workers inside as there are cores, each keeps its core. Those outside hold nothing that
+//! another worker could wait for.
 //!
 //! Each core has one turn, and the workers that are pinned to it hand it to each other: two that had turns on one
 //! core would share it while another core has nothing to do. Workers that are not pinned are dealt out to the cores.
 //!
-//! Where fewer cores do more (`working.rs`) the others rest: whoever has its turns there waits for that of a core that works, and
-//! moves to it. Pinned threads go home as soon as their core works again; threads that nobody has pinned are put where the system likes.
+//! Where fewer cores do more (`working.rs`) the others rest: a worker that has its turns there
+//! waits for the turn of a core that works, and moves to it. Pinned threads go home as soon as
+//! their core works again; the system places threads that are not pinned.
 //!
-//! A worker has its turn for a slice of time and call by call: in between it leaves the turn free, so that one
-//! that has no calls keeps nobody out, and takes it again without a switch. When the time is over, or when it has nothing to do, it hands
-//! the turn to whoever has waited longest. Nobody waits without looking around: the first of those who
-//! wait takes a turn that is free, and nobody waits past the deadline of its call; it goes inside without a turn then. A turn that was not handed
-//! on for `WAIT_MAX_NS` is taken from its holder, which is in a call that takes long: the turn goes round without it, so that
-//! the calls of others wait for a long call once. While the turn goes round whoever waits will have it, and to go inside would only make
-//! the round longer, for all. The others sleep until they can expect to have been handed the turn, as each look
-//! of theirs interrupts the one that has it in the middle of a call, and whoever waits for its locks on another core with it.
+//! A worker has its turn for a slice of time and call by call: in between it leaves the turn free,
+//! so that a worker without calls keeps no other one out, and takes it again without a switch. When
+//! the time is over, or when it has nothing to do, it hands the turn to the worker that has waited
+//! longest. No worker waits without looking around: the first in the queue takes a turn that is
+//! free, and none waits past the deadline of its call; it goes inside without a turn then. A turn
+//! that was not handed on for `WAIT_MAX_NS` is taken from its holder, which is in a call that takes
+//! long: the turn goes round without it, so that the calls of others wait for a long call once.
+//! While the turn goes round each waiter will have it, and to go inside would only make the round
+//! longer, for all. The others sleep until they can expect to have been handed the turn. Each look
+//! of theirs interrupts the holder in the middle of a call, and with it the workers on other cores
+//! that wait for its locks.
 //!
 //! A slice is twenty-four times as long as a hand-over costs, so that these cost a twenty-fifth of the time. The one who is handed a turn
 //! runs within some ten microseconds on a core of its own, but has its own memory in no cache: plans, images, the records of its last
@@ -28,9 +32,9 @@
 //! second now and then, one call of some hundreds; with more of them, or on a core that works for others too, slices are shorter. Where other processes want the cores as well, a hand-over takes milliseconds, and
 //! slices are longer.
 //!
-//! Whoever has a turn uses the core's memory in place of its own ([`Participant::memory`]): cells that the one before it has freed, and
-//! what that one has retired. Else all that a worker retires would wait for its next turn, and the memory of many workers for
-//! theirs, in no cache.
+//! A worker that has a turn uses the core's memory in place of its own ([`Participant::memory`]):
+//! cells that the one before it has freed, and what that one has retired. Else all that a worker
+//! retires would wait for its next turn, and the memory of many workers for theirs, in no cache.
 //!
 //! Transactions of several statements take no turns: they last as long as their client thinks. A call that waits for what such a
 //! transaction has locked would keep its turn for nothing, and a few of these calls would keep all other workers out. So a call
@@ -60,12 +64,14 @@ const SLICE_MAX_NS: u64 = 10_000_000;
 const SLICE_PER_HAND_OVER: u64 = 24;
 /// How long it takes at most, as far as slices decide that, until all who wait have had their turn.
 const ROUND_MAX_NS: u64 = 100_000_000;
-/// How long the first of those who wait sleeps before it looks for a turn that was left free. Each look interrupts whoever has
-/// the turn, so it sleeps twice as long each time that it finds none, but never longer than the others.
+/// How long the first in the queue sleeps before it looks for a turn that was left free. Each look
+/// interrupts the holder of the turn, so it sleeps twice as long each time that it finds none, but
+/// never longer than the others.
 const LOOK_NS: u64 = 200_000;
-/// How long the others sleep at least. They do for a slice for each who is before them, and so many more: then they are handed the turn
-/// before they look. Whoever was the first and goes without being handed the turn tells the next, and so does whoever hands it
-/// on early; but nobody does if the one who was handed it soon leaves it free.
+/// How long the others sleep at least. They do for a slice for each that is before them, and
+/// `SLICES_LATER` more: then they are handed the turn before they look. A first waiter that goes
+/// without being handed the turn tells the next, and so does a holder that hands it on early; but
+/// they are not told if the worker that was handed it soon leaves it free.
 const SLEEP_NS: u64 = 5_000_000;
 const SLICES_LATER: u64 = 2;
 /// How long the first one waits before it looks again at a turn that it has found free, and how often it must be so: most are
@@ -75,13 +81,14 @@ const LOOKS: u32 = 3;
 /// So many looks at the clock in a slice are enough, but between two of them there are no more calls than this.
 const LOOKS_IN_SLICE: u32 = 64;
 const STRIDE_MAX: u32 = 16;
-/// Where cores rest, whoever has waited so long for a turn that nobody hands on, and for so many slices, lets all of them work.
+/// Where cores rest, a worker that has waited so long, and for so many slices, for a turn that is
+/// not handed on lets all cores work.
 const STUCK_NS: u64 = if cfg!(kiln_sim) { 100_000 } else { 20_000_000 };
 const STUCK_SLICES: u64 = 4;
 /// How long a call waits for the locks of others in a turn that other workers want, in nanoseconds. A lock holder that runs lets
 /// them go sooner; one that does not run has no use for the turn either.
 pub(crate) const WAIT_IN_TURN_NS: u64 = if cfg!(kiln_sim) { 40_000 } else { 1_000_000 };
-/// The longest wait for a turn that nobody hands on, in nanoseconds.
+/// The longest wait for a turn that is not handed on, in nanoseconds.
 const WAIT_MAX_NS: u64 = 50_000_000;
 
 /// The turn of a core, on cache lines of its own.
@@ -167,7 +174,7 @@ impl SharedTurns {
     /// Whether there are fewer workers than cores.
     #[inline]
     pub fn has_core_to_spare(&self) -> bool {
-        // Relaxed: whoever comes later or goes is seen some time later.
+        // Relaxed: a worker that comes later or goes is seen some time later.
         (self.0.workers.load(Ordering::Relaxed) as usize) < self.0.cores.len()
     }
 
@@ -194,7 +201,7 @@ pub struct Turn {
     /// The number of cores at work for which that is so; 0 if it is for none that it knows.
     seen: u32,
     is_held: bool,
-    /// When it was got last from somebody else, or after a wait.
+    /// When it was got last from another worker, or after a wait.
     since_ns: u64,
     /// Whether its time was over when it was looked last.
     has_lasted: bool,
@@ -267,7 +274,8 @@ impl Turn {
         is_there
     }
 
-    /// Whether it is time to leave the turn to somebody who waits, or to wait for one. So many calls of the worker have ended.
+    /// Whether it is time to leave the turn to a waiter, or to wait for one. `ended` calls of the
+    /// worker have ended.
     #[inline]
     pub fn is_over(&mut self, ended: u64) -> bool {
         match self.is_held {
@@ -305,20 +313,21 @@ impl Turn {
 
     /// Tells how many calls have ended.
     fn tell(&mut self, ended: u64, now_ns: u64) {
-        // Whoever counts them may have begun anew.
+        // The worker's count may have begun anew.
         let calls = ended.saturating_sub(mem::replace(&mut self.told, ended));
         let shared = &self.shared;
         (shared.working).tell(calls, now_ns, |number| shared.put_to_work(number, now_ns));
     }
 
-    /// Leaves the turn free, or to somebody who waits when its time is over. So many calls of the worker have ended.
+    /// Leaves the turn free, or to a waiter when its time is over. `ended` calls of the worker have
+    /// ended.
     #[inline]
     pub fn leave(&mut self, ended: u64) {
         self.leave_if(|turn| turn.has_lasted(ended));
     }
 
-    /// Leaves the turn to somebody who waits: the worker does nothing for some time. It may have left it free already, and nobody
-    /// been told.
+    /// Leaves the turn to a waiter: the worker does nothing for some time. It may have left the
+    /// turn free already, and told no waiter.
     #[inline]
     pub fn give_way(&mut self) {
         if self.is_held {
@@ -354,13 +363,13 @@ impl Turn {
         }
     }
 
-    /// Leaves what waits in the core's memory to all, as nobody takes turns any more.
+    /// Leaves what waits in the core's memory to all, as no worker takes turns any more.
     #[cold]
     fn clear_memory(&self) {
         self.epochs.clear_lent(self.core);
     }
 
-    /// Has its turns there from now on. A thread that nobody has pinned is where the system likes.
+    /// Has its turns there from now on. The system places a thread that is not pinned.
     #[cold]
     fn move_to(&mut self, core: usize) {
         (self.core, self.seen) = (core, 0);
@@ -385,7 +394,8 @@ impl Turn {
         let mut found_free = 0;
         loop {
             let now = time::now_ns();
-            // Under the lock nobody hands anything to this worker, and it waits where it is looked for.
+            // Under the lock no worker hands anything to this one, and it waits where it is looked
+            // for.
             let (state, next, is_stuck) = shared.change(self.home, |at, queue| {
                 let core = &shared.cores[at];
                 let handed = waiter.handed.swap(NO_CORE, Ordering::Relaxed);
@@ -394,7 +404,7 @@ impl Turn {
                     return (Wait::Turn(handed as usize), None, false);
                 }
                 let place = queue.iter().position(|&worker| worker == self.worker);
-                let ahead = place.expect("whoever waits is in the queue") as u64;
+                let ahead = place.expect("a waiter is in the queue") as u64;
                 let is_free = core.holder.load(Ordering::Relaxed) == NO_WORKER;
                 found_free = if is_free { found_free + 1 } else { 0 };
                 let moved = core.handed_on_ns.load(Ordering::Relaxed).max(since);
@@ -445,7 +455,7 @@ impl Turn {
     }
 }
 
-/// What becomes of somebody who waits.
+/// What becomes of a waiter.
 enum Wait {
     /// It has the turn of this core.
     Turn(usize),
@@ -463,7 +473,7 @@ impl Drop for Turn {
         }
         let left = self.shared.workers.fetch_sub(1, Ordering::Relaxed) as usize - 1;
         if left == self.shared.cores.len() {
-            // Nobody takes turns from now on.
+            // No worker takes turns from now on.
             (0..left).for_each(|core| self.epochs.clear_lent(core));
         }
     }
@@ -487,7 +497,7 @@ impl Core {
         let _ = self.holder.compare_exchange(worker, free, relaxed, relaxed);
     }
 
-    /// Somebody runs now who was handed the turn: adjusts the slice.
+    /// A worker that was handed the turn runs now: adjusts the slice.
     fn learn(&self, now_ns: u64) {
         let taken_ns = now_ns.saturating_sub(self.handed_on_ns.load(Ordering::Relaxed));
         let wanted_ns = taken_ns.saturating_mul(SLICE_PER_HAND_OVER);
@@ -501,7 +511,8 @@ impl Core {
 }
 
 impl Turns {
-    /// Changes the queue in which whoever is at home on this core waits; `body` is told where that is.
+    /// Changes the queue in which the workers at home on this core wait; `body` is told which
+    /// core's queue that is.
     fn change<T>(&self, home: usize, body: impl FnOnce(usize, &mut VecDeque<u32>) -> T) -> T {
         let mut queues = lock(&self.queues);
         let at = self.working.place_of(home);
@@ -512,7 +523,7 @@ impl Turns {
         result
     }
 
-    /// Hands the core's turn to whoever has waited longest in its queue.
+    /// Hands the core's turn to the worker that has waited longest in its queue.
     fn hand(&self, core: usize, queue: &mut VecDeque<u32>, now_ns: u64) -> Option<u32> {
         let next = queue.pop_front()?;
         let waiter = &self.waiters[next as usize];
@@ -530,7 +541,7 @@ impl Turns {
         let now = time::now_ns();
         let is_early = now - since_ns < self.cores[core].slice_ns.load(Ordering::Relaxed);
         let (next, first) = self.change(core, |at, queue| {
-            // Under the lock nobody takes the turn from the holder.
+            // Under the lock no worker takes the turn from the holder.
             if at != core || self.cores[core].holder.load(Ordering::Relaxed) != holder {
                 return (None, None);
             }
@@ -581,7 +592,8 @@ impl Turns {
     }
 
     fn wake(&self, worker: u32) {
-        // Not under the lock: whoever is woken may get the core at once, and wants the lock when it waits again.
+        // Not under the lock: the woken worker may get the core at once, and wants the lock when it
+        // waits again.
         let thread = lock(&self.waiters[worker as usize].thread).clone();
         if let Some(thread) = thread {
             thread.unpark();

@@ -6,8 +6,9 @@
 //! less often once that has settled. To let fewer in than there is room for is *concurrency restriction* (Dice and Kogan, Euro-Par 2019) or
 //! *load control* (Heiss and Wagner, VLDB 1991); the first is about one lock, the second about a whole system's conflicts, as here.
 //!
-//! A call that takes long would keep all others out that have their turns on the same core. Whoever waits for longer than for some slices
-//! lets all cores work, and nothing is tried for a while.
+//! A call that takes long would keep all others out that have their turns on the same core. A
+//! worker that waits for longer than for some slices lets all cores work, and nothing is tried for
+//! a while.
 
 use std::mem;
 
@@ -18,7 +19,8 @@ use crate::shared::trials::Trials;
 
 /// How long a window is at least. Trials on virtual cores take a millisecond.
 const WINDOW_NS: u64 = if cfg!(kiln_sim) { 40_000 } else { 6_000_000 };
-/// How long whoever has a turn may need to see that its core rests, and the others to move: that is in no window.
+/// How long the holder of a turn may need to see that its core rests, and the others to move: that
+/// is in no window.
 const CHANGE_NS: u64 = if cfg!(kiln_sim) { 10_000 } else { 2_000_000 };
 /// How many calls a window has at least.
 const CALLS_MIN: u64 = if cfg!(kiln_sim) { 8 } else { 512 };
@@ -26,7 +28,7 @@ const CALLS_MIN: u64 = if cfg!(kiln_sim) { 8 } else { 512 };
 const WINDOWS_MAX: u64 = 64;
 /// Twice as many cores have to bring more than one call for so many, and for what a comparison wants besides; else they may as well rest.
 const DOUBLING: u64 = 32;
-/// For so long nothing is tried after somebody had to wait for a call that takes long.
+/// For so long nothing is tried after a worker had to wait for a call that takes long.
 const CALM_NS: u64 = if cfg!(kiln_sim) {
     1_000_000
 } else {
@@ -46,7 +48,7 @@ pub(super) struct Working {
     window: Mutex<Window>,
 }
 
-/// Calls that have ended, as far as somebody has told; on cache lines of its own.
+/// Calls that have ended, as far as workers have told; on cache lines of its own.
 #[repr(align(128))]
 struct Told(AtomicU64);
 
@@ -84,12 +86,13 @@ impl Working {
         self.number.load(Ordering::Relaxed)
     }
 
-    /// Under the lock under which somebody waits for them.
+    /// Called under the lock under which workers wait for turns.
     pub fn set_number(&self, number: u32) {
         self.number.store(number, Ordering::Relaxed);
     }
 
-    /// Somebody waits for a call that takes long: `change` is done, so that all cores work, unless they do.
+    /// A worker waits for a call that takes long: `change` is done, so that all cores work, unless
+    /// they do.
     #[cold]
     pub fn let_all_work(&self, now_ns: u64, change: impl FnOnce(u32)) {
         let mut window = lock(&self.window);
@@ -101,7 +104,7 @@ impl Working {
         }
     }
 
-    /// Where whoever is at home on this core has its turns.
+    /// The core where the workers at home on this core have their turns.
     pub fn place_of(&self, home: usize) -> usize {
         place(home, self.number())
     }
@@ -110,7 +113,8 @@ impl Working {
         core >= self.number() as usize
     }
 
-    /// So many calls have ended, of which nobody was told; `change` is done where another number of cores is to work.
+    /// Adds this many ended calls, which were not told before; `change` is done where another
+    /// number of cores is to work.
     pub fn tell(&self, calls: u64, now_ns: u64, change: impl FnOnce(u32)) {
         self.told.0.fetch_add(calls, Ordering::Relaxed);
         if now_ns >= self.ends_ns.load(Ordering::Relaxed) {
@@ -122,12 +126,12 @@ impl Working {
     fn end_window(&self, now_ns: u64, change: impl FnOnce(u32)) {
         let mut window = lock(&self.window);
         if now_ns < self.ends_ns.load(Ordering::Relaxed) {
-            // Somebody else was faster.
+            // Another worker was faster.
             return;
         }
         let told = self.told.0.load(Ordering::Relaxed);
         let (calls, took_ns) = (told - window.calls, now_ns - window.since_ns);
-        // Nobody took turns for some time, or hardly a call came to an end.
+        // No worker took turns for some time, or hardly a call came to an end.
         let is_stale = took_ns > WINDOW_NS * WINDOWS_MAX;
         let mut next_ns = WINDOW_NS;
         if !mem::take(&mut window.is_change) && !is_stale {
@@ -151,7 +155,7 @@ impl Working {
     }
 }
 
-/// Where whoever is at home on this core has its turns while so many cores work.
+/// The core where the workers at home on this core have their turns while so many cores work.
 pub(super) fn place(home: usize, number: u32) -> usize {
     home % number as usize
 }

@@ -16,7 +16,7 @@ use super::snapshot::Snapshot;
 use super::values::{Row, integer, text};
 use super::{DATABASE, Relation, builtin};
 
-/// Who makes the rows of a relation; `None` where there is nothing of the kind.
+/// The function that makes the rows of a relation; `None` for a relation without rows.
 pub(super) fn rows_of(name: &str) -> Option<fn(&Snapshot) -> Vec<Row>> {
     Some(match name {
         "schemata" => tables::schemata,

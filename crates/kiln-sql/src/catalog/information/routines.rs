@@ -128,7 +128,7 @@ pub(super) fn parameters(snapshot: &Snapshot) -> Vec<Row> {
     rows
 }
 
-/// Who may call what.
+/// The privileges to call routines.
 pub(super) fn routine_privileges(snapshot: &Snapshot) -> Vec<Row> {
     let maker = Maker::of("routine_privileges");
     let mut rows = Vec::new();

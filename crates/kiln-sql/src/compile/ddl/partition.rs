@@ -75,8 +75,8 @@ pub(super) fn declared(schema: &TableSchema, expr: &Expr) -> Result<Partitioning
     Ok(Partitioning::Column(column))
 }
 
-/// Whether each of a table's unique keys has the column by which its rows are divided, as PostgreSQL demands; so that
-/// whoever looks for a key knows the partition.
+/// Whether each of a table's unique keys has the column by which its rows are divided, as
+/// PostgreSQL demands; so that a look-up of a key knows the partition.
 ///
 /// # Errors
 /// 0A000.

@@ -172,7 +172,7 @@ impl Compiler<'_> {
     /// The program, which is at its end; see [`Compiler::end`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Compiler::end`].
     pub(crate) fn finish(mut self) -> Result<Program> {
         self.end()?;
         Ok(self.builder.finish())

@@ -183,7 +183,7 @@ impl<'a> Compiler<'a> {
     /// Compiles DELETE; see [`Compiler::update`]. The RETURNING columns have the old values.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Compiler::update`].
     pub fn delete(
         &mut self,
         delete: &Delete,

@@ -175,7 +175,7 @@ fn row(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
     given(heap, Some(text))
 }
 
-/// Of a list of JSON values, an array.
+/// The function that makes an array of a list of JSON values.
 pub(in super::super) fn build_array(is_binary: bool) -> Named {
     match is_binary {
         false => ("json_build_array", array),
@@ -183,7 +183,7 @@ pub(in super::super) fn build_array(is_binary: bool) -> Named {
     }
 }
 
-/// Of a list of keys and JSON values, an object.
+/// The function that makes an object of a list of keys and JSON values.
 pub(in super::super) fn build_object(is_binary: bool) -> Named {
     match is_binary {
         false => ("json_build_object", object),
@@ -191,7 +191,7 @@ pub(in super::super) fn build_object(is_binary: bool) -> Named {
     }
 }
 
-/// Of the names and values of a row, an object without blanks.
+/// The function that makes an object, without blanks, of the names and values of a row.
 pub(in super::super) const fn json_of_row() -> Named {
     ("row_to_json", row)
 }

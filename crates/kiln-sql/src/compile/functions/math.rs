@@ -86,8 +86,8 @@ fn double_power(base: f64, exponent: f64) -> Result<Slot> {
     )
 }
 
-/// The generator of this thread of execution is seeded anew for each call: the procedure's frame
-/// has no place to keep one, and nobody calls this in a loop that counts.
+/// The generator is seeded anew for each call: the procedure's frame has no place to keep one, and
+/// a loop that needs fast random numbers is rare.
 fn random_word() -> u64 {
     Random::from_seed(fresh_seed()).next_u64()
 }

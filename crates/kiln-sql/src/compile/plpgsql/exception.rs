@@ -155,7 +155,7 @@ fn diagnosed(c: &mut Compiler<'_>, region: RegionId, item: DiagnosticItem) -> Re
     target
 }
 
-/// What a statement that is of use only in a handler raises elsewhere.
+/// The error of a statement outside of a handler that may only stand inside one.
 pub(super) fn outside_handler(statement: &str, position: Position) -> Error {
     let state = SqlState::parse("0Z002").unwrap_or(SqlState::PLPGSQL_ERROR);
     let message = format!("{statement} cannot be used outside an exception handler");

@@ -1,7 +1,8 @@
 //! Questions to the syntax tree: who reads FOUND, who writes tables, which blocks are left.
 //!
 //! The answers are on the safe side. Names are looked for in the debug text of the tree, so that a
-//! column or a literal of the same name counts too: then a step is emitted that nobody needs.
+//! column or a literal of the same name counts too: then the compiler emits a step that no other
+//! step needs.
 
 use crate::parse::Expression;
 use crate::parse::plpgsql::{RowSource, Statement, StatementKind, Target};

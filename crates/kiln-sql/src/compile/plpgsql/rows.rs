@@ -24,7 +24,7 @@ pub(super) type BodySink<'s, 'a> =
 
 impl Body {
     /// The register that says whether there was a row: FOUND itself, unless the statement looks at
-    /// FOUND while it runs. `None` when nobody asks.
+    /// FOUND while it runs. `None` when no statement asks.
     pub(super) fn seen(
         &mut self,
         c: &mut Compiler<'_>,

@@ -91,7 +91,7 @@ impl<'a> Observed<'a> {
         self.enter(now_ns, RecoveryStage::Checkpoint);
     }
 
-    /// So many bytes of the checkpoint are restored in all.
+    /// Notes that `bytes` bytes of the checkpoint are restored in all.
     pub fn restored(&mut self, now_ns: u64, bytes: u64) {
         self.progress.checkpoint_bytes = bytes;
         self.look(now_ns);
@@ -103,7 +103,7 @@ impl<'a> Observed<'a> {
         self.enter(now_ns, RecoveryStage::Log);
     }
 
-    /// So many bytes of the log are applied in all.
+    /// Notes that `bytes` bytes of the log are applied in all.
     pub fn replayed(&mut self, now_ns: u64, bytes: u64) {
         self.progress.log_bytes = bytes;
         self.look(now_ns);

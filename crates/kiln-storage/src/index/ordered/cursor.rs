@@ -72,7 +72,7 @@ pub struct Cursor<'a, K: Key> {
     reverse: bool,
     done: bool,
     hint: Option<Hint<K>>,
-    /// The keys of the leaf read last, for whoever wants to know them.
+    /// The keys of the leaf read last, if the caller asked for them.
     keys: Option<Vec<K>>,
 }
 

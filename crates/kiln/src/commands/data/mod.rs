@@ -58,7 +58,7 @@ impl Bar {
         }
     }
 
-    /// So many bytes of all are done.
+    /// Shows that `done` bytes of `all` are done.
     pub fn advance(&mut self, done: u64, all: u64) {
         let parts = (done as f64 / all.max(1) as f64 * PARTS as f64) as u64;
         if let Some(progress) = &self.progress {
@@ -99,7 +99,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// So many bytes in so many nanoseconds.
+/// The size and the rate of `bytes` that took `elapsed_ns`.
 pub fn size_and_rate(bytes: u64, elapsed_ns: u64) -> String {
     let seconds = elapsed_ns as f64 / 1e9;
     let rate = (bytes as f64 / seconds.max(1e-9)) as u64;

@@ -1,12 +1,12 @@
-//! Dreadlocks: everybody who waits shows whom it waits for, directly or not, as a set of bits.
+//! Dreadlocks: each waiter shows whom it waits for, directly or not, as a set of bits.
 //!
 //! Source: ORTHRUS §4, after Koskinen and Herlihy, *Dreadlocks: Efficient Deadlock Detection*, SPAA 2008,
 //! and its use in Shore-MT (Johnson, Pandis, Ailamaki).
 //!
-//! A transaction's *digest* has its own bit and the digests of those that it waits for. Whoever waits
+//! A transaction's *digest* has its own bit and the digests of those that it waits for. A waiter
 //! computes its digest anew in each turn of its spinning, so that what is known about the end of a
-//! chain moves up along it, and who finds its own bit in the digest of somebody ahead is in a cycle.
-//! Nobody searches anything, and a digest is only written by its worker.
+//! chain moves up along it. A waiter that finds its own bit in the digest of a transaction ahead is
+//! in a cycle. No transaction searches anything, and a digest is only written by its worker.
 //!
 //! # Bits
 //!
@@ -225,7 +225,8 @@ impl Handling for Dreadlocks {
     fn unblock(&mut self) {
         // Release: nothing of what follows the wait comes before its end.
         self.own().blocked.store(0, Ordering::Release);
-        // Bits written by the next attempt come after the end of this wait, for whoever compares.
+        // A worker that compares digests sees the end of this wait before bits that the next
+        // attempt writes.
         fence(Ordering::Release);
     }
 }

@@ -1,4 +1,4 @@
-//! The waits-for graph: whoever is blocked looks for a cycle.
+//! The waits-for graph: an attempt that is blocked looks for a cycle.
 //!
 //! Source: ORTHRUS §4 and VLL §3.1.1 (there after Gray), as Yu et al., *Staring into the Abyss*, PVLDB 8,
 //! 2014, implement it (`DL_DETECT`): the graph is partitioned by worker. A worker writes the edges from
@@ -8,28 +8,29 @@
 //!
 //! Take a cycle of attempts that wait for each other, each of which will wait for ever if none gives up.
 //!
-//! 1. *Everybody's edges are there in the end.* Edges are taken from the queue under its latch, in the
-//!    moment in which the request is lined up. Later the attempt waits for somebody else than then only
-//!    because somebody ahead left without having been served, or because somebody overtook it and then
-//!    waits itself, and then it is told (`CHANGED`), takes its edges anew, and goes on as at the beginning.
-//!    (Somebody ahead who is served stays ahead until it ends.) So there is a last time that each of the cycle writes its edges, and with these the cycle is
-//!    in the graph.
-//! 2. *Who comes last sees all.* Whoever writes edges searches afterwards, with a fence of the total order
-//!    in between. Of the cycle, one's fence is the last; its search reads nothing of the others' parts but
-//!    their last edges, and finds none of them in the middle of a change.
-//! 3. *A search that sees the cycle finds it.* It follows each attempt that it meets once, and by the edges
-//!    of that attempt. What it has followed is noted by the attempt, not by the worker: others' edges may
-//!    still lead to an attempt of the same worker that has ended, and if that one counted, then the present
-//!    one would be passed over. That was an error of ours once. Everybody in the cycle had an old edge
-//!    somewhere on its way, and none saw the whole of it.
+//! 1. *Every attempt's edges are there in the end.* Edges are taken from the queue under its latch,
+//!    in the moment in which the request is lined up. Later the attempt waits for another one than
+//!    then only because one ahead left without having been served, or because one overtook it and
+//!    then waits itself. Then it is told (`CHANGED`), takes its edges anew, and goes on as at the
+//!    beginning. (An attempt ahead that is served stays ahead until it ends.) So there is a last
+//!    time that each of the cycle writes its edges, and with these the cycle is in the graph.
+//! 2. *The last one sees all.* An attempt that writes edges searches afterwards, with a fence of
+//!    the total order in between. Of the cycle, one's fence is the last; its search reads nothing
+//!    of the others' parts but their last edges, and finds none of them in the middle of a change.
+//! 3. *A search that sees the cycle finds it.* It follows each attempt that it meets once, and by
+//!    the edges of that attempt. What it has followed is noted by the attempt, not by the worker:
+//!    others' edges may still lead to an attempt of the same worker that has ended, and if that one
+//!    counted, then the present one would be passed over. That was an error of ours once. Every
+//!    attempt in the cycle had an old edge somewhere on its way, and none saw the whole of it.
 //!
-//! So one search for each change of the edges is enough, and nobody searches a second time for the same.
-//! The one who finds the cycle is the victim; two may find it at the same time, then both give up.
+//! So one search for each change of the edges is enough, and no attempt searches a second time for
+//! the same. The one that finds the cycle is the victim; two may find it at the same time, then
+//! both give up.
 //!
 //! # Why an old edge does no harm
 //!
-//! An edge leads to an attempt, not to a worker. An attempt that has ended has no edges, so whoever
-//! still points to it has one that leads nowhere.
+//! An edge leads to an attempt, not to a worker. An attempt that has ended has no edges, so an edge
+//! that still points to it leads nowhere.
 
 use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use kiln_platform::memory::name_range;
@@ -113,8 +114,8 @@ impl WaitForGraph {
         &self.graph.0[self.worker as usize]
     }
 
-    /// Adds for whom `attempt` waits to the search; whether it waits. What changes meanwhile does not
-    /// matter: whoever changes its edges searches itself.
+    /// Adds the attempts that `attempt` waits for to the search; returns whether it waits. What
+    /// changes meanwhile does not matter: an attempt that changes its edges searches itself.
     fn follow(&mut self, attempt: Attempt) -> bool {
         let partition = &self.graph.0[worker_in(attempt)];
         // Acquire pairs with the release in `block`: the edges are there.
@@ -183,7 +184,7 @@ impl Handling for WaitForGraph {
         let own = self.own();
         let version = own.version.load(Ordering::Relaxed);
         own.version.store(version + 1, Ordering::Relaxed);
-        // Release: whoever reads one of the edges below reads the version above as well.
+        // Release: a worker that reads one of the edges below reads the version above as well.
         fence(Ordering::Release);
         for (edge, watched) in own.edges.iter().zip(&self.watched) {
             edge.store(*watched, Ordering::Relaxed);

@@ -21,9 +21,9 @@ pub trait Handling {
     /// Whether the one who waits wants to know for whom: then `watch`, `block`, `is_deadlocked` and
     /// `unblock` are called. Not with [`Handling::BY_AGE`], where requests come between those that wait.
     const WATCHES: bool = false;
-    /// Whether a lock that is let go may be taken by somebody else before the first waiter comes for it;
-    /// see *Overtaking* in the module above. Not for whoever asks for several locks before it waits for any:
-    /// that its requests stand in the same order in all queues would not help it.
+    /// Whether another attempt may take a lock that is let go before the first waiter comes for it;
+    /// see *Overtaking* in the module above. Not for an attempt that asks for several locks before
+    /// it waits for any: that its requests stand in the same order in all queues would not help it.
     const OVERTAKES: bool = false;
     /// Why a request is refused that may not wait; exclusive ones and others.
     const REFUSED: [AbortCause; 2];
@@ -72,9 +72,9 @@ impl Handling for NoWait {
     const REFUSED: [AbortCause; 2] = [AbortCause::ReadLock, AbortCause::WriteLock];
 }
 
-/// Waiting in the order of the requests, without overtaking: for whoever excludes deadlocks by the order
-/// in which its requests stand in the queues. Two sharers that both want the lock for themselves are the
-/// exception.
+/// Waiting in the order of the requests, without overtaking: for schedulers that exclude deadlocks
+/// by the order in which requests stand in the queues. Two sharers that both want the lock for
+/// themselves are the exception.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patient;
 

@@ -3,10 +3,10 @@
 //! Source: ORTHRUS §4, after Rosenkrantz, Stearns and Lewis, *System Level Concurrency Control for
 //! Distributed Database Systems*, TODS 3, 1978, and Yu et al., *Staring into the Abyss*, PVLDB 8, 2014.
 //!
-//! Everybody who waits is older than all that it waits for, so there is no cycle. Waiters stand in the
+//! Each waiter is older than all that it waits for, so there is no cycle. Waiters stand in the
 //! order of their ages, the youngest first, as with Yu et al.: then a transaction may wait although
-//! others wait that are older, and the lock goes from younger transactions to older ones. While
-//! somebody waits nobody who comes joins the sharers, or an old writer would never get in between
+//! others wait that are older, and the lock goes from younger transactions to older ones. While a
+//! transaction waits no new one joins the sharers, or an old writer would never get in between
 //! them.
 //!
 //! A transaction keeps its age over its attempts. So it becomes the oldest one day, and does not die
@@ -40,8 +40,8 @@ impl Handling for WaitDie {
 
     #[inline]
     fn begin_call(&mut self) {
-        // The core's own counter: nobody shares it. About eighty nanoseconds count as one moment. The worker's number in
-        // the low bits makes no two transactions of the same age.
+        // The core's own counter: no other core shares it. About eighty nanoseconds count as one
+        // moment. The worker's number in the low bits makes no two transactions of the same age.
         self.born = time::cycles() >> WORKER_BITS << WORKER_BITS | u64::from(self.worker);
     }
 
