@@ -583,7 +583,10 @@ impl<T: PartitionTable> Shared<T> {
             }
             (*demand).stage = (*demand).spans.len();
             Demand::note_progress(demand);
-            self.pass_on(from, (*demand).first_stop, demand, ACT);
+            match T::OWNERS_RUN {
+                true => self.pass_on(from, (*demand).first_stop, demand, ACT),
+                false => self.send_home(from, demand),
+            }
         }
     }
 

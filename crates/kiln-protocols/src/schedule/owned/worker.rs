@@ -452,14 +452,21 @@ impl<T: PartitionTable> Owned<T> {
         let demand = &mut *context.demand;
         self.shared
             .demand(self.number, context.passenger.footprint.claims(), demand);
-        match demand.spans.first().map(|span| span.partition) {
-            Some(first) => {
+        match demand.spans.as_slice() {
+            // It has nothing to lock: it may read what is not there, and insert.
+            [] => self.run_one(context, calls),
+            [_, _, ..] if T::SEQUENCED => {
+                let demand: *mut Demand = demand;
+                self.waiting.push(context);
+                // SAFETY: what is lent stays where it is, and was not sent anywhere.
+                unsafe { self.shared.sequence(demand) }
+            }
+            [first, ..] => {
+                let first = first.partition;
                 let message = std::ptr::from_mut::<Demand>(demand) as u64;
                 self.waiting.push(context);
                 self.send(first, message);
             }
-            // It has nothing to lock: it may read what is not there, and insert.
-            None => self.run_one(context, calls),
         }
     }
 

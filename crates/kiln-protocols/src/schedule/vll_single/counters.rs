@@ -169,7 +169,6 @@ impl CounterTable {
 impl PartitionTable for CounterTable {
     const DEDICATED: bool = false;
     const PARTITIONS_MAX: usize = 64;
-    const OWNERS_RUN: bool = true;
     const SEQUENCED: bool = true;
 
     fn several(count: usize) -> Vec<CounterTable> {

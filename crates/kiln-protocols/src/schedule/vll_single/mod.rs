@@ -13,22 +13,23 @@
 //!
 //! # Phases
 //!
-//! A worker owns partitions, draws calls, and sends each to the owner of the first partition that its keys name, where it is planned. A
-//! call of several partitions is put into the rings of all of them under one latch, the *sequencer*:
+//! A worker owns partitions, draws calls, plans them and runs them. A call of several partitions is put into the rings of all of
+//! them under one latch, the *sequencer*:
 //!
 //! | the paper's | here |
 //! |---|---|
 //! | the sequencer | `owned::Shared::sequence` |
 //! | `BeginTransaction`: count the requests, free or blocked | [`CounterTable::acquire_span`](super::owned::PartitionTable::acquire_span) |
-//! | a distributed transaction waits for the reads of other partitions | it waits until all have granted, and goes from one to the other (`owned/travel.rs`) |
+//! | a distributed transaction waits for the reads of other partitions | it waits until all have granted |
 //! | the first of the queue may run | `wake_first`: it is granted here |
-//! | `Execute` | at the owner of the records, operation by operation |
+//! | `Execute` | at the worker that drew it, when all partitions have granted |
 //! | `FinishTransaction`: take the counts back, leave the queue | `release_span` |
 //!
 //! # Departures from the paper
 //!
-//! - Partitions share memory. So no reads are sent: a transaction goes to the other partition with what it has read. The paper's
-//!   partitions each run it with all reads.
+//! - Partitions share memory. So no reads are sent: what another partition sends is that the transaction may touch the records there, and
+//!   one worker runs it. The paper's partitions each run it with all reads. A transaction that went from owner to owner held its
+//!   locks for that long, and the queues behind it grew: see the page for figures.
 //! - Transactions of one partition are in no order with those of others: each queue has its own.
 //! - A transaction is counted, and in the queue, also when it is free and in a single partition.
 //! - Counters are in arrays (§2.2): two locks may share a counter, which costs concurrency and nothing else.
