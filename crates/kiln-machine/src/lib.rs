@@ -28,7 +28,7 @@
 //! | [`Work`] | what a core does between accesses, and what it costs |
 //! | [`MachineStatistics`], [`LineHeat`] | where accesses were served, who waited for which line |
 //!
-//! What the model leaves out is listed in `docs/simulation.md`.
+//! What the model leaves out is listed in `docs/machine-model.md`.
 
 mod buffers;
 mod cache;

@@ -83,7 +83,7 @@ const PAIRS: [[u8; MAX_SOCKETS]; MAX_SOCKETS] = {
 /// GHz: fitted on 2026-11-21 to the real build on one core. The driver's call and the read and
 /// write sets follow from the hot record (`serial`, and what
 /// `silo` and `2pl-no-wait` take more), steps and index work together with [`EXPOSED_PERCENT`] from TPC-C and the
-/// share of memory in SmallBank, rejections from SmallBank, which has many. The procedure is in `docs/simulation.md`.
+/// share of memory in SmallBank, rejections from SmallBank, which has many. The procedure is in `docs/machine-model.md`.
 const WORK_AT_3_GHZ: WorkCosts = WorkCosts {
     call_ps: 24_000,
     begin_ps: 4_000,

@@ -6,7 +6,7 @@
 //! what the model does not catch is seen at once.
 //!
 //! What the engine's instructions cost ([`kiln_machine::WorkCosts`]) cannot be measured here: it is
-//! fitted to the speed of the real build, as `docs/simulation.md` describes.
+//! fitted to the speed of the real build, as `docs/machine-model.md` describes.
 
 mod alone;
 mod lines;

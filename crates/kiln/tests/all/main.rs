@@ -8,6 +8,7 @@ mod command_line;
 mod data_directory;
 mod examples;
 mod flow;
+mod pages;
 mod rebuild;
 mod scan_goes_on;
 mod sql_page;

@@ -1,24 +1,33 @@
-//! The statements of `docs/sql.md`: those that are there succeed, the others are refused by name.
+//! The statements of `docs/sql.md` and `docs/sql-differences.md`: those that are there succeed, the others are refused by name.
 
 use kiln::{Database, Options};
 
-const PAGE: &str = include_str!("../../../../docs/sql.md");
+/// The pages in the order in which one session runs them: refused statements name tables of the first page.
+const PAGES: [(&str, &str); 2] = [
+    ("docs/sql.md", include_str!("../../../../docs/sql.md")),
+    (
+        "docs/sql-differences.md",
+        include_str!("../../../../docs/sql-differences.md"),
+    ),
+];
 
-/// A block of statements of the page, and the line on which it begins.
+/// A block of statements of a page, and the line on which it begins.
 struct Block {
+    page: &'static str,
     line: usize,
     is_refused: bool,
     text: String,
 }
 
-fn blocks() -> Vec<Block> {
+fn blocks(page: &'static str, text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut is_inside = false;
-    for (number, line) in PAGE.lines().enumerate() {
+    for (number, line) in text.lines().enumerate() {
         match line {
             "```sql" | "```sql refused" => {
                 is_inside = true;
                 blocks.push(Block {
+                    page,
                     line: number + 2,
                     is_refused: line.ends_with("refused"),
                     text: String::new(),
@@ -42,7 +51,8 @@ fn what_is_there_runs_and_what_is_not_is_refused_by_name() {
     let mut session = database.session().expect("a session");
     let mut wrong = Vec::new();
     let mut counts = [0, 0];
-    for block in blocks() {
+    for block in PAGES.iter().flat_map(|(page, text)| blocks(page, text)) {
+        let page = block.page;
         let mut line = block.line;
         for statement in split(&block.text) {
             let result = session.execute(&statement);
@@ -54,7 +64,7 @@ fn what_is_there_runs_and_what_is_not_is_refused_by_name() {
                 (Err(error), _) => Some(format!("{}: {error}", error.state())),
             };
             if let Some(verdict) = verdict {
-                wrong.push(format!("docs/sql.md:{line}: {statement}: {verdict}"));
+                wrong.push(format!("{page}:{line}: {statement}: {verdict}"));
             }
             line += statement.matches('\n').count() + 1;
         }
