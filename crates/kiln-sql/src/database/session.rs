@@ -364,14 +364,15 @@ impl Session {
                 statement.tree().map(|tree| &**tree),
                 Some(Tree::Declare(_) | Tree::Execute(_))
             );
-        !self.session.in_transaction()
-            && !is_of_session
-            && !(self.temporary.is_some() && self.session.ends_temporary())
-            && match plan() {
-                Ok(Plan::Data(_)) => true,
-                Ok(Plan::Call(call)) => call.computing().is_none() && call.stepped.is_none(),
-                _ => false,
-            }
+        let ends_temporary = self.temporary.is_some() && self.session.ends_temporary();
+        if self.session.in_transaction() || is_of_session || ends_temporary {
+            return false;
+        }
+        match plan() {
+            Ok(Plan::Data(_)) => true,
+            Ok(Plan::Call(call)) => call.computing().is_none() && call.stepped.is_none(),
+            _ => false,
+        }
     }
 
     /// Takes the outcome of the portal that was submitted, which can be fetched from then.

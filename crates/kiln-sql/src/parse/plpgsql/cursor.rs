@@ -14,6 +14,9 @@ use crate::parse::cursor::Direction;
 use crate::parse::tokens::{Expression, Tokens};
 use crate::parse::types::{self, TypeKind, TypeReference};
 
+/// The arguments that OPEN, or a loop, gives a cursor: each with its parameter's name where that is written.
+pub type CursorArguments = Vec<(Option<Ident>, Expression)>;
+
 /// What `name CURSOR [(arguments)] FOR query` declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundCursor {
@@ -44,7 +47,7 @@ pub enum OpenSource {
     /// The rows of a query or command.
     Rows(RowSource),
     /// The query of its declaration, with these values of its arguments, some of them with names; `None` without parentheses.
-    Bound(Option<Vec<(Option<Ident>, Expression)>>),
+    Bound(Option<CursorArguments>),
 }
 
 /// Where FETCH or MOVE goes.
@@ -175,7 +178,7 @@ impl Parser<'_, '_> {
     }
 
     /// The arguments in parentheses that are all up to `end`; `None` where there is nothing.
-    fn cursor_arguments(&mut self, end: usize) -> Result<Option<Vec<(Option<Ident>, Expression)>>> {
+    fn cursor_arguments(&mut self, end: usize) -> Result<Option<CursorArguments>> {
         let tokens = self.tokens;
         if self.next == end {
             return Ok(None);
