@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::frame::Notice;
+use kiln_procedure::notification::Notification;
 use kiln_procedure::{Arguments, Frame, Interrupt, Program};
 use kiln_storage::deferral::PendingCheck;
 use kiln_storage::error::{Error, Result, SqlState};
@@ -68,6 +69,8 @@ pub struct Call {
     pub(crate) interrupt: Option<Interrupt>,
     pub(crate) is_synchronous: bool,
     pub(crate) is_early: bool,
+    /// The number of the session that makes it; 0 for none.
+    pub(crate) session: u64,
 }
 
 impl Call {
@@ -96,6 +99,7 @@ impl Call {
             interrupt: None,
             is_synchronous: true,
             is_early: false,
+            session: 0,
         }
     }
 
@@ -112,6 +116,13 @@ impl Call {
     #[must_use]
     pub(crate) fn early(mut self, is_early: bool) -> Call {
         self.is_early = is_early;
+        self
+    }
+
+    /// A session makes the call, which is known by this number to those that hear of it.
+    #[must_use]
+    pub(crate) fn of_session(mut self, number: u64) -> Call {
+        self.session = number;
         self
     }
 
@@ -216,6 +227,8 @@ pub struct Rows {
     columns: Arc<[(String, DataType)]>,
     values: Vec<Vec<Value>>,
     notices: Vec<Notice>,
+    /// What it tells those that listen when its transaction has committed: a part of what it does, and not of its result.
+    pub(crate) notifications: Vec<Arc<Notification>>,
     /// The checks of constraints that it has left to the end of the transaction.
     pub(crate) pending: Vec<PendingCheck>,
 }
@@ -227,6 +240,7 @@ impl Rows {
             columns: program.result.columns.clone(),
             values: frame.result_values(program),
             notices: frame.notices.clone(),
+            notifications: frame.notifications.as_slice().to_vec(),
             pending: match program.deferred.is_empty() {
                 true => Vec::new(),
                 false => frame.pending(program),
@@ -244,6 +258,7 @@ impl Rows {
             columns,
             values,
             notices,
+            notifications: Vec::new(),
             pending: Vec::new(),
         }
     }

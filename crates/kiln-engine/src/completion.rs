@@ -18,6 +18,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::log_epoch::LogEpoch;
 
 use crate::call::Reply;
+use crate::channels::Outgoing;
 use crate::durability::in_doubt;
 use crate::gate::wait;
 use crate::idempotency::{Idempotency, KeyedCall};
@@ -434,6 +435,8 @@ pub(crate) struct Promise {
     recipient: Option<Recipient>,
     /// Whether the outcome waits until what it rests on is on disk.
     waits: bool,
+    /// The number of the session that has made the call; 0 for none.
+    session: u64,
     keyed: Option<(Arc<KeyedCall>, Arc<Idempotency>)>,
 }
 
@@ -441,16 +444,19 @@ impl Promise {
     pub fn new(
         recipient: Recipient,
         waits: bool,
+        session: u64,
         keyed: Option<(Arc<KeyedCall>, Arc<Idempotency>)>,
     ) -> Promise {
         Promise {
             recipient: Some(recipient),
             waits,
+            session,
             keyed,
         }
     }
 
-    /// Decides what has to be on disk before the outcome is told, of a call that has run this program.
+    /// Decides what has to be on disk before the outcome is told, of a call that has run this program, and announces what it tells those
+    /// that listen.
     #[inline(always)]
     pub fn settle(
         &self,
@@ -458,10 +464,18 @@ impl Promise {
         program: &Arc<Program>,
         outcome: Observed<Reply>,
     ) -> Observed<Reply> {
-        match self.waits {
+        let mut outcome = match self.waits {
             true => inner.settle(outcome, slice::from_ref(program), Reply::rejection),
             false => outcome,
+        };
+        if let Ok(Reply::Committed(rows)) = &mut outcome.result
+            && !rows.notifications.is_empty()
+        {
+            let sent = Outgoing::of(std::mem::take(&mut rows.notifications));
+            let rests_on = (outcome.epoch, self.waits);
+            inner.channels.announce(self.session, sent, rests_on);
         }
+        outcome
     }
 
     /// What is reported with what the call wrote, if it has a key.

@@ -143,7 +143,7 @@ impl Resolved {
     }
 }
 
-/// Calls procedures on the caller's own thread, without a queue.
+/// Calls procedures on the caller's own thread, without a queue. What they tell by `pg_notify` is in the frame, and no session hears of it.
 pub struct Driver {
     seat: Seat,
     position: usize,

@@ -92,6 +92,7 @@ impl Engine {
             Logging::Values => journal,
             Logging::Commands => journal.with_commands(),
         };
+        inner.channels.keep_with(&log);
         if inner.log.set(log).is_err() {
             return Err(Error::internal("a database has two logs"));
         }

@@ -13,6 +13,7 @@ use kiln_storage::types::Value;
 
 use crate::catalog::Catalog;
 use crate::change::CatalogChange;
+use crate::channels::Outgoing;
 use crate::completion::deadline_after;
 use crate::delivery;
 use crate::driver::{Driver, ProcedureHandle};
@@ -241,6 +242,11 @@ impl Engine {
         &self.inner().open_sessions
     }
 
+    /// How full the mailbox is of the session that listens and has most to take, from 0 to 1; that of one that is full is ended.
+    pub fn notification_usage(&self) -> f64 {
+        self.inner().channels.usage()
+    }
+
     /// The protocol in force, with its options.
     pub fn protocol(&self) -> Configuration {
         self.inner().common().configuration()
@@ -409,11 +415,17 @@ impl Engine {
             .inner()
             .slots
             .take(self.inner(), SeatUser::Closure, deadline_ns, None);
+        let mut sent = Outgoing::default();
         let outcome = match seat {
-            Ok(mut seat) => Transaction::run_to_end(&mut seat, deadline_ns, body),
+            Ok(mut seat) => Transaction::run_to_end(&mut seat, deadline_ns, &mut sent, body),
             Err(error) => Observed::nothing(error),
         };
-        self.inner().acknowledged(outcome)
+        let outcome = self.inner().acknowledged(outcome);
+        if outcome.result.is_ok() {
+            let rests_on = (outcome.epoch, true);
+            self.inner().channels.announce(0, sent, rests_on);
+        }
+        outcome
     }
 
     /// A loader of rows into the table called `table`, with values for these columns.

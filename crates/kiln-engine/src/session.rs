@@ -1,5 +1,6 @@
 //! Sessions: programs run in the caller's thread, alone or as transactions of several.
 
+mod channels;
 mod constraints;
 mod definitions;
 mod kept;
@@ -46,6 +47,8 @@ pub struct Savepoint {
     checks: CheckPlace,
     /// What it had locked by name.
     locks: LockPlace,
+    /// How often it had said to which channels its session listens.
+    listening: usize,
 }
 
 /// How a transaction block ended.
@@ -238,6 +241,7 @@ impl Session {
         };
         drop(state);
         let call = Call::statement(statement, arguments).interrupt(&self.interrupt);
+        let call = call.of_session(self.number());
         let mut call = (call.synchronous_commit(self.is_synchronous())).early(is_early);
         if let Some(deadline_ns) = self.limits().deadline_ns {
             let left_ns = deadline_ns.saturating_sub(time::now_ns());
@@ -372,11 +376,13 @@ impl Session {
             self.begin_statement();
         }
         let mut guard = self.state();
-        let Observed { result, epoch } = run(self, &mut guard, self.limits());
+        let Observed { mut result, epoch } = run(self, &mut guard, self.limits());
         guard.observed = epoch;
         let acknowledged = self.acknowledge(guard);
         if acknowledged.is_err() {
             self.state().give_up();
+        } else if let Ok(rows) = &mut result {
+            self.announce_alone(rows);
         }
         if !is_within {
             self.end_statement();
@@ -494,7 +500,10 @@ impl Session {
         match state.block {
             Block::None => Err(no_block()),
             Block::Begun => {
+                let announcement = state.take_announcement();
                 state.end(Block::None);
+                drop(guard);
+                self.announce(announcement);
                 Ok(Ended::Committed)
             }
             Block::Open => {
@@ -517,11 +526,13 @@ impl Session {
                 if result.is_ok() {
                     state.commit_temporary(inner);
                 }
+                let announcement = state.take_announcement();
                 state.roll_back_attempt();
                 state.close(Block::None);
                 result?;
                 self.acknowledge(guard)?;
                 self.engine.inner().forget_change(logged);
+                self.announce(announcement);
                 Ok(Ended::Committed)
             }
             Block::Failed => {
@@ -566,6 +577,7 @@ impl Session {
             statements: state.transcript.len(),
             checks: state.check_place(),
             locks: state.lock_place(),
+            listening: state.listening_place(),
         })
     }
 
@@ -598,6 +610,7 @@ impl Session {
         };
         state.return_to_checks(savepoint.checks);
         state.keep_transaction_locks(savepoint.locks);
+        state.return_to_listening(savepoint.listening);
         if left == 0 {
             state.abandon(Block::Begun);
         } else if is_new {

@@ -21,6 +21,7 @@ use kiln_storage::table::{Table, WORKERS_MAX};
 use crate::blocks::Blocks;
 use crate::call::Reply;
 use crate::catalog::Catalog;
+use crate::channels::Channels;
 use crate::errors::{self, Refusal};
 use crate::gate::{Alone, BROKEN, Beside, CLOSING, Gate, SHUT};
 use crate::idempotency::Idempotency;
@@ -56,6 +57,8 @@ pub(crate) struct Shared {
     /// What clients have locked by name.
     pub locks: Arc<Locks>,
     pub open_sessions: Arc<OpenSessions>,
+    /// Who listens to what.
+    pub channels: Arc<Channels>,
     /// Sessions that wait for a time, or for the end of another one.
     pub sleepers: AtomicUsize,
     catalog: RwLock<Arc<Catalog>>,
@@ -164,6 +167,7 @@ impl Shared {
             slots: Slots::new(options.session_slots, slot_wait_ns),
             locks,
             open_sessions,
+            channels: Arc::default(),
             sleepers: AtomicUsize::new(0),
             catalog,
             next_stream: AtomicU64::new(0),
@@ -331,6 +335,7 @@ impl Shared {
 
     /// A session that was counted has closed.
     pub fn end_session(&self, number: u64) {
+        self.channels.end(number);
         self.open_sessions.end(number);
         self.sessions_open.fetch_sub(1, Ordering::Relaxed);
     }

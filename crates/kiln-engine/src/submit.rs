@@ -247,7 +247,7 @@ impl Engine {
             arguments: std::mem::take(&mut call.arguments),
             deadline_ns,
             interrupt: call.interrupt.clone(),
-            promise: Promise::new(recipient, waits, keyed),
+            promise: Promise::new(recipient, waits, call.session, keyed),
         };
         let (job, unplaced) = match inner.inboxes.offer(job) {
             Ok(()) => {

@@ -13,6 +13,7 @@ use kiln_storage::types::{DataType, FromRow, FromValue, Value};
 
 use crate::call::Rows;
 use crate::catalog::Catalog;
+use crate::channels::Outgoing;
 use crate::errors;
 use crate::journal::Observed;
 use crate::records::{RecordProgram, ScanShape};
@@ -142,6 +143,8 @@ pub struct Transaction<'a> {
     open: bool,
     /// The checks of constraints that programs have left to its end, if the caller makes them.
     pending: Option<Vec<PendingCheck>>,
+    /// What programs have told those that listen.
+    sent: Outgoing,
 }
 
 /// Why the transaction cannot commit.
@@ -156,6 +159,7 @@ impl<'a> Transaction<'a> {
     pub(crate) fn run_to_end<T>(
         seat: &mut Seat,
         deadline_ns: Option<u64>,
+        sent: &mut Outgoing,
         mut body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Observed<T> {
         let repeated = Repeated(seat);
@@ -168,7 +172,7 @@ impl<'a> Transaction<'a> {
                 return Observed::nothing(refusal.error());
             }
             let mut attempt = Entered { seat };
-            match attempt.once(&mut body) {
+            match attempt.once(&mut body, sent) {
                 Attempt::Done(result) => return attempt.seat.settle(result),
                 // Outside the gate, so that the wait delays no thread that wants the database
                 // alone.
@@ -205,6 +209,9 @@ impl<'a> Transaction<'a> {
         match self.seat.run(program, arguments) {
             Ok(()) => {
                 let mut rows = rows(self.seat, program);
+                let sent = std::mem::take(&mut rows.notifications);
+                let kept = self.sent.extend(sent);
+                kept.map_err(|error| self.fail(error))?;
                 if let Some(pending) = &mut self.pending {
                     pending.append(&mut rows.pending);
                 }
@@ -399,7 +406,12 @@ enum Attempt<T> {
 }
 
 impl Entered<'_> {
-    fn once<T>(&mut self, body: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>) -> Attempt<T> {
+    /// Makes an attempt; what it has told those that listen is in `sent` when it has committed.
+    fn once<T>(
+        &mut self,
+        body: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
+        sent: &mut Outgoing,
+    ) -> Attempt<T> {
         if let Err(refusal) = self.seat.begin() {
             return Attempt::Done(Err(refusal.error()));
         }
@@ -409,6 +421,7 @@ impl Entered<'_> {
             failure: None,
             open: true,
             pending: None,
+            sent: Outgoing::default(),
         };
         let result = body(&mut transaction);
         match (transaction.failure.take(), result) {
@@ -421,7 +434,10 @@ impl Entered<'_> {
             (None, Ok(value)) => {
                 transaction.open = false;
                 match transaction.seat.commit() {
-                    Ok(()) => Attempt::Done(Ok(value)),
+                    Ok(()) => {
+                        *sent = std::mem::take(&mut transaction.sent);
+                        Attempt::Done(Ok(value))
+                    }
                     Err(_) => Attempt::Conflict,
                 }
             }

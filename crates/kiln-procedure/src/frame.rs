@@ -17,6 +17,7 @@ use crate::buffer::Buffer;
 use crate::executor::Journey;
 use crate::interrupt::{self, Interrupt};
 use crate::ir::{Class, Constant, RecordReg};
+use crate::notification::Notifications;
 use crate::program::Program;
 use crate::restoration::Restoration;
 use crate::undo::UndoList;
@@ -41,6 +42,8 @@ pub struct Frame {
     pub(crate) result_rows: usize,
     /// Notices raised in this attempt.
     pub notices: Vec<Notice>,
+    /// Notifications sent in it.
+    pub notifications: Notifications,
     /// Registers and heap.
     pub memory: Memory,
     /// Record handles, by record register.
@@ -168,6 +171,7 @@ impl Frame {
         self.result.clear();
         self.result_rows = 0;
         self.notices.clear();
+        self.notifications.clear();
         self.turns_until_check = TURNS_PER_CHECK;
         self.journey.clear();
         if program.regions > 0 {
@@ -187,6 +191,7 @@ impl Frame {
         }
         if restoration.notices {
             self.notices.clear();
+            self.notifications.clear();
         }
         self.turns_until_check = TURNS_PER_CHECK;
     }
@@ -197,6 +202,16 @@ impl Frame {
         let handle = self.records[record.0 as usize].as_mut();
         let handle = handle.expect("a verified program found this record");
         (handle, &mut self.memory)
+    }
+
+    /// Notes a notification of these texts.
+    ///
+    /// # Errors
+    /// 54000 when the transaction sends too many.
+    #[cold]
+    pub(crate) fn notify(&mut self, channel: Slot, payload: Slot) -> Result<()> {
+        let heap = &self.memory.heap;
+        (self.notifications).push(heap.str(channel), heap.str(payload))
     }
 
     /// Looks at the limits: called every so many loop turns.
@@ -239,6 +254,7 @@ impl Frame {
         self.result.clear();
         self.result_rows = 0;
         self.notices.clear();
+        self.notifications.clear();
     }
 
     /// Takes what the last call of `program` in another frame emitted and raised; that one is silent afterwards.
@@ -247,6 +263,7 @@ impl Frame {
         if !other.notices.is_empty() {
             std::mem::swap(&mut self.notices, &mut other.notices);
         }
+        std::mem::swap(&mut self.notifications, &mut other.notifications);
         if other.result_rows == 0 {
             return;
         }

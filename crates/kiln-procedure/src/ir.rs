@@ -401,6 +401,9 @@ pub enum Step {
         level: &'static str,
         error: Box<Failure>,
     },
+    /// Tells the sessions that listen to the channel, when the transaction has committed. An error that a protected
+    /// region catches takes back what its body has told. Both are texts, and not NULL.
+    Notify { channel: Reg, payload: Reg },
 
     // Operations.
     /// Asks for what the loop that follows will touch, for `first` to `last` of its variable. Put

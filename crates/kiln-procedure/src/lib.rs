@@ -18,6 +18,7 @@
 //! | [`outside`] | functions and rows that are the database's, and no table's |
 //! | [`calls`] | how often a stored procedure was called |
 //! | [`frame`] | the memory of a running procedure |
+//! | [`notification`] | what it tells sessions that listen |
 //! | [`interrupt`] | the request to end before its time |
 //! | [`code`] | a program lowered to flat code |
 //! | [`executor`] | runs that code over an access |
@@ -34,6 +35,7 @@ pub mod explain;
 pub mod frame;
 pub mod interrupt;
 pub mod ir;
+pub mod notification;
 pub mod optimise;
 pub mod outside;
 pub mod packed;

@@ -9,7 +9,7 @@
 //!
 //! # What is left out
 //!
-//! - results, notices, and checks but of what was found;
+//! - results, notices, notifications, and checks but of what was found;
 //! - inserts, unless something is done to the row that was in the way (ON CONFLICT);
 //! - updates, unless a read that is left could see them;
 //! - computations, reads and rows whose result no remaining step wants, those that could raise
@@ -17,8 +17,8 @@
 //!
 //! Where a key follows from a value of a sequence all values are drawn, and the run is given the same ones.
 //!
-//! A reconnaissance of a procedure that catches errors leaves out only results and notices: any
-//! step may decide which handler runs.
+//! A reconnaissance of a procedure that catches errors leaves out only results, notices and
+//! notifications: any step may decide which handler runs.
 //!
 //! Look-ups and scans keep their intents, so that the footprint says which records will be written.
 //! Deletes stay: a loop may wait for its work to run out.
@@ -108,7 +108,10 @@ fn leave_errors(block: &mut Block) {
             leave_errors(inner);
         }
         match step {
-            Step::Emit { .. } | Step::Notice { .. } | Step::Prefetch { .. } => false,
+            Step::Emit { .. }
+            | Step::Notice { .. }
+            | Step::Notify { .. }
+            | Step::Prefetch { .. } => false,
             Step::Scalar(instruction) => {
                 set_no_sequence(instruction);
                 true
@@ -198,7 +201,10 @@ impl Needed<'_> {
                 self.strip(inner);
             }
             match step {
-                Step::Emit { .. } | Step::Notice { .. } | Step::Prefetch { .. } => false,
+                Step::Emit { .. }
+                | Step::Notice { .. }
+                | Step::Notify { .. }
+                | Step::Prefetch { .. } => false,
                 Step::Scalar(Instruction::Require { condition, .. }) => {
                     self.checks == Checks::All || self.flags.contains(condition)
                 }

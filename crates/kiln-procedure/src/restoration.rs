@@ -84,7 +84,7 @@ pub struct Restoration {
     /// Whether an update is concerned that can be left to the commit, or a read that is left out then: an attempt that
     /// does so has run other steps.
     pub concerns_deferred: bool,
-    /// Whether all that the program emits is emitted anew, and all notices.
+    /// Whether all that the program emits is emitted anew, and all notices and notifications.
     pub emits: bool,
     pub(crate) notices: bool,
     /// Constants that the program puts into their registers only where its code needs them.
@@ -166,7 +166,7 @@ impl Restoration {
         match step {
             Step::Lookup { .. } | Step::Scan { .. } => self.finds |= has_changed,
             Step::Emit { .. } => self.emits = true,
-            Step::Notice { .. } => self.notices = true,
+            Step::Notice { .. } | Step::Notify { .. } => self.notices = true,
             Step::Update { table, columns, .. } => {
                 let updated: ColumnSet = columns.iter().map(|(column, _)| *column).collect();
                 let rewritten = self.rewritten_of(program, *table);

@@ -21,7 +21,7 @@ const MINOR: u16 = 2;
 /// The minor version since which secrets of cancellations may be longer than four bytes.
 const MINOR_LONG_SECRETS: u16 = 2;
 /// Bytes of answers from which on no further message is handled before they are sent.
-const ANSWERS_BYTES_MAX: usize = 1 << 20;
+pub const ANSWERS_BYTES_MAX: usize = 1 << 20;
 /// Messages that are handled before other clients have their turn.
 const TURN_MESSAGES: usize = 200;
 
@@ -177,6 +177,18 @@ impl Client {
         (self.session.as_ref()).is_some_and(|session| session.holds_slot())
     }
 
+    /// Has `wake` called when notifications come for it, if it listens and nothing is called yet.
+    pub fn wake_by(&mut self, wake: impl FnOnce() -> Box<dyn Fn() + Send + Sync>) {
+        if let Some(session) = &mut self.session {
+            session.wake_by(wake);
+        }
+    }
+
+    /// Whether notifications have come that it was not told.
+    pub fn has_notifications(&self) -> bool {
+        (self.session.as_ref()).is_some_and(|session| session.has_notifications())
+    }
+
     /// What cancels its statements, if it has a session.
     pub fn cancel_handle(&self) -> Option<CancelHandle> {
         Some(self.session.as_ref()?.cancel_handle())
@@ -239,7 +251,13 @@ impl Client {
                 Ok(Some(incoming)) => incoming,
                 Ok(None) => {
                     self.input.rest();
-                    return Progress::Bytes;
+                    if let Some(session) = &mut self.session {
+                        session.tell_notifications();
+                    }
+                    return match self.answers().len() > ANSWERS_BYTES_MAX {
+                        true => Progress::Sending,
+                        false => Progress::Bytes,
+                    };
                 }
                 Err(error) if self.session.is_none() => return self.refuse_role(None, &error),
                 Err(error) => return self.end(Some(&error)),

@@ -495,3 +495,103 @@ fn a_superuser_copies_files_of_the_server() {
         assert_eq!(state_of(&answers), Some("42501"), "{text}");
     }
 }
+
+/// The texts of the notifications among answers, and whether ReadyForQuery comes behind all of them.
+fn notified(answers: &[Answer]) -> Vec<&str> {
+    let told = answers.iter().filter_map(|answer| match answer {
+        Answer::Notification(_, _, payload) => Some(payload.as_str()),
+        _ => None,
+    });
+    let last = answers.last();
+    assert!(matches!(last, Some(Answer::Ready(_))), "{last:?}");
+    told.collect()
+}
+
+#[test]
+fn a_client_that_listens_is_told_between_its_transactions() {
+    let database = database();
+    let (_server, address) = serve(&database, |_| {});
+    let [mut listener, mut sender] = [(); 2].map(|()| Talk::begin(&address).expect("it connects"));
+    assert_eq!(listener.run("LISTEN a"), "LISTEN");
+    // While it idles it is told at once.
+    let waited_ns = (0..5).map(|turn| {
+        let began_ns = now_ns();
+        assert_eq!(sender.run(&format!("NOTIFY a, '{turn}'")), "NOTIFY");
+        let answer = listener.answer().expect("the connection holds");
+        let expected = Answer::Notification(sender.key.0, "a".to_owned(), turn.to_string());
+        assert_eq!(answer, Some(expected));
+        now_ns() - began_ns
+    });
+    let waited_ns = waited_ns.min().unwrap_or_default();
+    assert!(waited_ns < 100 * MS, "{waited_ns} ns");
+    let mut ask = |listener: &mut Talk, text: &str| {
+        listener.requests.query(text);
+        listener.ask().expect("the connection holds")
+    };
+    // Not within a block, and at its end in order.
+    assert!(notified(&ask(&mut listener, "BEGIN")).is_empty());
+    sender.run("BEGIN; NOTIFY a, '1'; NOTIFY a, '2'; COMMIT");
+    sender.run("SELECT pg_notify('a', '3')");
+    assert!(notified(&ask(&mut listener, "SELECT 1")).is_empty());
+    assert!(notified(&ask(&mut listener, "SELECT 1 / 0")).is_empty());
+    assert_eq!(notified(&ask(&mut listener, "ROLLBACK")), ["1", "2", "3"]);
+    // Nor within a pipeline.
+    listener.requests.parse("", "SELECT 1", &[]).flush();
+    listener.flush().expect("it goes out");
+    let parsed = listener.answer().expect("the connection holds");
+    assert_eq!(parsed, Some(Answer::ParseComplete));
+    sender.run("NOTIFY a, 'behind'");
+    thread::sleep(20 * MS);
+    let format = kiln_wire::frontend::Format::Text;
+    listener
+        .requests
+        .bind("", "", (format, &[]), format)
+        .execute("", 0)
+        .sync();
+    let answers = listener.ask().expect("the connection holds");
+    assert_eq!(answers.first(), Some(&Answer::BindComplete));
+    assert_eq!(notified(&answers), ["behind"]);
+    // Its own come with the statement.
+    for text in ["SELECT pg_notify('a', 'own')", "NOTIFY a, 'own'"] {
+        assert_eq!(notified(&ask(&mut listener, text)), ["own"]);
+    }
+    // A text is one transaction.
+    assert!(notified(&ask(&mut listener, "NOTIFY a, 'undone'; SELECT 1 / 0")).is_empty());
+    assert_eq!(
+        notified(&ask(&mut listener, "NOTIFY a, 'x'; NOTIFY a, 'x'")),
+        ["x"]
+    );
+    assert!(notified(&ask(&mut listener, "UNLISTEN *; NOTIFY a")).is_empty());
+}
+
+#[test]
+fn a_listener_that_does_not_read_is_ended_and_stalls_no_sender() {
+    let database = database();
+    let (server, address) = serve(&database, |_| {});
+    let [mut idle, mut busy, mut sender] =
+        [(); 3].map(|()| Talk::begin(&address).expect("it connects"));
+    idle.run("LISTEN a");
+    busy.run("LISTEN a");
+    // More than a mailbox, the server's answers and the sockets have room for.
+    let many = "SELECT pg_notify('a', i || repeat('x', 7000)) FROM generate_series(1, 1000) i";
+    for turn in 0..10 {
+        assert_eq!(sender.run(many), "SELECT 1000", "turn {turn}");
+        let mut heard = 0;
+        while heard < 1_000 {
+            let answer = busy.answer().expect("the connection holds");
+            heard += usize::from(matches!(answer, Some(Answer::Notification(..))));
+        }
+    }
+    let mut told = 0;
+    let last = loop {
+        match idle.answer().expect("there is an end") {
+            Some(Answer::Notification(..)) => told += 1,
+            Some(Answer::Error(fields)) => break fields,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((last.get(b'C'), last.get(b'S')), ("54000", "FATAL"));
+    assert!(told < 10_000, "{told}");
+    await_that(|| server.clients() == 2);
+    assert_eq!(busy.run("UNLISTEN *"), "UNLISTEN");
+}

@@ -23,9 +23,9 @@ pub use kiln_engine::canary;
 pub use kiln_engine::{
     AbortCause, Access, Call, CancelHandle, CatalogStatement, CheckpointMetrics, Completion,
     Completions, Configuration, Counted, FIRST_ROLE, IdempotencyKey, IntoValues, LOCK_WAITERS_MAX,
-    LogEpoch, LogHistogram, LogMetrics, Logging, Metrics, Object, ObjectKind, OpenBlock, Options,
-    PUBLIC, Privilege, Privileges, Protocol, ReadOnly, Refused, Reply, Role, Roles, SLEEPERS_MAX,
-    SubmitError, TableMetrics, Ticket, WrittenCatalog,
+    LogEpoch, LogHistogram, LogMetrics, Logging, Metrics, Notification, Object, ObjectKind,
+    OpenBlock, Options, PUBLIC, Privilege, Privileges, Protocol, ReadOnly, Refused, Reply, Role,
+    Roles, SLEEPERS_MAX, SubmitError, TableMetrics, Ticket, WrittenCatalog,
 };
 pub use kiln_storage::error::{Error, Result, SqlState};
 pub use kiln_storage::types::{DataType, Decimal, FromRow, FromValue, Interval, Value};

@@ -187,6 +187,15 @@ impl Answers {
         });
     }
 
+    /// What a transaction of the session with this number has told on a channel to which the client listens.
+    pub fn notification(&mut self, process: u32, channel: &str, payload: &str) {
+        self.message(b'A', |bytes| {
+            bytes.extend_from_slice(&process.to_be_bytes());
+            put_text(bytes, channel);
+            put_text(bytes, payload);
+        });
+    }
+
     /// The server waits for the next statement.
     pub fn ready(&mut self, status: TransactionStatus) {
         self.message(b'Z', |bytes| {

@@ -45,6 +45,7 @@
 //! | submit the calls of many clients from one thread | [`Database::submit_to`], [`Completions`] |
 //! | write the logic of a transaction in Rust | [`Database::transaction`] |
 //! | have transactions of several statements | [`Database::session`] |
+//! | hear of what transactions tell by NOTIFY and `pg_notify` | [`Session::notifications`], [`Session::await_notifications`], [`Session::wake_by`] |
 //! | load many rows | [`Engine::loader`] of [`Database::engine`] |
 //! | write the catalog down, and rebuild it | [`Engine::written_catalog`], [`Database::rebuild`] |
 //! | read what it has counted, and how it stands | [`Database::metrics`] |
@@ -62,9 +63,9 @@ pub use kiln_engine::{
 pub use kiln_sql::{
     BackupReport, Call, CancelHandle, Column, ColumnOrigin, Completion, Completions, DataType,
     Database, Decimal, Error, FromRow, FromValue, IdempotencyKey, Interval, IntoValues, Logging,
-    Notice, Options, Portal, Portion, Protocol, Recovery, RecoveryProgress, RecoveryStage, Refused,
-    Reply, RestoreReport, Result, ResultSet, Session, SqlState, Statement, StatementKind,
-    StatementResult, SubmitError, Ticket, Transaction, Value, parameter_value,
+    Notice, Notification, Options, Portal, Portion, Protocol, Recovery, RecoveryProgress,
+    RecoveryStage, Refused, Reply, RestoreReport, Result, ResultSet, Session, SqlState, Statement,
+    StatementKind, StatementResult, SubmitError, Ticket, Transaction, Value, parameter_value,
 };
 
 /// The quick start of the README, so that it keeps compiling.

@@ -13,6 +13,7 @@ use kiln_storage::schema::TableId;
 use kiln_storage::sequence::{Sequence, SequenceId, SequenceState, SessionSequences};
 use kiln_storage::table::Table;
 
+use super::channels::Announcement;
 use super::constraints::Constraints;
 use super::kept::Kept;
 use super::limits::Limits;
@@ -21,6 +22,7 @@ use super::state::{Failure, State, rows};
 use crate::blocks::Bar;
 use crate::catalog::Catalog;
 use crate::change::CatalogChange;
+use crate::channels::Outgoing;
 use crate::definition::Definition;
 use crate::errors::{self, Refusal};
 use crate::gate::{Alone, Beside};
@@ -55,6 +57,8 @@ pub(crate) struct Own {
     pub(super) sequences: TriedSequences,
     /// What it has left to check when it commits.
     pub(super) constraints: Constraints,
+    /// What it does when it has committed.
+    pub(super) announcement: Announcement,
     /// What of its memory all sessions share.
     pub(super) kept: Kept,
 }
@@ -342,6 +346,7 @@ impl State {
             keys,
             sequences,
             followed: 0,
+            sent: Outgoing::default(),
         };
         for (position, entry) in entries.iter().enumerate() {
             let run = remade.run(entry);
@@ -360,7 +365,10 @@ impl State {
                 return Err(unmade);
             }
         }
-        remade.commit(alone, heard)
+        let sent = std::mem::take(&mut remade.sent);
+        let logged = remade.commit(alone, heard)?;
+        self.own.get_or_insert_default().announcement.sent = sent;
+        Ok(logged)
     }
 }
 
@@ -375,6 +383,8 @@ struct Remade<'a> {
     sequences: Arc<SessionSequences>,
     /// How many of the sequences that it has made the session knows in place of those that were tried.
     followed: usize,
+    /// What it tells those that listen.
+    sent: Outgoing,
 }
 
 impl Remade<'_> {
@@ -450,7 +460,10 @@ impl Remade<'_> {
             Err(Stop::Raise(error)) => return Err(Unmade::Final(error)),
         }
         block.note_written(&program);
-        match ran.was_seen(&self.keys, &rows(block.seat, &program)) {
+        let mut rows = rows(block.seat, &program);
+        let sent = std::mem::take(&mut rows.notifications);
+        self.sent.extend(sent).map_err(Unmade::Final)?;
+        match ran.was_seen(&self.keys, &rows) {
             true => Ok(()),
             false => Err(Unmade::Final(Error::internal(GAVE_ANOTHER))),
         }

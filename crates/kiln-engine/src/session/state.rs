@@ -204,6 +204,7 @@ impl State {
         self.version = self.seat().catalog().version();
         self.has_attempt = true;
         self.forget_written();
+        self.forget_sent();
         Ok(())
     }
 
@@ -285,6 +286,7 @@ impl State {
             seat.leave();
         }
         self.has_attempt = false;
+        self.forget_sent();
         self.end(block);
     }
 
@@ -448,7 +450,9 @@ impl State {
         match self.seat().run(&program, arguments) {
             Ok(()) => {
                 self.note_written(&program);
-                Ok(rows(self.seat(), &program))
+                let mut rows = rows(self.seat(), &program);
+                self.keep_sent(&mut rows).map_err(Failure::Final)?;
+                Ok(rows)
             }
             // A statement that was to end may have lost a lock for that reason.
             Err(Stop::Abort(cause)) => Err(match (limits.check(), self.seat().interruption()) {

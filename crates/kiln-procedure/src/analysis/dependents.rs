@@ -128,7 +128,9 @@ fn uses(program: &Program, step: &Step) -> Vec<(Resource, Use)> {
             uses.push((Resource::Buffer(*buffer), Use::Read));
         }
         Step::Emit { .. } => uses.push((Resource::Results, Use::Write)),
-        Step::Notice { .. } => uses.push((Resource::Notices, Use::Write)),
+        Step::Notice { .. } | Step::Notify { .. } => {
+            uses.push((Resource::Notices, Use::Write));
+        }
         Step::Lookup { table, .. } | Step::Scan { table, .. } => {
             uses.push((keys(*table), Use::Read));
         }

@@ -117,6 +117,10 @@ macro_rules! register_visitors {
                 }
                 Step::Diagnose { target, .. } => visit(target, Use::Write),
                 Step::Raise { error } | Step::Notice { error, .. } => $failure(error, visit),
+                Step::Notify { channel, payload } => {
+                    visit(channel, Use::Read);
+                    visit(payload, Use::Read);
+                }
                 Step::Lookup { key, found, .. } => {
                     for register in key {
                         visit(register, Use::Read);
@@ -359,6 +363,7 @@ pub fn step_name(step: &Step) -> &'static str {
         Step::Return => "Return",
         Step::Raise { .. } => "Raise",
         Step::Notice { .. } => "Notice",
+        Step::Notify { .. } => "Notify",
         Step::Protect { .. } => "Protect",
         Step::NoteUndo { .. } => "NoteUndo",
         Step::Diagnose { .. } => "Diagnose",

@@ -277,6 +277,11 @@ pub(crate) enum Op {
     Notice {
         notice: u32,
     },
+    /// Tells the sessions that listen to a channel.
+    Notify {
+        channel: Reg,
+        payload: Reg,
+    },
 
     // Operations, by their number in the table of their kind.
     /// Looks a key up, and goes on elsewhere when nothing was found.

@@ -366,6 +366,10 @@ impl<'a, A: Access> Executor<'a, A> {
                     let (level, failure) = &code.notices[notice as usize];
                     errors::notice(self.frame, level, failure);
                 }
+                Op::Notify { channel, payload } => {
+                    let (channel, payload) = (get!(channel), get!(payload));
+                    attempt!(self.frame.notify(channel, payload));
+                }
 
                 Op::Lookup { lookup, to } => {
                     if !operation!(self.lookup(entry!(code.lookups, lookup))) {

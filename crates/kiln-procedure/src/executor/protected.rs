@@ -38,6 +38,8 @@ pub(super) struct OpenRegion {
     /// The number of regions around it, and of changes in these when it began.
     around: u32,
     before: usize,
+    /// The number of notifications when it began.
+    notified: usize,
     stage: Stage,
 }
 
@@ -50,6 +52,7 @@ impl<'a, A: Access> Executor<'a, A> {
             body,
             before: self.frame.undo.len(),
             around: self.frame.undo.begin(),
+            notified: self.frame.notifications.len(),
             stage: Stage::Body,
         };
         let leave = self.turn(body);
@@ -112,9 +115,10 @@ impl<'a, A: Access> Executor<'a, A> {
         true
     }
 
-    /// Takes back what the region has changed.
+    /// Takes back what the region has changed, and what it has told.
     #[cold]
     fn take_back(&mut self, region: OpenRegion) -> Leave {
+        self.frame.notifications.truncate(region.notified);
         let is_first = region.stage == Stage::Body && self.frame.undo.len() > region.before;
         if is_first && self.access.forgets_change() {
             self.frame.undo.pop();

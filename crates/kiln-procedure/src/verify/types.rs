@@ -249,6 +249,10 @@ impl Types<'_> {
             Step::Diagnose { target, .. } => self.expect(*target, "text", DataType::is_string),
             Step::NoteUndo { table, undo, .. } => self.undo(*table, undo),
             Step::Raise { error } | Step::Notice { error, .. } => self.failure(error),
+            Step::Notify { channel, payload } => {
+                self.expect(*channel, "text", DataType::is_string)?;
+                self.expect(*payload, "text", DataType::is_string)
+            }
             Step::Lookup {
                 table,
                 index,

@@ -32,6 +32,8 @@ const SPARE_THREADS: usize = 16;
 
 /// Connections that threads give back, under their numbers; `None` after a panic.
 type Returned = Mutex<Vec<(u64, Option<Connection>)>>;
+/// The numbers of connections for whose clients notifications have come.
+type Notified = Mutex<Vec<u64>>;
 
 /// A place for a connection.
 enum Slot {
@@ -58,6 +60,7 @@ pub(super) struct Poller {
     turns: VecDeque<usize>,
     completions: Arc<Completions>,
     returned: Arc<Returned>,
+    notified: Arc<Notified>,
     pool: Pool,
     buffer: Box<[u8]>,
     /// When clients are accepted without an event that says so: others go first, or the system has no room now.
@@ -96,6 +99,7 @@ impl Poller {
             turns: VecDeque::new(),
             completions,
             returned: Arc::default(),
+            notified: Arc::default(),
             buffer: vec![0; RECEIVED_BYTES].into_boxed_slice(),
             accepts_ns: None,
         })
@@ -133,6 +137,7 @@ impl Poller {
             }
             self.take_outcomes(&mut ended);
             self.take_returned();
+            self.take_notified();
             for _ in 0..self.turns.len() {
                 if let Some(position) = self.turns.pop_front() {
                     self.serve(position);
@@ -263,9 +268,20 @@ impl Poller {
 
     /// Sees to what a connection waits for that was served.
     fn see_to(&mut self, position: usize) {
-        let Some(Slot::Here(connection)) = self.connections.get(position) else {
+        let Some(Slot::Here(connection)) = self.connections.get_mut(position) else {
             return;
         };
+        if let Some(client) = &mut connection.client {
+            let number = number_of(position, connection.generation);
+            let (notified, waker) = (&self.notified, &self.sockets);
+            client.wake_by(|| {
+                let (notified, waker) = (notified.clone(), waker.waker());
+                Box::new(move || {
+                    lock(&notified).push(number);
+                    waker.wake();
+                })
+            });
+        }
         match connection.waits {
             Waits::Socket | Waits::Outcome => {}
             Waits::Turn => self.turns.push_back(position),
@@ -358,9 +374,30 @@ impl Poller {
                 Some(connection) => {
                     self.connections[position] = Slot::Here(connection);
                     self.see_to(position);
+                    self.tell(position);
                 }
                 None => self.remove(position),
             }
+        }
+    }
+
+    /// Serves the clients for which notifications have come. One that is in a thread is told when it is back.
+    fn take_notified(&mut self) {
+        let notified = std::mem::take(&mut *lock(&self.notified));
+        for number in notified {
+            if let Some(position) = self.position_of(number) {
+                self.tell(position);
+            }
+        }
+    }
+
+    /// Serves a connection whose client asks for nothing, if notifications have come for it.
+    fn tell(&mut self, position: usize) {
+        if let Some(Slot::Here(connection)) = self.connections.get(position)
+            && connection.waits == Waits::Socket
+            && (connection.client.as_ref()).is_some_and(|client| client.has_notifications())
+        {
+            self.serve(position);
         }
     }
 

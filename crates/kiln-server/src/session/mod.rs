@@ -23,6 +23,7 @@ use kiln_wire::backend::{Answers, Severity, TransactionStatus};
 use kiln_wire::connection::Received;
 use kiln_wire::frontend::{Format, Message};
 
+use crate::client::ANSWERS_BYTES_MAX;
 use crate::monitor::Monitor;
 use copy::CopyIn;
 
@@ -30,6 +31,9 @@ use copy::CopyIn;
 const APPLICATION_NAME: &str = "application_name";
 /// Bytes of a text that is parsed on a poller's thread, where all other clients wait meanwhile.
 const POLLED_TEXT_BYTES: usize = 8 << 10;
+
+/// Bytes of notifications that are taken at a time.
+const NOTIFIED_BYTES: usize = 64 << 10;
 
 /// Where a message is handled.
 #[derive(Clone, Copy)]
@@ -88,6 +92,8 @@ pub struct Session {
     submitted: Option<Submitted>,
     /// Whether other messages wait behind the present one.
     is_followed: bool,
+    /// Whether messages of the extended protocol have come, and no Sync behind them.
+    is_in_pipeline: bool,
     /// What its statements are told to when they end.
     monitor: Arc<Monitor>,
     /// When the message came whose statement runs.
@@ -108,6 +114,7 @@ impl Session {
             is_unit: false,
             submitted: None,
             is_followed: false,
+            is_in_pipeline: false,
         }
     }
 
@@ -157,12 +164,44 @@ impl Session {
                 self.answers.parameter_status(name, &value);
             }
         }
+        self.is_in_pipeline = false;
+        self.tell_notifications();
         let status = match (self.sql.in_transaction(), self.sql.has_failed()) {
             (false, _) => TransactionStatus::Idle,
             (true, false) => TransactionStatus::Open,
             (true, true) => TransactionStatus::Failed,
         };
         self.answers.ready(status);
+    }
+
+    /// Tells the client what has come on the channels to which it listens: between its transactions, and as long as its answers are few.
+    pub fn tell_notifications(&mut self) {
+        if self.is_in_pipeline || self.is_copying() {
+            return;
+        }
+        while self.answers.len() <= ANSWERS_BYTES_MAX {
+            let told = self.sql.notifications_within(NOTIFIED_BYTES);
+            if told.is_empty() {
+                return;
+            }
+            for notification in told {
+                let process = u32::try_from(notification.session).unwrap_or_default();
+                let (channel, payload) = (&notification.channel, &notification.payload);
+                self.answers.notification(process, channel, payload);
+            }
+        }
+    }
+
+    /// Whether something has come that the client was not told.
+    pub fn has_notifications(&self) -> bool {
+        self.sql.has_notifications()
+    }
+
+    /// Has `wake` called when something comes, if the client listens and nothing is called yet.
+    pub fn wake_by(&mut self, wake: impl FnOnce() -> Box<dyn Fn() + Send + Sync>) {
+        if self.sql.wants_wake() {
+            self.sql.wake_by(wake());
+        }
     }
 
     /// Handles one message.
@@ -189,6 +228,7 @@ impl Session {
             is_followed,
         } = received;
         self.is_followed = is_followed;
+        self.is_in_pipeline = is_extended;
         if self.is_copying() {
             return self.take_copy(message, place);
         }

@@ -93,6 +93,8 @@ pub(crate) enum Operation {
     LockRow(LockRow),
     /// A signal to a session.
     Signal(Signal),
+    /// A notification to those that listen: of a channel and a payload that were checked.
+    Notify,
 }
 
 /// A function written in Rust.
@@ -129,6 +131,7 @@ impl PartialEq for Operation {
             (LockRow(a), LockRow(b)) => a == b,
             (Signal(a), Signal(b)) => a == b,
             (Not, Not)
+            | (Notify, Notify)
             | (IntegerToDecimal, IntegerToDecimal)
             | (IntegerToDouble, IntegerToDouble)
             | (Concat, Concat)
@@ -488,7 +491,10 @@ impl Operation {
     fn is_volatile(self) -> bool {
         match self {
             Operation::Call(builtin) => builtin.volatile,
-            Operation::Sequence(_) | Operation::LockRow(_) | Operation::Signal(_) => true,
+            Operation::Sequence(_)
+            | Operation::LockRow(_)
+            | Operation::Signal(_)
+            | Operation::Notify => true,
             _ => false,
         }
     }
@@ -504,7 +510,8 @@ impl Operation {
             | Operation::Consult(_)
             | Operation::Sequence(_)
             | Operation::LockRow(_)
-            | Operation::Signal(_) => true,
+            | Operation::Signal(_)
+            | Operation::Notify => true,
             Operation::Compare(..)
             | Operation::IsNull { .. }
             | Operation::Not

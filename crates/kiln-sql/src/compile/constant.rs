@@ -35,6 +35,7 @@ pub(super) fn fold(
             | Operation::Sequence(_)
             | Operation::LockRow(_)
             | Operation::Signal(_)
+            | Operation::Notify
             | Operation::IsNull { .. }
             | Operation::Compare(Comparison::Distinct | Comparison::NotDistinct, _)
     );

@@ -210,6 +210,9 @@ impl Compiler<'_> {
         if let Operation::Signal(signal) = operation {
             return self.emit_signal(signal, operands, target);
         }
+        if let Operation::Notify = operation {
+            return self.emit_notify(operands, target);
+        }
         let mut registers = Vec::with_capacity(operands.len());
         for operand in operands {
             registers.push(self.emit_node(operand, None)?);
@@ -279,7 +282,10 @@ impl Compiler<'_> {
                 target,
                 arguments: registers.into(),
             },
-            Operation::Sequence(_) | Operation::LockRow(_) | Operation::Signal(_) => {
+            Operation::Sequence(_)
+            | Operation::LockRow(_)
+            | Operation::Signal(_)
+            | Operation::Notify => {
                 return Err(Error::internal("a function of its kind is computed above"));
             }
             Operation::Call(builtin) => Instruction::Call {

@@ -48,6 +48,7 @@ mod json;
 mod limit;
 mod locking;
 mod names;
+mod notify;
 mod once;
 mod operators;
 mod order;

@@ -46,6 +46,7 @@ pub(super) fn gives_rows(name: &str) -> bool {
             | "generate_series"
             | "generate_subscripts"
             | "pg_partition_ancestors"
+            | "pg_listening_channels"
             | "string_to_table"
             | "regexp_split_to_table"
     ) || JsonFunction::of(name).is_some()

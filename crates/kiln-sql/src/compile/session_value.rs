@@ -28,6 +28,10 @@ pub enum SessionValue {
     Portals,
     /// All locks that sessions hold and wait for, eight texts for each.
     Locks,
+    /// The channels to which it listens.
+    Channels,
+    /// How full the fullest mailbox of a session is that listens.
+    QueueUsage,
     /// The number of the session, for a statement that locks rows.
     RowLocks,
     /// A function of advisory locks.
@@ -79,6 +83,7 @@ impl SessionValue {
         match self {
             SessionValue::Number => DataType::Integer,
             SessionValue::RowLocks => DataType::BigInt,
+            SessionValue::QueueUsage => DataType::Double,
             SessionValue::Advisory(call) if call.is_told() => DataType::Boolean,
             SessionValue::Terminate(_) => DataType::Boolean,
             SessionValue::Role | SessionValue::SessionRole => DataType::NAME,
@@ -86,6 +91,7 @@ impl SessionValue {
             | SessionValue::Sessions
             | SessionValue::Statements
             | SessionValue::Portals
+            | SessionValue::Channels
             | SessionValue::Locks => DataType::array(DataType::Text),
             _ => DataType::Text,
         }
@@ -118,6 +124,7 @@ impl Compiler<'_> {
             ("current_user" | "current_role" | "user", []) => SessionValue::Role,
             ("session_user", []) => SessionValue::SessionRole,
             ("pg_backend_pid", []) => SessionValue::Number,
+            ("pg_notification_queue_usage", []) => SessionValue::QueueUsage,
             ("current_setting", [name]) => SessionValue::Setting {
                 name: self.operand(name, position)?,
                 missing_ok: false,
@@ -136,6 +143,9 @@ impl Compiler<'_> {
                     return Ok(Some(bound));
                 }
                 if let Some(bound) = self.bind_signal(name, arguments, position)? {
+                    return Ok(Some(bound));
+                }
+                if let Some(bound) = self.bind_notify(name, arguments, position)? {
                     return Ok(Some(bound));
                 }
                 return self.bind_advisory(name, arguments, position);

@@ -661,7 +661,11 @@ impl Compiler<'_> {
         for argument in &call.arguments {
             arguments.push(self.bind(argument)?);
         }
-        let function = row_function::builtin(&call.name, arguments, call.position)?;
+        let channels = self.bind_channels(&call.name, arguments.len(), call.position)?;
+        let function = match channels {
+            Some(channels) => channels,
+            None => row_function::builtin(&call.name, arguments, call.position)?,
+        };
         self.add_row_function(function, call.position).map(Some)
     }
 

@@ -89,6 +89,9 @@ impl Compiler<'_> {
         for (_, argument) in arguments {
             bounds.push(self.bind(argument)?);
         }
+        if let Some(channels) = self.bind_channels(name, bounds.len(), position)? {
+            return Ok(vec![channels]);
+        }
         row_function::builtins(name, bounds, position)
     }
 

@@ -1,6 +1,6 @@
 //! Transaction blocks: how they begin and end, and the definitions in them.
 
-use kiln_engine::{Ended, Source};
+use kiln_engine::{Ended, Mailbox, Source};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Result, SqlState};
 
@@ -17,9 +17,14 @@ use crate::parse::{SourceStatement, Statement as Tree, TransactionMode};
 /// conflict, before the conflict is reported.
 pub(super) const ATTEMPTS_MAX: usize = 1_000;
 
-/// ANALYZE of an open block, which runs when that has committed.
+/// What few sessions have.
 #[derive(Default)]
-pub(super) struct Analyses(Vec<(Tree, Source)>);
+pub(super) struct Rare {
+    /// ANALYZE statements of the open block, which run when that has committed.
+    analyses: Vec<(Tree, Source)>,
+    /// What comes for the session, if it has listened.
+    pub mailbox: Option<Arc<Mailbox>>,
+}
 
 impl Session {
     pub(super) fn begin(&mut self, modes: &[TransactionMode]) -> Result<StatementResult> {
@@ -81,8 +86,12 @@ impl Session {
     /// A block is over, however it has ended: so are settings and cursors of it.
     pub(super) fn end_block(&mut self, is_committed: bool) {
         self.savepoints.clear();
-        let analyses = self.analyses.take().filter(|_| is_committed);
-        for (tree, source) in analyses.into_iter().flat_map(|it| it.0) {
+        let analyses = self
+            .rare
+            .as_mut()
+            .map(|it| std::mem::take(&mut it.analyses));
+        let analyses = analyses.filter(|_| is_committed);
+        for (tree, source) in analyses.into_iter().flatten() {
             // The block has committed whatever becomes of it; it may be tried again.
             let _ = Definition::new(self.session.engine(), source).run(&tree);
         }
@@ -168,8 +177,8 @@ impl Session {
                 catalog.require_table(&relation_of(&catalog, table)?)?;
             }
             // It changes nothing that the block could see.
-            let analyses = self.analyses.get_or_insert_default();
-            analyses.0.push((tree, source));
+            let rare = self.rare.get_or_insert_default();
+            rare.analyses.push((tree, source));
             return Ok(StatementResult::of_tag("ANALYZE"));
         }
         self.refuse_pending(&tree)?;

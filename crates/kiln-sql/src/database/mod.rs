@@ -35,6 +35,7 @@ mod enums;
 mod explain;
 mod indexes;
 mod like;
+mod listening;
 mod locks;
 mod named;
 pub(crate) mod panics;

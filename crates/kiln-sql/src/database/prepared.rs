@@ -594,8 +594,9 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::Fetch(_)
         | Tree::Close(_)
         | Tree::Lock(_)
-        | Tree::Unlisten
         | Tree::Explain(_) => StatementKind::Utility,
+        // What it does is done when its transaction commits.
+        Tree::Listen(_) | Tree::Unlisten(_) | Tree::Notify(_) => StatementKind::Read,
         Tree::Copy(_) => StatementKind::Write,
         Tree::Truncate(_) | Tree::Do(_) | Tree::Call(_) => StatementKind::Write,
         Tree::Query(_) | Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) => {
@@ -701,7 +702,9 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::Fetch(_) => "FETCH",
         Tree::Close(_) => "CLOSE CURSOR",
         Tree::Lock(_) => "LOCK TABLE",
-        Tree::Unlisten => "UNLISTEN",
+        Tree::Listen(_) => "LISTEN",
+        Tree::Unlisten(_) => "UNLISTEN",
+        Tree::Notify(_) => "NOTIFY",
         Tree::Copy(_) => "COPY",
         Tree::Vacuum(_) => "VACUUM",
         Tree::Reorder(reorder) => reorder.command,

@@ -11,7 +11,7 @@ use kiln_storage::qualified::name_in_schema;
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Set, TruncateIdentityOption};
 
-use super::block::Analyses;
+use super::block::Rare;
 use super::cache::StatementCache;
 use super::call::{self, CallPart, CallPlan, Part};
 use super::copy::{Copying, check_file};
@@ -48,8 +48,8 @@ pub struct Session {
     pub(super) names: Names,
     /// Those of the open block, the last one last.
     pub(super) savepoints: Vec<savepoints::Named>,
-    /// ANALYZE statements of the open block, which are run when it has committed; boxed, so that sessions stay small.
-    pub(super) analyses: Option<Box<Analyses>>,
+    /// What few sessions have; boxed, so that the others stay small.
+    pub(super) rare: Option<Box<Rare>>,
     /// Those of the statement that runs.
     pub(super) warnings: Option<Box<Warnings>>,
     /// Whether a statement was submitted whose outcome has not come.
@@ -75,7 +75,7 @@ impl Session {
             settings: Settings::default(),
             names: Names::default(),
             savepoints: Vec::new(),
-            analyses: None,
+            rare: None,
             warnings: None,
             is_submitted: false,
             stepped_depth: 0,
@@ -419,8 +419,12 @@ impl Session {
     }
 
     /// # Errors
-    /// 57P01 when another session has ended this one, by `pg_terminate_backend`: each statement ends so. It is to be dropped.
+    /// 57P01 when another session has ended this one, by `pg_terminate_backend`; 54000 when it listens, and has not taken what has come:
+    /// each statement ends so. It is to be dropped.
     pub fn check_terminated(&self) -> Result<()> {
+        if let Some(mailbox) = self.mailbox() {
+            mailbox.check()?;
+        }
         self.session.check_terminated()
     }
 
@@ -728,7 +732,9 @@ impl Session {
             Tree::Fetch(fetch) => self.fetch(fetch),
             Tree::Close(name) => self.close(name.as_deref()),
             Tree::Lock(lock) => self.lock_tables(lock),
-            Tree::Unlisten => Ok(StatementResult::of_tag("UNLISTEN")),
+            Tree::Listen(channel) => self.listen(channel),
+            Tree::Unlisten(channel) => self.unlisten(channel.as_deref()),
+            Tree::Notify(notify) => self.notify(notify),
             Tree::Copy(_) => Err(Error::unsupported("COPY without a client of a server")
                 .with_hint("Connect to `kiln serve`, with psql's \\copy for instance.")),
             Tree::Vacuum(vacuum) => self.vacuum(vacuum),
@@ -802,6 +808,7 @@ impl Session {
                 self.drop_temporary()?;
                 self.session.forget_sequences();
                 self.session.unlock_all();
+                self.unlisten(None)?;
                 "DISCARD ALL"
             }
             // Plans are made anew when the catalog changes.

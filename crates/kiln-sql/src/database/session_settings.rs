@@ -67,6 +67,7 @@ impl Session {
             && self.names.is_empty()
             && !self.has_temporary()
             && !self.session.holds_locks()
+            && self.mailbox().is_none()
             && self.check_terminated().is_ok()
     }
 
@@ -252,6 +253,8 @@ impl Session {
             }
             SessionValue::Sessions => listed(self.listed_sessions()?),
             SessionValue::Statements => listed(self.names.listed_statements()),
+            SessionValue::Channels => listed(self.listening_channels()),
+            SessionValue::QueueUsage => Value::Double(self.session.engine().notification_usage()),
             SessionValue::Portals => listed(self.names.listed_portals()),
             SessionValue::RowLocks => Value::BigInt(self.session.locks_rows()?.cast_signed()),
             SessionValue::Locks => listed(locks::listed(&self.session.engine().locks())),

@@ -22,6 +22,7 @@ mod lexer;
 mod like;
 mod lock;
 mod locking;
+mod notify;
 pub mod plpgsql;
 mod position;
 mod prepare;
@@ -60,6 +61,7 @@ pub use function::{
 pub use kiln_storage::error::Position;
 pub use like::{Included, Like};
 pub use lock::LockTable;
+pub use notify::Notify;
 pub use position::position_of;
 pub use prepare::{Execute, Part, Prepare};
 pub use reserved::{is_quoted_when_printed, is_reserved};

@@ -8,6 +8,7 @@ use super::cursor::{self, Declare, Fetch};
 use super::explain::{self, Explain};
 use super::function::{self, FunctionDefinition};
 use super::lock::{self, LockTable};
+use super::notify::{self, Notify};
 use super::plpgsql;
 use super::prepare::{self, Execute, Prepare};
 use super::role::{self, DropRole, Grant, RoleDefinition};
@@ -133,8 +134,12 @@ pub enum Statement {
     Close(Option<String>),
     /// `LOCK TABLE`.
     Lock(LockTable),
-    /// `UNLISTEN`: nothing is listened to.
-    Unlisten,
+    /// `LISTEN` to a channel.
+    Listen(String),
+    /// `UNLISTEN` of a channel, or of all.
+    Unlisten(Option<String>),
+    /// `NOTIFY`.
+    Notify(Notify),
     /// `COPY`.
     Copy(Box<Copy>),
     /// `REINDEX` or `CLUSTER`.
@@ -279,10 +284,8 @@ pub fn change_of(query: &ast::Query) -> Option<(&'static str, bool)> {
 const REFUSED: &[&str] = &[
     "checkpoint",
     "import",
-    "listen",
     "load",
     "merge",
-    "notify",
     "reassign",
     "refresh",
     "security",
@@ -341,7 +344,9 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "lock" => lock::lock(tokens, range),
         "reset" => reset(tokens, range),
         "discard" => discard(tokens, range),
-        "unlisten" => unlisten(tokens, range),
+        "listen" => notify::listen(tokens, range),
+        "unlisten" => notify::unlisten(tokens, range),
+        "notify" => notify::notify(tokens, range).map(Statement::Notify),
         "vacuum" => vacuum(tokens, range),
         "reindex" => reindex(tokens, range),
         "cluster" => cluster(tokens, range),
@@ -673,14 +678,6 @@ fn discard(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         "sequences" => Ok(Statement::Discard(Discarded::Sequences)),
         "temp" | "temporary" => Ok(Statement::Discard(Discarded::Temporary)),
         _ => Err(tokens.syntax_error(what)),
-    }
-}
-
-fn unlisten(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
-    let channel = range.start + 1;
-    match (range.len(), tokens.get(channel)) {
-        (2, Token::Mul | Token::Word(_)) => Ok(Statement::Unlisten),
-        _ => Err(tokens.syntax_error(channel)),
     }
 }
 

@@ -26,6 +26,7 @@ mod large_transactions;
 mod life;
 mod locks;
 mod metrics;
+mod notifications;
 mod parameters;
 mod replay;
 mod roles;

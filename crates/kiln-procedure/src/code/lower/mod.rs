@@ -289,6 +289,10 @@ impl Lowering<'_> {
                 let notice = number(&mut self.code.notices, (level, (**error).clone()));
                 self.emit(Op::Notice { notice });
             }
+            Step::Notify { channel, payload } => self.emit(Op::Notify {
+                channel: *channel,
+                payload: *payload,
+            }),
             Step::RaiseAgain { region } => self.emit(Op::RaiseAgain { region: *region }),
             _ => self.operation(step),
         }

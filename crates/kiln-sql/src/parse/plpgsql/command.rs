@@ -11,8 +11,8 @@ use crate::parse::tokens::Tokens;
 
 /// Words that begin commands without values, which PostgreSQL runs in a body as they are written.
 const UTILITIES: &[&str] = &[
-    "alter", "analyze", "comment", "create", "drop", "grant", "listen", "lock", "notify",
-    "reindex", "reset", "revoke", "set", "truncate", "unlisten",
+    "alter", "analyze", "comment", "create", "drop", "grant", "listen", "lock", "reindex", "reset",
+    "revoke", "set", "truncate", "unlisten",
 ];
 
 /// Whether a command that begins with this word is run as it is written.

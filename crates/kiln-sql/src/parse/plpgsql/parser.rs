@@ -2,9 +2,9 @@
 
 use super::ast::{Block, Declaration, ExitKind, Statement, StatementKind, Target};
 use super::{command, raise, sql};
-use crate::parse::statement;
 use crate::parse::tokens::{Expression, Tokens};
 use crate::parse::types;
+use crate::parse::{notify, statement};
 use kiln_storage::error::{Result, SqlState};
 use sqlparser::ast::Ident;
 use sqlparser::tokenizer::Token;
@@ -391,6 +391,14 @@ impl Parser<'_, '_> {
             "fetch" | "move" => self.cursor_step(),
             "close" => self.close_cursor(),
             "commit" | "rollback" => self.end_transaction(),
+            "notify" => {
+                let end = self.semicolon()?;
+                let notify = notify::notify(tokens, at..end)?;
+                self.next = end + 1;
+                notify
+                    .query(tokens.position(at))
+                    .map(StatementKind::Perform)
+            }
             word if command::is_utility(word) => self.utility(),
             word => Err(match refusal(word) {
                 Some(feature) => tokens.unsupported(at, feature),

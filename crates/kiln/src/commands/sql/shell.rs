@@ -2,6 +2,7 @@
 //! comes of them.
 
 use kiln_platform::time;
+use kiln_sql::Notification;
 use kiln_sql::parse::{self, SourceStatement};
 use kiln_storage::error::{Error, Position};
 use kiln_wire::backend::TransactionStatus;
@@ -132,6 +133,9 @@ impl Shell {
                 false
             }
         };
+        for notification in self.target.notifications() {
+            print(&format!("{}\n", told(&notification)))?;
+        }
         if self.timing {
             print(&format!("Time: {:.3} ms\n", elapsed_ns as f64 / 1e6))?;
         }
@@ -171,6 +175,22 @@ impl Shell {
             TransactionStatus::Idle => "kiln=> ",
         }
     }
+}
+
+/// A notification as psql prints it.
+fn told(notification: &Notification) -> String {
+    let Notification {
+        session,
+        channel,
+        payload,
+    } = notification;
+    let payload = match payload.as_str() {
+        "" => String::new(),
+        payload => format!(" with payload \"{payload}\""),
+    };
+    format!(
+        "Asynchronous notification \"{channel}\"{payload} received from server process with PID {session}."
+    )
 }
 
 /// Splits a script at the lines that hold a command: those that begin with a backslash where no

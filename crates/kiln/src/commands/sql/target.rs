@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use kiln_sql::parse::SourceStatement;
-use kiln_sql::{Options, Session, StatementResult};
+use kiln_sql::{Notification, Options, Session, StatementResult};
 use kiln_storage::error::Error;
 use kiln_wire::backend::TransactionStatus;
 
@@ -69,6 +69,14 @@ impl Target {
         match self {
             Target::Own { session, .. } => session.execute_statement(statement),
             Target::Server(server) => server.execute(statement),
+        }
+    }
+
+    /// Takes what has come on the channels to which the session listens.
+    pub fn notifications(&mut self) -> Vec<Notification> {
+        match self {
+            Target::Own { session, .. } => session.notifications(),
+            Target::Server(server) => server.notifications(),
         }
     }
 

@@ -7,7 +7,7 @@ mod tls;
 mod url;
 
 use kiln_sql::parse::SourceStatement;
-use kiln_sql::{DataType, Notice, ResultSet, StatementResult, Value};
+use kiln_sql::{DataType, Notice, Notification, ResultSet, StatementResult, Value};
 use kiln_storage::error::{Error, SqlState};
 use kiln_wire::backend::TransactionStatus;
 use kiln_wire::client::{Answer, Fields};
@@ -21,6 +21,8 @@ use url::Target;
 pub(super) struct Remote {
     connection: Connection,
     place: String,
+    /// What has come with answers on the channels to which the session listens.
+    notifications: Vec<Notification>,
 }
 
 impl Remote {
@@ -46,12 +48,21 @@ impl Remote {
             "database {} at {place}, server {version}, as {}",
             target.database, target.user
         );
-        Ok(Remote { connection, place })
+        Ok(Remote {
+            connection,
+            place,
+            notifications: Vec::new(),
+        })
     }
 
     /// Where it is, in words.
     pub fn place(&self) -> &str {
         &self.place
+    }
+
+    /// Takes what has come with answers on the channels to which the session listens.
+    pub fn notifications(&mut self) -> Vec<Notification> {
+        std::mem::take(&mut self.notifications)
     }
 
     /// Whether a transaction block is open, and whether it has failed.
@@ -85,6 +96,13 @@ impl Remote {
                 Answer::Notice(fields) => result.notices.push(notice(&fields)),
                 Answer::CopyData(data) => {
                     print(&String::from_utf8_lossy(&data)).map_err(Error::internal)?;
+                }
+                Answer::Notification(session, channel, payload) => {
+                    self.notifications.push(Notification {
+                        session: session.into(),
+                        channel,
+                        payload,
+                    });
                 }
                 Answer::Error(fields) => refused = Some(error(&fields, source)),
                 _ => {}
