@@ -114,7 +114,9 @@ pub use qualified::{
     TEMPORARY_SCHEMA, new_relation_name, relation_name, routine_name, row_name, schema_meant,
     schema_written, temporary_name, written_name,
 };
-pub(crate) use qualified::{along_path, missing_schema, short_name, sql_name, undefined_schema};
+pub(crate) use qualified::{
+    along_path, kept_name, missing_schema, short_name, sql_name, undefined_schema,
+};
 pub use query::{ColumnMeta, ColumnOrigin, OutputColumn, QueryOptions};
 pub use rows::RowSource;
 pub use scope::{Field, SourceId, Variable};

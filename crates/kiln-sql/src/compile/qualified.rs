@@ -150,12 +150,18 @@ pub fn sql_name(qualified: &str) -> String {
 }
 
 /// A qualified name as SQL reads it along the default path, without a schema where it needs none.
-pub fn short_name(qualified: &str) -> String {
+pub fn kept_name(qualified: &str) -> String {
     match in_parts(qualified) {
         (PUBLIC_SCHEMA, name) => quote_identifier(name),
-        // That of a session's own is all that the session needs.
-        (schema, name) if schema.starts_with("pg_temp_") => quote_identifier(name),
         _ => sql_name(qualified),
+    }
+}
+
+/// As [`kept_name`], for messages: without the session's temporary schema.
+pub fn short_name(qualified: &str) -> String {
+    match in_parts(qualified) {
+        (schema, name) if schema.starts_with("pg_temp_") => quote_identifier(name),
+        _ => kept_name(qualified),
     }
 }
 

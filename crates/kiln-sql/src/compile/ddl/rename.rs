@@ -8,7 +8,7 @@ use sqlparser::ast::{
 };
 
 use super::super::{
-    CatalogView, name_of, quote_identifier, short_name, stored_expression, unsupported,
+    CatalogView, kept_name, name_of, quote_identifier, stored_expression, unsupported,
 };
 use crate::catalog::{qualified_name, stored_name};
 
@@ -69,7 +69,7 @@ pub fn kept_default(
             && let Some(text) = sequence_named(function)
             && let Ok(name) = qualified_name(text, catalog)
         {
-            *text = short_name(&name);
+            *text = kept_name(&name);
         }
     })?;
     Ok(expr.to_string())
@@ -159,7 +159,7 @@ fn rename_sequence(function: &mut Function, from: &str, to: &str) {
     if let Some(text) = sequence_named(function)
         && stored_name(text).is_ok_and(|name| name == from)
     {
-        *text = short_name(to);
+        *text = kept_name(to);
     }
 }
 

@@ -8,7 +8,7 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::{self, DataType as Written, Ident};
 
 use super::super::{
-    CatalogView, Position, dml, fail, name_of, relation_name, row_name, short_name, types,
+    CatalogView, Position, dml, fail, kept_name, name_of, relation_name, row_name, types,
     unsupported, written_name,
 };
 use super::names;
@@ -34,7 +34,7 @@ pub(super) fn serial_type(written: &Written) -> Option<DataType> {
 
 /// The default value of a column that draws from a sequence, as it is kept.
 pub fn sequence_default(sequence: &str) -> String {
-    let quoted = short_name(sequence).replace('\'', "''");
+    let quoted = kept_name(sequence).replace('\'', "''");
     format!("nextval('{quoted}'::regclass)")
 }
 

@@ -26,7 +26,7 @@ pub fn cursor_arguments<'e>(
         (Some(given), _) => given,
     };
     let mut values: Vec<Option<&Expression>> = vec![None; bound.arguments.len()];
-    for (position, (named, value)) in given.iter().enumerate() {
+    for (position, (named, value)) in given.iter().enumerate().take(values.len()) {
         let place = match named {
             None => position,
             Some(named) => {
@@ -40,15 +40,15 @@ pub fn cursor_arguments<'e>(
                 })?
             }
         };
-        let Some(slot) = values.get_mut(place) else {
-            return Err(refused(format!("too many arguments for cursor \"{name}\"")));
-        };
-        if slot.replace(value).is_some() {
+        if values[place].replace(value).is_some() {
             let argument = name_of(&bound.arguments[place].name);
             return Err(refused(format!(
                 "value for parameter \"{argument}\" of cursor \"{name}\" specified more than once"
             )));
         }
+    }
+    if given.len() > values.len() {
+        return Err(refused(format!("too many arguments for cursor \"{name}\"")));
     }
     let values: Option<Vec<&Expression>> = values.into_iter().collect();
     values.ok_or_else(|| refused(format!("not enough arguments for cursor \"{name}\"")))

@@ -188,11 +188,7 @@ impl Parser<'_, '_> {
         }
         let mut arguments = Vec::new();
         for part in tokens.split(self.next + 1..end - 1) {
-            let is_named = part.len() > 2
-                && matches!(
-                    tokens.get(part.start + 1),
-                    Token::Assignment | Token::RArrow
-                );
+            let is_named = part.len() > 2 && *tokens.get(part.start + 1) == Token::Assignment;
             arguments.push(match is_named {
                 true => (
                     Some(types::identifier(tokens, part.start)?),

@@ -92,12 +92,11 @@ BEGIN
     FOR x IN c(b, b) LOOP
         s := s || ' loop ' || x.v;
     END LOOP;
-    FOR x IN c(lo => 1, hi => 2) LOOP
+    FOR x IN c(lo := 1, hi := 2) LOOP
         s := s || ' ' || x.id;
     END LOOP;
     RETURN s || ' ' || found;
 END $$;
-SELECT f(2, 4), 1;
 SELECT f(2, 4);
 SELECT f(5, 9);
 -- error: 42601
