@@ -24,9 +24,12 @@ impl Notification {
     }
 }
 
-/// The notifications that an attempt sends, in order.
+/// The notifications that an attempt sends, in order. One word: few attempts send any.
 #[derive(Debug, Default)]
-pub struct Notifications {
+pub struct Notifications(Option<Box<Sent>>);
+
+#[derive(Debug, Default)]
+struct Sent {
     list: Vec<Arc<Notification>>,
     bytes: usize,
 }
@@ -36,9 +39,9 @@ impl Notifications {
     ///
     /// # Errors
     /// 54000 when they have more than [`NOTIFICATION_BYTES_MAX`] bytes.
-    #[cold]
     pub(crate) fn push(&mut self, channel: &str, payload: &str) -> Result<()> {
-        if let Some(last) = self.list.last()
+        let sent = self.0.get_or_insert_default();
+        if let Some(last) = sent.list.last()
             && (&*last.channel, &*last.payload) == (channel, payload)
         {
             return Ok(());
@@ -47,32 +50,35 @@ impl Notifications {
             channel: channel.into(),
             payload: payload.into(),
         };
-        self.bytes += notification.bytes();
-        check_bytes(self.bytes)?;
-        self.list.push(Arc::new(notification));
+        sent.bytes += notification.bytes();
+        check_bytes(sent.bytes)?;
+        sent.list.push(Arc::new(notification));
         Ok(())
     }
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.list.len()
+        self.as_slice().len()
     }
 
     /// Forgets all but the first `count`.
     pub(crate) fn truncate(&mut self, count: usize) {
-        let dropped = self.list.drain(count..);
-        self.bytes -= dropped.map(|it| it.bytes()).sum::<usize>();
+        if let Some(sent) = &mut self.0 {
+            let dropped = sent.list.drain(count.min(sent.list.len())..);
+            sent.bytes -= dropped.map(|it| it.bytes()).sum::<usize>();
+        }
     }
 
     /// Forgets all.
+    #[inline]
     pub(crate) fn clear(&mut self) {
-        self.list.clear();
-        self.bytes = 0;
+        self.0 = None;
     }
 
     /// All of them.
+    #[inline]
     pub fn as_slice(&self) -> &[Arc<Notification>] {
-        &self.list
+        self.0.as_ref().map_or(&[], |sent| &sent.list)
     }
 }
 
@@ -93,19 +99,23 @@ pub fn check_bytes(bytes: usize) -> Result<()> {
 mod tests {
     use super::*;
 
+    fn bytes(sent: &Notifications) -> usize {
+        sent.0.as_ref().map_or(0, |sent| sent.bytes)
+    }
+
     #[test]
     fn a_part_is_forgotten_with_its_bytes() {
         let mut sent = Notifications::default();
         sent.push("a", "1").expect("there is room");
         sent.push("a", "1").expect("it is the same");
-        let before = sent.bytes;
+        let before = bytes(&sent);
         sent.push("a", "2").expect("there is room");
         sent.push("b", "2").expect("there is room");
         assert_eq!(sent.len(), 3);
         sent.truncate(1);
-        assert_eq!((sent.len(), sent.bytes), (1, before));
+        assert_eq!((sent.len(), bytes(&sent)), (1, before));
         sent.clear();
-        assert_eq!((sent.len(), sent.bytes), (0, 0));
+        assert_eq!((sent.len(), bytes(&sent)), (0, 0));
     }
 
     #[test]

@@ -524,7 +524,7 @@ fn a_client_that_listens_is_told_between_its_transactions() {
     });
     let waited_ns = waited_ns.min().unwrap_or_default();
     assert!(waited_ns < 100 * MS, "{waited_ns} ns");
-    let mut ask = |listener: &mut Talk, text: &str| {
+    let ask = |listener: &mut Talk, text: &str| {
         listener.requests.query(text);
         listener.ask().expect("the connection holds")
     };

@@ -264,7 +264,8 @@ impl Bound {
 
     /// Whether it is no value: a parameter that the client declares as such, which is no argument.
     pub(super) fn is_void(&self) -> bool {
-        self.data_type == DataType::Catalog(CatalogType::Void)
+        let is_computed = matches!(self.kind, Kind::Operation(..));
+        self.data_type == DataType::Catalog(CatalogType::Void) && !is_computed
     }
 
     /// Whether its type is not decided yet.

@@ -125,7 +125,7 @@ fn a_transaction_tells_what_it_has_committed() {
         (
             "UPDATE job SET note = 'x' RETURNING pg_notify('a', note)",
             "UPDATE 1",
-            &["jobs ", "jobs UPDATE 1", "a x"],
+            &["a x", "jobs ", "jobs UPDATE 1"],
         ),
         ("SELECT pg_notify('a', '1'), 1 / (SELECT 0)", "22012", &[]),
         (

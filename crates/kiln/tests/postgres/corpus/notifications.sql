@@ -37,7 +37,7 @@ SELECT pg_notification_queue_usage();
 SELECT * FROM pg_notify('a', 'b');
 DO $$ BEGIN NOTIFY a, 'b'; PERFORM pg_notify('a', 'b'); END $$;
 -- error: 22023
-NOTIFY a, 'x'; SELECT pg_notify('', 'b');
+SELECT pg_notify('', 'b');
 -- error: 22023
 SELECT pg_notify(NULL, NULL);
 -- error: 22023
