@@ -101,7 +101,7 @@ fn names_and_numbers_are_values_as_others_are() {
          SELECT 2 = ANY ('1 2'::int2vector), 'a' = ANY ('{a,b}'::name[]);
          SELECT 1.5::pg_catalog.float4, '0.1'::pg_catalog.float4 + 0, pg_typeof('item'::regclass), pg_typeof('x');
          SELECT reltuples, reltuples::integer FROM pg_class WHERE relname = 'item';
-         CREATE TABLE of_oid (a oid);",
+         CREATE TABLE of_class (a regclass);",
         "?column?,upper,?column?
          item!,ITEM,t
          42883: operator does not exist: oid + integer
@@ -119,7 +119,7 @@ fn names_and_numbers_are_values_as_others_are() {
          1.5,0.10000000149011612,regclass,unknown
          reltuples,reltuples
          -1,-1
-         0A000: a column of type oid is not supported",
+         0A000: a column of type regclass is not supported",
     );
 }
 

@@ -561,7 +561,7 @@ fn damaged_texts_are_refused() {
     numbered.run("CREATE TABLE log (x DATE); INSERT INTO log VALUES (NULL);");
     let good = numbered.written();
     for (from, to) in [
-        ("4:date", "3:oid"),
+        ("4:date", "8:regclass"),
         (" 1\nnumbers", " 18446744073709551615\nnumbers"),
         ("number 16385 row", "number 16384 row"),
         ("numbers next 16387", "numbers next 16385"),
