@@ -214,8 +214,7 @@ fn analyze_splits_anew() {
     run("DROP PROCEDURE second");
     for (text, state) in [
         ("ANALYZE nothing", SqlState::UNDEFINED_TABLE),
-        ("ANALYZE shop (a)", SqlState::FEATURE_NOT_SUPPORTED),
-        ("ANALYZE VERBOSE", SqlState::FEATURE_NOT_SUPPORTED),
+        ("ANALYZE nothing (a)", SqlState::UNDEFINED_TABLE),
         ("ANALYZE shop,", SqlState::SYNTAX_ERROR),
         ("ANALYZE shop elsewhere", SqlState::SYNTAX_ERROR),
         ("BEGIN; ANALYZE", SqlState::ACTIVE_SQL_TRANSACTION),
