@@ -200,7 +200,7 @@ pub struct Explained {
     pub clusters: Clusters,
     /// Its transactions.
     pub transactions: Vec<ExplainedTransaction>,
-    /// By record that somebody writes: the cluster that has it, by its position in
+    /// By record that a call writes: the cluster that has it, by its position in
     /// [`Clusters::conflict_free`]. One that only residuals want is in none.
     pub records: Vec<Option<usize>>,
     /// Records besides whose updates all are left to the commit (`+cu`), so that they tie nothing together.
@@ -212,7 +212,7 @@ pub struct Explained {
 pub struct ExplainedTransaction {
     /// Its cluster, by its position in [`Clusters::conflict_free`]; none for a residual.
     pub cluster: Option<usize>,
-    /// Its records that somebody in the batch writes, by their positions in [`Explained::records`], and whether it
+    /// Its records that a call of the batch writes, by their positions in [`Explained::records`], and whether it
     /// writes them itself.
     pub records: Vec<(usize, bool)>,
 }

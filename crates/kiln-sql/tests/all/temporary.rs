@@ -257,7 +257,10 @@ fn workers_run_what_a_session_submits() {
         .parse("INSERT INTO loses VALUES (1)", &[])
         .expect("there is one");
     let portal = session.bind(&insert, &[]).expect("it fits");
-    assert!(!session.can_submit(&portal), "nobody would empty the table");
+    assert!(
+        !session.can_submit(&portal),
+        "no session would empty the table"
+    );
 }
 
 #[test]

@@ -341,7 +341,7 @@ impl Demand {
 
     /// Has it let go what it has, instead of waiting.
     pub(crate) fn give_up(&self) {
-        // Relaxed, as below: whoever asks has had a message that was sent after it.
+        // Relaxed, as below: the thread that asks has had a message that was sent after it.
         self.is_given_up.store(true, Ordering::Relaxed);
     }
 

@@ -26,12 +26,12 @@ impl<T: PartitionTable> Isolated<T> {
         }
         self.demand.set(claims, 1, |_| 0);
         let demand: *mut Demand = &mut *self.demand;
-        let mut nobody = |_| unreachable!("nobody waits here");
-        // SAFETY: nobody else has the demand or the table.
+        let mut woken = |_| unreachable!("no transaction waits here");
+        // SAFETY: this thread alone has the demand and the table.
         unsafe {
             let span = (&(*demand).spans)[0];
-            let is_free = self.table.acquire_span(demand, span, &mut nobody);
-            self.table.release_span((*demand).first, span, &mut nobody);
+            let is_free = self.table.acquire_span(demand, span, &mut woken);
+            self.table.release_span((*demand).first, span, &mut woken);
             is_free
         }
     }

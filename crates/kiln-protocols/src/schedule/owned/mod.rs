@@ -57,7 +57,6 @@ mod isolated;
 mod limit;
 mod locks;
 pub(in crate::schedule) mod queues;
-mod scheduler;
 mod slots;
 mod table;
 mod travel;
@@ -119,7 +118,7 @@ pub trait PartitionTable: 'static {
     const OWNERS_RUN: bool = false;
 
     /// Whether a transaction comes to all its partitions at once, in one order of all transactions that come to several; each partition
-    /// answers. Else it comes to one partition after the other.
+    /// answers. Else it comes to one partition after the other. Only where the worker that drew a transaction runs it.
     const SEQUENCED: bool = false;
 
     /// Tables without locks for so many partitions.
@@ -570,7 +569,7 @@ impl<T: PartitionTable> Shared<T> {
         );
     }
 
-    /// As [`Shared::advance`], of a demand that has come to all its partitions: the last one that answers sends it on.
+    /// As [`Shared::advance`], of a demand that has come to all its partitions: the last one that answers sends it home.
     fn answer(&self, from: u16, demand: *mut Demand) {
         // SAFETY: the demand waits for the answer of this partition; behind the last answer it is the caller's.
         unsafe {
@@ -578,16 +577,12 @@ impl<T: PartitionTable> Shared<T> {
             if (*demand).awaited.fetch_sub(1, Ordering::AcqRel) > 1 {
                 return;
             }
-            if (*demand).is_given_up() {
-                return self.send_home(from, demand);
-            }
-            (*demand).stage = (*demand).spans.len();
-            Demand::note_progress(demand);
-            match T::OWNERS_RUN {
-                true => self.pass_on(from, (*demand).first_stop, demand, ACT),
-                false => self.send_home(from, demand),
+            if !(*demand).is_given_up() {
+                (*demand).stage = (*demand).spans.len();
+                Demand::note_progress(demand);
             }
         }
+        self.send_home(from, demand);
     }
 
     /// Gives a demand of several partitions its place in the order of all, and so in the queues of its partitions.
@@ -628,7 +623,6 @@ impl<T: PartitionTable> Shared<T> {
             match spans.first().copied() {
                 None if is_single => return true,
                 None => self.pass_on(number, first_stop, demand, ACT),
-                Some(_) if T::SEQUENCED && spans.len() > 1 => self.sequence(demand),
                 Some(first) if first.partition != number => {
                     self.pass_on(number, first.partition, demand, 0);
                 }

@@ -19,6 +19,7 @@ use crate::canary::Canary;
 use crate::phases::Phased;
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Idle, Single};
+use crate::scheduler::{Attempts, Scheduler};
 use crate::serve::{Calls, Next};
 use crate::shared::lent::Lent;
 use crate::shared::recorder::Recorded;
@@ -114,31 +115,6 @@ impl<T: PartitionTable> Owned<T> {
             division: None,
             was_call: false,
         }
-    }
-
-    /// Records histories for `observation` from now on, or none; nothing is in flight.
-    pub fn observe(&mut self, observation: Option<&Observation>) {
-        self.direct.observe(observation);
-        if T::OWNERS_RUN {
-            for context in &mut self.pool {
-                context.passenger.parked.done.recorder.observe(observation);
-            }
-        }
-    }
-
-    /// Whether a history has no room for another call.
-    pub fn is_history_full(&mut self) -> bool {
-        let mut contexts = self.pool.iter_mut();
-        self.direct.is_history_full()
-            || T::OWNERS_RUN
-                && contexts.any(|context| context.passenger.parked.done.recorder.is_full())
-    }
-
-    /// Serves until there are no more calls and all have ended: in the role that it is given. See [`Calls`].
-    pub fn serve(&mut self, calls: &mut dyn Calls) {
-        self.shared.serve(self.number, true);
-        self.serve_calls(calls);
-        self.shared.serve(self.number, false);
     }
 
     fn serve_calls(&mut self, calls: &mut dyn Calls) {
@@ -489,12 +465,6 @@ impl<T: PartitionTable> Owned<T> {
                 self.shared.demand(self.number, claims, demand);
                 match demand.spans.as_slice() {
                     [] => (demand.first_stop, ACT),
-                    [_, _, ..] if T::SEQUENCED => {
-                        let demand: *mut Demand = demand;
-                        self.waiting.push(context);
-                        // SAFETY: what is lent stays where it is, and was not sent anywhere.
-                        return unsafe { self.shared.sequence(demand) };
-                    }
                     [first, ..] => (first.partition, 0),
                 }
             }
@@ -686,9 +656,19 @@ impl<T: PartitionTable> Owned<T> {
         true
     }
 
-    /// Runs one call to its end; see [`Direct::call`]. It is given up only where it waits for a block: one that fails often
-    /// keeps others out by itself.
-    pub fn call(
+    fn close(&mut self) {
+        self.shared.blocks.close();
+        self.running -= 1;
+        self.shared.leave(self.number, self.running);
+    }
+}
+
+impl<T: PartitionTable> Scheduler for Owned<T> {
+    fn attempts(&mut self) -> &mut dyn Attempts {
+        &mut self.direct
+    }
+
+    fn call(
         &mut self,
         program: &Arc<Program>,
         arguments: &Arguments,
@@ -702,8 +682,17 @@ impl<T: PartitionTable> Owned<T> {
         single.serve_with(|single| self.serve_calls(single))
     }
 
-    /// Starts a transaction of several statements. Says no when it would wait for a worker that broke down.
-    pub fn begin(&mut self) -> bool {
+    fn is_pipelined(&self) -> bool {
+        true
+    }
+
+    fn serve(&mut self, calls: &mut dyn Calls) {
+        self.shared.serve(self.number, true);
+        self.serve_calls(calls);
+        self.shared.serve(self.number, false);
+    }
+
+    fn begin(&mut self) -> bool {
         self.was_call = false;
         let mut idle = Idle::default();
         while !self.shared.enter(self.number, self.running + 1) {
@@ -717,34 +706,38 @@ impl<T: PartitionTable> Owned<T> {
         self.direct.begin()
     }
 
-    /// Ends the transaction.
-    ///
-    /// # Errors
-    /// Why it must be repeated; it is rolled back already.
-    pub fn commit(&mut self) -> Result<(), AbortCause> {
+    fn commit(&mut self) -> Result<(), AbortCause> {
         let result = self.direct.commit();
         self.close();
         result
     }
 
-    /// Undoes the transaction.
-    pub fn roll_back(&mut self) {
+    fn roll_back(&mut self) {
         self.direct.roll_back();
         self.close();
     }
 
-    fn close(&mut self) {
-        self.shared.blocks.close();
-        self.running -= 1;
-        self.shared.leave(self.number, self.running);
-    }
-
-    /// The memory of the last run, with the rows that it emitted.
-    pub fn frame(&self) -> &Frame {
+    fn frame(&self) -> &Frame {
         match self.pool.last() {
             Some(context) if self.was_call => &context.passenger.flight.frame,
             _ => self.direct.frame(),
         }
+    }
+
+    fn observe(&mut self, observation: Option<&Observation>) {
+        self.direct.observe(observation);
+        if T::OWNERS_RUN {
+            for context in &mut self.pool {
+                context.passenger.parked.done.recorder.observe(observation);
+            }
+        }
+    }
+
+    fn is_history_full(&mut self) -> bool {
+        let mut contexts = self.pool.iter_mut();
+        self.direct.is_history_full()
+            || T::OWNERS_RUN
+                && contexts.any(|context| context.passenger.parked.done.recorder.is_full())
     }
 }
 

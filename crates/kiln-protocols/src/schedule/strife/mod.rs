@@ -87,7 +87,6 @@ mod forest;
 mod isolated;
 mod locks;
 pub(crate) mod registration;
-mod scheduler;
 mod stages;
 mod tuning;
 mod worker;

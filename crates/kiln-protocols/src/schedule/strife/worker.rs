@@ -22,6 +22,7 @@ use crate::batches::Step;
 use crate::phases::{Phase, Phased};
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Idle, Single};
+use crate::scheduler::{Attempts, Scheduler};
 use crate::serve::{Calls, Next};
 use crate::shared::planning::{Demand, Footprint};
 use crate::{AnswerWriter, Outcome};
@@ -125,52 +126,6 @@ impl Strife {
             is_single: false,
             was_call: false,
         }
-    }
-
-    /// Serves until there are no more calls and all have ended; see [`Calls`].
-    pub fn serve(&mut self, calls: &mut dyn Calls) {
-        self.direct.enter_turn();
-        self.shared.spare.take(&mut self.pool);
-        self.shared.come();
-        (self.is_inside, self.was_call) = (true, true);
-        let mut is_over = false;
-        let mut idle = Idle::default();
-        loop {
-            let mut has_done = self.help() || self.tell(calls);
-            self.unpark();
-            if is_over && !self.parked.is_empty() && calls.takes_back() {
-                self.hand_back(calls);
-            }
-            if !has_done {
-                // A caller that waits for a single call reads its rows where the pool has its
-                // context.
-                if self.in_flight == self.parked.len() && !is_over && !self.is_single {
-                    self.pass_turn();
-                }
-                if self.in_flight == self.parked.len() && is_over && self.in_flight > 0 {
-                    self.stay_away(calls);
-                }
-                has_done = self.gather(calls, &mut is_over) || self.draw_ahead(calls, &mut is_over);
-            }
-            if is_over && self.in_flight == 0 {
-                break;
-            }
-            match has_done {
-                true => idle = Idle::default(),
-                false => {
-                    if idle.has_spun() {
-                        self.shared.look_at_time();
-                        if self.direct.is_broken() {
-                            return self.break_off(calls);
-                        }
-                    }
-                    idle.turn();
-                }
-            }
-        }
-        self.go();
-        self.is_inside = false;
-        self.direct.give_way();
     }
 
     /// A worker broke down, and no batch ends any more: gives up the calls whose end it has not told. Others may run them
@@ -704,10 +659,14 @@ impl Strife {
         }
         false
     }
+}
 
-    /// Runs one call to its end; see [`Direct::call`]. It is given up only where it waits for a block: residuals that fail are
-    /// run one after the other at last.
-    pub fn call(
+impl Scheduler for Strife {
+    fn attempts(&mut self) -> &mut dyn Attempts {
+        &mut self.direct
+    }
+
+    fn call(
         &mut self,
         program: &Arc<Program>,
         arguments: &Arguments,
@@ -725,8 +684,56 @@ impl Strife {
         })
     }
 
-    /// Starts a transaction of several statements. Says no when it would wait for a worker that broke down.
-    pub fn begin(&mut self) -> bool {
+    fn is_pipelined(&self) -> bool {
+        true
+    }
+
+    fn serve(&mut self, calls: &mut dyn Calls) {
+        self.direct.enter_turn();
+        self.shared.spare.take(&mut self.pool);
+        self.shared.come();
+        (self.is_inside, self.was_call) = (true, true);
+        let mut is_over = false;
+        let mut idle = Idle::default();
+        loop {
+            let mut has_done = self.help() || self.tell(calls);
+            self.unpark();
+            if is_over && !self.parked.is_empty() && calls.takes_back() {
+                self.hand_back(calls);
+            }
+            if !has_done {
+                // A caller that waits for a single call reads its rows where the pool has its
+                // context.
+                if self.in_flight == self.parked.len() && !is_over && !self.is_single {
+                    self.pass_turn();
+                }
+                if self.in_flight == self.parked.len() && is_over && self.in_flight > 0 {
+                    self.stay_away(calls);
+                }
+                has_done = self.gather(calls, &mut is_over) || self.draw_ahead(calls, &mut is_over);
+            }
+            if is_over && self.in_flight == 0 {
+                break;
+            }
+            match has_done {
+                true => idle = Idle::default(),
+                false => {
+                    if idle.has_spun() {
+                        self.shared.look_at_time();
+                        if self.direct.is_broken() {
+                            return self.break_off(calls);
+                        }
+                    }
+                    idle.turn();
+                }
+            }
+        }
+        self.go();
+        self.is_inside = false;
+        self.direct.give_way();
+    }
+
+    fn begin(&mut self) -> bool {
         self.was_call = false;
         let mut idle = Idle::default();
         while !self.shared.open_statements() {
@@ -739,24 +746,18 @@ impl Strife {
         self.direct.begin()
     }
 
-    /// Ends the transaction.
-    ///
-    /// # Errors
-    /// Why it must be repeated; it is rolled back already.
-    pub fn commit(&mut self) -> Result<(), AbortCause> {
+    fn commit(&mut self) -> Result<(), AbortCause> {
         let result = self.direct.commit();
         self.shared.close_statements();
         result
     }
 
-    /// Undoes the transaction.
-    pub fn roll_back(&mut self) {
+    fn roll_back(&mut self) {
         self.direct.roll_back();
         self.shared.close_statements();
     }
 
-    /// The memory of the last run, with the rows that it emitted.
-    pub fn frame(&self) -> &Frame {
+    fn frame(&self) -> &Frame {
         match self.pool.last() {
             // SAFETY: contexts of the pool are in no batch.
             Some(context) if self.was_call => unsafe { &context.as_ref().flight.frame },

@@ -402,7 +402,7 @@ mod tests {
             let acquire = |table: &mut CounterTable, demand| {
                 let demand: *mut Demand = demand;
                 let span = (&(*demand).spans)[0];
-                table.acquire_span(demand, span, &mut |_| unreachable!("nobody leaves"))
+                table.acquire_span(demand, span, &mut |_| unreachable!("no transaction leaves"))
             };
             assert!(table.take_free(&mut statement, &mut |_| {}));
             assert!(acquire(&mut table, runs) && !(*runs).is_given_up());

@@ -42,7 +42,7 @@ impl Scout {
         self.frame.begin_within(RECONNAISSANCE_MAX_NS);
         let mut access =
             Reconnaissance::new(footprint, findings, &mut self.remembered, self.planned);
-        // However it ends: what it met is the plan, and whoever runs the call guards it.
+        // However it ends: what it met is the plan, and the worker that runs the call guards it.
         let _ = Executor::run(
             program.reconnaissance(),
             &mut access,
