@@ -58,6 +58,7 @@ mod settings;
 mod splits;
 mod statement;
 mod stepped;
+mod submission;
 mod temporary;
 mod transaction;
 mod triggers;
