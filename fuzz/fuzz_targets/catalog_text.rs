@@ -1,4 +1,5 @@
-//! Any text is read as a written catalog, or as a change of one, or refused as damaged; what is read is written as it was.
+//! Any text is read as a written catalog, or as a change of one, or refused as damaged; what is
+//! read is written as it was.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
 //! Any file is read as one of a checkpoint, or refused with its path, and nothing panics.
 //!
-//! The input is the file; or with an odd first byte it is blocks, whose checksums are made right: of each the 24 bytes before the
-//! checksums, and as much of a payload as these say.
+//! The input is the file; or with an odd first byte it is blocks, whose checksums are made right:
+//! of each the 24 bytes before the checksums, and as much of a payload as these say.
 
 #![no_main]
 

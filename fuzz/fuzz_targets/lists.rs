@@ -1,5 +1,5 @@
-//! Any text is read as a manifest, or as the list of a backup, or refused with the path of its file; what is read is written
-//! as it was.
+//! Any text is read as a manifest, or as the list of a backup, or refused with the path of its
+//! file; what is read is written as it was.
 //!
 //! The checksum in the last line is made right, so that inputs reach the lines before it.
 

@@ -1,6 +1,7 @@
 //! Any segments are read as a log, or refused as damaged, and nothing panics.
 //!
-//! The input is two segments; or with an odd first byte it is the payloads of blocks, whose checksums are right.
+//! The input is two segments; or with an odd first byte it is the payloads of blocks, whose
+//! checksums are right.
 
 #![no_main]
 
@@ -21,7 +22,8 @@ thread_local! {
     });
 }
 
-/// Blocks with these payloads, which end with a zero each. The first byte of each has what its header says.
+/// Blocks with these payloads, which end with a zero each. The first byte of each has what its
+/// header says.
 fn sealed(payloads: &[u8]) -> Vec<u8> {
     let (mut segment, mut chain) = (Vec::new(), Chain::new(DATABASE));
     for payload in payloads.split_inclusive(|byte| *byte == 0) {

@@ -1,4 +1,5 @@
-//! Any bytes are read as a commit, or refused as damaged, and nothing panics: each value that is read can be kept in its column.
+//! Any bytes are read as a commit, or refused as damaged, and nothing panics: each value that is
+//! read can be kept in its column.
 //!
 //! Table 1 has columns of all types and a primary key of two of them, table 2 none.
 

@@ -1,6 +1,7 @@
 //! Any text is parsed or refused with a place, and nothing panics.
 //!
-//! Good seeds are the workloads' files: `cargo fuzz run sql_front_end corpus/sql ../crates/kiln-workloads/sql/*`.
+//! Good seeds are the workloads' files: `cargo fuzz run sql_front_end corpus/sql
+//! ../crates/kiln-workloads/sql/*`.
 
 #![no_main]
 

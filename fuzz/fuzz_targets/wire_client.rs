@@ -1,4 +1,5 @@
-//! What a client may send first, and what it may send in a session: refused, awaited or taken, and never a panic.
+//! What a client may send first, and what it may send in a session: refused, awaited or taken, and
+//! never a panic.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Values in the binary and the text format: refused, or a value that is written as it was read; never a panic.
+//! Values in the binary and the text format: refused, or a value that is written as it was read;
+//! never a panic.
 
 #![no_main]
 

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The history is that of a serial execution by eight workers: transactions read and change random
-//! rows of a million, one in four inserts or deletes a row, and one in four reads a range of twenty rows.
+//! rows of a million, one in four inserts or deletes a row, and one in four reads a range of twenty
+//! rows.
 
 use std::path::Path;
 

@@ -4,8 +4,8 @@ use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::attempts::HistoryError;
 
-/// What is left of the memory. What is taken stays taken: the judge frees what it needs no more, so this errs on
-/// the safe side.
+/// What is left of the memory. What is taken stays taken: the judge frees what it needs no more, so
+/// this errs on the safe side.
 pub(crate) struct Budget {
     bytes: u64,
     taken: AtomicU64,

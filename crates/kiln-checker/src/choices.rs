@@ -1,17 +1,20 @@
-//! Entries that came and went while a range was read that did not meet them. The reader comes before the
-//! addition or after the removal, and nothing recorded says which. Such a choice is no edge of the graph, but
-//! a history is serializable only if each choice can be made so that no cycle arises.
+//! Entries that came and went while a range was read that did not meet them. The reader comes
+//! before the addition or after the removal, and nothing recorded says which. Such a choice is no
+//! edge of the graph, but a history is serializable only if each choice can be made so that no
+//! cycle arises.
 //!
-//! An order of the graph's nodes is kept in which all edges go forward. Whatever choice it fulfils needs
-//! nothing, and it fulfils nearly all, as it follows the times at which transactions ended. Of the others:
+//! An order of the graph's nodes is kept in which all edges go forward. Whatever choice it fulfils
+//! needs nothing, and it fulfils nearly all, as it follows the times at which transactions ended.
+//! Of the others:
 //!
-//! - If a path leads from the addition to the reader, the reader must come after the removal; if one leads from
-//!   the reader to the removal, it must come before the addition. That is an edge, and the order is changed so that
-//!   it goes forward. If both lead there, there is a cycle either way.
+//! - If a path leads from the addition to the reader, the reader must come after the removal; if
+//!   one leads from the reader to the removal, it must come before the addition. That is an edge,
+//!   and the order is changed so that it goes forward. If both lead there, there is a cycle either
+//!   way.
 //! - If no path decides, one side is tried and, if that leads to a contradiction, the other.
 //!
-//! A contradiction that no other choice avoids is a violation. The search follows a limited number of edges; a
-//! history for which they do not suffice is not accused.
+//! A contradiction that no other choice avoids is a violation. The search follows a limited number
+//! of edges; a history for which they do not suffice is not accused.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -53,16 +56,16 @@ pub(crate) enum Settled {
     Consistent,
     /// The search was given up.
     Open,
-    /// They cannot: these edges, which follow from some of them, close cycles whichever side of the last one is
-    /// taken.
+    /// They cannot: these edges, which follow from some of them, close cycles whichever side of the
+    /// last one is taken.
     Contradiction { last: Choice, edges: Vec<Edge> },
 }
 
 /// Edges that are looked at before a search is given up.
 const BUDGET: u64 = 50_000_000;
 
-/// Makes choices about a graph without cycles. `ended` is when each transaction was over; the nodes behind
-/// them are auxiliary.
+/// Makes choices about a graph without cycles. `ended` is when each transaction was over; the nodes
+/// behind them are auxiliary.
 pub(crate) fn settle(graph: &Graph, ended: &[u64], choices: &[Choice]) -> Settled {
     if choices.is_empty() {
         return Settled::Consistent;
@@ -163,8 +166,8 @@ impl<'a> Arrangement<'a> {
         self.places[first as usize] < self.places[second as usize]
     }
 
-    /// Marks the nodes that a path leads to from one node, no later than another; says whether the other is one
-    /// of them.
+    /// Marks the nodes that a path leads to from one node, no later than another; says whether the
+    /// other is one of them.
     fn reaches(&mut self, from: u32, to: u32) -> Result<bool, GivenUp> {
         let last = self.places[to as usize];
         self.searches += 1;

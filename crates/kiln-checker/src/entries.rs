@@ -1,7 +1,8 @@
 //! The changes of one index's entries, by key and by time.
 //!
-//! An entry is a key and an object. Its changes, in order of time, divide time into intervals in which
-//! it was there and in which it was not; only the windows in which changes happened are in doubt.
+//! An entry is a key and an object. Its changes, in order of time, divide time into intervals in
+//! which it was there and in which it was not; only the windows in which changes happened are in
+//! doubt.
 //!
 //! The changes are sorted by key and cut into blocks; `nodes` has the tree over the blocks.
 
@@ -47,8 +48,8 @@ struct Holding {
 pub(crate) enum Absence {
     /// It was there all the time.
     Impossible,
-    /// After this change of it, and before that one, as far as there are any. Between the two it may have
-    /// been there for a while.
+    /// After this change of it, and before that one, as far as there are any. Between the two it
+    /// may have been there for a while.
     Between(Option<u32>, Option<u32>),
 }
 
@@ -59,7 +60,8 @@ pub(crate) struct Entries<'a> {
     pub(crate) all: Vec<Entry>,
     /// Positions in `events` by object and version installed.
     by_object: Vec<u32>,
-    /// When the first of the changes from each one of `by_object` on began, among those of its object.
+    /// When the first of the changes from each one of `by_object` on began, among those of its
+    /// object.
     earliest: Vec<u64>,
     /// By object and beginning.
     holdings: Vec<Holding>,
@@ -99,8 +101,8 @@ impl Auxiliary {
 }
 
 impl<'a> Entries<'a> {
-    /// The entries of these changes. What a transaction added and removed again itself is left out, and
-    /// the objects of such entries are given to `passing`.
+    /// The entries of these changes. What a transaction added and removed again itself is left out,
+    /// and the objects of such entries are given to `passing`.
     pub(crate) fn new(
         mut events: Vec<EntryEvent<'a>>,
         mut passing: impl FnMut(u32),
@@ -247,8 +249,8 @@ impl<'a> Entries<'a> {
         })
     }
 
-    /// The entries whose keys satisfy a condition come before those whose keys do not: how many? It is
-    /// known of keys whose prefixes are less than one bound or greater than the other.
+    /// The entries whose keys satisfy a condition come before those whose keys do not: how many? It
+    /// is known of keys whose prefixes are less than one bound or greater than the other.
     fn count_while(&self, least: u64, greatest: u64, condition: impl Fn(Key<'a>) -> bool) -> u32 {
         let holds = |entry: &Entry| {
             entry.prefix < least
@@ -291,8 +293,8 @@ impl<'a> Entries<'a> {
         holdings.take_while(move |holding| holding.object == object)
     }
 
-    /// Whether an object had an entry, among those from one to before another, that may have been there
-    /// between the two moments of a reading, or is the reader's own.
+    /// Whether an object had an entry, among those from one to before another, that may have been
+    /// there between the two moments of a reading, or is the reader's own.
     pub(crate) fn explains(
         &self,
         object: u32,
@@ -322,8 +324,8 @@ impl<'a> Entries<'a> {
             .map(|holding| holding.entry)
     }
 
-    /// The positions of the changes of an object that came after a version, or may have, and some of which began
-    /// until a moment.
+    /// The positions of the changes of an object that came after a version, or may have, and some
+    /// of which began until a moment.
     pub(crate) fn changes_after(
         &self,
         object: u32,
@@ -390,8 +392,8 @@ impl<'a> Entries<'a> {
         self.changers.binary_search(&(attempt, entry)).is_ok()
     }
 
-    /// From when on a range without the entry comes after the removal at `position` of its changes: when the
-    /// removal was under way, and the entry certainly there before.
+    /// From when on a range without the entry comes after the removal at `position` of its changes:
+    /// when the removal was under way, and the entry certainly there before.
     pub(crate) fn gone_since(events: &[EntryEvent<'a>], position: usize) -> u64 {
         let event = &events[position];
         match position.checked_sub(1).map(|before| &events[before]) {
@@ -511,8 +513,8 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Splits the elements from one to before another into nodes of a binary tree over them: a node is its
-/// level, 0 for the elements themselves, and its position there.
+/// Splits the elements from one to before another into nodes of a binary tree over them: a node is
+/// its level, 0 for the elements themselves, and its position there.
 pub(crate) fn parts(begin: u32, end: u32, mut node: impl FnMut(u32, u32)) {
     let (mut left, mut right, mut level) = (begin, end, 0);
     while left < right {

@@ -299,8 +299,8 @@ impl Graph {
         (components, count)
     }
 
-    /// Where components have so many edges that their reasons do not fit: a short cycle of each of the first
-    /// ones in their stead.
+    /// Where components have so many edges that their reasons do not fit: a short cycle of each of
+    /// the first ones in their stead.
     pub(crate) fn narrowed(
         &self,
         components: &[u32],

@@ -126,7 +126,8 @@ pub struct Report {
     pub events: u64,
     /// Dependencies between transactions, those of real time apart, each pair counted once.
     pub edges: u64,
-    /// Whether it was left open if the choices can be made that ranges leave: the search took too long.
+    /// Whether it was left open if the choices can be made that ranges leave: the search took too
+    /// long.
     pub is_open: bool,
     /// What is wrong: the first violations of each kind of rule.
     pub violations: Vec<Violation>,
@@ -298,8 +299,8 @@ struct Found {
     violations: Violations,
 }
 
-/// Finds all edges, and returns them with the number of nodes. The same history gives auxiliary nodes
-/// the same numbers.
+/// Finds all edges, and returns them with the number of nodes. The same history gives auxiliary
+/// nodes the same numbers.
 fn edges<'a, S: Sink + Send>(
     search: &Search<'_, 'a>,
     accesses: Accesses<'a>,

@@ -1,6 +1,6 @@
 //! The tree over an index's entries: a node holds the changes of its entries in order of time, with
-//! auxiliary nodes of the graph, so that a range needs few edges however many changes it comes after or
-//! before. Nodes are made when they are first asked for, as most never are.
+//! auxiliary nodes of the graph, so that a range needs few edges however many changes it comes
+//! after or before. Nodes are made when they are first asked for, as most never are.
 
 use std::collections::HashMap;
 
@@ -28,15 +28,16 @@ struct Node {
     presence_ends: Vec<u64>,
 }
 
-/// Changes in order of time, of which a range is after the first or before the last, apart from a few exceptions.
+/// Changes in order of time, of which a range is after the first or before the last, apart from a
+/// few exceptions.
 struct Chain {
     changes: Vec<Timed>,
     /// What the edges that the chain makes mean.
     kind: Kind,
     /// The auxiliary node of the first change. Each leads to the next one.
     first: u32,
-    /// The first auxiliary nodes of the levels above the changes of a binary tree over them. Only ranges
-    /// with exceptions need it.
+    /// The first auxiliary nodes of the levels above the changes of a binary tree over them. Only
+    /// ranges with exceptions need it.
     levels: Vec<u32>,
 }
 
@@ -73,8 +74,9 @@ impl<S: Sink> Edges<'_, S> {
 }
 
 impl Nodes {
-    /// The claims of a node about a range. `kept` are changes about which it says nothing, sorted. Entries
-    /// that changed while the range was read are put into `singles`; they may come several times.
+    /// The claims of a node about a range. `kept` are changes about which it says nothing, sorted.
+    /// Entries that changed while the range was read are put into `singles`; they may come several
+    /// times.
     pub(crate) fn claim<S: Sink>(
         &mut self,
         entries: &Entries<'_>,
@@ -89,7 +91,8 @@ impl Nodes {
         node.claim(entries, reading, kept, singles, edges);
     }
 
-    /// How many entries of a node that was asked for were certainly there from one moment to another.
+    /// How many entries of a node that was asked for were certainly there from one moment to
+    /// another.
     pub(crate) fn count_present(&self, node: (u32, u32), from: u64, to: u64) -> i64 {
         let node = &self.0[&node];
         let begun = node.presence_begins.partition_point(|p| p.begin < from);
@@ -259,7 +262,8 @@ impl Chain {
         }
     }
 
-    /// The reader is after the changes in a range of positions, or before them, apart from exceptions.
+    /// The reader is after the changes in a range of positions, or before them, apart from
+    /// exceptions.
     fn claim<S: Sink>(
         &mut self,
         reader: u32,

@@ -81,7 +81,8 @@ fn writers(attempts: &Attempts<'_>, findings: &[Finding]) -> HashMap<Value, Writ
                     Ending::Committed => Writer::Intermediate(attempt),
                     Ending::Rejected | Ending::Aborted => Writer::Uncommitted(attempt),
                 };
-                // An attempt that is repeated writes the same again: a committed write explains more.
+                // An attempt that is repeated writes the same again: a committed write explains
+                // more.
                 *writer = Some(writer.map_or(found, |known| known.min(found)));
             }
         }

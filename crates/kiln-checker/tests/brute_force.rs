@@ -1,6 +1,6 @@
-//! On tiny histories the judge agrees with a search through all serial orders: it finds no cycle exactly
-//! if some order of the transactions, run one after the other, reads what they read and leaves the
-//! versions in the order in which they are.
+//! On tiny histories the judge agrees with a search through all serial orders: it finds no cycle
+//! exactly if some order of the transactions, run one after the other, reads what they read and
+//! leaves the versions in the order in which they are.
 
 mod common;
 
@@ -82,7 +82,8 @@ fn draw(random: &mut Random) -> Tiny {
             let (a, b) = (random.below(3) as u64, random.below(3) as u64);
             let (low, high) = (a.min(b), a.max(b));
             let is_own = |row: u64| changes[row as usize].contains(&number);
-            // What a range meets of rows that others change too is not compared with the reader's own changes.
+            // What a range meets of rows that others change too is not compared with the reader's
+            // own changes.
             if (low..=high).any(|row| is_own(row) && changes[row as usize].len() > 1) {
                 continue;
             }
@@ -122,8 +123,8 @@ impl Tiny {
             .copied()
     }
 
-    /// Whether the transactions in this order read what they read, and write each column in the order
-    /// of its versions.
+    /// Whether the transactions in this order read what they read, and write each column in the
+    /// order of its versions.
     fn is_explained_by(&self, serial: &[usize]) -> bool {
         let mut last: BTreeMap<(u64, u16), usize> = BTreeMap::new();
         let mut rows = [0; ROWS as usize];

@@ -1,5 +1,5 @@
-//! A key is inserted and deleted while a range over it is read that does not meet it. The reader comes before the
-//! insertion or after the deletion; what it depends on otherwise may exclude both.
+//! A key is inserted and deleted while a range over it is read that does not meet it. The reader
+//! comes before the insertion or after the deletion; what it depends on otherwise may exclude both.
 
 mod common;
 
@@ -7,9 +7,9 @@ use common::{Tape, names};
 use kiln_checker::Order::{Serializable, Strict};
 use kiln_checker::{Order, Report};
 
-/// Transaction 1 inserts a row and changes object 1, transaction 2 deletes the row and changes object 2, while
-/// transaction 0 reads a range. It sees the first change or not, and the second or not; whether it meets the
-/// row, and in which version, is told, too.
+/// Transaction 1 inserts a row and changes object 1, transaction 2 deletes the row and changes
+/// object 2, while transaction 0 reads a range. It sees the first change or not, and the second or
+/// not; whether it meets the row, and in which version, is told, too.
 fn reader(order: Order, sees_first: bool, sees_second: bool, met: Option<u64>) -> Report {
     let mut tape = Tape::new(3);
     (0..3).for_each(|worker| tape.begin(worker));
@@ -69,8 +69,8 @@ fn a_reader_before_the_insertion_or_after_the_deletion_does_not_meet_the_row() {
     }
 }
 
-/// Transactions 0 and 1 read a range each. 2 and 3 insert and delete a row in the first one, 4 and 5 in the second;
-/// the readers meet neither. Of four dependencies one may be missing.
+/// Transactions 0 and 1 read a range each. 2 and 3 insert and delete a row in the first one, 4 and
+/// 5 in the second; the readers meet neither. Of four dependencies one may be missing.
 fn two_rows(missing: Option<usize>) -> Report {
     let mut tape = Tape::new(6);
     (0..6).for_each(|worker| tape.begin(worker));
@@ -85,8 +85,9 @@ fn two_rows(missing: Option<usize>) -> Report {
     for (worker, range) in ranges {
         tape.range_end(worker, range);
     }
-    // Who comes before whom. The first reader is past the insertion, so past the deletion. As the second
-    // insertion comes before that, the second reader is past it, but not past the second deletion.
+    // Who comes before whom. The first reader is past the insertion, so past the deletion. As the
+    // second insertion comes before that, the second reader is past it, but not past the second
+    // deletion.
     let before = [(2, 0), (4, 3), (0, 1), (1, 5)];
     for (number, (writer, reader)) in before.into_iter().enumerate() {
         let object = 5 + number as u64;
@@ -109,7 +110,8 @@ fn what_one_reader_must_be_tells_about_another() {
     assert!(!report.is_serializable(), "{report}");
 }
 
-/// Rows that come and go while many ranges are read, and nothing says on which side the readers are.
+/// Rows that come and go while many ranges are read, and nothing says on which side the readers
+/// are.
 #[test]
 fn many_choices_that_nothing_decides_are_accepted() {
     const READERS: usize = 50;

@@ -1,5 +1,5 @@
-//! Entries that go some time after their rows did: under a protocol that keeps versions, ranges go on meeting
-//! them for a while. The judge's work grows with the events all the same.
+//! Entries that go some time after their rows did: under a protocol that keeps versions, ranges go
+//! on meeting them for a while. The judge's work grows with the events all the same.
 
 mod common;
 
@@ -15,9 +15,10 @@ const FIRST: u64 = 100;
 const OTHER: u64 = 1;
 const MIDDLE: u64 = FIRST + ROWS / 2;
 
-/// Rows are deleted one after the other, and after each deletion a range over all of them is read. It meets
-/// the entries in `met` that were there at first, and finds their rows in this version: 10 as they were
-/// before, 20 deleted. The last reader reads the other row as it was before the middle deletion, if `is_old`.
+/// Rows are deleted one after the other, and after each deletion a range over all of them is read.
+/// It meets the entries in `met` that were there at first, and finds their rows in this version: 10
+/// as they were before, 20 deleted. The last reader reads the other row as it was before the middle
+/// deletion, if `is_old`.
 fn rows_that_go(order: Order, met: &[u64], version: u64, is_old: bool) -> Report {
     judge(&history(met, version, is_old), order)
 }
@@ -65,7 +66,8 @@ fn an_entry_that_stays_costs_later_ranges_little() {
 
 #[test]
 fn a_range_comes_after_the_removals_around_those_whose_entries_it_met() {
-    // The last reader did not meet the middle row, so it cannot have seen the other as it was before.
+    // The last reader did not meet the middle row, so it cannot have seen the other as it was
+    // before.
     for met in [
         &[FIRST][..],
         &[],

@@ -1,4 +1,5 @@
-//! Random serial executions of a tiny database are serializable; with one event changed they are not.
+//! Random serial executions of a tiny database are serializable; with one event changed they are
+//! not.
 
 mod common;
 

@@ -1,8 +1,8 @@
-//! Canaries: a log and a recovery that are broken on purpose, one flaw at a time, to show that crashes on virtual cores
-//! would find such a flaw if we had made it.
+//! Canaries: a log and a recovery that are broken on purpose, one flaw at a time, to show that
+//! crashes on virtual cores would find such a flaw if we had made it.
 //!
-//! The flaws are compiled in by the feature `canaries` alone, which only those tests turn on. In every other build
-//! [`Canary::sings`] is `false` where it stands, and nothing of them is left.
+//! The flaws are compiled in by the feature `canaries` alone, which only those tests turn on. In
+//! every other build [`Canary::sings`] is `false` where it stands, and nothing of them is left.
 
 /// A deliberate flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

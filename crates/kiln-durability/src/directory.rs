@@ -11,12 +11,13 @@
 //!
 //! # Changes
 //!
-//! A manifest is written to `MANIFEST.new`, which is synced and then renamed to `MANIFEST`; then the directory is synced. So a
-//! crash leaves the old manifest or the new one, whole. What a manifest names is durable before the manifest is written,
-//! and what only the old one names is removed after the new one is durable.
+//! A manifest is written to `MANIFEST.new`, which is synced and then renamed to `MANIFEST`; then
+//! the directory is synced. So a crash leaves the old manifest or the new one, whole. What a
+//! manifest names is durable before the manifest is written, and what only the old one names is
+//! removed after the new one is durable.
 //!
-//! A new data directory gets its manifest last. So one without a manifest is refused unless all that is in it is what an
-//! interrupted creation can have left: then the creation begins anew.
+//! A new data directory gets its manifest last. So one without a manifest is refused unless all
+//! that is in it is what an interrupted creation can have left: then the creation begins anew.
 
 use std::path::Path;
 
@@ -51,14 +52,15 @@ pub struct DataDirectory {
 }
 
 impl DataDirectory {
-    /// Opens the data directory at `path`, for the life of the value. Makes a new one, durably, where nothing is or an empty
-    /// directory; makes the directories above it as well. `holder` is a line about this process, for others that want
-    /// the directory.
+    /// Opens the data directory at `path`, for the life of the value. Makes a new one, durably,
+    /// where nothing is or an empty directory; makes the directories above it as well. `holder` is
+    /// a line about this process, for others that want the directory.
     ///
     /// # Errors
-    /// 55006 when another process has it open; 55000 for a directory of something else, which stays as it is; 42809 when a
-    /// file is there; 42501 where this process may not read and write; XX001 when what is there is damaged; 0A000 when
-    /// a newer Kiln wrote it; else the disk's. Each names the file.
+    /// 55006 when another process has it open; 55000 for a directory of something else, which stays
+    /// as it is; 42809 when a file is there; 42501 where this process may not read and write; XX001
+    /// when what is there is damaged; 0A000 when a newer Kiln wrote it; else the disk's. Each names
+    /// the file.
     pub fn open(path: &Path, holder: &str) -> Result<DataDirectory> {
         let root = Directory::create(path).map_err(|error| refused(&error))?;
         // Before the lock's file is made: a directory of something else stays as it is.
@@ -83,7 +85,8 @@ impl DataDirectory {
         DataDirectory::of(root, parts, lock)
     }
 
-    /// Begins a data directory where nothing is or an empty directory; [`NewDataDirectory::finish`] makes it one.
+    /// Begins a data directory where nothing is or an empty directory; [`NewDataDirectory::finish`]
+    /// makes it one.
     ///
     /// # Errors
     /// Those of [`check_is_free`]; 55006.
@@ -127,7 +130,8 @@ impl DataDirectory {
         &self.warnings
     }
 
-    /// Leaves a remark about the database for [`crate::inspect::status`], in place of an earlier one: until the directory is opened again.
+    /// Leaves a remark about the database for [`crate::inspect::status`], in place of an earlier
+    /// one: until the directory is opened again.
     ///
     /// # Errors
     /// The disk's.
@@ -151,11 +155,12 @@ impl DataDirectory {
         lock(&self.manifest).clone()
     }
 
-    /// Replaces the manifest; the new one is durable when this returns. What it names has to be durable before.
+    /// Replaces the manifest; the new one is durable when this returns. What it names has to be
+    /// durable before.
     ///
     /// # Errors
-    /// XX000 for a manifest of another database, or one that cannot be; the disk's. Then the old manifest or the new one is
-    /// in effect: what either of them names has to stay.
+    /// XX000 for a manifest of another database, or one that cannot be; the disk's. Then the old
+    /// manifest or the new one is in effect: what either of them names has to stay.
     pub fn publish(&self, manifest: Manifest) -> Result<()> {
         let mut current = lock(&self.manifest);
         let identity = |of: &Manifest| (of.database, of.created_us);
@@ -172,15 +177,18 @@ impl DataDirectory {
         Ok(())
     }
 
-    /// Removes what the manifest does not name: directories of checkpoints with the files in them, and a manifest that was not
-    /// published. What has another name than those that Kiln gives stays. No checkpoint may be written meanwhile.
+    /// Removes what the manifest does not name: directories of checkpoints with the files in them,
+    /// and a manifest that was not published. What has another name than those that Kiln gives
+    /// stays. No checkpoint may be written meanwhile.
     ///
     /// # Errors
-    /// The disk's; that of a [`DataDirectory::publish`] that failed, as what it replaced may still be in effect.
+    /// The disk's; that of a [`DataDirectory::publish`] that failed, as what it replaced may still
+    /// be in effect.
     pub fn remove_leftovers(&self) -> Result<()> {
         let current = lock(&self.manifest);
         let remove = || {
-            // First: the root refuses this, and all else, once a publication has left open which manifest is in effect.
+            // First: the root refuses this, and all else, once a publication has left open which
+            // manifest is in effect.
             remove_if_there(&self.root, MANIFEST_NEW)?;
             for Entry { name, .. } in self.checkpoints.list()? {
                 let number = number_of_checkpoint(&name);
@@ -374,7 +382,8 @@ type Parts = (Manifest, Directory, Directory);
 
 fn open_kept(root: &Directory) -> Result<Parts> {
     let (manifest, file) = read_manifest(root, |name| root.open_file_to_write(name))?;
-    // The process before may have been killed between the rename and the sync, and what follows rests on what was read.
+    // The process before may have been killed between the rename and the sync, and what follows
+    // rests on what was read.
     let synced = file.sync().and_then(|()| root.sync());
     synced.map_err(|error| disk_error(&error))?;
     Ok((manifest, part(root, LOG)?, part(root, CHECKPOINTS)?))

@@ -5,9 +5,9 @@ use std::fmt::Display;
 use kiln_platform::disk;
 use kiln_storage::error::{Error, SqlState};
 
-/// The error of a database whose disk has failed it: 53100 where there is no room, 55006 for a lock that another process holds,
-/// 58P01 for what is not there, 42501 for what is not permitted, 42809 for a file in a directory's place and the reverse,
-/// else 58030.
+/// The error of a database whose disk has failed it: 53100 where there is no room, 55006 for a lock
+/// that another process holds, 58P01 for what is not there, 42501 for what is not permitted, 42809
+/// for a file in a directory's place and the reverse, else 58030.
 #[cold]
 pub fn disk_error(error: &disk::Error) -> Error {
     let state = match error.kind() {
@@ -27,8 +27,8 @@ pub fn damaged(message: impl Into<String>) -> Error {
     Error::new(SqlState::DATA_CORRUPTED, message.into())
 }
 
-/// The error for what was read in `place` and cannot be put back: the place is damaged. What the machine refuses, such as memory, and
-/// errors of Kiln's own are no damage.
+/// The error for what was read in `place` and cannot be put back: the place is damaged. What the
+/// machine refuses, such as memory, and errors of Kiln's own are no damage.
 #[cold]
 pub fn damaged_in(place: impl Display, error: Error) -> Error {
     let is_of_machine = ["53", "57", "58"].contains(&error.state().class());

@@ -1,7 +1,8 @@
 //! Durability: the files that keep a database through the end of its process.
 //!
-//! A data directory has a manifest, which names what belongs to the database; a log of commits in blocks that are
-//! written durably ([`kiln_platform::disk`]), each complete or not there at all; and checkpoints, from which a recovery begins.
+//! A data directory has a manifest, which names what belongs to the database; a log of commits in
+//! blocks that are written durably ([`kiln_platform::disk`]), each complete or not there at all;
+//! and checkpoints, from which a recovery begins.
 //!
 //! | module | holds |
 //! |---|---|

@@ -1,7 +1,8 @@
 //! Rates: how fast a recovery reads, from which the time of the next one is estimated.
 //!
-//! A data directory keeps them as one thread would have them, as the next recovery may have another number of threads. With the same number
-//! an estimate is what was measured; with another one it rests on how recoveries scale as a rule.
+//! A data directory keeps them as one thread would have them, as the next recovery may have another
+//! number of threads. With the same number an estimate is what was measured; with another one it
+//! rests on how recoveries scale as a rule.
 
 use kiln_platform::thread;
 
@@ -15,7 +16,8 @@ pub struct RecoveryRates {
 }
 
 impl Default for RecoveryRates {
-    /// What one core of a virtual machine of 2024 does with a log of TPC-C: a recovery measures its own.
+    /// What one core of a virtual machine of 2024 does with a log of TPC-C: a recovery measures its
+    /// own.
     fn default() -> RecoveryRates {
         RecoveryRates {
             checkpoint_bytes_per_s: 100_000_000,
@@ -24,7 +26,8 @@ impl Default for RecoveryRates {
     }
 }
 
-/// The part of a recovery's work that one thread does while the others wait: it reads files, and looks at their checksums.
+/// The part of a recovery's work that one thread does while the others wait: it reads files, and
+/// looks at their checksums.
 const ALONE: f64 = 0.3;
 
 /// How many times as fast as one thread so many are, as a rule, on the cores of this machine.
@@ -65,7 +68,8 @@ impl RecoveryRates {
 /// What a database keeps of its last recovery, so that the next one is estimated from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecoveryRecord {
-    /// How fast one thread would have been, where it read enough to tell; else how fast it was in former ones.
+    /// How fast one thread would have been, where it read enough to tell; else how fast it was in
+    /// former ones.
     pub rates: RecoveryRates,
     /// How long it was estimated to take when it began, in microseconds.
     pub estimated_us: u64,

@@ -91,7 +91,8 @@ fn rows_of(
     (found, ended)
 }
 
-/// What a fault does: the file is refused, and the rows before the fault are the right ones. Returns the error.
+/// What a fault does: the file is refused, and the rows before the fault are the right ones.
+/// Returns the error.
 fn refused(
     checkpoints: &Directory,
     entry: &CheckpointEntry,
@@ -107,7 +108,8 @@ fn refused(
     error
 }
 
-/// The entry with the present bytes of a file, so that only what is in the file can tell that they are wrong.
+/// The entry with the present bytes of a file, so that only what is in the file can tell that they
+/// are wrong.
 fn with_present(
     checkpoints: &Directory,
     entry: &CheckpointEntry,

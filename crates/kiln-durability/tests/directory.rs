@@ -1,4 +1,5 @@
-//! Data directories on the machine's file system: what is opened, what is made, and what is refused.
+//! Data directories on the machine's file system: what is opened, what is made, and what is
+//! refused.
 
 #![cfg(not(kiln_sim))]
 

@@ -165,7 +165,8 @@ fn a_log_that_goes_on_says_that_what_was_read_is_on_disk() {
     let end = read(&directory).1;
     let log = open(&directory, end, 256 << 10);
     drop(log);
-    // Whether the last block was followed by another one before is not known: the process may have been killed.
+    // Whether the last block was followed by another one before is not known: the process may have
+    // been killed.
     assert_eq!(read(&directory).1.chain.last, end.chain.last + 1);
 }
 

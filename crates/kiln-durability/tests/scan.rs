@@ -1,7 +1,7 @@
 //! Reading logs: whole ones, those that a crash has left, and those that the disk has changed.
 //!
-//! What is read is never anything that was not written. A log of which something is missing that a later block says was on disk
-//! is refused; what no block says that of is cut off.
+//! What is read is never anything that was not written. A log of which something is missing that a
+//! later block says was on disk is refused; what no block says that of is cut off.
 
 #![cfg(not(kiln_sim))]
 
@@ -17,7 +17,8 @@ use log_image::{DATABASE, LogImage, Placed, Written};
 /// Segments of four pages.
 const SEGMENT: usize = 4 * ALIGNMENT;
 
-/// Two segments and a part of the third: groups of one block and of several, over the ends of segments; then zeros.
+/// Two segments and a part of the third: groups of one block and of several, over the ends of
+/// segments; then zeros.
 fn small() -> LogImage {
     let mut image = LogImage::new(SEGMENT);
     for answer in [10, 100, 9_000, 20, 3_000, 30] {
@@ -112,8 +113,8 @@ fn nothing_is_read_that_was_not_written_whichever_byte_is_another_one() {
     for (number, bytes) in &image.segments {
         let file = written.open(*number);
         for at in 0..bytes.len() {
-            // All of the head of each page, which is where blocks are looked for, and some of the rest. That each bit
-            // of a block counts is tested where blocks are.
+            // All of the head of each page, which is where blocks are looked for, and some of the
+            // rest. That each bit of a block counts is tested where blocks are.
             if at % ALIGNMENT >= 96 && at % 37 != 0 {
                 continue;
             }
@@ -147,7 +148,8 @@ fn a_file_that_ends_early_is_a_torn_end_or_damage() {
                 let written = torn_image.write();
                 let context = format!("segment {number} after {length} bytes");
                 let mut in_segment = image.blocks.iter().filter(|it| it.segment == *number);
-                // The zeros at the end of a block are not missed where there are zeros in their place.
+                // The zeros at the end of a block are not missed where there are zeros in their
+                // place.
                 let first_changed = in_segment.find(|it| {
                     let block = it.offset..it.offset + it.bytes;
                     torn.get(block.clone()) != Some(&bytes[block])
@@ -197,7 +199,8 @@ fn erase(image: &mut LogImage, block: &Placed) {
     segment[block.offset..block.offset + block.bytes].fill(0);
 }
 
-/// A group that was cut off stays behind the log's end, and the log goes on over it, with blocks that may be torn in turn.
+/// A group that was cut off stays behind the log's end, and the log goes on over it, with blocks
+/// that may be torn in turn.
 #[test]
 fn what_was_cut_off_never_counts_again() {
     for sizes in [
@@ -254,7 +257,8 @@ fn segments_that_are_used_again_hold_nothing_of_their_former_lives() {
     while image.position.segment < 3 {
         image.group(1_000, 5_000);
     }
-    // Files of segments 1 and 2 come back as 3 and 4; the blocks of 3 replace a part of what is there.
+    // Files of segments 1 and 2 come back as 3 and 4; the blocks of 3 replace a part of what is
+    // there.
     let mut again = image.clone();
     for (old, new) in [(1, 3), (2, 4)] {
         let stale = image.segments[&old].clone();

@@ -1,5 +1,6 @@
-//! Backups and restorations on the simulated disk: the power goes in every operation, and each operation fails. What a restoration
-//! takes for a backup is all of it, and what is opened after a restoration is all of the database.
+//! Backups and restorations on the simulated disk: the power goes in every operation, and each
+//! operation fails. What a restoration takes for a backup is all of it, and what is opened after a
+//! restoration is all of the database.
 
 #![cfg(kiln_sim)]
 
@@ -142,7 +143,8 @@ fn files_below(disk: &Disk, path: &str) -> Vec<String> {
     names.filter(|name| name.starts_with(path)).collect()
 }
 
-/// Checks what the next process finds after a backup: `is_taken` when it was there before the power went.
+/// Checks what the next process finds after a backup: `is_taken` when it was there before the power
+/// went.
 fn check_backup(disk: &Disk, is_taken: bool, context: &str) {
     let whole = on(disk, 3, || content(DATA));
     assert_eq!(whole, Ok((rows(), keys())), "{context}: the database");
@@ -167,7 +169,8 @@ fn operations(disk: &Disk, process: fn() -> Result<()>) -> u64 {
     disk.operations() - before
 }
 
-/// Runs a process on a copy of the disk after `prepare`, which is told the number of the operation that is chosen.
+/// Runs a process on a copy of the disk after `prepare`, which is told the number of the operation
+/// that is chosen.
 fn run(
     disk: &Disk,
     operation: u64,
@@ -215,7 +218,8 @@ fn a_backup_that_fails_leaves_no_file() {
             let mut ends = 0;
             after_every_end(&disk, operation, |found, end| {
                 ends += 1;
-                // Restarted; all survives, none, any pieces: others differ in what they leave of one file.
+                // Restarted; all survives, none, any pieces: others differ in what they leave of
+                // one file.
                 if [1, 2, 3, 9].contains(&ends) {
                     check_backup(found, taken.is_ok(), &format!("{context}, {end}"));
                 }
@@ -224,7 +228,8 @@ fn a_backup_that_fails_leaves_no_file() {
     }
 }
 
-/// Checks what the next process finds after a restoration: `is_made` when it was there before the power went.
+/// Checks what the next process finds after a restoration: `is_made` when it was there before the
+/// power went.
 fn check_restored(disk: &Disk, is_made: bool, context: &str) {
     match on(disk, 3, || content(RESTORED)) {
         Ok(found) => assert_eq!(found, (rows(), keys()), "{context}"),

@@ -1,5 +1,6 @@
-//! Checkpoints on the simulated disk: a process writes one after the other and publishes each. Wherever the power goes, and
-//! whatever fails, the manifest that the next process finds names checkpoints of which every row can be read.
+//! Checkpoints on the simulated disk: a process writes one after the other and publishes each.
+//! Wherever the power goes, and whatever fails, the manifest that the next process finds names
+//! checkpoints of which every row can be read.
 
 #![cfg(kiln_sim)]
 
@@ -93,8 +94,9 @@ fn wrong_with(data: &DataDirectory) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// A process that opens the directory, removes leftovers, reads the checkpoints and writes some more. How it ended, what was
-/// wrong, and the number of the last checkpoint that was published while there was power.
+/// A process that opens the directory, removes leftovers, reads the checkpoints and writes some
+/// more. How it ended, what was wrong, and the number of the last checkpoint that was published
+/// while there was power.
 fn process(disk: &Disk, seed: u64, checkpoints: usize) -> (Result<Option<String>>, u64) {
     on(disk, seed, || {
         let mut last = 0;
@@ -166,7 +168,8 @@ fn an_operation_that_fails_leaves_checkpoints_that_can_be_read() {
             let mut ends = 0;
             after_every_end(&disk, operation, |found, end| {
                 ends += 1;
-                // Restarted; all survives, none, any pieces: others differ in what they leave of one file.
+                // Restarted; all survives, none, any pieces: others differ in what they leave of
+                // one file.
                 if [1, 2, 3, 9].contains(&ends) {
                     check(
                         found,

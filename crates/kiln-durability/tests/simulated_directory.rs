@@ -1,5 +1,6 @@
-//! Data directories on the simulated disk: the power goes in every operation, and each operation fails. What the next process
-//! opens is the directory with the old manifest or the new one, and never an error.
+//! Data directories on the simulated disk: the power goes in every operation, and each operation
+//! fails. What the next process opens is the directory with the old manifest or the new one, and
+//! never an error.
 
 #![cfg(kiln_sim)]
 

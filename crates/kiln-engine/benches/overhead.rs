@@ -2,7 +2,8 @@
 //! driver, and the inbox, one at a time and with a thousand in flight; and rows per second of the
 //! loader.
 //!
-//! `cargo bench -p kiln-engine --bench overhead [-- silo mvcc]`: of all protocols, or of those named.
+//! `cargo bench -p kiln-engine --bench overhead [-- silo mvcc]`: of all protocols, or of those
+//! named.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

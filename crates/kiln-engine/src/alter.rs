@@ -1,8 +1,11 @@
-//! Tables and indexes that become others: under another name, declared in another way, or with their rows in another layout.
+//! Tables and indexes that become others: under another name, declared in another way, or with
+//! their rows in another layout.
 //!
-//! What is declared in another way only shares rows and indexes with the table before. A table of another layout gets a number of its
-//! own and a copy of each row, while no transaction runs. A recovery makes that again from the rows that it has restored: what is computed depends on
-//! these, on the moment that the statement notes, and on sequences, which go on from a state that the log has.
+//! What is declared in another way only shares rows and indexes with the table before. A table of
+//! another layout gets a number of its own and a copy of each row, while no transaction runs. A
+//! recovery makes that again from the rows that it has restored: what is computed depends on these,
+//! on the moment that the statement notes, and on sequences, which go on from a state that the log
+//! has.
 
 use kiln_platform::sync::{Arc, lock};
 use kiln_platform::time;
@@ -47,12 +50,14 @@ pub struct NewRows {
 }
 
 impl CatalogChange<'_> {
-    /// Whether the change was made before, and rows have been checked then: a recovery makes it again.
+    /// Whether the change was made before, and rows have been checked then: a recovery makes it
+    /// again.
     pub fn is_made_again(&self) -> bool {
         self.known_splits.is_some()
     }
 
-    /// When the change is made, in microseconds since 1970. A recovery that makes it again is told the same.
+    /// When the change is made, in microseconds since 1970. A recovery that makes it again is told
+    /// the same.
     pub fn moment_us(&mut self) -> i64 {
         *self.moment_us.get_or_insert_with(time::wall_clock_us)
     }
@@ -74,7 +79,8 @@ impl CatalogChange<'_> {
         Ok(self.replace(table, old.with_schema(schema)))
     }
 
-    /// As [`CatalogChange::alter_schema`], of a table that is claimed and refers to no other one than before.
+    /// As [`CatalogChange::alter_schema`], of a table that is claimed and refers to no other one
+    /// than before.
     fn redeclare(
         &mut self,
         table: &str,
@@ -87,8 +93,8 @@ impl CatalogChange<'_> {
         Ok(self.replace(table, new))
     }
 
-    /// Claims the tables to which a table refers from now on: a block may have deleted a row of one with a program that knows
-    /// nothing of that.
+    /// Claims the tables to which a table refers from now on: a block may have deleted a row of one
+    /// with a program that knows nothing of that.
     fn claim_referenced(&mut self, before: &TableSchema, after: &TableSchema) -> Result<()> {
         let is_known = |table: &str| before.foreign_keys.iter().any(|key| key.table == table);
         let new = after.foreign_keys.iter().map(|key| key.table.as_str());
@@ -262,11 +268,12 @@ impl CatalogChange<'_> {
         self.comments().rename(name);
     }
 
-    /// Puts a table in another one's place that has its rows, as `rows` says; it has a number of its own. Tables that refer to it are
-    /// not changed.
+    /// Puts a table in another one's place that has its rows, as `rows` says; it has a number of
+    /// its own. Tables that refer to it are not changed.
     ///
     /// # Errors
-    /// 42P01; 23502, 23505 and what the program raises, for rows that cannot be so; those of [`Table::new`].
+    /// 42P01; 23502, 23505 and what the program raises, for rows that cannot be so; those of
+    /// [`Table::new`].
     pub fn rewrite_table(&mut self, rows: NewRows) -> Result<Arc<Table>> {
         let name = rows.schema.name.clone();
         self.claim(&name)?;

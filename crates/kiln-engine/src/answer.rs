@@ -1,7 +1,7 @@
 //! Answers: how a call with an idempotency key ended, as bytes that outlast the database's memory.
 //!
-//! Numbers are little-endian; a *text* is its length in 4 bytes and its UTF-8, a *list* the number of its members in 4 bytes and
-//! these.
+//! Numbers are little-endian; a *text* is its length in 4 bytes and its UTF-8, a *list* the number
+//! of its members in 4 bytes and these.
 //!
 //! | part | bytes |
 //! |---|---|
@@ -14,8 +14,8 @@
 //!
 //! The format of the file that the bytes are in has a version; they have none of their own.
 //!
-//! Values are not in the form that rows have in a log ([`kiln_storage::layout`]): a result may have values of types that no column
-//! has, and its columns belong to no table.
+//! Values are not in the form that rows have in a log ([`kiln_storage::layout`]): a result may have
+//! values of types that no column has, and its columns belong to no table.
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::Arguments;
@@ -129,7 +129,8 @@ pub(crate) fn write_rows(rows: &Rows, target: &mut Vec<u8>) {
 }
 
 fn read_rows(reader: &mut Reader<'_>) -> Result<Rows> {
-    // Nothing is reserved for a number of members that was read: there may be fewer bytes than that.
+    // Nothing is reserved for a number of members that was read: there may be fewer bytes than
+    // that.
     let mut columns = Vec::new();
     for _ in 0..reader.number(4)? {
         columns.push((read_text(reader)?.to_owned(), read_type(reader, 0)?));
@@ -215,9 +216,10 @@ fn read_error(reader: &mut Reader<'_>) -> Result<Error> {
     Ok(error)
 }
 
-/// Appends the form of a type, and what the form has: of NUMERIC with them the precision and the scale, a byte each; of CHAR, and of
-/// VARCHAR with one, the limit in 4 bytes; of an array the type of its elements;
-/// of a type of the catalogs its number in 4 bytes; of an enum the text that describes it.
+/// Appends the form of a type, and what the form has: of NUMERIC with them the precision and the
+/// scale, a byte each; of CHAR, and of VARCHAR with one, the limit in 4 bytes; of an array the type
+/// of its elements; of a type of the catalogs its number in 4 bytes; of an enum the text that
+/// describes it.
 fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
     let form = match data_type {
         DataType::SmallInt => 0,
@@ -500,7 +502,8 @@ mod tests {
                         _ => random.below(256) as u8,
                     };
                 }
-                // What is read all the same is an answer: another one. Its arguments may be of types that calls take for others.
+                // What is read all the same is an answer: another one. Its arguments may be of
+                // types that calls take for others.
                 if let Ok(other) = read(&damaged) {
                     let written = rewritten(&other);
                     let again = read(&written).expect("it was just written");

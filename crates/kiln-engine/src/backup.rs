@@ -11,12 +11,14 @@ use crate::checkpoint::with_checkpoint;
 use crate::engine::Engine;
 
 impl Engine {
-    /// Copies the database to `target`, where nothing is or an empty directory: writes a checkpoint, and copies it and the log after
-    /// it. All that was acknowledged before the call is in the backup. Transactions go on meanwhile; other checkpoints
-    /// wait. `watch` is told how many bytes are copied, and how many there are.
+    /// Copies the database to `target`, where nothing is or an empty directory: writes a
+    /// checkpoint, and copies it and the log after it. All that was acknowledged before the call is
+    /// in the backup. Transactions go on meanwhile; other checkpoints wait. `watch` is told how
+    /// many bytes are copied, and how many there are.
     ///
     /// # Errors
-    /// 55000 without a data directory, or when `target` is not empty; those of [`Engine::checkpoint`] and of [`backup::write`].
+    /// 55000 without a data directory, or when `target` is not empty; those of
+    /// [`Engine::checkpoint`] and of [`backup::write`].
     pub fn backup(&self, target: &Path, watch: Watch<'_>) -> Result<BackupReport> {
         check_is_free(target)?;
         let inner = self.inner();

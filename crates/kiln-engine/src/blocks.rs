@@ -1,9 +1,9 @@
 //! Which tables the open blocks use, so that a change of the catalog waits for those blocks alone.
 //!
-//! A block notes the tables of each statement before it runs. A change of the catalog looks at the notes while the
-//! gate is shut, when no statement runs. If an open block uses a table that it changes, the change gives way: it
-//! opens the gate, bars the table to blocks that have not used it yet, and begins anew when those that have used it
-//! are over.
+//! A block notes the tables of each statement before it runs. A change of the catalog looks at the
+//! notes while the gate is shut, when no statement runs. If an open block uses a table that it
+//! changes, the change gives way: it opens the gate, bars the table to blocks that have not used it
+//! yet, and begins anew when those that have used it are over.
 
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
@@ -46,8 +46,8 @@ impl Blocks {
         }
     }
 
-    /// Notes that the block on a seat uses these tables; false, and nothing is noted, if one of them is barred that
-    /// it has not used before.
+    /// Notes that the block on a seat uses these tables; false, and nothing is noted, if one of
+    /// them is barred that it has not used before.
     pub fn use_tables(&self, seat: usize, user: SeatUser, tables: &[Arc<Table>]) -> bool {
         let mut used = lock(&self.used[seat]);
         let is_new = |table: &&Arc<Table>| !used.tables.contains(&table.id());
@@ -84,7 +84,8 @@ impl Blocks {
         *lock(&self.used[seat]) = Used::default();
     }
 
-    /// An open block that uses one of these tables, but for that on seat `except`: which of them, and whose block it is.
+    /// An open block that uses one of these tables, but for that on seat `except`: which of them,
+    /// and whose block it is.
     pub fn user_of(
         &self,
         tables: &[TableId],
@@ -106,8 +107,8 @@ impl Blocks {
         self.barred_count.load(Ordering::Acquire) > 0 && lock(&self.barred).contains(&table)
     }
 
-    /// Waits until none of these tables is barred; false when `deadline_ns` has passed or `interrupt` has asked for the
-    /// end before.
+    /// Waits until none of these tables is barred; false when `deadline_ns` has passed or
+    /// `interrupt` has asked for the end before.
     pub fn wait_unbarred(
         &self,
         tables: &[Arc<Table>],
@@ -144,7 +145,8 @@ pub(crate) struct Bar<'a> {
 }
 
 impl Bar<'_> {
-    /// Waits until no open block uses the tables, but for that on seat `except`; false when `deadline_ns` has passed before.
+    /// Waits until no open block uses the tables, but for that on seat `except`; false when
+    /// `deadline_ns` has passed before.
     pub fn wait(&self, except: Option<usize>, deadline_ns: u64) -> bool {
         while self.blocks.user_of(&self.tables, except).is_some() {
             let left_ns = deadline_ns.saturating_sub(time::now_ns());

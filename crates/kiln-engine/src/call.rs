@@ -103,16 +103,18 @@ impl Call {
         }
     }
 
-    /// Has the outcome wait until what it rests on is on disk (the default), or not. A call that does not wait may be lost when the database
-    /// crashes after its outcome was told.
+    /// Has the outcome wait until what it rests on is on disk (the default), or not. A call that
+    /// does not wait may be lost when the database crashes after its outcome was told.
     #[must_use]
     pub fn synchronous_commit(mut self, is_synchronous: bool) -> Call {
         self.is_synchronous = is_synchronous;
         self
     }
 
-    /// Has the outcome arrive in [`Completions`](crate::Completions) as soon as the call has ended. The receiver keeps it from the client until
-    /// what the [completion](crate::Completion::observed) rests on is on disk ([`Engine::is_durable`](crate::Engine::is_durable)).
+    /// Has the outcome arrive in [`Completions`](crate::Completions) as soon as the call has ended.
+    /// The receiver keeps it from the client until what the
+    /// [completion](crate::Completion::observed) rests on is on disk
+    /// ([`Engine::is_durable`](crate::Engine::is_durable)).
     #[must_use]
     pub(crate) fn early(mut self, is_early: bool) -> Call {
         self.is_early = is_early;
@@ -227,7 +229,8 @@ pub struct Rows {
     columns: Arc<[(String, DataType)]>,
     values: Vec<Vec<Value>>,
     notices: Vec<Notice>,
-    /// What it tells those that listen when its transaction has committed: a part of what it does, and not of its result.
+    /// What it tells those that listen when its transaction has committed: a part of what it does,
+    /// and not of its result.
     pub(crate) notifications: Vec<Arc<Notification>>,
     /// The checks of constraints that it has left to the end of the transaction.
     pub(crate) pending: Vec<PendingCheck>,

@@ -1,5 +1,5 @@
-//! A flaw on purpose, to show that a test of what clients see would find it if we had made it. It is compiled in by the feature
-//! `canaries` alone.
+//! A flaw on purpose, to show that a test of what clients see would find it if we had made it. It
+//! is compiled in by the feature `canaries` alone.
 
 /// Whether replays of blocks compare nothing.
 #[inline(always)]

@@ -1,4 +1,5 @@
-//! The catalog: which tables, views, sequences and procedures there are. Immutable; a change makes the next one.
+//! The catalog: which tables, views, sequences and procedures there are. Immutable; a change makes
+//! the next one.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,14 +106,15 @@ impl Procedure {
         &self.lookups
     }
 
-    /// How often it was called since it was created or the database opened, with the calls of those that it has
-    /// replaced. A call counts when it has committed: in a transaction block, when the block has.
+    /// How often it was called since it was created or the database opened, with the calls of those
+    /// that it has replaced. A call counts when it has committed: in a transaction block, when the
+    /// block has.
     pub fn calls(&self) -> u64 {
         self.program.calls.get().map_or(0, |calls| calls.sum())
     }
 
-    /// Has it weigh, where a design is derived from calls, as if it had been called so often besides: to see what would
-    /// follow from a load before there is one.
+    /// Has it weigh, where a design is derived from calls, as if it had been called so often
+    /// besides: to see what would follow from a load before there is one.
     pub fn assume_calls(&self, calls: u64) {
         if let Some(counts) = self.program.calls.get() {
             counts.assume(calls);
@@ -163,7 +165,8 @@ pub trait RowPrograms: Send + Sync {
     fn delete(&self, catalog: &Catalog, table: &Arc<Table>) -> Result<Program>;
 }
 
-/// Which catalog is in force: for programs, which outlive the catalog for which they were compiled. All catalogs of a database share it.
+/// Which catalog is in force: for programs, which outlive the catalog for which they were compiled.
+/// All catalogs of a database share it.
 #[derive(Default)]
 pub struct CurrentCatalog {
     catalog: Mutex<Weak<Catalog>>,

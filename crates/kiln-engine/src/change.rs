@@ -1,5 +1,5 @@
-//! Changes of the catalog, made while no transaction runs. Open blocks that use none of the tables that a change
-//! replaces or removes may stand aside meanwhile.
+//! Changes of the catalog, made while no transaction runs. Open blocks that use none of the tables
+//! that a change replaces or removes may stand aside meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,8 @@ use crate::temporary::TemporaryChange;
 use crate::within_block::WithinBlock;
 use crate::written::WrittenCatalog;
 
-/// A change of the catalog in progress; see [`Engine::change_catalog`](crate::Engine::change_catalog).
+/// A change of the catalog in progress; see
+/// [`Engine::change_catalog`](crate::Engine::change_catalog).
 ///
 /// Nothing of it is seen before it is complete, and nothing of it is left when it fails.
 pub struct CatalogChange<'a> {
@@ -87,7 +88,8 @@ impl<'a> CatalogChange<'a> {
         errors::table_in_use(name, user)
     }
 
-    /// Checks that no open block uses a table that this is about to change, and brings its rows up to date.
+    /// Checks that no open block uses a table that this is about to change, and brings its rows up
+    /// to date.
     ///
     /// # Errors
     /// 42P01 when there is no such table. 55P03 when an open block uses it, or when the block that
@@ -105,7 +107,8 @@ impl<'a> CatalogChange<'a> {
         self.want_own(id, name, false)
     }
 
-    /// As [`CatalogChange::claim`], of a table whose rows do not matter: it goes, or others refer to it.
+    /// As [`CatalogChange::claim`], of a table whose rows do not matter: it goes, or others refer
+    /// to it.
     pub(crate) fn claim_whole(&mut self, name: &str) -> Result<TableId> {
         let id = self.catalog.require_table(name)?.id();
         self.claim_table(id, name)?;
@@ -159,8 +162,8 @@ impl<'a> CatalogChange<'a> {
         Ok(())
     }
 
-    /// Keeps apart the columns that the statement kept apart which makes this change again, whatever was called since;
-    /// false when the change is a new one.
+    /// Keeps apart the columns that the statement kept apart which makes this change again,
+    /// whatever was called since; false when the change is a new one.
     ///
     /// # Errors
     /// XX001 when the statement names what is not there.
@@ -241,7 +244,8 @@ impl<'a> CatalogChange<'a> {
         self.source.is_some()
     }
 
-    /// The catalog before the change; of one that is a part of a transaction block, before its last statement.
+    /// The catalog before the change; of one that is a part of a transaction block, before its last
+    /// statement.
     pub fn before(&self) -> &Catalog {
         let block = self.block.as_ref();
         block.map_or(&self.before, WithinBlock::former)
@@ -272,7 +276,8 @@ impl<'a> CatalogChange<'a> {
         if self.catalog.tables.contains_key(&name) {
             return Err(duplicate(&name));
         }
-        // A block may have deleted a row of the other table with a program that knows nothing of this one.
+        // A block may have deleted a row of the other table with a program that knows nothing of
+        // this one.
         for key in &schema.foreign_keys {
             if key.table != name {
                 self.claim_whole(&key.table)?;
@@ -300,8 +305,8 @@ impl<'a> CatalogChange<'a> {
         Ok(TableId(id))
     }
 
-    /// Removes a table with its rows and the sequences that go with it. Procedures that use it must go, or be compiled without it,
-    /// in the same change.
+    /// Removes a table with its rows and the sequences that go with it. Procedures that use it must
+    /// go, or be compiled without it, in the same change.
     ///
     /// # Errors
     /// 42P01.
@@ -360,7 +365,8 @@ impl<'a> CatalogChange<'a> {
         Ok(self.replace(table, new))
     }
 
-    /// Adds a unique index to a table and declares it the primary key of that; returns the table that has it.
+    /// Adds a unique index to a table and declares it the primary key of that; returns the table
+    /// that has it.
     ///
     /// # Errors
     /// As [`CatalogChange::add_index`]; 42P16 when the table has a primary key.
@@ -593,7 +599,8 @@ impl<'a> CatalogChange<'a> {
         Ok(self.put_in_force())
     }
 
-    /// Gives numbers to the objects that it has made, and forgets numbers and comments of those that are gone.
+    /// Gives numbers to the objects that it has made, and forgets numbers and comments of those
+    /// that are gone.
     ///
     /// # Errors
     /// 54000 when all numbers of objects are given out.
@@ -648,7 +655,8 @@ impl<'a> CatalogChange<'a> {
         Ok(())
     }
 
-    /// Puts the whole into force. Returns the new catalog and the tables that are replaced or gone; no transaction runs.
+    /// Puts the whole into force. Returns the new catalog and the tables that are replaced or gone;
+    /// no transaction runs.
     pub(crate) fn put_in_force(self) -> (Catalog, Vec<Arc<Table>>) {
         for (table, columns) in &self.splits {
             table.split_by(*columns);

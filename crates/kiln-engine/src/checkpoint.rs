@@ -1,12 +1,15 @@
-//! Checkpoints: the rows of all tables, so that a recovery need not read the log from its beginning.
+//! Checkpoints: the rows of all tables, so that a recovery need not read the log from its
+//! beginning.
 //!
-//! A checkpoint is *fuzzy*: it reads some rows at a time, while no transaction runs, and lets the others go on in between. Rows that were
-//! read at different times fit together when the log is replayed over them from the log epoch on that was current before the first
-//! one was read: its after-images win ([`kiln_storage::restore::Mismatch::Ignored`]).
+//! A checkpoint is *fuzzy*: it reads some rows at a time, while no transaction runs, and lets the
+//! others go on in between. Rows that were read at different times fit together when the log is
+//! replayed over them from the log epoch on that was current before the first one was read: its
+//! after-images win ([`kiln_storage::restore::Mismatch::Ignored`]).
 //!
-//! Why while no transaction runs: protocols that update in place have words in rows that are not committed, and multi-version ones
-//! keep the version that a snapshot wants. With the gate shut the rows of a table are up to date once it is settled. An open
-//! block that waits for its client may be in that state for long: a table that it has used is read after it has ended.
+//! Why while no transaction runs: protocols that update in place have words in rows that are not
+//! committed, and multi-version ones keep the version that a snapshot wants. With the gate shut the
+//! rows of a table are up to date once it is settled. An open block that waits for its client may
+//! be in that state for long: a table that it has used is read after it has ended.
 
 use std::collections::BTreeMap;
 
@@ -62,13 +65,14 @@ pub struct CheckpointReport {
 }
 
 impl Engine {
-    /// Writes a checkpoint of the data directory, and drops the part of the log and the checkpoint that are not needed any more: the
-    /// last two checkpoints are kept. Transactions go on meanwhile, but for moments of half a millisecond; so do changes of
-    /// the catalog. Waits for open blocks that idle, as far as they have used tables.
+    /// Writes a checkpoint of the data directory, and drops the part of the log and the checkpoint
+    /// that are not needed any more: the last two checkpoints are kept. Transactions go on
+    /// meanwhile, but for moments of half a millisecond; so do changes of the catalog. Waits for
+    /// open blocks that idle, as far as they have used tables.
     ///
     /// # Errors
-    /// 55000 without a data directory; 57P01 when the database is closed meanwhile; 53100 and 58030 for what the disk refuses: the database
-    /// goes on with the checkpoints that it has.
+    /// 55000 without a data directory; 57P01 when the database is closed meanwhile; 53100 and 58030
+    /// for what the disk refuses: the database goes on with the checkpoints that it has.
     pub fn checkpoint(&self) -> Result<CheckpointReport> {
         write_checkpoint(self.inner())
     }
@@ -78,7 +82,8 @@ pub(crate) fn write_checkpoint(inner: &Shared) -> Result<CheckpointReport> {
     with_checkpoint(inner, |_, report| Ok(report))
 }
 
-/// Writes a checkpoint and calls `then`, until whose end no other is written: neither this checkpoint nor the log after it goes.
+/// Writes a checkpoint and calls `then`, until whose end no other is written: neither this
+/// checkpoint nor the log after it goes.
 pub(crate) fn with_checkpoint<T>(
     inner: &Shared,
     then: impl FnOnce(&DataDirectory, CheckpointReport) -> Result<T>,
@@ -175,8 +180,9 @@ impl<'a> Checkpoint<'a> {
         })
     }
 
-    /// The log epoch with which the checkpoint begins, and the catalog. No change of the catalog is under way between the two: those that
-    /// the catalog has are of earlier log epochs, and all others are made again. From that log epoch on the log has no calls.
+    /// The log epoch with which the checkpoint begins, and the catalog. No change of the catalog is
+    /// under way between the two: those that the catalog has are of earlier log epochs, and all
+    /// others are made again. From that log epoch on the log has no calls.
     fn begin(&self) -> Result<(LogEpoch, Arc<Catalog>, ValuesOnly, FormerRows<'a>)> {
         let inner = self.inner;
         let deadline_ns = inner.change_deadline();
@@ -195,7 +201,8 @@ impl<'a> Checkpoint<'a> {
         ))
     }
 
-    /// All rows were read. Returns the last log epoch of which anything was logged meanwhile; later ones may have calls again.
+    /// All rows were read. Returns the last log epoch of which anything was logged meanwhile; later
+    /// ones may have calls again.
     fn end(&self, values_only: ValuesOnly, log: &Log) -> Result<LogEpoch> {
         let inner = self.inner;
         while values_only.is_needed() {
@@ -249,7 +256,8 @@ impl<'a> Checkpoint<'a> {
         file.finish()
     }
 
-    /// Reads rows of a table for a moment. Returns for how long that held transactions up; 0 when open blocks are in the way.
+    /// Reads rows of a table for a moment. Returns for how long that held transactions up; 0 when
+    /// open blocks are in the way.
     fn read_some(&mut self, table: TableId, reading: &mut Reading) -> Result<u64> {
         let inner = self.inner;
         let deadline_ns = inner.change_deadline();
@@ -304,8 +312,9 @@ fn rewritten(inner: &Shared) -> MutexGuard<'_, Option<BTreeMap<TableId, Arc<Tabl
     lock(&inner.rewritten)
 }
 
-/// While there is this the log gets values only: a call that is made again on rows that are not of one moment does something
-/// else. It comes and goes while no transaction runs, unless the checkpoint fails: then nothing begins with it.
+/// While there is this the log gets values only: a call that is made again on rows that are not of
+/// one moment does something else. It comes and goes while no transaction runs, unless the
+/// checkpoint fails: then nothing begins with it.
 struct ValuesOnly(Option<Arc<CommandOrder>>);
 
 impl ValuesOnly {

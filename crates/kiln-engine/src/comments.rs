@@ -1,7 +1,7 @@
 //! What COMMENT says of objects.
 //!
-//! A comment is a part of the catalog and is written down with it. It goes with its object as the object's number does: under another
-//! name, and when the object is gone.
+//! A comment is a part of the catalog and is written down with it. It goes with its object as the
+//! object's number does: under another name, and when the object is gone.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,7 +36,8 @@ pub struct Comments {
 }
 
 impl Comments {
-    /// All of them, in a fixed order. One on the schema may be empty: there is none then, not even PostgreSQL's own.
+    /// All of them, in a fixed order. One on the schema may be empty: there is none then, not even
+    /// PostgreSQL's own.
     pub fn iter(&self) -> impl Iterator<Item = (&Commented, &str)> {
         self.texts.iter().map(|(on, text)| (on, text.as_str()))
     }
@@ -70,7 +71,8 @@ impl Comments {
         }
     }
 
-    /// Comments stay with objects that have other names: those that `name` gives for them, where it gives one.
+    /// Comments stay with objects that have other names: those that `name` gives for them, where it
+    /// gives one.
     pub(crate) fn rename(&mut self, name: impl Fn(&NumberedObject) -> Option<NumberedObject>) {
         let relation = |relation: &String| {
             let table = name(&NumberedObject::Table(relation.clone()));
@@ -171,7 +173,8 @@ impl Catalog {
 }
 
 impl CatalogChange<'_> {
-    /// Says something of an object that there is, in the place of what was said before; an empty text takes that away.
+    /// Says something of an object that there is, in the place of what was said before; an empty
+    /// text takes that away.
     pub fn comment(&mut self, on: Commented, text: &str) {
         self.comments().set(on, text);
     }

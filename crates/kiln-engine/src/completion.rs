@@ -189,7 +189,8 @@ impl Future for Ticket {
                 Some(Poll::Ready(durable)) => durable,
                 None => Ok(()),
             };
-            // Another copy of the ticket's outcome may have been handed out: not of this one, which is polled once more.
+            // Another copy of the ticket's outcome may have been handed out: not of this one, which
+            // is polled once more.
             return match self.hand_out(durable) {
                 Some(outcome) => Poll::Ready(outcome.result),
                 None => Poll::Pending,
@@ -334,7 +335,8 @@ impl Completions {
         if let (true, Some(log)) = (waits, self.log.get()) {
             let observed = completion.observed;
             let is_first = queue.held.is_empty();
-            // Behind others that are held it is released with them: one look at the watermark for all of them.
+            // Behind others that are held it is released with them: one look at the watermark for
+            // all of them.
             if !is_first || !log.is_durable(observed) {
                 queue.held.push_back(completion);
                 drop(queue);
@@ -376,8 +378,9 @@ impl Follower for Completions {
                 match failure {
                     Some(failure) => completion.result = Err(in_doubt(failure.clone())),
                     None => {
-                        // What was held meanwhile is of one group, mostly: that of the last one. Which may have observed less than
-                        // the first one, or nothing, as an error does.
+                        // What was held meanwhile is of one group, mostly: that of the last one.
+                        // Which may have observed less than the first one, or nothing, as an error
+                        // does.
                         let last = queue.held.back().map(|last| last.observed);
                         next = last.max(Some(completion.observed));
                         queue.held.push_front(completion);
@@ -455,8 +458,8 @@ impl Promise {
         }
     }
 
-    /// Decides what has to be on disk before the outcome is told, of a call that has run this program, and announces what it tells those
-    /// that listen.
+    /// Decides what has to be on disk before the outcome is told, of a call that has run this
+    /// program, and announces what it tells those that listen.
     #[inline(always)]
     pub fn settle(
         &self,
@@ -534,7 +537,8 @@ mod tests {
 
     use super::*;
 
-    /// Two workers end calls at the same time. The one that has observed more comes first: the other one's call is on disk already.
+    /// Two workers end calls at the same time. The one that has observed more comes first: the
+    /// other one's call is on disk already.
     #[test]
     fn what_is_on_disk_waits_behind_what_is_not() {
         let directory = TemporaryDirectory::new("kiln-completions").expect("there is room");

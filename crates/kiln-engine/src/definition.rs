@@ -1,4 +1,5 @@
-//! Definitions: changes of the catalog that a transaction block makes with the rest of what it does.
+//! Definitions: changes of the catalog that a transaction block makes with the rest of what it
+//! does.
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::Result;
@@ -8,7 +9,8 @@ use crate::statement::Source;
 
 /// A statement of a layer above that changes the catalog within a transaction block.
 ///
-/// The block tries it when the client sends it, on a catalog of its own, and makes it when it commits. Either may happen several times.
+/// The block tries it when the client sends it, on a catalog of its own, and makes it when it
+/// commits. Either may happen several times.
 pub trait Definition: Send + Sync {
     /// What it says.
     fn source(&self) -> &Arc<Source>;

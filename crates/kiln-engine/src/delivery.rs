@@ -111,7 +111,8 @@ fn reply(outcome: Outcome, work: &Work, frame: &Frame) -> Reply {
 struct Delivery<'a> {
     inboxes: &'a Inboxes,
     position: usize,
-    /// The calls to run first: the one that the worker was woken for, and those that were handed back.
+    /// The calls to run first: the one that the worker was woken for, and those that were handed
+    /// back.
     next: VecDeque<Job>,
     /// The calls in flight by their tickets.
     delivered: Vec<Option<(Promise, Work)>>,

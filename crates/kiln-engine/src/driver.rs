@@ -36,11 +36,11 @@ impl ProcedureHandle {
 
 /// The source of a driver's calls, with several in flight where the protocol wants that.
 ///
-/// A caller has a closed loop: it is asked for a call whenever there is room for one, and told when it has
-/// ended, in any order. See [`Driver::drive`].
+/// A caller has a closed loop: it is asked for a call whenever there is room for one, and told when
+/// it has ended, in any order. See [`Driver::drive`].
 pub trait Caller {
-    /// Puts the arguments of the next call into `request`, whose are empty, and names its procedure. Asked
-    /// again after [`Asked::Pause`] only by another [`Driver::drive`].
+    /// Puts the arguments of the next call into `request`, whose are empty, and names its
+    /// procedure. Asked again after [`Asked::Pause`] only by another [`Driver::drive`].
     fn next(&mut self, request: &mut Request) -> Asked<'_>;
 
     /// Whether the next answer would be [`Asked::Pause`].
@@ -143,7 +143,8 @@ impl Resolved {
     }
 }
 
-/// Calls procedures on the caller's own thread, without a queue. What they tell by `pg_notify` is in the frame, and no session hears of it.
+/// Calls procedures on the caller's own thread, without a queue. What they tell by `pg_notify` is
+/// in the frame, and no session hears of it.
 pub struct Driver {
     seat: Seat,
     position: usize,
@@ -220,8 +221,8 @@ impl Driver {
         }
     }
 
-    /// Makes the calls that `caller` asks for until it pauses, and all have ended: one after the other, or
-    /// with several in flight if the protocol is one that puts calls aside.
+    /// Makes the calls that `caller` asks for until it pauses, and all have ended: one after the
+    /// other, or with several in flight if the protocol is one that puts calls aside.
     pub fn drive(&mut self, caller: &mut impl Caller) {
         let mut request = Request::default();
         let mut spinner = Spinner::default();
@@ -313,7 +314,8 @@ impl Driver {
         self.seat.frame()
     }
 
-    /// The log epoch that is current: an upper bound of what the calls have observed that have ended.
+    /// The log epoch that is current: an upper bound of what the calls have observed that have
+    /// ended.
     pub fn observed(&self) -> LogEpoch {
         self.seat.observed()
     }
@@ -331,8 +333,8 @@ impl Driver {
         self.resolved.values(procedure, self.frame())
     }
 
-    /// Whether the history that is being recorded has no room for another call: then stop. False when
-    /// none is.
+    /// Whether the history that is being recorded has no room for another call: then stop. False
+    /// when none is.
     pub fn is_history_full(&mut self) -> bool {
         self.seat.is_history_full()
     }

@@ -1,8 +1,9 @@
 //! Durability: a log that keeps what is committed, and the acknowledgement that waits for it.
 //!
-//! Every answer that leaves the database waits until all is on disk that its transaction has observed ([`Shared::await_durable`]):
-//! results, rejections and reads alike. Tickets and queues of completions hold outcomes back; sessions, closures, loaders and
-//! changes of the catalog wait in the thread of their caller.
+//! Every answer that leaves the database waits until all is on disk that its transaction has
+//! observed ([`Shared::await_durable`]): results, rejections and reads alike. Tickets and queues of
+//! completions hold outcomes back; sessions, closures, loaders and changes of the catalog wait in
+//! the thread of their caller.
 
 use std::fmt;
 
@@ -31,8 +32,8 @@ use crate::shared::Shared;
 pub struct ReadOnly {
     /// 58030 when a write of the log has failed; 53100 when the log has no room to go on.
     pub reason: Error,
-    /// The tables with changes that may be lost: transactions that use one are refused. Empty while all that was committed is on disk, or
-    /// will be.
+    /// The tables with changes that may be lost: transactions that use one are refused. Empty while
+    /// all that was committed is on disk, or will be.
     pub lost_tables: Vec<String>,
 }
 
@@ -53,18 +54,21 @@ impl fmt::Display for ReadOnly {
 }
 
 impl Engine {
-    /// Why the database takes no changes any more, if so: the disk has failed it. It stays so until it is opened again.
+    /// Why the database takes no changes any more, if so: the disk has failed it. It stays so until
+    /// it is opened again.
     pub fn read_only(&self) -> Option<ReadOnly> {
         let inner = self.inner();
         inner.read_only()
     }
 
-    /// Logs each commit and each change of the catalog from now on, in the log of `directory` after `position`, until the database is
-    /// closed. What is in the tables already is not logged: it is what a recovery of the same directory has put there.
+    /// Logs each commit and each change of the catalog from now on, in the log of `directory` after
+    /// `position`, until the database is closed. What is in the tables already is not logged: it is
+    /// what a recovery of the same directory has put there.
     ///
     /// # Errors
-    /// 22023 under a protocol that is not serializable; 55000 when there is a log or when there are listeners already; those of
-    /// [`Log::open`]; 55P03 when running transactions do not end in time.
+    /// 22023 under a protocol that is not serializable; 55000 when there is a log or when there are
+    /// listeners already; those of [`Log::open`]; 55P03 when running transactions do not end in
+    /// time.
     pub fn log_to(
         &self,
         directory: DataDirectory,
@@ -83,7 +87,8 @@ impl Engine {
                 message,
             ));
         }
-        // No transaction commits on the maintenance's participant: entries that no worker reports get its windows.
+        // No transaction commits on the maintenance's participant: entries that no worker reports
+        // get its windows.
         let workers = (WORKERS_MAX, lock(&inner.maintenance).slot());
         let epochs = inner.log_epochs.clone();
         let log = Arc::new(Log::open(segments, position, epochs, workers, options)?);
@@ -117,8 +122,8 @@ impl Engine {
         lock(&self.inner().data_directory).clone()
     }
 
-    /// Waits until all is on disk that was observed in log epochs up to this one; at once without a log. For callers of a
-    /// [`Driver`](crate::Driver), whose outcomes do not wait.
+    /// Waits until all is on disk that was observed in log epochs up to this one; at once without a
+    /// log. For callers of a [`Driver`](crate::Driver), whose outcomes do not wait.
     ///
     /// # Errors
     /// 53100 and 58030 when it will not be.
@@ -202,7 +207,8 @@ impl Shared {
         }
     }
 
-    /// Logs the statement that has made this catalog; no transaction runs. Returns the log epoch to wait for.
+    /// Logs the statement that has made this catalog; no transaction runs. Returns the log epoch to
+    /// wait for.
     pub fn log_statement(&self, catalog: &Catalog) -> LogEpoch {
         match (self.log(), catalog.statement()) {
             (Some(log), Some(statement)) => log.append_statement(&statement.to_string()),

@@ -76,7 +76,8 @@ impl Engine {
     /// Opens an empty database and starts its threads.
     ///
     /// # Errors
-    /// 22023 for options that make no sense, for a data directory, and for a protocol that they do not allow, 53000 when the system grants no more threads.
+    /// 22023 for options that make no sense, for a data directory, and for a protocol that they do
+    /// not allow, 53000 when the system grants no more threads.
     pub fn open(options: Options) -> Result<Engine> {
         options.validate()?;
         if options.data_dir.is_some() {
@@ -165,10 +166,10 @@ impl Engine {
     /// Changes the catalog. `change` runs while no transaction does; what it changed comes into
     /// force when it returns `Ok`, all at once, and not at all when it returns an error.
     ///
-    /// Open blocks of sessions that wait for their clients stand aside, unless they have used a table that the change
-    /// replaces or removes: then `change` runs **again** when these blocks are over, and its first result is
-    /// forgotten. All others go on until then. Under `tictoc+ts` and `mvcc+ts` a change of the columns that a table
-    /// keeps apart waits for every open block.
+    /// Open blocks of sessions that wait for their clients stand aside, unless they have used a
+    /// table that the change replaces or removes: then `change` runs **again** when these blocks
+    /// are over, and its first result is forgotten. All others go on until then. Under `tictoc+ts`
+    /// and `mvcc+ts` a change of the columns that a table keeps apart waits for every open block.
     ///
     /// Procedures that use a changed table ([`CatalogChange::stale_procedures`]) must be compiled
     /// again in the same change. Programs that others hold and that use one are refused with
@@ -227,7 +228,8 @@ impl Engine {
         id.is_some_and(|id| self.inner().blocks.is_barred(id))
     }
 
-    /// What sessions have locked by name, and what they wait for ([`Session::lock`](crate::Session::lock)).
+    /// What sessions have locked by name, and what they wait for
+    /// ([`Session::lock`](crate::Session::lock)).
     pub fn locks(&self) -> Vec<ListedLock> {
         self.inner().locks.listed()
     }
@@ -242,7 +244,8 @@ impl Engine {
         &self.inner().open_sessions
     }
 
-    /// How full the mailbox is of the session that listens and has most to take, from 0 to 1; that of one that is full is ended.
+    /// How full the mailbox is of the session that listens and has most to take, from 0 to 1; that
+    /// of one that is full is ended.
     pub fn notification_usage(&self) -> f64 {
         self.inner().channels.usage()
     }
@@ -257,8 +260,8 @@ impl Engine {
     ///
     /// # Errors
     /// 55P03 when running transactions do not end within [`Options::ddl_wait_ms`]; 22023 when the
-    /// protocol does not have the database's basis factors, is not serializable while listeners hear of
-    /// commits ([`Engine::attach_listeners`]), or serializes nothing and
+    /// protocol does not have the database's basis factors, is not serializable while listeners
+    /// hear of commits ([`Engine::attach_listeners`]), or serializes nothing and
     /// [`Options::allow_unserializable`] is not set.
     pub fn set_protocol(&self, protocol: impl Into<Configuration>) -> Result<()> {
         let protocol = protocol.into();
@@ -273,7 +276,8 @@ impl Engine {
     }
 
     /// Asks for a batch of calls to be explained, where the protocol in force batches them
-    /// ([`Protocol::explains_batches`](crate::Protocol::explains_batches)); [`Engine::explained_batch`] has it later.
+    /// ([`Protocol::explains_batches`](crate::Protocol::explains_batches));
+    /// [`Engine::explained_batch`] has it later.
     pub fn explain_batch(&self) {
         self.inner().common().explain_batch();
     }
@@ -361,7 +365,8 @@ impl Engine {
         self.inner().replays.read()
     }
 
-    /// How many temporary tables take memory: those of open sessions, and others for a while after they are gone.
+    /// How many temporary tables take memory: those of open sessions, and others for a while after
+    /// they are gone.
     pub fn temporary_tables(&self) -> usize {
         self.inner().temporary_tables()
     }
@@ -397,7 +402,8 @@ impl Engine {
             .result
     }
 
-    /// [`Engine::transaction`], or [`Engine::transaction_within`] a limit, and what the transaction has observed.
+    /// [`Engine::transaction`], or [`Engine::transaction_within`] a limit, and what the transaction
+    /// has observed.
     pub fn transaction_observed<T>(
         &self,
         limit: Option<Duration>,
@@ -465,8 +471,8 @@ impl Engine {
         RetiredMemory::of(&inner.epochs, &inner.users)
     }
 
-    /// The memory of all tables, by name. Transactions go on meanwhile, so that figures may differ by what they
-    /// change.
+    /// The memory of all tables, by name. Transactions go on meanwhile, so that figures may differ
+    /// by what they change.
     pub fn memory(&self) -> Vec<TableMemory> {
         let catalog = self.catalog();
         let tables = catalog.tables();

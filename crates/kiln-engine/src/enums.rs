@@ -1,7 +1,7 @@
 //! Enums in catalogs, and in changes of them.
 //!
-//! A column has its type with all labels. So a change of an enum declares the columns of the type anew, and what was compiled for their
-//! tables follows; rows and indexes stay as they are.
+//! A column has its type with all labels. So a change of an enum declares the columns of the type
+//! anew, and what was compiled for their tables follows; rows and indexes stay as they are.
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
@@ -39,7 +39,8 @@ impl CatalogChange<'_> {
     /// Adds an enum, whose name is `printed` as SQL writes it.
     ///
     /// # Errors
-    /// 42710 when a type or a table's rows have the name; those of [`EnumType::new`]; 54000 when all numbers are given out.
+    /// 42710 when a type or a table's rows have the name; those of [`EnumType::new`]; 54000 when
+    /// all numbers are given out.
     pub fn create_enum(&mut self, name: &str, printed: &str, labels: &[String]) -> Result<()> {
         self.check_no_type(name)?;
         let numbers = Arc::make_mut(&mut self.catalog.numbers);
@@ -128,7 +129,8 @@ impl CatalogChange<'_> {
         }
     }
 
-    /// Checks that no enum has the name of a new table or view, whose rows have a type of that name.
+    /// Checks that no enum has the name of a new table or view, whose rows have a type of that
+    /// name.
     ///
     /// # Errors
     /// 42710.

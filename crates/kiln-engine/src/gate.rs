@@ -38,8 +38,9 @@ pub(crate) const NEVER: u64 = u64::MAX;
 /// How long a client waits before it looks whether it was asked to end, in nanoseconds.
 const LOOK_NS: u64 = 100_000_000;
 
-/// For how long the gate is shut at a time while transactions run on, and how many such moments there are until
-/// they become longer: procedures that run for longer than a moment must end some day.
+/// For how long the gate is shut at a time while transactions run on, and how many such moments
+/// there are until they become longer: procedures that run for longer than a moment must end some
+/// day.
 const MOMENT_NS: u64 = 2_000_000;
 const MOMENT_MAX_NS: u64 = 256_000_000;
 const SHORT_MOMENTS: u32 = 64;
@@ -77,13 +78,14 @@ pub(crate) struct Gate {
     waiting: Mutex<()>,
     opened: Condvar,
     token: Token,
-    /// For how long the last call that asked to be alone in vain keeps all from asking, and until when.
+    /// For how long the last call that asked to be alone in vain keeps all from asking, and until
+    /// when.
     pause_ns: AtomicU64,
     not_before_ns: AtomicU64,
 }
 
-/// How long it is after the first of several in vain; it doubles with each. At most so long: a call that does starve is helped in the
-/// end.
+/// How long it is after the first of several in vain; it doubles with each. At most so long: a call
+/// that does starve is helped in the end.
 const PAUSE_NS: u64 = 50_000_000;
 const PAUSE_MAX_NS: u64 = 1_600_000_000;
 
@@ -147,17 +149,20 @@ impl Gate {
         self.flags[seat].0.store(OUT, Ordering::Release);
     }
 
-    /// Lowers the flag by half: a transaction stays open, and touches nothing before [`Gate::resume`].
+    /// Lowers the flag by half: a transaction stays open, and touches nothing before
+    /// [`Gate::resume`].
     #[inline(always)]
     pub fn step_aside(&self, seat: usize) {
         // Release: as in `leave`.
         self.flags[seat].0.store(ASIDE, Ordering::Release);
     }
 
-    /// Raises the flag of a seat that stands aside, once the gate is open; returns the gate's state.
+    /// Raises the flag of a seat that stands aside, once the gate is open; returns the gate's
+    /// state.
     ///
     /// # Errors
-    /// When `deadline_ns` passes before, or `interrupt` asks for the end: the seat still stands aside.
+    /// When `deadline_ns` passes before, or `interrupt` asks for the end: the seat still stands
+    /// aside.
     pub fn resume(
         &self,
         seat: usize,
@@ -212,11 +217,12 @@ impl Gate {
         Ok(())
     }
 
-    /// Shuts the gate when no transaction is open but those that may be; `None` when there is no such moment until
-    /// `deadline_ns`. Others are held up for [`MOMENT_NS`] at a time, and after [`SHORT_MOMENTS`] of these for longer
-    /// ones, but never for more than a fifth of the time.
+    /// Shuts the gate when no transaction is open but those that may be; `None` when there is no
+    /// such moment until `deadline_ns`. Others are held up for [`MOMENT_NS`] at a time, and after
+    /// [`SHORT_MOMENTS`] of these for longer ones, but never for more than a fifth of the time.
     pub fn shut(&self, beside: Beside, deadline_ns: u64) -> Option<Alone<'_>> {
-        // Relaxed, here and in `is_wanted`: a seat that steps aside for it may do so a moment later.
+        // Relaxed, here and in `is_wanted`: a seat that steps aside for it may do so a moment
+        // later.
         self.wanted.fetch_add(1, Ordering::Relaxed);
         let alone = self.shut_when_possible(beside, deadline_ns);
         self.wanted.fetch_sub(1, Ordering::Relaxed);
@@ -232,7 +238,8 @@ impl Gate {
         let (mut moment_ns, mut moments) = (MOMENT_NS, 0);
         loop {
             let pause_ns = match beside == Beside::Nothing && self.has_aside() {
-                // That transaction's client decides when it ends: there is no point in shutting the gate.
+                // That transaction's client decides when it ends: there is no point in shutting the
+                // gate.
                 true => ASIDE_LOOK_NS,
                 false => {
                     if let Some(alone) = self.shut_for(beside, moment_ns, deadline_ns) {
@@ -259,15 +266,16 @@ impl Gate {
         flags.any(|flag| flag.0.load(Ordering::Relaxed) == ASIDE)
     }
 
-    /// Whether no transaction is open, asked by the thread that has shut the gate. A seat that finds the gate shut has its
-    /// flag up for a moment, so that this may say no for no reason.
+    /// Whether no transaction is open, asked by the thread that has shut the gate. A seat that
+    /// finds the gate shut has its flag up for a moment, so that this may say no for no reason.
     pub fn is_empty(&self) -> bool {
         let mut flags = self.flags.iter();
         // Acquire pairs with the release in `leave`.
         flags.all(|flag| flag.0.load(Ordering::Acquire) == OUT)
     }
 
-    /// Shuts the gate, and opens it again when the transactions that run have not ended after `moment_ns`.
+    /// Shuts the gate, and opens it again when the transactions that run have not ended after
+    /// `moment_ns`.
     fn shut_for(&self, beside: Beside, moment_ns: u64, deadline_ns: u64) -> Option<Alone<'_>> {
         {
             let mut guard = lock(&self.waiting);
@@ -280,12 +288,14 @@ impl Gate {
         self.wait_for_others(None, beside, until).then_some(alone)
     }
 
-    /// Shuts the gate for the one seat that calls this, whose flag is up and stays up, so that nothing
-    /// changes for it; `None` when another thread shuts it already, when transactions are open for longer
-    /// than `wait_ns`, or when being alone could not be had not long ago: each try holds all the others up.
+    /// Shuts the gate for the one seat that calls this, whose flag is up and stays up, so that
+    /// nothing changes for it; `None` when another thread shuts it already, when transactions are
+    /// open for longer than `wait_ns`, or when being alone could not be had not long ago: each try
+    /// holds all the others up.
     pub fn shut_around(&self, seat: usize, wait_ns: u64) -> Option<Alone<'_>> {
         let now = time::now_ns();
-        // Relaxed, here and below: two seats that try at the same time hold the others up for twice as long, once.
+        // Relaxed, here and below: two seats that try at the same time hold the others up for twice
+        // as long, once.
         if now < self.not_before_ns.load(Ordering::Relaxed)
             || self.has_aside()
             || self.state.fetch_or(SHUT, Ordering::SeqCst) & SHUT != 0
@@ -305,8 +315,8 @@ impl Gate {
         is_alone.then_some(alone)
     }
 
-    /// Waits until no flag is up but that of `seat`, and none half up unless `beside` allows it; false when
-    /// `deadline_ns` has passed.
+    /// Waits until no flag is up but that of `seat`, and none half up unless `beside` allows it;
+    /// false when `deadline_ns` has passed.
     fn wait_for_others(&self, seat: Option<usize>, beside: Beside, deadline_ns: u64) -> bool {
         let is_out = |flag: u8| flag == OUT || flag == ASIDE && beside == Beside::Blocks;
         let mut turns = 0_u32;
@@ -418,7 +428,8 @@ impl Token {
         taken.is_ok()
     }
 
-    /// False when `deadline_ns` has passed or `interrupt` has asked for the end before it could be had.
+    /// False when `deadline_ns` has passed or `interrupt` has asked for the end before it could be
+    /// had.
     pub fn take(&self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) -> bool {
         self.try_take() || self.wait(deadline_ns, interrupt)
     }

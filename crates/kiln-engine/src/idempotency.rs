@@ -1,9 +1,10 @@
 //! Outcomes remembered by the key that the caller gave, so that a call repeated after a lost
 //! answer is not executed twice.
 //!
-//! While the database has listeners, they keep the answers as well: of a call that wrote something in the report of its commit, of one that
-//! did not in a note of its own, which is there before the answer is told. From these answers a database that
-//! is opened again remembers the outcomes ([`Engine::restore_answer`]).
+//! While the database has listeners, they keep the answers as well: of a call that wrote something
+//! in the report of its commit, of one that did not in a note of its own, which is there before the
+//! answer is told. From these answers a database that is opened again remembers the outcomes
+//! ([`Engine::restore_answer`]).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -74,7 +75,8 @@ impl AnswerWriter for KeyedCall {
     }
 
     fn reported(&self) {
-        // Relaxed: the thread that tells the outcome has the call from the worker that committed it.
+        // Relaxed: the thread that tells the outcome has the call from the worker that committed
+        // it.
         self.is_reported.store(true, Ordering::Relaxed);
     }
 }
@@ -84,7 +86,8 @@ struct Entry {
     call: Arc<KeyedCall>,
     /// The outcome, once the call has ended.
     pending: Arc<Pending>,
-    /// When it ended, in nanoseconds of the monotonic clock; below zero if that was before the clock began.
+    /// When it ended, in nanoseconds of the monotonic clock; below zero if that was before the
+    /// clock began.
     ended_ns: Option<i64>,
 }
 
@@ -170,7 +173,8 @@ impl Idempotency {
         Ok(Admission::First(call))
     }
 
-    /// Notes how the call ended; called before the outcome is told, which rests on what is noted from then on.
+    /// Notes how the call ended; called before the outcome is told, which rests on what is noted
+    /// from then on.
     pub fn ended(&self, call: &KeyedCall, outcome: &mut Observed<Reply>) {
         let is_remembered = match &outcome.result {
             Ok(Reply::Committed(rows)) => self.note(call, Ok(rows), &mut outcome.epoch),
@@ -193,8 +197,8 @@ impl Idempotency {
         }
     }
 
-    /// Has the listeners keep the answer of a call, if there are any and they do not have it already, and raises `observed` to
-    /// the log epoch in which they do. False when they refuse.
+    /// Has the listeners keep the answer of a call, if there are any and they do not have it
+    /// already, and raises `observed` to the log epoch in which they do. False when they refuse.
     fn note(
         &self,
         call: &KeyedCall,
@@ -222,10 +226,12 @@ impl Idempotency {
         noted.is_some()
     }
 
-    /// Has the listeners keep all remembered answers once more, in log epochs from the present one on: so that those may be dropped in
-    /// which they are. An answer that is not kept when this is called will be, in such a one.
+    /// Has the listeners keep all remembered answers once more, in log epochs from the present one
+    /// on: so that those may be dropped in which they are. An answer that is not kept when this is
+    /// called will be, in such a one.
     pub fn note_all(&self) {
-        // In the order in which they are forgotten. Then the calls that run: their own answers may come before this.
+        // In the order in which they are forgotten. Then the calls that run: their own answers may
+        // come before this.
         let keys: Vec<IdempotencyKey> = {
             let table = lock(&self.table);
             let ended = table.ended.iter().map(|(_, key)| key);
@@ -242,12 +248,14 @@ impl Idempotency {
 
     /// As [`Idempotency::note_all`], for one key; false while its call ends.
     fn note_again(&self, key: &IdempotencyKey) -> bool {
-        // Under the mutex: when the key is forgotten, another call may have it, whose answer has to be the last one.
+        // Under the mutex: when the key is forgotten, another call may have it, whose answer has to
+        // be the last one.
         let table = lock(&self.table);
         let (Some(entry), Some(listeners)) = (table.entries.get(key), &table.listeners) else {
             return true;
         };
-        // Relaxed: a call that was reported before the present log epoch is seen, as the caller has seen that epoch begin.
+        // Relaxed: a call that was reported before the present log epoch is seen, as the caller has
+        // seen that epoch begin.
         if !entry.call.is_reported.load(Ordering::Relaxed) {
             return true;
         }
@@ -268,8 +276,9 @@ impl Idempotency {
         true
     }
 
-    /// Remembers how a call ended, in microseconds since 1970. Of two calls that ended at the same time the one has ended first that is
-    /// restored first. Where calls with a key were made again after their outcomes had been forgotten, that of the last one counts.
+    /// Remembers how a call ended, in microseconds since 1970. Of two calls that ended at the same
+    /// time the one has ended first that is restored first. Where calls with a key were made again
+    /// after their outcomes had been forgotten, that of the last one counts.
     fn restore(&self, key: IdempotencyKey, answer: Answer, ended_us: i64) {
         let (now_ns, since_us) = (now_ns(), ended_us.saturating_sub(self.made_us));
         let ended_ns = self.made_ns.saturating_add(since_us.saturating_mul(1_000));
@@ -330,9 +339,11 @@ fn now_ns() -> i64 {
 }
 
 impl Engine {
-    /// Remembers how a call ended in an earlier life of the database, from the [answer](kiln_storage::journal::CallAnswer) that listeners
-    /// got then; at `ended_at_us`, in microseconds since 1970. A call that is made again with the key gets that outcome,
-    /// for as long as if the database had not been closed. Answers are restored in the order in which listeners got them.
+    /// Remembers how a call ended in an earlier life of the database, from the
+    /// [answer](kiln_storage::journal::CallAnswer) that listeners got then; at `ended_at_us`, in
+    /// microseconds since 1970. A call that is made again with the key gets that outcome, for as
+    /// long as if the database had not been closed. Answers are restored in the order in which
+    /// listeners got them.
     ///
     /// # Errors
     /// XX001 when it is the answer of no call.

@@ -269,8 +269,8 @@ impl Inboxes {
         true
     }
 
-    /// Takes out the calls that were cancelled while they waited, or whose time is over. All workers may be busy
-    /// with long calls meanwhile.
+    /// Takes out the calls that were cancelled while they waited, or whose time is over. All
+    /// workers may be busy with long calls meanwhile.
     pub fn take_overdue(&self, now_ns: u64) -> Vec<Job> {
         let mut overdue = Vec::new();
         for inbox in &self.inboxes {
@@ -317,9 +317,9 @@ impl Inboxes {
         Some(job)
     }
 
-    /// Takes the next call for the worker at `position`: of its own inbox, or of another. If calls are left, it
-    /// wakes another worker that sleeps: those who offered them may all have woken this one, and the call that it has
-    /// taken may be a long one.
+    /// Takes the next call for the worker at `position`: of its own inbox, or of another. If calls
+    /// are left, it wakes another worker that sleeps: those who offered them may all have woken
+    /// this one, and the call that it has taken may be a long one.
     pub fn take(&self, position: usize) -> Option<Job> {
         let count = self.inboxes.len();
         for step in 0..count {

@@ -29,21 +29,23 @@ impl<T> Observed<T> {
 }
 
 impl Engine {
-    /// The log epochs of all that is committed. [`LogEpochs::current`], read after a transaction has ended, is an
-    /// upper bound of what it has observed.
+    /// The log epochs of all that is committed. [`LogEpochs::current`], read after a transaction
+    /// has ended, is an upper bound of what it has observed.
     pub fn log_epochs(&self) -> &LogEpochs {
         &self.inner().log_epochs
     }
 
-    /// Has `listeners` hear of each commit, from the log epoch returned on: of all transactions, those of the loader
-    /// included. Who listened so far does not any more.
+    /// Has `listeners` hear of each commit, from the log epoch returned on: of all transactions,
+    /// those of the loader included. Who listened so far does not any more.
     ///
-    /// What is in the tables already is not told, and neither are changes of the catalog, TRUNCATE among them: they
-    /// happen while no transaction runs, so that the state of the tables at the end of a log epoch can be taken
-    /// instead. With TRUNCATE and indexes that are built no rows are told; what is loaded is.
+    /// What is in the tables already is not told, and neither are changes of the catalog, TRUNCATE
+    /// among them: they happen while no transaction runs, so that the state of the tables at the
+    /// end of a log epoch can be taken instead. With TRUNCATE and indexes that are built no rows
+    /// are told; what is loaded is.
     ///
     /// # Errors
-    /// 22023 under a protocol that is not serializable; 55000 when there is a [log](Engine::log); 55P03 when running transactions do not end within
+    /// 22023 under a protocol that is not serializable; 55000 when there is a [log](Engine::log);
+    /// 55P03 when running transactions do not end within
     /// [`Options::ddl_wait_ms`](crate::Options::ddl_wait_ms).
     pub fn attach_listeners(&self, listeners: Arc<dyn Listeners>) -> Result<LogEpoch> {
         self.exchange_journal(Some(listeners))

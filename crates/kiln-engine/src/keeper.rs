@@ -1,5 +1,5 @@
-//! The keeper: a thread that writes a checkpoint when a recovery would take too long, and leaves a remark in the data directory when the
-//! database takes no changes any more.
+//! The keeper: a thread that writes a checkpoint when a recovery would take too long, and leaves a
+//! remark in the data directory when the database takes no changes any more.
 
 use kiln_durability::RecoveryRates;
 use kiln_durability::log::Log;
@@ -33,7 +33,8 @@ struct State {
     rates: RecoveryRates,
     /// Bytes of the last checkpoint.
     checkpoint_bytes: u64,
-    /// Bytes of the log that a recovery reads besides those that were written since the log was opened.
+    /// Bytes of the log that a recovery reads besides those that were written since the log was
+    /// opened.
     log_bytes_before: u64,
     /// Bytes that had been written since then when the last checkpoint began.
     written_before: u64,
@@ -51,8 +52,9 @@ impl Kept {
         state.log_bytes_before = log_bytes;
     }
 
-    /// A checkpoint with this many bytes has begun when `written_before` bytes had been written to the log, of which a recovery reads the
-    /// last `log_bytes_before`: those in the segment in which it begins.
+    /// A checkpoint with this many bytes has begun when `written_before` bytes had been written to
+    /// the log, of which a recovery reads the last `log_bytes_before`: those in the segment in
+    /// which it begins.
     pub fn set_checkpoint(&self, bytes: u64, written_before: u64, log_bytes_before: u64) {
         let mut state = lock(&self.state);
         (state.checkpoint_bytes, state.written_before) = (bytes, written_before);
@@ -104,8 +106,8 @@ impl Kept {
 }
 
 impl Engine {
-    /// The seconds that a recovery of the data directory would take, as estimated from its bytes and the rates of the last recovery that
-    /// could tell; `None` without a data directory.
+    /// The seconds that a recovery of the data directory would take, as estimated from its bytes
+    /// and the rates of the last recovery that could tell; `None` without a data directory.
     pub fn recovery_estimate_s(&self) -> Option<f64> {
         let log = self.log()?;
         Some(self.inner().kept.estimate(log).1)
@@ -117,7 +119,8 @@ impl Engine {
         kept.set_recovered(rates, checkpoint_bytes, log_bytes);
     }
 
-    /// The last checkpoint that was written by itself since the database was opened, or why it could not be.
+    /// The last checkpoint that was written by itself since the database was opened, or why it
+    /// could not be.
     pub fn last_checkpoint(&self) -> Option<Result<CheckpointReport>> {
         lock(&self.inner().kept.state).last.clone()
     }

@@ -1,11 +1,14 @@
 //! Loss: what is in memory and may not be on disk, once a write of the log has failed.
 //!
-//! No change begins from then on ([`Shared::check_log`]), and nothing becomes durable any more. Transactions that only read go on where
-//! they can: the log hands over the entries that are not known to be on disk, and the tables that these change are *lost*. A
-//! transaction all of whose tables are others has seen what is on disk, and what a restart finds again: commits that a recovery has
-//! or has not, whichever the disk decides, are of no row that it can have read. One that uses a lost table is refused.
+//! No change begins from then on ([`Shared::check_log`]), and nothing becomes durable any more.
+//! Transactions that only read go on where they can: the log hands over the entries that are not
+//! known to be on disk, and the tables that these change are *lost*. A transaction all of whose
+//! tables are others has seen what is on disk, and what a restart finds again: commits that a
+//! recovery has or has not, whichever the disk decides, are of no row that it can have read. One
+//! that uses a lost table is refused.
 //!
-//! A change of the catalog that is not on disk loses each table that it made, changed or removed, and those that its procedures use.
+//! A change of the catalog that is not on disk loses each table that it made, changed or removed,
+//! and those that its procedures use.
 //!
 //! Lost are tables and not rows, because no transaction keeps a list of what it has read.
 
@@ -32,7 +35,8 @@ use crate::shared::Shared;
 /// What may be lost.
 #[derive(Default)]
 pub(crate) struct Loss {
-    /// Changes of the catalog that are not known to be on disk. Few: each is there while its maker waits.
+    /// Changes of the catalog that are not known to be on disk. Few: each is there while its maker
+    /// waits.
     changes: Mutex<Vec<Change>>,
     lost: Mutex<Lost>,
 }
@@ -88,7 +92,8 @@ impl Lost {
 }
 
 impl Shared {
-    /// Notes a change of the catalog that was logged in this epoch, before it comes into force; no transaction runs.
+    /// Notes a change of the catalog that was logged in this epoch, before it comes into force; no
+    /// transaction runs.
     pub fn note_change(&self, epoch: LogEpoch, before: Arc<Catalog>, after: Arc<Catalog>) {
         if self.log().is_some() {
             let change = Change {
@@ -216,8 +221,8 @@ impl Shared {
                     tables.for_each(|table| lost.add(table));
                 }
             }
-            // See above. An answer is in no table: it is given as long as its call is in doubt or on disk.
-            // A call that has drawn a value is in doubt in any case.
+            // See above. An answer is in no table: it is given as long as its call is in doubt or
+            // on disk. A call that has drawn a value is in doubt in any case.
             Ok(
                 Entry::Statement { .. }
                 | Entry::Outcome { .. }

@@ -8,9 +8,10 @@ use kiln_platform::time;
 use kiln_storage::epoch::Epochs;
 use kiln_storage::table::Table;
 
-/// Memory that transactions have retired, because nothing leads to it any more, and that is not free yet: deleted
-/// records, superseded versions, replaced strings. It is freed when all transactions have ended that were there when
-/// it was retired, some ten milliseconds later; one that stays open keeps everything from being freed.
+/// Memory that transactions have retired, because nothing leads to it any more, and that is not
+/// free yet: deleted records, superseded versions, replaced strings. It is freed when all
+/// transactions have ended that were there when it was retired, some ten milliseconds later; one
+/// that stays open keeps everything from being freed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetiredMemory {
@@ -18,7 +19,8 @@ pub struct RetiredMemory {
     pub objects: usize,
     /// Their bytes.
     pub bytes: usize,
-    /// Those whose open transactions keep it from being freed. Under load there is often one for a moment.
+    /// Those whose open transactions keep it from being freed. Under load there is often one for a
+    /// moment.
     pub held_by: Vec<EpochHolder>,
 }
 

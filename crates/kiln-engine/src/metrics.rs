@@ -1,6 +1,7 @@
 //! Metrics: what a database has counted since it was opened, and how it stands.
 //!
-//! Workers count in memory of their own, and a snapshot reads it there: a snapshot costs the transactions nothing.
+//! Workers count in memory of their own, and a snapshot reads it there: a snapshot costs the
+//! transactions nothing.
 
 use kiln_durability::log::Statistics as LogStatistics;
 use kiln_platform::sync::{Arc, Mutex, lock};
@@ -24,7 +25,8 @@ pub struct Metrics {
     pub protocol: Configuration,
     /// What transactions have come to, by the protocol that ran them: those that were in force.
     pub by_protocol: Vec<(Configuration, Counted)>,
-    /// How often stored procedures were called and committed, by name, since they were created or the database was opened.
+    /// How often stored procedures were called and committed, by name, since they were created or
+    /// the database was opened.
     pub calls: Vec<(String, u64)>,
     /// Blocks that were replayed.
     pub replays: Replays,
@@ -190,8 +192,9 @@ impl Metrics {
 }
 
 impl Engine {
-    /// What the database has counted since it was opened, and how it stands. Transactions go on meanwhile, so that figures may differ by
-    /// what they do; each count only grows. It takes a time that does not depend on the number of rows.
+    /// What the database has counted since it was opened, and how it stands. Transactions go on
+    /// meanwhile, so that figures may differ by what they do; each count only grows. It takes a
+    /// time that does not depend on the number of rows.
     pub fn metrics(&self) -> Metrics {
         let inner = self.inner();
         let catalog = self.catalog();

@@ -1,8 +1,9 @@
 //! Numbers of objects that clients see: what PostgreSQL calls their OIDs.
 //!
-//! An object keeps its number while it lives: when it is altered, truncated or replaced, and when the database is opened again. The
-//! numbers are a part of the catalog and are written down with it. Who changes the catalog says nothing of them: when a change is
-//! complete, what is gone loses its number, and what is new gets the next one, in the order of [`NumberedObject`]. So the
+//! An object keeps its number while it lives: when it is altered, truncated or replaced, and when
+//! the database is opened again. The numbers are a part of the catalog and are written down with
+//! it. Who changes the catalog says nothing of them: when a change is complete, what is gone loses
+//! its number, and what is new gets the next one, in the order of [`NumberedObject`]. So the
 //! statements that a log kept give the same numbers again.
 
 use std::collections::BTreeMap;
@@ -162,7 +163,8 @@ impl ObjectNumbers {
         }
     }
 
-    /// Objects keep their numbers under other names: those that `name` gives for them, where it gives one.
+    /// Objects keep their numbers under other names: those that `name` gives for them, where it
+    /// gives one.
     pub(crate) fn rename(&mut self, name: impl Fn(&NumberedObject) -> Option<NumberedObject>) {
         let numbers = std::mem::take(&mut self.numbers).into_iter();
         let numbers = numbers.map(|(object, number)| (name(&object).unwrap_or(object), number));

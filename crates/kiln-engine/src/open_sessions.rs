@@ -1,7 +1,9 @@
-//! The sessions that are open, by number: whose they are, and what ends their statements and themselves.
+//! The sessions that are open, by number: whose they are, and what ends their statements and
+//! themselves.
 //!
-//! Numbers are those that clients know as process numbers, so that they are positive and have 31 bits. A number comes again when all others
-//! have been given out, and never while its session is open.
+//! Numbers are those that clients know as process numbers, so that they are positive and have 31
+//! bits. A number comes again when all others have been given out, and never while its session is
+//! open.
 
 use std::collections::BTreeMap;
 
@@ -146,10 +148,12 @@ impl OpenSessions {
         listed.collect()
     }
 
-    /// Sends a signal to the session with this number; `false` when there is none, which [`OpenSessions::take_missed`] tells then.
+    /// Sends a signal to the session with this number; `false` when there is none, which
+    /// [`OpenSessions::take_missed`] tells then.
     ///
     /// # Errors
-    /// 42501 for a session of another role, unless a superuser asks; what the signal does to the session that asks, if it is its own.
+    /// 42501 for a session of another role, unless a superuser asks; what the signal does to the
+    /// session that asks, if it is its own.
     pub fn signal(
         &self,
         signal: Signal,

@@ -52,7 +52,8 @@ macro_rules! options {
     };
 }
 
-/// The default of [`Options::recovery_threads`] at most: one of them finds out which changes are whose, and cannot keep up with more.
+/// The default of [`Options::recovery_threads`] at most: one of them finds out which changes are
+/// whose, and cannot keep up with more.
 const RECOVERY_THREADS: usize = 16;
 /// The default of [`Options::session_slots`].
 const SESSION_SLOTS: usize = 64;
@@ -61,21 +62,23 @@ options! {
     /// Threads that run calls; by default one for each core.
     workers: usize = thread::available_cores().min(WORKERS_MAX - RESERVED - SESSION_SLOTS);
     /// Whether each worker stays on a core of its own. An operating system that refuses is no
-    /// error. With more workers than cores it may have to go to another one, while fewer of them do more.
+    /// error. With more workers than cores it may have to go to another one, while fewer of them do
+    /// more.
     pin_workers: bool = true;
     /// Milliseconds from epoch to epoch (10): how long removed rows stay in memory at least.
     epoch_ms: u64 = 10;
     /// Calls that may wait for each worker (1,024); further ones are refused or wait outside.
     inbox_capacity: usize = 1_024;
-    /// Sessions that may be open at one time (65,536). One that runs nothing costs some hundred bytes.
+    /// Sessions that may be open at one time (65,536). One that runs nothing costs some hundred
+    /// bytes.
     sessions_max: usize = 65_536;
     /// Worker slots that sessions share (64): so many of their statements and open blocks, Rust
     /// transactions and loaders run at a time. Further ones wait for a slot.
     session_slots: usize = SESSION_SLOTS;
     /// Milliseconds that a statement waits for a worker slot at most (10,000).
     slot_wait_ms: u64 = 10_000;
-    /// Milliseconds that a change of the catalog waits for the transactions that are in its way to end
-    /// (10,000). Others go on meanwhile, but for moments of two milliseconds.
+    /// Milliseconds that a change of the catalog waits for the transactions that are in its way to
+    /// end (10,000). Others go on meanwhile, but for moments of two milliseconds.
     ddl_wait_ms: u64 = 10_000;
     /// Milliseconds that a session's open transaction may idle before it is rolled back (60,000);
     /// 0 lets it idle forever, which holds up changes of its tables and the reuse of memory.
@@ -84,31 +87,37 @@ options! {
     idempotency_capacity: usize = 65_536;
     /// Seconds that such an outcome is remembered (600).
     idempotency_age_s: u64 = 600;
-    /// The directory that keeps the database (`None`: it ends with the process). `Database::open` makes it or recovers what is in it;
-    /// an [`Engine`](crate::Engine) by itself has none, as it does not know the statements in a log.
+    /// The directory that keeps the database (`None`: it ends with the process). `Database::open`
+    /// makes it or recovers what is in it; an [`Engine`](crate::Engine) by itself has none, as it
+    /// does not know the statements in a log.
     data_dir: Option<PathBuf> = None;
-    /// The length of a segment of the log, in bytes (64 MiB): a multiple of 4,096, from 16 KiB to 1 GiB.
+    /// The length of a segment of the log, in bytes (64 MiB): a multiple of 4,096, from 16 KiB to 1
+    /// GiB.
     log_segment_bytes: u64 = 64 << 20;
     /// What the log keeps of a commit (what it wrote).
     logging: Logging = Logging::Values;
-    /// Seconds that a recovery is to take at most, as estimated (20): when it would take longer a checkpoint is written. 0 writes none by
-    /// itself; [`Engine::checkpoint`](crate::Engine::checkpoint) does.
+    /// Seconds that a recovery is to take at most, as estimated (20): when it would take longer a
+    /// checkpoint is written. 0 writes none by itself;
+    /// [`Engine::checkpoint`](crate::Engine::checkpoint) does.
     recovery_target_s: u64 = 20;
     /// Bytes of the log after which a checkpoint is written in any case (4 GiB).
     checkpoint_log_bytes: u64 = 4 << 30;
-    /// Threads with which a data directory is recovered: they read blocks of a checkpoint, apply the log each for keys of its own, and build
-    /// the indexes of several tables. By default one for each core, 16 at most.
+    /// Threads with which a data directory is recovered: they read blocks of a checkpoint, apply
+    /// the log each for keys of its own, and build the indexes of several tables. By default one
+    /// for each core, 16 at most.
     recovery_threads: usize = thread::available_cores().min(RECOVERY_THREADS);
-    /// Whether the protocol may be one that does not serialize transactions (false). Such a protocol
-    /// ([`Protocol::is_serializable`](kiln_protocols::Protocol::is_serializable)) is a baseline for measurements: it loses updates and breaks constraints.
+    /// Whether the protocol may be one that does not serialize transactions (false). Such a
+    /// protocol ([`Protocol::is_serializable`](kiln_protocols::Protocol::is_serializable)) is a
+    /// baseline for measurements: it loses updates and breaks constraints.
     allow_unserializable: bool = false;
     /// Basis factors; the default is what is recommended, the others are there to be measured.
     basis_factors: BasisFactors = BasisFactors::default();
     /// Bytes of memory set aside at the start (0), so that growth within them costs no page faults
     /// while transactions run.
     reserve_bytes: usize = 0;
-    /// Bytes that each worker may fill with what its transactions read and wrote, from the first one
-    /// on (`None`: nothing is recorded); see [`Engine::record_history`](crate::Engine::record_history).
+    /// Bytes that each worker may fill with what its transactions read and wrote, from the first
+    /// one on (`None`: nothing is recorded); see
+    /// [`Engine::record_history`](crate::Engine::record_history).
     record_history: Option<usize> = None;
     /// Determines the random waits between attempts.
     seed: u64 = 1;
@@ -120,10 +129,13 @@ pub enum Logging {
     /// What it wrote: the new values of the columns that it changed.
     #[default]
     Values,
-    /// The call of the procedure that it is of, to be made again: its name, its arguments and its place in the order of calls. What has no such
-    /// call is kept by its values: statements, transactions of several of them, loads, and procedures that ask a clock, draw random numbers or insert
-    /// into tables without a primary key; and so are calls while a checkpoint is being written. Only for protocols that fix the
-    /// order of calls before they run ([`Protocol::logs_commands`](kiln_protocols::Protocol::logs_commands)). The log is shorter, and a recovery takes as long as the calls took.
+    /// The call of the procedure that it is of, to be made again: its name, its arguments and its
+    /// place in the order of calls. What has no such call is kept by its values: statements,
+    /// transactions of several of them, loads, and procedures that ask a clock, draw random numbers
+    /// or insert into tables without a primary key; and so are calls while a checkpoint is being
+    /// written. Only for protocols that fix the order of calls before they run
+    /// ([`Protocol::logs_commands`](kiln_protocols::Protocol::logs_commands)). The log is shorter,
+    /// and a recovery takes as long as the calls took.
     Commands,
 }
 
@@ -146,8 +158,8 @@ impl fmt::Display for Logging {
     }
 }
 
-/// Choices beside the protocol that decide how fast a database is (STO §4). The default is what that
-/// paper recommends; the other values are there so that their price can be measured.
+/// Choices beside the protocol that decide how fast a database is (STO §4). The default is what
+/// that paper recommends; the other values are there so that their price can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BasisFactors {
@@ -158,8 +170,9 @@ pub struct BasisFactors {
     /// Whether ordered indexes are partitioned by the prefixes that all their scans fix: the
     /// contention-aware indexes of STO §4.5.
     pub partitioned_indexes: bool,
-    /// Whether indexes are split as the rows of their tables are divided, so that those who use different partitions
-    /// share no node or bucket of them (the physically partitioned indexes of ORTHRUS §4.3).
+    /// Whether indexes are split as the rows of their tables are divided, so that those who use
+    /// different partitions share no node or bucket of them (the physically partitioned indexes of
+    /// ORTHRUS §4.3).
     pub split_indexes: bool,
 }
 

@@ -15,7 +15,8 @@ use kiln_storage::log_epoch::LogEpoch;
 use crate::driver::{Driver, ProcedureHandle};
 use crate::engine::Engine;
 
-/// Makes calls again, one after the other, in the order of their commits. The database has all its indexes, and no user yet.
+/// Makes calls again, one after the other, in the order of their commits. The database has all its
+/// indexes, and no user yet.
 pub struct CallReplay {
     engine: Engine,
     driver: Driver,
@@ -85,10 +86,12 @@ impl Listener for Counter {
 }
 
 impl Engine {
-    /// Makes calls again, after [`Engine::end_restoration`] and until [`CallReplay::end`]: under `serial`, as one comes after the other.
+    /// Makes calls again, after [`Engine::end_restoration`] and until [`CallReplay::end`]: under
+    /// `serial`, as one comes after the other.
     ///
     /// # Errors
-    /// 53300 when there is no seat; those of [`Engine::set_protocol`] and [`Engine::attach_listeners`].
+    /// 53300 when there is no seat; those of [`Engine::set_protocol`] and
+    /// [`Engine::attach_listeners`].
     pub fn replay_calls(&self) -> Result<CallReplay> {
         let protocol = self.protocol();
         self.set_protocol(Protocol::Serial)?;

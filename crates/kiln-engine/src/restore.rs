@@ -25,7 +25,8 @@ pub struct Restoration<'a> {
 struct Tables<'a> {
     /// In the order of these.
     all: Vec<(TableId, &'a Table)>,
-    /// By the last digits of these, where tables have different ones: most databases have few tables.
+    /// By the last digits of these, where tables have different ones: most databases have few
+    /// tables.
     few: [Option<&'a Table>; FEW],
 }
 
@@ -64,12 +65,12 @@ impl<'a> Tables<'a> {
 const ROWS: usize = 64;
 
 impl Restoration<'_> {
-    /// Applies what commits wrote, which [`kiln_storage::redo`] has one after the other in `bytes`, up to these ends: to rows, and to the first
-    /// index of each table.
+    /// Applies what commits wrote, which [`kiln_storage::redo`] has one after the other in `bytes`,
+    /// up to these ends: to rows, and to the first index of each table.
     ///
     /// # Errors
-    /// XX001 for bytes that are no commits of these tables, or that do not fit to the rows where that is refused; with the end of the first
-    /// such commit.
+    /// XX001 for bytes that are no commits of these tables, or that do not fit to the rows where
+    /// that is refused; with the end of the first such commit.
     pub fn commits(
         &mut self,
         bytes: &[u8],
@@ -79,7 +80,8 @@ impl Restoration<'_> {
         self.crew.commits(|id| tables.find(id), bytes, ends)
     }
 
-    /// As [`Restoration::commits`], to all indexes, after [`Engine::end_restoration`]: one thread applies them, up to the end of a log epoch.
+    /// As [`Restoration::commits`], to all indexes, after [`Engine::end_restoration`]: one thread
+    /// applies them, up to the end of a log epoch.
     ///
     /// # Errors
     /// Those of [`Restoration::commits`]; a change that does not fit is refused.
@@ -102,11 +104,13 @@ impl Restoration<'_> {
         })
     }
 
-    /// Inserts the rows of the blocks of a checkpoint that `next` gives, each with the number of its table, until there are none. Returns
-    /// how many rows these were. The threads call `next` one after the other.
+    /// Inserts the rows of the blocks of a checkpoint that `next` gives, each with the number of
+    /// its table, until there are none. Returns how many rows these were. The threads call `next`
+    /// one after the other.
     ///
     /// # Errors
-    /// Those of `next`; XX001 when there is no such table, or it has no such row, or a row with its key.
+    /// Those of `next`; XX001 when there is no such table, or it has no such row, or a row with its
+    /// key.
     pub fn blocks(
         &mut self,
         next: impl FnMut(&mut Block) -> Result<Option<TableId>> + Send,
@@ -172,18 +176,20 @@ fn insert_rows(
 }
 
 impl Engine {
-    /// From here to [`Engine::end_restoration`] rows are restored, with [`Engine::restore`], and changes of the catalog leave indexes
-    /// empty besides the first of each table: the rows of a fuzzy checkpoint may violate unique ones for a while.
+    /// From here to [`Engine::end_restoration`] rows are restored, with [`Engine::restore`], and
+    /// changes of the catalog leave indexes empty besides the first of each table: the rows of a
+    /// fuzzy checkpoint may violate unique ones for a while.
     pub fn begin_restoration(&self) {
         // Relaxed: as in `Shared::is_restoring`.
         self.inner().restoring.store(true, Ordering::Relaxed);
     }
 
-    /// All rows are there. `recompile` makes the procedures whose tables are others, once all indexes are built. Then the protocol takes the
-    /// rows over.
+    /// All rows are there. `recompile` makes the procedures whose tables are others, once all
+    /// indexes are built. Then the protocol takes the rows over.
     ///
     /// # Errors
-    /// XX001 when rows violate a unique index; those of `recompile`; 55P03 as for [`Engine::change_catalog`].
+    /// XX001 when rows violate a unique index; those of `recompile`; 55P03 as for
+    /// [`Engine::change_catalog`].
     pub fn end_restoration(
         &self,
         recompile: impl Fn(&mut CatalogChange<'_>) -> Result<()>,
@@ -196,7 +202,8 @@ impl Engine {
         self.set_protocol(self.protocol())
     }
 
-    /// A log has kept that a sequence has got this far. One that is not there any more was changed or dropped later.
+    /// A log has kept that a sequence has got this far. One that is not there any more was changed
+    /// or dropped later.
     pub fn restore_sequence(&self, id: SequenceId, state: SequenceState) {
         if let Some(sequence) = self.catalog().sequence_by_id(id) {
             sequence.restore(state);
@@ -206,7 +213,8 @@ impl Engine {
     /// Has `body` put rows back while no transaction runs.
     ///
     /// # Errors
-    /// Those of `body`; 55P03 when running transactions do not end within [`Options::ddl_wait_ms`](crate::Options::ddl_wait_ms).
+    /// Those of `body`; 55P03 when running transactions do not end within
+    /// [`Options::ddl_wait_ms`](crate::Options::ddl_wait_ms).
     pub fn restore<T>(&self, body: impl FnOnce(&mut Restoration<'_>) -> Result<T>) -> Result<T> {
         let inner = self.inner();
         let _alone = inner.shut_gate()?;
@@ -219,8 +227,8 @@ impl Engine {
 }
 
 impl CatalogChange<'_> {
-    /// Builds all indexes but the first of each table anew, from that one, those of several tables at a time. The catalog keeps its
-    /// number, as the statements of a log count on it.
+    /// Builds all indexes but the first of each table anew, from that one, those of several tables
+    /// at a time. The catalog keeps its number, as the statements of a log count on it.
     fn restore_indexes(&mut self) -> Result<()> {
         self.keep_version();
         let tables: Vec<_> = (self.catalog().tables())

@@ -1,7 +1,8 @@
 //! Roles, and what they may do.
 //!
-//! They are a part of the catalog: a statement sees those of the catalog that it runs in, and a change of them is logged as any
-//! other definition is. A table or procedure has no owner; superusers define, and grant.
+//! They are a part of the catalog: a statement sees those of the catalog that it runs in, and a
+//! change of them is logged as any other definition is. A table or procedure has no owner;
+//! superusers define, and grant.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +26,8 @@ pub struct Role {
     pub is_superuser: bool,
     /// Whether clients may connect as this role.
     pub can_login: bool,
-    /// What its password is verified with, as PostgreSQL writes a SCRAM-SHA-256 secret; never the password itself.
+    /// What its password is verified with, as PostgreSQL writes a SCRAM-SHA-256 secret; never the
+    /// password itself.
     pub secret: Option<String>,
 }
 
@@ -301,8 +303,8 @@ impl Roles {
         self.iter().any(|role| role.secret.is_some())
     }
 
-    /// Privileges for an object for which none was granted or revoked: as in PostgreSQL, all may execute a function, and superusers alone
-    /// use a table or a sequence.
+    /// Privileges for an object for which none was granted or revoked: as in PostgreSQL, all may
+    /// execute a function, and superusers alone use a table or a sequence.
     fn default_grantees(kind: ObjectKind) -> Grantees {
         match kind {
             ObjectKind::Table | ObjectKind::Sequence | ObjectKind::Schema => Grantees::new(),
@@ -312,7 +314,8 @@ impl Roles {
         }
     }
 
-    /// The privileges of each grantee for an object, PUBLIC among them; `None` where they are the default.
+    /// The privileges of each grantee for an object, PUBLIC among them; `None` where they are the
+    /// default.
     pub fn grantees(&self, object: &Object) -> Option<&BTreeMap<String, Privileges>> {
         self.grants.get(object)
     }
@@ -372,7 +375,8 @@ impl Roles {
     /// Puts a role in the place of the one of its name.
     ///
     /// # Errors
-    /// 42704; 0A000 for the first role that would not be a superuser any more, or could not connect.
+    /// 42704; 0A000 for the first role that would not be a superuser any more, or could not
+    /// connect.
     pub(crate) fn replace(&mut self, role: Role) -> Result<()> {
         if role.name == FIRST_ROLE && !(role.is_superuser && role.can_login) {
             let message = format!("role \"{FIRST_ROLE}\" is always a superuser that may connect");

@@ -1,8 +1,9 @@
 //! Schemas, and the path along which names without one are looked for.
 //!
-//! A catalog keeps its objects by qualified names ([`kiln_storage::qualified`]), and look-ups take these alone: who reads a name
-//! that a client wrote makes a qualified one of it first, with the path by which the catalog is seen. The catalog in force is seen
-//! along the default path; a session with another one sees a copy.
+//! A catalog keeps its objects by qualified names ([`kiln_storage::qualified`]), and look-ups take
+//! these alone: who reads a name that a client wrote makes a qualified one of it first, with the
+//! path by which the catalog is seen. The catalog in force is seen along the default path; a
+//! session with another one sees a copy.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,7 +18,8 @@ use crate::numbers::NumberedObject;
 use crate::roles::Object;
 use crate::text_form::{Counted, Reader};
 
-/// The schemas in which a name without one is looked for, in their order; `pg_catalog` comes before all of them.
+/// The schemas in which a name without one is looked for, in their order; `pg_catalog` comes before
+/// all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SearchPath(Option<Arc<[String]>>);
 
@@ -125,8 +127,8 @@ impl Catalog {
 }
 
 impl CatalogChange<'_> {
-    /// Has names without a schema looked for along `path` from here on. The catalog that comes into force is seen along the
-    /// default path.
+    /// Has names without a schema looked for along `path` from here on. The catalog that comes into
+    /// force is seen along the default path.
     pub fn see_along(&mut self, path: &SearchPath) {
         self.catalog.path = path.clone();
     }
@@ -230,7 +232,8 @@ pub(crate) fn read_path(reader: &mut Reader<'_>) -> Result<SearchPath> {
     Ok(SearchPath::new(schemas))
 }
 
-/// Reads names of a written catalog: before there were schemas a name might have a dot, of which nothing more was meant.
+/// Reads names of a written catalog: before there were schemas a name might have a dot, of which
+/// nothing more was meant.
 pub(crate) fn of_former_catalog(name: &str, schemas: &BTreeSet<String>) -> String {
     match name.split_once('.') {
         Some((schema, _)) if schema != PUBLIC_SCHEMA && !schemas.contains(schema) => {

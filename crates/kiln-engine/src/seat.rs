@@ -63,8 +63,8 @@ const PATIENCE_NS: u64 = 50_000_000;
 /// How long the others may take to let it be alone, in nanoseconds. They are held up meanwhile, so
 /// it is a tenth of the patience.
 pub(crate) const ALONE_WAIT_NS: u64 = 5_000_000;
-/// A call that starves stands aside for so long at most while a change of the catalog waits, and looks so often whether
-/// it still does.
+/// A call that starves stands aside for so long at most while a change of the catalog waits, and
+/// looks so often whether it still does.
 const STAND_BY_NS: u64 = 1_000_000_000;
 const STAND_BY_LOOK_NS: u64 = 500_000;
 
@@ -137,8 +137,8 @@ impl Seat {
         self.draining = true;
     }
 
-    /// What runs next ends at `deadline_ns` if ever, or when `interrupt` asks it to; holds until it is
-    /// set anew. A call brings its own deadline.
+    /// What runs next ends at `deadline_ns` if ever, or when `interrupt` asks it to; holds until it
+    /// is set anew. A call brings its own deadline.
     pub fn limit(&mut self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) {
         self.worker_mut().limit(deadline_ns, interrupt);
         self.interrupt = interrupt.cloned();
@@ -178,8 +178,9 @@ impl Seat {
         &self.inner.log_epochs
     }
 
-    /// Raises the flag: from here to [`Seat::leave`] or [`Seat::step_aside`] the catalog and the protocol stay as
-    /// they are, and up to [`Seat::leave`] no other transaction runs if the protocol needs that.
+    /// Raises the flag: from here to [`Seat::leave`] or [`Seat::step_aside`] the catalog and the
+    /// protocol stay as they are, and up to [`Seat::leave`] no other transaction runs if the
+    /// protocol needs that.
     #[inline(always)]
     pub fn enter(&mut self, deadline_ns: Option<u64>) -> std::result::Result<(), Refusal> {
         if let Some(log) = &self.log
@@ -220,8 +221,9 @@ impl Seat {
         Ok(())
     }
 
-    /// Waits with the flag down: an open block that has the token holds up other transactions, but not a change of
-    /// the catalog. The flag is up again when the seat has the token, or needs none any more.
+    /// Waits with the flag down: an open block that has the token holds up other transactions, but
+    /// not a change of the catalog. The flag is up again when the seat has the token, or needs none
+    /// any more.
     #[cold]
     fn wait_for_token(&mut self, deadline_ns: Option<u64>) -> std::result::Result<(), Refusal> {
         let inner = self.inner.clone();
@@ -243,8 +245,8 @@ impl Seat {
         }
     }
 
-    /// The transaction waits for its client: until [`Seat::resume`] it touches nothing of the database, which
-    /// may change but for the tables that it has used ([`crate::blocks`]).
+    /// The transaction waits for its client: until [`Seat::resume`] it touches nothing of the
+    /// database, which may change but for the tables that it has used ([`crate::blocks`]).
     pub fn step_aside(&mut self) {
         debug_assert!(self.entered);
         (self.entered, self.aside) = (false, true);
@@ -270,14 +272,15 @@ impl Seat {
         (self.entered, self.aside) = (true, false);
         if state != self.known {
             self.catalog = self.inner.catalog();
-            // The next transaction looks at what is refused. Protocol, observers and listeners do not change while
-            // a transaction is open.
+            // The next transaction looks at what is refused. Protocol, observers and listeners do
+            // not change while a transaction is open.
             let is_refused = state & (BROKEN | CLOSING) != 0;
             self.known = if is_refused { NEVER } else { state };
         }
     }
 
-    /// Notes that the open block uses a program's tables; false when it must wait for one of them first.
+    /// Notes that the open block uses a program's tables; false when it must wait for one of them
+    /// first.
     pub fn use_tables(&self, program: &Program) -> bool {
         let blocks = &self.inner.blocks;
         blocks.use_tables(self.number, self.user, &program.tables)
@@ -288,7 +291,8 @@ impl Seat {
         self.inner.blocks.uses_tables(self.number)
     }
 
-    /// Waits, aside, until a program's tables can be used; false when the limits end the wait before.
+    /// Waits, aside, until a program's tables can be used; false when the limits end the wait
+    /// before.
     pub fn wait_for_tables(
         &self,
         program: &Program,
@@ -304,7 +308,8 @@ impl Seat {
         self.inner.blocks.forget(self.number);
     }
 
-    /// Lowers the flag; no transaction is open in the worker. After a panic there the flag is down already.
+    /// Lowers the flag; no transaction is open in the worker. After a panic there the flag is down
+    /// already.
     #[inline(always)]
     pub fn leave(&mut self) {
         if !self.entered {
@@ -337,7 +342,8 @@ impl Seat {
         self.go_on(state);
     }
 
-    /// Has the worker report its commits to another journal until the next [`Seat::listen`]; no transaction is open.
+    /// Has the worker report its commits to another journal until the next [`Seat::listen`]; no
+    /// transaction is open.
     pub fn listen(&mut self, journal: Option<&Journal>) {
         let journal = journal.or(self.journal.as_ref()).cloned();
         self.worker_mut().attach(journal.as_ref());
@@ -358,7 +364,8 @@ impl Seat {
         self.follow(state)
     }
 
-    /// Takes over what has changed before the gate's state, whose flag is up; it comes down again where that is refused.
+    /// Takes over what has changed before the gate's state, whose flag is up; it comes down again
+    /// where that is refused.
     fn follow(&mut self, state: u64) -> std::result::Result<(), Refusal> {
         if let Some(refusal) = self.refusal(state) {
             self.inner.gate.leave(self.number);
@@ -441,8 +448,8 @@ impl Seat {
         result
     }
 
-    /// Runs a whole call; the arguments are bound to the program, and the seat is entered. What it wrote is reported with its
-    /// answer, if it has one.
+    /// Runs a whole call; the arguments are bound to the program, and the seat is entered. What it
+    /// wrote is reported with its answer, if it has one.
     #[inline(always)]
     pub fn call(
         &mut self,
@@ -505,8 +512,9 @@ impl Seat {
         }
     }
 
-    /// Stands aside between two attempts of a call that starves, if a change of the catalog waits: what the call
-    /// waits for may be an open block, and the change need not wait for that. The call's tables stay as they are.
+    /// Stands aside between two attempts of a call that starves, if a change of the catalog waits:
+    /// what the call waits for may be an open block, and the change need not wait for that. The
+    /// call's tables stay as they are.
     #[cold]
     fn stand_by(&mut self, program: &Program, deadline_ns: Option<u64>) {
         // Where one transaction runs at a time none is in its way.
@@ -521,7 +529,8 @@ impl Seat {
         while self.inner.gate.is_wanted() && time::now_ns() < latest_ns {
             thread::park_for(STAND_BY_LOOK_NS);
         }
-        // Without a limit it waits until the gate is open. The call itself sees when its time is over.
+        // Without a limit it waits until the gate is open. The call itself sees when its time is
+        // over.
         let _ = self.resume(None);
         self.forget_tables();
     }
@@ -533,9 +542,9 @@ impl Seat {
     }
 
     /// Lets the worker serve calls until there are no more, or until the gate is shut or its state
-    /// changes: leave then, and enter again for what is left. The seat is entered all the while, and its worker is
-    /// [pipelined](Seat::is_pipelined): any other would not end a call that waits for a block when a change of the
-    /// catalog waits for the call.
+    /// changes: leave then, and enter again for what is left. The seat is entered all the while,
+    /// and its worker is [pipelined](Seat::is_pipelined): any other would not end a call that waits
+    /// for a block when a change of the catalog waits for the call.
     pub fn serve(&mut self, calls: &mut dyn Calls) {
         debug_assert!(self.is_pipelined());
         let inner = self.inner.clone();
@@ -626,7 +635,8 @@ impl Seat {
         !self.inside && !self.entered && !self.aside
     }
 
-    /// The transaction of several statements is over, however it has ended: nothing of it is left in the worker.
+    /// The transaction of several statements is over, however it has ended: nothing of it is left
+    /// in the worker.
     pub fn end_transaction(&mut self) {
         self.called.clear();
         if !self.inside {
@@ -663,7 +673,8 @@ impl Seat {
     }
 }
 
-/// A transaction of several statements on a seat, through all its attempts: it is over when this is dropped.
+/// A transaction of several statements on a seat, through all its attempts: it is over when this is
+/// dropped.
 pub(crate) struct Repeated<'a>(pub &'a mut Seat);
 
 impl Drop for Repeated<'_> {
@@ -752,8 +763,8 @@ impl Calls for Gated<'_> {
     }
 }
 
-/// Control is inside a worker; dropped only when that panics. From then on no transaction starts, those that run elsewhere give
-/// up, and the worker stays as it is.
+/// Control is inside a worker; dropped only when that panics. From then on no transaction starts,
+/// those that run elsewhere give up, and the worker stays as it is.
 struct Breakdown<'a>(&'a mut Seat);
 
 impl Drop for Breakdown<'_> {
@@ -780,7 +791,8 @@ pub(crate) fn check_current(program: &Program) -> Result<()> {
 impl Drop for Seat {
     fn drop(&mut self) {
         if self.inner.gate.state() & BROKEN != 0 {
-            // Others may reach what it has, so it is not freed, and its seat is not given to another worker.
+            // Others may reach what it has, so it is not freed, and its seat is not given to
+            // another worker.
             if let Some(worker) = self.worker.take() {
                 worker.leak();
             }

@@ -1,8 +1,9 @@
 //! Sequences in changes of the catalog.
 //!
-//! A sequence that is altered, or begins anew, is another one under the same name, with a number of its own: what a log keeps of the
-//! one means nothing for the other. Before a change takes a sequence's state over, the log has the state as it is, and not as it will be at the
-//! end of a range: so the statement makes the same sequence when a recovery runs it again.
+//! A sequence that is altered, or begins anew, is another one under the same name, with a number of
+//! its own: what a log keeps of the one means nothing for the other. Before a change takes a
+//! sequence's state over, the log has the state as it is, and not as it will be at the end of a
+//! range: so the statement makes the same sequence when a recovery runs it again.
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
@@ -42,7 +43,8 @@ impl CatalogChange<'_> {
         Ok(())
     }
 
-    /// Makes a sequence what `definition` says, which has its name. It goes on where it is, or with the value that `restart` gives.
+    /// Makes a sequence what `definition` says, which has its name. It goes on where it is, or with
+    /// the value that `restart` gives.
     ///
     /// # Errors
     /// 42P01; those of the log.
@@ -55,7 +57,8 @@ impl CatalogChange<'_> {
         self.replace_sequence(&name, definition, restart)
     }
 
-    /// As [`CatalogChange::alter_sequence`], of the sequence called `name`; `definition` may have another name.
+    /// As [`CatalogChange::alter_sequence`], of the sequence called `name`; `definition` may have
+    /// another name.
     fn replace_sequence(
         &mut self,
         name: &str,
@@ -103,7 +106,8 @@ impl CatalogChange<'_> {
         Ok(())
     }
 
-    /// How far a sequence has got: its last value, and whether that was given. It gives no further one before the change is over.
+    /// How far a sequence has got: its last value, and whether that was given. It gives no further
+    /// one before the change is over.
     ///
     /// # Errors
     /// 42P01; those of the log.
@@ -193,7 +197,8 @@ impl CatalogChange<'_> {
         }
     }
 
-    /// Those that are not there any more give no values: programs that know them find what has taken their places.
+    /// Those that are not there any more give no values: programs that know them find what has
+    /// taken their places.
     pub(crate) fn supersede_sequences(&self) {
         for (name, old) in &self.before.sequences {
             let new = self.catalog.sequence(name);

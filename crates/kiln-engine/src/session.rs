@@ -138,7 +138,8 @@ impl Session {
         self.state().number
     }
 
-    /// Shows it to other sessions, as one of this role, or hides it: they know it by its number, and may ask it to end.
+    /// Shows it to other sessions, as one of this role, or hides it: they know it by its number,
+    /// and may ask it to end.
     pub fn show_as(&self, role: Option<&str>) {
         self.engine.inner().open_sessions.show(self.number(), role);
     }
@@ -172,15 +173,16 @@ impl Session {
         self.statement_timeout_ns = nanoseconds(timeout);
     }
 
-    /// Bounds the time that a transaction block may wait for its next statement; when it has passed the block is rolled back, and
-    /// that statement is told so (25P03). `None` does not bound it;
+    /// Bounds the time that a transaction block may wait for its next statement; when it has passed
+    /// the block is rolled back, and that statement is told so (25P03). `None` does not bound it;
     /// [`Options::idle_in_transaction_ms`](crate::Options) is the default.
     pub fn set_idle_timeout(&mut self, timeout: Option<Duration>) {
         self.state().idle_limit_ns = nanoseconds(timeout);
     }
 
-    /// Bounds the time for which each statement waits for a worker slot, for a lock ([`Session::lock`]), or for a table that is being
-    /// changed; when it has passed the statement ends with 55P03. `None`, the default, does not.
+    /// Bounds the time for which each statement waits for a worker slot, for a lock
+    /// ([`Session::lock`]), or for a table that is being changed; when it has passed the statement
+    /// ends with 55P03. `None`, the default, does not.
     pub fn set_lock_timeout(&mut self, timeout: Option<Duration>) {
         self.lock_timeout_ns = nanoseconds(timeout);
     }
@@ -209,12 +211,12 @@ impl Session {
         }
     }
 
-    /// Submits `statement`, as a transaction of its own on a worker, whose outcome arrives in `completions` under
-    /// `token`; see [`Engine::submit_to`]. It is the statement that began last
+    /// Submits `statement`, as a transaction of its own on a worker, whose outcome arrives in
+    /// `completions` under `token`; see [`Engine::submit_to`]. It is the statement that began last
     /// ([`Session::begin_statement`]): its deadline and its cancel are the call's.
     ///
-    /// One that is `is_early` is told when it has ended, perhaps before it is durable: the caller keeps its result from the client until
-    /// [`Engine::is_durable`].
+    /// One that is `is_early` is told when it has ended, perhaps before it is durable: the caller
+    /// keeps its result from the client until [`Engine::is_durable`].
     ///
     /// # Errors
     /// Those of [`Engine::submit_to`], and 25001 in a transaction block, whose statements run in
@@ -302,8 +304,8 @@ impl Session {
     }
 
     /// Runs the program that `compile` finds or makes for the catalog it is given, which does not
-    /// change before the program has run. It may set the arguments. It is asked again when the catalog has changed
-    /// while the program waited for a table.
+    /// change before the program has run. It may set the arguments. It is asked again when the
+    /// catalog has changed while the program waited for a table.
     ///
     /// # Errors
     /// Those of `compile`, which fail an open transaction too, and those of [`Session::run`].
@@ -323,9 +325,9 @@ impl Session {
         })
     }
 
-    /// Runs a statement with these arguments. In a block it is run again, with all that the block has run before, when that meets a
-    /// conflict with other transactions; the client notices nothing unless a result that it has seen is another one then
-    /// ([`Session::set_replay`]).
+    /// Runs a statement with these arguments. In a block it is run again, with all that the block
+    /// has run before, when that meets a conflict with other transactions; the client notices
+    /// nothing unless a result that it has seen is another one then ([`Session::set_replay`]).
     ///
     /// # Errors
     /// As [`Session::run_with`].
@@ -349,8 +351,9 @@ impl Session {
         })
     }
 
-    /// Has blocks be run again when they meet conflicts, where all that they have run are statements ([`Session::run_statement`]) within
-    /// bounds: 10,000 of them, with arguments of a megabyte. From the next block on.
+    /// Has blocks be run again when they meet conflicts, where all that they have run are
+    /// statements ([`Session::run_statement`]) within bounds: 10,000 of them, with arguments of a
+    /// megabyte. From the next block on.
     pub fn set_replay(&mut self, replays: bool) {
         self.state().transcript.is_wanted = replays;
     }
@@ -360,8 +363,8 @@ impl Session {
         self.state().transcript.is_wanted
     }
 
-    /// Whether the last transaction block has failed because of other transactions alone: it may be tried again by a client to which
-    /// nothing of it was told.
+    /// Whether the last transaction block has failed because of other transactions alone: it may be
+    /// tried again by a client to which nothing of it was told.
     pub fn has_lost(&self) -> bool {
         self.state().has_lost
     }
@@ -403,8 +406,8 @@ impl Session {
         }
     }
 
-    /// Waits until the catalog is on disk, if results of the session wait for that: before an error is told of a statement that it does not
-    /// fit.
+    /// Waits until the catalog is on disk, if results of the session wait for that: before an error
+    /// is told of a statement that it does not fit.
     ///
     /// # Errors
     /// 53100 and 58030 when it will not be.
@@ -420,14 +423,16 @@ impl Session {
         self.state().is_synchronous
     }
 
-    /// Has results wait until what they rest on is on disk, or not. One that does not wait may be lost when the database
-    /// crashes, with what it was told of; what it shows to others they wait for.
+    /// Has results wait until what they rest on is on disk, or not. One that does not wait may be
+    /// lost when the database crashes, with what it was told of; what it shows to others they wait
+    /// for.
     pub fn set_synchronous_commit(&mut self, is_synchronous: bool) {
         self.state().is_synchronous = is_synchronous;
     }
 
-    /// The log epoch up to which the last program, or the end of the last transaction block, has observed what is in the
-    /// database: what has to be durable before its result may be told to whom durability was promised.
+    /// The log epoch up to which the last program, or the end of the last transaction block, has
+    /// observed what is in the database: what has to be durable before its result may be told to
+    /// whom durability was promised.
     pub fn observed(&self) -> LogEpoch {
         self.state().observed
     }
@@ -439,11 +444,13 @@ impl Session {
         state.seen(&tried.unwrap_or_else(|| self.engine.catalog()))
     }
 
-    /// Changes the catalog in the transaction block: for the block's own statements from now on, and for all others when it commits.
+    /// Changes the catalog in the transaction block: for the block's own statements from now on,
+    /// and for all others when it commits.
     ///
     /// # Errors
-    /// Those of the definition; 25P01 when no block is open; 40001 on a conflict; 54000 when the block has run too much; 55P03 when others
-    /// use for too long what it changes. The block has failed then.
+    /// Those of the definition; 25P01 when no block is open; 40001 on a conflict; 54000 when the
+    /// block has run too much; 55P03 when others use for too long what it changes. The block has
+    /// failed then.
     pub fn define(&mut self, definition: &Arc<dyn Definition>) -> Result<()> {
         let run = self.limited(|session, state, limits| {
             let inner = session.engine.inner();
@@ -581,13 +588,14 @@ impl Session {
         })
     }
 
-    /// Undoes what the block has done since a savepoint, and an error that it has failed with. The block is run again up to the
-    /// savepoint, and its results are compared with what the client has seen, as after a conflict.
+    /// Undoes what the block has done since a savepoint, and an error that it has failed with. The
+    /// block is run again up to the savepoint, and its results are compared with what the client
+    /// has seen, as after a conflict.
     ///
     /// # Errors
-    /// 25P01 when no block is open; 0A000 when its statements are not kept ([`Session::set_replay`] says which are); 40001 when a
-    /// result is another one now, or on a conflict where blocks are not replayed; 25P03 when it has idled too long. The block has
-    /// failed then.
+    /// 25P01 when no block is open; 0A000 when its statements are not kept ([`Session::set_replay`]
+    /// says which are); 40001 when a result is another one now, or on a conflict where blocks are
+    /// not replayed; 25P03 when it has idled too long. The block has failed then.
     pub fn roll_back_to(&mut self, savepoint: Savepoint) -> Result<()> {
         let mut guard = self.state();
         let state = &mut *guard;
@@ -653,7 +661,8 @@ impl Session {
         self.state().block == Block::Open
     }
 
-    /// Why the transaction block has failed, if it has idled too long (25P03) and that was not told yet.
+    /// Why the transaction block has failed, if it has idled too long (25P03) and that was not told
+    /// yet.
     pub fn tell_of_timeout(&mut self) -> Option<Error> {
         let mut state = self.state();
         (state.block == Block::TimedOut).then(|| state.tell_of_timeout())

@@ -87,7 +87,8 @@ pub(crate) struct Shared {
     pub restoring: AtomicBool,
     /// Held while a checkpoint is written.
     pub checkpointing: Mutex<()>,
-    /// While one is: the tables of which it still needs the rows as they were before a change put them into another layout.
+    /// While one is: the tables of which it still needs the rows as they were before a change put
+    /// them into another layout.
     pub rewritten: Mutex<Option<BTreeMap<TableId, Arc<Table>>>>,
     /// How many tables and sequences blocks have tried.
     pub tables_tried: AtomicU32,
@@ -206,7 +207,8 @@ impl Shared {
         sessions.for_each(|temporary| temporary.forget_seen());
     }
 
-    /// Puts a changed catalog into force that was logged in this epoch, and lets go of the tables that it has replaced.
+    /// Puts a changed catalog into force that was logged in this epoch, and lets go of the tables
+    /// that it has replaced.
     pub fn put_in_force(
         &self,
         alone: &Alone<'_>,
@@ -251,8 +253,8 @@ impl Shared {
             .values()
             .filter_map(Weak::upgrade)
             .for_each(|table| prepare(&table));
-        // Versions may be smaller from now on than those that the former protocol gave to other records of the
-        // same keys.
+        // Versions may be smaller from now on than those that the former protocol gave to other
+        // records of the same keys.
         self.log_epochs.close();
     }
 
@@ -392,8 +394,8 @@ impl Shared {
         self.shut_gate_until(Beside::Nothing, self.change_deadline())
     }
 
-    /// Keeps transactions out for a change of tables. Open blocks stand aside, if `beside` lets them: then the rows of a
-    /// table are not up to date before [`Shared::settle_table`].
+    /// Keeps transactions out for a change of tables. Open blocks stand aside, if `beside` lets
+    /// them: then the rows of a table are not up to date before [`Shared::settle_table`].
     ///
     /// # Errors
     /// 55P03 when the others do not end until `deadline_ns`.
@@ -471,7 +473,8 @@ impl Shared {
         tables.count()
     }
 
-    /// Sessions do not have these temporary tables any more: they go as soon as no statement runs, but that is not waited for.
+    /// Sessions do not have these temporary tables any more: they go as soon as no statement runs,
+    /// but that is not waited for.
     pub fn give_up_temporary(&self, tables: Vec<Arc<Table>>) {
         lock(&self.untried).tables.extend(tables);
     }
@@ -488,7 +491,8 @@ impl Shared {
         drop(self.shut_gate_until(Beside::Blocks, now_ns + TRIAL_ENDS_NS));
     }
 
-    /// Lets go of tables that are not in force any more; the gate is shut, and no open block has used them.
+    /// Lets go of tables that are not in force any more; the gate is shut, and no open block has
+    /// used them.
     pub fn retire_tables(&self, tables: Vec<Arc<Table>>) {
         for table in tables {
             self.settle_table(table.id());
@@ -497,7 +501,8 @@ impl Shared {
         }
     }
 
-    /// A block tries these tables no more: they go as soon as no statement runs, at the latest with the next change.
+    /// A block tries these tables no more: they go as soon as no statement runs, at the latest with
+    /// the next change.
     pub fn end_trial(&self, tables: Vec<Arc<Table>>) {
         if tables.is_empty() {
             return;
@@ -529,8 +534,8 @@ impl Shared {
         }
     }
 
-    /// Frees what idle workers and sessions have left, and former ones: in portions, between which others have the
-    /// participant, and for at most so long, because epochs stand still meanwhile.
+    /// Frees what idle workers and sessions have left, and former ones: in portions, between which
+    /// others have the participant, and for at most so long, because epochs stand still meanwhile.
     fn free_retired(&self, limit_ns: u64) {
         let until = time::now_ns().saturating_add(limit_ns);
         self.epochs.take_over_idle();

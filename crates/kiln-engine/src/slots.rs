@@ -103,8 +103,8 @@ impl Slots {
         }
     }
 
-    /// Takes a slot for `user`; waits for one until `deadline_ns` or the limit of the wait, or until `interrupt`
-    /// asks for the end.
+    /// Takes a slot for `user`; waits for one until `deadline_ns` or the limit of the wait, or
+    /// until `interrupt` asks for the end.
     ///
     /// # Errors
     /// 53300 when no slot came free in time, 57P01 when the database is closed.

@@ -36,8 +36,8 @@ pub struct TableSplit {
 
 /// A statement that changed the catalog, with all that its effect depends on besides its text and
 /// the catalog before. Run again on that catalog it makes the same one: the same numbers of tables,
-/// the same physical design. The splits are noted as they came out, because they follow from calls too, which
-/// are counted and not kept.
+/// the same physical design. The splits are noted as they came out, because they follow from calls
+/// too, which are counted and not kept.
 ///
 /// [`Catalog::statement`](crate::Catalog::statement) is the one that made a catalog;
 /// [`CatalogChange::redo`](crate::CatalogChange::redo) makes a change by it again. Its
@@ -54,8 +54,9 @@ pub struct CatalogStatement {
     pub splits: Vec<TableSplit>,
     /// When it was run, in microseconds since 1970, if what it did depends on that.
     pub moment_us: Option<i64>,
-    /// The table that it has put an empty one in the place of, in a transaction block that has written to it: commits with its rows follow.
-    /// There is nothing else that it does then, and what it says is for people.
+    /// The table that it has put an empty one in the place of, in a transaction block that has
+    /// written to it: commits with its rows follow. There is nothing else that it does then, and
+    /// what it says is for people.
     pub refilled: Option<String>,
     /// What it says.
     pub source: Arc<Source>,
@@ -141,7 +142,8 @@ impl FromStr for CatalogStatement {
     }
 }
 
-/// Writes `line 3 column 1 5:hello`, with `path in 4:shop` before the text where it has a search path of its own.
+/// Writes `line 3 column 1 5:hello`, with `path in 4:shop` before the text where it has a search
+/// path of its own.
 pub(crate) fn write_source(f: &mut fmt::Formatter<'_>, source: &Source) -> fmt::Result {
     let Source {
         text,

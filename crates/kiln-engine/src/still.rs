@@ -1,4 +1,5 @@
-//! Programs that run while no transaction does, within a change of the catalog: they read rows as they are.
+//! Programs that run while no transaction does, within a change of the catalog: they read rows as
+//! they are.
 
 use kiln_platform::atomic::Ordering;
 use kiln_procedure::access::{Access, Inserted, Visit};
@@ -11,7 +12,8 @@ use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::Memory;
 use kiln_storage::table::{Entry, Table};
 
-/// Runs a program that changes no rows, whose tables are claimed. What it emits is in `frame`; for its clocks it is `moment_us`.
+/// Runs a program that changes no rows, whose tables are claimed. What it emits is in `frame`; for
+/// its clocks it is `moment_us`.
 ///
 /// # Errors
 /// What the program raises; 0A000 when it changes rows.

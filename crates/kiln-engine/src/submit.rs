@@ -144,17 +144,18 @@ impl Engine {
         Err(Refused { call, error })
     }
 
-    /// Whether all is on disk that was observed in log epochs up to this one; always without a log. If not, the log writes it as soon as
-    /// it can.
+    /// Whether all is on disk that was observed in log epochs up to this one; always without a log.
+    /// If not, the log writes it as soon as it can.
     pub fn is_durable(&self, observed: LogEpoch) -> bool {
         self.log().is_none_or(|log| log.is_durable(observed))
     }
 
-    /// Tells `completions`, by a completion under `token` without rows, when all is on disk that was observed in log epochs up to this one, or
-    /// why it will not be.
+    /// Tells `completions`, by a completion under `token` without rows, when all is on disk that
+    /// was observed in log epochs up to this one, or why it will not be.
     ///
     /// # Errors
-    /// [`SubmitError::Overloaded`] when `completions` is full; 55000 when it belongs to another database.
+    /// [`SubmitError::Overloaded`] when `completions` is full; 55000 when it belongs to another
+    /// database.
     pub fn tell_durable(
         &self,
         observed: LogEpoch,

@@ -1,12 +1,15 @@
 //! Temporary tables, sequences and views: what a session has for itself, and loses when it ends.
 //!
-//! They are in a schema of the session, and in no catalog in force. The session's statements are compiled for the catalog in force with
-//! its own objects laid over it ([`Temporary::over`]). So a definition of temporary objects changes nothing that another session looks at: it
-//! shuts no gate, waits for no block, and the log, checkpoints and recovery know nothing of it. Tables have numbers that no table of a
-//! catalog in force has, by which a commit leaves their rows out of its report ([`TableId::is_durable`]).
+//! They are in a schema of the session, and in no catalog in force. The session's statements are
+//! compiled for the catalog in force with its own objects laid over it ([`Temporary::over`]). So a
+//! definition of temporary objects changes nothing that another session looks at: it shuts no gate,
+//! waits for no block, and the log, checkpoints and recovery know nothing of it. Tables have
+//! numbers that no table of a catalog in force has, by which a commit leaves their rows out of its
+//! report ([`TableId::is_durable`]).
 //!
-//! In a block the objects are those of the last definition. When an attempt of the block is rolled back they are those from before the
-//! block again, and a replay makes the definitions anew, with the block's other statements.
+//! In a block the objects are those of the last definition. When an attempt of the block is rolled
+//! back they are those from before the block again, and a replay makes the definitions anew, with
+//! the block's other statements.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +32,8 @@ use crate::shared::Shared;
 use crate::views::View;
 use crate::within_block::{Refused, WithinBlock};
 
-/// The first number of a temporary object: each session gives them out for itself, and no object of a catalog in force comes so far.
+/// The first number of a temporary object: each session gives them out for itself, and no object of
+/// a catalog in force comes so far.
 const FIRST_NUMBER: u32 = 0x7000_0000;
 
 /// What becomes of a temporary table when a transaction commits.
@@ -73,7 +77,8 @@ pub(crate) enum Unchanged {
     Final(Error),
 }
 
-/// The temporary objects of a session, in the course of its statements. Also those look at it who run what the session has submitted.
+/// The temporary objects of a session, in the course of its statements. Also those look at it who
+/// run what the session has submitted.
 pub(crate) struct Temporary {
     schema: Arc<str>,
     state: Mutex<Changing>,
@@ -289,7 +294,8 @@ impl Temporary {
         !self.state().current.on_commit.is_empty()
     }
 
-    /// Makes the change of a definition, in a block whose attempt is open. Gives back what the block has become.
+    /// Makes the change of a definition, in a block whose attempt is open. Gives back what the
+    /// block has become.
     pub fn define<'a>(
         &self,
         inner: &'a Shared,
@@ -333,7 +339,8 @@ impl Temporary {
         state.seen = None;
     }
 
-    /// The block has committed, or a statement outside of one. Tables that end with a transaction do so now.
+    /// The block has committed, or a statement outside of one. Tables that end with a transaction
+    /// do so now.
     pub fn commit(&self, inner: &Shared) {
         let current = self.state().current.clone();
         if !current.on_commit.is_empty() {
@@ -415,7 +422,8 @@ impl Catalog {
         self.temporary.as_ref().map(|schema| &*schema.name)
     }
 
-    /// Whether this is the name of the session's temporary schema, or the qualified name of something in it.
+    /// Whether this is the name of the session's temporary schema, or the qualified name of
+    /// something in it.
     pub fn is_temporary(&self, name: &str) -> bool {
         let own = self.temporary_schema();
         own.is_some_and(|own| own == name || own == schema_of(name))
@@ -462,7 +470,8 @@ impl CatalogChange<'_> {
         }
     }
 
-    /// Checks that a definition of temporary objects changes one of these, and that its rows are up to date if they matter.
+    /// Checks that a definition of temporary objects changes one of these, and that its rows are up
+    /// to date if they matter.
     ///
     /// # Errors
     /// When no transaction may run for that: the definition is made again so.

@@ -225,8 +225,9 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Has later programs leave the checks of deferred constraints to the end of the transaction, where the caller makes them
-    /// ([`Transaction::take_pending`]); else each program makes its own at its end.
+    /// Has later programs leave the checks of deferred constraints to the end of the transaction,
+    /// where the caller makes them ([`Transaction::take_pending`]); else each program makes its own
+    /// at its end.
     pub fn leave_checks(&mut self) {
         self.pending.get_or_insert_default();
     }

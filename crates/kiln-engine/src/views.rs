@@ -1,7 +1,8 @@
 //! Views: queries that have names.
 //!
-//! A view has no rows of its own. The catalog keeps the text of its query, the names and types of its columns, and what the
-//! query names: what a statement that uses the view does follows from these.
+//! A view has no rows of its own. The catalog keeps the text of its query, the names and types of
+//! its columns, and what the query names: what a statement that uses the view does follows from
+//! these.
 
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::DataType;
@@ -131,8 +132,8 @@ impl CatalogChange<'_> {
         Ok(())
     }
 
-    /// Gives a view another name, also in the lists of the views that read from it. Their queries are the caller's: none may
-    /// name the view.
+    /// Gives a view another name, also in the lists of the views that read from it. Their queries
+    /// are the caller's: none may name the view.
     ///
     /// # Errors
     /// 42P01; 42P07 when the name is taken.

@@ -1,13 +1,16 @@
 //! Changes of the catalog that are a part of a transaction block.
 //!
-//! A block with definitions has two lives. While its client sends statements it is *tried*: definitions change a catalog of the block's own, and
-//! what the block runs is compiled for that. A table in force that a definition changes is copied first, so that no other transaction sees
-//! the change, or waits for it. When the block commits, the trial is rolled back, and the block is *made*: alone, all its statements run
-//! again, on the catalog in force, and what they give is compared with what the client has seen (`session/definitions.rs`).
+//! A block with definitions has two lives. While its client sends statements it is *tried*:
+//! definitions change a catalog of the block's own, and what the block runs is compiled for that. A
+//! table in force that a definition changes is copied first, so that no other transaction sees the
+//! change, or waits for it. When the block commits, the trial is rolled back, and the block is
+//! *made*: alone, all its statements run again, on the catalog in force, and what they give is
+//! compared with what the client has seen (`session/definitions.rs`).
 //!
-//! A definition looks at rows as they are when no transaction runs. Rows that the block has written itself are not there yet. So a table that the
-//! block has written is *refilled* before it is changed: another one takes its place, with the rows that the block sees.
-//! A log has that as a statement that empties the table, and as commits of the rows.
+//! A definition looks at rows as they are when no transaction runs. Rows that the block has written
+//! itself are not there yet. So a table that the block has written is *refilled* before it is
+//! changed: another one takes its place, with the rows that the block sees. A log has that as a
+//! statement that empties the table, and as commits of the rows.
 
 use std::collections::BTreeMap;
 
@@ -52,13 +55,16 @@ pub(crate) struct WithinBlock<'a> {
     is_trial: bool,
     /// What the log will have of it.
     pub parts: Parts,
-    /// Tables that were changed by one statement of the block and by a later one again, and, of a trial, all that it has made.
+    /// Tables that were changed by one statement of the block and by a later one again, and, of a
+    /// trial, all that it has made.
     pub former_tables: Vec<Arc<Table>>,
-    /// Tables that must be the block's own, with the rows that it sees, before the present statement can be tried again.
+    /// Tables that must be the block's own, with the rows that it sees, before the present
+    /// statement can be tried again.
     wanted: Vec<String>,
     /// As the last statement has left it.
     pub former: Arc<Catalog>,
-    /// The sequences that the block's definitions have made when they were tried, and the present definition.
+    /// The sequences that the block's definitions have made when they were tried, and the present
+    /// definition.
     pub sequences: TriedSequences,
     definition: (u64, u32),
     /// What the block has tried as another one.
@@ -67,8 +73,9 @@ pub(crate) struct WithinBlock<'a> {
     has_ended: bool,
 }
 
-/// Sequences that definitions of a block have made when they were tried, by the number of the definition, and their place in it. They keep their
-/// values when the block is tried again, as no transaction takes back what a sequence has given.
+/// Sequences that definitions of a block have made when they were tried, by the number of the
+/// definition, and their place in it. They keep their values when the block is tried again, as no
+/// transaction takes back what a sequence has given.
 pub(crate) type TriedSequences = BTreeMap<(u64, u32), Arc<Sequence>>;
 
 /// Why a definition was not made.
@@ -165,8 +172,8 @@ impl CatalogChange<'_> {
         (self.is_trial()).then(|| self.inner.unlogged_table_id())
     }
 
-    /// Checks that a table which is to be looked at, or `is_changed`, has the rows that the block sees, and is not another one's in a
-    /// trial.
+    /// Checks that a table which is to be looked at, or `is_changed`, has the rows that the block
+    /// sees, and is not another one's in a trial.
     ///
     /// # Errors
     /// When it is not so yet: the statement is tried again after that.
@@ -182,7 +189,8 @@ impl CatalogChange<'_> {
         Err(Error::internal("a table is not the block's own yet"))
     }
 
-    /// Makes a change that a statement of the block defines, or none of it. `number` is that of the definition in its block.
+    /// Makes a change that a statement of the block defines, or none of it. `number` is that of the
+    /// definition in its block.
     pub(crate) fn apply(
         &mut self,
         number: u64,
@@ -215,7 +223,8 @@ impl CatalogChange<'_> {
         }
     }
 
-    /// A sequence that a definition makes, which knows what the definition has made when it was tried before.
+    /// A sequence that a definition makes, which knows what the definition has made when it was
+    /// tried before.
     pub(crate) fn as_tried(&mut self, mut made: Sequence) -> Arc<Sequence> {
         let Some(block) = &mut self.block else {
             return Arc::new(made);
@@ -273,7 +282,8 @@ impl CatalogChange<'_> {
         self.rewritten.truncate(mark.rewritten);
     }
 
-    /// A statement of the block was made: the log will have it, as one that has emptied a table if it has `refilled` one.
+    /// A statement of the block was made: the log will have it, as one that has emptied a table if
+    /// it has `refilled` one.
     fn end_statement(&mut self, refilled: Option<String>) -> Result<()> {
         self.check_procedures_unless(refilled.is_some())?;
         self.number_objects()?;
@@ -311,7 +321,8 @@ impl CatalogChange<'_> {
         Ok(())
     }
 
-    /// While a table is refilled procedures use the former one: the statement for which it is compiles them.
+    /// While a table is refilled procedures use the former one: the statement for which it is
+    /// compiles them.
     fn check_procedures_unless(&self, is_refilling: bool) -> Result<()> {
         match is_refilling {
             true => Ok(()),
@@ -434,7 +445,8 @@ impl CatalogChange<'_> {
         };
         for records in records.chunks(ROWS) {
             let columns = fresh.layout().all();
-            // SAFETY: table and records live until the change is made, and no other thread knows them.
+            // SAFETY: table and records live until the change is made, and no other thread knows
+            // them.
             let change = |record: &RecordRef| unsafe {
                 Change::new(fresh, *record, ChangeKind::Insert, columns, 0)
             };
@@ -451,7 +463,8 @@ impl CatalogChange<'_> {
         }
     }
 
-    /// Puts an empty table in a table's place, as a block has done that has refilled it: commits with the rows follow.
+    /// Puts an empty table in a table's place, as a block has done that has refilled it: commits
+    /// with the rows follow.
     ///
     /// # Errors
     /// 42P01; those of [`Table::new`].

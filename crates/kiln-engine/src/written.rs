@@ -2,11 +2,12 @@
 //!
 //! A catalog is written as the list of what is in it, and not of the statements that made it: a
 //! database that creates and drops tables all day has a list as long as the number of its objects.
-//! Written are the tables, with their numbers, the order and the kind of their indexes, derived ones
-//! included, and their next row numbers; the enums; the sequences, and how far they have got; the views; the statements that created the procedures; and the
-//! numbers of objects and the comments on them. Nothing
-//! else of a catalog depends on how it came about, as the programs of procedures follow from their
-//! statements and the tables ([`Lookups`](crate::Lookups) sees to that).
+//! Written are the tables, with their numbers, the order and the kind of their indexes, derived
+//! ones included, and their next row numbers; the enums; the sequences, and how far they have got;
+//! the views; the statements that created the procedures; and the numbers of objects and the
+//! comments on them. Nothing else of a catalog depends on how it came about, as the programs of
+//! procedures follow from their statements and the tables ([`Lookups`](crate::Lookups) sees to
+//! that).
 //!
 //! A log keeps a written catalog with each checkpoint, and the
 //! [`CatalogStatement`](crate::CatalogStatement)s after it.

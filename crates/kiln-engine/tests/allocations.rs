@@ -182,8 +182,9 @@ fn steady_calls(are_reported: bool) {
             rounds(&mut driver, 100);
             kiln_platform::thread::sleep(5_000_000);
         }
-        // While this thread has lost its core, the ticker takes over what the thread has retired, and a list meets what it
-        // has to hold at most. Such an allocation comes once; one that belongs to the calls comes in every part.
+        // While this thread has lost its core, the ticker takes over what the thread has retired,
+        // and a list meets what it has to hold at most. Such an allocation comes once; one that
+        // belongs to the calls comes in every part.
         let mut seen = Vec::new();
         let mut quiet = 0;
         while quiet < 2 && seen.len() < 8 {

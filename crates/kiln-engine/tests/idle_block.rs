@@ -198,8 +198,8 @@ enum Clients {
 }
 
 impl Clients {
-    /// How long calls have to settle before they are counted. Where many wait for their turns, until all that meet the
-    /// block have had one.
+    /// How long calls have to settle before they are counted. Where many wait for their turns,
+    /// until all that meet the block have had one.
     fn settle_ns(self) -> u64 {
         match self {
             Clients::Drivers { others: 8.., .. } => 150_000_000,
@@ -208,8 +208,8 @@ impl Clients {
     }
 }
 
-/// Other rows, of which each thread takes its own turns through a few that all want. Where blocks lock partitions they are
-/// in another partition than the block's row, of two or four.
+/// Other rows, of which each thread takes its own turns through a few that all want. Where blocks
+/// lock partitions they are in another partition than the block's row, of two or four.
 fn row(protocol: Protocol, thread: usize, turn: u64) -> i64 {
     let rows = match protocol {
         Protocol::Partitioned => [20, 24, 28, 32 + 4 * (thread as i64 % 8)],
@@ -389,10 +389,12 @@ fn watch(protocol: Configuration, clients: Clients, case: &Case) -> Seen {
 /// One at a time: they measure.
 static MEASURES: Mutex<()> = Mutex::new(());
 
-/// The cores may belong to other programs for a while, so a case is watched so often before it is a failure.
+/// The cores may belong to other programs for a while, so a case is watched so often before it is a
+/// failure.
 const TRIALS: u32 = 4;
 
-/// So soon a call goes on that has waited for a block. Where many wait for their turns each has one in a tenth of a second.
+/// So soon a call goes on that has waited for a block. Where many wait for their turns each has one
+/// in a tenth of a second.
 const ENDS_WITHIN_NS: u64 = 600_000_000;
 
 fn others_go_on(
@@ -403,8 +405,8 @@ fn others_go_on(
     others_go_on_in(protocols, clients, one_part_in, &CASES);
 }
 
-/// Checks under these protocols that the others get at least one part in so many of what they get without the call that
-/// meets the block, and that this one goes on when the block has ended.
+/// Checks under these protocols that the others get at least one part in so many of what they get
+/// without the call that meets the block, and that this one goes on when the block has ended.
 fn others_go_on_in(
     protocols: impl Iterator<Item = Configuration>,
     clients: Clients,
@@ -460,8 +462,8 @@ const SEVERAL_IN_FLIGHT: [Protocol; 12] = [
     Protocol::OrthrusShared,
 ];
 
-/// Under other protocols those calls wait that come to the worker of the one that meets the block. Between two calls threads
-/// sleep, or do not come to that, which makes a difference of seven.
+/// Under other protocols those calls wait that come to the worker of the one that meets the block.
+/// Between two calls threads sleep, or do not come to that, which makes a difference of seven.
 #[test]
 fn calls_on_two_workers_go_on() {
     let clients = Clients::Calls {
@@ -488,7 +490,8 @@ const CROWD: Clients = Clients::Drivers {
     meeting: 8,
 };
 
-/// One protocol of each kind of lock, of queue and of scheduler; the test that is ignored has them all.
+/// One protocol of each kind of lock, of queue and of scheduler; the test that is ignored has them
+/// all.
 const KINDS_OF_LOCKS: [Protocol; 12] = [
     Protocol::Silo,
     Protocol::TwoPhaseLockingWaitDie,
@@ -524,7 +527,8 @@ fn many_drivers_go_on_under_all_protocols() {
     others_go_on(with_locks_of_rows(), CROWD, 2);
 }
 
-/// Makes so many calls, of which every other one meets the block, and counts how they have ended by their tickets.
+/// Makes so many calls, of which every other one meets the block, and counts how they have ended by
+/// their tickets.
 struct Meeting<'a> {
     touch: &'a ProcedureHandle,
     ended: Vec<u32>,
@@ -553,7 +557,8 @@ impl Caller for Meeting<'_> {
     }
 }
 
-/// A worker with several calls in flight hands those back that wait, others stand aside; each is run once in the end.
+/// A worker with several calls in flight hands those back that wait, others stand aside; each is
+/// run once in the end.
 #[test]
 fn changes_go_on_while_calls_in_flight_wait_for_a_block() {
     const CALLS: usize = 40;

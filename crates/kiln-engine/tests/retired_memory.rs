@@ -1,4 +1,5 @@
-//! Memory that is retired comes back although those are idle who retired it, and who keeps it is named.
+//! Memory that is retired comes back although those are idle who retired it, and who keeps it is
+//! named.
 
 mod common;
 

@@ -1,9 +1,11 @@
 //! Checks of claims: comparisons of what was measured.
 //!
-//! `[orthrus]@80 >= 1.5 * [lock-sorted]@80`: a value is a number, or a series in brackets with the `x` that it is taken at (the last one
-//! where none is given); `[panel: series]` where there are several pictures; `max`, `min` and `first` of a series in place of `@x`.
-//! Values are added, subtracted, multiplied and divided; comparisons (`<`, `<=`, `>`, `>=`) may be chained, and several checks are joined by
-//! `and`. All are of the first measure, unless `#N` behind the brackets names the N-th.
+//! `[orthrus]@80 >= 1.5 * [lock-sorted]@80`: a value is a number, or a series in brackets with the
+//! `x` that it is taken at (the last one where none is given); `[panel: series]` where there are
+//! several pictures; `max`, `min` and `first` of a series in place of `@x`. Values are added,
+//! subtracted, multiplied and divided; comparisons (`<`, `<=`, `>`, `>=`) may be chained, and
+//! several checks are joined by `and`. All are of the first measure, unless `#N` behind the
+//! brackets names the N-th.
 
 use std::fmt;
 

@@ -9,15 +9,20 @@ use crate::points::Extent;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Paper {
-    /// Ren, Faleiro, Abadi: Design Principles for Scaling Multi-core OLTP Under High Contention (SIGMOD 2016)
+    /// Ren, Faleiro, Abadi: Design Principles for Scaling Multi-core OLTP Under High Contention
+    /// (SIGMOD 2016)
     Orthrus,
-    /// Ren, Thomson, Abadi: VLL: a lock manager redesign for main memory database systems (VLDB Journal 2015)
+    /// Ren, Thomson, Abadi: VLL: a lock manager redesign for main memory database systems (VLDB
+    /// Journal 2015)
     Vll,
-    /// Huang, Qian, Kohler, Liskov, Shrira: Opportunities for Optimism in Contended Main-Memory Multicore Transactions (VLDB 2020)
+    /// Huang, Qian, Kohler, Liskov, Shrira: Opportunities for Optimism in Contended Main-Memory
+    /// Multicore Transactions (VLDB 2020)
     Sto,
-    /// Prasaad, Cheung, Suciu: Handling Highly Contended OLTP Workloads Using Fast Dynamic Partitioning (SIGMOD 2020)
+    /// Prasaad, Cheung, Suciu: Handling Highly Contended OLTP Workloads Using Fast Dynamic
+    /// Partitioning (SIGMOD 2020)
     Strife,
-    /// Wu, Chan, Tan: Transaction Healing: Scaling Optimistic Concurrency Control on Multicores (SIGMOD 2016)
+    /// Wu, Chan, Tan: Transaction Healing: Scaling Optimistic Concurrency Control on Multicores
+    /// (SIGMOD 2016)
     Healing,
 }
 
@@ -92,7 +97,8 @@ pub struct Figure {
     /// How it is drawn.
     #[serde(default)]
     pub draw: Drawing,
-    /// With how many seeds each point is measured at most, where its x means another thing with another seed.
+    /// With how many seeds each point is measured at most, where its x means another thing with
+    /// another seed.
     #[serde(default)]
     pub seeds: Option<u64>,
     /// What is compared.
@@ -130,7 +136,8 @@ pub enum Drawing {
 pub struct Axis {
     /// What stands below it.
     pub label: String,
-    /// The option that has the values. Where it is empty the values are words themselves, unless `{x}` among other words stands for them.
+    /// The option that has the values. Where it is empty the values are words themselves, unless
+    /// `{x}` among other words stands for them.
     #[serde(default)]
     pub argument: String,
     /// Its values.
@@ -138,7 +145,8 @@ pub struct Axis {
     /// Those of a quick run; all if there are none.
     #[serde(default)]
     pub quick: Vec<String>,
-    /// Whether each value is twice or ten times the last one, so that equal steps are equal factors.
+    /// Whether each value is twice or ten times the last one, so that equal steps are equal
+    /// factors.
     #[serde(default)]
     pub logarithmic: bool,
     /// What stands at the values, and in claims, instead of them.

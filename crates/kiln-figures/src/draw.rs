@@ -103,8 +103,8 @@ fn draw(figure: &Figure, results: &Results, text: &mut String) -> Result<(), Fai
     root.present()
 }
 
-/// Where the values of x are on the axis: numbers at their place, also falling ones, and names, or numbers in another order, one after the
-/// other.
+/// Where the values of x are on the axis: numbers at their place, also falling ones, and names, or
+/// numbers in another order, one after the other.
 fn positions(figure: &Figure, values: &[String]) -> Vec<f64> {
     let names = values.iter().map(|value| figure.x.name(value));
     let numbers: Option<Vec<f64>> = names.map(|name| name.parse().ok()).collect();
@@ -188,7 +188,8 @@ fn draw_panel(
     Ok(())
 }
 
-/// Values and label of the axis below a picture. Values that would touch the one before are left out.
+/// Values and label of the axis below a picture. Values that would touch the one before are left
+/// out.
 fn draw_x_axis(
     figure: &Figure,
     area: &Area<'_>,

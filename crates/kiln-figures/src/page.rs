@@ -1,4 +1,5 @@
-//! A page of figures: pictures, claims, values, commands and rows, in one file of HTML that needs nothing else.
+//! A page of figures: pictures, claims, values, commands and rows, in one file of HTML that needs
+//! nothing else.
 
 use std::fmt::Write;
 
@@ -182,8 +183,8 @@ fn claims(page: &mut String, figure: &Figure, results: &Results) {
     page.push_str("</table>\n");
 }
 
-/// Tables of all values. What there is one of has no place of its own: of a single x the measures are below each other, of a single series
-/// beside each other; otherwise each measure has a table.
+/// Tables of all values. What there is one of has no place of its own: of a single x the measures
+/// are below each other, of a single series beside each other; otherwise each measure has a table.
 fn values(page: &mut String, figure: &Figure, results: &Results) {
     let xs = figure.values(results.extent);
     let measures: Vec<usize> = (0..figure.measure.len()).collect();

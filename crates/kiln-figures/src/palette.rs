@@ -1,7 +1,9 @@
 //! What a protocol looks like: the same in all pictures.
 //!
-//! Colours that are told apart by readers with each kind of colour-blindness (M. Okabe and K. Ito, Color Universal Design, 2008), on
-//! white and on black; protocols of a family share one, and differ in their marks; families that no paper compares may share one, too. Options make the line dashed.
+//! Colours that are told apart by readers with each kind of colour-blindness (M. Okabe and K. Ito,
+//! Color Universal Design, 2008), on white and on black; protocols of a family share one, and
+//! differ in their marks; families that no paper compares may share one, too. Options make the line
+//! dashed.
 
 use plotters::style::RGBColor;
 

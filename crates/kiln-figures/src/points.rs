@@ -51,7 +51,8 @@ impl Figure {
         }
     }
 
-    /// The runs, in an order that has something of each line early: seed after seed. `{x}` among the words is the value of x.
+    /// The runs, in an order that has something of each line early: seed after seed. `{x}` among
+    /// the words is the value of x.
     pub fn points(&self, extent: Extent, seeds: u64) -> Vec<Point> {
         let mut points = Vec::new();
         let seeds = seeds.min(self.seeds.unwrap_or(seeds));

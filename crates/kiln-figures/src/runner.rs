@@ -1,4 +1,5 @@
-//! Makes the runs of a figure: each in a process of its own, so that none finds what another one has left in memory.
+//! Makes the runs of a figure: each in a process of its own, so that none finds what another one
+//! has left in memory.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -60,7 +61,8 @@ impl Runner<'_> {
         (results, left)
     }
 
-    /// Makes the runs that are left, calls `ended` after each with the seconds it took, and writes the rows after each.
+    /// Makes the runs that are left, calls `ended` after each with the seconds it took, and writes
+    /// the rows after each.
     ///
     /// # Errors
     /// What the first run that failed has said; the rows of the others are kept.

@@ -104,8 +104,8 @@ pub enum Event<'a> {
         /// Before the call began; the same for all attempts of a call.
         invoked: Moment,
     },
-    /// Columns of an object were read. The object exists in this version. Where the attempt has written a
-    /// column before, the cell holds what it wrote.
+    /// Columns of an object were read. The object exists in this version. Where the attempt has
+    /// written a column before, the cell holds what it wrote.
     Read {
         /// The object.
         object: Object,
@@ -120,8 +120,8 @@ pub enum Event<'a> {
         object: Object,
         /// The version that it had.
         version: Version,
-        /// Whether `version` is the timestamp of the snapshot that was read instead: the version that it
-        /// had is the newest up to that. It need not be known any more.
+        /// Whether `version` is the timestamp of the snapshot that was read instead: the version
+        /// that it had is the newest up to that. It need not be known any more.
         as_of: bool,
     },
     /// The attempt wrote to an object, at this point of its program. No other attempt may see the
@@ -174,13 +174,14 @@ pub enum Event<'a> {
         change: EntryChange,
         /// The object that the entry leads to.
         object: Object,
-        /// When. Of an entry that is removed some time after its transaction, when no snapshot has it any
-        /// more, the end is [`Moment::LATER`].
+        /// When. Of an entry that is removed some time after its transaction, when no snapshot has
+        /// it any more, the end is [`Moment::LATER`].
         window: Window,
         /// The entry's key.
         key: Key<'a>,
     },
-    /// What the attempt wrote to an object became its current version. Only of attempts that commit.
+    /// What the attempt wrote to an object became its current version. Only of attempts that
+    /// commit.
     Install {
         /// The object.
         object: Object,

@@ -6,9 +6,9 @@
 //! section:  tag (4 B)   bytes of content (8 B)   content   CRC-32 of tag, length and content (4 B)
 //! ```
 //!
-//! Numbers are little-endian. The sections are, in this order: the names, the objects, a log for each
-//! worker, and an empty one that marks the end, so that a file that was cut off is found out. A text
-//! is its length in bytes (4 B) and its UTF-8; a list is its length (4 B) and its elements.
+//! Numbers are little-endian. The sections are, in this order: the names, the objects, a log for
+//! each worker, and an empty one that marks the end, so that a file that was cut off is found out.
+//! A text is its length in bytes (4 B) and its UTF-8; a list is its length (4 B) and its elements.
 
 use std::fmt;
 use std::io::{self, Read, Write};

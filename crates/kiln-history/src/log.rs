@@ -101,9 +101,9 @@ impl Log {
         self.words.extend(cells.map(Cell::to_word));
     }
 
-    /// Says that what the attempt under way has read of `object` in the version `former` it relies on in
-    /// `version`: it did not care which it was, and this is the one that it holds on to. The cells stay, so
-    /// that their values are compared with those of `version`.
+    /// Says that what the attempt under way has read of `object` in the version `former` it relies
+    /// on in `version`: it did not care which it was, and this is the one that it holds on to. The
+    /// cells stay, so that their values are compared with those of `version`.
     pub fn read_moves(&mut self, object: Object, former: Version, version: Version) {
         let mut rest = self.words.get_mut(self.attempt..).unwrap_or_default();
         while let Some(&head) = rest.first() {
@@ -115,13 +115,14 @@ impl Log {
         }
     }
 
-    /// What is recorded from now on in the attempt under way comes of this operation of its program.
+    /// What is recorded from now on in the attempt under way comes of this operation of its
+    /// program.
     pub fn operation(&mut self, op: u16) {
         self.operations.push((self.words.len(), op));
     }
 
-    /// Takes back what was recorded of some operations in the attempt under way: they run again, as if they had
-    /// not before. What came before the first operation stays.
+    /// Takes back what was recorded of some operations in the attempt under way: they run again, as
+    /// if they had not before. What came before the first operation stays.
     pub fn take_back(&mut self, is_taken_back: impl Fn(u16) -> bool) {
         let recorded = std::mem::take(&mut self.operations);
         let Some(&(first, _)) = recorded.first() else {
@@ -277,9 +278,9 @@ impl Log {
     }
 }
 
-/// An entry's key, or a lower bound, without words of zeroes at its end: indexes pad their keys, and as a
-/// shorter key comes before those that it begins, nothing changes its place. Upper bounds are left as
-/// they are: a shorter one would include more.
+/// An entry's key, or a lower bound, without words of zeroes at its end: indexes pad their keys,
+/// and as a shorter key comes before those that it begins, nothing changes its place. Upper bounds
+/// are left as they are: a shorter one would include more.
 fn without_padding(key: Key<'_>) -> Key<'_> {
     let mut rest = key;
     while rest.len() > 8

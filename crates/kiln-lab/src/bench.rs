@@ -52,8 +52,8 @@ pub fn open(
     open_with(workload, reserve_mib, basis_factors, None, Options::new())
 }
 
-/// What a database has in force before and after its runs: the default protocol, which has all basis factors, or one whose log keeps
-/// commands.
+/// What a database has in force before and after its runs: the default protocol, which has all
+/// basis factors, or one whose log keeps commands.
 fn neutral(logging: Logging) -> Protocol {
     let is_wanted = |it: &Protocol| match logging {
         Logging::Values => *it == Protocol::default(),
@@ -64,7 +64,8 @@ fn neutral(logging: Logging) -> Protocol {
 }
 
 /// [`open`] with `workers` workers that run the calls of sessions; `None` where the benchmark's own
-/// threads make the calls, and the one worker has nothing to do. `kept` says where the database is kept, and how.
+/// threads make the calls, and the one worker has nothing to do. `kept` says where the database is
+/// kept, and how.
 fn open_with(
     workload: &Workload,
     reserve_mib: usize,
@@ -101,8 +102,8 @@ pub fn loaded(workload: &Workload, seed: u64, reserve_mib: usize) -> Result<Data
     Ok(database)
 }
 
-/// A database with the plan's population, and with as many workers as its runs want: the one with this number, from 1 on, of the
-/// benchmark.
+/// A database with the plan's population, and with as many workers as its runs want: the one with
+/// this number, from 1 on, of the benchmark.
 fn load_anew(plan: &Plan, number: &mut usize) -> Result<(Database, LoadFigures)> {
     *number += 1;
     let data_dir = plan.data.as_ref().map(|path| path.join(number.to_string()));
@@ -117,7 +118,8 @@ fn load_anew(plan: &Plan, number: &mut usize) -> Result<(Database, LoadFigures)>
     Ok((database, figures))
 }
 
-/// Checks that the directory of a benchmark's databases is empty or not there: a benchmark makes its own tables, and removes nothing.
+/// Checks that the directory of a benchmark's databases is empty or not there: a benchmark makes
+/// its own tables, and removes nothing.
 fn ensure_empty(path: &Path) -> std::result::Result<(), Failure> {
     let entries = match Directory::open(path).and_then(|directory| directory.list()) {
         Ok(entries) => entries,

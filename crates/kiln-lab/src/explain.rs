@@ -1,5 +1,6 @@
-//! What `strife` made of batches of calls: of one in numbers, as STRIFE's Figure 5, and as a picture of the access graph; of all of
-//! a run what they were on average, and what their steps took (Figures 9 to 11).
+//! What `strife` made of batches of calls: of one in numbers, as STRIFE's Figure 5, and as a
+//! picture of the access graph; of all of a run what they were on average, and what their steps
+//! took (Figures 9 to 11).
 
 use std::fmt::Write;
 
@@ -43,7 +44,8 @@ pub(crate) fn text(batch: &ExplainedBatch) -> String {
     )
 }
 
-/// What the batches of a run were on average and what their steps took, with so many workers; nothing where there were none.
+/// What the batches of a run were on average and what their steps took, with so many workers;
+/// nothing where there were none.
 #[must_use]
 pub fn batches(statistics: &BatchStatistics, workers: usize) -> Option<String> {
     if statistics.batches == 0 {
@@ -128,8 +130,9 @@ fn spread(count: usize, most: usize) -> impl Iterator<Item = usize> {
     (0..shown).map(move |at| at * count / shown)
 }
 
-/// A picture of a batch's data access graph: transactions on the right, the records that they have in common on the left, each
-/// in the colour of its cluster. Of a large batch it is a part, spread over all clusters.
+/// A picture of a batch's data access graph: transactions on the right, the records that they have
+/// in common on the left, each in the colour of its cluster. Of a large batch it is a part, spread
+/// over all clusters.
 pub(crate) fn svg(batch: &ExplainedBatch) -> String {
     let by_cluster = |cluster: Option<usize>| cluster.unwrap_or(usize::MAX);
     let mut order: Vec<usize> = (0..batch.transactions.len()).collect();
@@ -214,7 +217,8 @@ mod tests {
 
     use super::*;
 
-    /// A batch of so many transactions, every third of another cluster, all with a record of their own.
+    /// A batch of so many transactions, every third of another cluster, all with a record of their
+    /// own.
     fn batch(count: usize) -> ExplainedBatch {
         let transaction = |at: usize| ExplainedTransaction {
             cluster: (at % 3 < 2).then_some(at % 3),

@@ -18,8 +18,8 @@ const LATENCY_DIGITS: u8 = 2;
 /// What was measured of one procedure.
 #[derive(Clone, Debug)]
 pub struct ProcedureFigures {
-    /// Latencies of calls that committed or were rejected, in nanoseconds: from the call, or from the queueing of
-    /// a deferred one, to its end, all attempts included.
+    /// Latencies of calls that committed or were rejected, in nanoseconds: from the call, or from
+    /// the queueing of a deferred one, to its end, all attempts included.
     pub latency_ns: Histogram<u64>,
     /// Calls that committed.
     pub committed: u64,
@@ -120,7 +120,8 @@ pub struct RunFigures {
     pub pinned: bool,
     /// What the database's log has written, warm-up included, if it has one.
     pub log: Option<LogStatistics>,
-    /// The seconds that a recovery of the database would take after the run, as estimated, if it has a data directory.
+    /// The seconds that a recovery of the database would take after the run, as estimated, if it
+    /// has a data directory.
     pub recovery_estimate_s: Option<f64>,
 }
 
@@ -210,7 +211,8 @@ impl Point {
         Some(sum)
     }
 
-    /// The seconds that a recovery would take after the last run, as estimated, if the database has a data directory.
+    /// The seconds that a recovery would take after the last run, as estimated, if the database has
+    /// a data directory.
     pub fn recovery_estimate_s(&self) -> Option<f64> {
         self.runs.last()?.recovery_estimate_s
     }

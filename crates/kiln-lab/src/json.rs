@@ -1,5 +1,6 @@
 //! Results as JSON: one row per protocol and number of threads, each complete in itself, so that
-//! rows of several files can be put together: a row has every choice that may differ between two runs.
+//! rows of several files can be put together: a row has every choice that may differ between two
+//! runs.
 
 use kiln_engine::{BasisFactors, LogHistogram, LogStatistics};
 use kiln_procedure::AbortCause;
@@ -175,7 +176,8 @@ fn log_of(log: &LogStatistics) -> Value {
     })
 }
 
-/// All basis factors, those with their defaults too: a default may be another one in another version.
+/// All basis factors, those with their defaults too: a default may be another one in another
+/// version.
 pub fn basis_factors(factors: &BasisFactors) -> Value {
     let choices = factors.choices().into_iter();
     Value::Object(

@@ -32,11 +32,13 @@ pub struct Plan {
     pub basis_factors: BasisFactors,
     /// The name of the program's memory allocator, for the report.
     pub allocator: &'static str,
-    /// The directory in which each database of the benchmark is kept, in one of its own; `None`: in memory alone.
+    /// The directory in which each database of the benchmark is kept, in one of its own; `None`: in
+    /// memory alone.
     pub data: Option<PathBuf>,
     /// What the logs there keep of a commit.
     pub logging: Logging,
-    /// Seconds that a recovery there may take, as estimated: a checkpoint is written when it would take longer; 0 for none.
+    /// Seconds that a recovery there may take, as estimated: a checkpoint is written when it would
+    /// take longer; 0 for none.
     pub recovery_target_s: u64,
     /// Where the rows of the result go.
     pub json: Option<PathBuf>,

@@ -1,9 +1,9 @@
 //! One run: workers that call procedures in a closed loop for a while.
 //!
 //! All workers start together, and none of them waits for anything while it runs: a worker draws a
-//! call, makes it, records how long it took, and looks at one word to see which stage the run is in.
-//! Under protocols that put calls aside it draws others meanwhile.
-//! What is recorded costs two clock readings and one counter of a histogram; nothing is allocated.
+//! call, makes it, records how long it took, and looks at one word to see which stage the run is
+//! in. Under protocols that put calls aside it draws others meanwhile. What is recorded costs two
+//! clock readings and one counter of a histogram; nothing is allocated.
 
 use std::collections::VecDeque;
 
@@ -35,8 +35,8 @@ pub(crate) struct Run<'a> {
     pub(crate) columns: &'a [Vec<DataType>],
     pub(crate) warmup_ns: u64,
     pub(crate) measured_ns: u64,
-    /// Whether calls may be rejected for reasons that the workload does not provoke: under baselines that
-    /// do not serialize they are.
+    /// Whether calls may be rejected for reasons that the workload does not provoke: under
+    /// baselines that do not serialize they are.
     pub(crate) any_rejection: bool,
 }
 
@@ -240,7 +240,8 @@ struct Desk<'a> {
     rows: ResultRows,
     is_measuring: bool,
     has_given_up: bool,
-    /// Calls that wait for the database's log, if it has one: such a call has ended for its client when it is on disk.
+    /// Calls that wait for the database's log, if it has one: such a call has ended for its client
+    /// when it is on disk.
     held: Option<Held>,
 }
 
@@ -249,7 +250,8 @@ struct Held {
     log: Arc<Log>,
     /// The oldest first.
     calls: VecDeque<HeldCall>,
-    /// How far the log was when the calls were looked at; `None` when one has come since that may be on disk already.
+    /// How far the log was when the calls were looked at; `None` when one has come since that may
+    /// be on disk already.
     looked_through: Option<LogEpoch>,
 }
 
@@ -283,7 +285,8 @@ impl Held {
         if self.calls.is_empty() {
             return;
         }
-        // What all workers have appended is looked at once for each group that is written, and not for each call.
+        // What all workers have appended is looked at once for each group that is written, and not
+        // for each call.
         let durable = Some(self.log.durable_through());
         if durable == self.looked_through {
             return;

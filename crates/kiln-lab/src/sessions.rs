@@ -1,9 +1,9 @@
 //! A run with sessions: many clients in a closed loop whose calls go through the workers' inboxes,
 //! as those of a server's connections do.
 //!
-//! A few client threads play all sessions. Each submits the calls of those that are ready, and takes
-//! the outcomes from one queue of completions. A session's latency counts from the moment when it is
-//! ready, so it includes the time that its call waits because all inboxes are full.
+//! A few client threads play all sessions. Each submits the calls of those that are ready, and
+//! takes the outcomes from one queue of completions. A session's latency counts from the moment
+//! when it is ready, so it includes the time that its call waits because all inboxes are full.
 
 use std::collections::VecDeque;
 use std::ptr;

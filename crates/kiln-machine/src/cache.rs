@@ -28,8 +28,8 @@ impl Tags {
         }
     }
 
-    /// The set of a line. Lines are numbered densely, so the odd multiplier only breaks up strides; a
-    /// product's high half maps to any number of sets, also one that is no power of two.
+    /// The set of a line. Lines are numbered densely, so the odd multiplier only breaks up strides;
+    /// a product's high half maps to any number of sets, also one that is no power of two.
     #[inline(always)]
     fn set(&mut self, line: u32) -> &mut [u32] {
         let scrambled = line.wrapping_mul(0x9E37_79B1);

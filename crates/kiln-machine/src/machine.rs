@@ -12,13 +12,14 @@ use crate::work::{Work, WorkCosts};
 pub enum AccessKind {
     /// A load: the core waits until the line is there.
     Load,
-    /// A store: the core goes on, and the line is fetched behind its back, as long as its store buffer
-    /// has room.
+    /// A store: the core goes on, and the line is fetched behind its back, as long as its store
+    /// buffer has room.
     Store,
     /// An atomic read-modify-write: the core's store buffer drains, and it waits until it owns the
     /// line and the operation is done.
     ReadModifyWrite,
-    /// A prefetch for reading: the core goes on, and a load that comes too early waits for the rest.
+    /// A prefetch for reading: the core goes on, and a load that comes too early waits for the
+    /// rest.
     Prefetch,
 }
 
@@ -45,9 +46,9 @@ enum Source {
 
 /// A machine of cores with private caches, sockets with last-level caches, and memory.
 ///
-/// Calls should come in the order of the cores' times, as "least virtual time first" makes them: the
-/// order of the calls is the order in which the accesses take effect, and a line that one call has made
-/// busy is busy for all later ones.
+/// Calls should come in the order of the cores' times, as "least virtual time first" makes them:
+/// the order of the calls is the order in which the accesses take effect, and a line that one call
+/// has made busy is busy for all later ones.
 pub struct Machine {
     costs: Costs,
     work: WorkCosts,
@@ -117,11 +118,11 @@ impl Machine {
         }
     }
 
-    /// Tells the model that the program's data are `lines` lines and were used for a long time before
-    /// the first access it is told about. Without it every first touch of a line comes from
-    /// memory, so that a short run measures cold caches. With it a line's first touch finds it in the
-    /// last-level cache as often as the data fit there: always when they fit, and with probability
-    /// *room / lines* otherwise, decided by the line's number.
+    /// Tells the model that the program's data are `lines` lines and were used for a long time
+    /// before the first access it is told about. Without it every first touch of a line comes from
+    /// memory, so that a short run measures cold caches. With it a line's first touch finds it in
+    /// the last-level cache as often as the data fit there: always when they fit, and with
+    /// probability *room / lines* otherwise, decided by the line's number.
     pub fn assume_warm(&mut self, lines: u64) {
         let share = u128::from(self.last_level_lines) << 32;
         self.warm = (share / u128::from(lines.max(1))).min(1 << 32) as u64;
@@ -213,7 +214,8 @@ impl Machine {
         &self.statistics
     }
 
-    /// Forgets the totals and the lines' heat; the caches keep their content. Called after a warm-up.
+    /// Forgets the totals and the lines' heat; the caches keep their content. Called after a
+    /// warm-up.
     pub fn reset_statistics(&mut self) {
         self.statistics = MachineStatistics::default();
         for line in &mut self.lines {
@@ -227,8 +229,8 @@ impl Machine {
         state.map(|state| state.heat).unwrap_or_default()
     }
 
-    /// At most `count` lines that were contended, the one waited for longest first; among equals, the one
-    /// transferred most often, and then the lowest number.
+    /// At most `count` lines that were contended, the one waited for longest first; among equals,
+    /// the one transferred most often, and then the lowest number.
     pub fn hottest(&self, count: usize) -> Vec<(u32, LineHeat)> {
         let heats = self.lines.iter().map(|line| line.heat).enumerate();
         let mut lines: Vec<(u32, LineHeat)> = heats
@@ -361,8 +363,8 @@ impl Machine {
         self.costs.first_level_ps
     }
 
-    /// A write to a line that the core still has although it was asked to give it up: it is modified when
-    /// it leaves, so a reader who was to share it takes it away.
+    /// A write to a line that the core still has although it was asked to give it up: it is
+    /// modified when it leaves, so a reader who was to share it takes it away.
     #[cold]
     fn lingering_write(&mut self, core: usize, line: u32) {
         self.statistics.first_level_hits += 1;
@@ -384,8 +386,8 @@ impl Machine {
         true
     }
 
-    /// Gets a line that `core` does not hold, to read it. Returns when it is there, and for how long
-    /// before that a core that only wants its value can do something else.
+    /// Gets a line that `core` does not hold, to read it. Returns when it is there, and for how
+    /// long before that a core that only wants its value can do something else.
     fn fetch(&mut self, core: usize, line: u32, now_ps: u64) -> (u64, u64) {
         let socket = self.sockets[core];
         let (source, cost) = self.source(core, line);
@@ -555,8 +557,8 @@ impl Machine {
         }
     }
 
-    /// Puts a line into a core's private caches. What gives way in the second level leaves the first
-    /// too, and goes to the last-level cache.
+    /// Puts a line into a core's private caches. What gives way in the second level leaves the
+    /// first too, and goes to the last-level cache.
     fn keep_in_private(&mut self, core: usize, line: u32) {
         let caches = &mut self.cores[core];
         caches.first.use_line(line);

@@ -40,11 +40,11 @@ pub struct Costs {
     pub second_level_ps: u64,
     /// A load that the socket's last-level cache serves.
     pub last_level_ps: u64,
-    /// How much of the time that a load takes from the core's own caches, the last-level cache or memory the
-    /// core stands still, in percent. What follows a load does not always need it, and processors
-    /// execute out of order and past predicted branches, so that part of the time is hidden by other
-    /// work and by other loads. 100 is a core that waits for every load. Lines that come from other
-    /// cores are waited for in full.
+    /// How much of the time that a load takes from the core's own caches, the last-level cache or
+    /// memory the core stands still, in percent. What follows a load does not always need it, and
+    /// processors execute out of order and past predicted branches, so that part of the time is
+    /// hidden by other work and by other loads. 100 is a core that waits for every load. Lines that
+    /// come from other cores are waited for in full.
     pub exposed_percent: u64,
     /// A store, as long as the store buffer has room: the rate at which stores retire.
     pub store_ps: u64,
@@ -57,8 +57,8 @@ pub struct Costs {
     /// Getting a line from a clean copy in another core's private caches (distance 0) or in another
     /// socket's caches.
     pub clean_ps: [u64; DISTANCES],
-    /// How long a core can go on using a line after the request of another core that takes it away was
-    /// let through: requests travel too.
+    /// How long a core can go on using a line after the request of another core that takes it away
+    /// was let through: requests travel too.
     pub linger_ps: u64,
     /// Having the farthest of the other copies invalidated, by a core that has the line already.
     pub invalidate_ps: [u64; DISTANCES],
@@ -76,12 +76,13 @@ pub struct Preset {
     pub name: &'static str,
     /// The processor and how many there are of it, in words.
     pub description: &'static str,
-    /// How many sockets it has, or dies that each have a memory and a last-level cache of their own.
+    /// How many sockets it has, or dies that each have a memory and a last-level cache of their
+    /// own.
     pub sockets: usize,
     /// How many cores share a socket.
     pub cores_per_socket: usize,
-    /// The distance between each two sockets, an index into the arrays of [`Costs`]; symmetric, and 0
-    /// on the diagonal.
+    /// The distance between each two sockets, an index into the arrays of [`Costs`]; symmetric, and
+    /// 0 on the diagonal.
     pub distances: [[u8; MAX_SOCKETS]; MAX_SOCKETS],
     /// Each core's first-level data cache.
     pub first_level: CacheShape,
@@ -99,10 +100,10 @@ pub struct Preset {
     pub migratory: bool,
     /// What accesses cost.
     pub costs: Costs,
-    /// How far a piece of work may be shorter or longer than its price, in percent; on average it is the
-    /// price. Real cores never take the same time twice (branches, instruction fetches, translations),
-    /// and without this two cores that do the same fall into step: they either always or never
-    /// collide.
+    /// How far a piece of work may be shorter or longer than its price, in percent; on average it
+    /// is the price. Real cores never take the same time twice (branches, instruction fetches,
+    /// translations), and without this two cores that do the same fall into step: they either
+    /// always or never collide.
     pub jitter_percent: u64,
     /// What the engine's work between accesses costs.
     pub work: WorkCosts,

@@ -1,26 +1,27 @@
 //! The machines there are presets for.
 //!
-//! Core counts, clocks and cache sizes are those of the testbed sections of the papers. The papers do
-//! not publish latencies, so those come from measurements of the same or the nearest processor:
+//! Core counts, clocks and cache sizes are those of the testbed sections of the papers. The papers
+//! do not publish latencies, so those come from measurements of the same or the nearest processor:
 //!
-//! - **\[David\]** T. David, R. Guerraoui, V. Trigonakis: *Everything You Always Wanted to Know About
-//!   Synchronization but Were Afraid to Ask*, SOSP 2013, tables 2 and 3: latencies in cycles by
-//!   coherence state and distance on an 8 × 10-core Xeon E7-8867L (2.13 GHz, Westmere-EX) and a
+//! - **\[David\]** T. David, R. Guerraoui, V. Trigonakis: *Everything You Always Wanted to Know
+//!   About Synchronization but Were Afraid to Ask*, SOSP 2013, tables 2 and 3: latencies in cycles
+//!   by coherence state and distance on an 8 × 10-core Xeon E7-8867L (2.13 GHz, Westmere-EX) and a
 //!   4 × 12-core Opteron 6172 (2.1 GHz).
-//! - **\[Molka\]** D. Molka, D. Hackenberg, R. Schöne, W. E. Nagel: *Cache Coherence Protocol and Memory
-//!   Performance of the Intel Haswell-EP Architecture*, ICPP 2015.
-//! - **\[McCalpin\]** J. McCalpin in *Core-to-Core Communication Latency in Skylake/Kaby Lake*, Intel
-//!   developer forum: 40.3 to 42.3 ns between second-level caches of one Xeon E5-2660 v4.
-//! - **\[AnandTech\]** *Sizing Up Servers: Intel's Skylake-SP Xeon versus AMD's EPYC 7000* (2017): Xeon
-//!   E5-2699 v4, L1 4, L2 12 to 15, L3 38 to 51 cycles, memory 95 ns; and *AMD's 12-core Magny-Cours
-//!   Opteron 6174* (2010).
-//! - **\[7-cpu\]** <https://7-cpu.com/cpu/Westmere.html> and <https://7-cpu.com/cpu/IvyBridge.html>: L1 and L2
-//!   latencies, line fill buffers, store buffers.
-//! - **\[MLC\]** *Memory Latencies on Intel Xeon Processor E5-4600 and E7-4800 product families*, Intel
-//!   developer blog, January 2014: 135 ns to a socket's own memory, 194 to 202 ns over one link.
+//! - **\[Molka\]** D. Molka, D. Hackenberg, R. Schöne, W. E. Nagel: *Cache Coherence Protocol and
+//!   Memory Performance of the Intel Haswell-EP Architecture*, ICPP 2015.
+//! - **\[McCalpin\]** J. McCalpin in *Core-to-Core Communication Latency in Skylake/Kaby Lake*,
+//!   Intel developer forum: 40.3 to 42.3 ns between second-level caches of one Xeon E5-2660 v4.
+//! - **\[AnandTech\]** *Sizing Up Servers: Intel's Skylake-SP Xeon versus AMD's EPYC 7000* (2017):
+//!   Xeon E5-2699 v4, L1 4, L2 12 to 15, L3 38 to 51 cycles, memory 95 ns; and *AMD's 12-core
+//!   Magny-Cours Opteron 6174* (2010).
+//! - **\[7-cpu\]** <https://7-cpu.com/cpu/Westmere.html> and
+//!   <https://7-cpu.com/cpu/IvyBridge.html>: L1 and L2 latencies, line fill buffers, store buffers.
+//! - **\[MLC\]** *Memory Latencies on Intel Xeon Processor E5-4600 and E7-4800 product families*,
+//!   Intel developer blog, January 2014: 135 ns to a socket's own memory, 194 to 202 ns over one
+//!   link.
 //!
-//! The figures of \[David\] and \[Molka\] were entered without the publications at hand to compare them with
-//! once more: check them before a conclusion rests on one of them.
+//! The figures of \[David\] and \[Molka\] were entered without the publications at hand to compare
+//! them with once more: check them before a conclusion rests on one of them.
 //!
 //! What the engine's instructions cost there was measured nowhere: it is [`WORK_AT_3_GHZ`], scaled
 //! by the
@@ -81,9 +82,10 @@ const PAIRS: [[u8; MAX_SOCKETS]; MAX_SOCKETS] = {
 
 /// What the engine's work costs on an Intel Xeon of family 6, model 207, while its clock is 3.0
 /// GHz: fitted on 2026-11-21 to the real build on one core. The driver's call and the read and
-/// write sets follow from the hot record (`serial`, and what
-/// `silo` and `2pl-no-wait` take more), steps and index work together with [`EXPOSED_PERCENT`] from TPC-C and the
-/// share of memory in SmallBank, rejections from SmallBank, which has many. The procedure is in `docs/machine-model.md`.
+/// write sets follow from the hot record (`serial`, and what `silo` and `2pl-no-wait` take more),
+/// steps and index work together with [`EXPOSED_PERCENT`] from TPC-C and the share of memory in
+/// SmallBank, rejections from SmallBank, which has many. The procedure is in
+/// `docs/machine-model.md`.
 const WORK_AT_3_GHZ: WorkCosts = WorkCosts {
     call_ps: 24_000,
     begin_ps: 4_000,
@@ -121,8 +123,8 @@ const WORK_HERE: WorkCosts = WorkCosts {
     ..WORK_AT_3_GHZ.scaled(75)
 };
 
-/// The machine Kiln is developed on: two virtual cores of an Intel Xeon of 2023 (family 6, model 207:
-/// Emerald Rapids, 4.1 GHz while one core is busy) under KVM, with 2 MiB of second-level cache
+/// The machine Kiln is developed on: two virtual cores of an Intel Xeon of 2023 (family 6, model
+/// 207: Emerald Rapids, 4.1 GHz while one core is busy) under KVM, with 2 MiB of second-level cache
 /// each.
 ///
 /// Measured on 2026-11-23 by `kiln sim --calibrate`: lower quartiles of 15 rounds. The virtual
@@ -134,8 +136,8 @@ const WORK_HERE: WorkCosts = WorkCosts {
 /// is fitted to the rate of atomic additions by both cores, `prefetches_in_flight` to the rate of
 /// prefetched loads; `occupancy_ps` is assumed.
 ///
-/// Only two cores can be measured; more are an extrapolation to a socket in which every two cores are
-/// as far apart as those two.
+/// Only two cores can be measured; more are an extrapolation to a socket in which every two cores
+/// are as far apart as those two.
 pub(crate) const HERE: Preset = Preset {
     name: "here",
     description: "Intel Xeon, family 6 model 207, 2 virtual cores measured, one socket",
@@ -179,11 +181,11 @@ pub(crate) const HERE: Preset = Preset {
 /// The ORTHRUS paper's testbed (§4): "eight 10-core Intel E7-8850 processors and 128 GB of memory";
 /// 2.0 GHz, 24 MiB last-level cache, Westmere-EX.
 ///
-/// Latencies: \[David\], Xeon: loads of lines modified elsewhere 109, 289, 400 cycles in the same socket,
-/// over one link, over two; of shared lines 44, 223, 334; from memory 355, 492, 601; stores to shared
-/// lines 116, 318, 428. \[MLC\] has less for memory (135 and 195 ns); it depends on the modules. Line fill
-/// and store buffers: \[7-cpu\]. Work: 3.0 GHz against 2.0 GHz, and an assumed 2.0 times fewer
-/// instructions per cycle.
+/// Latencies: \[David\], Xeon: loads of lines modified elsewhere 109, 289, 400 cycles in the same
+/// socket, over one link, over two; of shared lines 44, 223, 334; from memory 355, 492, 601; stores
+/// to shared lines 116, 318, 428. \[MLC\] has less for memory (135 and 195 ns); it depends on the
+/// modules. Line fill and store buffers: \[7-cpu\]. Work: 3.0 GHz against 2.0 GHz, and an assumed
+/// 2.0 times fewer instructions per cycle.
 pub(crate) const ORTHRUS: Preset = Preset {
     name: "orthrus",
     description: "8 × Intel Xeon E7-8850 (10 cores, 2.0 GHz), the ORTHRUS paper's",
@@ -224,14 +226,14 @@ pub(crate) const ORTHRUS: Preset = Preset {
     work: WORK_AT_3_GHZ.scaled(300),
 };
 
-/// The STO paper's testbed (§3.1): Amazon m4.16xlarge, "two Intel Xeon E5-2686 v4 CPUs (16 cores/32 threads
-/// each …)"; 2.3 GHz with 2.7 GHz on all cores, 45 MiB last-level cache, Broadwell-EP. The model has the
-/// 32 cores and not their second threads.
+/// The STO paper's testbed (§3.1): Amazon m4.16xlarge, "two Intel Xeon E5-2686 v4 CPUs (16 cores/32
+/// threads each …)"; 2.3 GHz with 2.7 GHz on all cores, 45 MiB last-level cache, Broadwell-EP. The
+/// model has the 32 cores and not their second threads.
 ///
-/// Latencies: \[AnandTech\] for the caches and memory, \[McCalpin\] within a socket; across sockets \[Molka\],
-/// the preceding generation with the same interconnect: some 90 ns for a clean and 105 ns for a
-/// modified line, 146 ns for remote memory. Work: 3.0 GHz against 2.7 GHz, and an assumed 1.4 times fewer
-/// instructions per cycle.
+/// Latencies: \[AnandTech\] for the caches and memory, \[McCalpin\] within a socket; across sockets
+/// \[Molka\], the preceding generation with the same interconnect: some 90 ns for a clean and 105
+/// ns for a modified line, 146 ns for remote memory. Work: 3.0 GHz against 2.7 GHz, and an assumed
+/// 1.4 times fewer instructions per cycle.
 pub(crate) const STO: Preset = Preset {
     name: "sto",
     description: "2 × Intel Xeon E5-2686 v4 (16 cores, 2.3 to 2.7 GHz), the STO paper's",
@@ -272,8 +274,9 @@ pub(crate) const STO: Preset = Preset {
     work: WORK_AT_3_GHZ.scaled(156),
 };
 
-/// The STRIFE paper's testbed (§5.1): "Intel Xeon CPU E7-4890 v2 @ 2.80 GHz machine with 2 TB memory and two
-/// sockets – each having 15 physical cores"; 37.5 MiB last-level cache, Ivy Bridge-EX.
+/// The STRIFE paper's testbed (§5.1): "Intel Xeon CPU E7-4890 v2 @ 2.80 GHz machine with 2 TB
+/// memory and two sockets – each having 15 physical cores"; 37.5 MiB last-level cache, Ivy
+/// Bridge-EX.
 ///
 /// Latencies: L1 and L2 \[7-cpu\]; the rest are estimates, since no published figures were found:
 /// the ring and the transfers between those of Westmere-EX \[David\] and Broadwell-EP (above), the
@@ -319,15 +322,16 @@ pub(crate) const STRIFE: Preset = Preset {
     work: WORK_AT_3_GHZ.scaled(160),
 };
 
-/// The healing paper's testbed (§6.1): "four 12-core AMD Opteron Processor 6172 clocked at 2.1 GHz", 64 KiB
-/// first-level cache, "every 6 cores share a 5 MB L3 cache and a 8 GB local DRAM": eight dies. For the
-/// second level the paper says 256 KiB; the processor has 512 KiB, and so does the preset.
+/// The healing paper's testbed (§6.1): "four 12-core AMD Opteron Processor 6172 clocked at 2.1
+/// GHz", 64 KiB first-level cache, "every 6 cores share a 5 MB L3 cache and a 8 GB local DRAM":
+/// eight dies. For the second level the paper says 256 KiB; the processor has 512 KiB, and so does
+/// the preset.
 ///
-/// Latencies: \[David\], Opteron, the same processor: loads of lines modified elsewhere 81, 161, 172, 252
-/// cycles on the same die, in the same package, over one link, over two; of shared lines 83, 164, 176,
-/// 254; from memory 136, 237, 247, 327; stores to shared lines 246, 255, 286, 296; an atomic operation
-/// takes 27 cycles more than a store. Work: 3.0 GHz against 2.1 GHz, and an assumed 2.3 times fewer
-/// instructions per cycle.
+/// Latencies: \[David\], Opteron, the same processor: loads of lines modified elsewhere 81, 161,
+/// 172, 252 cycles on the same die, in the same package, over one link, over two; of shared lines
+/// 83, 164, 176, 254; from memory 136, 237, 247, 327; stores to shared lines 246, 255, 286, 296; an
+/// atomic operation takes 27 cycles more than a store. Work: 3.0 GHz against 2.1 GHz, and an
+/// assumed 2.3 times fewer instructions per cycle.
 pub(crate) const HEALING: Preset = Preset {
     name: "healing",
     description: "4 × AMD Opteron 6172 (2 dies of 6 cores, 2.1 GHz), the healing paper's",

@@ -84,7 +84,8 @@ impl MachineStatistics {
 /// How contended one line was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineHeat {
-    /// How often it moved from one core's or socket's caches to another's, or had copies invalidated.
+    /// How often it moved from one core's or socket's caches to another's, or had copies
+    /// invalidated.
     pub transfers: u64,
     /// How long cores waited for it while it was on its way to another core or locked by it, in
     /// picoseconds.

@@ -6,8 +6,8 @@
 /// in [`WorkCosts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Drawing a call and entering it in the books: what a benchmark's driver or a worker's loop does
-    /// around a transaction.
+    /// Drawing a call and entering it in the books: what a benchmark's driver or a worker's loop
+    /// does around a transaction.
     Call,
     /// Beginning an attempt.
     Begin,

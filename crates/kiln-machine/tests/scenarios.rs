@@ -3,7 +3,8 @@
 use kiln_machine::AccessKind::{Load, Prefetch, ReadModifyWrite, Store};
 use kiln_machine::{CacheShape, Costs, Machine, Preset, Work};
 
-/// Two sockets of four cores with round costs, 8 lines of first-level cache, 32 of second, 128 of last.
+/// Two sockets of four cores with round costs, 8 lines of first-level cache, 32 of second, 128 of
+/// last.
 fn small() -> Preset {
     Preset {
         name: "small",

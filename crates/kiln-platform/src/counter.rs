@@ -2,7 +2,8 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// A count that one thread at a time adds to, and any thread may read. It costs what a plain number costs, and orders nothing.
+/// A count that one thread at a time adds to, and any thread may read. It costs what a plain number
+/// costs, and orders nothing.
 ///
 /// It is no scheduling point of a simulated run, as nothing that a run does depends on it.
 #[derive(Debug, Default)]
@@ -12,7 +13,8 @@ impl Counter {
     /// Adds to it. No other thread adds meanwhile.
     #[inline(always)]
     pub fn add(&self, count: u64) {
-        // Relaxed, and no read-modify-write: there is one writer, and readers want some recent value.
+        // Relaxed, and no read-modify-write: there is one writer, and readers want some recent
+        // value.
         let before = self.0.load(Ordering::Relaxed);
         self.0.store(before.wrapping_add(count), Ordering::Relaxed);
     }

@@ -1,4 +1,5 @@
-//! The one door to atomics, threads, pinning, the clock, randomness, memory maps, files and sockets.
+//! The one door to atomics, threads, pinning, the clock, randomness, memory maps, files and
+//! sockets.
 //!
 //! Every other crate reaches shared memory and time through this one, so that the same engine code
 //! runs on real and on virtual cores. A backend is a folder with the modules re-exported below; it

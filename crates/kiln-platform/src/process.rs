@@ -2,7 +2,8 @@
 
 use std::io;
 
-/// Bytes of memory that the process has in use, as the system counts them; `None` where it does not say.
+/// Bytes of memory that the process has in use, as the system counts them; `None` where it does not
+/// say.
 pub fn resident_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
@@ -28,8 +29,8 @@ pub fn cpu_s() -> Option<f64> {
     Some(seconds(usage.ru_utime) + seconds(usage.ru_stime))
 }
 
-/// Tells the service manager how the process stands (sd_notify(3): `READY=1`, `STOPPING=1`, `STATUS=…`). Does nothing where no
-/// manager asked for that with NOTIFY_SOCKET.
+/// Tells the service manager how the process stands (sd_notify(3): `READY=1`, `STOPPING=1`,
+/// `STATUS=…`). Does nothing where no manager asked for that with NOTIFY_SOCKET.
 ///
 /// # Errors
 /// The system's, when the manager cannot be told.

@@ -56,8 +56,8 @@ impl Random {
     }
 }
 
-/// A seed that differs between runs, for callers that were given none; print it. On virtual cores the
-/// run's seed determines it.
+/// A seed that differs between runs, for callers that were given none; print it. On virtual cores
+/// the run's seed determines it.
 pub fn fresh_seed() -> u64 {
     #[cfg(kiln_sim)]
     if crate::sim::is_running() {
@@ -66,8 +66,8 @@ pub fn fresh_seed() -> u64 {
     fastrand::Rng::new().u64(..)
 }
 
-/// Bytes of the system's randomness, for an identifier that no other database in the world has. On virtual cores the run's
-/// seed determines them.
+/// Bytes of the system's randomness, for an identifier that no other database in the world has. On
+/// virtual cores the run's seed determines them.
 ///
 /// # Errors
 /// The system's, when it has no source of randomness.

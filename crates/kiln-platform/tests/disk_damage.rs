@@ -1,4 +1,5 @@
-//! The content of a simulated disk from outside: damage, overwriting, and the way to the machine and back.
+//! The content of a simulated disk from outside: damage, overwriting, and the way to the machine
+//! and back.
 
 #![cfg(kiln_sim)]
 

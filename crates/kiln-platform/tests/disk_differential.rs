@@ -123,7 +123,8 @@ fn work(root: &Path, seed: u64) -> Vec<String> {
         if files.len() > 6 {
             files.pop_first();
         }
-        // The machine finds what is in a directory by its path: one whose name is another one's is given up.
+        // The machine finds what is in a directory by its path: one whose name is another one's is
+        // given up.
         let lost = |directory: &Directory| renamed.contains(&directory.path().to_owned());
         if matches!(operation, 14 | 18) && result == "()" && directories.iter().any(lost) {
             directories.truncate(1);

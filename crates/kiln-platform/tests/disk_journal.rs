@@ -1,8 +1,10 @@
-//! A small journal on the simulated disk: the power goes in every operation, each kind of crash follows, and no record that
-//! was acknowledged may be lost. Journals with a flaw on purpose, the canaries, have to be caught.
+//! A small journal on the simulated disk: the power goes in every operation, each kind of crash
+//! follows, and no record that was acknowledged may be lost. Journals with a flaw on purpose, the
+//! canaries, have to be caught.
 //!
-//! The journal has a directory with a manifest and segments of records. The manifest says with which segment the
-//! records begin and how many came before it; it is replaced by renaming. A record is acknowledged when it is durable.
+//! The journal has a directory with a manifest and segments of records. The manifest says with
+//! which segment the records begin and how many came before it; it is replaced by renaming. A
+//! record is acknowledged when it is durable.
 
 #![cfg(kiln_sim)]
 
@@ -260,8 +262,8 @@ impl Journal {
     }
 }
 
-/// Runs one process: each writer recovers its journal and appends records until there are enough or something fails. What
-/// was recovered, and what was acknowledged before the power went, by writer.
+/// Runs one process: each writer recovers its journal and appends records until there are enough or
+/// something fails. What was recovered, and what was acknowledged before the power went, by writer.
 fn process(disk: &Disk, setting: Setting, records: u64, seed: u64) -> Vec<(Result<u64, End>, u64)> {
     let mut config = Config::new(Schedule::Random, seed);
     config.disk = Some(disk.clone());
@@ -301,7 +303,8 @@ fn process(disk: &Disk, setting: Setting, records: u64, seed: u64) -> Vec<(Resul
     }
 }
 
-/// Recovers what is on `disk`, where the records of `acknowledged` must be. What is wrong, if something is.
+/// Recovers what is on `disk`, where the records of `acknowledged` must be. What is wrong, if
+/// something is.
 fn recover(disk: &Disk, setting: Setting, acknowledged: &[u64]) -> Option<String> {
     let recovered = process(disk, setting, 0, 1);
     recovered
@@ -328,7 +331,8 @@ fn crashes(disk: &Disk) -> impl Iterator<Item = Crash> + use<> {
     Crash::KINDS.into_iter().chain(each)
 }
 
-/// Lets the power go in every operation of a process; with several writers, in every fifth. What is lost, if something is.
+/// Lets the power go in every operation of a process; with several writers, in every fifth. What is
+/// lost, if something is.
 fn crash_everywhere(setting: Setting) -> Option<String> {
     let whole = Disk::new(Options::new(1));
     let ended = process(&whole, setting, RECORDS, 1);
@@ -410,7 +414,8 @@ fn nothing_acknowledged_is_lost_when_recovery_is_cut_off_as_well() {
     }
 }
 
-/// Lets each fault come in every operation. What a crash later on or a restart has lost, if something.
+/// Lets each fault come in every operation. What a crash later on or a restart has lost, if
+/// something.
 fn fail_everywhere(setting: Setting) -> Option<String> {
     let whole = Disk::new(Options::new(1));
     process(&whole, setting, RECORDS, 1);
@@ -444,8 +449,8 @@ fn nothing_acknowledged_is_lost_whatever_fails() {
 
 #[test]
 fn nothing_acknowledged_is_lost_when_a_restart_builds_on_what_no_sync_has_written() {
-    // The sync fails, the cache takes its data to be written, and the process starts again. What recovery has read
-    // and promised must survive the power's going later.
+    // The sync fails, the cache takes its data to be written, and the process starts again. What
+    // recovery has read and promised must survive the power's going later.
     for operation in 1..150 {
         let disk = Disk::new(Options::new(operation));
         disk.inject(operation, Fault::SyncKeepsCache);

@@ -1,4 +1,5 @@
-//! What directories and files promise beyond one system call, where a disk that loses and fails can show it.
+//! What directories and files promise beyond one system call, where a disk that loses and fails can
+//! show it.
 
 #![cfg(kiln_sim)]
 
@@ -27,7 +28,8 @@ fn a_directory_is_durable_when_it_has_been_made() {
     let disk = Disk::new(Options::new(1));
     on(&disk, 1, make).expect("nothing fails");
     assert!(survives(&disk));
-    // A process is killed on the way, the next one makes the directory again, and then the power goes.
+    // A process is killed on the way, the next one makes the directory again, and then the power
+    // goes.
     for operation in 1..=disk.operations() {
         for moment in [Moment::Before, Moment::Within, Moment::After] {
             let disk = Disk::new(Options::new(1));

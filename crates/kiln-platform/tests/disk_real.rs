@@ -1,4 +1,5 @@
-//! Files and directories of the machine: the contract on its file systems, locks between processes, full disks, rights.
+//! Files and directories of the machine: the contract on its file systems, locks between processes,
+//! full disks, rights.
 
 mod disk_contract;
 
@@ -70,7 +71,8 @@ fn a_file_system_without_direct_writes_is_written_through_the_cache() {
     assert_eq!(name.block_bytes(), BLOCK_BYTES);
 }
 
-/// Starts this test binary again for the one ignored test `name`, which finds `directory` in its environment.
+/// Starts this test binary again for the one ignored test `name`, which finds `directory` in its
+/// environment.
 fn start(name: &str, directory: &Path) -> Child {
     let binary = std::env::current_exe().expect("a test knows its binary");
     Command::new(binary)
@@ -84,7 +86,8 @@ fn start(name: &str, directory: &Path) -> Child {
 
 const DIRECTORY: &str = "KILN_TEST_DISK_DIRECTORY";
 
-/// The directory that the test which started this process works in; none where ignored tests run by themselves.
+/// The directory that the test which started this process works in; none where ignored tests run by
+/// themselves.
 fn directory_of_parent() -> Option<PathBuf> {
     std::env::var_os(DIRECTORY).map(PathBuf::from)
 }
@@ -256,8 +259,8 @@ fn process_without_rights() {
     };
     /// The user of this number owns nothing.
     const NOBODY: libc::uid_t = 65_534;
-    // SAFETY: both calls change this process alone, which exists for this test. Only root may do everything, so only root
-    // has to become another user.
+    // SAFETY: both calls change this process alone, which exists for this test. Only root may do
+    // everything, so only root has to become another user.
     unsafe {
         if libc::geteuid() == 0 {
             assert_eq!(libc::setgid(NOBODY), 0);

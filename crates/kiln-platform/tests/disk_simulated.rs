@@ -1,5 +1,5 @@
-//! Runs on the simulated disk: the contract of every file system holds, operations take time, the power goes, and a seed
-//! repeats all of it.
+//! Runs on the simulated disk: the contract of every file system holds, operations take time, the
+//! power goes, and a seed repeats all of it.
 
 #![cfg(kiln_sim)]
 
@@ -23,7 +23,8 @@ fn the_contract_holds() {
                 part(&Directory::create(&Path::new("/contract").join(name)).expect("it is new"));
             }
         });
-        // Some short reads and writes, and some interruptions: what the contract hides from callers.
+        // Some short reads and writes, and some interruptions: what the contract hides from
+        // callers.
         let disk = after(&disk, Survivors::None, 1);
         disk.inject_at_random(3, &[Fault::Short]);
         on(&disk, || {

@@ -1,5 +1,5 @@
-//! Sockets of the machine: the contract over TCP and on Unix sockets, the files of Unix sockets, and what happens without
-//! descriptors.
+//! Sockets of the machine: the contract over TCP and on Unix sockets, the files of Unix sockets,
+//! and what happens without descriptors.
 
 mod net_contract;
 

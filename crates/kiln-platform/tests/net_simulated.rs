@@ -1,5 +1,6 @@
-//! The simulated network: the contract under many schedules, on networks that delay, split and lose; connections that break;
-//! descriptors that run out; wake-ups that are lost; and the same run for the same seed.
+//! The simulated network: the contract under many schedules, on networks that delay, split and
+//! lose; connections that break; descriptors that run out; wake-ups that are lost; and the same run
+//! for the same seed.
 
 #![cfg(kiln_sim)]
 
@@ -54,7 +55,8 @@ fn listen_unix() -> Listener {
     Listener::unix(Path::new("/run/socket"), 0o600).expect("the path is free")
 }
 
-/// Calls `body` under all schedules, over TCP and on Unix sockets, on networks of both kinds if it can bear it.
+/// Calls `body` under all schedules, over TCP and on Unix sockets, on networks of both kinds if it
+/// can bear it.
 fn everywhere(seeds: u64, is_rough_too: bool, body: impl Fn(Listen<'_>) + Sync) {
     for seed in 0..seeds {
         for schedule in SCHEDULES {
@@ -368,8 +370,9 @@ fn a_wait_that_nothing_can_end_is_a_deadlock() {
     );
 }
 
-/// A thread gets a message from another one, and sleeps while there is none. With `always`, the sender wakes the poller always;
-/// else only if it sees that the receiver sleeps, which the receiver says before it waits, but not before it looks.
+/// A thread gets a message from another one, and sleeps while there is none. With `always`, the
+/// sender wakes the poller always; else only if it sees that the receiver sleeps, which the
+/// receiver says before it waits, but not before it looks.
 fn message(always: bool, seed: u64) -> Result<(), Failure> {
     let body = move || {
         let mut poller = Poller::new().expect("there is room");

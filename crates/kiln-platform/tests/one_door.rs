@@ -1,6 +1,6 @@
 //! The door's guard: no other crate of the workspace names an atomic, a lock, a thread, a clock, a
-//! random source, a file or a socket of the standard library, or depends on a crate that would hand it
-//! one.
+//! random source, a file or a socket of the standard library, or depends on a crate that would hand
+//! it one.
 //!
 //! What passes by this crate would also pass by its backend for virtual cores: a thread that the
 //! schedule does not know, a clock that is not virtual, an order of events that a seed does not

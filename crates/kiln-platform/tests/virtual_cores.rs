@@ -1,5 +1,5 @@
-//! Runs on virtual cores: the same seed gives the same run, schedules find what they should find, and
-//! runs that cannot go on say why.
+//! Runs on virtual cores: the same seed gives the same run, schedules find what they should find,
+//! and runs that cannot go on say why.
 
 #![cfg(kiln_sim)]
 

@@ -49,7 +49,8 @@ pub enum AbortCause {
     LockTimeout,
     /// The attempt met a record that was not in its plan, and could not have it.
     FootprintMiss,
-    /// The attempt waited for a lock in a turn that other workers wanted, with more workers than cores.
+    /// The attempt waited for a lock in a turn that other workers wanted, with more workers than
+    /// cores.
     GaveWay,
 }
 
@@ -166,8 +167,8 @@ pub struct Sought<'a> {
     pub observed: &'a Observed,
     /// The place among all look-ups that arguments decide, if it is one.
     pub place: Option<Place>,
-    /// Whether it is made again in a restoration only for the handle: what it led to in the run before it
-    /// leads to now, and nothing of that is looked at.
+    /// Whether it is made again in a restoration only for the handle: what it led to in the run
+    /// before it leads to now, and nothing of that is looked at.
     pub is_known: bool,
 }
 
@@ -182,14 +183,15 @@ pub enum GoesOn<'p> {
     Restored(&'p Restoration),
 }
 
-/// Which of the look-ups it is that nothing but a call's arguments decides: the same place has the same key in the procedure and in
-/// its reconnaissance.
+/// Which of the look-ups it is that nothing but a call's arguments decides: the same place has the
+/// same key in the procedure and in its reconnaissance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(u16);
 
 impl Place {
     /// In a turn, from 0, of the loop around the look-up with this ordinal
-    /// ([`PrefetchLookup::ordinal`](crate::ir::PrefetchLookup)); `None` where what is met is not kept.
+    /// ([`PrefetchLookup::ordinal`](crate::ir::PrefetchLookup)); `None` where what is met is not
+    /// kept.
     #[inline(always)]
     pub(crate) fn of(ordinal: u16, turn: usize) -> Option<Place> {
         (turn < Place::TURNS).then_some(Place(ordinal << Place::TURN_BITS | turn as u16))
@@ -272,18 +274,21 @@ pub enum Recalled {
 
 /// How one attempt of a transaction touches records; see the module's documentation.
 pub trait Access {
-    /// Whether the thread that runs an attempt may change between two operations; see [`Access::leaves`].
+    /// Whether the thread that runs an attempt may change between two operations; see
+    /// [`Access::leaves`].
     const TRAVELS: bool = false;
 
-    /// Asked after a method has returned an [`AbortCause`], where attempts travel: whether it did so because the
-    /// operation belongs to another thread. Then the attempt is not over: the executor leaves off before the operation,
-    /// which is begun anew by [`Executor::resume`](crate::Executor::resume).
+    /// Asked after a method has returned an [`AbortCause`], where attempts travel: whether it did
+    /// so because the operation belongs to another thread. Then the attempt is not over: the
+    /// executor leaves off before the operation, which is begun anew by
+    /// [`Executor::resume`](crate::Executor::resume).
     #[inline(always)]
     fn leaves(&mut self) -> bool {
         false
     }
 
-    /// Hears that an operation is done, or a record that a scan has come to met, where attempts travel.
+    /// Hears that an operation is done, or a record that a scan has come to met, where attempts
+    /// travel.
     #[inline(always)]
     fn has_done(&mut self) {}
 
@@ -291,16 +296,17 @@ pub trait Access {
     #[inline(always)]
     fn prepare(&mut self, _failures: u32) {}
 
-    /// A new transaction begins, a call or one of several statements, whose attempts follow: those that repeat one that
-    /// failed included. It ends at `deadline_ns`, of `kiln_platform::time::now_ns`, if at all.
+    /// A new transaction begins, a call or one of several statements, whose attempts follow: those
+    /// that repeat one that failed included. It ends at `deadline_ns`, of
+    /// `kiln_platform::time::now_ns`, if at all.
     #[inline(always)]
     fn begin_call(&mut self, deadline_ns: Option<u64>) {
         let _ = deadline_ns;
     }
 
-    /// The transaction that [`Access::begin_call`] announced is over: committed, rejected, expired, given up, or abandoned
-    /// by its client. What its attempts left for later attempts is forgotten here, records' addresses above all: the
-    /// tables that these belong to may go next.
+    /// The transaction that [`Access::begin_call`] announced is over: committed, rejected, expired,
+    /// given up, or abandoned by its client. What its attempts left for later attempts is forgotten
+    /// here, records' addresses above all: the tables that these belong to may go next.
     #[inline(always)]
     fn end_call(&mut self) {}
 
@@ -328,31 +334,31 @@ pub trait Access {
     #[inline(always)]
     fn plan_statements(&mut self) {}
 
-    /// Hears that the attempt has stopped, and says whether it goes on all the same: then the program is run
-    /// again, or a part of it, as a part of the same attempt, over what the access has kept of the last run
-    /// ([`Access::recall`]). What the last run has raised or emitted never was. Asked of attempts that run one
-    /// program, after [`Access::plan`].
+    /// Hears that the attempt has stopped, and says whether it goes on all the same: then the
+    /// program is run again, or a part of it, as a part of the same attempt, over what the access
+    /// has kept of the last run ([`Access::recall`]). What the last run has raised or emitted never
+    /// was. Asked of attempts that run one program, after [`Access::plan`].
     #[inline(always)]
     fn goes_on<'p>(&mut self, _program: &'p Program, _stop: &Stop) -> GoesOn<'p> {
         GoesOn::No
     }
 
-    /// Whether the access knows of most look-ups already ([`Access::recall`]), so that nothing need be fetched
-    /// ahead of them.
+    /// Whether the access knows of most look-ups already ([`Access::recall`]), so that nothing need
+    /// be fetched ahead of them.
     #[inline(always)]
     fn recalls(&self) -> bool {
         false
     }
 
-    /// Whether the procedure of which this is a reconnaissance runs right after it: then its prefetches ask for all
-    /// that the procedure will touch.
+    /// Whether the procedure of which this is a reconnaissance runs right after it: then its
+    /// prefetches ask for all that the procedure will touch.
     #[inline(always)]
     fn is_run_soon(&self) -> bool {
         true
     }
 
-    /// Hears of a look-up before an index is asked, and says what is known of it already. Otherwise the
-    /// index is asked, and what follows until [`Access::looked_up`] is what comes of it.
+    /// Hears of a look-up before an index is asked, and says what is known of it already. Otherwise
+    /// the index is asked, and what follows until [`Access::looked_up`] is what comes of it.
     ///
     /// # Errors
     /// An [`AbortCause`] when a conflict is met.
@@ -369,9 +375,10 @@ pub trait Access {
     #[inline(always)]
     fn looked_up(&mut self) {}
 
-    /// Hears of a scan before the index is asked, and says what it does about it: of one that it knows
-    /// [`Access::recall_leaf`] gives the leaves, and [`Access::rest_of_scan`] says where to go on; of one that it keeps
-    /// [`Access::has_read`] and [`Access::has_scanned`] hear. Not asked where attempts travel.
+    /// Hears of a scan before the index is asked, and says what it does about it: of one that it
+    /// knows [`Access::recall_leaf`] gives the leaves, and [`Access::rest_of_scan`] says where to
+    /// go on; of one that it keeps [`Access::has_read`] and [`Access::has_scanned`] hear. Not asked
+    /// where attempts travel.
     ///
     /// # Errors
     /// An [`AbortCause`] when a conflict is met.
@@ -411,8 +418,8 @@ pub trait Access {
     #[inline(always)]
     fn scans(&mut self, _op: OpId) {}
 
-    /// Hears that a range of an index is about to be looked through whose leading columns have these values, where attempts travel:
-    /// the operation may belong to another thread.
+    /// Hears that a range of an index is about to be looked through whose leading columns have
+    /// these values, where attempts travel: the operation may belong to another thread.
     ///
     /// # Errors
     /// When it does ([`Access::leaves`]).
@@ -426,8 +433,8 @@ pub trait Access {
         Ok(())
     }
 
-    /// Hears of a scan before the index is asked: of the index at a position of the table, with what will be done with the
-    /// records.
+    /// Hears of a scan before the index is asked: of the index at a position of the table, with
+    /// what will be done with the records.
     ///
     /// # Errors
     /// An [`AbortCause`] when a conflict is met.
@@ -510,15 +517,16 @@ pub trait Access {
         memory: &mut Memory,
     ) -> Result<Inserted, Stop>;
 
-    /// Whether a look-up gives up when what it meets stays dead for long: the transaction that takes the record out of the
-    /// index is without a core.
+    /// Whether a look-up gives up when what it meets stays dead for long: the transaction that
+    /// takes the record out of the index is without a core.
     #[inline(always)]
     fn gives_up(&self) -> bool {
         true
     }
 
-    /// Hears of an insert that would raise 23505, as the row behind `handle` has a unique key of its row. Whether the
-    /// access has written the values over that row instead, which only a baseline that checks nothing does.
+    /// Hears of an insert that would raise 23505, as the row behind `handle` has a unique key of
+    /// its row. Whether the access has written the values over that row instead, which only a
+    /// baseline that checks nothing does.
     ///
     /// # Errors
     /// An [`AbortCause`] when a conflict is met.
@@ -544,9 +552,9 @@ pub trait Access {
         memory: &mut Memory,
     ) -> Result<(), Stop>;
 
-    /// Brings a row back that this attempt has deleted through `handle`, with `values` for all columns and the row number
-    /// that it had. All handles of the row work on it again. The keys are the attempt's own still: whatever it has inserted
-    /// under them since is deleted.
+    /// Brings a row back that this attempt has deleted through `handle`, with `values` for all
+    /// columns and the row number that it had. All handles of the row work on it again. The keys
+    /// are the attempt's own still: whatever it has inserted under them since is deleted.
     ///
     /// # Errors
     /// An [`AbortCause`] when a conflict is met; 53200 when memory is short.
@@ -558,7 +566,8 @@ pub trait Access {
         memory: &mut Memory,
     ) -> Result<(), Stop>;
 
-    /// With a flaw on purpose: whether a protected region that has caught an error forgets to take its last change back.
+    /// With a flaw on purpose: whether a protected region that has caught an error forgets to take
+    /// its last change back.
     #[inline(always)]
     fn forgets_change(&mut self) -> bool {
         false
@@ -629,12 +638,13 @@ pub trait Access {
         self.visit_observing(table, record, intent, observed)
     }
 
-    /// Hears of the key of a look-up before [`Access::visit_ahead`]: `value_of` gives the values of the index's columns.
+    /// Hears of the key of a look-up before [`Access::visit_ahead`]: `value_of` gives the values of
+    /// the index's columns.
     #[inline(always)]
     fn seek_ahead(&mut self, _table: &Table, _index: usize, _value_of: impl Fn(usize) -> Slot) {}
 
-    /// As [`Access::visit_for`], in a reconnaissance that makes the look-ups of a loop ahead: of the record that the procedure's look-up
-    /// at this place will find.
+    /// As [`Access::visit_for`], in a reconnaissance that makes the look-ups of a loop ahead: of
+    /// the record that the procedure's look-up at this place will find.
     ///
     /// # Errors
     /// As [`Access::visit`].
@@ -650,19 +660,20 @@ pub trait Access {
         self.visit_for(table, record, intent, observed)
     }
 
-    /// Whether this attempt leaves updates to its commit (STO §6.1): then [`Access::defer`] is called
-    /// where the program says that an update can be left, and [`Access::update`] otherwise.
+    /// Whether this attempt leaves updates to its commit (STO §6.1): then [`Access::defer`] is
+    /// called where the program says that an update can be left, and [`Access::update`] otherwise.
     #[inline(always)]
     fn defers(&self) -> bool {
         false
     }
 
-    /// Updates run where they stand in this attempt: it has more statements than those that are known.
+    /// Updates run where they stand in this attempt: it has more statements than those that are
+    /// known.
     fn defer_nothing(&mut self) {}
 
     /// Leaves an update to the commit, where `updater` is run on the record as it is then, with the
-    /// operands that are in these registers now. The program, and with it the updater, is kept until
-    /// the attempt has ended.
+    /// operands that are in these registers now. The program, and with it the updater, is kept
+    /// until the attempt has ended.
     ///
     /// # Errors
     /// An [`AbortCause`] when a conflict is met.
@@ -677,8 +688,8 @@ pub trait Access {
         unreachable!("asked only of accesses that defer")
     }
 
-    /// The error that stands behind the abort that [`Access::read`] just returned, if one does: an update
-    /// left to the commit was run early, and raised.
+    /// The error that stands behind the abort that [`Access::read`] just returned, if one does: an
+    /// update left to the commit was run early, and raised.
     fn raised(&mut self) -> Option<Error> {
         None
     }
@@ -714,8 +725,8 @@ pub trait Access {
         Version(Tid(handle.record.tid().load(Ordering::Relaxed)).version())
     }
 
-    /// In a snapshot from before `record` took over its key in the index at `index`: the record that it
-    /// had it from; for histories.
+    /// In a snapshot from before `record` took over its key in the index at `index`: the record
+    /// that it had it from; for histories.
     fn former_holder(&self, table: &Table, index: usize, record: RecordRef) -> Option<RecordRef> {
         let _ = (table, index, record);
         None
@@ -732,8 +743,8 @@ pub trait Access {
         Version(Tid(record.tid().load(Ordering::Relaxed)).version())
     }
 
-    /// The version in which a record is dead that the attempt has met so, whatever it relied on when it met the record
-    /// before; for histories.
+    /// The version in which a record is dead that the attempt has met so, whatever it relied on
+    /// when it met the record before; for histories.
     fn version_dead(&self, record: RecordRef) -> Version {
         self.version_met(record)
     }

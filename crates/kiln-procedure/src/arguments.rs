@@ -127,8 +127,9 @@ impl Arguments {
         self.constraint_modes = None;
     }
 
-    /// The call is a part of a larger transaction, in which deferrable constraints are checked so; what waits for its end is told
-    /// ([`Frame::pending`](crate::Frame::pending)), unless a former call has said otherwise.
+    /// The call is a part of a larger transaction, in which deferrable constraints are checked so;
+    /// what waits for its end is told ([`Frame::pending`](crate::Frame::pending)), unless a former
+    /// call has said otherwise.
     pub fn defer_constraints(&mut self, modes: impl FnOnce() -> Arc<ConstraintModes>) {
         self.constraint_modes.get_or_insert_with(modes);
     }
@@ -146,8 +147,8 @@ impl Arguments {
         self.draws.session = Some(session.clone());
     }
 
-    /// The call is one of a session, and will perhaps be made again, with these arguments or clones of them: then it is given
-    /// the same values of sequences.
+    /// The call is one of a session, and will perhaps be made again, with these arguments or clones
+    /// of them: then it is given the same values of sequences.
     pub fn keep_draws(&mut self, session: &Arc<SessionSequences>) {
         self.draws = CallDraws {
             made: Some(Arc::new(Draws::of(Some(session.clone())))),
@@ -188,8 +189,8 @@ impl Arguments {
         }
     }
 
-    /// Whether these are the arguments that `other` has, a NaN being the same as itself, and a number other than one with more
-    /// zeros. It does not matter how they were pushed.
+    /// Whether these are the arguments that `other` has, a NaN being the same as itself, and a
+    /// number other than one with more zeros. It does not matter how they were pushed.
     pub fn is_same(&self, other: &Arguments) -> bool {
         let is_same = |position| is_same_value(&self.value(position), &other.value(position));
         self.kinds == other.kinds && (0..self.len()).all(is_same)
@@ -411,7 +412,8 @@ impl Arguments {
     fn catalog_fits(&self, slot: Slot, kind: Kind, catalog: CatalogType) -> bool {
         match (kind, catalog.representation()) {
             (Kind::Integer, Representation::Number) => u32::try_from(slot.as_i64()).is_ok(),
-            // A text that was read already is read once more: it may be one that was pushed as a text.
+            // A text that was read already is read once more: it may be one that was pushed as a
+            // text.
             (Kind::Text, Representation::Text) if catalog.is_json() => false,
             (Kind::Text, Representation::Text) => {
                 let text = self.heap.str(slot);
@@ -452,8 +454,8 @@ impl Arguments {
         ))
     }
 
-    /// The value at `position`, with the type that it was pushed with, or bound to since: of integers the widest, of timestamps the
-    /// one without time zone.
+    /// The value at `position`, with the type that it was pushed with, or bound to since: of
+    /// integers the widest, of timestamps the one without time zone.
     pub fn value(&self, position: usize) -> Value {
         let data_type = match self.kinds[position] {
             Kind::Null => return Value::Null,

@@ -1,8 +1,8 @@
 //! Rows kept within a run: to sort, to group, to leave out duplicates, to join.
 //!
 //! A loop over the rows that have certain values builds a hash index over these columns first, and
-//! keeps it until the rows change. The index is a list of the rows a bucket, linked in the order of the
-//! buffer: `heads` has the first row of each bucket, `next` the row after each row (both count
+//! keeps it until the rows change. The index is a list of the rows a bucket, linked in the order of
+//! the buffer: `heads` has the first row of each bucket, `next` the row after each row (both count
 //! from 1, 0 is the end). A join over two buffers of n rows so takes n steps and not n².
 
 use kiln_storage::slot::{Heap, Slot};

@@ -1,8 +1,9 @@
 //! How often a stored procedure was called, counted by seat.
 //!
-//! Each seat of the engine, which one thread uses at a time, has a count of its own on cache lines of its own, so that a
-//! call costs a load and a store in memory that no other worker writes. The counts are summed when a design is derived from
-//! them. They begin at 0 when the procedure is created, or the database opened, and go with the procedure.
+//! Each seat of the engine, which one thread uses at a time, has a count of its own on cache lines
+//! of its own, so that a call costs a load and a store in memory that no other worker writes. The
+//! counts are summed when a design is derived from them. They begin at 0 when the procedure is
+//! created, or the database opened, and go with the procedure.
 
 use std::fmt;
 
@@ -35,7 +36,8 @@ impl CallCounts {
     #[inline(always)]
     pub fn add(&self, seat: usize, calls: u64) {
         if let Some(Count(count)) = self.by_seat.get(seat) {
-            // Relaxed: one thread writes it at a time, and who hands the seat to another orders the two.
+            // Relaxed: one thread writes it at a time, and who hands the seat to another orders the
+            // two.
             let before = count.load(Ordering::Relaxed);
             count.store(before.wrapping_add(calls), Ordering::Relaxed);
         }
@@ -50,7 +52,8 @@ impl CallCounts {
     /// The calls counted so far; those of transactions that run may be missing.
     pub fn sum(&self) -> u64 {
         let counts = self.by_seat.iter().map(|Count(count)| count);
-        // Relaxed: the gate, when it is shut, orders them; else the sum is of some moment meanwhile.
+        // Relaxed: the gate, when it is shut, orders them; else the sum is of some moment
+        // meanwhile.
         let counts = counts.map(|count| count.load(Ordering::Relaxed));
         counts.fold(self.assumed.load(Ordering::Relaxed), u64::saturating_add)
     }

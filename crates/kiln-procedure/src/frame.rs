@@ -181,7 +181,8 @@ impl Frame {
         }
     }
 
-    /// Prepares for the restoration of an attempt whose last run came to its end: what that has left stays.
+    /// Prepares for the restoration of an attempt whose last run came to its end: what that has
+    /// left stays.
     pub(crate) fn prepare_restoration(&mut self, restoration: &Restoration) {
         debug_assert!(restoration.code.registers <= self.memory.slots.len());
         put_constants(&mut self.memory, &restoration.constants);
@@ -257,7 +258,8 @@ impl Frame {
         self.notifications.clear();
     }
 
-    /// Takes what the last call of `program` in another frame emitted and raised; that one is silent afterwards.
+    /// Takes what the last call of `program` in another frame emitted and raised; that one is
+    /// silent afterwards.
     pub fn take_result(&mut self, other: &mut Frame, program: &Program) {
         self.silence();
         if !other.notices.is_empty() {
@@ -282,7 +284,8 @@ impl Frame {
         }
     }
 
-    /// The checks of constraints that the last run of `program` has left to the end of the transaction that it is a part of.
+    /// The checks of constraints that the last run of `program` has left to the end of the
+    /// transaction that it is a part of.
     pub fn pending(&self, program: &Program) -> Vec<PendingCheck> {
         if self.memory.heap.constraint_modes.is_none() {
             return Vec::new();

@@ -44,7 +44,8 @@ impl Interrupt {
         let _ = (self.word).fetch_update(Ordering::Relaxed, Ordering::Relaxed, set);
     }
 
-    /// Asks the statement that runs to end, and each that begins later: no client waits for them any more.
+    /// Asks the statement that runs to end, and each that begins later: no client waits for them
+    /// any more.
     pub fn end_all(&self) {
         self.word.store(OVER, Ordering::Relaxed);
     }

@@ -365,13 +365,15 @@ pub enum Step {
     Continue { depth: u16 },
     /// Ends the procedure successfully.
     Return,
-    /// Ends the procedure with an error, unless a protected region around it catches that; its effects are undone.
+    /// Ends the procedure with an error, unless a protected region around it catches that; its
+    /// effects are undone.
     Raise { error: Box<Failure> },
-    /// A *protected region*: runs `body` once. When the body raises an error that one of `handlers` names, what the
-    /// body has written to tables is undone, `caught` is the number of the first such handler, from 1, and the
-    /// procedure goes on behind this step; registers, buffers, results, notices and sequences stay as they are then.
-    /// Otherwise `caught` is 0. What the error says stays with the region until it catches the next one
-    /// ([`Step::Diagnose`], [`Step::RaiseAgain`]).
+    /// A *protected region*: runs `body` once. When the body raises an error that one of `handlers`
+    /// names, what the body has written to tables is undone, `caught` is the number of the first
+    /// such handler, from 1, and the procedure goes on behind this step; registers, buffers,
+    /// results, notices and sequences stay as they are then. Otherwise `caught` is 0. What the
+    /// error says stays with the region until it catches the next one ([`Step::Diagnose`],
+    /// [`Step::RaiseAgain`]).
     ///
     /// Counts as a loop for [`Step::Exit`]. The body is followed by no next turn, so that a
     /// [`Step::Continue`] leaves the region as well.
@@ -381,14 +383,16 @@ pub enum Step {
         caught: Reg,
         body: Block,
     },
-    /// Notes how a change is taken back that the region around makes: of an update before it, of all others behind
-    /// them. [`ProgramBuilder::finish`](crate::ProgramBuilder::finish) puts these in.
+    /// Notes how a change is taken back that the region around makes: of an update before it, of
+    /// all others behind them. [`ProgramBuilder::finish`](crate::ProgramBuilder::finish) puts these
+    /// in.
     NoteUndo {
         table: TableRef,
         record: RecordReg,
         undo: Undo,
     },
-    /// Sets `target`, of type TEXT, to what the error that `region` has caught says; an empty text where it says nothing.
+    /// Sets `target`, of type TEXT, to what the error that `region` has caught says; an empty text
+    /// where it says nothing.
     Diagnose {
         region: RegionId,
         item: DiagnosticItem,
@@ -401,8 +405,9 @@ pub enum Step {
         level: &'static str,
         error: Box<Failure>,
     },
-    /// Tells the sessions that listen to the channel, when the transaction has committed. An error that a protected
-    /// region catches takes back what its body has told. Both are texts, and not NULL.
+    /// Tells the sessions that listen to the channel, when the transaction has committed. An error
+    /// that a protected region catches takes back what its body has told. Both are texts, and not
+    /// NULL.
     Notify { channel: Reg, payload: Reg },
 
     // Operations.
@@ -445,19 +450,19 @@ pub enum Step {
         record: RecordReg,
         columns: Box<[(ColumnId, Reg)]>,
     },
-    /// Writes columns of a record, not of its primary key where protocols may leave updates to
-    /// the commit or split timestamps (front ends delete and insert). The registers hold values that fit their columns (length,
-    /// precision, NOT NULL were checked by steps before). Raises 23505 when a unique index
-    /// refuses.
+    /// Writes columns of a record, not of its primary key where protocols may leave updates to the
+    /// commit or split timestamps (front ends delete and insert). The registers hold values that
+    /// fit their columns (length, precision, NOT NULL were checked by steps before). Raises 23505
+    /// when a unique index refuses.
     Update {
         op: OpId,
         table: TableRef,
         record: RecordReg,
         columns: Box<[(ColumnId, Reg)]>,
     },
-    /// Inserts a record with `values` for all columns in table order. When a unique index has its key
-    /// already: without `conflict` raises 23505; else see [`Conflict`]. Sets `record` to the new
-    /// record.
+    /// Inserts a record with `values` for all columns in table order. When a unique index has its
+    /// key already: without `conflict` raises 23505; else see [`Conflict`]. Sets `record` to the
+    /// new record.
     Insert {
         op: OpId,
         table: TableRef,
@@ -502,8 +507,8 @@ pub enum Step {
     },
     /// Sets `target` to the number of rows (BIGINT).
     BufferCount { buffer: BufferId, target: Reg },
-    /// Sets `row` to the columns of the row at the position `at` (BIGINT, from 1), or to NULLs where
-    /// there is none. The columns hold values, no records.
+    /// Sets `row` to the columns of the row at the position `at` (BIGINT, from 1), or to NULLs
+    /// where there is none. The columns hold values, no records.
     BufferRow {
         buffer: BufferId,
         at: Reg,

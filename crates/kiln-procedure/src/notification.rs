@@ -1,4 +1,5 @@
-//! Notifications: what a program tells the sessions that listen to a channel, once its transaction has committed.
+//! Notifications: what a program tells the sessions that listen to a channel, once its transaction
+//! has committed.
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};

@@ -1,4 +1,5 @@
-//! What a program asks of the database around it, besides its tables: what the catalog says, for instance.
+//! What a program asks of the database around it, besides its tables: what the catalog says, for
+//! instance.
 //!
 //! Neither is on the path of transactions that read and write tables only.
 
@@ -13,8 +14,8 @@ pub trait OutsideFunction: Debug + Send + Sync {
     /// Its name.
     fn name(&self) -> &str;
 
-    /// Computes its result. It is called also when arguments are NULL. A function that [draws](OutsideFunction::draws) is given what its call
-    /// has drawn.
+    /// Computes its result. It is called also when arguments are NULL. A function that
+    /// [draws](OutsideFunction::draws) is given what its call has drawn.
     ///
     /// # Errors
     /// Those of the function.

@@ -77,8 +77,8 @@ pub struct Program {
     pub analysis: Analysis,
     /// What the executor runs.
     pub code: Code,
-    /// What [`Program::reconnaissance`] gives, made when a protocol first asks; `None` inside when the
-    /// procedure itself serves.
+    /// What [`Program::reconnaissance`] gives, made when a protocol first asks; `None` inside when
+    /// the procedure itself serves.
     pub reconnaissance: OnceLock<Option<Box<Program>>>,
     /// As `reconnaissance`, for [`Program::reconnaissance_with_keys`].
     pub reconnaissance_with_keys: OnceLock<Option<Box<Program>>>,
@@ -314,7 +314,8 @@ impl ProgramBuilder {
         self.blocks[0].insert(0, Step::Scalar(instruction));
     }
 
-    /// The program leaves keys in a buffer whose check may wait until the transaction ends. It is empty when the program begins.
+    /// The program leaves keys in a buffer whose check may wait until the transaction ends. It is
+    /// empty when the program begins.
     pub fn defer(&mut self, keys: DeferredKeys) {
         let buffer = keys.buffer;
         self.blocks[0].insert(0, Step::BufferClear { buffer });

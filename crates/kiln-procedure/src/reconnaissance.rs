@@ -1,11 +1,11 @@
 //! What is left of a procedure when only its footprint is wanted.
 //!
-//! Protocols that plan want to know which records a call will touch before it runs. When its keys follow
-//! from its arguments that takes no data at all; else it takes a *reconnaissance* (OLLP, ORTHRUS §3.2,
-//! after Thomson et al.): the procedure is run without isolation and without effects, and what it meets
-//! is noted. Here both are one thing: a program that has the look-ups and scans of the procedure, and of
-//! the rest only what decides which records these meet. Of a procedure whose keys follow from its
-//! arguments no read is left.
+//! Protocols that plan want to know which records a call will touch before it runs. When its keys
+//! follow from its arguments that takes no data at all; else it takes a *reconnaissance* (OLLP,
+//! ORTHRUS §3.2, after Thomson et al.): the procedure is run without isolation and without effects,
+//! and what it meets is noted. Here both are one thing: a program that has the look-ups and scans
+//! of the procedure, and of the rest only what decides which records these meet. Of a procedure
+//! whose keys follow from its arguments no read is left.
 //!
 //! # What is left out
 //!
@@ -15,7 +15,8 @@
 //! - computations, reads and rows whose result no remaining step wants, those that could raise
 //!   included.
 //!
-//! Where a key follows from a value of a sequence all values are drawn, and the run is given the same ones.
+//! Where a key follows from a value of a sequence all values are drawn, and the run is given the
+//! same ones.
 //!
 //! A reconnaissance of a procedure that catches errors leaves out only results, notices and
 //! notifications: any step may decide which handler runs.
@@ -46,13 +47,13 @@ use crate::program::Program;
 pub(crate) enum Changes {
     /// Those that decide what is met.
     Unseen,
-    /// Those that bring keys as well: inserts, of whose values those outside of all keys are NULL, and updates of indexed
-    /// columns.
+    /// Those that bring keys as well: inserts, of whose values those outside of all keys are NULL,
+    /// and updates of indexed columns.
     OfKeys,
 }
 
-/// The reconnaissance of a procedure, `None` when what would be left breaks a rule of the IR: then the
-/// procedure itself serves.
+/// The reconnaissance of a procedure, `None` when what would be left breaks a rule of the IR: then
+/// the procedure itself serves.
 pub(crate) fn of(program: &Program, changes: Changes) -> Option<Program> {
     if program.regions > 0 {
         let mut left = copy(program);
@@ -75,8 +76,8 @@ pub(crate) fn of(program: &Program, changes: Changes) -> Option<Program> {
     })
 }
 
-/// Which checks stay: a record may be used only where it was found, and what shows that to the verifier
-/// is most often a check of the look-up's flag, now and then another one.
+/// Which checks stay: a record may be used only where it was found, and what shows that to the
+/// verifier is most often a check of the look-up's flag, now and then another one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Checks {
     Found,
@@ -147,7 +148,8 @@ fn stripped(program: &Program, kept: &[OpId], checks: Checks, changes: Changes) 
     let body = left.body.clone();
     optimise::remove_unused(&mut left, false);
     if left_draws(&left) {
-        // A key follows from a value that is drawn. The run is given the values of the plan in their order, so that the plan draws all.
+        // A key follows from a value that is drawn. The run is given the values of the plan in
+        // their order, so that the plan draws all.
         left.body = body;
         optimise::remove_unused(&mut left, true);
     }
@@ -317,8 +319,8 @@ fn unseen_updates(program: &Program, left: &Program, kept: &[OpId]) -> Vec<OpId>
     unseen
 }
 
-/// Lets what is left of `whole` know all that `whole` would fetch: the records are met there first. `operations` are the
-/// numbers in `whole` of the operations that are left.
+/// Lets what is left of `whole` know all that `whole` would fetch: the records are met there first.
+/// `operations` are the numbers in `whole` of the operations that are left.
 fn fetch_all(program: &mut Program, whole: &Program, operations: &[OpId]) {
     let mut fetched = Vec::new();
     for_each_step(&whole.body, &mut |step| {
@@ -343,8 +345,8 @@ fn fetch_all(program: &mut Program, whole: &Program, operations: &[OpId]) {
     });
 }
 
-/// Has loops that do nothing but look-ups of known keys made where they are prefetched. `behind` are the registers that are read
-/// behind the block; loops within loops have no ordinals.
+/// Has loops that do nothing but look-ups of known keys made where they are prefetched. `behind`
+/// are the registers that are read behind the block; loops within loops have no ordinals.
 fn meet_at_once(block: &mut Block, behind: &BTreeSet<Reg>) {
     let mut behind = behind.clone();
     for position in (0..block.len()).rev() {
@@ -371,7 +373,8 @@ fn meet_at_once(block: &mut Block, behind: &BTreeSet<Reg>) {
     }
 }
 
-/// Whether a loop does nothing else than these look-ups, all of them in every turn; it may end when one finds nothing.
+/// Whether a loop does nothing else than these look-ups, all of them in every turn; it may end when
+/// one finds nothing.
 fn looks_up_only(counting: &Step, lookups: &[PrefetchLookup]) -> bool {
     let Step::ForRange { body, .. } = counting else {
         return false;

@@ -1,8 +1,10 @@
-//! What of a program runs again when a record that it has met turns out to have changed (healing §4.2).
+//! What of a program runs again when a record that it has met turns out to have changed (healing
+//! §4.2).
 //!
 //! A protocol that heals knows the operation that met the record. The steps that depend on it
-//! ([`dependents`](crate::analysis) says which) are lowered once more, to code of their own, without
-//! the others. It runs over the frame that the attempt has left: what is not computed anew is there.
+//! ([`dependents`](crate::analysis) says which) are lowered once more, to code of their own,
+//! without the others. It runs over the frame that the attempt has left: what is not computed anew
+//! is there.
 //!
 //! Made when a protocol first asks, once a program and operation, and kept with the program.
 
@@ -73,16 +75,17 @@ pub struct Rewritten {
 pub struct Restoration {
     /// The operations that run again.
     pub runs: OpSet,
-    /// Those of them that may find, give or do something else than they did. The others give again what they
-    /// gave: what these take is not in the frame any more.
+    /// Those of them that may find, give or do something else than they did. The others give again
+    /// what they gave: what these take is not in the frame any more.
     pub changed: OpSet,
-    /// What is written anew. Of a table that is here, nothing else of the program writes the same columns, or inserts or
-    /// deletes rows if this does: it can be taken back first, and come again.
+    /// What is written anew. Of a table that is here, nothing else of the program writes the same
+    /// columns, or inserts or deletes rows if this does: it can be taken back first, and come
+    /// again.
     pub rewritten: Vec<Rewritten>,
     /// Whether a look-up or a scan may find other records.
     pub finds: bool,
-    /// Whether an update is concerned that can be left to the commit, or a read that is left out then: an attempt that
-    /// does so has run other steps.
+    /// Whether an update is concerned that can be left to the commit, or a read that is left out
+    /// then: an attempt that does so has run other steps.
     pub concerns_deferred: bool,
     /// Whether all that the program emits is emitted anew, and all notices and notifications.
     pub emits: bool,
@@ -97,7 +100,8 @@ pub struct Restoration {
 pub struct Restorations(OnceLock<Box<[[OnceLock<Restoration>; 2]]>>);
 
 impl Program {
-    /// What runs again when a record that `op`, a look-up or a scan, has met is found to have changed.
+    /// What runs again when a record that `op`, a look-up or a scan, has met is found to have
+    /// changed.
     pub fn restoration(&self, op: OpId, change: Change) -> &Restoration {
         let all = self.restorations.0.get_or_init(|| {
             let operations = self.operations.iter();
@@ -247,7 +251,8 @@ impl Restoration {
     }
 }
 
-/// Takes the steps out that do not run again; `runs` says of each in the order of the program whether it does.
+/// Takes the steps out that do not run again; `runs` says of each in the order of the program
+/// whether it does.
 fn strip<'a>(block: &mut Block, runs: &mut impl Iterator<Item = &'a bool>) {
     block.retain_mut(|step| {
         let stays = *runs.next().expect("a flag for each step");

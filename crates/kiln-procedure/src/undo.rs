@@ -1,8 +1,9 @@
 //! What the open protected regions of a run have changed, and how each change is taken back.
 //!
-//! The list is a frame's own, and used again from run to run: it costs a program without regions nothing. A
-//! region that begins notes how long the list is; one that catches an error takes back what came after, the last
-//! change first. What a region has done that ended well stays in the list until the outermost one has ended.
+//! The list is a frame's own, and used again from run to run: it costs a program without regions
+//! nothing. A region that begins notes how long the list is; one that catches an error takes back
+//! what came after, the last change first. What a region has done that ended well stays in the list
+//! until the outermost one has ended.
 
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
@@ -49,7 +50,8 @@ impl UndoList {
         self.open - 1
     }
 
-    /// The region with so many around it has ended, and those within it: the changes of the outermost one stay for good.
+    /// The region with so many around it has ended, and those within it: the changes of the
+    /// outermost one stay for good.
     pub fn end(&mut self, around: u32) {
         match around {
             0 => self.clear(),

@@ -6,8 +6,8 @@
 //! the operands when the update comes, and runs the updater when it holds the record's lock: so it
 //! need not have observed what it changes.
 //!
-//! An updater is verified and lowered by the same code as procedures are. It touches no record
-//! but the one that it is for, and no other memory than the one that it is given. It may raise; then
+//! An updater is verified and lowered by the same code as procedures are. It touches no record but
+//! the one that it is for, and no other memory than the one that it is given. It may raise; then
 //! the transaction is rejected, as it would have been by the procedure.
 
 use kiln_storage::error::Error;

@@ -150,7 +150,8 @@ fn a_copy_of_the_key_is_the_key() {
     assert_eq!(moves.count(), 0, "the copy is not needed any more");
 }
 
-/// Looks two keys up, each `i` plus a number, computed anew for each; between the two `i`'s copy may change.
+/// Looks two keys up, each `i` plus a number, computed anew for each; between the two `i`'s copy
+/// may change.
 fn look_sums_up(numbers: [i32; 2], changes: bool) -> Program {
     let (tables, mut b, w, i) = start();
     let base = b.register(DataType::Integer);
@@ -788,8 +789,8 @@ fn a_loop_over_array_elements_is_prefetched_and_one_over_data_is_not() {
     }
 }
 
-/// A variable that is `i` at first and then, in a block of its own, the value of a CASE; with `leaves`, the
-/// block may be left between the two. The number of moves that are left.
+/// A variable that is `i` at first and then, in a block of its own, the value of a CASE; with
+/// `leaves`, the block may be left between the two. The number of moves that are left.
 fn assign_case(leaves: bool) -> usize {
     let (_, mut b, _, i) = start();
     let n = b.parameter(2);

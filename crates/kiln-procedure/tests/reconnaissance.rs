@@ -58,7 +58,8 @@ fn keys_from_arguments_leave_look_ups_alone() {
     assert!(std::ptr::eq(plan, program.reconnaissance()));
 }
 
-/// Whether the loops of a reconnaissance that are prefetched are made at once, and the ordinals of their look-ups.
+/// Whether the loops of a reconnaissance that are prefetched are made at once, and the ordinals of
+/// their look-ups.
 fn loops(program: &Program) -> Vec<(bool, Vec<Option<u16>>)> {
     let mut loops = Vec::new();
     kiln_procedure::analysis::names::for_each_step(&program.body, &mut |step| {
@@ -81,8 +82,8 @@ fn a_loop_of_look_ups_by_arguments_is_made_at_once() {
     assert_eq!(loops(plan), [(true, vec![Some(0), Some(1)])]);
 }
 
-/// A loop over items of a warehouse, which is the second argument or comes from a row; `is_inner` puts it into another loop.
-/// What it found last may be asked for behind it.
+/// A loop over items of a warehouse, which is the second argument or comes from a row; `is_inner`
+/// puts it into another loop. What it found last may be asked for behind it.
 fn loop_over_items(is_read: bool, is_inner: bool, is_asked_for: bool) -> Program {
     let parameters = [
         ("w", DataType::SmallInt),

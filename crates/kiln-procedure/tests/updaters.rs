@@ -15,8 +15,8 @@ fn set(columns: &[u16]) -> ColumnSet {
     columns.iter().map(|column| ColumnId(*column)).collect()
 }
 
-/// A procedure with the parameters `key` (SMALLINT) and `amount` (NUMERIC) that looks a warehouse up
-/// and runs `body` with the record when it is there.
+/// A procedure with the parameters `key` (SMALLINT) and `amount` (NUMERIC) that looks a warehouse
+/// up and runs `body` with the record when it is there.
 fn on_warehouse(body: impl FnOnce(&mut ProgramBuilder, TableRef, RecordReg, Reg)) -> Program {
     let tables = tables();
     let mut b = procedure("test", &[("key", DataType::SmallInt), ("amount", money())]);

@@ -1,10 +1,12 @@
-//! What the analysis of a batch of `strife` takes: 10,000 transactions with twenty keys each, by one worker and by two
-//! (STRIFE, Fig. 9): `cargo bench -p kiln-protocols --bench clustering [-- --quick]`.
+//! What the analysis of a batch of `strife` takes: 10,000 transactions with twenty keys each, by
+//! one worker and by two (STRIFE, Fig. 9): `cargo bench -p kiln-protocols --bench clustering [--
+//! --quick]`.
 //!
-//! Footprints are known, so nothing is planned, and nothing is run: it is PREPARE's labels, SPOT, FUSE, MERGE and ALLOCATE.
-//! Batches: the twenty keys of one of thirty partitions, uniformly (`ycsb-low`) or some of them often (`ycsb-high`); one
-//! of a hundred hot records and nineteen cold ones (`hot`). Figures are the least and the median of the rounds, in milliseconds
-//! a batch, with what became of the last one.
+//! Footprints are known, so nothing is planned, and nothing is run: it is PREPARE's labels, SPOT,
+//! FUSE, MERGE and ALLOCATE. Batches: the twenty keys of one of thirty partitions, uniformly
+//! (`ycsb-low`) or some of them often (`ycsb-high`); one of a hundred hot records and nineteen cold
+//! ones (`hot`). Figures are the least and the median of the rounds, in milliseconds a batch, with
+//! what became of the last one.
 
 use std::ptr::NonNull;
 

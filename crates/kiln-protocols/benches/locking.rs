@@ -1,9 +1,10 @@
-//! What locking costs a transaction in isolation: ten records locked exclusively and let go, on one core
-//! (VLL, Fig. 16): `cargo bench -p kiln-protocols --bench locking [-- --quick]`.
+//! What locking costs a transaction in isolation: ten records locked exclusively and let go, on one
+//! core (VLL, Fig. 16): `cargo bench -p kiln-protocols --bench locking [-- --quick]`.
 //!
-//! Nothing is planned and nothing is run. The records of a transaction are drawn from a table larger than
-//! the caches, or from a small one. Figures are the least and the median of the rounds, in nanoseconds a
-//! transaction. `--only NAME` runs one kind, for profilers that count instructions.
+//! Nothing is planned and nothing is run. The records of a transaction are drawn from a table
+//! larger than the caches, or from a small one. Figures are the least and the median of the rounds,
+//! in nanoseconds a transaction. `--only NAME` runs one kind, for profilers that count
+//! instructions.
 
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;

@@ -1,11 +1,13 @@
-//! Batches of calls, where a protocol makes some ([`Protocol::explains_batches`](crate::Protocol::explains_batches)): what became of
-//! them, how long their steps took, and what one was made of.
+//! Batches of calls, where a protocol makes some
+//! ([`Protocol::explains_batches`](crate::Protocol::explains_batches)): what became of them, how
+//! long their steps took, and what one was made of.
 
 /// A step in the life of a batch, in the order in which they happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Step {
-    /// Workers draw calls and add them: planning and PREPARE, and the waiting for others until it is closed.
+    /// Workers draw calls and add them: planning and PREPARE, and the waiting for others until it
+    /// is closed.
     Collect,
     /// Finding out which records a call will meet, for this batch or ahead of it.
     Plan,
@@ -63,15 +65,16 @@ impl Step {
     }
 }
 
-/// What a step took. Times are in cycles while a worker counts, and in nanoseconds in [`Statistics`](crate::Statistics).
+/// What a step took. Times are in cycles while a worker counts, and in nanoseconds in
+/// [`Statistics`](crate::Statistics).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepTime {
     /// What workers spent on it.
     pub worked: u64,
     /// So many transactions were worked on in that time. Of planning and PREPARE some are measured.
     pub transactions: u64,
-    /// From its beginning to its end, whoever worked, of the batches that ended. Planning and PREPARE are parts of other
-    /// steps, and have none.
+    /// From its beginning to its end, whoever worked, of the batches that ended. Planning and
+    /// PREPARE are parts of other steps, and have none.
     pub lasted: u64,
 }
 
@@ -96,7 +99,8 @@ pub struct BatchStatistics {
     pub batches: u64,
     /// Their transactions.
     pub transactions: u64,
-    /// Batches of them that were analysed: a call that is alone is not, nor are any while a transaction of several statements is open.
+    /// Batches of them that were analysed: a call that is alone is not, nor are any while a
+    /// transaction of several statements is open.
     pub analysed: u64,
     /// Special clusters that SPOT made in them.
     pub spot: u64,
@@ -149,8 +153,9 @@ impl BatchStatistics {
         self
     }
 
-    /// How long the analysis of a transaction of these batches took with `workers` at work: PREPARE by the share of a worker, as it
-    /// happens while calls are drawn, and the other steps as long as they lasted.
+    /// How long the analysis of a transaction of these batches took with `workers` at work: PREPARE
+    /// by the share of a worker, as it happens while calls are drawn, and the other steps as long
+    /// as they lasted.
     pub fn analysis_each(&self, workers: usize) -> f64 {
         let steps = [
             Step::Settle,
@@ -203,7 +208,8 @@ pub struct Explained {
     /// By record that a call writes: the cluster that has it, by its position in
     /// [`Clusters::conflict_free`]. One that only residuals want is in none.
     pub records: Vec<Option<usize>>,
-    /// Records besides whose updates all are left to the commit (`+cu`), so that they tie nothing together.
+    /// Records besides whose updates all are left to the commit (`+cu`), so that they tie nothing
+    /// together.
     pub left: usize,
 }
 
@@ -212,8 +218,8 @@ pub struct Explained {
 pub struct ExplainedTransaction {
     /// Its cluster, by its position in [`Clusters::conflict_free`]; none for a residual.
     pub cluster: Option<usize>,
-    /// Its records that a call of the batch writes, by their positions in [`Explained::records`], and whether it
-    /// writes them itself.
+    /// Its records that a call of the batch writes, by their positions in [`Explained::records`],
+    /// and whether it writes them itself.
     pub records: Vec<(usize, bool)>,
 }
 

@@ -1,8 +1,8 @@
-//! Canaries: protocols broken on purpose, one flaw at a time, to show that the judge of histories would
-//! find such a flaw if we had made it.
+//! Canaries: protocols broken on purpose, one flaw at a time, to show that the judge of histories
+//! would find such a flaw if we had made it.
 //!
-//! The flaws are compiled in by the feature `canaries` alone, which only that test turns on. In every
-//! other build `Canary::sings` is `false` where it stands, and nothing of them is left.
+//! The flaws are compiled in by the feature `canaries` alone, which only that test turns on. In
+//! every other build `Canary::sings` is `false` where it stands, and nothing of them is left.
 
 /// A deliberate flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,15 +26,16 @@ pub enum Canary {
     LockedAtAnyVersion,
     /// Other attempts follow an entry that is only moving, and find a record under two keys.
     MovingEntryFollowed,
-    /// A record that was found under a key may have gone on to another one before it is looked at. This
-    /// was an error of ours once: a look-up took an entry from the index, then another attempt moved the
-    /// record and committed, and only then the look-up met the record.
+    /// A record that was found under a key may have gone on to another one before it is looked at.
+    /// This was an error of ours once: a look-up took an entry from the index, then another attempt
+    /// moved the record and committed, and only then the look-up met the record.
     FoundWhereItWas,
     /// `silo` lets two attempts move the same record. This was an error of ours once: each took the
     /// other's moving entry for its own, and found the record under a key that it never had.
     MovedByTwo,
-    /// An attempt that takes a row through a unique key, and on again, forgets that it relies on nobody else having
-    /// had the key. This was an error of ours once, in all protocols that guard nodes.
+    /// An attempt that takes a row through a unique key, and on again, forgets that it relies on
+    /// nobody else having had the key. This was an error of ours once, in all protocols that guard
+    /// nodes.
     LeftKeyForgotten,
     /// `2pl` reads without a lock.
     SharedLockSkipped,
@@ -68,26 +69,30 @@ pub enum Canary {
     SnapshotNotAwaited,
     /// `+cu` runs an updater when the update comes and not when the record is locked.
     UpdaterOnStaleValue,
-    /// `+cu` without second timestamps: an attempt that reads a record of which it has left an update to
-    /// its commit writes over whatever version is there then all the same.
+    /// `+cu` without second timestamps: an attempt that reads a record of which it has left an
+    /// update to its commit writes over whatever version is there then all the same.
     ReadStaysUnobserved,
     /// `+ts` writes a column that is kept apart without advancing its timestamp.
     GroupNotAdvanced,
-    /// TicToc with timestamp splitting: who observes columns kept apart may come before whoever wrote them.
+    /// TicToc with timestamp splitting: who observes columns kept apart may come before whoever
+    /// wrote them.
     GroupWithoutTime,
-    /// TicToc with timestamp splitting: who repeats an attempt reads copies of what it did not reserve.
+    /// TicToc with timestamp splitting: who repeats an attempt reads copies of what it did not
+    /// reserve.
     CopyNotReserved,
-    /// TicToc with timestamp splitting: who repeats an attempt reads copies of records that have moved since.
+    /// TicToc with timestamp splitting: who repeats an attempt reads copies of records that have
+    /// moved since.
     CopyOfMovedRecord,
-    /// `mvcc` with timestamp splitting: who observes columns kept apart does not look whether somebody is about to write
-    /// them.
+    /// `mvcc` with timestamp splitting: who observes columns kept apart does not look whether
+    /// somebody is about to write them.
     GroupWritersIgnored,
     /// Protocols that plan read a record that was not planned, and that somebody else has.
     FootprintMissIgnored,
-    /// Protocols that plan take the record that the plan has found for a key, though it went on to another one before it
-    /// was locked.
+    /// Protocols that plan take the record that the plan has found for a key, though it went on to
+    /// another one before it was locked.
     FindingOutdated,
-    /// Locks that are planned: what the plan has read of an index is taken for what is there, and not guarded.
+    /// Locks that are planned: what the plan has read of an index is taken for what is there, and
+    /// not guarded.
     ScanOutdated,
     /// `vll` leaves its queue before it has run, while it still has its locks.
     LeftBeforeUnlocking,
@@ -95,7 +100,8 @@ pub enum Canary {
     ScaHashReused,
     /// `orthrus`, `orthrus-shared` and `vll-single` pass a demand on before its locks are granted.
     ForwardedEarly,
-    /// `vll-single`: transactions come to several partitions in different orders, and wait for each other.
+    /// `vll-single`: transactions come to several partitions in different orders, and wait for each
+    /// other.
     OutOfSequence,
     /// `vll`: nobody hears that the first of the queue may run.
     HeadNotWoken,
@@ -107,17 +113,19 @@ pub enum Canary {
     UnionLost,
     /// `strife+cu` leaves updates of a record to commits that somebody in the batch reads.
     LeftThoughRead,
-    /// `healing` reads anew what was found to have changed first, and leaves the values of what depends on it,
-    /// and has changed too, as they were.
+    /// `healing` reads anew what was found to have changed first, and leaves the values of what
+    /// depends on it, and has changed too, as they were.
     DependentNotRestored,
-    /// `healing` forgets that updates depend on what was read: what is read anew does not reach them.
+    /// `healing` forgets that updates depend on what was read: what is read anew does not reach
+    /// them.
     DependencyForgotten,
-    /// `healing` takes the record that a look-up led to before, though it looks for another key now.
+    /// `healing` takes the record that a look-up led to before, though it looks for another key
+    /// now.
     StaleHandleKept,
     /// `healing` installs what another attempt has locked, which heals.
     LockOfHealerIgnored,
-    /// `healing` neither locks nor compares a record that came in by a restoration and lies before what was
-    /// validated already.
+    /// `healing` neither locks nor compares a record that came in by a restoration and lies before
+    /// what was validated already.
     EarlierElementIgnored,
     /// `partitioned` reads what is in a partition that it does not have.
     PartitionGuardIgnored,
@@ -129,10 +137,12 @@ pub enum Canary {
     IntentionForgotten,
     /// `vllr-sca` does not look at the intentions of the transactions before.
     ScaIntentionsIgnored,
-    /// Owners of partitions, and concurrency controllers, pass a lock on to the one behind whoever lets it go, and not to the first
-    /// who waits: others that share it may still be before that one.
+    /// Owners of partitions, and concurrency controllers, pass a lock on to the one behind whoever
+    /// lets it go, and not to the first who waits: others that share it may still be before that
+    /// one.
     UnlockedOutOfOrder,
-    /// Owners of partitions, and concurrency controllers, are given other data while transactions have locks.
+    /// Owners of partitions, and concurrency controllers, are given other data while transactions
+    /// have locks.
     DividedInUse,
     /// Commits are reported, and take their log epoch, when others may have their records already.
     LogEpochAfterUnlocking,
@@ -142,13 +152,14 @@ pub enum Canary {
     KeyChangeAsUpdate,
     /// A transaction that inserts a key takes no note of the version of the one that deleted it.
     DeletionForgotten,
-    /// Calls are logged without their order. Not among [`Canary::ALL`]: histories do not show it, recovered tables do.
+    /// Calls are logged without their order. Not among [`Canary::ALL`]: histories do not show it,
+    /// recovered tables do.
     CommandsUnordered,
-    /// `silo` without early aborts: the attempt that has put a record into the indexes takes it at its commit, though another
-    /// one has committed its row there.
+    /// `silo` without early aborts: the attempt that has put a record into the indexes takes it at
+    /// its commit, though another one has committed its row there.
     PlaceholderTaken,
-    /// A protected region that catches an error leaves its last change in place. Not among [`Canary::ALL`]: histories
-    /// do not show it, audits do.
+    /// A protected region that catches an error leaves its last change in place. Not among
+    /// [`Canary::ALL`]: histories do not show it, audits do.
     ChangeNotTakenBack,
 }
 

@@ -26,8 +26,8 @@ impl Common {
         Common::with_factors(configuration, Factors::default())
     }
 
-    /// For the workers of a protocol with its options under some basis factors; those that the protocol
-    /// does not have ([`Factors::refusal`]) change nothing.
+    /// For the workers of a protocol with its options under some basis factors; those that the
+    /// protocol does not have ([`Factors::refusal`]) change nothing.
     pub fn with_factors(configuration: impl Into<Configuration>, factors: Factors) -> Common {
         let setting = Setting {
             configuration: configuration.into(),
@@ -58,8 +58,9 @@ impl Common {
         &*self.family
     }
 
-    /// Asks for a batch of calls to be explained, where calls are batched: the next one that is at least half as large as batches
-    /// should be, or the largest one until [`Common::explained_batch`].
+    /// Asks for a batch of calls to be explained, where calls are batched: the next one that is at
+    /// least half as large as batches should be, or the largest one until
+    /// [`Common::explained_batch`].
     pub fn explain_batch(&self) {
         self.family.explain_batch();
     }
@@ -92,9 +93,10 @@ impl Common {
         }
     }
 
-    /// Brings the rows up to date, and the indexes, where the protocol leaves that for later: asked before
-    /// anybody but its workers looks at rows, and before a table is changed or goes. No transaction runs;
-    /// all tables that transactions have used since the last time are still there.
+    /// Brings the rows up to date, and the indexes, where the protocol leaves that for later: asked
+    /// before anybody but its workers looks at rows, and before a table is changed or goes. No
+    /// transaction runs; all tables that transactions have used since the last time are still
+    /// there.
     pub fn settle(&self, participant: &Participant) {
         self.family.settle(participant);
     }
@@ -104,8 +106,8 @@ impl Common {
         self.family.settles_later()
     }
 
-    /// As [`Common::settle`] for one table, before it is changed or goes, beside open transactions between two of
-    /// their statements that have not used the table. They do not read a snapshot.
+    /// As [`Common::settle`] for one table, before it is changed or goes, beside open transactions
+    /// between two of their statements that have not used the table. They do not read a snapshot.
     pub fn settle_table(&self, participant: &Participant, table: TableId) {
         self.family.settle_table(participant, table);
     }
@@ -115,21 +117,22 @@ impl Common {
         self.configuration().orders_columns()
     }
 
-    /// Tables have taken the places of others, with other indexes: no transaction runs, but blocks may be open.
+    /// Tables have taken the places of others, with other indexes: no transaction runs, but blocks
+    /// may be open.
     pub fn tables_changed(&self) {
         self.family.tables_changed();
     }
 
-    /// Does for idle workers what the protocol's workers do for memory between their transactions, a portion of it;
-    /// `participant` belongs to no worker. Returns whether it did all that can be done now. Nobody settles
-    /// meanwhile.
+    /// Does for idle workers what the protocol's workers do for memory between their transactions,
+    /// a portion of it; `participant` belongs to no worker. Returns whether it did all that can be
+    /// done now. Nobody settles meanwhile.
     pub fn look_after_idle(&self, participant: &Participant) -> bool {
         self.family.look_after_idle(participant)
     }
 
-    /// Takes what the protocol has left in the records of a table back out of them, so that any other
-    /// one can take over. It has settled; no transaction runs, and no worker of this protocol will run
-    /// another.
+    /// Takes what the protocol has left in the records of a table back out of them, so that any
+    /// other one can take over. It has settled; no transaction runs, and no worker of this protocol
+    /// will run another.
     pub fn clear_aux(&self, table: &Table) {
         if self.configuration().leaves_aux() {
             table.indexes()[0].for_each(|record| {

@@ -6,7 +6,8 @@ use kiln_storage::error::SqlState;
 
 use crate::{Outcome, Statistics};
 
-/// The classes of SQLSTATE that PostgreSQL assigns (appendix A of its manual) and rejections are counted by.
+/// The classes of SQLSTATE that PostgreSQL assigns (appendix A of its manual) and rejections are
+/// counted by.
 const CLASSES: [&str; 42] = [
     "01", "02", "03", "08", "09", "0A", "0B", "0F", "0L", "0P", "0Z", "20", "21", "22", "23", "24",
     "25", "26", "27", "28", "2B", "2D", "2F", "34", "38", "39", "3B", "3D", "3F", "40", "42", "44",
@@ -122,8 +123,8 @@ pub struct Counted {
     pub healings: u64,
     /// Failed attempts, by cause, in the order of [`AbortCause::ALL`].
     pub aborts: [u64; AbortCause::ALL.len()],
-    /// Transactions that raised, by class of their SQLSTATE: those classes of which there were any. Classes that PostgreSQL
-    /// does not know are [`OTHER_CLASS`].
+    /// Transactions that raised, by class of their SQLSTATE: those classes of which there were any.
+    /// Classes that PostgreSQL does not know are [`OTHER_CLASS`].
     pub rejected_by_class: Vec<(&'static str, u64)>,
 }
 

@@ -16,12 +16,14 @@ pub struct Factors {
     pub abort_mechanism: AbortMechanism,
     /// What keeps optimistic commits from waiting for each other in a circle.
     pub deadlock_avoidance: DeadlockAvoidance,
-    /// How many workers only control concurrency under [`Protocol::Orthrus`] and [`Protocol::OrthrusShared`].
+    /// How many workers only control concurrency under [`Protocol::Orthrus`] and
+    /// [`Protocol::OrthrusShared`].
     pub concurrency_controllers: Controllers,
     /// Into how many partitions the data are divided; with 0 twice as many as there are cores under
     /// [`Protocol::Partitioned`], and as many under [`Protocol::VllSingle`] and [`Protocol::Dora`].
     pub partitions: u16,
-    /// Which partition has which data under [`Protocol::Orthrus`], [`Protocol::VllSingle`] and [`Protocol::Dora`].
+    /// Which partition has which data under [`Protocol::Orthrus`], [`Protocol::VllSingle`] and
+    /// [`Protocol::Dora`].
     pub partitioning: Partitioning,
     /// How calls are batched and clustered under [`Protocol::Strife`].
     pub batches: Batches,
@@ -29,14 +31,16 @@ pub struct Factors {
     pub healing: HealingFactors,
     /// Who gets a lock that is let go while others wait, where locks are queues.
     pub lock_queue: LockQueue,
-    /// Whether attempts under [`Protocol::Silo`] end as soon as they meet what is bound to fail them.
+    /// Whether attempts under [`Protocol::Silo`] end as soon as they meet what is bound to fail
+    /// them.
     pub early_aborts: Use,
 }
 
 /// Who gets a lock that is let go while others wait for it, where locks are queues of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LockQueue {
-    /// The first that comes for it: the first waiter, which is told, or a transaction that asks before it.
+    /// The first that comes for it: the first waiter, which is told, or a transaction that asks
+    /// before it.
     #[default]
     Overtaking,
     /// The first waiter, as in the papers.
@@ -51,7 +55,8 @@ pub enum Controllers {
     Fifth,
     /// So many, at most 32.
     Fixed(u16),
-    /// Found out while they run, up to half of the cores, from how long `count` transactions take under different numbers.
+    /// Found out while they run, up to half of the cores, from how long `count` transactions take
+    /// under different numbers.
     Auto {
         /// See [`Controllers::AUTO`].
         count: u32,
@@ -69,7 +74,8 @@ pub enum Partitioning {
     /// As tables are declared to be divided: neighbouring parts are in neighbouring partitions.
     #[default]
     Declared,
-    /// The parts are dealt out anew while transactions run when some partitions have more to do than others (ORTHRUS §3.3).
+    /// The parts are dealt out anew while transactions run when some partitions have more to do
+    /// than others (ORTHRUS §3.3).
     Balanced {
         /// Claims of records for each partition that are compared; see [`Partitioning::BALANCED`].
         claims: u32,
@@ -84,16 +90,18 @@ impl Partitioning {
 /// How calls are batched and clustered under [`Protocol::Strife`] (STRIFE §3.1, §5.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Batches {
-    /// Calls of a batch, at most 65,536; with 0 there are 256 for each core at first, and then as many as batches show to be good.
+    /// Calls of a batch, at most 65,536; with 0 there are 256 for each core at first, and then as
+    /// many as batches show to be good.
     pub size: u32,
-    /// How long the first call of a batch waits for others at most, in microseconds; with 0 it is four for each call of a
-    /// batch, and at least 5000.
+    /// How long the first call of a batch waits for others at most, in microseconds; with 0 it is
+    /// four for each call of a batch, and at least 5000.
     pub wait_us: u32,
-    /// Random transactions that special clusters are made of, `k`, at most 1024; with 0 ten for three cores at first, and then
-    /// as many as batches show to be good.
+    /// Random transactions that special clusters are made of, `k`, at most 1024; with 0 ten for
+    /// three cores at first, and then as many as batches show to be good.
     pub samples: u16,
-    /// `α` in thousandths: two special clusters are merged when at least so many of their transactions
-    /// are connected to both. With none it is 200 at first, and then what batches show to be good.
+    /// `α` in thousandths: two special clusters are merged when at least so many of their
+    /// transactions are connected to both. With none it is 200 at first, and then what batches show
+    /// to be good.
     pub residuals_permille: Option<u16>,
 }
 
@@ -104,15 +112,17 @@ pub struct HealingFactors {
     pub restoration: RestorationKind,
     /// In which order a commit locks and validates.
     pub validation_order: ValidationOrder,
-    /// Whether attempts keep what they did, without which there is nothing to restore (healing §5.2.5).
+    /// Whether attempts keep what they did, without which there is nothing to restore (healing
+    /// §5.2.5).
     pub access_cache: Use,
-    /// Whether they keep the columns that they read, without which each change of a record they read does harm.
+    /// Whether they keep the columns that they read, without which each change of a record they
+    /// read does harm.
     pub read_copies: Use,
-    /// Whether commits lock what was only read, as the paper's do (healing §4.2.1): they wait for each other
-    /// where both only read.
+    /// Whether commits lock what was only read, as the paper's do (healing §4.2.1): they wait for
+    /// each other where both only read.
     pub read_locks: Use,
-    /// Of so many calls in a hundred the program is taken for one that was never seen before: they do not heal
-    /// (healing §5.2.3).
+    /// Of so many calls in a hundred the program is taken for one that was never seen before: they
+    /// do not heal (healing §5.2.3).
     pub ad_hoc_percent: u8,
 }
 
@@ -142,7 +152,8 @@ pub enum RestorationKind {
 /// The order in which healing locks and validates what was read and written (healing §4.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ValidationOrder {
-    /// Tables before those that were created later, which may reference them, and in a table by address.
+    /// Tables before those that were created later, which may reference them, and in a table by
+    /// address.
     #[default]
     Tree,
     /// By address.
@@ -179,7 +190,8 @@ fn named<C: Copy, const N: usize>(name: &str, all: [(&str, C); N]) -> Option<C> 
 }
 
 impl Factors {
-    /// All of them: names and values as on the command line. Where the protocol or the system chooses, the value says so.
+    /// All of them: names and values as on the command line. Where the protocol or the system
+    /// chooses, the value says so.
     pub fn choices(self) -> Vec<(&'static str, String)> {
         // Without `..`: a factor that is added has to be named here.
         let Factors {
@@ -391,8 +403,9 @@ impl Factors {
         choices
     }
 
-    /// A sentence that says why a protocol, with its options, cannot run under these, if it cannot. Factors that it does not have
-    /// change nothing, but for those that make another protocol of the one that has them.
+    /// A sentence that says why a protocol, with its options, cannot run under these, if it cannot.
+    /// Factors that it does not have change nothing, but for those that make another protocol of
+    /// the one that has them.
     pub fn refusal(self, configuration: Configuration) -> Option<String> {
         let departures = self.departures();
         let departs = |factor: &str| departures.iter().any(|(name, _)| *name == factor);
@@ -406,8 +419,8 @@ impl Factors {
         })
     }
 
-    /// A sentence that says why these protocols cannot all be run under these, if they cannot: one of them
-    /// [refuses](Factors::refusal), or none of them has what departs.
+    /// A sentence that says why these protocols cannot all be run under these, if they cannot: one
+    /// of them [refuses](Factors::refusal), or none of them has what departs.
     pub fn refusal_among(self, asked: &[Configuration]) -> Option<String> {
         if let Some(refusal) = asked.iter().find_map(|one| self.refusal(*one)) {
             return Some(refusal);
@@ -426,7 +439,8 @@ impl Factors {
     }
 }
 
-/// Factors that make another protocol of the one that has them: what they are called, and what is told of them.
+/// Factors that make another protocol of the one that has them: what they are called, and what is
+/// told of them.
 const ALONE: [(&str, &str); 3] = [
     ("aborts", "aborts by unwinding are"),
     ("deadlock", "deadlock avoidance by sorting is"),

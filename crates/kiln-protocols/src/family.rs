@@ -12,11 +12,12 @@ use crate::scheduler::Scheduler;
 use crate::shared::recorder::Recorded;
 use crate::statistics::Versions;
 
-/// Made when a protocol is put in force, and used by all its workers until another one is. Most share something and do no more:
-/// they are made by [`of_accesses`] or [`of_workers`].
+/// Made when a protocol is put in force, and used by all its workers until another one is. Most
+/// share something and do no more: they are made by [`of_accesses`] or [`of_workers`].
 pub(crate) trait Family: Send + Sync {
-    /// A worker, with its own part in the epochs and its own random waits. It is known to the others by its participant's slot, a
-    /// number below [`WORKERS_MAX`](kiln_storage::table::WORKERS_MAX).
+    /// A worker, with its own part in the epochs and its own random waits. It is known to the
+    /// others by its participant's slot, a number below
+    /// [`WORKERS_MAX`](kiln_storage::table::WORKERS_MAX).
     fn worker(&self, participant: Participant, random: Random) -> Box<dyn Scheduler>;
 
     /// See [`Common::settle`](crate::Common::settle).

@@ -4,17 +4,19 @@
 //! ([`access`]: how one attempt touches records). Protocols do not import each other; what
 //! several are built from is in [`shared`].
 //!
-//! [`Protocol`] lists them. The head of a protocol's folder says what it is, and its page in `docs/protocols/` when to use it.
-//! Most run their calls under [`schedule::direct`], the planned ones after a reconnaissance ([`shared::planning`]). Those that
-//! have several calls in flight have schedulers of their own.
+//! [`Protocol`] lists them. The head of a protocol's folder says what it is, and its page in
+//! `docs/protocols/` when to use it. Most run their calls under [`schedule::direct`], the planned
+//! ones after a reconnaissance ([`shared::planning`]). Those that have several calls in flight have
+//! schedulers of their own.
 //!
 //! # To add one
 //!
-//! 1. A folder under `access` or `schedule`, whose `registration.rs` has a row: the name, what the protocol promises, the options
-//!    and basis factors that it takes, and a function that makes what its workers share, its *family*. `family::of_accesses` makes one
-//!    whose workers run calls at once, `family::of_workers` one whose workers have a scheduler of their own. A protocol
-//!    that has to do something when tables change, or when another one takes over, implements `Family` itself: each method
-//!    but one has a default.
+//! 1. A folder under `access` or `schedule`, whose `registration.rs` has a row: the name, what the
+//!    protocol promises, the options and basis factors that it takes, and a function that makes
+//!    what its workers share, its *family*. `family::of_accesses` makes one whose workers run calls
+//!    at once, `family::of_workers` one whose workers have a scheduler of their own. A protocol
+//!    that has to do something when tables change, or when another one takes over, implements
+//!    `Family` itself: each method but one has a default.
 //! 2. A line in the list in `registry.rs`.
 //! 3. A page in `docs/protocols/`, and a line in the table there.
 //!

@@ -95,8 +95,8 @@ impl Default for Phases {
 }
 
 impl Phases {
-    /// One of so many transactions is measured: all on virtual cores, where reading the counter costs
-    /// nothing and runs are short.
+    /// One of so many transactions is measured: all on virtual cores, where reading the counter
+    /// costs nothing and runs are short.
     const PERIOD: u32 = if cfg!(kiln_sim) { 1 } else { 32 };
 
     /// A transaction starts, in [`Phase::Execute`].

@@ -1,4 +1,5 @@
-//! What can be chosen: protocols by name, what each promises, as its row says, and the options that some take.
+//! What can be chosen: protocols by name, what each promises, as its row says, and the options that
+//! some take.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,8 +36,8 @@ impl Protocol {
         self.promises().serializable
     }
 
-    /// Whether that order agrees with real time: what begins after another has committed comes after
-    /// it (strict serializability).
+    /// Whether that order agrees with real time: what begins after another has committed comes
+    /// after it (strict serializability).
     pub const fn is_strict(self) -> bool {
         self.promises().strict
     }
@@ -46,8 +47,9 @@ impl Protocol {
         self.promises().single_worker
     }
 
-    /// Whether a log may keep the calls of procedures in place of what they write: an order of the calls that conflict is fixed before they run, and
-    /// they hold whatever they have read and written until they have committed.
+    /// Whether a log may keep the calls of procedures in place of what they write: an order of the
+    /// calls that conflict is fixed before they run, and they hold whatever they have read and
+    /// written until they have committed.
     pub const fn logs_commands(self) -> bool {
         self.promises().logs_commands
     }
@@ -58,7 +60,8 @@ impl Protocol {
         self.promises().leaves_aux
     }
 
-    /// Whether an open block holds nothing for which statements of others wait: what it writes is its own until it commits.
+    /// Whether an open block holds nothing for which statements of others wait: what it writes is
+    /// its own until it commits.
     pub const fn holds_nothing_in_blocks(self) -> bool {
         self.promises().holds_nothing_in_blocks
     }
@@ -99,10 +102,11 @@ pub enum ProtocolOption {
     TimestampSplitting,
     /// Locks in a hash table instead of beside the record (ORTHRUS §4, VLL §3.1): `+table`.
     LockTable,
-    /// Read-only attempts that are repeated begin with a sweep over what the one before had met, under [`Protocol::TicToc`] with
-    /// timestamp splitting: `+sweeps`, behind `+ts`. In no paper.
+    /// Read-only attempts that are repeated begin with a sweep over what the one before had met,
+    /// under [`Protocol::TicToc`] with timestamp splitting: `+sweeps`, behind `+ts`. In no paper.
     Sweeps,
-    /// Readers of snapshots wait for no commit, and may miss the newest ones, under [`Protocol::Mvcc`] (STO §2.2): `+lagging`.
+    /// Readers of snapshots wait for no commit, and may miss the newest ones, under
+    /// [`Protocol::Mvcc`] (STO §2.2): `+lagging`.
     LaggingSnapshots,
 }
 
@@ -155,8 +159,8 @@ impl ProtocolOption {
 
 /// A protocol with its options: what a database is run with. Written `silo+cu+ts`.
 ///
-/// The default is what is recommended: `silo` with both of its options. A protocol's plain name means the
-/// plain protocol.
+/// The default is what is recommended: `silo` with both of its options. A protocol's plain name
+/// means the plain protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Configuration {
     /// The protocol.
@@ -218,13 +222,14 @@ impl Configuration {
         self.options & option.bit() != 0
     }
 
-    /// Whether it looks at which columns are observed: with commit-time updates or timestamp splitting.
+    /// Whether it looks at which columns are observed: with commit-time updates or timestamp
+    /// splitting.
     pub const fn has_columns(self) -> bool {
         self.has(ProtocolOption::CommitTimeUpdates) || self.has(ProtocolOption::TimestampSplitting)
     }
 
-    /// Whether an attempt may rely on some columns of a record and not on all: then whoever changes a primary
-    /// key deletes the row and inserts another.
+    /// Whether an attempt may rely on some columns of a record and not on all: then whoever changes
+    /// a primary key deletes the row and inserts another.
     pub const fn looks_at_columns(self) -> bool {
         self.has_columns() || self.protocol.promises().looks_at_columns
     }
@@ -249,9 +254,10 @@ impl Configuration {
         self.protocol.is_single_worker()
     }
 
-    /// Whether which columns a table keeps apart may change only while no transaction is open: timestamps of such columns are
-    /// not those of the record, and say nothing of what was read and written before. A transaction from before the
-    /// change and one from after it could then each come before the other.
+    /// Whether which columns a table keeps apart may change only while no transaction is open:
+    /// timestamps of such columns are not those of the record, and say nothing of what was read and
+    /// written before. A transaction from before the change and one from after it could then each
+    /// come before the other.
     pub const fn orders_columns(self) -> bool {
         self.has(ProtocolOption::TimestampSplitting) && self.protocol.promises().orders_columns
     }

@@ -1,7 +1,8 @@
 //! The table of protocols, and what a row of it says.
 //!
-//! A row stands in the folder of its protocol, in a file `registration.rs`. The rest of Kiln knows a protocol by its row alone: its
-//! name, what it promises, which options and basis factors it takes, and the function that makes what its workers share.
+//! A row stands in the folder of its protocol, in a file `registration.rs`. The rest of Kiln knows
+//! a protocol by its row alone: its name, what it promises, which options and basis factors it
+//! takes, and the function that makes what its workers share.
 
 use crate::factors::Factors;
 use crate::family::Family;
@@ -21,7 +22,8 @@ pub(crate) struct Registration {
     pub promises: Promises,
     /// The options that it takes.
     pub options: &'static [ProtocolOption],
-    /// The basis factors that some protocols have and it has, by their names in [`Factors::choices`].
+    /// The basis factors that some protocols have and it has, by their names in
+    /// [`Factors::choices`].
     pub factors: &'static [&'static str],
     /// Makes what its workers share, when it is put in force.
     pub family: fn(&Setting) -> Box<dyn Family>,
@@ -40,15 +42,16 @@ pub(crate) struct Promises {
     pub logs_commands: bool,
     /// See [`Protocol::leaves_aux`].
     pub leaves_aux: bool,
-    /// Whether what it keeps in `aux` outlives the record: then a cell without one must have 0 there when the protocol comes into
-    /// force, too.
+    /// Whether what it keeps in `aux` outlives the record: then a cell without one must have 0
+    /// there when the protocol comes into force, too.
     pub aux_outlives_records: bool,
     /// See [`Protocol::holds_nothing_in_blocks`].
     pub holds_nothing_in_blocks: bool,
-    /// Whether an attempt may rely on some columns of a record and not on all, whatever its options are.
+    /// Whether an attempt may rely on some columns of a record and not on all, whatever its options
+    /// are.
     pub looks_at_columns: bool,
-    /// Whether timestamps of columns that a table keeps apart are other ones than those of the record, where the protocol has
-    /// them ([`ProtocolOption::TimestampSplitting`]).
+    /// Whether timestamps of columns that a table keeps apart are other ones than those of the
+    /// record, where the protocol has them ([`ProtocolOption::TimestampSplitting`]).
     pub orders_columns: bool,
     /// See [`Protocol::explains_batches`].
     pub explains_batches: bool,

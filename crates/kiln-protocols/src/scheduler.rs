@@ -11,7 +11,8 @@ use crate::shared::recorder::Observation;
 use crate::shared::turns::Turn;
 use crate::{AnswerWriter, Counters, Outcome, Statistics};
 
-/// One worker of any protocol. One virtual call a call, or a statement, and none a record: what is behind it knows its access.
+/// One worker of any protocol. One virtual call a call, or a statement, and none a record: what is
+/// behind it knows its access.
 pub(crate) trait Scheduler: Send {
     /// What runs its attempts.
     fn attempts(&mut self) -> &mut dyn Attempts;
@@ -54,14 +55,16 @@ pub(crate) trait Scheduler: Send {
         self.attempts().is_history_full()
     }
 
-    /// It is about to be [leaked](crate::Worker::leak): lets go of threads that end when their last worker has gone.
+    /// It is about to be [leaked](crate::Worker::leak): lets go of threads that end when their last
+    /// worker has gone.
     fn leave_threads(&mut self) {}
 }
 
-/// What runs the attempts of a worker, whatever its access is: what does not depend on when calls may run.
+/// What runs the attempts of a worker, whatever its access is: what does not depend on when calls
+/// may run.
 pub(crate) trait Attempts {
-    /// Said once, before the first call: the basis factors, the worker's place among those that take turns, and the participants
-    /// of whom none has broken down while it goes on.
+    /// Said once, before the first call: the basis factors, the worker's place among those that
+    /// take turns, and the participants of whom none has broken down while it goes on.
     fn set_up(&mut self, factors: Factors, turn: Turn, epochs: Epochs);
 
     /// See [`Worker::observe`](crate::Worker::observe).

@@ -1,20 +1,21 @@
 //! Serving: calls that a worker asks for itself, so that it can have several in flight.
 //!
-//! Under some protocols a transaction that cannot run yet is put aside, and its worker does something else
-//! meanwhile. Such a *pipelined* worker is not handed one call after the other: it asks for the next one
-//! whenever it has room, and says which has ended, in any order. Workers of the other protocols are asked
-//! to run a call and return.
+//! Under some protocols a transaction that cannot run yet is put aside, and its worker does
+//! something else meanwhile. Such a *pipelined* worker is not handed one call after the other: it
+//! asks for the next one whenever it has room, and says which has ended, in any order. Workers of
+//! the other protocols are asked to run a call and return.
 //!
 //! # The end of it
 //!
 //! [`Worker::serve`](crate::Worker::serve) returns when it was told [`Next::Pause`], or found that
 //! [`Calls::is_over`], and nothing of what it drew is in flight. A change of the catalog lets all
-//! workers pause, and waits until each has returned. A protocol some of whose workers serve the others
-//! keeps these inside until the others have drained; so all of them are told to pause at the same time.
+//! workers pause, and waits until each has returned. A protocol some of whose workers serve the
+//! others keeps these inside until the others have drained; so all of them are told to pause at the
+//! same time.
 //!
-//! A call may wait for a row of an open block, which lasts as long as its client thinks. A change of the catalog
-//! need not wait for that: [`Calls::takes_back`] says so, and the worker hands such calls back. It draws them anew when it
-//! serves again.
+//! A call may wait for a row of an open block, which lasts as long as its client thinks. A change
+//! of the catalog need not wait for that: [`Calls::takes_back`] says so, and the worker hands such
+//! calls back. It draws them anew when it serves again.
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::{Arguments, Frame, Interrupt, Program};
@@ -52,8 +53,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// Makes it a call of `program`. Programs are shared by all workers, so the count of their owners is
-    /// left alone where the last call was of the same one.
+    /// Makes it a call of `program`. Programs are shared by all workers, so the count of their
+    /// owners is left alone where the last call was of the same one.
     #[inline]
     pub fn set_program(&mut self, program: &Arc<Program>) {
         match &self.program {
@@ -71,19 +72,20 @@ pub trait Calls {
     /// Whether there is no call any more, for workers that ask for none.
     fn is_over(&mut self) -> bool;
 
-    /// Whether the calls that wait here wait for this worker alone: then it draws them whatever its role is.
+    /// Whether the calls that wait here wait for this worker alone: then it draws them whatever its
+    /// role is.
     fn is_bound(&self) -> bool {
         false
     }
 
-    /// Whether a call that was drawn, and waits for an open block, is to be handed back. Asked once the worker has no more
-    /// calls to draw, when it has nothing else to do.
+    /// Whether a call that was drawn, and waits for an open block, is to be handed back. Asked once
+    /// the worker has no more calls to draw, when it has nothing else to do.
     fn takes_back(&mut self) -> bool {
         false
     }
 
-    /// Takes back a call that was drawn and has left nothing in the database, after it has said that it
-    /// [does](Calls::takes_back).
+    /// Takes back a call that was drawn and has left nothing in the database, after it has said
+    /// that it [does](Calls::takes_back).
     fn take_back(&mut self, call: &mut Call) {
         unreachable!("call {} is not wanted back", call.ticket)
     }

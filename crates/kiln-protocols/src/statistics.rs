@@ -18,7 +18,8 @@ pub struct Statistics {
     pub expired: u64,
     /// Failed attempts, by cause, in the order of [`AbortCause::ALL`].
     pub aborts: [u64; AbortCause::ALL.len()],
-    /// Runs of procedures, or of parts of them, that restored an attempt under [`Protocol::Healing`](crate::Protocol).
+    /// Runs of procedures, or of parts of them, that restored an attempt under
+    /// [`Protocol::Healing`](crate::Protocol).
     pub healings: u64,
     /// Operations of procedures that these ran again: of parts those that are in them.
     pub run_again: u64,
@@ -26,14 +27,14 @@ pub struct Statistics {
     pub run_again_of: u64,
     /// How often all of a procedure ran again, by the reason why no part of it would do.
     pub reruns: BTreeMap<&'static str, u64>,
-    /// Operations that gave something else in such a run, by procedure and the line of their statement,
-    /// which is 0 for those that have none.
+    /// Operations that gave something else in such a run, by procedure and the line of their
+    /// statement, which is 0 for those that have none.
     pub restored: BTreeMap<(String, u32), u64>,
-    /// How often an attempt under [`Protocol::Healing`](crate::Protocol) let go of locks to wait for one that
-    /// comes before them.
+    /// How often an attempt under [`Protocol::Healing`](crate::Protocol) let go of locks to wait
+    /// for one that comes before them.
     pub locks_let_go: u64,
-    /// Failed attempts under that protocol, by procedure, line and cause. The line is 0 where it is not known
-    /// at which statement.
+    /// Failed attempts under that protocol, by procedure, line and cause. The line is 0 where it is
+    /// not known at which statement.
     pub failed: BTreeMap<(String, u32, &'static str), u64>,
     /// Cycles of the measured transactions, by phase, in the order of [`Phase::ALL`].
     pub phase_cycles: [u64; Phase::ALL.len()],
@@ -41,8 +42,8 @@ pub struct Statistics {
     pub batches: BatchStatistics,
 }
 
-/// Versions of records that are kept outside of their rows, those that wait for their epoch included. Exact when no transaction
-/// runs.
+/// Versions of records that are kept outside of their rows, those that wait for their epoch
+/// included. Exact when no transaction runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Versions {
     /// How many there are.

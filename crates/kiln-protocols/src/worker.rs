@@ -33,8 +33,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker of the protocol that is in force, with its own part in the epochs and its own random
-    /// waits.
+    /// A worker of the protocol that is in force, with its own part in the epochs and its own
+    /// random waits.
     pub fn new(common: &Common, participant: Participant, random: Random) -> Worker {
         let turn = Turn::new(common.turns(), &participant);
         let epochs = participant.epochs().clone();
@@ -56,12 +56,13 @@ impl Worker {
         self.scheduler.observe(observation);
     }
 
-    /// Reports commits to a listener of this journal from now on, or to none; no transaction is open.
+    /// Reports commits to a listener of this journal from now on, or to none; no transaction is
+    /// open.
     ///
     /// # Panics
     /// When the protocol is not serializable
-    /// ([`Protocol::is_serializable`](crate::Protocol::is_serializable)): then there is no order of what is
-    /// reported.
+    /// ([`Protocol::is_serializable`](crate::Protocol::is_serializable)): then there is no order of
+    /// what is reported.
     pub fn attach(&mut self, journal: Option<&Journal>) {
         assert!(
             journal.is_none() || self.is_serializable,
@@ -88,9 +89,10 @@ impl Worker {
         }
     }
 
-    /// Runs a call to its end; `arguments` are bound to `program`. The rows that it emitted are in [`Worker::frame`] until the next
-    /// one. Gives up, with `None`, when its attempts have failed for longer than `patience_ns`: nothing of the call is left then, but the
-    /// next call is taken for the same one. What it wrote is reported with its answer, if it has one.
+    /// Runs a call to its end; `arguments` are bound to `program`. The rows that it emitted are in
+    /// [`Worker::frame`] until the next one. Gives up, with `None`, when its attempts have failed
+    /// for longer than `patience_ns`: nothing of the call is left then, but the next call is taken
+    /// for the same one. What it wrote is reported with its answer, if it has one.
     pub fn try_call(
         &mut self,
         program: &Arc<Program>,
@@ -114,20 +116,22 @@ impl Worker {
         self.scheduler.serve(calls);
     }
 
-    /// The next call, or the next statement of the open transaction, ends at `deadline_ns` if ever, or
-    /// when `interrupt` asks it to. Holds until it is set anew; a call brings its own deadline.
+    /// The next call, or the next statement of the open transaction, ends at `deadline_ns` if ever,
+    /// or when `interrupt` asks it to. Holds until it is set anew; a call brings its own deadline.
     pub fn limit(&mut self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) {
         self.attempts().limit(deadline_ns, interrupt);
     }
 
-    /// Starts an attempt of a transaction of several statements: of the one whose last attempt failed, until
-    /// [`Worker::end_transaction`]. Says no, and has started none, when it would have to wait for a worker that broke down.
+    /// Starts an attempt of a transaction of several statements: of the one whose last attempt
+    /// failed, until [`Worker::end_transaction`]. Says no, and has started none, when it would have
+    /// to wait for a worker that broke down.
     #[must_use]
     pub fn begin(&mut self) -> bool {
         self.scheduler.begin()
     }
 
-    /// Says when the open transaction began, in microseconds since 1970, where that was earlier than [`Worker::begin`].
+    /// Says when the open transaction began, in microseconds since 1970, where that was earlier
+    /// than [`Worker::begin`].
     pub fn set_transaction_began(&mut self, began_us: i64) {
         self.attempts().set_transaction_began(began_us);
     }
@@ -149,26 +153,30 @@ impl Worker {
         self.scheduler.commit()
     }
 
-    /// Rolls an attempt of a transaction of several statements back. A history has it as rejected where what it has read is
-    /// consistent: a caller may roll back before that is known, and no result rests on it then.
+    /// Rolls an attempt of a transaction of several statements back. A history has it as rejected
+    /// where what it has read is consistent: a caller may roll back before that is known, and no
+    /// result rests on it then.
     pub fn roll_back(&mut self) {
         self.scheduler.roll_back();
     }
 
-    /// A transaction of several statements is over: it has committed, was rejected or given up, its time has passed, or its client has
-    /// abandoned it. Whatever its attempts left for later attempts ends here, under all protocols, and the next transaction
-    /// of this worker starts afresh. No attempt is open. Calls do this themselves.
+    /// A transaction of several statements is over: it has committed, was rejected or given up, its
+    /// time has passed, or its client has abandoned it. Whatever its attempts left for later
+    /// attempts ends here, under all protocols, and the next transaction of this worker starts
+    /// afresh. No attempt is open. Calls do this themselves.
     pub fn end_transaction(&mut self) {
         self.attempts().end_transaction();
     }
 
-    /// What the attempt of a transaction of several statements has run that began last, until [`Worker::end_transaction`].
+    /// What the attempt of a transaction of several statements has run that began last, until
+    /// [`Worker::end_transaction`].
     pub fn programs(&mut self) -> &[Arc<Program>] {
         self.attempts().programs()
     }
 
-    /// Whether what a transaction of several statements has read is consistent and final, asked before its caller
-    /// gives it up for a reason of its own; [`Worker::roll_back`] follows either way.
+    /// Whether what a transaction of several statements has read is consistent and final, asked
+    /// before its caller gives it up for a reason of its own; [`Worker::roll_back`] follows either
+    /// way.
     ///
     /// # Errors
     /// Why it must be repeated instead.
@@ -176,8 +184,8 @@ impl Worker {
         self.attempts().confirm()
     }
 
-    /// Counts a failed attempt and waits before the next, not past `deadline_ns`; for callers that repeat a transaction of several
-    /// statements.
+    /// Counts a failed attempt and waits before the next, not past `deadline_ns`; for callers that
+    /// repeat a transaction of several statements.
     pub fn back_off(&mut self, deadline_ns: Option<u64>) {
         self.attempts().back_off(deadline_ns);
     }
@@ -187,8 +195,8 @@ impl Worker {
         self.attempts().give_way();
     }
 
-    /// Ends its work without freeing anything: a worker of the database broke down, and others may have pointers to what this
-    /// one has.
+    /// Ends its work without freeing anything: a worker of the database broke down, and others may
+    /// have pointers to what this one has.
     pub fn leak(mut self) {
         self.scheduler.leave_threads();
         std::mem::forget(self);

@@ -1,5 +1,5 @@
-//! The unsafe baselines do what they exist for, and no more: they are not serializable, which the judge
-//! sees, and still break neither memory nor indexes.
+//! The unsafe baselines do what they exist for, and no more: they are not serializable, which the
+//! judge sees, and still break neither memory nor indexes.
 
 #![cfg(feature = "history")]
 

@@ -1,9 +1,10 @@
-//! Protocols that are broken on purpose, one flaw at a time: the judge has to find each of them within a
-//! stated number of transactions, and nothing without a flaw.
+//! Protocols that are broken on purpose, one flaw at a time: the judge has to find each of them
+//! within a stated number of transactions, and nothing without a flaw.
 //!
-//! On virtual cores (`--cfg kiln_sim`) alone: there the same transactions find the same flaw every time. On real
-//! threads most flaws need luck, as a few instructions of one thread have to meet a whole transaction of another;
-//! and a protocol that is broken may free a row twice, or lose one that an index has, and take the process with it.
+//! On virtual cores (`--cfg kiln_sim`) alone: there the same transactions find the same flaw every
+//! time. On real threads most flaws need luck, as a few instructions of one thread have to meet a
+//! whole transaction of another; and a protocol that is broken may free a row twice, or lose one
+//! that an index has, and take the process with it.
 
 #![cfg(all(feature = "history", kiln_sim))]
 
@@ -147,7 +148,8 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
             protocol: case.protocol,
             workers,
             cores: workers,
-            // What was disturbed once commits with locks for a while: it takes more calls until it meets who heals.
+            // What was disturbed once commits with locks for a while: it takes more calls until it
+            // meets who heals.
             calls: match case.canary {
                 Some(Canary::LockOfHealerIgnored) => 40,
                 _ => 12,
@@ -161,8 +163,9 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
                 chains: case.protocol == Protocol::Healing,
                 mix,
                 through_keys: case.canary == Some(Canary::LeftKeyForgotten),
-                // Two attempts that delete the same row free its memory twice, and the process breaks down. That
-                // happens in the same trials each time, so it is known where it does not.
+                // Two attempts that delete the same row free its memory twice, and the process
+                // breaks down. That happens in the same trials each time, so it is known where it
+                // does not.
                 deletions: !matches!(
                     (case.protocol.protocol, case.canary),
                     (

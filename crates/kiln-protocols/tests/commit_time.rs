@@ -27,7 +27,8 @@ struct Side {
     table: Arc<Table>,
     programs: Vec<Arc<Program>>,
     worker: Worker,
-    /// What calls go to instead, under `silo`: an access that uses the options though no worker disturbs it.
+    /// What calls go to instead, under `silo`: an access that uses the options though no worker
+    /// disturbs it.
     careful: Option<Direct<Silo>>,
     common: Arc<Common>,
     maintenance: Participant,

@@ -1,12 +1,13 @@
 //! The keys of a record that an attempt has written already, while others move the record.
 //!
-//! Two flaws are kept out. *A row that is in the way of an insert counts with its key*, also when the attempt
-//! had met and written that row before by another key: case 34,719 of the random programs of `healing.rs`
-//! found that an insert took the row for one in its way although it had moved on. *Entries are made for one
-//! version*: an update of indexed columns finds out which entries go from the version that it met, be it that
-//! none do as the key stays the same. An attempt that read another column of the row afterwards, and took a
-//! later version of it, had an entry left in an index under a key that the row had got meanwhile; who came
-//! upon it looked again for ever. The judge's workload hung on real threads.
+//! Two flaws are kept out. *A row that is in the way of an insert counts with its key*, also when
+//! the attempt had met and written that row before by another key: case 34,719 of the random
+//! programs of `healing.rs` found that an insert took the row for one in its way although it had
+//! moved on. *Entries are made for one version*: an update of indexed columns finds out which
+//! entries go from the version that it met, be it that none do as the key stays the same. An
+//! attempt that read another column of the row afterwards, and took a later version of it, had an
+//! entry left in an index under a key that the row had got meanwhile; who came upon it looked again
+//! for ever. The judge's workload hung on real threads.
 
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;

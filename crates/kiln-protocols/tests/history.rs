@@ -321,7 +321,8 @@ impl Replay {
                 match kind {
                     WriteKind::Update => assert!(state.exists && cells.len() > 0),
                     WriteKind::Insert => assert!(!state.exists && cells.len() == 4),
-                    // A deleted row may lose its key to another one, which is recorded as a deletion.
+                    // A deleted row may lose its key to another one, which is recorded as a
+                    // deletion.
                     WriteKind::Delete => {
                         let leaves = || self.leaving.iter().any(|entry| entry.3 == object);
                         assert!((state.exists || leaves()) && cells.len() == 0);
@@ -498,7 +499,8 @@ fn run(protocol: impl Into<Configuration>) {
     assert!(!worker.is_history_full());
     // SAFETY: the worker runs no transaction.
     let mut logs = unsafe { observation.take_logs() };
-    // A worker whose calls in flight are run by others has one for each; one after the other they all use the same.
+    // A worker whose calls in flight are run by others has one for each; one after the other they
+    // all use the same.
     logs.retain(|log| !log.is_empty());
     assert_eq!(logs.len(), 1);
     let names = observation.procedures();

@@ -122,9 +122,9 @@ fn tictoc_with_commit_time_updates_is_serializable() {
     configured("tictoc+cu");
 }
 
-/// A row was found, an update of it left to the commit, and before that the row was deleted and inserted again by
-/// one other transaction. The look-up counts as of the lock: it was recorded as of the meeting once, and the judge
-/// objected to a history that was fine.
+/// A row was found, an update of it left to the commit, and before that the row was deleted and
+/// inserted again by one other transaction. The look-up counts as of the lock: it was recorded as
+/// of the meeting once, and the judge objected to a history that was fine.
 #[cfg(kiln_sim)]
 #[test]
 fn rows_that_go_and_come_back_are_found_when_they_are_locked() {
@@ -282,8 +282,9 @@ fn two_phase_locking_is_serializable() {
     trials(Protocol::TwoPhaseLockingNoWait, |seed| 2 + seed % WORKERS);
 }
 
-/// Two-phase locking with queues of requests, at both places where they can be, under either choice of who gets a lock that is
-/// let go. What the protocol does against deadlocks has to happen, and no transaction may wait in vain.
+/// Two-phase locking with queues of requests, at both places where they can be, under either choice
+/// of who gets a lock that is let go. What the protocol does against deadlocks has to happen, and
+/// no transaction may wait in vain.
 fn locking(protocol: Protocol, expected: Option<AbortCause>, in_table: bool) {
     for lock_queue in [LockQueue::Overtaking, LockQueue::Fifo] {
         locking_by(protocol, expected, in_table, lock_queue);
@@ -402,8 +403,8 @@ fn locks_at_once_are_serializable() {
     planned(Protocol::PreNoWait);
 }
 
-/// Calls do not wait in vain, in the queue of transactions or for a partition. Where a partition counts its requests, one
-/// that wants what a block has ends there at once.
+/// Calls do not wait in vain, in the queue of transactions or for a partition. Where a partition
+/// counts its requests, one that wants what a block has ends there at once.
 fn queued(protocol: Protocol) {
     let counted = trials(protocol, |seed| 2 + seed % WORKERS);
     let aborts = |cause: AbortCause| counted.aborts[cause.number()];

@@ -1,5 +1,6 @@
-//! One reader for seconds, and writers all the time, under `mvcc`: the reader sees the same state to its
-//! end and commits at its first attempt, and memory does not grow with what is written meanwhile.
+//! One reader for seconds, and writers all the time, under `mvcc`: the reader sees the same state
+//! to its end and commits at its first attempt, and memory does not grow with what is written
+//! meanwhile.
 //!
 //! ```text
 //! KILN_SECONDS=60 cargo test --release -p kiln-protocols --test long_reader -- --nocapture

@@ -1,7 +1,8 @@
-//! The guard of the table of protocols: a protocol is named in its own folder, in the list of `registry.rs` and on its page, and
-//! nowhere else in the workspace's code.
+//! The guard of the table of protocols: a protocol is named in its own folder, in the list of
+//! `registry.rs` and on its page, and nowhere else in the workspace's code.
 //!
-//! So a new one takes a folder with a row, a line in the list and a page. Comments may name protocols, and so may tests.
+//! So a new one takes a folder with a row, a line in the list and a page. Comments may name
+//! protocols, and so may tests.
 
 use std::path::{Path, PathBuf};
 
@@ -153,8 +154,9 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The protocols that a source names: by their variants, or by texts that are one of their names, with or without options. What is in
-/// comments and in a module of tests at the end of the file does not count.
+/// The protocols that a source names: by their variants, or by texts that are one of their names,
+/// with or without options. What is in comments and in a module of tests at the end of the file
+/// does not count.
 fn named(source: &str) -> Vec<String> {
     let end = source.find("#[cfg(test)]\nmod tests {");
     let mut found = Vec::new();
@@ -185,7 +187,8 @@ fn named(source: &str) -> Vec<String> {
 
 const COLONS: [Token<'static>; 2] = [Token::Other(':'), Token::Other(':')];
 
-/// Whether a token behind `Protocol::` belongs to what is named of it: a name, or several in braces.
+/// Whether a token behind `Protocol::` belongs to what is named of it: a name, or several in
+/// braces.
 fn is_of_path(token: &Token<'_>) -> bool {
     matches!(token, Token::Name(_) | Token::Other('{' | ','))
 }
@@ -197,7 +200,8 @@ enum Token<'a> {
     Other(char),
 }
 
-/// Cuts Rust source into names, texts and single characters; comments, white space and literals of characters are left out.
+/// Cuts Rust source into names, texts and single characters; comments, white space and literals of
+/// characters are left out.
 fn tokens(source: &str) -> Vec<Token<'_>> {
     let mut found = Vec::new();
     let mut rest = source;

@@ -1,5 +1,5 @@
-//! A plan that goes from owner to owner is the plan that one worker makes alone, and each owner looks at its own
-//! records.
+//! A plan that goes from owner to owner is the plan that one worker makes alone, and each owner
+//! looks at its own records.
 
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
@@ -48,7 +48,8 @@ fn stock() -> Arc<Table> {
     Arc::new(Table::new(TableId(1), schema, 0, vec![code]).expect("a table like others"))
 }
 
-/// Fills the table: the row `(w, i)` has the code `w * ITEMS + i`, and names another row's warehouse.
+/// Fills the table: the row `(w, i)` has the code `w * ITEMS + i`, and names another row's
+/// warehouse.
 fn fill(table: &Arc<Table>) {
     let names = ["w", "i", "next", "code"];
     let mut b = ProgramBuilder::new(
@@ -87,8 +88,9 @@ fn missing() -> Failure {
     }
 }
 
-/// `order(w, i, suppliers, last, code)`: a row; one at the warehouse that it names; one in each of some warehouses; those of a
-/// warehouse from `i` on, and for each the one in the warehouse that it names; and one by its code.
+/// `order(w, i, suppliers, last, code)`: a row; one at the warehouse that it names; one in each of
+/// some warehouses; those of a warehouse from `i` on, and for each the one in the warehouse that it
+/// names; and one by its code.
 fn program(table: &Arc<Table>) -> Program {
     let bigint = |name: &str| (name.to_owned(), DataType::BigInt);
     let mut b = ProgramBuilder::new(

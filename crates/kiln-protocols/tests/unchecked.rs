@@ -1,5 +1,6 @@
-//! Without validation nothing fails: transactions that insert rows under one key, as TPC-C's NewOrder does once
-//! an order number was read twice, all commit, and so do those that delete one row, as two Deliveries do.
+//! Without validation nothing fails: transactions that insert rows under one key, as TPC-C's
+//! NewOrder does once an order number was read twice, all commit, and so do those that delete one
+//! row, as two Deliveries do.
 
 use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::random::Random;
@@ -53,7 +54,8 @@ fn table(
     Arc::new(Table::new(TableId(id), schema, 0, indexes).expect("a table like others"))
 }
 
-/// A small TPC-C: districts that number their orders, orders with lines, and those still to be delivered.
+/// A small TPC-C: districts that number their orders, orders with lines, and those still to be
+/// delivered.
 struct Tables {
     districts: Arc<Table>,
     orders: Arc<Table>,
@@ -265,7 +267,8 @@ fn arguments(program: &Arc<Program>, values: &[Value]) -> Arguments {
     arguments
 }
 
-/// Two transactions of the same program that are open at once: the one that began first commits first or last.
+/// Two transactions of the same program that are open at once: the one that began first commits
+/// first or last.
 fn meet(protocol: Protocol) {
     let tables = Tables::new();
     let epochs = Epochs::new(WORKERS_MAX);

@@ -1,11 +1,13 @@
-//! A closed loop of clients on one row: how many statements a second a server ends, and in what time.
+//! A closed loop of clients on one row: how many statements a second a server ends, and in what
+//! time.
 //!
-//! `cargo bench -p kiln-server --bench load -- [--connect ADDRESS] [--connections N] [--pipeline N] [--seconds S] [--user ROLE]
-//! [--setup SQL] [--statement SQL]`
+//! `cargo bench -p kiln-server --bench load -- [--connect ADDRESS] [--connections N] [--pipeline N]
+//! [--seconds S] [--user ROLE] [--setup SQL] [--statement SQL]`
 //!
-//! Without an address a server of a database in memory runs in this process. With one, any server that speaks PostgreSQL's protocol
-//! and trusts this machine can be measured. One thread drives all connections. Each prepares the statement, which has no parameters, and
-//! keeps `--pipeline` executions in flight, each with a Sync of its own. `--setup` runs once before.
+//! Without an address a server of a database in memory runs in this process. With one, any server
+//! that speaks PostgreSQL's protocol and trusts this machine can be measured. One thread drives all
+//! connections. Each prepares the statement, which has no parameters, and keeps `--pipeline`
+//! executions in flight, each with a Sync of its own. `--setup` runs once before.
 
 use std::collections::BTreeMap;
 
@@ -165,7 +167,8 @@ impl Load {
         }
     }
 
-    /// Runs the loop for so long, and lets all that is in flight end. Returns the seconds that it took.
+    /// Runs the loop for so long, and lets all that is in flight end. Returns the seconds that it
+    /// took.
     fn drive(&mut self, seconds: f64) -> f64 {
         let mut requests = Requests::default();
         requests.bind("", "s", (Format::Text, &[]), Format::Text);
@@ -205,7 +208,8 @@ impl Load {
         }
     }
 
-    /// Receives what there is; for each execution that has ended another one is asked for, unless the request is empty.
+    /// Receives what there is; for each execution that has ended another one is asked for, unless
+    /// the request is empty.
     fn serve(&mut self, position: usize, request: &[u8]) {
         let Some(client) = self.clients.get_mut(position) else {
             return;

@@ -1,8 +1,9 @@
 //! Authentication: which clients must prove who they are, and the server's part of the proof.
 //!
-//! The proof is SCRAM-SHA-256 (RFC 5802, RFC 7677), with the binding to the TLS connection where there is one
-//! (SCRAM-SHA-256-PLUS, `tls-server-end-point` of RFC 5929). The server learns no password, and a client that does not know the
-//! password learns no more than that, not even whether there is such a role.
+//! The proof is SCRAM-SHA-256 (RFC 5802, RFC 7677), with the binding to the TLS connection where
+//! there is one (SCRAM-SHA-256-PLUS, `tls-server-end-point` of RFC 5929). The server learns no
+//! password, and a client that does not know the password learns no more than that, not even
+//! whether there is such a role.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -15,8 +16,9 @@ use kiln_wire::frontend::violation;
 /// Which clients must prove who they are. Clients from other machines always must.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Authentication {
-    /// Those of this machine must from the moment on when a role has a password, but for processes of the server's own user that come
-    /// through the Unix socket: they could read its files as well.
+    /// Those of this machine must from the moment on when a role has a password, but for processes
+    /// of the server's own user that come through the Unix socket: they could read its files as
+    /// well.
     #[default]
     Automatic,
     /// Those of this machine need not.

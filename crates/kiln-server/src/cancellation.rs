@@ -1,4 +1,5 @@
-//! Cancellations: clients cancel a statement through another connection, which names the first one's number and secret.
+//! Cancellations: clients cancel a statement through another connection, which names the first
+//! one's number and secret.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,8 @@ pub struct Cancellations {
 type Cancelled = (Box<[u8]>, CancelHandle);
 
 impl Cancellations {
-    /// Keeps what cancels the statements of the session with this number, until [`Cancellations::forget`].
+    /// Keeps what cancels the statements of the session with this number, until
+    /// [`Cancellations::forget`].
     pub fn register(&self, number: u32, secret: Box<[u8]>, handle: CancelHandle) {
         lock(&self.sessions).insert(number, (secret, handle));
     }
@@ -25,7 +27,8 @@ impl Cancellations {
         lock(&self.sessions).remove(&number);
     }
 
-    /// Cancels the statement that the session runs, if the secret is its own. Returns whether one was running.
+    /// Cancels the statement that the session runs, if the secret is its own. Returns whether one
+    /// was running.
     pub fn cancel(&self, number: u32, secret: &[u8]) -> bool {
         let sessions = lock(&self.sessions);
         let session = sessions.get(&number);

@@ -1,4 +1,5 @@
-//! Clients: from the first byte to the last. A client does no I/O: bytes that were received go in, and the bytes to be sent come out.
+//! Clients: from the first byte to the last. A client does no I/O: bytes that were received go in,
+//! and the bytes to be sent come out.
 
 use kiln_platform::net::Peer;
 use kiln_platform::random::entropy;
@@ -107,8 +108,8 @@ pub struct Client {
     number: Option<u32>,
     /// Whether its connection is encrypted.
     is_encrypted: bool,
-    /// What has to be on disk before answers may be sent, while the client's pipeline goes on; and the bytes of answers that were there
-    /// before.
+    /// What has to be on disk before answers may be sent, while the client's pipeline goes on; and
+    /// the bytes of answers that were there before.
     rests_on: Option<(LogEpoch, usize)>,
     /// Whether the outcome that comes next says that it is.
     is_settling: bool,
@@ -172,7 +173,8 @@ impl Client {
         (self.session.as_ref()).is_some_and(|session| session.in_transaction())
     }
 
-    /// Whether its next message waits for no worker slot, and others may wait for the one that it holds.
+    /// Whether its next message waits for no worker slot, and others may wait for the one that it
+    /// holds.
     pub fn holds_slot(&self) -> bool {
         (self.session.as_ref()).is_some_and(|session| session.holds_slot())
     }
@@ -267,7 +269,8 @@ impl Client {
                 (Incoming::Opening(Opening::Tls), _)
                     if self.shared.encryption.is_some() && !self.is_encrypted =>
                 {
-                    // What came behind the request came before it was answered, and is not the client's perhaps.
+                    // What came behind the request came before it was answered, and is not the
+                    // client's perhaps.
                     if self.input.has_waiting() {
                         let message = "received unencrypted data after SSL request".to_owned();
                         return self.refuse_role(None, &violation(message));

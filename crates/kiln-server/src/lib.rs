@@ -1,4 +1,5 @@
-//! A server of Kiln that speaks PostgreSQL's protocol, so that psql and PostgreSQL's drivers work as they are.
+//! A server of Kiln that speaks PostgreSQL's protocol, so that psql and PostgreSQL's drivers work
+//! as they are.
 //!
 //! | module | holds |
 //! |---|---|

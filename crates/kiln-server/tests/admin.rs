@@ -305,7 +305,8 @@ fn garbage_harms_nothing() {
         head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"),
         "{head}"
     );
-    // More connections than it has room for, which say nothing: they end, and others are answered then.
+    // More connections than it has room for, which say nothing: they end, and others are answered
+    // then.
     let mut silent = Vec::new();
     for _ in 0..100 {
         silent.push(Stream::connect(&admin).expect("it connects"));
@@ -400,7 +401,8 @@ fn a_log_is_shown_and_that_it_takes_no_more() {
     assert_eq!(page.get("kiln_checkpoint_duration_seconds", &[]), took_s);
     assert!((0.0..60.0).contains(&page.get("kiln_checkpoint_age_seconds", &[])));
     assert_eq!(page.get("kiln_read_only", &[]), 0.0);
-    // No file can be made in the place of a directory. The next segments are made already, or being made.
+    // No file can be made in the place of a directory. The next segments are made already, or being
+    // made.
     let log = Directory::open(&data.join("log")).expect("it is there");
     let last = log.list().expect("it can be read").len() + 2;
     let place = format!("{last:020}.log");

@@ -1,4 +1,5 @@
-//! Clients that prove who they are, or try to. The other side of the exchange is that of the crate `postgres-protocol`.
+//! Clients that prove who they are, or try to. The other side of the exchange is that of the crate
+//! `postgres-protocol`.
 
 #![cfg(not(kiln_sim))]
 

@@ -1,4 +1,5 @@
-//! Clients that are slow, confused, forgetful or hostile: each is told why, or is gone, and others notice nothing.
+//! Clients that are slow, confused, forgetful or hostile: each is told why, or is gone, and others
+//! notice nothing.
 
 #![cfg(not(kiln_sim))]
 

@@ -1,4 +1,5 @@
-//! Conversations without sockets: what a client sends, and what it is answered, on the thread that serves all and in one that may wait.
+//! Conversations without sockets: what a client sends, and what it is answered, on the thread that
+//! serves all and in one that may wait.
 
 use std::time::Duration;
 

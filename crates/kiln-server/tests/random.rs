@@ -1,4 +1,5 @@
-//! Random conversations: each message is answered once, in its order, as the protocol says, whatever came before it.
+//! Random conversations: each message is answered once, in its order, as the protocol says,
+//! whatever came before it.
 
 use std::time::Duration;
 

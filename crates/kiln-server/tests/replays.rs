@@ -1,6 +1,7 @@
-//! Blocks of several clients through the whole server, on virtual cores. What the clients have seen is judged from outside: there must be an
-//! order in which their committed blocks, one after the other, give all the results that were seen, and the rows that are there in the
-//! end; and a block that was over before another one began must come before it.
+//! Blocks of several clients through the whole server, on virtual cores. What the clients have seen
+//! is judged from outside: there must be an order in which their committed blocks, one after the
+//! other, give all the results that were seen, and the rows that are there in the end; and a block
+//! that was over before another one began must come before it.
 
 #![cfg(kiln_sim)]
 
@@ -178,7 +179,8 @@ fn converse(address: &kiln_server::Address, seed: u64, client: u64) -> (Vec<Seen
         let began_ns = now_ns();
         let mut statements = Vec::new();
         if random.below(3) == 0 {
-            // One text, whose client has seen nothing before all of it is over: it is never told to try again.
+            // One text, whose client has seen nothing before all of it is over: it is never told to
+            // try again.
             let operations = [(); 2].map(|()| Operation::random(&mut random));
             let texts = operations.map(Operation::text);
             let answers = talk.answers(&texts.join("; "));

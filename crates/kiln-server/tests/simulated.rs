@@ -1,4 +1,5 @@
-//! The whole server on virtual cores with simulated clients and network: a run is a function of its seed.
+//! The whole server on virtual cores with simulated clients and network: a run is a function of its
+//! seed.
 
 #![cfg(kiln_sim)]
 
@@ -22,8 +23,8 @@ const CALLS: u64 = 5;
 const SETUP: &str =
     "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER); INSERT INTO t VALUES (1, 0)";
 
-/// Clients increment a row, some of them by a statement alone, others in pipelines or a block. Returns how many increments were asked for;
-/// each that is acknowledged is told.
+/// Clients increment a row, some of them by a statement alone, others in pipelines or a block.
+/// Returns how many increments were asked for; each that is acknowledged is told.
 fn increment(address: &Address, acknowledged: impl Fn() + Sync) -> u64 {
     let asked = AtomicU64::new(0);
     thread::scope(|scope| {
@@ -96,7 +97,8 @@ fn run<T: Send>(config: &Config, seed: u64, body: impl FnOnce() -> T + Send) -> 
     }
 }
 
-/// Over a network that splits, joins, delays and breaks: what was acknowledged is there, and no more than was asked for.
+/// Over a network that splits, joins, delays and breaks: what was acknowledged is there, and no
+/// more than was asked for.
 fn increments(seed: u64, is_rough: bool) -> (u64, u64) {
     let mut config = Config::new(Schedule::Random, seed);
     let mut options = match is_rough {
@@ -141,8 +143,9 @@ fn open_data() -> Database {
     Database::open(options).expect("the disk is whole")
 }
 
-/// The power goes while clients increment the row, at several moments and in several ways. What was acknowledged before is there when the
-/// server is started again, and a client finds it. Returns how many crashes there were, and how many acknowledged increments they met.
+/// The power goes while clients increment the row, at several moments and in several ways. What was
+/// acknowledged before is there when the server is started again, and a client finds it. Returns
+/// how many crashes there were, and how many acknowledged increments they met.
 fn crashes(seed: u64) -> (usize, u64) {
     let disk = Disk::new(kiln_platform::sim::disk::Options::new(seed));
     run(&data(&disk, seed), seed, || {

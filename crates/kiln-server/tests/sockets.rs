@@ -38,7 +38,8 @@ fn many_clients_take_seats_and_none_is_sold_twice() {
                     talk.requests.parse("buy", "CALL buy(NULL)", &[]);
                     let mut sold = 0;
                     for call in 0..CALLS {
-                        // Some by themselves, some in a block, some behind each other in a pipeline.
+                        // Some by themselves, some in a block, some behind each other in a
+                        // pipeline.
                         if (client + call) % 5 == 0 {
                             let text =
                                 "BEGIN; UPDATE seats SET free = free - 1 WHERE id = 1; COMMIT";
@@ -275,8 +276,8 @@ fn a_server_ends_when_clients_have_ended_what_they_have_begun() {
     assert_eq!(rows.len(), 2);
 }
 
-/// When the time to end is over, statements that would run on are cancelled: those that workers run, those of blocks, and that of a
-/// client which is served by a thread of its own.
+/// When the time to end is over, statements that would run on are cancelled: those that workers
+/// run, those of blocks, and that of a client which is served by a thread of its own.
 #[test]
 fn a_server_ends_though_statements_do_not() {
     let database = database();
@@ -379,7 +380,8 @@ fn nonsense_under_encryption_ends_its_connection_alone() {
     await_that(|| server.clients() == 1);
 }
 
-/// More clients wait for a lock than may, with few threads: its holder goes on, and those that were let in get it one after the other.
+/// More clients wait for a lock than may, with few threads: its holder goes on, and those that were
+/// let in get it one after the other.
 #[test]
 fn clients_that_wait_for_a_lock_do_not_hold_up_its_holder() {
     const CLIENTS: usize = 60;
@@ -496,7 +498,8 @@ fn a_superuser_copies_files_of_the_server() {
     }
 }
 
-/// The texts of the notifications among answers, and whether ReadyForQuery comes behind all of them.
+/// The texts of the notifications among answers, and whether ReadyForQuery comes behind all of
+/// them.
 fn notified(answers: &[Answer]) -> Vec<&str> {
     let told = answers.iter().filter_map(|answer| match answer {
         Answer::Notification(_, _, payload) => Some(payload.as_str()),

@@ -22,7 +22,8 @@ pub struct CrashPlan {
     pub calls: usize,
     /// Real cores that seeds may use at a time. The result does not depend on it.
     pub jobs: usize,
-    /// Where the disk goes that lost something, as it was after the recovery, to be looked at (`kiln data inspect`).
+    /// Where the disk goes that lost something, as it was after the recovery, to be looked at
+    /// (`kiln data inspect`).
     pub keep: Option<PathBuf>,
 }
 
@@ -36,7 +37,8 @@ impl CrashPlan {
     /// The default of [`CrashPlan::calls`].
     pub const CALLS: usize = 6;
 
-    /// All protocols that may keep a log: plain, with each of their options that may be alone, and with all of these.
+    /// All protocols that may keep a log: plain, with each of their options that may be alone, and
+    /// with all of these.
     pub fn configurations() -> Vec<Configuration> {
         let mut all = Vec::new();
         for protocol in Protocol::serializable() {

@@ -24,7 +24,8 @@ impl Latencies {
         Latencies::new(point.done.latencies_ns.concat())
     }
 
-    /// The latency that so many calls in a hundred did not exceed, in microseconds; 0 without calls.
+    /// The latency that so many calls in a hundred did not exceed, in microseconds; 0 without
+    /// calls.
     pub(crate) fn percentile_us(&self, percentile: u64) -> f64 {
         let rank = (self.0.len() as u64 * percentile).div_ceil(100).max(1) as usize;
         self.0.get(rank - 1).map_or(0.0, |ns| *ns as f64 / 1e3)

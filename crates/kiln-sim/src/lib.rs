@@ -3,11 +3,11 @@
 //! [`run`] carries out a [`Plan`] in one of two ways:
 //!
 //! - A **test** runs a few calls on each core under a random schedule or PCT, for many seeds, and
-//!   audits the database after each. A seed determines a run, so a failure comes with the one command
-//!   that makes it happen again.
-//! - A **measurement** runs the workload for some milliseconds of virtual time on a modelled machine and
-//!   tells what it would have done: throughput, aborts, where the time went, and which cache lines the
-//!   cores fought over, by name.
+//!   audits the database after each. A seed determines a run, so a failure comes with the one
+//!   command that makes it happen again.
+//! - A **measurement** runs the workload for some milliseconds of virtual time on a modelled
+//!   machine and tells what it would have done: throughput, aborts, where the time went, and which
+//!   cache lines the cores fought over, by name.
 //!
 //! Both need a build with `--cfg kiln_sim`, which `cargo sim` makes; in any other, [`run`] says so.
 //!
@@ -65,7 +65,8 @@ pub fn run(plan: &Plan) -> Result<bool, String> {
     }
 }
 
-/// Lets databases crash as the plan says: progress goes to stderr, the result to stdout. Returns whether nothing was lost.
+/// Lets databases crash as the plan says: progress goes to stderr, the result to stdout. Returns
+/// whether nothing was lost.
 ///
 /// # Errors
 /// Why there is no result, in a sentence for people.

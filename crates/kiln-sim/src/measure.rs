@@ -187,7 +187,8 @@ pub(crate) fn measure_one(
         Ok((done, statistics, lines, batches, audit))
     };
     let run = sim::run(&config, body).map_err(|failure| failure.to_string())?;
-    // What was made in a run lies in its memory, which is used again only when it is gone: so copies.
+    // What was made in a run lies in its memory, which is used again only when it is gone: so
+    // copies.
     let (done, statistics, lines, batches, audit) = match &run.value {
         Ok(made) => made.clone(),
         Err(what) => return Err(what.clone()),
@@ -254,8 +255,8 @@ mod tests {
         (points[0].done.statistics.batches, text)
     }
 
-    /// The steps of batches follow each other without a gap, so they last as long as the run; and what workers did in
-    /// them fits in.
+    /// The steps of batches follow each other without a gap, so they last as long as the run; and
+    /// what workers did in them fits in.
     #[test]
     fn batches_and_their_steps_are_counted() {
         const CORES: usize = 4;
@@ -280,8 +281,9 @@ mod tests {
         assert!(text.contains("conflict-free"), "{text}");
     }
 
-    /// Workers without calls look after their memory every twenty milliseconds. That is a transaction to all protocols, but no
-    /// reason to run a batch with locks which is collected then.
+    /// Workers without calls look after their memory every twenty milliseconds. That is a
+    /// transaction to all protocols, but no reason to run a batch with locks which is collected
+    /// then.
     #[test]
     fn idle_workers_do_not_disturb_a_batch() {
         const SIZE: u32 = 60_000;

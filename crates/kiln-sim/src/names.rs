@@ -10,8 +10,8 @@ use kiln_storage::types::format_value;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// The name of the line at `address`: the record, by table and key, and the part of it, or the index,
-/// or what the memory was named when it was taken.
+/// The name of the line at `address`: the record, by table and key, and the part of it, or the
+/// index, or what the memory was named when it was taken.
 pub(crate) fn of_line(database: &Database, address: usize) -> String {
     let catalog = database.engine().catalog();
     for (_, table) in catalog.tables() {
@@ -35,7 +35,8 @@ pub(crate) fn of_line(database: &Database, address: usize) -> String {
 /// The name of the line if it belongs to a record of the table.
 fn in_table(table: &Table, address: usize) -> Option<String> {
     let stride = table.slab().cell_stride();
-    // A line may hold the end of one record and the beginning of the next: the header is what is hot.
+    // A line may hold the end of one record and the beginning of the next: the header is what is
+    // hot.
     let cells = [address, address + LINE_BYTES - 1];
     let cells = cells.map(|address| table.slab().cell_at(address));
     let with_header = |cell: &usize| (address..address + LINE_BYTES).contains(cell);

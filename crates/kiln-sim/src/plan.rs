@@ -49,7 +49,8 @@ pub struct Test {
     pub seeds: u64,
     /// Calls on each core.
     pub calls: u64,
-    /// Nanoseconds that a scheduling point takes: the longer, the more often epochs change and timers run.
+    /// Nanoseconds that a scheduling point takes: the longer, the more often epochs change and
+    /// timers run.
     pub step_ns: u64,
 }
 
@@ -120,7 +121,8 @@ impl Plan {
         }
     }
 
-    /// The arguments of the command that carries this plan out, without those that have their defaults.
+    /// The arguments of the command that carries this plan out, without those that have their
+    /// defaults.
     pub fn arguments(&self) -> String {
         let protocols: Vec<String> = self
             .protocols

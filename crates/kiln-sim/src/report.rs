@@ -17,8 +17,8 @@ use crate::test::{Finding, Tested};
 /// How many of a condition's violating rows are shown.
 const ROWS_SHOWN: usize = 5;
 
-/// Writes to standard output. A reader that went away (`| head`) is no error: a result may still have
-/// to be written to a file.
+/// Writes to standard output. A reader that went away (`| head`) is no error: a result may still
+/// have to be written to a file.
 pub(crate) fn show(text: &str) -> Result<(), String> {
     let mut output = std::io::stdout().lock();
     match output

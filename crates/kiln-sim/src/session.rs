@@ -35,8 +35,8 @@ pub(crate) struct Done {
     pub(crate) committed: Vec<u64>,
     /// Calls that their procedure rejected.
     pub(crate) rejected: u64,
-    /// How long the calls that committed took, from being made to their end with all failed attempts, by procedure,
-    /// in nanoseconds and in no order.
+    /// How long the calls that committed took, from being made to their end with all failed
+    /// attempts, by procedure, in nanoseconds and in no order.
     pub(crate) latencies_ns: Vec<Vec<u64>>,
     /// What the workers counted.
     pub(crate) statistics: Statistics,
@@ -131,8 +131,8 @@ impl Session<'_> {
         })
     }
 
-    /// Lets each of `cores` cores make calls. `meanwhile` runs on the calling thread as soon as they
-    /// have started.
+    /// Lets each of `cores` cores make calls. `meanwhile` runs on the calling thread as soon as
+    /// they have started.
     ///
     /// # Errors
     /// The error of a call that was rejected for a reason that the workload does not know.

@@ -220,7 +220,8 @@ fn run_seed(plan: &Plan, test: &Test, protocol: Configuration, cores: usize, see
     };
     let run = sim::run(&config(test, cores, seed), body);
     let run = run.map_err(|failure: Failure| failure.to_string())?;
-    // What was made in a run lies in its memory, which is used again only when it is gone: so copies.
+    // What was made in a run lies in its memory, which is used again only when it is gone: so
+    // copies.
     match &run.value {
         Ok(done) => Ok((done.clone(), run.report.clone())),
         Err(what) => Err(what.clone()),

@@ -3,8 +3,8 @@
 //! A build runs either on real cores or on virtual ones, so the real points come as the file that
 //! `kiln bench … --json FILE` writes. Its rows say what was run (workload, options, seed, protocol,
 //! threads), and the same is run on the modelled machine; nothing is given twice, so nothing can
-//! differ. A point passes when the model's throughput is within [`TOLERANCE`] of the real one, and a
-//! group of points, one for each protocol, when the model puts the protocols in the real order.
+//! differ. A point passes when the model's throughput is within [`TOLERANCE`] of the real one, and
+//! a group of points, one for each protocol, when the model puts the protocols in the real order.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -91,8 +91,8 @@ impl Compared {
 /// The points of a file.
 ///
 /// # Errors
-/// What is wrong with the file: it cannot be read, is no result of a benchmark, or holds points that
-/// cannot be run again.
+/// What is wrong with the file: it cannot be read, is no result of a benchmark, or holds points
+/// that cannot be run again.
 pub fn read(path: &Path) -> Result<Vec<Real>, String> {
     let text = file::read_to_string(path).map_err(|error| format!("cannot read {error}"))?;
     let name = path.display();

@@ -1,5 +1,5 @@
-//! Cascading deletes beside inserts of rows that refer to what is deleted, under many schedules of virtual cores: no row is left that
-//! refers to nothing.
+//! Cascading deletes beside inserts of rows that refer to what is deleted, under many schedules of
+//! virtual cores: no row is left that refers to nothing.
 
 #![cfg(kiln_sim)]
 

@@ -1,5 +1,5 @@
-//! Databases that crash on virtual cores: nothing acknowledged is lost, and each deliberate flaw of the log, of the recovery
-//! and of the order of commits loses something.
+//! Databases that crash on virtual cores: nothing acknowledged is lost, and each deliberate flaw of
+//! the log, of the recovery and of the order of commits loses something.
 
 #![cfg(kiln_sim)]
 

@@ -1,5 +1,6 @@
-//! A transaction block that changes the catalog beside calls of the table that it changes, and beside another such block, under many schedules of
-//! virtual cores: no deposit is lost, and of a block all is there or nothing.
+//! A transaction block that changes the catalog beside calls of the table that it changes, and
+//! beside another such block, under many schedules of virtual cores: no deposit is lost, and of a
+//! block all is there or nothing.
 
 #![cfg(kiln_sim)]
 
@@ -33,7 +34,8 @@ fn block(name: &str) -> String {
     )
 }
 
-/// Lets two clients make deposits, and two others change the catalog; returns what is not as it should be.
+/// Lets two clients make deposits, and two others change the catalog; returns what is not as it
+/// should be.
 fn run(protocol: Protocol, schedule: Schedule, seed: u64) -> Vec<String> {
     let body = || {
         let database = sim::quiet(|| {

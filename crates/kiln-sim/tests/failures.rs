@@ -1,4 +1,5 @@
-//! Databases whose disk fails: what is refused from then on, what goes on, and what is there after a restart.
+//! Databases whose disk fails: what is refused from then on, what goes on, and what is there after
+//! a restart.
 
 #![cfg(kiln_sim)]
 
@@ -13,7 +14,8 @@ use kiln_platform::thread;
 use kiln_sql::{Database, Error, Options, Result, SqlState};
 
 const SEGMENT_BYTES: u64 = 16 << 10;
-/// Longer than the log waits before it writes by itself, and than the next segment takes to be made.
+/// Longer than the log waits before it writes by itself, and than the next segment takes to be
+/// made.
 const REST_NS: u64 = 1_000_000_000;
 
 const SCHEMA: &str = "
@@ -50,7 +52,8 @@ fn options(protocol: Configuration) -> Options {
         .data_dir(Some(PathBuf::from("/data")))
 }
 
-/// Runs `body` as one process, with the database on the disk. What it returns is copied out of the run's memory.
+/// Runs `body` as one process, with the database on the disk. What it returns is copied out of the
+/// run's memory.
 fn with_database<T: Clone + Send>(
     disk: &Disk,
     protocol: Configuration,
@@ -81,7 +84,8 @@ fn prepared(direct: DirectWrites, protocol: Configuration) -> Disk {
     disk
 }
 
-/// The next operation to which the fault can happen fails: of the log, which has nothing else to do.
+/// The next operation to which the fault can happen fails: of the log, which has nothing else to
+/// do.
 fn fail_next(disk: &Disk, fault: Fault) {
     thread::sleep(REST_NS);
     disk.inject(disk.operations(), fault);
@@ -230,7 +234,8 @@ fn reads_of_what_is_on_disk_go_on_after_a_failed_write() {
     }
 }
 
-/// A change of the catalog that is not on disk hides the tables that it changes, and what they were called.
+/// A change of the catalog that is not on disk hides the tables that it changes, and what they were
+/// called.
 #[test]
 fn a_lost_change_of_the_catalog_counts_for_its_tables() {
     let protocol = Configuration::DEFAULT;

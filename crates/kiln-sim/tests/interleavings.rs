@@ -9,8 +9,8 @@ use kiln_platform::thread;
 use kiln_procedure::AbortCause;
 use kiln_sql::{Database, Options};
 
-/// Lets two threads, t1 and t2, add to the counter once each in the order that the script says. Returns
-/// the counter's value and the failed attempts of each by cause.
+/// Lets two threads, t1 and t2, add to the counter once each in the order that the script says.
+/// Returns the counter's value and the failed attempts of each by cause.
 fn add_twice(
     protocol: Protocol,
     script: &[(&str, &'static str)],

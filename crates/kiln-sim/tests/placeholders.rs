@@ -1,5 +1,6 @@
-//! Two transactions insert the same key under `silo` without early aborts: the second shares the record that the first has put into
-//! the indexes, and the order is forced at the protocol's phase boundaries.
+//! Two transactions insert the same key under `silo` without early aborts: the second shares the
+//! record that the first has put into the indexes, and the order is forced at the protocol's phase
+//! boundaries.
 
 #![cfg(kiln_sim)]
 
@@ -11,8 +12,8 @@ use kiln_sql::{Database, Options};
 use kiln_storage::error::SqlState;
 use kiln_storage::types::Value;
 
-/// Lets the threads t1 and t2 insert item 1 with the codes 1 and 2, in the order that the script says. Returns who has
-/// committed, and the items as each index has them.
+/// Lets the threads t1 and t2 insert item 1 with the codes 1 and 2, in the order that the script
+/// says. Returns who has committed, and the items as each index has them.
 fn insert_twice(script: &[(&str, &'static str)]) -> ([bool; 2], [Vec<String>; 2]) {
     let mut config = Config::new(Schedule::Random, 1);
     let steps = script.iter();

@@ -1,5 +1,5 @@
-//! Procedures that catch errors on virtual cores: what a failed block has written is undone, whichever transaction comes between, and a
-//! flaw that leaves the last change shows.
+//! Procedures that catch errors on virtual cores: what a failed block has written is undone,
+//! whichever transaction comes between, and a flaw that leaves the last change shows.
 
 #![cfg(kiln_sim)]
 

@@ -17,7 +17,8 @@ fn count(bytes: i64) {
     let _ = BYTES.try_with(|sum| sum.set(sum.get() + bytes));
 }
 
-// SAFETY: both methods hand their arguments on to the system's allocator unchanged; the others are made of them.
+// SAFETY: both methods hand their arguments on to the system's allocator unchanged; the others are
+// made of them.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);

@@ -1,7 +1,9 @@
-//! Megabytes of commits that threads put back into tables in a second: `cargo bench -p kiln-storage --bench replay`.
+//! Megabytes of commits that threads put back into tables in a second: `cargo bench -p kiln-storage
+//! --bench replay`.
 //!
-//! Numbers after `--` set how many commits (default 100,000), and with how many threads (default 1 and 2). `order` is like TPC-C's New-Order: ten
-//! changes of stock and ten new rows; `update` changes one column of one row. Figures are those of the fastest of three rounds.
+//! Numbers after `--` set how many commits (default 100,000), and with how many threads (default 1
+//! and 2). `order` is like TPC-C's New-Order: ten changes of stock and ten new rows; `update`
+//! changes one column of one row. Figures are those of the fastest of three rounds.
 
 use kiln_platform::atomic::AtomicU64;
 use kiln_platform::random::Random;
@@ -85,7 +87,8 @@ impl Cell {
     }
 
     fn change(&self, table: &Table, kind: ChangeKind, columns: ColumnSet) -> Change {
-        // SAFETY: the record is a table's row with a header, and outlives the change, which only this thread has.
+        // SAFETY: the record is a table's row with a header, and outlives the change, which only
+        // this thread has.
         unsafe {
             let record = RecordRef::from_address(self.0.as_ptr().addr() as u64);
             Change::new(table, record, kind, columns, 1)

@@ -1,7 +1,8 @@
 //! Nanoseconds that a value of one sequence takes: `cargo bench -p kiln-storage --bench sequence`.
 //!
-//! A number after `--` sets how many values each thread draws (default five million). `word` draws from the sequence alone; `call` as a call of a
-//! session does, with what it keeps for a further attempt. Figures are those of the fastest of three rounds.
+//! A number after `--` sets how many values each thread draws (default five million). `word` draws
+//! from the sequence alone; `call` as a call of a session does, with what it keeps for a further
+//! attempt. Figures are those of the fastest of three rounds.
 
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};

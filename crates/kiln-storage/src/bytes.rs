@@ -8,12 +8,13 @@ use kiln_platform::words;
 
 use crate::error::{Error, Result, SqlState};
 
-/// Appends values to a vector, within its capacity. Room is made sure of for many values at once: what is put after
-/// [`Writer::begin`] takes at most what that was told, apart from [extra bytes](Writer::has_extra_room).
+/// Appends values to a vector, within its capacity. Room is made sure of for many values at once:
+/// what is put after [`Writer::begin`] takes at most what that was told, apart from [extra
+/// bytes](Writer::has_extra_room).
 ///
-/// Each value is written as a whole word of which the next value overwrites what is too much, so that values of all sizes
-/// take the same few instructions. Functions that are not inlined take a writer and give it back, so that it stays in
-/// registers where they are not called.
+/// Each value is written as a whole word of which the next value overwrites what is too much, so
+/// that values of all sizes take the same few instructions. Functions that are not inlined take a
+/// writer and give it back, so that it stays in registers where they are not called.
 #[derive(Clone, Copy)]
 pub(crate) struct Writer<'a> {
     /// Behind the last byte that was put.
@@ -27,7 +28,8 @@ pub(crate) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// A put writes at most this many bytes more than it puts: a target has to have room for them, too.
+    /// A put writes at most this many bytes more than it puts: a target has to have room for them,
+    /// too.
     pub(crate) const SLACK_BYTES: usize = 16;
 
     /// A writer that puts bytes at the beginning of `target`.
@@ -51,7 +53,8 @@ impl<'a> Writer<'a> {
         (!self.is_full).then(|| self.end.addr())
     }
 
-    /// Whether there is room for this many bytes, which may be put then. Once there is not, nothing is kept.
+    /// Whether there is room for this many bytes, which may be put then. Once there is not, nothing
+    /// is kept.
     #[inline(always)]
     pub(crate) fn begin(&mut self, bytes: usize) -> bool {
         if self.limit.addr() - self.end.addr() < bytes {

@@ -53,7 +53,8 @@ impl SqlState {
         known.map(|(state, _)| *state)
     }
 
-    /// The states of errors with this condition name, in any letter case: several where PostgreSQL uses one name in two classes.
+    /// The states of errors with this condition name, in any letter case: several where PostgreSQL
+    /// uses one name in two classes.
     pub fn errors_of_condition(name: &str) -> impl Iterator<Item = SqlState> {
         let conditions = CONDITIONS.iter().chain(OTHER_CONDITIONS).chain(SAME_NAMES);
         let is_error = |state: &SqlState| !matches!(state.class(), "00" | "01" | "02");
@@ -419,7 +420,8 @@ struct Body {
     position: Option<Position>,
 }
 
-/// The objects that an error is about, by name, for programs: PostgreSQL's fields `s`, `t`, `c`, `d` and `n`.
+/// The objects that an error is about, by name, for programs: PostgreSQL's fields `s`, `t`, `c`,
+/// `d` and `n`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     /// The schema of the table or type.

@@ -7,43 +7,49 @@
 //!
 //! # The report
 //!
-//! A [`Commit`] has the log epoch, the version that all its records get, and its *net effect* as [`Change`]s:
+//! A [`Commit`] has the log epoch, the version that all its records get, and its *net effect* as
+//! [`Change`]s:
 //!
-//! - A record is named once, however often the transaction wrote to it: with the columns that it wrote and their
-//!   final values. A row that it inserted and deleted again is left out; one that it deleted and inserted again is an
-//!   update of all columns.
-//! - A record whose key in the table's first index changes is two changes: the deletion of the old key, and the
-//!   insertion of the whole row under the new one. So a key is deleted at most once and written at most once.
+//! - A record is named once, however often the transaction wrote to it: with the columns that it
+//!   wrote and their final values. A row that it inserted and deleted again is left out; one that
+//!   it deleted and inserted again is an update of all columns.
+//! - A record whose key in the table's first index changes is two changes: the deletion of the old
+//!   key, and the insertion of the whole row under the new one. So a key is deleted at most once
+//!   and written at most once.
 //! - Deletions come first. So rows may swap keys: a reader of the log applies the changes in their
 //!   order.
 //!
 //! # The order of reports
 //!
-//! The changes of a key, in the order of (log epoch, version), are in the order of the transactions that made them:
+//! The changes of a key, in the order of (log epoch, version), are in the order of the transactions
+//! that made them:
 //!
-//! - Log epochs follow the order of conflicting transactions ([`crate::log_epoch`]), so only versions in the same
-//!   epoch are in question.
+//! - Log epochs follow the order of conflicting transactions ([`crate::log_epoch`]), so only
+//!   versions in the same epoch are in question.
 //! - The versions of a record only grow ([`crate::record`]).
-//! - A key may go with one record and come back with another one, whose cell counts on its own. Protocols whose
-//!   versions do not follow the order of transactions by themselves therefore take the version of a
-//!   transaction that adds a key above [`Deletions::bound`] of its table. The transaction that deleted the key raised
-//!   that in its window, before the key's entry went; the one that adds it reads that after its own entry came.
-//!   Versions that are timestamps have the property: one that finds a gap where an entry went gets a later
-//!   timestamp.
-//! - The engine closes the log epoch where another protocol comes into force, whose versions may be smaller.
+//! - A key may go with one record and come back with another one, whose cell counts on its own.
+//!   Protocols whose versions do not follow the order of transactions by themselves therefore take
+//!   the version of a transaction that adds a key above [`Deletions::bound`] of its table. The
+//!   transaction that deleted the key raised that in its window, before the key's entry went; the
+//!   one that adds it reads that after its own entry came. Versions that are timestamps have the
+//!   property: one that finds a gap where an entry went gets a later timestamp.
+//! - The engine closes the log epoch where another protocol comes into force, whose versions may be
+//!   smaller.
 //!
 //! # Commands
 //!
-//! A log may keep the calls of procedures, to be made again, in place of what they wrote (*command logging*; healing App. C compares the
-//! two). That takes an order of all transactions that conflict, also of one that has read what another one overwrites: so it is for protocols that
-//! hold whatever they have read and written until they have committed. Each commit draws a number from [`CommandOrder`] in its window,
-//! and [`Commit::order`] is that number; then (log epoch, order) is an order in which the same calls reach the same tables.
+//! A log may keep the calls of procedures, to be made again, in place of what they wrote (*command
+//! logging*; healing App. C compares the two). That takes an order of all transactions that
+//! conflict, also of one that has read what another one overwrites: so it is for protocols that
+//! hold whatever they have read and written until they have committed. Each commit draws a number
+//! from [`CommandOrder`] in its window, and [`Commit::order`] is that number; then (log epoch,
+//! order) is an order in which the same calls reach the same tables.
 //!
 //! # Answers
 //!
-//! A call may have a key under which its answer is given again when the call is repeated. The answer of one that wrote something is
-//! part of the report: a listener keeps it with the commit. One that wrote nothing is not reported, and its
-//! answer is [noted](Listeners::note).
+//! A call may have a key under which its answer is given again when the call is repeated. The
+//! answer of one that wrote something is part of the report: a listener keeps it with the commit.
+//! One that wrote nothing is not reported, and its answer is [noted](Listeners::note).
 //!
 //! # What is not reported
 //!
@@ -84,8 +90,9 @@ pub trait Listeners: Send + Sync {
     /// thread.
     fn note(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch>;
 
-    /// Keeps an answer once more that a checkpoint is to make independent of what was kept before. All answers that are kept so come in the
-    /// order in which their calls have ended, and these have ended before those that are kept in another way meanwhile.
+    /// Keeps an answer once more that a checkpoint is to make independent of what was kept before.
+    /// All answers that are kept so come in the order in which their calls have ended, and these
+    /// have ended before those that are kept in another way meanwhile.
     fn note_again(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch> {
         self.note(answer)
     }
@@ -97,15 +104,15 @@ pub struct Commit<'a> {
     pub epoch: LogEpoch,
     /// The version that the written records get: greater than those that they had.
     pub version: u64,
-    /// Where it is among the commits of its log epoch, by which the changes of a key are ordered: the version, or with
-    /// [commands](CommandOrder) its number.
+    /// Where it is among the commits of its log epoch, by which the changes of a key are ordered:
+    /// the version, or with [commands](CommandOrder) its number.
     pub order: u64,
     /// The net effect, deletions first; see the module's documentation. At least one.
     pub changes: &'a [Change],
     /// How the call is answered that this is the commit of, if it has a key.
     pub answer: Option<CallAnswer<'a>>,
-    /// The call that this is the commit of, in a form that listeners need not know: there when it may be kept in place of the
-    /// changes.
+    /// The call that this is the commit of, in a form that listeners need not know: there when it
+    /// may be kept in place of the changes.
     pub command: Option<&'a [u8]>,
 }
 
@@ -145,11 +152,12 @@ pub struct Change {
 }
 
 impl Change {
-    /// A change of `record`, whose version is `former`, by which `columns` get the values that are in its row.
+    /// A change of `record`, whose version is `former`, by which `columns` get the values that are
+    /// in its row.
     ///
     /// # Safety
-    /// Until the change is dropped the table and the record live, and the record's row is stable: the caller
-    /// holds the record exclusively.
+    /// Until the change is dropped the table and the record live, and the record's row is stable:
+    /// the caller holds the record exclusively.
     #[inline(always)]
     pub unsafe fn new(
         table: &Table,
@@ -174,8 +182,8 @@ impl Change {
     /// With values of `columns` that are in `image` and not in the row.
     ///
     /// # Safety
-    /// The image lives and is stable until the change is dropped, and was made for the table's layout. It holds all
-    /// columns that an update wrote.
+    /// The image lives and is stable until the change is dropped, and was made for the table's
+    /// layout. It holds all columns that an update wrote.
     #[inline(always)]
     #[must_use]
     pub unsafe fn imaged(mut self, columns: ColumnSet, image: &[AtomicU64]) -> Change {
@@ -196,8 +204,8 @@ impl Change {
         self
     }
 
-    /// An update by which the row gets another key, as the deletion of the former one, which is still to be
-    /// [named](Change::keyed), and the insertion under the new one.
+    /// An update by which the row gets another key, as the deletion of the former one, which is
+    /// still to be [named](Change::keyed), and the insertion under the new one.
     #[must_use]
     pub fn split(self) -> (Change, Change) {
         let leaving = Change {
@@ -254,8 +262,9 @@ impl Change {
         self.is_moved_away
     }
 
-    /// The row's key in the table's first index, which its insertion, its changes and its deletion have in common: the
-    /// primary key, or the hidden row number. `heap` is only used for the time of the call.
+    /// The row's key in the table's first index, which its insertion, its changes and its deletion
+    /// have in common: the primary key, or the hidden row number. `heap` is only used for the time
+    /// of the call.
     #[inline]
     pub fn key(&self, heap: &mut Heap) -> EntryKey {
         if let Some(key) = self.former_key() {
@@ -326,8 +335,8 @@ impl Change {
     }
 }
 
-/// The journal of a database: its listeners, and what their order rests on. A cheap handle; clones are the same
-/// journal.
+/// The journal of a database: its listeners, and what their order rests on. A cheap handle; clones
+/// are the same journal.
 #[derive(Clone)]
 pub struct Journal {
     epochs: LogEpochs,
@@ -390,11 +399,12 @@ pub struct CommandOrder {
 }
 
 impl CommandOrder {
-    /// The number of a commit, whose transaction is in its window and holds all that it has read and written.
+    /// The number of a commit, whose transaction is in its window and holds all that it has read
+    /// and written.
     #[inline]
     pub fn draw(&self) -> u64 {
-        // Relaxed: of two transactions that conflict the second draws after it has what the first one held, and the
-        // numbers of one counter are in the order in which they were drawn.
+        // Relaxed: of two transactions that conflict the second draws after it has what the first
+        // one held, and the numbers of one counter are in the order in which they were drawn.
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -405,8 +415,8 @@ impl CommandOrder {
         self.is_paused.load(Ordering::Relaxed)
     }
 
-    /// Has commits reported without their calls, as while rows are read that are not of one moment, or with them again. No
-    /// transaction runs.
+    /// Has commits reported without their calls, as while rows are read that are not of one moment,
+    /// or with them again. No transaction runs.
     pub fn set_paused(&self, is_paused: bool) {
         self.is_paused.store(is_paused, Ordering::Relaxed);
     }
@@ -441,18 +451,20 @@ impl Deletions {
         &self.stripes[table.id().0 as usize % Self::STRIPES].0
     }
 
-    /// Notes that a transaction with this version deletes a key of the table. Called before the key's entry goes.
+    /// Notes that a transaction with this version deletes a key of the table. Called before the
+    /// key's entry goes.
     #[inline]
     pub fn raise(&self, table: &Table, version: u64) {
         let (stripe, bound) = (self.stripe(table), version | (Self::STEP - 1));
         if stripe.load(Ordering::Relaxed) < bound {
-            // Release pairs with the acquire in `bound`, although the index orders the two already: the entry
-            // goes after this, and comes before that.
+            // Release pairs with the acquire in `bound`, although the index orders the two already:
+            // the entry goes after this, and comes before that.
             stripe.fetch_max(bound, Ordering::Release);
         }
     }
 
-    /// The version above which a transaction has to stay that has added an entry for a key of the table.
+    /// The version above which a transaction has to stay that has added an entry for a key of the
+    /// table.
     #[inline]
     pub fn bound(&self, table: &Table) -> u64 {
         self.stripe(table).load(Ordering::Acquire)

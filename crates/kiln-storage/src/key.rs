@@ -337,10 +337,11 @@ impl KeyLayout {
     /// The cuts at which range locks divide keys into prefixes: numbers of leading bits, in
     /// ascending order. The last cut names a key by its first 128 bits.
     ///
-    /// A scan fixes the values of some columns and bounds the next one. So there is a cut behind each column, and within
-    /// the last two, which scans bound, also 4, 8, 12 and 16 bits before the end of a number: most bounds
-    /// are less than some thousands apart, and all bits above are those of the other side. Within texts and bytes, behind
-    /// which no column has a place of its own, there are some at the first bytes.
+    /// A scan fixes the values of some columns and bounds the next one. So there is a cut behind
+    /// each column, and within the last two, which scans bound, also 4, 8, 12 and 16 bits before
+    /// the end of a number: most bounds are less than some thousands apart, and all bits above are
+    /// those of the other side. Within texts and bytes, behind which no column has a place of its
+    /// own, there are some at the first bytes.
     pub fn cuts(&self) -> Vec<u32> {
         const MAX_BITS: u32 = 128;
         let is_packed = self.is_packed();
@@ -384,8 +385,8 @@ impl KeyLayout {
         cuts
     }
 
-    /// The number of leading key bits at whose end the number in `column` ends, if it is among the key's first 64 bits
-    /// and is not NULL: its lowest bits are in front of that position.
+    /// The number of leading key bits at whose end the number in `column` ends, if it is among the
+    /// key's first 64 bits and is not NULL: its lowest bits are in front of that position.
     pub fn end_of(&self, column: ColumnId) -> Option<u32> {
         let position = self.fields[..self.declared]
             .iter()
@@ -591,13 +592,13 @@ pub trait PackedKey: Key {
     /// The key while fields are appended.
     type Packer: Packer<Self>;
 
-    /// The key of integers with so many bits each, the first in the highest; `None` when one is NULL
-    /// or does not fit, and for byte keys.
+    /// The key of integers with so many bits each, the first in the highest; `None` when one is
+    /// NULL or does not fit, and for byte keys.
     fn of_integers(bits: &[u8], values: impl Iterator<Item = Slot>) -> Option<Self>;
 }
 
-/// An integer as an unsigned number of `bits` bits in the same order; `None` when it is NULL or does
-/// not fit.
+/// An integer as an unsigned number of `bits` bits in the same order; `None` when it is NULL or
+/// does not fit.
 #[inline(always)]
 fn unsigned(slot: Slot, bits: u32) -> Option<u64> {
     // For 64 bits the offset is the sign bit, and everything fits.

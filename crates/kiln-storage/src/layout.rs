@@ -486,8 +486,8 @@ impl ColumnAccess {
         }
     }
 
-    /// Whether the column is the same in two rows of this layout. Two blobs are never the same, as following
-    /// their pointers takes more than looking at rows that may be changing.
+    /// Whether the column is the same in two rows of this layout. Two blobs are never the same, as
+    /// following their pointers takes more than looking at rows that may be changing.
     pub fn is_same(&self, left: &[AtomicU64], right: &[AtomicU64]) -> bool {
         let is_null = self.is_null(left);
         if is_null || self.is_null(right) {
@@ -740,8 +740,8 @@ impl RowLayout {
         self.spilling
     }
 
-    /// The columns whose values are byte strings, which take more than one word: what a reader sees of one
-    /// that is being changed need not be a value at all.
+    /// The columns whose values are byte strings, which take more than one word: what a reader sees
+    /// of one that is being changed need not be a value at all.
     #[inline(always)]
     pub fn byte_strings(&self) -> ColumnSet {
         self.byte_strings

@@ -1,34 +1,37 @@
 //! Log epochs: which commits a group of redo records has.
 //!
-//! The reclamation epoch ([`crate::epoch`]) cannot number log groups: an open transaction holds it up. A *log
-//! epoch* is held up by a worker only while that worker reports and installs one commit.
+//! The reclamation epoch ([`crate::epoch`]) cannot number log groups: an open transaction holds it
+//! up. A *log epoch* is held up by a worker only while that worker reports and installs one commit.
 //!
 //! # Definitions
 //!
 //! - The *current* log epoch `E` starts at 1 and grows by one with each [`LogEpochs::close`].
-//! - A worker's *window* lasts from [`LogEpochs::enter`] to [`LogEpochs::leave`]. The worker has *published* the log
-//!   epoch that `enter` returned, and its commit is *of* that epoch.
-//! - A commit opens its window after nothing can refuse it any more, while it holds its records exclusively, and
-//!   before another transaction can see any of its writes. It reports what it writes, installs it, and leaves.
+//! - A worker's *window* lasts from [`LogEpochs::enter`] to [`LogEpochs::leave`]. The worker has
+//!   *published* the log epoch that `enter` returned, and its commit is *of* that epoch.
+//! - A commit opens its window after nothing can refuse it any more, while it holds its records
+//!   exclusively, and before another transaction can see any of its writes. It reports what it
+//!   writes, installs it, and leaves.
 //!
 //! # What holds, and why
 //!
-//! 1. **After `close` has returned `E`, no window of an epoch up to `E` is open or opens.** `enter` publishes `e`
-//!    and then reads the counter again, until it reads the `e` that it published; `close` adds to the counter and
-//!    then reads the slots. All four are sequentially consistent. Either the publication of `e <= E` comes before
-//!    the addition: then `close` reads it, or a later one of the same slot, and waits while it is up to `E`. Or it comes
-//!    after the addition: then the second reading returns more than `E`, and `e` is published anew.
-//! 2. **Epochs follow reads-from and write-write order.** `T2` reads or replaces a version that `T1` wrote. It
-//!    met the version after `T1` made it visible, so after `T1` read its epoch from the counter, and `T2` opens
-//!    its own window later still. The counter only grows, and readings that happen one after the other see it
-//!    grow (coherence), so `T2`'s epoch is at least `T1`'s. The same is true of a `T2` that finds a key gone
-//!    that `T1` deleted: the entry goes inside `T1`'s window.
-//!    Hence the commits of all epochs up to any `E` are closed under both orders.
-//! 3. **What a transaction has observed is of epochs up to [`LogEpochs::current`], read after it was decided or
-//!    confirmed**, its own commit included: by the argument of 2, with that reading in the place of `T2`'s window.
+//! 1. **After `close` has returned `E`, no window of an epoch up to `E` is open or opens.** `enter`
+//!    publishes `e` and then reads the counter again, until it reads the `e` that it published;
+//!    `close` adds to the counter and then reads the slots. All four are sequentially consistent.
+//!    Either the publication of `e <= E` comes before the addition: then `close` reads it, or a
+//!    later one of the same slot, and waits while it is up to `E`. Or it comes after the addition:
+//!    then the second reading returns more than `E`, and `e` is published anew.
+//! 2. **Epochs follow reads-from and write-write order.** `T2` reads or replaces a version that
+//!    `T1` wrote. It met the version after `T1` made it visible, so after `T1` read its epoch from
+//!    the counter, and `T2` opens its own window later still. The counter only grows, and readings
+//!    that happen one after the other see it grow (coherence), so `T2`'s epoch is at least `T1`'s.
+//!    The same is true of a `T2` that finds a key gone that `T1` deleted: the entry goes inside
+//!    `T1`'s window. Hence the commits of all epochs up to any `E` are closed under both orders.
+//! 3. **What a transaction has observed is of epochs up to [`LogEpochs::current`], read after it
+//!    was decided or confirmed**, its own commit included: by the argument of 2, with that reading
+//!    in the place of `T2`'s window.
 //!
-//! A worker that panics inside its window leaves it as the panic unwinds, so that `close` returns; the database
-//! takes no further transactions then.
+//! A worker that panics inside its window leaves it as the panic unwinds, so that `close` returns;
+//! the database takes no further transactions then.
 
 use std::fmt;
 
@@ -87,8 +90,8 @@ impl LogEpochs {
     /// The current log epoch: an upper bound of the epochs of all that the caller has observed.
     #[inline(always)]
     pub fn current(&self) -> LogEpoch {
-        // Acquire pairs with the addition in `close`: a caller that sees the new epoch comes after what the
-        // closer did before.
+        // Acquire pairs with the addition in `close`: a caller that sees the new epoch comes after
+        // what the closer did before.
         LogEpoch(self.shared.current.0.load(Ordering::Acquire))
     }
 
@@ -108,8 +111,8 @@ impl LogEpochs {
             "worker {worker} of {} has no slot",
             self.shared.slots.len()
         );
-        // Sequentially consistent, and before the worker publishes anything: a `close` that has to see a
-        // publication sees this as well.
+        // Sequentially consistent, and before the worker publishes anything: a `close` that has to
+        // see a publication sees this as well.
         self.shared.used.fetch_max(worker + 1, Ordering::SeqCst);
     }
 
@@ -120,7 +123,8 @@ impl LogEpochs {
         let slot = &shared.slots[worker].0;
         let mut epoch = shared.current.0.load(Ordering::Relaxed);
         loop {
-            // Both sequentially consistent, as is what `close` does: see 1 of the module's documentation.
+            // Both sequentially consistent, as is what `close` does: see 1 of the module's
+            // documentation.
             slot.swap(epoch, Ordering::SeqCst);
             let now = shared.current.0.load(Ordering::SeqCst);
             if now == epoch {
@@ -139,9 +143,9 @@ impl LogEpochs {
             .store(OUTSIDE, Ordering::Release);
     }
 
-    /// Begins the next epoch, waits for the windows of the former one and of those before it, and returns the
-    /// former one: all its commits are reported and installed. Waits for no transaction, and for no
-    /// other call of this.
+    /// Begins the next epoch, waits for the windows of the former one and of those before it, and
+    /// returns the former one: all its commits are reported and installed. Waits for no
+    /// transaction, and for no other call of this.
     pub fn close(&self) -> LogEpoch {
         let shared = &*self.shared;
         let closed = shared.current.0.fetch_add(1, Ordering::SeqCst);
@@ -149,8 +153,8 @@ impl LogEpochs {
         for slot in &shared.slots[..used] {
             let mut spinner = Spinner::default();
             loop {
-                // Sequentially consistent: see 1 of the module's documentation. Also acquires what `leave`
-                // released.
+                // Sequentially consistent: see 1 of the module's documentation. Also acquires what
+                // `leave` released.
                 let published = slot.0.load(Ordering::SeqCst);
                 if published == OUTSIDE || published > closed {
                     break;
@@ -181,8 +185,8 @@ mod tests {
 
     const WORKERS: usize = 3;
 
-    /// Workers commit to one record, one after the other; another thread closes epochs. What a worker has in
-    /// its hands stands for its report.
+    /// Workers commit to one record, one after the other; another thread closes epochs. What a
+    /// worker has in its hands stands for its report.
     fn commit_and_close(commits: u64) {
         let epochs = &LogEpochs::new(WORKERS + 1);
         // The record: whether it is locked, and the epoch of its last writer.

@@ -1,8 +1,9 @@
 //! Names of objects with their schemas, as a catalog keeps them.
 //!
-//! A catalog knows an object of the schema `public` by its name alone, and one of another schema by the schema's name, a dot and the
-//! object's name. No schema has a dot in its name, so that the first dot tells the two apart; an object of `public` with a dot in its
-//! name has its schema before it.
+//! A catalog knows an object of the schema `public` by its name alone, and one of another schema by
+//! the schema's name, a dot and the object's name. No schema has a dot in its name, so that the
+//! first dot tells the two apart; an object of `public` with a dot in its name has its schema
+//! before it.
 
 /// The schema in which names without one are, unless a search path says otherwise.
 pub const PUBLIC_SCHEMA: &str = "public";

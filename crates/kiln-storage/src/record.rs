@@ -4,9 +4,9 @@
 //! protocol between epochs:
 //!
 //! - `tid`: lock bit, absent bit, dead bit, and the version: the epoch and sequence number of the
-//!   transaction that wrote it last (Silo §4.2). Every protocol advances it on every write, and a cell
-//!   that is used again for another record keeps counting where it was: the versions of a cell only
-//!   grow while its table lives, so that a cell and a version name one state.
+//!   transaction that wrote it last (Silo §4.2). Every protocol advances it on every write, and a
+//!   cell that is used again for another record keeps counting where it was: the versions of a cell
+//!   only grow while its table lives, so that a cell and a version name one state.
 //! - `aux`: belongs to the protocol that runs (2PL's lock word, TicToc's rts, VLL's counters, …).
 //!   It is 0 whenever no transaction runs.
 //!
@@ -84,9 +84,11 @@ pub const HEADER_BYTES: usize = 16;
 
 const _: () = assert!(size_of::<Record>() == HEADER_BYTES);
 
-/// Words of eight bytes of a cell, a bit each from its first; those beyond the first kibibyte are left out.
+/// Words of eight bytes of a cell, a bit each from its first; those beyond the first kibibyte are
+/// left out.
 ///
-/// Cells are aligned to words and not to cache lines, so which lines a column is in depends on the record.
+/// Cells are aligned to words and not to cache lines, so which lines a column is in depends on the
+/// record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Words(u128);
 

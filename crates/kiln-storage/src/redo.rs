@@ -12,8 +12,9 @@
 //! | 3, a deletion whose key the row does not have any more | a length in 2 bytes, and the key as the table's first index orders it |
 //! | key | the values of the primary key's columns, or the row number in 8 bytes |
 //!
-//! The log epoch is not among them: logs keep commits by epochs. [`Commit::append_within`] puts a commit into a buffer that
-//! has room for it and allocates nothing; what room that takes at most says [`Commit::bytes_max`].
+//! The log epoch is not among them: logs keep commits by epochs. [`Commit::append_within`] puts a
+//! commit into a buffer that has room for it and allocates nothing; what room that takes at most
+//! says [`Commit::bytes_max`].
 
 use kiln_platform::atomic::AtomicU64;
 
@@ -36,8 +37,8 @@ const CHANGE_HEAD_BYTES: usize = 1 + 4;
 /// Where the row is in a commit that only inserts one.
 pub(crate) const ROW_AT: usize = COMMIT_HEAD_BYTES + CHANGE_HEAD_BYTES;
 
-/// What the values of a key take at most: 256 bytes in an index, where a byte string takes one byte more than it has, and
-/// here four; or the key itself with its length.
+/// What the values of a key take at most: 256 bytes in an index, where a byte string takes one byte
+/// more than it has, and here four; or the key itself with its length.
 const KEY_BYTES_MAX: usize = 256 + 4 * KEY_COLUMNS_MAX;
 
 impl Commit<'_> {
@@ -48,8 +49,8 @@ impl Commit<'_> {
         Writer::SLACK_BYTES + COMMIT_HEAD_BYTES + changes.sum::<usize>()
     }
 
-    /// Appends the order and the changes if `target` has room for them, and returns whether it had: else nothing is
-    /// appended. Does not allocate.
+    /// Appends the order and the changes if `target` has room for them, and returns whether it had:
+    /// else nothing is appended. Does not allocate.
     #[inline]
     #[must_use]
     pub fn append_within(&self, target: &mut Vec<u8>) -> bool {
@@ -99,7 +100,8 @@ impl Commit<'_> {
         }
     }
 
-    /// As [`Commit::append`], the changes of tables that `is_kept` picks; nothing when there are none.
+    /// As [`Commit::append`], the changes of tables that `is_kept` picks; nothing when there are
+    /// none.
     pub fn append_of(&self, target: &mut Vec<u8>, is_kept: impl Fn(&Table) -> bool) {
         let is_kept = |change: &Change| is_kept(change.table());
         let count = self.changes.iter().filter(|change| is_kept(change)).count();
@@ -112,7 +114,8 @@ impl Commit<'_> {
 }
 
 impl Change {
-    /// What the change takes at most, without spilled byte strings: the same for all changes of a table.
+    /// What the change takes at most, without spilled byte strings: the same for all changes of a
+    /// table.
     #[inline(always)]
     fn plain_bytes_max(&self) -> usize {
         CHANGE_HEAD_BYTES + KEY_BYTES_MAX + self.table().layout().values_bytes_max()
@@ -233,7 +236,8 @@ pub struct KeyedChange<'t, 'b> {
     pub kind: ChangeKind,
     /// Its key in the table's first index.
     pub key: EntryKey,
-    /// What follows the key: of an insertion the row, of an update the set of columns that were written and their values.
+    /// What follows the key: of an insertion the row, of an update the set of columns that were
+    /// written and their values.
     rest: &'b [u8],
 }
 
@@ -252,11 +256,12 @@ impl KeyedChange<'_, '_> {
         }
     }
 
-    /// Reads the row of an insertion into the words of a record that has none, and returns its row number if the table has no primary key.
-    /// `heap` is room.
+    /// Reads the row of an insertion into the words of a record that has none, and returns its row
+    /// number if the table has no primary key. `heap` is room.
     ///
     /// # Errors
-    /// XX001 for values that their columns cannot have; then the record has no byte strings outside.
+    /// XX001 for values that their columns cannot have; then the record has no byte strings
+    /// outside.
     #[inline]
     pub(crate) fn restore_row(&self, heap: &mut Heap, row: &[AtomicU64]) -> Result<Option<i64>> {
         debug_assert_eq!(self.kind, ChangeKind::Insert);
@@ -265,8 +270,9 @@ impl KeyedChange<'_, '_> {
         (self.table.layout()).restore_row(columns, &mut reader, heap, row)
     }
 
-    /// Reads the values of these columns, and hands each over with the heap, where its bytes are if it is a byte string. Returns the row
-    /// number of an insertion into a table without a primary key.
+    /// Reads the values of these columns, and hands each over with the heap, where its bytes are if
+    /// it is a byte string. Returns the row number of an insertion into a table without a primary
+    /// key.
     ///
     /// # Errors
     /// XX001 for values that their columns cannot have.
@@ -290,8 +296,8 @@ impl KeyedChange<'_, '_> {
     }
 }
 
-/// Reads the key of a row of `table`, as the key of its insertion, and passes over the rest of it. What the heap gets for it is taken from
-/// it again after that.
+/// Reads the key of a row of `table`, as the key of its insertion, and passes over the rest of it.
+/// What the heap gets for it is taken from it again after that.
 ///
 /// # Errors
 /// XX001 for bytes that no row of the table has.
@@ -312,15 +318,15 @@ pub struct ReadChange<'a> {
     pub kind: ChangeKind,
     /// Its key in the table's first index.
     pub key: EntryKey,
-    /// The columns that were written, with their values, in the order of the columns: all of an insertion, none of a deletion. Byte
-    /// strings are in the heap.
+    /// The columns that were written, with their values, in the order of the columns: all of an
+    /// insertion, none of a deletion. Byte strings are in the heap.
     pub values: &'a [(ColumnId, Slot)],
     /// The number of a row that was inserted, where the table has no primary key.
     pub row_number: Option<i64>,
 }
 
-/// Reads a commit: hands its changes over in their order, and returns its order. `table` says which table has a
-/// number. What the heap gets for a change is taken from it again after that.
+/// Reads a commit: hands its changes over in their order, and returns its order. `table` says which
+/// table has a number. What the heap gets for a change is taken from it again after that.
 ///
 /// # Errors
 /// XX001 for bytes that no commit has appended, or not to these tables; and what `each` returns.

@@ -1,13 +1,16 @@
 //! Restoring: rows come back into tables, as a log or a checkpoint has them.
 //!
-//! No transaction runs meanwhile, and nothing else uses the tables. [`Restorer::change`] keeps only the first index of a table up to date:
-//! unique values of other columns may be in two rows for a moment, as commits of one log epoch are ordered by key.
-//! [`Table::with_restored_indexes`] builds the others when all is in.
+//! No transaction runs meanwhile, and nothing else uses the tables. [`Restorer::change`] keeps only
+//! the first index of a table up to date: unique values of other columns may be in two rows for a
+//! moment, as commits of one log epoch are ordered by key. [`Table::with_restored_indexes`] builds
+//! the others when all is in.
 //!
-//! Where calls are made again in between all indexes have to be right before each call. Then all rows that a commit changes are
-//! [taken out](Restorer::unlink) of these indexes before the first change is made, as two rows may exchange their keys, and are
-//! [put back](Restorer::link) after it. Commits of a log epoch that has no calls may be in another order than they happened in, but for
-//! those of the same key: a row whose place in a unique index another one still has [waits](Waiting) for the end of the log epoch.
+//! Where calls are made again in between all indexes have to be right before each call. Then all
+//! rows that a commit changes are [taken out](Restorer::unlink) of these indexes before the first
+//! change is made, as two rows may exchange their keys, and are [put back](Restorer::link) after
+//! it. Commits of a log epoch that has no calls may be in another order than they happened in, but
+//! for those of the same key: a row whose place in a unique index another one still has
+//! [waits](Waiting) for the end of the log epoch.
 //!
 //! Several threads restore at a time ([`Crew`]) as long as each row is restored by one of them.
 
@@ -57,7 +60,8 @@ pub struct Intended<'t, 'b> {
     pub end: usize,
 }
 
-/// A row that is not in an index yet, since the row with its key there is to be changed by a commit of the same log epoch.
+/// A row that is not in an index yet, since the row with its key there is to be changed by a commit
+/// of the same log epoch.
 #[derive(Debug)]
 pub struct Waiting {
     table: TableId,
@@ -73,8 +77,8 @@ pub struct Restorer<'p> {
 }
 
 impl<'p> Restorer<'p> {
-    /// For tables that no transaction uses while there is this. Where several restore rows of a table at a time, each is in an epoch and
-    /// has keys of its own.
+    /// For tables that no transaction uses while there is this. Where several restore rows of a
+    /// table at a time, each is in an epoch and has keys of its own.
     pub fn new(participant: &'p Participant) -> Restorer<'p> {
         Restorer { participant }
     }
@@ -84,8 +88,9 @@ impl<'p> Restorer<'p> {
         self.participant
     }
 
-    /// Makes changes, one after the other, each with what it is if it does not fit to the rows. What they touch is fetched ahead: first
-    /// the nodes of the index for a few changes, then the rows to which these lead. `heap` is room for byte strings.
+    /// Makes changes, one after the other, each with what it is if it does not fit to the rows.
+    /// What they touch is fetched ahead: first the nodes of the index for a few changes, then the
+    /// rows to which these lead. `heap` is room for byte strings.
     ///
     /// # Errors
     /// As [`Restorer::change`], with the position of the change.
@@ -97,7 +102,8 @@ impl<'p> Restorer<'p> {
         for (number, changes) in changes.chunks(AHEAD).enumerate() {
             let mut inserted_into = None;
             for Intended { change, .. } in changes {
-                // An insertion into the table of the one before it goes to the same leaf, as a rule.
+                // An insertion into the table of the one before it goes to the same leaf, as a
+                // rule.
                 let into = (change.kind == ChangeKind::Insert).then(|| change.table.id());
                 if into.is_none() || into != inserted_into {
                     change.table.indexes()[0].prefetch_key(&change.key);
@@ -136,7 +142,8 @@ impl<'p> Restorer<'p> {
     /// Makes a change. `heap` is room for its byte strings.
     ///
     /// # Errors
-    /// XX001 when it does not fit to the rows and that is refused, and for values that its columns cannot have; 53200 when memory is short.
+    /// XX001 when it does not fit to the rows and that is refused, and for values that its columns
+    /// cannot have; 53200 when memory is short.
     pub fn change(
         &self,
         change: &KeyedChange<'_, '_>,
@@ -151,7 +158,8 @@ impl<'p> Restorer<'p> {
         self.change_found(change, found, heap, mismatch)
     }
 
-    /// Makes a change of the row that was found; none has to be looked for before an insertion that is refused if there is one.
+    /// Makes a change of the row that was found; none has to be looked for before an insertion that
+    /// is refused if there is one.
     #[inline]
     fn change_found(
         &self,
@@ -241,7 +249,8 @@ impl<'p> Restorer<'p> {
         })
     }
 
-    /// Puts the rows that wait into their indexes: all commits of the log epoch were applied. `find` has the tables.
+    /// Puts the rows that wait into their indexes: all commits of the log epoch were applied.
+    /// `find` has the tables.
     ///
     /// # Errors
     /// XX001 when other rows have their keys there.
@@ -310,7 +319,8 @@ impl<'p> Restorer<'p> {
         })?;
         // SAFETY: the cell is of this table's slab.
         let record = unsafe { RecordRef::from_cell(cell) };
-        // Relaxed, here and below: no other thread has a row with this key, and transactions begin after the threads have ended.
+        // Relaxed, here and below: no other thread has a row with this key, and transactions begin
+        // after the threads have ended.
         let version = Tid(record.tid().load(Ordering::Relaxed)).version();
         record.tid().store(version.max(1), Ordering::Relaxed);
         record.aux().store(0, Ordering::Relaxed);
@@ -351,7 +361,8 @@ impl<'p> Restorer<'p> {
         let version = Tid(record.tid().load(Ordering::Relaxed)).version();
         let dead = version | Tid::ABSENT | Tid::DEAD;
         record.tid().store(dead, Ordering::Relaxed);
-        // SAFETY: the memory is the participant's, the cell is of this slab, and nothing refers to it any more.
+        // SAFETY: the memory is the participant's, the cell is of this slab, and nothing refers to
+        // it any more.
         unsafe { table.slab().free(self.participant.memory(), record.cell()) };
     }
 }
@@ -368,7 +379,8 @@ fn fetch(table: &Table, record: RecordRef, written: ColumnSet) {
 }
 
 fn free(blob: NonNull<Blob>) {
-    // SAFETY: the row that pointed to it alone did, and gets another value or goes; no other thread uses the row.
+    // SAFETY: the row that pointed to it alone did, and gets another value or goes; no other thread
+    // uses the row.
     unsafe { Blob::free(blob) };
 }
 

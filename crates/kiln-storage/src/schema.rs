@@ -10,8 +10,8 @@ use crate::types::DataType;
 pub struct TableId(pub u32);
 
 impl TableId {
-    /// Numbers from here on are of tables, and of sequences, that a transaction block tries out, or that are temporary: none of a catalog in
-    /// force has one.
+    /// Numbers from here on are of tables, and of sequences, that a transaction block tries out, or
+    /// that are temporary: none of a catalog in force has one.
     pub const TRIALS_FROM: u32 = 1 << 31;
 
     /// Whether what is committed to the table is reported to a log: it is no temporary one.
@@ -143,8 +143,8 @@ impl fmt::Debug for ColumnSet {
     }
 }
 
-/// One column as declared, or one that holds a key of an index over expressions: such a column is *hidden*. It has no name, so
-/// that no statement names it, and is generated.
+/// One column as declared, or one that holds a key of an index over expressions: such a column is
+/// *hidden*. It has no name, so that no statement names it, and is generated.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// Its name, folded to lower case unless it was quoted; empty for a hidden column.
@@ -155,8 +155,8 @@ pub struct Column {
     pub not_null: bool,
     /// The DEFAULT expression as SQL text.
     pub default: Option<String>,
-    /// The expression over other columns of the row from which its value is computed, as SQL text; such a column has no
-    /// default value.
+    /// The expression over other columns of the row from which its value is computed, as SQL text;
+    /// such a column has no default value.
     pub generated: Option<String>,
 }
 
@@ -189,7 +189,8 @@ impl Column {
     }
 }
 
-/// Whether an expression is a call of one function, which stands in an index without parentheses around it.
+/// Whether an expression is a call of one function, which stands in an index without parentheses
+/// around it.
 pub fn is_call(text: &str) -> bool {
     let is_of_name = |letter: char| letter.is_alphanumeric() || letter == '_';
     let Some(rest) = text.trim_start_matches(is_of_name).strip_prefix('(') else {
@@ -272,8 +273,9 @@ impl ForeignKey {
         }
     }
 
-    /// What follows the referenced columns in SQL: MATCH FULL and the actions that are not NO ACTION. `own` are the columns
-    /// of the table that has the constraint, and `quote` writes a name.
+    /// What follows the referenced columns in SQL: MATCH FULL and the actions that are not NO
+    /// ACTION. `own` are the columns of the table that has the constraint, and `quote` writes a
+    /// name.
     pub fn clauses(&self, own: &[Column], quote: impl Fn(&str) -> String) -> String {
         let mut text = String::new();
         if self.match_full {
@@ -408,8 +410,8 @@ pub struct IndexDefinition {
     pub unique: bool,
     /// Whether it came from a PRIMARY KEY or UNIQUE constraint and so cannot be dropped alone.
     pub constraint: bool,
-    /// Whether it is of a part of the table: its first column is hidden then, TRUE in the rows that are of that part and NULL in
-    /// the others, which are therefore distinct.
+    /// Whether it is of a part of the table: its first column is hidden then, TRUE in the rows that
+    /// are of that part and NULL in the others, which are therefore distinct.
     pub partial: bool,
     /// How it is built.
     pub kind: IndexKind,
@@ -432,8 +434,9 @@ impl IndexDefinition {
 pub enum IndexKind {
     /// Hash: look-ups of whole keys only, unique keys only.
     Hash,
-    /// As `Hash`; keys of different partitions of the table's rows share no memory, up to 64 partitions. Whole where
-    /// the table does not say how its rows are divided, or the key has that column not among its first 64 bits.
+    /// As `Hash`; keys of different partitions of the table's rows share no memory, up to 64
+    /// partitions. Whole where the table does not say how its rows are divided, or the key has that
+    /// column not among its first 64 bits.
     SplitHash,
     /// Ordered (B+-tree): look-ups and ranges. The first `partition_columns` of the key partition
     /// it: scans that fix them never meet inserts with other values (STO §4.5).
@@ -459,8 +462,8 @@ pub struct TableSchema {
     pub columns: Vec<Column>,
     /// The primary key's columns, in key order; empty when there is none.
     pub primary_key: Vec<ColumnId>,
-    /// The name of that constraint and its index; `None` makes one of the table's name. Where there are no such columns, the
-    /// name of the unique index that was declared the primary key later.
+    /// The name of that constraint and its index; `None` makes one of the table's name. Where there
+    /// are no such columns, the name of the unique index that was declared the primary key later.
     pub primary_key_name: Option<String>,
     /// CHECK constraints.
     pub checks: Vec<Check>,
@@ -468,19 +471,20 @@ pub struct TableSchema {
     pub foreign_keys: Vec<ForeignKey>,
     /// Row triggers, by their names: in the order in which they fire.
     pub triggers: Vec<Trigger>,
-    /// How rows are divided over partitions, if declared; else each record is in one by itself, by chance.
+    /// How rows are divided over partitions, if declared; else each record is in one by itself, by
+    /// chance.
     pub partition_by: Option<Partitioning>,
 }
 
-/// How a table's rows are divided over partitions, which some protocols give to different workers. Tables
-/// themselves are not divided.
+/// How a table's rows are divided over partitions, which some protocols give to different workers.
+/// Tables themselves are not divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partitioning {
-    /// By the value of a column: an integer, a date or a timestamp. Rows of all tables with the same value are in
-    /// the same partition. No row ever changes it.
+    /// By the value of a column: an integer, a date or a timestamp. Rows of all tables with the
+    /// same value are in the same partition. No row ever changes it.
     Column(ColumnId),
-    /// Every partition has all rows: who has any partition may read them, who changes one needs all partitions
-    /// (the replicated tables of H-Store). There is one copy of each row all the same.
+    /// Every partition has all rows: who has any partition may read them, who changes one needs all
+    /// partitions (the replicated tables of H-Store). There is one copy of each row all the same.
     Replicated,
 }
 

@@ -10,10 +10,10 @@
 //! that allocating and freeing need no shared cache line; only the next chunk, twice as large as
 //! the last, is taken under a mutex.
 //!
-//! A cell is freed to the slot of the participant that collects it, which may be another one than it came from. So
-//! a slot keeps up to two *batches* of free cells and gives further ones to all: a slot takes one of these
-//! before it takes a new chunk. Else the memory of a table would grow for ever whose rows one worker
-//! inserts and another one deletes.
+//! A cell is freed to the slot of the participant that collects it, which may be another one than
+//! it came from. So a slot keeps up to two *batches* of free cells and gives further ones to all: a
+//! slot takes one of these before it takes a new chunk. Else the memory of a table would grow for
+//! ever whose rows one worker inserts and another one deletes.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::UnsafeCell;
@@ -214,8 +214,8 @@ impl Slab {
     const CHUNK_BYTES_MAX: usize = 1 << 20;
     /// Bytes of the cells of a batch, if these are between eight and 512 cells.
     const BATCH_BYTES: usize = 32 << 10;
-    /// The smallest cell: a free cell keeps its link in the third word, so that a record's header stays
-    /// as it is.
+    /// The smallest cell: a free cell keeps its link in the third word, so that a record's header
+    /// stays as it is.
     const CELL_BYTES_MIN: usize = 24;
 
     /// A slab of cells of `cell_bytes` bytes for the slots `0..slots`.
@@ -228,7 +228,8 @@ impl Slab {
             "a cell is a whole number of words, not {cell_bytes} bytes"
         );
         let stride = Self::stride_for(cell_bytes.max(Self::CELL_BYTES_MIN));
-        // Zeroed by the system, page by page as slots come to be used: most slots of most tables never are.
+        // Zeroed by the system, page by page as slots come to be used: most slots of most tables
+        // never are.
         let locals = Box::<[Local]>::new_zeroed_slice(slots);
         // SAFETY: pointers that are null, counts of 0 and an atomic 0 are what a slot begins with.
         let locals = unsafe { locals.assume_init() };
@@ -264,8 +265,8 @@ impl Slab {
         cell_bytes
     }
 
-    /// The address of the cell that `address` is in, used or not, if it is in the slab's memory. For
-    /// reports: it searches.
+    /// The address of the cell that `address` is in, used or not, if it is in the slab's memory.
+    /// For reports: it searches.
     pub fn cell_at(&self, address: usize) -> Option<usize> {
         let (start, _) = self.chunks.chunk_of(address)?;
         Some(start + (address - start) / self.stride * self.stride)
@@ -282,7 +283,8 @@ impl Slab {
     }
 
     /// A cell, aligned to 8 bytes. A fresh one is zeroed; a recycled one keeps the words that it
-    /// had when it was freed, except the third: a record's header, the first two, outlives the record.
+    /// had when it was freed, except the third: a record's header, the first two, outlives the
+    /// record.
     ///
     /// # Errors
     /// [`OutOfMemory`] when the system grants no further chunk.
@@ -323,8 +325,8 @@ impl Slab {
         Ok(cell)
     }
 
-    /// Whether the slot, without free cells at hand, has put a batch of them aside, which is at hand then, or has
-    /// cells that were never used.
+    /// Whether the slot, without free cells at hand, has put a batch of them aside, which is at
+    /// hand then, or has cells that were never used.
     #[inline]
     fn has_cells(&self, cells: &mut LocalCells) -> bool {
         if !cells.spare.is_null() {
@@ -351,8 +353,9 @@ impl Slab {
         if let Some(name) = self.name {
             name_range(chunk.addr().get(), bytes, || name.to_owned());
         }
-        // SAFETY: the chunk is new and this slot's, and aligned. A page that is read before it is written costs the system two faults, and the
-        // first thing that users do to a record is to read its tid.
+        // SAFETY: the chunk is new and this slot's, and aligned. A page that is read before it is
+        // written costs the system two faults, and the first thing that users do to a record is to
+        // read its tid.
         unsafe { chunk.cast::<AtomicU64>().as_ref() }.store(0, Ordering::Relaxed);
         cells.chunk_bytes = bytes;
         cells.bump = chunk.as_ptr();
@@ -387,7 +390,8 @@ impl Slab {
             .store(in_use.wrapping_sub(1), Ordering::Relaxed);
     }
 
-    /// Puts the batch of free cells that the slot has at hand aside, for all if there is one already.
+    /// Puts the batch of free cells that the slot has at hand aside, for all if there is one
+    /// already.
     #[cold]
     fn put_aside(&self, cells: &mut LocalCells) {
         let batch = std::mem::replace(&mut cells.free, null_mut());

@@ -180,11 +180,11 @@ impl Slot {
 pub struct Heap {
     bytes: Vec<u8>,
     elements: Vec<Slot>,
-    /// When the transaction began, in microseconds since 1970-01-01 00:00:00 UTC, for functions that
-    /// tell the time; `None` when it began with the procedure.
+    /// When the transaction began, in microseconds since 1970-01-01 00:00:00 UTC, for functions
+    /// that tell the time; `None` when it began with the procedure.
     pub transaction_began_us: Option<i64>,
-    /// When deferrable constraints are checked, for a procedure that is a part of a larger transaction; in one of its own they are
-    /// at its end.
+    /// When deferrable constraints are checked, for a procedure that is a part of a larger
+    /// transaction; in one of its own they are at its end.
     pub constraint_modes: Option<Arc<ConstraintModes>>,
 }
 
@@ -396,8 +396,9 @@ impl Heap {
         (position < length).then(|| self.elements[offset + position])
     }
 
-    /// A new array: `array` with `element` appended. Arrays that grow in turn, an element at a time, take time and memory linear in their
-    /// lengths: one that has to be copied gets room for as many elements again.
+    /// A new array: `array` with `element` appended. Arrays that grow in turn, an element at a
+    /// time, take time and memory linear in their lengths: one that has to be copied gets room for
+    /// as many elements again.
     pub fn array_append(&mut self, array: Slot, element: Slot) -> Slot {
         let (offset, length) = array.span();
         let end = offset + length;

@@ -489,7 +489,8 @@ fn cells_are_not_reused_while_a_reader_may_hold_them() {
             thread::yield_now();
         }
     });
-    // What the dropped participants left is collected by the next one, and what was left in memory that was lent.
+    // What the dropped participants left is collected by the next one, and what was left in memory
+    // that was lent.
     (0..4).for_each(|lent| epochs.clear_lent(lent));
     let participant = epochs.register().expect("a slot");
     for _ in 0..3 {

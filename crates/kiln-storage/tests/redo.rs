@@ -34,7 +34,8 @@ fn table(id: u32, columns: Vec<Column>, primary_key: Vec<ColumnId>) -> Table {
     Table::new(TableId(id), schema, 0, Vec::new()).expect("a row fits")
 }
 
-/// A record, and a row beside it, with random values, those of some types and short ones in the key.
+/// A record, and a row beside it, with random values, those of some types and short ones in the
+/// key.
 struct Row {
     cell: Box<[AtomicU64]>,
     image: Box<[AtomicU64]>,
@@ -144,7 +145,8 @@ fn bytes_of(change: Change) -> Vec<u8> {
     };
     commit.append(&mut bytes);
     assert!(bytes.len() <= commit.bytes_max(), "{} bytes", bytes.len());
-    // With the room that was named nothing is allocated; with less than what it takes nothing is appended.
+    // With the room that was named nothing is allocated; with less than what it takes nothing is
+    // appended.
     let mut buffer = Vec::with_capacity(3 + commit.bytes_max());
     buffer.extend([7; 3]);
     let room = buffer.capacity();
@@ -464,8 +466,8 @@ fn damaged_bytes_are_refused_or_mean_something_else_and_nothing_breaks() {
     assert!(refused > 10_000, "{refused} of 80000 are refused");
 }
 
-/// What a length or a count says that was damaged must not decide how much memory is asked for. Runs on virtual cores
-/// have an allocator of their own.
+/// What a length or a count says that was damaged must not decide how much memory is asked for.
+/// Runs on virtual cores have an allocator of their own.
 #[cfg(not(kiln_sim))]
 #[test]
 fn damaged_bytes_take_no_more_memory_than_a_small_multiple_of_their_length() {
@@ -509,7 +511,8 @@ fn damaged_bytes_take_no_more_memory_than_a_small_multiple_of_their_length() {
             for _ in 0..=random.below(2) {
                 let at = random.below(bytes.len() - 4);
                 match random.below(4) {
-                    // Lengths and counts have four bytes: as much as one can say, or a little too much.
+                    // Lengths and counts have four bytes: as much as one can say, or a little too
+                    // much.
                     0 => bytes[at..at + 4].fill(0xff),
                     1 => bytes[at + 1] ^= 1 << random.below(8),
                     2 => _ = bytes.drain(at..at + 1 + random.below(3)),

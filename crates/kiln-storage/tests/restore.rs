@@ -369,7 +369,8 @@ fn commits_of_a_log_epoch_may_take_a_unique_value_before_the_one_that_gives_it_u
     use ChangeKind::{Delete, Insert, Update};
     whole(1, 7, Insert, &mut waiting);
     whole(2, 8, Insert, &mut waiting);
-    // One takes 8, and moves on to 9; another one takes 8, which its former owner gives up in the end.
+    // One takes 8, and moves on to 9; another one takes 8, which its former owner gives up in the
+    // end.
     whole(1, 8, Update, &mut waiting);
     whole(1, 9, Update, &mut waiting);
     whole(3, 8, Insert, &mut waiting);

@@ -129,7 +129,8 @@ impl Answers {
         self.bytes[at..at + 4].copy_from_slice(&length.to_be_bytes());
     }
 
-    /// The answer to a request for encryption: one byte and no message. `S` goes on under it, `N` is no.
+    /// The answer to a request for encryption: one byte and no message. `S` goes on under it, `N`
+    /// is no.
     pub fn encryption(&mut self, is_taken: bool) {
         self.bytes.push(if is_taken { b'S' } else { b'N' });
     }
@@ -156,7 +157,8 @@ impl Answers {
         });
     }
 
-    /// That of the protocol's minor versions this is the newest here, and that these options are not known.
+    /// That of the protocol's minor versions this is the newest here, and that these options are
+    /// not known.
     pub fn negotiate_version<'a>(&mut self, minor: u16, unknown: impl Iterator<Item = &'a str>) {
         self.message(b'v', |bytes| {
             put_i32(bytes, 3 << 16 | i32::from(minor));
@@ -187,7 +189,8 @@ impl Answers {
         });
     }
 
-    /// What a transaction of the session with this number has told on a channel to which the client listens.
+    /// What a transaction of the session with this number has told on a channel to which the client
+    /// listens.
     pub fn notification(&mut self, process: u32, channel: &str, payload: &str) {
         self.message(b'A', |bytes| {
             bytes.extend_from_slice(&process.to_be_bytes());
@@ -409,7 +412,8 @@ fn put_field(bytes: &mut Vec<u8>, field: u8, text: &str) {
     put_text(bytes, text);
 }
 
-/// The number of the character at a position, counted from 1; `None` for one that the text does not have.
+/// The number of the character at a position, counted from 1; `None` for one that the text does not
+/// have.
 fn characters_to(text: &str, position: Position) -> Option<usize> {
     let lines = usize::try_from(position.line.checked_sub(1)?).ok()?;
     let before: usize = text

@@ -1,4 +1,5 @@
-//! The client's side: what it sends, and what it reads of the answers. For programs that talk to a server, tests among them.
+//! The client's side: what it sends, and what it reads of the answers. For programs that talk to a
+//! server, tests among them.
 
 use kiln_storage::error::Result;
 
@@ -238,7 +239,8 @@ impl Fields {
 }
 
 impl Answer {
-    /// The answer at the start of `bytes`, and how many bytes it has; `None` as long as it is not there as a whole.
+    /// The answer at the start of `bytes`, and how many bytes it has; `None` as long as it is not
+    /// there as a whole.
     ///
     /// # Errors
     /// 08P01 for what no server says.

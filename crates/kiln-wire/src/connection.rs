@@ -47,8 +47,8 @@ pub struct Received<'a> {
     /// Whether the message is of the extended protocol: then its error skips all messages before
     /// the next Sync.
     pub is_extended: bool,
-    /// Whether a Sync was received that comes next, but for what neither runs nor prepares anything: then an Execute is all that
-    /// its transaction does.
+    /// Whether a Sync was received that comes next, but for what neither runs nor prepares
+    /// anything: then an Execute is all that its transaction does.
     pub ends_pipeline: bool,
     /// Whether anything was received behind it, and behind the Sync that ends its pipeline.
     pub is_followed: bool,
@@ -80,7 +80,8 @@ impl Input {
         }
     }
 
-    /// How many bytes may be received now. None while so many wait that the session should answer first.
+    /// How many bytes may be received now. None while so many wait that the session should answer
+    /// first.
     pub fn room(&self) -> usize {
         let waiting = self.bytes.len() - self.used;
         let bound = match self.phase {
@@ -214,7 +215,8 @@ impl Input {
             self.skips = false;
         }
         match (self.phase, kind) {
-            // Both mean nothing within the data, and clients send them before they know of an error.
+            // Both mean nothing within the data, and clients send them before they know of an
+            // error.
             (Phase::Copy, b'H' | b'S') => true,
             // What is left of data after an error.
             (Phase::Session, b'd' | b'c' | b'f') => true,

@@ -1,7 +1,8 @@
 //! What clients send: messages, looked at where the bytes lie.
 //!
-//! A message is a type, a length and a body. A wrong length or an unknown type ends the connection, since nothing says where the
-//! next message begins. A body that is not what its type asks for is an error like any other: the next message is known.
+//! A message is a type, a length and a body. A wrong length or an unknown type ends the connection,
+//! since nothing says where the next message begins. A body that is not what its type asks for is
+//! an error like any other: the next message is known.
 
 use kiln_storage::error::{Error, Result, SqlState};
 
@@ -116,7 +117,8 @@ pub struct Parse<'a> {
 }
 
 impl<'a> Parse<'a> {
-    /// The types of the first parameters, as numbers of PostgreSQL's types; 0 where one is to be inferred.
+    /// The types of the first parameters, as numbers of PostgreSQL's types; 0 where one is to be
+    /// inferred.
     pub fn types(&self) -> impl ExactSizeIterator<Item = u32> + use<'a> {
         let (types, _) = self.types.as_chunks::<4>();
         types.iter().map(|oid| u32::from_be_bytes(*oid))
@@ -232,7 +234,8 @@ impl<'a> Frame<'a> {
     /// The frame at the start of `bytes`; `None` as long as it is not there as a whole.
     ///
     /// # Errors
-    /// 08P01 for what is no frame, and 54000 for one that is too long: nothing can be read after it.
+    /// 08P01 for what is no frame, and 54000 for one that is too long: nothing can be read after
+    /// it.
     pub fn split(bytes: &'a [u8], limit: usize) -> Result<Option<Frame<'a>>> {
         let Some((&kind, rest)) = bytes.split_first() else {
             return Ok(None);
@@ -313,7 +316,8 @@ const GSS: u32 = 80_877_104;
 const CANCEL: u32 = 80_877_102;
 
 impl<'a> Opening<'a> {
-    /// The first message at the start of `bytes`, and how many bytes it has; `None` as long as it is not there as a whole.
+    /// The first message at the start of `bytes`, and how many bytes it has; `None` as long as it
+    /// is not there as a whole.
     ///
     /// # Errors
     /// 08P01 for what no client of PostgreSQL says, 0A000 for another major version.

@@ -36,7 +36,8 @@ pub struct Totals {
     pub delivered: u64,
     /// Districts that a delivery skipped because they had no new order (TPC-C, clause 2.7.4.2).
     pub skipped: u64,
-    /// The greatest number that a terminal gave an order, committed or not, where terminals do that (TPC-C).
+    /// The greatest number that a terminal gave an order, committed or not, where terminals do that
+    /// (TPC-C).
     pub last_order: u32,
     /// Rows changed, where terminals count them (ranges).
     pub rows_changed: u64,

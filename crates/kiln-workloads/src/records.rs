@@ -14,9 +14,9 @@
 //!   record 3… │ cold │   │ cold │   │ cold │
 //! ```
 //!
-//! A transaction has a home partition: that of its first hot record, that of its worker, or any. Its
-//! cold records are drawn uniformly or by a Zipf distribution from the home partition, or from a few
-//! others as the settings say.
+//! A transaction has a home partition: that of its first hot record, that of its worker, or any.
+//! Its cold records are drawn uniformly or by a Zipf distribution from the home partition, or from
+//! a few others as the settings say.
 
 use kiln_platform::random::Random;
 use kiln_platform::time;
@@ -50,7 +50,8 @@ const POSITIONS: &[(&str, HotPosition)] = &[
 pub enum Home {
     /// In any partition.
     Any,
-    /// In the partition of its worker: the first one's is the first, and after the last it starts again.
+    /// In the partition of its worker: the first one's is the first, and after the last it starts
+    /// again.
     Worker,
 }
 
@@ -73,15 +74,17 @@ pub struct RecordChoice {
     pub theta: f64,
     /// Partitions of the table.
     pub partitions: u32,
-    /// The exponent of the Zipf distribution of the partition where a transaction without hot records is at home; 0 is
-    /// uniform.
+    /// The exponent of the Zipf distribution of the partition where a transaction without hot
+    /// records is at home; 0 is uniform.
     pub partition_theta: f64,
-    /// Where a transaction without hot records is at home. (ORTHRUS §4.3: a worker has its own partition.)
+    /// Where a transaction without hot records is at home. (ORTHRUS §4.3: a worker has its own
+    /// partition.)
     pub home: Home,
     /// Partitions of a transaction, over which its records go round; 0 is any partition for each
     /// record. (ORTHRUS Appendix A: single, dual, random.)
     pub spread: u32,
-    /// Transactions that have so many partitions, in percent; the others stay at home (ORTHRUS §4.3).
+    /// Transactions that have so many partitions, in percent; the others stay at home (ORTHRUS
+    /// §4.3).
     pub spread_percent: f64,
     /// Cold records that are in another partition than home, in percent.
     pub remote_percent: f64,
@@ -426,7 +429,8 @@ impl RecordDraw {
             let other = random.between(1, partitions);
             match self.spread.contains(&other) {
                 true => {
-                    // The next that is not there yet, so that this ends soon however many are wanted.
+                    // The next that is not there yet, so that this ends soon however many are
+                    // wanted.
                     let free = (1..partitions).map(|step| (other + step - 1) % partitions + 1);
                     let mut free = free.filter(|candidate| !self.spread.contains(candidate));
                     let next = free.next().expect("spread is at most partitions");

@@ -305,7 +305,8 @@ impl Workload {
         self.about().schema_sql
     }
 
-    /// The script that divides the tables over partitions; for Kiln alone, PostgreSQL has no such statements.
+    /// The script that divides the tables over partitions; for Kiln alone, PostgreSQL has no such
+    /// statements.
     pub fn partitions_sql(&self) -> &'static str {
         self.about().partitions_sql
     }
@@ -320,7 +321,8 @@ impl Workload {
         self.about().procedures
     }
 
-    /// SQLSTATEs of rejections that belong to the workload; any other means that something is wrong.
+    /// SQLSTATEs of rejections that belong to the workload; any other means that something is
+    /// wrong.
     pub fn expected_rejections(&self) -> &'static [&'static str] {
         self.about().expected_rejections
     }
@@ -385,8 +387,8 @@ impl Terminal {
         each!(Terminal, self, terminal => DrawCalls::next(terminal, arguments))
     }
 
-    /// Counts a call that committed; calls may commit in any order. `rows` is its result, and may be empty unless the procedure
-    /// says [`Procedure::rows_wanted`].
+    /// Counts a call that committed; calls may commit in any order. `rows` is its result, and may
+    /// be empty unless the procedure says [`Procedure::rows_wanted`].
     pub fn committed<R: AsRef<[Value]>>(&mut self, call: Call, rows: &[R]) {
         each!(Terminal, self, terminal => DrawCalls::committed(terminal, call, rows));
     }

@@ -1,5 +1,5 @@
-//! A shop whose database is kept in a data directory: what it has answered is there when it opens again,
-//! and an order that is sent once more after that is not carried out twice.
+//! A shop whose database is kept in a data directory: what it has answered is there when it opens
+//! again, and an order that is sent once more after that is not carried out twice.
 //!
 //! `cargo run --release --example reopened_shop`
 
@@ -50,7 +50,8 @@ pub(crate) fn main() -> Result<()> {
     let directory = temporary.path().join("shop");
 
     let database = open(&directory)?;
-    // When the reply is here, the order is on disk: from now on it survives a kill and a power loss.
+    // When the reply is here, the order is on disk: from now on it survives a kill and a power
+    // loss.
     let reply = database.submit(order("Ada's", 2)?)?.wait()?;
     assert!(reply.is_committed());
     assert_eq!(free(&database)?, 498);

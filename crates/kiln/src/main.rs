@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Measured at 6 ns an allocation, and the best of those compared at freeing on another thread. Runs on
-/// virtual cores bring an allocator of their own.
+/// Measured at 6 ns an allocation, and the best of those compared at freeing on another thread.
+/// Runs on virtual cores bring an allocator of their own.
 #[cfg(not(any(kiln_sim, feature = "system-allocator")))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -28,12 +28,12 @@ enum Command {
     Check(commands::check::Arguments),
     /// Run SQL statements and scripts, or talk to a database
     ///
-    /// Files and statements are run in the order given, on one database. It is gone at the end, unless
-    /// --data names a directory that keeps it. Without any, statements are read from standard input; on a
-    /// terminal that is a shell, in which \? explains itself.
+    /// Files and statements are run in the order given, on one database. It is gone at the end,
+    /// unless --data names a directory that keeps it. Without any, statements are read from
+    /// standard input; on a terminal that is a shell, in which \? explains itself.
     ///
-    /// The first error ends it all, with exit code 1, unless --continue-on-error is given; on a terminal
-    /// the shell goes on. Mistakes in the arguments end with exit code 2.
+    /// The first error ends it all, with exit code 1, unless --continue-on-error is given; on a
+    /// terminal the shell goes on. Mistakes in the arguments end with exit code 2.
     Sql(commands::sql::Arguments),
     /// Serve a database to clients of PostgreSQL: psql, drivers, pgbench
     Serve(commands::serve::Arguments),

@@ -47,7 +47,8 @@ fn options(directory: &TemporaryDirectory) -> Options {
         .data_dir(Some(directory.path().join("shop")))
 }
 
-/// A directory with a data directory `shop`, whose database has one checkpoint and something after it.
+/// A directory with a data directory `shop`, whose database has one checkpoint and something after
+/// it.
 fn shop() -> TemporaryDirectory {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let directory = TemporaryDirectory::within(parent, "kiln-data").expect("there is room");
@@ -252,8 +253,8 @@ fn a_database_that_is_open_has_a_status_and_is_otherwise_left_alone() {
         .expect("it runs");
 }
 
-/// The log finds no room for its next segment. What it has written is read; the status says why nothing is changed, also when the process
-/// is gone, until the database is opened again.
+/// The log finds no room for its next segment. What it has written is read; the status says why
+/// nothing is changed, also when the process is gone, until the database is opened again.
 #[test]
 fn a_database_without_room_says_so_and_goes_on_when_it_is_opened_again() {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -265,7 +266,8 @@ fn a_database_without_room_says_so_and_goes_on_when_it_is_opened_again() {
     assert_eq!(database.engine().read_only(), None);
     let log = Directory::open(&shop.path().join("shop/log")).expect("it is there");
     let mut later = 1;
-    // No file can be made in the place of a directory. The next segments are made already, or being made.
+    // No file can be made in the place of a directory. The next segments are made already, or being
+    // made.
     let last = log.list().expect("it can be read").len() + 2;
     let place = format!("{last:020}.log");
     log.create_subdirectory(&place).expect("nothing is there");

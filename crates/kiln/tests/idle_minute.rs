@@ -1,4 +1,5 @@
-//! A transaction block that idles for a minute beside calls: their latencies, and the memory that waits for it.
+//! A transaction block that idles for a minute beside calls: their latencies, and the memory that
+//! waits for it.
 
 use kiln::{Database, Options, Protocol};
 use kiln_platform::atomic::{AtomicBool, Ordering};

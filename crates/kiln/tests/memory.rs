@@ -1,6 +1,6 @@
-//! Memory comes back at the rate at which it goes: rows that are inserted and deleted, strings that are replaced and
-//! versions that are superseded leave no more behind than a few epochs' worth, however long that goes on, and nothing
-//! once all are idle.
+//! Memory comes back at the rate at which it goes: rows that are inserted and deleted, strings that
+//! are replaced and versions that are superseded leave no more behind than a few epochs' worth,
+//! however long that goes on, and nothing once all are idle.
 
 // Runs on virtual cores bring an allocator of their own.
 #![cfg(not(kiln_sim))]
@@ -12,7 +12,8 @@ use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sync::{Mutex, MutexGuard, lock};
 use kiln_platform::{thread, time};
 
-/// The length of all strings that these tests store outside of rows; no other allocation is as long as theirs.
+/// The length of all strings that these tests store outside of rows; no other allocation is as long
+/// as theirs.
 const LENGTH: usize = 1_237;
 const BLOB: (usize, usize) = (size_of::<usize>() + LENGTH, align_of::<usize>());
 
@@ -93,11 +94,12 @@ const SCHEMA: &str = "
 /// Rows of `tally`, and of `note`.
 const TALLIES: usize = 1_000;
 const NOTES: usize = 20;
-/// The cells and strings that may wait while calls run: those of some epochs of [`CALLS_PER_EPOCH`] calls, and the versions
-/// of two large updates.
+/// The cells and strings that may wait while calls run: those of some epochs of [`CALLS_PER_EPOCH`]
+/// calls, and the versions of two large updates.
 const CELLS_WAITING: usize = 3_000;
 const BLOBS_WAITING: usize = 3_000;
-/// The bytes by which the heap may grow while the sessions run, for tables, versions and lists that have become longer.
+/// The bytes by which the heap may grow while the sessions run, for tables, versions and lists that
+/// have become longer.
 const BYTES_GROWN: usize = 4 << 20;
 const CALLS_PER_EPOCH: usize = 8;
 /// Epochs that the soak takes in each of its forms.

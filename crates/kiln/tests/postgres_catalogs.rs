@@ -1,8 +1,9 @@
-//! The catalogs of Kiln and of PostgreSQL: the same tables in both, and the same rows from what clients ask.
+//! The catalogs of Kiln and of PostgreSQL: the same tables in both, and the same rows from what
+//! clients ask.
 //!
-//! `postgres/catalogs/schema.sql` is made in both systems, and each statement of the files beside it must do the same in both. Those
-//! in `later/` use what Kiln's SQL may not have yet: it may refuse one of them (0A000) or not know a function (42883), but not answer
-//! another thing.
+//! `postgres/catalogs/schema.sql` is made in both systems, and each statement of the files beside
+//! it must do the same in both. Those in `later/` use what Kiln's SQL may not have yet: it may
+//! refuse one of them (0A000) or not know a function (42883), but not answer another thing.
 
 #![cfg(not(kiln_sim))]
 

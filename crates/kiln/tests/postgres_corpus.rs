@@ -177,8 +177,8 @@ const SELF_TESTS: [(&str, SelfTest); 6] = [
     ),
 ];
 
-/// Each snippet as one transaction block, in which errors are rolled back to a savepoint, gives what it gives statement by statement: also when it
-/// is made again at the end.
+/// Each snippet as one transaction block, in which errors are rolled back to a savepoint, gives
+/// what it gives statement by statement: also when it is made again at the end.
 fn blocks_do_what_their_statements_do(files: &[CorpusFile]) -> Result<(), String> {
     let protocols: Vec<Configuration> = Configuration::serializable().collect();
     let mut protocols = protocols.into_iter().cycle();
@@ -247,7 +247,8 @@ fn may_be_in_block(statement: &Statement) -> bool {
         "DISCARD",
         "EXPLAIN",
     ];
-    // What a sequence has logged ahead depends on how often the block was tried. What ends with a transaction does not end in it.
+    // What a sequence has logged ahead depends on how often the block was tried. What ends with a
+    // transaction does not end in it.
     const CHANGING: [&str; 8] = [
         "random(",
         "now()",

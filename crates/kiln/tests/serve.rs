@@ -1,4 +1,5 @@
-//! `kiln serve` with PostgreSQL's own clients, psql and pgbench; where they are missing a word says so.
+//! `kiln serve` with PostgreSQL's own clients, psql and pgbench; where they are missing a word says
+//! so.
 
 #![cfg(not(kiln_sim))]
 
@@ -296,7 +297,8 @@ const DESCRIPTIONS: [&str; 31] = [
     "\\d nothing",
 ];
 
-/// `\\d` and its kin print of the same tables what they print with PostgreSQL. What Kiln's SQL does not have yet is refused by name.
+/// `\\d` and its kin print of the same tables what they print with PostgreSQL. What Kiln's SQL does
+/// not have yet is refused by name.
 #[test]
 fn psql_describes_what_there_is() {
     let postgres = std::env::var("KILN_TEST_POSTGRES").unwrap_or_default();

@@ -30,9 +30,10 @@ fn apart(database: &Database, table: &str) -> Vec<String> {
         .collect()
 }
 
-/// A block reads `x`, which another transaction overwrites together with a column of `t`. That column comes to be
-/// kept apart, a third transaction reads it and `y`, and the block writes `y`: it comes before the second transaction
-/// and after the third, which has read what the second wrote.
+/// A block reads `x`, which another transaction overwrites together with a column of `t`. That
+/// column comes to be kept apart, a third transaction reads it and `y`, and the block writes `y`:
+/// it comes before the second transaction and after the third, which has read what the second
+/// wrote.
 #[test]
 fn a_split_that_changes_beside_an_open_block_leaves_transactions_serializable() {
     for protocol in ["silo+cu+ts", "tictoc+ts", "tictoc+cu+ts"] {
@@ -56,7 +57,8 @@ fn a_split_that_changes_beside_an_open_block_leaves_transactions_serializable() 
             .execute("BEGIN; SELECT v FROM x WHERE id = 1")
             .expect("no other transaction is open");
         run("BEGIN; UPDATE x SET v = v + 1 WHERE id = 1; UPDATE t SET b = 1 WHERE id = 1; COMMIT");
-        // No procedure writes the table any more, so that all its columns are kept apart from now on.
+        // No procedure writes the table any more, so that all its columns are kept apart from now
+        // on.
         if let Err(error) = database.execute("DROP PROCEDURE w") {
             assert_eq!(error.state(), SqlState::LOCK_NOT_AVAILABLE, "{protocol}");
         }
@@ -77,8 +79,8 @@ const SHOP: &str = "
     CREATE PROCEDURE second(OUT found INTEGER) LANGUAGE plpgsql AS $$
     BEGIN UPDATE shop SET a = a + 1 WHERE id = 1 RETURNING b INTO found; END $$;";
 
-/// Each of two procedures writes the column that the other reads: what the one that is called more often writes is
-/// in the base.
+/// Each of two procedures writes the column that the other reads: what the one that is called more
+/// often writes is in the base.
 #[test]
 fn calls_decide_which_columns_are_apart() {
     for (often, rarely, expected) in [("first", "second", "a"), ("second", "first", "b")] {
@@ -165,7 +167,8 @@ fn calls_are_counted_under_every_protocol() {
     }
 }
 
-/// ANALYZE does it at once, for all tables or for those named; calls of blocks count when the block has committed.
+/// ANALYZE does it at once, for all tables or for those named; calls of blocks count when the block
+/// has committed.
 #[test]
 fn analyze_splits_anew() {
     let database = open("silo+cu+ts", 1_000);
@@ -224,8 +227,8 @@ fn analyze_splits_anew() {
     }
 }
 
-/// A split is kept with the catalog, and the calls that it came from are not: what is rebuilt goes on with it. A statement that is
-/// made again splits tables as it did, whatever was called since.
+/// A split is kept with the catalog, and the calls that it came from are not: what is rebuilt goes
+/// on with it. A statement that is made again splits tables as it did, whatever was called since.
 #[test]
 fn splits_are_kept_and_calls_are_not() {
     let options = || Options::new().workers(1).pin_workers(false);
@@ -383,7 +386,8 @@ fn golden_splits() {
     assert!(expected == text, "expected\n{expected}\nbut is\n{text}");
 }
 
-/// Calls of TPC-C and blocks of queries beside splits that change all the time: each is serializable, and the books balance.
+/// Calls of TPC-C and blocks of queries beside splits that change all the time: each is
+/// serializable, and the books balance.
 #[test]
 fn transactions_beside_analyze_are_serializable() {
     const CALLS: u64 = 4_000;

@@ -24,8 +24,9 @@ const SCHEMA: &str = "
 /// Rows that the large call writes.
 const ROWS: i32 = 1_000;
 
-/// Small calls on a few rows at both ends from three threads, and large ones on another thread for less than a second. Returns how many of
-/// each committed, and the longest large one in milliseconds.
+/// Small calls on a few rows at both ends from three threads, and large ones on another thread for
+/// less than a second. Returns how many of each committed, and the longest large one in
+/// milliseconds.
 fn run(protocol: Configuration) -> (u64, u64, u64) {
     let options = Options::new().workers(4).protocol(protocol);
     let database = Database::open(options).expect("a database opens");

@@ -37,7 +37,8 @@ pub struct BackupList {
     pub last_block: u64,
     /// Its last log epoch.
     pub last_epoch: u64,
-    /// The checkpoint from which a recovery begins; where there is none the log is there from its beginning.
+    /// The checkpoint from which a recovery begins; where there is none the log is there from its
+    /// beginning.
     pub checkpoint: Option<CheckpointEntry>,
     /// The segments, in their order and without gaps.
     pub segments: Vec<SegmentEntry>,
@@ -70,7 +71,8 @@ impl BackupList {
     /// Reads the bytes of the file at `path`.
     ///
     /// # Errors
-    /// XX001 for bytes that are not those that were written, 0A000 for those of a newer Kiln; both name `path`.
+    /// XX001 for bytes that are not those that were written, 0A000 for those of a newer Kiln; both
+    /// name `path`.
     pub fn read(bytes: &[u8], path: &Path) -> Result<BackupList> {
         read(bytes).map_err(|refusal| -> Error { refusal.error(path, super::DAMAGED) })
     }

@@ -1,4 +1,5 @@
-//! Backups: a checkpoint and the log after it, in a directory of their own, from which a data directory can be made again.
+//! Backups: a checkpoint and the log after it, in a directory of their own, from which a data
+//! directory can be made again.
 //!
 //! | entry | holds |
 //! |---|---|
@@ -6,14 +7,15 @@
 //! | `log/` | the segments from that of the checkpoint on, up to the end of the log |
 //! | `checkpoints/` | the directory of the checkpoint, if there was one |
 //!
-//! The list is written last, after all files are durable: a directory without it is no backup. A backup has no manifest, so
-//! that no database is opened in it, which would change it.
+//! The list is written last, after all files are durable: a directory without it is no backup. A
+//! backup has no manifest, so that no database is opened in it, which would change it.
 //!
 //! # Restoring to a time
 //!
-//! Each block of the log says when it was written, before any of its commits was acknowledged. A [restoration](restore) up to a
-//! time leaves out all groups after the last one that was written until then: what was acknowledged before the time is there, and
-//! what began after it is not. Blocks that are left out are not copied, so that they cannot come back: the restored log goes on
+//! Each block of the log says when it was written, before any of its commits was acknowledged. A
+//! [restoration](restore) up to a time leaves out all groups after the last one that was written
+//! until then: what was acknowledged before the time is there, and what began after it is not.
+//! Blocks that are left out are not copied, so that they cannot come back: the restored log goes on
 //! with others in their place.
 
 mod list;
@@ -41,7 +43,8 @@ const CHECKPOINTS: &str = "checkpoints";
 
 /// Bytes that are read at a time.
 const PIECE_BYTES: usize = 1 << 20;
-/// Bytes between two syncs of a file: one sync of all its bytes would keep the device from other writes for long.
+/// Bytes between two syncs of a file: one sync of all its bytes would keep the device from other
+/// writes for long.
 const SYNC_BYTES: u64 = 8 << 20;
 
 /// How far reading and copying are.
@@ -62,7 +65,8 @@ impl Meter<'_> {
         }
     }
 
-    /// Reads the first bytes of a file and gives them to `each`, with their offset, piece by piece. Returns their checksum.
+    /// Reads the first bytes of a file and gives them to `each`, with their offset, piece by piece.
+    /// Returns their checksum.
     ///
     /// # Errors
     /// XX001 when the file has less; the disk's, and those of `each`.
@@ -91,7 +95,8 @@ impl Meter<'_> {
         Ok(checksum.value())
     }
 
-    /// Copies the first bytes of the file `name`, and makes the copy durable, but for its entry. Returns their checksum.
+    /// Copies the first bytes of the file `name`, and makes the copy durable, but for its entry.
+    /// Returns their checksum.
     ///
     /// # Errors
     /// As [`Meter::read`]; XX001 when the file is not there.
@@ -148,8 +153,9 @@ fn damage(file: &File, fault: &str) -> Error {
     damaged(format!("{} is damaged: {fault}", file.path().display())).with_hint(DAMAGED)
 }
 
-/// Removes all that is in the directory at `path`, as far as that can be done: what could not be completed is to leave nothing behind.
-/// Opens the directory anew, as a handle whose change or sync has failed refuses all others.
+/// Removes all that is in the directory at `path`, as far as that can be done: what could not be
+/// completed is to leave nothing behind. Opens the directory anew, as a handle whose change or sync
+/// has failed refuses all others.
 fn clear(path: &Path) {
     let Ok(directory) = Directory::open(path) else {
         return;

@@ -21,7 +21,8 @@ pub struct RestoreReport {
     pub list: BackupList,
     /// Bytes of the files that were made.
     pub bytes: u64,
-    /// When the last group was written that was restored, in microseconds since 1970; `None` where the log is empty.
+    /// When the last group was written that was restored, in microseconds since 1970; `None` where
+    /// the log is empty.
     pub last_us: Option<i64>,
     /// How many groups of commits were left out.
     pub groups_left_out: u64,
@@ -29,13 +30,14 @@ pub struct RestoreReport {
     pub elapsed_ns: u64,
 }
 
-/// Makes a data directory at `target`, where nothing is or an empty directory, from the backup at `path`. With `to_us`, in
-/// microseconds since 1970, without what was written to the log after that time. Reads all of the backup before it makes anything; leaves
-/// nothing when it fails. `holder` is a line about this process.
+/// Makes a data directory at `target`, where nothing is or an empty directory, from the backup at
+/// `path`. With `to_us`, in microseconds since 1970, without what was written to the log after that
+/// time. Reads all of the backup before it makes anything; leaves nothing when it fails. `holder`
+/// is a line about this process.
 ///
 /// # Errors
-/// 55000 when `target` is not empty, or `path` is no backup; XX001 for a backup that is damaged, naming the file; 22023 for a time from which the
-/// backup has nothing; the disk's.
+/// 55000 when `target` is not empty, or `path` is no backup; XX001 for a backup that is damaged,
+/// naming the file; 22023 for a time from which the backup has nothing; the disk's.
 pub fn restore(
     path: &Path,
     target: &Path,
@@ -53,7 +55,8 @@ pub fn restore(
     let made = DataDirectory::begin(target, holder)
         .and_then(|new| backup.make(new, end.position, &mut meter));
     if let Err(error) = made {
-        // Another process may have taken the directory, which was empty: then what is in it belongs to that one.
+        // Another process may have taken the directory, which was empty: then what is in it belongs
+        // to that one.
         const TAKEN: [SqlState; 2] = [
             SqlState::OBJECT_IN_USE,
             SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,

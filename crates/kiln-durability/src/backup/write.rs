@@ -76,8 +76,8 @@ pub fn back_up_closed(
     write(&source, target, watch)
 }
 
-/// Writes a backup to `target`, where nothing is or an empty directory. Leaves nothing there when it fails. What was copied is
-/// checked: it is what was written, as far as checksums can say.
+/// Writes a backup to `target`, where nothing is or an empty directory. Leaves nothing there when
+/// it fails. What was copied is checked: it is what was written, as far as checksums can say.
 ///
 /// # Errors
 /// 55000 when `target` is not empty; XX001 for files of the source that are damaged; the disk's.

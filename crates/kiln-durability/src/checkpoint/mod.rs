@@ -1,7 +1,8 @@
 //! The files of checkpoints.
 //!
-//! A checkpoint has a directory with a file `catalog`, and for each table any number of files `table-<number>-<part>`, in
-//! which each row is once. What a row's bytes are is not determined here; that of the catalog is one row, its text.
+//! A checkpoint has a directory with a file `catalog`, and for each table any number of files
+//! `table-<number>-<part>`, in which each row is once. What a row's bytes are is not determined
+//! here; that of the catalog is one row, its text.
 //!
 //! # A file
 //!
@@ -33,9 +34,10 @@
 //!
 //! # What tells a file from other bytes
 //!
-//! The reader believes a length when the checksum of its header is right, so that damage costs no memory. The checksum of
-//! the file's header, in that of each block, ties blocks to their file; their numbers and the last block show what is
-//! missing. The manifest has the checksum of the whole file, and tells it from one that another attempt at the same checkpoint wrote.
+//! The reader believes a length when the checksum of its header is right, so that damage costs no
+//! memory. The checksum of the file's header, in that of each block, ties blocks to their file;
+//! their numbers and the last block show what is missing. The manifest has the checksum of the
+//! whole file, and tells it from one that another attempt at the same checkpoint wrote.
 
 mod reader;
 mod writer;

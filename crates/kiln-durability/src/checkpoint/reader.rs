@@ -175,10 +175,12 @@ impl RowsReader {
         self.offset
     }
 
-    /// Reads the next block, whole; `None` at the end of the file, when all of it is what was written.
+    /// Reads the next block, whole; `None` at the end of the file, when all of it is what was
+    /// written.
     ///
     /// # Errors
-    /// XX001 for what was never written, with file, block and offset; the disk's. After an error there are no more blocks.
+    /// XX001 for what was never written, with file, block and offset; the disk's. After an error
+    /// there are no more blocks.
     pub fn next_block(&mut self) -> Result<Option<Rows<'_>>> {
         if self.is_at_end {
             return Ok(None);
@@ -305,7 +307,8 @@ impl Block {
         }
     }
 
-    /// The error for a row of this block that was read and cannot be put back: it names the place of the block.
+    /// The error for a row of this block that was read and cannot be put back: it names the place
+    /// of the block.
     pub fn damage(&self, error: Error) -> Error {
         damaged_in(&self.place, error)
     }

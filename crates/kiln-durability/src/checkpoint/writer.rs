@@ -10,10 +10,12 @@ use crate::directory::{name_of_checkpoint, refused};
 use crate::format::{Checksum, DatabaseId, checksum};
 use crate::manifest::{FileEntry, FileName};
 
-/// Bytes between two syncs of a file: one sync of all its bytes would keep the device from the log for long.
+/// Bytes between two syncs of a file: one sync of all its bytes would keep the device from the log
+/// for long.
 const SYNC_BYTES: u64 = 8 << 20;
 
-/// Writes a checkpoint, whose files several threads may write at a time. Nothing of it counts before a manifest names it.
+/// Writes a checkpoint, whose files several threads may write at a time. Nothing of it counts
+/// before a manifest names it.
 #[derive(Debug)]
 pub struct Writer {
     directory: Directory,
@@ -39,8 +41,9 @@ pub struct Written {
 }
 
 impl Writer {
-    /// Begins the checkpoint of this number, of which there are no files yet. Only [`DataDirectory::remove_leftovers`] removes
-    /// those of an attempt that failed: it knows whether a manifest may name them.
+    /// Begins the checkpoint of this number, of which there are no files yet. Only
+    /// [`DataDirectory::remove_leftovers`] removes those of an attempt that failed: it knows
+    /// whether a manifest may name them.
     ///
     /// [`DataDirectory::remove_leftovers`]: crate::DataDirectory::remove_leftovers
     ///
@@ -67,8 +70,8 @@ impl Writer {
         file.finish()
     }
 
-    /// Begins a file of rows of a table. `pace` is called after each write, with the bytes written; it may sleep, to leave the
-    /// device to others.
+    /// Begins a file of rows of a table. `pace` is called after each write, with the bytes written;
+    /// it may sleep, to leave the device to others.
     ///
     /// # Errors
     /// The disk's, for instance when there was such a part before.
@@ -157,7 +160,8 @@ impl<P: FnMut(u64)> RowsWriter<'_, P> {
     /// Appends a row.
     ///
     /// # Errors
-    /// 54000 when it is longer than [`ROW_BYTES_MAX`]; the disk's, and then the file cannot be finished.
+    /// 54000 when it is longer than [`ROW_BYTES_MAX`]; the disk's, and then the file cannot be
+    /// finished.
     pub fn row(&mut self, row: &[u8]) -> Result<()> {
         if row.len() > ROW_BYTES_MAX {
             let message = format!("a row of {} bytes is too long", row.len());

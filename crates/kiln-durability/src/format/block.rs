@@ -2,7 +2,8 @@
 //!
 //! # Layout
 //!
-//! A block starts at a multiple of [`ALIGNMENT`] of its segment's file, and is filled up with zeros to the next one.
+//! A block starts at a multiple of [`ALIGNMENT`] of its segment's file, and is filled up with zeros
+//! to the next one.
 //!
 //! | offset | bytes | content |
 //! |---|---|---|
@@ -21,19 +22,21 @@
 //! | 88 | 8 | the checksum: CRC-64/XZ of the bytes 0 to 87 and of the payload |
 //! | 96 | | the payload |
 //!
-//! The payloads of a group's blocks, one after the other, are its [entries](super::entry); an entry may begin in one block and
-//! end in a later one. All blocks of a group name the same log epochs. No commit of a group is acknowledged before its last
-//! block is on disk: a group without its last block is cut off with the rest of the log.
+//! The payloads of a group's blocks, one after the other, are its [entries](super::entry); an entry
+//! may begin in one block and end in a later one. All blocks of a group name the same log epochs.
+//! No commit of a group is acknowledged before its last block is on disk: a group without its last
+//! block is cut off with the rest of the log.
 //!
 //! # What tells a block from other bytes
 //!
-//! A segment is zeros before it is written, or the blocks of an older segment whose file is used again. Zeros have no magic;
-//! an older block has another segment's number. A block that was written by halves, or that the disk has changed, has
-//! another checksum. A block of another log of the same database, such as a log that was restored and went on, does not have
-//! the checksum of the block before: each block continues a [`Chain`].
+//! A segment is zeros before it is written, or the blocks of an older segment whose file is used
+//! again. Zeros have no magic; an older block has another segment's number. A block that was
+//! written by halves, or that the disk has changed, has another checksum. A block of another log of
+//! the same database, such as a log that was restored and went on, does not have the checksum of
+//! the block before: each block continues a [`Chain`].
 //!
-//! A block whose reading fails was on disk before exactly if a later block says so. So *durable through*
-//! is what tells damage from the torn end of a log.
+//! A block whose reading fails was on disk before exactly if a later block says so. So *durable
+//! through* is what tells damage from the torn end of a log.
 
 use super::{COUNTER_MAX, DatabaseId, FORMAT_VERSION, checksum};
 
@@ -90,8 +93,8 @@ pub fn bytes_of(payload: usize) -> usize {
     (HEADER_BYTES + payload).next_multiple_of(ALIGNMENT)
 }
 
-/// Bytes of a file that the block takes with which `bytes` begin, as it says itself; one page where there is none, or its length
-/// cannot be.
+/// Bytes of a file that the block takes with which `bytes` begin, as it says itself; one page where
+/// there is none, or its length cannot be.
 pub fn claimed_bytes(bytes: &[u8]) -> usize {
     let length = bytes.get(12..16).filter(|_| bytes.starts_with(&MAGIC));
     let length = length.map_or(0, |it| u32::from_le_bytes(it.try_into().expect("4 bytes")));
@@ -168,12 +171,14 @@ impl Chain {
         }
     }
 
-    /// Makes `bytes` the next block, in this segment: they have room for the header, and the payload of `length` bytes
-    /// after it, and go on to the end of the block. `header` has the epochs, *durable through* and the time; the rest of
-    /// it is determined here. Returns the header as it was written.
+    /// Makes `bytes` the next block, in this segment: they have room for the header, and the
+    /// payload of `length` bytes after it, and go on to the end of the block. `header` has the
+    /// epochs, *durable through* and the time; the rest of it is determined here. Returns the
+    /// header as it was written.
     ///
     /// # Panics
-    /// When there are not as many bytes as the block takes, or the payload is longer than [`PAYLOAD_MAX`].
+    /// When there are not as many bytes as the block takes, or the payload is longer than
+    /// [`PAYLOAD_MAX`].
     pub fn seal(
         &mut self,
         bytes: &mut [u8],
@@ -246,7 +251,8 @@ pub fn read(bytes: &[u8], database: DatabaseId, segment: u64) -> Result<Block<'_
             false => BlockFault::NotABlock,
         });
     }
-    // The next fields may be damaged themselves: what they say is believed once the checksum is right, where it can be told.
+    // The next fields may be damaged themselves: what they say is believed once the checksum is
+    // right, where it can be told.
     let (version, flags) = (short_at(8), short_at(10));
     let length = u32::from_le_bytes(head[12..16].try_into().expect("4 bytes")) as usize;
     let whole = bytes.get(HEADER_BYTES..).and_then(|it| it.get(..length));

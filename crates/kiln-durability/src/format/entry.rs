@@ -16,8 +16,10 @@
 //! | 6, *sequence* | log epoch (8), the number of a sequence (4), the version of its state (8), the last value that may have been given (8), and whether it was (1) |
 //! | 7, *block* | log epoch (8), and the entries of a transaction block that has changed the catalog, one after the other, of the same epoch: statements, commits and sequences, all of them or none |
 //!
-//! Entries of a log epoch are in one block, or in some in a row. Within an epoch commits and commands are in any order: what decides is
-//! their [order](kiln_storage::journal::Commit::order), which is also the first of a commit's bytes. A statement is of an epoch of its own, and so is a block.
+//! Entries of a log epoch are in one block, or in some in a row. Within an epoch commits and
+//! commands are in any order: what decides is their [order](kiln_storage::journal::Commit::order),
+//! which is also the first of a commit's bytes. A statement is of an epoch of its own, and so is a
+//! block.
 
 use kiln_storage::bytes::{Reader, read_string};
 use kiln_storage::sequence::{SequenceId, SequenceState};
@@ -34,7 +36,8 @@ pub enum Entry<'a> {
     },
     /// A change of the catalog.
     Statement {
-        /// The log epoch before which all commits come before it, and from which on all come after it.
+        /// The log epoch before which all commits come before it, and from which on all come after
+        /// it.
         epoch: u64,
         /// The statement, written down.
         text: &'a str,
@@ -58,7 +61,8 @@ pub enum Entry<'a> {
         key: &'a [u8],
         /// The answer.
         answer: &'a [u8],
-        /// Whether a checkpoint has written it once more: the call had ended before those whose outcomes are not repeated.
+        /// Whether a checkpoint has written it once more: the call had ended before those whose
+        /// outcomes are not repeated.
         is_repeated: bool,
     },
     /// How far a sequence has got, ahead of the values that it gives.
@@ -117,8 +121,8 @@ const BLOCK: u8 = 7;
 /// Bytes of an entry before its content.
 pub const HEAD_BYTES: usize = 4 + 1 + 8;
 
-/// Begins the entry of a commit at the end of `bytes`; [`end`] ends it when [`Commit::append_within`] has followed. Returns where the
-/// entry is.
+/// Begins the entry of a commit at the end of `bytes`; [`end`] ends it when
+/// [`Commit::append_within`] has followed. Returns where the entry is.
 ///
 /// [`Commit::append_within`]: kiln_storage::journal::Commit::append_within
 #[inline]
@@ -155,7 +159,8 @@ pub fn append_outcome(bytes: &mut Vec<u8>, epoch: u64, key: &[u8], answer: &[u8]
     append_outcome_as(OUTCOME, bytes, epoch, key, answer);
 }
 
-/// Appends once more how a call ended that has an idempotency key: the entry that said so may be dropped.
+/// Appends once more how a call ended that has an idempotency key: the entry that said so may be
+/// dropped.
 pub fn append_repeated_outcome(bytes: &mut Vec<u8>, epoch: u64, key: &[u8], answer: &[u8]) {
     append_outcome_as(REPEATED_OUTCOME, bytes, epoch, key, answer);
 }
@@ -229,8 +234,8 @@ fn begin(bytes: &mut Vec<u8>, kind: u8, epoch: u64) -> usize {
     start
 }
 
-/// Where the entries of log epochs after `through` begin in bytes that were appended here, in the order of their log epochs, and how
-/// many come before.
+/// Where the entries of log epochs after `through` begin in bytes that were appended here, in the
+/// order of their log epochs, and how many come before.
 pub(crate) fn split(bytes: &[u8], through: u64) -> (usize, u64) {
     let (mut at, mut entries) = (0, 0);
     while let Some(head) = bytes.get(at..at + HEAD_BYTES) {

@@ -1,8 +1,9 @@
 //! The bytes of the files.
 //!
-//! All numbers are little-endian. A *log* is a sequence of [blocks](block) in files of equal size, the
-//! *segments*; a block's payload is a sequence of [entries](entry), and is complete or not there at all. What is read back
-//! is covered by checksums, and everything here takes bytes from outside: it returns what is wrong with them, and never panics.
+//! All numbers are little-endian. A *log* is a sequence of [blocks](block) in files of equal size,
+//! the *segments*; a block's payload is a sequence of [entries](entry), and is complete or not
+//! there at all. What is read back is covered by checksums, and everything here takes bytes from
+//! outside: it returns what is wrong with them, and never panics.
 
 pub mod block;
 pub mod entry;
@@ -13,11 +14,13 @@ use std::fmt;
 pub use block::{Block, BlockFault, BlockHeader, Chain};
 pub use segment::{segment_name, segment_number};
 
-/// The version of all formats, which changes with any of them. A directory of a newer one is refused.
+/// The version of all formats, which changes with any of them. A directory of a newer one is
+/// refused.
 pub const FORMAT_VERSION: u16 = 1;
 
-/// The highest number of a block, a segment, a checkpoint or a log epoch that is read: a database that counts a thousand million of
-/// them a second comes to it after 292 years. So no sum with such a number overflows.
+/// The highest number of a block, a segment, a checkpoint or a log epoch that is read: a database
+/// that counts a thousand million of them a second comes to it after 292 years. So no sum with such
+/// a number overflows.
 pub(crate) const COUNTER_MAX: u64 = i64::MAX as u64;
 
 /// What a database's files have in common, drawn when its directory is made.

@@ -36,8 +36,8 @@ pub struct CheckReport {
     pub notes: Vec<String>,
 }
 
-/// Reads all that the manifest of the data directory at `path` names, which no other process may have open. `holder` is a line about this
-/// process.
+/// Reads all that the manifest of the data directory at `path` names, which no other process may
+/// have open. `holder` is a line about this process.
 ///
 /// # Errors
 /// Those of [`DataDirectory::open_existing`], but for damage, which is reported.

@@ -23,7 +23,8 @@ pub struct LogSummary {
     pub bytes: u64,
     /// Where it goes on, as far as it could be read.
     pub end: Option<Position>,
-    /// What is behind its end, in words, if it is not simply the end: what was being written in a crash.
+    /// What is behind its end, in words, if it is not simply the end: what was being written in a
+    /// crash.
     pub cut: Option<String>,
     /// Why it could not be read further.
     pub damage: Option<Error>,
@@ -69,8 +70,8 @@ pub struct SegmentSummary {
     pub last: BlockHeader,
 }
 
-/// Reads all of the log that the manifest keeps, and gives each group to `each`, up to the first that is damaged or for which
-/// `each` returns an error.
+/// Reads all of the log that the manifest keeps, and gives each group to `each`, up to the first
+/// that is damaged or for which `each` returns an error.
 pub fn read_log(
     directory: &DataDirectory,
     watch: Watch<'_>,
@@ -122,7 +123,8 @@ pub struct FileSummary {
 /// Reads all files of a checkpoint, and says after each how many bytes of them are done.
 ///
 /// # Errors
-/// 42704 when the manifest has no checkpoint of this number; XX001 when its directory is missing; the disk's.
+/// 42704 when the manifest has no checkpoint of this number; XX001 when its directory is missing;
+/// the disk's.
 pub fn read_checkpoint(
     directory: &DataDirectory,
     number: u64,

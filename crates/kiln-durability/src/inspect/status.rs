@@ -15,7 +15,8 @@ pub struct Status {
     pub manifest: Manifest,
     /// What the process says of itself that has it open.
     pub holder: Option<String>,
-    /// What that process says of the database, or the last one that had it open said: why it took no changes any more.
+    /// What that process says of the database, or the last one that had it open said: why it took
+    /// no changes any more.
     pub remark: Option<String>,
     /// The segments that the manifest keeps.
     pub segments: u64,
@@ -27,7 +28,8 @@ pub struct Status {
     pub replay_bytes: u64,
 }
 
-/// Looks at the data directory at `path`, which another process may have open: then these are figures of a moment.
+/// Looks at the data directory at `path`, which another process may have open: then these are
+/// figures of a moment.
 ///
 /// # Errors
 /// 58P01 when no database is there; XX001 and 0A000 for its manifest; the disk's.

@@ -1,7 +1,7 @@
 //! Buffers: what workers have committed and the log has not written yet.
 //!
-//! Each worker has a buffer of its own. It appends to it inside its window of the log epoch, under a mutex that only the
-//! log's thread takes besides, once a group, for the moment of an exchange.
+//! Each worker has a buffer of its own. It appends to it inside its window of the log epoch, under
+//! a mutex that only the log's thread takes besides, once a group, for the moment of an exchange.
 
 use kiln_platform::atomic::{AtomicU64, AtomicUsize, Ordering};
 use kiln_platform::sync::{Mutex, lock};
@@ -106,7 +106,8 @@ impl Buffers {
 
     /// Makes room for a worker that starts.
     pub fn join(&self, worker: usize) {
-        // Release pairs with the acquire in `used`, although the worker's first window orders the two as well.
+        // Release pairs with the acquire in `used`, although the worker's first window orders the
+        // two as well.
         self.used.fetch_max(worker + 1, Ordering::Release);
         let bytes = &mut lock(&self.slots[worker].buffer).bytes;
         bytes.reserve(FIRST_BYTES.saturating_sub(bytes.len()));
@@ -116,7 +117,8 @@ impl Buffers {
         &self.slots[..self.used.load(Ordering::Acquire)]
     }
 
-    /// Appends a commit of the worker, which is inside its window, or its call, and the answer of the call if that has a key.
+    /// Appends a commit of the worker, which is inside its window, or its call, and the answer of
+    /// the call if that has a key.
     #[inline]
     pub fn append_commit(&self, worker: usize, commit: &Commit<'_>) {
         let epoch = commit.epoch.0;
@@ -151,7 +153,8 @@ impl Buffers {
         let mut buffer = lock(&slot.buffer);
         buffer.begin(epoch);
         append(&mut buffer.bytes);
-        // Release pairs with the acquire in `newest`: a transaction that meets what this one writes sees the epoch.
+        // Release pairs with the acquire in `newest`: a transaction that meets what this one writes
+        // sees the epoch.
         slot.newest.store(epoch, Ordering::Release);
         if buffer.bytes.len() >= buffer.counted + COUNTED_BYTES {
             let grown = buffer.bytes.len() - std::mem::replace(&mut buffer.counted, 0);
@@ -161,8 +164,8 @@ impl Buffers {
         }
     }
 
-    /// The last log epoch of which anything was appended. A transaction that has observed what another one wrote finds at least
-    /// the other's.
+    /// The last log epoch of which anything was appended. A transaction that has observed what
+    /// another one wrote finds at least the other's.
     pub fn newest(&self) -> u64 {
         let newest = self.used().iter();
         newest
@@ -190,7 +193,8 @@ impl Buffers {
         }
     }
 
-    /// Takes the entries of all log epochs up to `through`, which is closed, into `group`, which is empty.
+    /// Takes the entries of all log epochs up to `through`, which is closed, into `group`, which is
+    /// empty.
     pub fn take(&self, through: u64, group: &mut Group) {
         let mut used = 0;
         for slot in self.used() {
@@ -206,7 +210,8 @@ impl Buffers {
 }
 
 impl Slot {
-    /// Moves entries up to `through` into the group, and leaves `fresh` in their place; else gives it back.
+    /// Moves entries up to `through` into the group, and leaves `fresh` in their place; else gives
+    /// it back.
     fn take(&self, through: u64, mut fresh: Vec<u8>, group: &mut Group) -> Option<Vec<u8>> {
         // Acquire: the window of whatever belongs into the group is closed, so it is seen.
         if self.newest.load(Ordering::Acquire) == 0 {

@@ -1,24 +1,27 @@
 //! The log: what is committed, on disk before it is acknowledged.
 //!
-//! Each worker appends what it commits to a buffer (`buffers.rs`) of its own, inside its window of the log epoch
-//! ([`kiln_storage::log_epoch`]). Whenever the disk is free one thread (`writer.rs`), the log's own or one that waits for its commit, closes a
-//! log epoch, gathers what was committed in the epochs up to it, and writes that as a *group*: one [block](crate::format::block), or some, to
-//! the present segment (`segments.rs`). Then the *durable watermark* is this log epoch, and what has waited for it goes on.
+//! Each worker appends what it commits to a buffer (`buffers.rs`) of its own, inside its window of
+//! the log epoch ([`kiln_storage::log_epoch`]). Whenever the disk is free one thread (`writer.rs`),
+//! the log's own or one that waits for its commit, closes a log epoch, gathers what was committed
+//! in the epochs up to it, and writes that as a *group*: one [block](crate::format::block), or
+//! some, to the present segment (`segments.rs`). Then the *durable watermark* is this log epoch,
+//! and what has waited for it goes on.
 //!
 //! # What to wait for
 //!
-//! A transaction may be acknowledged when the log epoch that was current after its end is on disk ([`Log::wait`]), for then all
-//! is that it has observed. It needs to wait only for epochs of which anything was appended: where nothing is under way a
-//! reader does not wait.
+//! A transaction may be acknowledged when the log epoch that was current after its end is on disk
+//! ([`Log::wait`]), for then all is that it has observed. It needs to wait only for epochs of which
+//! anything was appended: where nothing is under way a reader does not wait.
 //!
 //! # Failure
 //!
-//! The first failed write ends the log: it writes nothing any more, the watermark stays, and each wait ends with the error. No write
-//! or sync is repeated. The log keeps the entries that are in memory and not known to be on disk: from them the engine learns which
-//! tables these change ([`Log::take_lost`]).
+//! The first failed write ends the log: it writes nothing any more, the watermark stays, and each
+//! wait ends with the error. No write or sync is repeated. The log keeps the entries that are in
+//! memory and not known to be on disk: from them the engine learns which tables these change
+//! ([`Log::take_lost`]).
 //!
-//! That no *new* segment can be made is known a whole segment earlier: then the log [takes](Log::refusal) no further changes and writes
-//! those that it has.
+//! That no *new* segment can be made is known a whole segment earlier: then the log
+//! [takes](Log::refusal) no further changes and writes those that it has.
 
 mod buffers;
 mod segments;
@@ -55,8 +58,9 @@ pub use watermark::Follower;
 pub struct LogOptions {
     /// The length of a segment, in bytes (64 MiB); a multiple of 4,096.
     pub segment_bytes: u64,
-    /// The bytes that may wait to be written (16 MiB); while there are more no transaction begins. At most a quarter of a segment, so
-    /// that what was committed fits into the present one when no other can be made.
+    /// The bytes that may wait to be written (16 MiB); while there are more no transaction begins.
+    /// At most a quarter of a segment, so that what was committed fits into the present one when no
+    /// other can be made.
     pub pending_bytes_max: u64,
 }
 
@@ -112,7 +116,8 @@ pub struct Log {
 pub(crate) struct Inner {
     epochs: LogEpochs,
     buffers: Arc<Buffers>,
-    /// The worker whose windows entries have that no worker reports. Locked while it has one: any thread may append those.
+    /// The worker whose windows entries have that no worker reports. Locked while it has one: any
+    /// thread may append those.
     engine: Mutex<usize>,
     pending_bytes_max: u64,
     watermark: Watermark,
@@ -133,8 +138,8 @@ pub(crate) struct Inner {
 
 /// What wakes the log's thread.
 ///
-/// Either the thread that wants something sees that the log's sleeps, or the log's sees what it wants: each writes its word and then
-/// reads the other's, all of it sequentially consistent.
+/// Either the thread that wants something sees that the log's sleeps, or the log's sees what it
+/// wants: each writes its word and then reads the other's, all of it sequentially consistent.
 #[derive(Default)]
 struct Alarm {
     is_asleep: AtomicBool,
@@ -142,7 +147,8 @@ struct Alarm {
 }
 
 impl Alarm {
-    /// Sleeps, for these nanoseconds at most, unless there is something to do. Called by the log's thread.
+    /// Sleeps, for these nanoseconds at most, unless there is something to do. Called by the log's
+    /// thread.
     fn sleep(&self, nanoseconds: u64, has_work: impl Fn() -> bool) {
         self.thread.get_or_init(thread::current);
         self.is_asleep.store(true, Ordering::SeqCst);
@@ -163,12 +169,13 @@ impl Alarm {
 }
 
 impl Log {
-    /// Writes a log on in `directory` at `position`, and starts its threads. Entries that no worker reports get the windows of the
-    /// worker called `engine`, which commits nothing; all workers' numbers are below `workers`. No window is open, and the next
-    /// epoch is after the position's.
+    /// Writes a log on in `directory` at `position`, and starts its threads. Entries that no worker
+    /// reports get the windows of the worker called `engine`, which commits nothing; all workers'
+    /// numbers are below `workers`. No window is open, and the next epoch is after the position's.
     ///
     /// # Errors
-    /// 53100 and 58030 when the first segment cannot be made; 53000 when the system grants no more threads.
+    /// 53100 and 58030 when the first segment cannot be made; 53000 when the system grants no more
+    /// threads.
     pub fn open(
         directory: Directory,
         position: Position,
@@ -230,7 +237,8 @@ impl Log {
             block: AlignedBuffer::new(1 << 20),
             through: position.epoch,
             gathers_since_ns: 0,
-            // The last block that was read may be without one behind it that calls it durable, and is promised from now on.
+            // The last block that was read may be without one behind it that calls it durable, and
+            // is promised from now on.
             uncovered_since_ns: u64::from(position.chain.last > 0),
             group: Group::default(),
             has_ended: false,
@@ -257,16 +265,19 @@ impl Log {
         LogEpoch(self.inner.watermark.through())
     }
 
-    /// The log epoch up to which all is on disk that was observed before this call: no bound where no entry waits to be written. It
-    /// changes when [`Log::durable_through`] does, or when the next entry is appended.
+    /// The log epoch up to which all is on disk that was observed before this call: no bound where
+    /// no entry waits to be written. It changes when [`Log::durable_through`] does, or when the
+    /// next entry is appended.
     pub fn acknowledges_through(&self) -> LogEpoch {
-        // What was observed was appended before, and so is found. In this order: the watermark only grows.
+        // What was observed was appended before, and so is found. In this order: the watermark only
+        // grows.
         let newest = self.inner.buffers.newest();
         let through = self.inner.watermark.through();
         LogEpoch(if newest <= through { u64::MAX } else { through })
     }
 
-    /// What has to be on disk before a transaction is acknowledged that has observed epochs up to this one; `None` when it is.
+    /// What has to be on disk before a transaction is acknowledged that has observed epochs up to
+    /// this one; `None` when it is.
     fn awaited(&self, observed: LogEpoch) -> Option<u64> {
         let through = self.inner.watermark.through();
         if observed.0 <= through {
@@ -285,10 +296,12 @@ impl Log {
         Some(awaited)
     }
 
-    /// Waits until all is on disk that a transaction has observed, which has observed log epochs up to this one.
+    /// Waits until all is on disk that a transaction has observed, which has observed log epochs up
+    /// to this one.
     ///
     /// # Errors
-    /// 53100 and 58030 when it will not be: it is in memory, and may or may not be found after a restart.
+    /// 53100 and 58030 when it will not be: it is in memory, and may or may not be found after a
+    /// restart.
     pub fn wait(&self, observed: LogEpoch) -> Result<()> {
         let waited = self.wait_until(observed, None);
         waited.unwrap_or_else(|| Err(Error::internal("a wait without deadline ended")))
@@ -314,7 +327,8 @@ impl Log {
         }
     }
 
-    /// Whether all is on disk that was observed in log epochs up to this one. If not, the log writes it as soon as it can.
+    /// Whether all is on disk that was observed in log epochs up to this one. If not, the log
+    /// writes it as soon as it can.
     pub fn is_durable(&self, observed: LogEpoch) -> bool {
         self.wanted(observed).is_none()
     }
@@ -325,8 +339,8 @@ impl Log {
         self.inner.watermark.follow(awaited, follower);
     }
 
-    /// Appends a change of the catalog. No transaction runs: all that was committed comes before it, and all that will be after it.
-    /// Returns its log epoch, which is its own.
+    /// Appends a change of the catalog. No transaction runs: all that was committed comes before
+    /// it, and all that will be after it. Returns its log epoch, which is its own.
     pub fn append_statement(&self, text: &str) -> LogEpoch {
         self.inner.epochs.close();
         let epoch = (self.inner).append(|bytes, epoch| entry::append_statement(bytes, epoch, text));
@@ -334,7 +348,8 @@ impl Log {
         epoch
     }
 
-    /// Appends a transaction block that has changed the catalog, as [`Log::append_statement`] a statement.
+    /// Appends a transaction block that has changed the catalog, as [`Log::append_statement`] a
+    /// statement.
     pub fn append_block(&self, parts: &Parts) -> LogEpoch {
         self.inner.epochs.close();
         let epoch = (self.inner).append(|bytes, epoch| entry::append_block(bytes, epoch, parts));
@@ -347,8 +362,8 @@ impl Log {
         (self.inner).append(|bytes, epoch| entry::append_outcome(bytes, epoch, key, answer))
     }
 
-    /// Appends how far a sequence has got. Returns its log epoch: what is committed with a value that is drawn later is of this one or a
-    /// later one.
+    /// Appends how far a sequence has got. Returns its log epoch: what is committed with a value
+    /// that is drawn later is of this one or a later one.
     pub fn append_sequence(&self, id: SequenceId, state: SequenceState) -> LogEpoch {
         if Canary::SequencesNotLogged.sings() {
             return self.newest();
@@ -362,7 +377,8 @@ impl Log {
         self.inner.buffers.pending() > self.inner.pending_bytes_max
     }
 
-    /// Waits until the log is no longer [congested](Log::is_congested), or `deadline_ns` has passed; false then.
+    /// Waits until the log is no longer [congested](Log::is_congested), or `deadline_ns` has
+    /// passed; false then.
     #[cold]
     pub fn wait_for_room(&self, deadline_ns: Option<u64>) -> bool {
         while self.is_congested() {
@@ -386,7 +402,8 @@ impl Log {
         self.inner.refuses.load(Ordering::Relaxed)
     }
 
-    /// Why the log takes no further changes, if it does not: 58030 after a failed write, 53100 when no further segment can be made.
+    /// Why the log takes no further changes, if it does not: 58030 after a failed write, 53100 when
+    /// no further segment can be made.
     pub fn refusal(&self) -> Option<Error> {
         let failure = self.inner.watermark.failure();
         failure.or_else(|| self.segments.failure().map(|error| disk_error(&error)))
@@ -395,12 +412,14 @@ impl Log {
     /// Whether a write has failed: what was not on disk by then never will be.
     #[inline(always)]
     pub fn has_failed(&self) -> bool {
-        // Acquire pairs with the release in the writer: the entries that it could not write are among the lost ones.
+        // Acquire pairs with the release in the writer: the entries that it could not write are
+        // among the lost ones.
         self.inner.has_failed.load(Ordering::Acquire)
     }
 
-    /// After a failed write: gives `each` the entries that are in memory and not known to be on disk, each of them once. All that the
-    /// caller has observed is among those that were given to one of its calls or to an earlier one. Does nothing before.
+    /// After a failed write: gives `each` the entries that are in memory and not known to be on
+    /// disk, each of them once. All that the caller has observed is among those that were given to
+    /// one of its calls or to an earlier one. Does nothing before.
     pub fn take_lost(&self, mut each: impl FnMut(std::result::Result<Entry<'_>, NotAnEntry>)) {
         if !self.has_failed() {
             return;
@@ -412,8 +431,8 @@ impl Log {
         }
     }
 
-    /// Gives up the files of the segments before this one, which is or comes before the one that is written: the manifest says that no
-    /// recovery reads them any more.
+    /// Gives up the files of the segments before this one, which is or comes before the one that is
+    /// written: the manifest says that no recovery reads them any more.
     pub fn retire_before(&self, segment: u64) {
         self.segments.retire_before(segment);
     }
@@ -423,10 +442,11 @@ impl Log {
         LogEpoch(self.inner.buffers.newest())
     }
 
-    /// The segment in which the group begins that is written, or was last. All that is of a log epoch that is not closed yet goes into
-    /// this one or later ones.
+    /// The segment in which the group begins that is written, or was last. All that is of a log
+    /// epoch that is not closed yet goes into this one or later ones.
     pub fn segment(&self) -> u64 {
-        // Acquire pairs with the release in the writer: a log epoch that is read after this was not closed before.
+        // Acquire pairs with the release in the writer: a log epoch that is read after this was not
+        // closed before.
         self.inner.segment.load(Ordering::Acquire)
     }
 
@@ -435,7 +455,8 @@ impl Log {
         lock(&self.inner.statistics).written_bytes
     }
 
-    /// Where the last group ends that is on disk. What a transaction wrote that was [waited](Log::wait) for is before that.
+    /// Where the last group ends that is on disk. What a transaction wrote that was
+    /// [waited](Log::wait) for is before that.
     pub fn end(&self) -> Position {
         *lock(&self.inner.end)
     }
@@ -488,7 +509,8 @@ impl Inner {
         epoch
     }
 
-    /// Appends an answer. Not once the log takes no changes any more: what it has left room for is what was committed.
+    /// Appends an answer. Not once the log takes no changes any more: what it has left room for is
+    /// what was committed.
     fn append_answer(
         &self,
         answer: &CallAnswer<'_>,

@@ -1,8 +1,9 @@
 //! Segments, made ahead: a thread makes the next one while the present one is written.
 //!
-//! A segment is filled with zeros and synced, and its entry in the directory is, before a block goes into it: so that a durable
-//! write of a block changes nothing but data. A segment that is not needed any more becomes the next one under a new name, and
-//! needs no zeros; its old blocks have the old number.
+//! A segment is filled with zeros and synced, and its entry in the directory is, before a block
+//! goes into it: so that a durable write of a block changes nothing but data. A segment that is not
+//! needed any more becomes the next one under a new name, and needs no zeros; its old blocks have
+//! the old number.
 
 use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::disk::{self, AlignedBuffer, Directory, Kind, LogFile};
@@ -15,7 +16,8 @@ use crate::format::{segment_name, segment_number};
 
 /// A pause after each mebibyte of zeros, unless the log waits for the segment.
 const PAUSE_NS: u64 = 1_000_000;
-/// Mebibytes of zeros after which they are synced, so that no sync of the log has to wait for all of them.
+/// Mebibytes of zeros after which they are synced, so that no sync of the log has to wait for all
+/// of them.
 const STEPS_PER_SYNC: usize = 4;
 
 /// A segment that is written.
@@ -125,7 +127,8 @@ impl Segments {
         }
     }
 
-    /// What no log may do: syncs a segment of which a write has failed, and takes the success for that of the write.
+    /// What no log may do: syncs a segment of which a write has failed, and takes the success for
+    /// that of the write.
     pub fn sync_again(&self, number: u64) -> disk::Result<Segment> {
         let directory = &self.shared.directory;
         directory
@@ -143,7 +146,8 @@ impl Segments {
             .and_then(|made| made.as_ref().err().cloned())
     }
 
-    /// Gives up the files of the segments before this one: they are not needed any more, and the manifest says so.
+    /// Gives up the files of the segments before this one: they are not needed any more, and the
+    /// manifest says so.
     pub fn retire_before(&self, first: u64) {
         lock(&self.shared.state).first = first;
         self.shared.changed.notify_all();
@@ -163,7 +167,8 @@ impl Drop for Segments {
 
 impl Shared {
     fn run(&self) {
-        // The first segment that is needed, as it was last looked at, and one that is not needed any more.
+        // The first segment that is needed, as it was last looked at, and one that is not needed
+        // any more.
         let (mut first, mut retired) = (0, None);
         let mut state = lock(&self.state);
         while !state.is_closed {
@@ -232,8 +237,8 @@ impl Shared {
     }
 }
 
-/// Makes a segment with nothing in it, from a retired one if there is one. `is_wanted` is asked, and `pause` is called, now and
-/// then; returns false when it was not wanted any more.
+/// Makes a segment with nothing in it, from a retired one if there is one. `is_wanted` is asked,
+/// and `pause` is called, now and then; returns false when it was not wanted any more.
 pub(super) fn make(
     directory: &Directory,
     number: u64,

@@ -73,7 +73,8 @@ impl Histogram {
         self.sum
     }
 
-    /// How many of them are at most `value`; those of a bucket that goes beyond it are not counted, an eighth below it at most.
+    /// How many of them are at most `value`; those of a bucket that goes beyond it are not counted,
+    /// an eighth below it at most.
     pub fn count_at_most(&self, value: u64) -> u64 {
         let counts = self.counts.iter().enumerate();
         let within = counts.take_while(|(bucket, _)| upper(*bucket) <= value);
@@ -93,7 +94,8 @@ impl Histogram {
         self.max
     }
 
-    /// The value that a share of all values does not exceed, from 0 to 1; at most an eighth too great. 0 for no values.
+    /// The value that a share of all values does not exceed, from 0 to 1; at most an eighth too
+    /// great. 0 for no values.
     pub fn quantile(&self, share: f64) -> u64 {
         let rank = ((self.count as f64 * share).ceil() as u64).max(1);
         let mut seen = 0;
@@ -106,7 +108,8 @@ impl Histogram {
         0
     }
 
-    /// What is in it that was not in `earlier`, which was taken from it; the greatest value is at most an eighth too great.
+    /// What is in it that was not in `earlier`, which was taken from it; the greatest value is at
+    /// most an eighth too great.
     #[must_use]
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         let mut since = self.clone();

@@ -10,7 +10,8 @@ use kiln_storage::error::{Error, Result, SqlState};
 
 /// Is told when log epochs are on disk, by the log's thread: it must not block.
 pub trait Follower: Send + Sync {
-    /// All commits of log epochs up to `through` are on disk. With a failure no others ever will be.
+    /// All commits of log epochs up to `through` are on disk. With a failure no others ever will
+    /// be.
     fn durable(self: Arc<Self>, through: u64, failure: Option<&Error>);
 }
 

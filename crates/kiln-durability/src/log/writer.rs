@@ -1,10 +1,12 @@
 //! Closes log epochs, and writes what was committed in them.
 //!
-//! Groups clock themselves: while one is written the next one gathers, and is closed as soon as the device is free. So one client pays
-//! one durable write, and ten thousand share it. Where no client waits for durability a group gathers for [`GATHER_NS`].
+//! Groups clock themselves: while one is written the next one gathers, and is closed as soon as the
+//! device is free. So one client pays one durable write, and ten thousand share it. Where no client
+//! waits for durability a group gathers for [`GATHER_NS`].
 //!
-//! The log's thread writes groups. A thread that waits for its commit while the device is free *leads*: it writes the next group
-//! itself ([`lead`]), which spares it the way to the log's thread and back. All others wait for the watermark.
+//! The log's thread writes groups. A thread that waits for its commit while the device is free
+//! *leads*: it writes the next group itself ([`lead`]), which spares it the way to the log's thread
+//! and back. All others wait for the watermark.
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::disk::{self, AlignedBuffer};
@@ -20,12 +22,14 @@ use crate::error::disk_error;
 use crate::format::Chain;
 use crate::format::block::{ALIGNMENT, BlockHeader, HEADER_BYTES, PAYLOAD_MAX, bytes_of};
 
-/// Nanoseconds for which a group gathers that no client waits for, unless there are [`GATHER_BYTES`] before.
+/// Nanoseconds for which a group gathers that no client waits for, unless there are
+/// [`GATHER_BYTES`] before.
 const GATHER_NS: u64 = 1_000_000;
 const GATHER_BYTES: u64 = 256 << 10;
 /// Nanoseconds after which the thread looks whether there is anything that no client waits for.
 const LOOK_NS: u64 = 5_000_000;
-/// Nanoseconds after which an idle log writes an empty block, which says that the last one is on disk.
+/// Nanoseconds after which an idle log writes an empty block, which says that the last one is on
+/// disk.
 const IDLE_NS: u64 = 20_000_000;
 
 pub(super) struct Writer {
@@ -95,7 +99,8 @@ pub(super) fn run(writer: &Mutex<Writer>, inner: &Inner) {
     }
 }
 
-/// Writes the next group in the calling thread, unless another one writes now. Returns whether it did.
+/// Writes the next group in the calling thread, unless another one writes now. Returns whether it
+/// did.
 pub(super) fn lead(writer: &Mutex<Writer>) -> bool {
     match writer.try_lock() {
         Ok(mut held) if !held.has_ended => {
@@ -257,8 +262,9 @@ impl Writer {
             epochs,
             goes_on,
             goes_back,
-            // Groups are written one at a time. A block of this group says nothing of the others: a group without its end is
-            // cut off, and the blocks that are left of it must not promise those that take their places.
+            // Groups are written one at a time. A block of this group says nothing of the others: a
+            // group without its end is cut off, and the blocks that are left of it must not promise
+            // those that take their places.
             durable_through: self.covered,
             written_us: time::wall_clock_us(),
             ..BlockHeader::default()
@@ -293,8 +299,8 @@ impl Writer {
         }
     }
 
-    /// Nothing becomes durable any more. What is still committed, by transactions that had begun, is no longer among what waits for the
-    /// disk: then none would begin.
+    /// Nothing becomes durable any more. What is still committed, by transactions that had begun,
+    /// is no longer among what waits for the disk: then none would begin.
     fn fail(&mut self, error: Error) {
         let inner = &*self.inner;
         self.has_ended = true;

@@ -2,8 +2,8 @@
 //!
 //! # Form
 //!
-//! A text in UTF-8, each line ended by one line feed. Words are separated by one space; numbers are decimal, without
-//! leading zeros; checksums have 16 hexadecimal digits, and lower-case letters.
+//! A text in UTF-8, each line ended by one line feed. Words are separated by one space; numbers are
+//! decimal, without leading zeros; checksums have 16 hexadecimal digits, and lower-case letters.
 //!
 //! | line | says |
 //! |---|---|
@@ -22,8 +22,8 @@
 //! | `  file <name> <number> <checksum>` | one of its files, with its bytes and the checksum of these; any number of such lines, no name twice |
 //! | `checksum <checksum>` | CRC-64/XZ of all bytes before this line |
 //!
-//! The first two lines and the last one are the same in all versions, so that each Kiln can say of a newer directory that it
-//! is newer.
+//! The first two lines and the last one are the same in all versions, so that each Kiln can say of
+//! a newer directory that it is newer.
 
 mod read;
 
@@ -69,8 +69,8 @@ pub struct CheckpointEntry {
     pub number: u64,
     /// The log is replayed from this log epoch on.
     pub start_epoch: u64,
-    /// All rows were read before this log epoch was closed: without the log up to it the checkpoint is of no use. The one before the
-    /// start where nothing was committed while the rows were read.
+    /// All rows were read before this log epoch was closed: without the log up to it the checkpoint
+    /// is of no use. The one before the start where nothing was committed while the rows were read.
     pub end_epoch: u64,
     /// The segment in which the replay begins.
     pub segment: u64,
@@ -168,7 +168,8 @@ impl Manifest {
     /// The bytes of its file.
     ///
     /// # Errors
-    /// XX000 when no data directory can have such a manifest; 54000 when it is longer than [`MANIFEST_BYTES_MAX`].
+    /// XX000 when no data directory can have such a manifest; 54000 when it is longer than
+    /// [`MANIFEST_BYTES_MAX`].
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         if let Some(fault) = self.fault() {
             return Err(Error::internal(format!(
@@ -188,12 +189,14 @@ impl Manifest {
     /// Reads the bytes of the file at `path`.
     ///
     /// # Errors
-    /// XX001 for bytes that are not those that were written, 0A000 for those of a newer Kiln; both name `path`.
+    /// XX001 for bytes that are not those that were written, 0A000 for those of a newer Kiln; both
+    /// name `path`.
     pub fn read(bytes: &[u8], path: &Path) -> Result<Manifest> {
         read::read(bytes).map_err(|refusal| refusal.error(path, RESTORE))
     }
 
-    /// How fast recoveries with so many threads are: after the last one that could tell, or what is usual.
+    /// How fast recoveries with so many threads are: after the last one that could tell, or what is
+    /// usual.
     pub fn recovery_rates(&self, threads: usize) -> RecoveryRates {
         let rates = self.recovery.map(|it| it.rates).unwrap_or_default();
         rates.with_threads(threads)

@@ -75,8 +75,8 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// The lines of a text with a checksum at its end, after the first two: these are `name` with the version of the format, and
-    /// the version of the Kiln that wrote it.
+    /// The lines of a text with a checksum at its end, after the first two: these are `name` with
+    /// the version of the format, and the version of the Kiln that wrote it.
     pub fn begin(bytes: &'a [u8], name: &str) -> Result<Lines<'a>> {
         let damaged = |fault: &str| Refusal::Damaged(fault.to_owned());
         if bytes.is_empty() {

@@ -29,9 +29,10 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Finds the last block of the log in `directory` from the segment `first` on. A process may write it meanwhile: then these are the
-    /// figures of a moment. Reads one segment, and of those that are made ahead their beginning: the blocks of a segment
-    /// are one after the other from its start on, and segments after the one that is written have none.
+    /// Finds the last block of the log in `directory` from the segment `first` on. A process may
+    /// write it meanwhile: then these are the figures of a moment. Reads one segment, and of those
+    /// that are made ahead their beginning: the blocks of a segment are one after the other from
+    /// its start on, and segments after the one that is written have none.
     ///
     /// # Errors
     /// The disk's.

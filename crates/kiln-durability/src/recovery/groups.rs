@@ -44,7 +44,8 @@ impl Groups {
         }
     }
 
-    /// Reads the next group; false at the end of the log. A group without its last block is none: it was not acknowledged.
+    /// Reads the next group; false at the end of the log. A group without its last block is none:
+    /// it was not acknowledged.
     ///
     /// # Errors
     /// Those of [`Scan::next`].
@@ -80,12 +81,14 @@ impl Groups {
         }
     }
 
-    /// The blocks of the present group. At the end of the log those of a group without its last block.
+    /// The blocks of the present group. At the end of the log those of a group without its last
+    /// block.
     pub fn blocks(&self) -> &[PlacedBlock] {
         &self.blocks
     }
 
-    /// The entries of the present group; `None` when it begins before the first segment, in a part of the log that was removed.
+    /// The entries of the present group; `None` when it begins before the first segment, in a part
+    /// of the log that was removed.
     pub fn entries(&self) -> Option<Entries<'_>> {
         let is_begun = self.blocks.first()?.header.goes_back;
         (!is_begun).then(|| Entries::new(&self.payload))
@@ -97,7 +100,8 @@ impl Groups {
         Some(GroupPlace(first.segment, first.offset))
     }
 
-    /// The error for what the present group has and cannot be put back: it names the place of the group.
+    /// The error for what the present group has and cannot be put back: it names the place of the
+    /// group.
     pub fn damage(&self, error: Error) -> Error {
         match self.place() {
             Some(place) => self.damage_at(place, error),
@@ -125,7 +129,8 @@ impl Groups {
         self.scan.cut()
     }
 
-    /// Where the log goes on, after [`Groups::advance`] has returned false. What was read is on disk when this returns.
+    /// Where the log goes on, after [`Groups::advance`] has returned false. What was read is on
+    /// disk when this returns.
     ///
     /// # Errors
     /// The disk's.

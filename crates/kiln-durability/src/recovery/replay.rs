@@ -1,7 +1,8 @@
 //! Replay: what a log says, in an order in which it can be applied.
 //!
-//! The changes of a key are in the order of (log epoch, version); commits of an epoch are in any order in their group
-//! ([`kiln_storage::journal`]). A group is read whole, so that its entries can be put into that order.
+//! The changes of a key are in the order of (log epoch, version); commits of an epoch are in any
+//! order in their group ([`kiln_storage::journal`]). A group is read whole, so that its entries can
+//! be put into that order.
 
 use kiln_storage::error::{Error, Result};
 
@@ -32,11 +33,12 @@ impl Replay {
         self.groups.progress()
     }
 
-    /// Gives the entries of the next group to `each`, in the order in which they can be applied. Returns the group's last log epoch,
-    /// and `None` at the end of the log.
+    /// Gives the entries of the next group to `each`, in the order in which they can be applied.
+    /// Returns the group's last log epoch, and `None` at the end of the log.
     ///
     /// # Errors
-    /// Those of [`Scan::next`], XX001 for what is no entry, and what `each` returns, as [damage](Replay::damage) of the place.
+    /// Those of [`Scan::next`], XX001 for what is no entry, and what `each` returns, as
+    /// [damage](Replay::damage) of the place.
     pub fn next_group(
         &mut self,
         mut each: impl FnMut(&Entry<'_>) -> Result<()>,
@@ -45,7 +47,8 @@ impl Replay {
             return Ok(None);
         }
         let mut entries = Vec::new();
-        // Of a group that begins in a part of the log that was removed, the log epochs are in the checkpoint.
+        // Of a group that begins in a part of the log that was removed, the log epochs are in the
+        // checkpoint.
         for entry in self.groups.entries().into_iter().flatten() {
             if Canary::GroupWithoutEndApplied.sings() && entry.is_err() {
                 break;
@@ -64,7 +67,8 @@ impl Replay {
         Ok(Some(self.groups.position().epoch))
     }
 
-    /// The error for what the group that was given last has and cannot be put back: it names the place of the group.
+    /// The error for what the group that was given last has and cannot be put back: it names the
+    /// place of the group.
     pub fn damage(&self, error: Error) -> Error {
         self.groups.damage(error)
     }
@@ -79,7 +83,8 @@ impl Replay {
         self.groups.damage_at(place, error)
     }
 
-    /// Where the log goes on, after [`Replay::next_group`] has returned `None`. What was read is on disk when this returns.
+    /// Where the log goes on, after [`Replay::next_group`] has returned `None`. What was read is on
+    /// disk when this returns.
     ///
     /// # Errors
     /// The disk's.

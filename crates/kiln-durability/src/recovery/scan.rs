@@ -1,14 +1,17 @@
 //! Scanning: the blocks of a log one after the other, and where it ends.
 //!
-//! A log ends where the next block of its chain is neither after the last one nor at the start of the next segment. That is the end
-//! that a crash leaves, unless a later block says that the missing one was on disk (*durable through*): then the log is
-//! damaged, and nothing is recovered from it. So each place behind the end where a block may be is looked at. A crash
-//! leaves neither blocks of a later format there, nor another database's, nor blocks of another segment but of those whose files were used
-//! again, which come before all that are read: these are refused as well.
+//! A log ends where the next block of its chain is neither after the last one nor at the start of
+//! the next segment. That is the end that a crash leaves, unless a later block says that the
+//! missing one was on disk (*durable through*): then the log is damaged, and nothing is recovered
+//! from it. So each place behind the end where a block may be is looked at. A crash leaves neither
+//! blocks of a later format there, nor another database's, nor blocks of another segment but of
+//! those whose files were used again, which come before all that are read: these are refused as
+//! well.
 //!
-//! A process that was killed leaves the cache whole, so that what is read may not be on disk. A sync alone does not bring it there: if one
-//! has failed before the kill, the system takes these pages for written. [`Scan::end`] writes the blocks again that no later one calls
-//! durable, and syncs them, before anything rests on them.
+//! A process that was killed leaves the cache whole, so that what is read may not be on disk. A
+//! sync alone does not bring it there: if one has failed before the kill, the system takes these
+//! pages for written. [`Scan::end`] writes the blocks again that no later one calls durable, and
+//! syncs them, before anything rests on them.
 
 use kiln_platform::disk::{self, Directory, File};
 use kiln_storage::error::{Error, Result, SqlState};
@@ -30,8 +33,8 @@ pub struct Start {
     pub database: DatabaseId,
     /// The first segment.
     pub segment: u64,
-    /// The chain before the segment's first block; `None` where the log before it was removed: then that block, which must
-    /// be there, is believed.
+    /// The chain before the segment's first block; `None` where the log before it was removed: then
+    /// that block, which must be there, is believed.
     pub chain: Option<Chain>,
 }
 
@@ -355,7 +358,8 @@ impl Scan {
         Err(damaged(message).with_hint(HINT))
     }
 
-    /// Where the log goes on, after [`Scan::next`] has returned `None`. What was read is on disk when this returns.
+    /// Where the log goes on, after [`Scan::next`] has returned `None`. What was read is on disk
+    /// when this returns.
     ///
     /// # Errors
     /// The disk's.

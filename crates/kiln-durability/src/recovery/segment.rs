@@ -10,7 +10,8 @@ use crate::format::{segment_name, segment_number};
 /// Bytes of a read; more where a block is longer.
 const READ_BYTES: u64 = 4 << 20;
 
-/// The numbers of the segments in a log's directory from `first` on, in their order, and the bytes of each.
+/// The numbers of the segments in a log's directory from `first` on, in their order, and the bytes
+/// of each.
 ///
 /// # Errors
 /// The disk's.
@@ -59,7 +60,8 @@ impl SegmentReader {
         })
     }
 
-    /// The bytes from `offset` on: at least all of the block that is there, if one is, as far as the file has them.
+    /// The bytes from `offset` on: at least all of the block that is there, if one is, as far as
+    /// the file has them.
     ///
     /// # Errors
     /// The disk's.

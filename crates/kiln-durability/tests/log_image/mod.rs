@@ -54,7 +54,8 @@ impl LogImage {
             .retain(|it| it.header.number <= position.chain.last);
     }
 
-    /// Appends a group with one entry, whose key is its first log epoch, in blocks with payloads of at most `payload_max` bytes.
+    /// Appends a group with one entry, whose key is its first log epoch, in blocks with payloads of
+    /// at most `payload_max` bytes.
     pub fn group(&mut self, answer_bytes: usize, payload_max: usize) -> u64 {
         let epoch = self.position.epoch + 1;
         self.blocks_of(&payload(epoch, answer_bytes), payload_max);

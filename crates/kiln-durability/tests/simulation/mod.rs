@@ -15,8 +15,8 @@ pub fn on<T: Send>(disk: &Disk, seed: u64, body: impl FnOnce() -> T + Send) -> T
     }
 }
 
-/// Hands over what each kind of crash leaves, and each change alone that is lost, and what a process finds after one that
-/// was killed.
+/// Hands over what each kind of crash leaves, and each change alone that is lost, and what a
+/// process finds after one that was killed.
 pub fn after_every_end(disk: &Disk, seed: u64, mut each: impl FnMut(&Disk, &str)) {
     each(&disk.restart(seed), "restarted");
     let single = (0..disk.unsynced()).map(|number| Crash::new(Survivors::AllBut(number)));

@@ -17,7 +17,8 @@ const BYTES_MAX: usize = 16 << 20;
 /// A notification that a session has got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// The number of the session whose transaction has sent it; 0 for a call that no session has made.
+    /// The number of the session whose transaction has sent it; 0 for a call that no session has
+    /// made.
     pub session: u64,
     /// The channel.
     pub channel: String,
@@ -43,7 +44,8 @@ struct Letters {
 }
 
 impl Mailbox {
-    /// Puts what one transaction tells behind what is there. Returns whether the owner is to be woken.
+    /// Puts what one transaction tells behind what is there. Returns whether the owner is to be
+    /// woken.
     pub(super) fn put<'a>(&self, sender: u64, sent: impl Iterator<Item = &'a Arc<Sent>>) -> bool {
         let mut letters = lock(&self.letters);
         // Relaxed, here and below: it is set with the mutex held, and the owner is woken then.
@@ -95,8 +97,9 @@ impl Mailbox {
         }
     }
 
-    /// Has `wake` called whenever the mailbox stops being empty, and now if it is not: on the thread of the transaction that has sent
-    /// what comes, or on the log's, so that it must not block.
+    /// Has `wake` called whenever the mailbox stops being empty, and now if it is not: on the
+    /// thread of the transaction that has sent what comes, or on the log's, so that it must not
+    /// block.
     pub fn wake_by(&self, wake: impl Fn() + Send + Sync + 'static) {
         lock(&self.letters).wake = Some(Arc::new(wake));
         if self.has_news() {
@@ -115,7 +118,8 @@ impl Mailbox {
     }
 
     /// # Errors
-    /// 54000 when the session has not taken what has come, so that there was no room for more: it is to end.
+    /// 54000 when the session has not taken what has come, so that there was no room for more: it
+    /// is to end.
     pub fn check(&self) -> Result<()> {
         if !self.is_overfull.load(Ordering::Relaxed) {
             return Ok(());
@@ -152,7 +156,8 @@ impl Mailbox {
         taken
     }
 
-    /// Waits until something has come; not longer than until `deadline_ns`, and not when `interrupt` asks for the end.
+    /// Waits until something has come; not longer than until `deadline_ns`, and not when
+    /// `interrupt` asks for the end.
     pub(crate) fn wait(&self, deadline_ns: u64, interrupt: &Interrupt) {
         let mut letters = lock(&self.letters);
         while letters.waiting.is_empty() && !self.is_overfull.load(Ordering::Relaxed) {

@@ -1,9 +1,10 @@
 //! Channels: which sessions listen, and how the notifications of transactions reach them.
 //!
-//! A transaction's notifications are announced when it has committed, and delivered when what it rests on is on disk, if results wait
-//! for that: calls that workers run leave theirs here, and the log says when. Each listening session has a [`Mailbox`], in which those
-//! of one transaction arrive together and in their order. No listener holds a transaction up: one that does not take what has come
-//! is ended when its mailbox is full.
+//! A transaction's notifications are announced when it has committed, and delivered when what it
+//! rests on is on disk, if results wait for that: calls that workers run leave theirs here, and the
+//! log says when. Each listening session has a [`Mailbox`], in which those of one transaction
+//! arrive together and in their order. No listener holds a transaction up: one that does not take
+//! what has come is ended when its mailbox is full.
 
 mod mailbox;
 mod outgoing;
@@ -138,8 +139,8 @@ impl Channels {
         usage.fold(0.0, f64::max)
     }
 
-    /// A transaction that this session ran, or none (0), has committed: its notifications are delivered, if it waits when all is on disk
-    /// that was observed in log epochs up to `observed`.
+    /// A transaction that this session ran, or none (0), has committed: its notifications are
+    /// delivered, if it waits when all is on disk that was observed in log epochs up to `observed`.
     pub fn announce(
         self: &Arc<Self>,
         sender: u64,
@@ -176,7 +177,8 @@ impl Channels {
         wake(woken);
     }
 
-    /// Delivers what waits for what is on disk by now: what a session has sent that is told of its commit.
+    /// Delivers what waits for what is on disk by now: what a session has sent that is told of its
+    /// commit.
     pub fn release(&self) {
         let Some(log) = self.log.get() else {
             return;
@@ -245,7 +247,8 @@ impl Table {
         }
     }
 
-    /// Delivers what is held, as long as the next of it is durable. Returns the mailboxes whose owners are to be woken.
+    /// Delivers what is held, as long as the next of it is durable. Returns the mailboxes whose
+    /// owners are to be woken.
     fn release(&mut self, is_durable: impl Fn(LogEpoch) -> bool) -> Vec<Arc<Mailbox>> {
         let mut woken = Vec::new();
         while let Some(held) = self.held.front() {
@@ -259,7 +262,8 @@ impl Table {
         woken
     }
 
-    /// Puts notifications into the mailboxes of those that listen. Returns those whose owners are to be woken.
+    /// Puts notifications into the mailboxes of those that listen. Returns those whose owners are
+    /// to be woken.
     fn deliver(&self, sender: u64, sent: &Outgoing) -> Vec<Arc<Mailbox>> {
         let listeners = self.listeners_of(sent);
         let woken = listeners.filter(|listener| {

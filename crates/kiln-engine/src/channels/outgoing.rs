@@ -6,7 +6,8 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::notification::{Notification, check_bytes};
 use kiln_storage::error::Result;
 
-/// The notifications of a transaction, each of them once, in the order in which they were sent first.
+/// The notifications of a transaction, each of them once, in the order in which they were sent
+/// first.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     list: Vec<Arc<Notification>>,

@@ -1,19 +1,21 @@
-//! Locks that clients ask for by name: advisory locks, those of LOCK TABLE, and rows with SKIP LOCKED and NOWAIT.
+//! Locks that clients ask for by name: advisory locks, those of LOCK TABLE, and rows with SKIP
+//! LOCKED and NOWAIT.
 //!
-//! No protocol knows of them, and no transaction needs them to be serializable. They keep apart those sessions that
-//! ask for them. A lock is held by a session, until it gives the lock back, or by its transaction, until that ends,
-//! however often it is run again meanwhile.
+//! No protocol knows of them, and no transaction needs them to be serializable. They keep apart
+//! those sessions that ask for them. A lock is held by a session, until it gives the lock back, or
+//! by its transaction, until that ends, however often it is run again meanwhile.
 //!
 //! ```text
 //! target ─► grants  (session, mode, how often)
 //!           queue   (session, mode), in the order in which they came
 //! ```
 //!
-//! Invariants: no two grants of different sessions conflict; a waiter conflicts with a grant or with a waiter before it;
-//! a session waits for one lock at a time; a target with no grant and no waiter is not kept.
+//! Invariants: no two grants of different sessions conflict; a waiter conflicts with a grant or
+//! with a waiter before it; a session waits for one lock at a time; a target with no grant and no
+//! waiter is not kept.
 //!
-//! A session that is about to wait looks first whether those that it would wait for wait for it. Each
-//! circle is closed by a session that begins to wait, so that none is missed.
+//! A session that is about to wait looks first whether those that it would wait for wait for it.
+//! Each circle is closed by a session that begins to wait, so that none is missed.
 
 mod mode;
 mod rows;
@@ -32,7 +34,8 @@ pub use rows::RowLocks;
 
 /// Locks that are held or waited for at a time, each of them once for a session and mode.
 const GRANTS_MAX: usize = 100_000;
-/// Sessions that wait for locks at a time. A server needs more threads than these for what waits: the holder of a lock needs one to go on.
+/// Sessions that wait for locks at a time. A server needs more threads than these for what waits:
+/// the holder of a lock needs one to go on.
 pub const LOCK_WAITERS_MAX: usize = 48;
 
 /// What is locked.
@@ -126,12 +129,13 @@ impl Locks {
         lock(&self.table).grant(request)
     }
 
-    /// Takes a lock, and waits for it; `false` when `deadline_ns` has passed, or `interrupt` has asked for the end, before it was
-    /// free.
+    /// Takes a lock, and waits for it; `false` when `deadline_ns` has passed, or `interrupt` has
+    /// asked for the end, before it was free.
     ///
     /// # Errors
-    /// 53200 when there are too many locks, 53300 when too many sessions wait, 40P01 when those that hold the lock wait for this
-    /// session; those of `check_open`, which is asked now and then.
+    /// 53200 when there are too many locks, 53300 when too many sessions wait, 40P01 when those
+    /// that hold the lock wait for this session; those of `check_open`, which is asked now and
+    /// then.
     pub fn take(
         &self,
         request: Request,
@@ -175,7 +179,8 @@ impl Locks {
         lock(&self.table).release(request);
     }
 
-    /// What is held and waited for, in the order of targets; holders before those who wait, these in their order.
+    /// What is held and waited for, in the order of targets; holders before those who wait, these
+    /// in their order.
     pub fn listed(&self) -> Vec<ListedLock> {
         let table: MutexGuard<'_, LockTable> = lock(&self.table);
         let mut listed = Vec::with_capacity(table.grants + table.waits.len());
@@ -317,7 +322,8 @@ impl LockTable {
         }
     }
 
-    /// Whether those for whom the last session of `path` waits wait for `goal`, some over others; `path` leads there then.
+    /// Whether those for whom the last session of `path` waits wait for `goal`, some over others;
+    /// `path` leads there then.
     fn leads_back(&self, goal: u64, seen: &mut BTreeSet<u64>, path: &mut Vec<u64>) -> bool {
         let from = path.last().copied().unwrap_or(goal);
         for next in self.blockers(from) {

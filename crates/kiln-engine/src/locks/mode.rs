@@ -11,7 +11,8 @@ pub enum LockMode {
     RowExclusive,
     /// Excludes itself, and what is stronger.
     ShareUpdateExclusive,
-    /// Many may hold it, while none holds [`LockMode::RowExclusive`]. Shared advisory locks have this mode.
+    /// Many may hold it, while none holds [`LockMode::RowExclusive`]. Shared advisory locks have
+    /// this mode.
     Share,
     /// As `Share`, for one at a time.
     ShareRowExclusive,

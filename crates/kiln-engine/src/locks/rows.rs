@@ -1,7 +1,9 @@
-//! Rows that statements with SKIP LOCKED and NOWAIT lock for their transaction, so that others of these leave them out.
+//! Rows that statements with SKIP LOCKED and NOWAIT lock for their transaction, so that others of
+//! these leave them out.
 //!
-//! The protocol does not know of these locks either. A row is known by a digest of its key: that two rows of a
-//! table have the same one is not to be expected, and the digest's keys are drawn anew for each database that is opened.
+//! The protocol does not know of these locks either. A row is known by a digest of its key: that
+//! two rows of a table have the same one is not to be expected, and the digest's keys are drawn
+//! anew for each database that is opened.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -31,8 +33,8 @@ impl Default for RowLocks {
 }
 
 impl RowLocks {
-    /// Locks a row of the table with this number for the transaction of a session, in a mode that may be shared with others; says
-    /// whether it could. `key` is the row's key, in parts.
+    /// Locks a row of the table with this number for the transaction of a session, in a mode that
+    /// may be shared with others; says whether it could. `key` is the row's key, in parts.
     ///
     /// # Errors
     /// 53200 when there are too many locks.

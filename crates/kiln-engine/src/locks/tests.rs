@@ -56,7 +56,8 @@ fn those_that_wait_are_served_in_their_order() {
     let mut table = LockTable::default();
     assert_eq!(table.ask(shared(1, 7)), Ok(true));
     assert_eq!(table.ask(exclusive(2, 7)), Ok(false));
-    // It does not overtake the one that waits, as that would wait for ever behind a stream of others.
+    // It does not overtake the one that waits, as that would wait for ever behind a stream of
+    // others.
     assert_eq!(table.ask(shared(3, 7)), Ok(false));
     assert_eq!(table.ask(shared(4, 7)), Ok(false));
     table.release(shared(1, 7));

@@ -1,7 +1,8 @@
-//! What a transaction tells other sessions when it commits, and to which channels its own session listens from then on.
+//! What a transaction tells other sessions when it commits, and to which channels its own session
+//! listens from then on.
 //!
-//! What the statements of a block tell is kept with the attempt that is open, and sent anew by one that runs them again: so it is what
-//! the attempt has told that commits.
+//! What the statements of a block tell is kept with the attempt that is open, and sent anew by one
+//! that runs them again: so it is what the attempt has told that commits.
 
 use std::time::Duration;
 
@@ -71,7 +72,8 @@ impl State {
 }
 
 impl Session {
-    /// Listens to channels, or does so no more: when the open block has committed, or now if none is open.
+    /// Listens to channels, or does so no more: when the open block has committed, or now if none
+    /// is open.
     ///
     /// # Errors
     /// 54000 when there are too many channels; 25P02 and 25P03 in a block that has failed.
@@ -105,14 +107,16 @@ impl Session {
         self.engine.inner().channels.channels_of(self.number())
     }
 
-    /// Takes what has come for the session: the first notification whatever its length, and others up to so many bytes. What the
-    /// session's own transactions have told is there when their commits are acknowledged.
+    /// Takes what has come for the session: the first notification whatever its length, and others
+    /// up to so many bytes. What the session's own transactions have told is there when their
+    /// commits are acknowledged.
     pub fn take_notifications(&self, mailbox: &Mailbox, bytes_max: usize) -> Vec<Notification> {
         self.engine.inner().channels.release();
         mailbox.take(bytes_max)
     }
 
-    /// Waits until something has come for the session, or `timeout` has passed, or the session is to end.
+    /// Waits until something has come for the session, or `timeout` has passed, or the session is
+    /// to end.
     pub fn await_notification(&self, mailbox: &Mailbox, timeout: Duration) {
         mailbox.wait(deadline_after(timeout), &self.interrupt);
     }

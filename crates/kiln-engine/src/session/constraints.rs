@@ -1,8 +1,9 @@
 //! What a block has left to check when it commits: the keys of deferrable constraints.
 //!
-//! A statement of a block leaves the keys that it has changed, and the layer above, which knows what a constraint is, checks them
-//! before it commits ([`Session::take_pending`]). Its checks are statements of the block as all others: they are run again with the
-//! block, and what a statement leaves is a part of its result, so that a check is of what the block has done at last.
+//! A statement of a block leaves the keys that it has changed, and the layer above, which knows
+//! what a constraint is, checks them before it commits ([`Session::take_pending`]). Its checks are
+//! statements of the block as all others: they are run again with the block, and what a statement
+//! leaves is a part of its result, so that a check is of what the block has done at last.
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::Arguments;
@@ -35,8 +36,8 @@ pub(super) struct Constraints {
 /// A check that a statement has left.
 struct Left {
     pending: PendingCheck,
-    /// The round in which it was taken, if it was: a savepoint from before that undoes what the check has seen, and the check waits
-    /// again.
+    /// The round in which it was taken, if it was: a savepoint from before that undoes what the
+    /// check has seen, and the check waits again.
     taken: Option<u64>,
 }
 
@@ -91,7 +92,8 @@ impl State {
         }
     }
 
-    /// Forgets the checks that were left after a place, and those that were made after it wait again.
+    /// Forgets the checks that were left after a place, and those that were made after it wait
+    /// again.
     pub(super) fn return_to_checks(&mut self, place: CheckPlace) {
         if let Some(own) = &mut self.own {
             let own = &mut own.constraints;
@@ -133,7 +135,8 @@ impl Session {
         state.own.as_ref()?.constraints.modes.clone()
     }
 
-    /// Says when the constraints of later statements of the block are checked; `None` for as they were declared.
+    /// Says when the constraints of later statements of the block are checked; `None` for as they
+    /// were declared.
     pub fn set_constraint_modes(&mut self, modes: Option<Arc<ConstraintModes>>) {
         let mut state = self.state();
         if modes.is_some() || state.own.is_some() {
@@ -149,8 +152,8 @@ impl Session {
         waiting.any(|pending| which(&pending.check))
     }
 
-    /// Takes those checks that the open block has left of which this is true: they are the caller's now. A block with others does
-    /// not commit.
+    /// Takes those checks that the open block has left of which this is true: they are the caller's
+    /// now. A block with others does not commit.
     pub fn take_pending(
         &mut self,
         mut which: impl FnMut(&DeferredCheck) -> bool,

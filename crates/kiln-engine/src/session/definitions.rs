@@ -1,4 +1,5 @@
-//! Blocks that change the catalog: they are tried while their client sends statements, and made when they commit.
+//! Blocks that change the catalog: they are tried while their client sends statements, and made
+//! when they commit.
 //!
 //! See [`crate::within_block`] for what a change does that is a part of a block.
 
@@ -251,7 +252,8 @@ impl State {
         self.leave_attempt();
         let deadline_ns = deadline(inner, limits);
         let mut bars: Vec<Bar<'_>> = Vec::new();
-        // Another block may have the token, or timestamps of columns that are kept apart in another way.
+        // Another block may have the token, or timestamps of columns that are kept apart in another
+        // way.
         let is_last = self.seat().is_single() || inner.common().orders_columns();
         let mut beside = match is_last {
             true => Beside::Nothing,
@@ -381,7 +383,8 @@ struct Remade<'a> {
     temporary: Option<Arc<Temporary>>,
     keys: Keys,
     sequences: Arc<SessionSequences>,
-    /// How many of the sequences that it has made the session knows in place of those that were tried.
+    /// How many of the sequences that it has made the session knows in place of those that were
+    /// tried.
     followed: usize,
     /// What it tells those that listen.
     sent: Outgoing,
@@ -503,7 +506,8 @@ impl Remade<'_> {
             .collect()
     }
 
-    /// Undoes all. The tables that it has made go when nothing refers to them any more, as others do.
+    /// Undoes all. The tables that it has made go when nothing refers to them any more, as others
+    /// do.
     fn abandon(mut self) {
         let CatalogChange {
             inner,
@@ -584,7 +588,8 @@ struct Heard(Arc<Mutex<Written>>);
 
 #[derive(Default)]
 struct Written {
-    /// Tables of the catalog that comes into force: what is written to others is in their successors.
+    /// Tables of the catalog that comes into force: what is written to others is in their
+    /// successors.
     tables: BTreeSet<TableId>,
     bytes: Vec<u8>,
 }

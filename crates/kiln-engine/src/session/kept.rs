@@ -1,7 +1,7 @@
 //! The memory in which blocks keep what they need until they end, bounded over all sessions.
 //!
-//! Each session may have a megabyte by itself. What is more is counted in one place, so that ten thousand sessions do not have ten
-//! thousand times what one of them may.
+//! Each session may have a megabyte by itself. What is more is counted in one place, so that ten
+//! thousand sessions do not have ten thousand times what one of them may.
 
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sync::Arc;

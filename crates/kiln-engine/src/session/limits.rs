@@ -74,7 +74,8 @@ impl Limits<'_> {
         }
     }
 
-    /// Waits until no change of the catalog waits for a table that the program uses; the seat is left, or stands aside.
+    /// Waits until no change of the catalog waits for a table that the program uses; the seat is
+    /// left, or stands aside.
     pub fn wait_for_tables(self, seat: &Seat, program: &Program) -> Result<()> {
         let deadline_ns = self.wait_deadline();
         match seat.wait_for_tables(program, deadline_ns, self.interrupt) {

@@ -144,7 +144,8 @@ impl State {
         })
     }
 
-    /// Until when an open block may wait, for a lock or for a time: others may wait for what it holds, as they do while it idles.
+    /// Until when an open block may wait, for a lock or for a time: others may wait for what it
+    /// holds, as they do while it idles.
     pub(super) fn wait_deadline(&self) -> Option<u64> {
         let waits = self.block == Block::Open && self.idle_limit_ns > 0;
         waits.then(|| time::now_ns().saturating_add(self.idle_limit_ns))
@@ -152,12 +153,14 @@ impl State {
 }
 
 impl Session {
-    /// Takes a lock, and waits for it. The wait ends as other waits of the session's statements do, and in a block that has run
-    /// something at the latest when the block has waited as long as it may idle.
+    /// Takes a lock, and waits for it. The wait ends as other waits of the session's statements do,
+    /// and in a block that has run something at the latest when the block has waited as long as it
+    /// may idle.
     ///
     /// # Errors
-    /// 55P03 after the lock timeout; 57014 when the statement was cancelled or its time is over; 40P01 when those that hold the lock wait
-    /// for this session; 53200 when there are too many locks; 53300 when too many sessions wait; 25P02 and 25P03 in a block that has failed.
+    /// 55P03 after the lock timeout; 57014 when the statement was cancelled or its time is over;
+    /// 40P01 when those that hold the lock wait for this session; 53200 when there are too many
+    /// locks; 53300 when too many sessions wait; 25P02 and 25P03 in a block that has failed.
     pub fn lock(&mut self, target: LockTarget, mode: LockMode, scope: LockScope) -> Result<()> {
         self.note_locks();
         let (mut state, limits) = (self.state(), self.limits());
@@ -222,12 +225,12 @@ impl Session {
         }
     }
 
-    /// The statement that runs next may lock rows for its transaction ([`RowLocks`](crate::RowLocks)), in the name of the session whose
-    /// number this gives.
+    /// The statement that runs next may lock rows for its transaction
+    /// ([`RowLocks`](crate::RowLocks)), in the name of the session whose number this gives.
     ///
     /// # Errors
-    /// 0A000 under a protocol in which open blocks hold rows that others wait for: such a statement would wait for what it wants to leave
-    /// out.
+    /// 0A000 under a protocol in which open blocks hold rows that others wait for: such a statement
+    /// would wait for what it wants to leave out.
     pub fn locks_rows(&mut self) -> Result<u64> {
         let inner = self.engine.inner();
         let protocol = inner.common().configuration().protocol;

@@ -8,12 +8,14 @@
 //! be true. A block that has lost several times is run again alone, as calls are, so that it does
 //! not lose for ever.
 //!
-//! A statement draws the same values of sequences when it runs again (`kiln_storage::sequence`): what it has drawn is kept with its arguments.
+//! A statement draws the same values of sequences when it runs again (`kiln_storage::sequence`):
+//! what it has drawn is kept with its arguments.
 //!
-//! A digest has 128 bits of two hashes with keys of their own: that another result has the same one is not to be expected.
+//! A digest has 128 bits of two hashes with keys of their own: that another result has the same one
+//! is not to be expected.
 //!
-//! A savepoint is a place in what the block has run. To roll back to it is to run all again up to there: no protocol has to undo a part
-//! of a transaction.
+//! A savepoint is a place in what the block has run. To roll back to it is to run all again up to
+//! there: no protocol has to undo a part of a transaction.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::mem::take;
@@ -40,7 +42,8 @@ use crate::shared::Shared;
 
 /// Replays of a block, for one statement or its commit, after which it is run alone.
 const LOSSES_MAX: u32 = 5;
-/// The longest pause before the second replay of a block, by two powers; it doubles with each further one, so often at most.
+/// The longest pause before the second replay of a block, by two powers; it doubles with each
+/// further one, so often at most.
 const PAUSE_NS: u64 = 100_000;
 const PAUSE_DOUBLINGS_MAX: u32 = 8;
 /// Statements of a block that can be replayed.
@@ -219,7 +222,8 @@ impl Transcript {
     /// Something was run.
     ///
     /// # Errors
-    /// 54000 in a block with definitions that has too much of it, 53200 when all sessions together have.
+    /// 54000 in a block with definitions that has too much of it, 53200 when all sessions together
+    /// have.
     pub(super) fn keep(
         &mut self,
         entry: Entry,
@@ -397,7 +401,8 @@ impl State {
         }
     }
 
-    /// Runs all again that the block has run up to a savepoint, in an attempt that is new if `is_new` says so.
+    /// Runs all again that the block has run up to a savepoint, in an attempt that is new if
+    /// `is_new` says so.
     pub(super) fn run_up_to_savepoint(
         &mut self,
         inner: &Arc<Shared>,
@@ -435,7 +440,8 @@ impl State {
         self.leave_attempt();
         self.seat().back_off(limits.deadline_ns);
         if losses > 1 {
-            // Two blocks that wait in vain for each other lose at one time, and would begin at one time for ever.
+            // Two blocks that wait in vain for each other lose at one time, and would begin at one
+            // time for ever.
             let span_ns = PAUSE_NS << losses.min(PAUSE_DOUBLINGS_MAX);
             let pause_ns = fresh_seed() % span_ns;
             let left_ns = limits.deadline_ns.map_or(u64::MAX, |deadline_ns| {
@@ -509,7 +515,8 @@ pub struct Replays {
     pub alone: u64,
     /// Those in which a result was another one, so that the client was told (40001).
     pub differing: u64,
-    /// Conflicts of blocks that were not kept, so that they could not be replayed and the client was told (40001).
+    /// Conflicts of blocks that were not kept, so that they could not be replayed and the client
+    /// was told (40001).
     pub refused: u64,
 }
 

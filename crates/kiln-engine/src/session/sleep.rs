@@ -1,4 +1,5 @@
-//! Waits for a time, and for the end of another session: in the caller's thread, without a worker slot of their own.
+//! Waits for a time, and for the end of another session: in the caller's thread, without a worker
+//! slot of their own.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use kiln_storage::error::{Error, Result, SqlState};
 use super::{Block, Session, timed_out};
 use crate::completion::deadline_after;
 
-/// Sessions that wait for a time, or for the end of another one, at once. A server needs more threads than these.
+/// Sessions that wait for a time, or for the end of another one, at once. A server needs more
+/// threads than these.
 pub const SLEEPERS_MAX: usize = 48;
 /// How long a session sleeps before it looks whether it is to end.
 const LOOK_NS: u64 = 50_000_000;
@@ -40,12 +42,14 @@ impl Drop for Place<'_> {
 }
 
 impl Session {
-    /// Waits for so many seconds, as a part of the statement that runs; not at all unless they are more than 0. A block that has run
-    /// something may wait as long as it may idle, and is rolled back then: others may wait for what it holds.
+    /// Waits for so many seconds, as a part of the statement that runs; not at all unless they are
+    /// more than 0. A block that has run something may wait as long as it may idle, and is rolled
+    /// back then: others may wait for what it holds.
     ///
     /// # Errors
-    /// 57014 when the statement was cancelled or its time is over; 57P01 when the session is to end; 25P03 for a block that has waited too
-    /// long; 53300 when too many sessions wait; 25P02 and 25P03 in a block that has failed.
+    /// 57014 when the statement was cancelled or its time is over; 57P01 when the session is to
+    /// end; 25P03 for a block that has waited too long; 53300 when too many sessions wait; 25P02
+    /// and 25P03 in a block that has failed.
     pub fn sleep(&mut self, seconds: f64) -> Result<()> {
         let (mut state, limits) = (self.state(), self.limits());
         state.check_not_failed()?;
@@ -79,8 +83,8 @@ impl Session {
         Ok(())
     }
 
-    /// Waits until the session with this number has closed; `false` when it has not after `longest`. The wait ends as a
-    /// [sleep](Session::sleep) does.
+    /// Waits until the session with this number has closed; `false` when it has not after
+    /// `longest`. The wait ends as a [sleep](Session::sleep) does.
     ///
     /// # Errors
     /// Those of [`Session::sleep`].

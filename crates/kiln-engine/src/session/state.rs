@@ -1,4 +1,5 @@
-//! What a session is between its statements, and how a program runs in it: alone, or in the open block.
+//! What a session is between its statements, and how a program runs in it: alone, or in the open
+//! block.
 
 use std::time::Duration;
 
@@ -26,7 +27,8 @@ use crate::shared::Shared;
 use crate::slots::PooledSeat;
 use crate::temporary::Temporary;
 
-/// How long a block that cannot be run again waits for a change of the catalog while it holds what others may wait for.
+/// How long a block that cannot be run again waits for a change of the catalog while it holds what
+/// others may wait for.
 const HELD_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +49,8 @@ pub(super) enum Block {
 pub(super) enum Failure {
     /// Other transactions: the block may succeed when it is run again.
     Conflict(Error),
-    /// A change of the catalog waits for a table of this program: the block may succeed when it is run again after that.
+    /// A change of the catalog waits for a table of this program: the block may succeed when it is
+    /// run again after that.
     Barred(Arc<Program>),
     /// Its own reasons.
     Final(Error),
@@ -62,7 +65,8 @@ impl Failure {
     }
 }
 
-/// Since when a session's block is open: beside the session's mutex, which a statement holds while it runs.
+/// Since when a session's block is open: beside the session's mutex, which a statement holds while
+/// it runs.
 #[derive(Debug)]
 pub(crate) struct BlockClock {
     number: u64,
@@ -78,7 +82,8 @@ impl BlockClock {
         }
     }
 
-    /// The session's number, and when its block began that is open, in microseconds since 1970, if one is.
+    /// The session's number, and when its block began that is open, in microseconds since 1970, if
+    /// one is.
     pub fn open_block(&self) -> Option<(u64, i64)> {
         // Relaxed, here and below: its session writes it, and others read it for reports.
         let since_us = self.since_us.load(Ordering::Relaxed);
@@ -92,7 +97,8 @@ pub(crate) struct State {
     /// There while a transaction is open.
     pub(super) seat: Option<PooledSeat>,
     pub(super) block: Block,
-    /// Whether the worker has an attempt of the open transaction that was neither committed nor rolled back.
+    /// Whether the worker has an attempt of the open transaction that was neither committed nor
+    /// rolled back.
     pub(super) has_attempt: bool,
     /// Whether the reaper knows the session.
     pub(super) is_watched: bool,
@@ -278,7 +284,8 @@ impl State {
         self.close(block);
     }
 
-    /// After the transaction has committed or was rolled back: it is over, as sessions repeat nothing.
+    /// After the transaction has committed or was rolled back: it is over, as sessions repeat
+    /// nothing.
     pub(super) fn close(&mut self, block: Block) {
         if let Some(mut seat) = self.seat.take() {
             seat.end_transaction();
@@ -290,7 +297,8 @@ impl State {
         self.end(block);
     }
 
-    /// The block goes on as `block`, without a transaction. A failed one with a savepoint may be rolled back to that.
+    /// The block goes on as `block`, without a transaction. A failed one with a savepoint may be
+    /// rolled back to that.
     pub(super) fn end(&mut self, block: Block) {
         let goes_on =
             matches!(block, Block::Begun | Block::Failed) && self.transcript.has_savepoint;
@@ -370,8 +378,9 @@ impl State {
         outcome
     }
 
-    /// Lets a change of the catalog pass that waits for a table of the program. The change may wait for calls as well, and these for
-    /// what the block holds: so the attempt ends, and the block is run again after the change.
+    /// Lets a change of the catalog pass that waits for a table of the program. The change may wait
+    /// for calls as well, and these for what the block holds: so the attempt ends, and the block is
+    /// run again after the change.
     fn let_pass(
         &mut self,
         program: Arc<Program>,
@@ -394,7 +403,8 @@ impl State {
         Err(Failure::Conflict(changed_meanwhile(&program)))
     }
 
-    /// Gives the attempt up, and begins the next one when no change of the catalog waits for a table of the program.
+    /// Gives the attempt up, and begins the next one when no change of the catalog waits for a
+    /// table of the program.
     pub(super) fn begin_after_change(
         &mut self,
         program: &Program,
@@ -498,8 +508,8 @@ fn run_alone(
     (result, Some(program))
 }
 
-/// Checks that no table of a program was changed since the catalog had this version: a transaction that began then
-/// comes before the change, and cannot see the table as it was.
+/// Checks that no table of a program was changed since the catalog had this version: a transaction
+/// that began then comes before the change, and cannot see the table as it was.
 ///
 /// # Errors
 /// 40001.

@@ -136,12 +136,12 @@ enum Changed {
 }
 
 impl Session {
-    /// Changes temporary objects of the session, in its transaction block: for its own statements alone, and from the commit on for
-    /// as long as it lives.
+    /// Changes temporary objects of the session, in its transaction block: for its own statements
+    /// alone, and from the commit on for as long as it lives.
     ///
     /// # Errors
-    /// Those of the definition; 25P01 when no block is open; 40001 on a conflict; 55P03 when transactions do not end for which the change
-    /// waits. The block has failed then.
+    /// Those of the definition; 25P01 when no block is open; 40001 on a conflict; 55P03 when
+    /// transactions do not end for which the change waits. The block has failed then.
     pub fn define_temporary(&mut self, definition: &Arc<dyn Definition>) -> Result<()> {
         let run = self.limited(|session, state, limits| {
             let inner = session.engine.inner();

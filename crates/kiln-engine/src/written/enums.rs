@@ -1,6 +1,7 @@
 //! Enums as text.
 //!
-//! A column of an enum has the whole type in its text. As they are read all columns are given the type that the catalog has.
+//! A column of an enum has the whole type in its text. As they are read all columns are given the
+//! type that the catalog has.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Answers of calls with idempotency keys: listeners get each once, with what the call wrote, and a database that is opened again
-//! gives them without running a call.
+//! Answers of calls with idempotency keys: listeners get each once, with what the call wrote, and a
+//! database that is opened again gives them without running a call.
 
 use std::collections::BTreeMap;
 

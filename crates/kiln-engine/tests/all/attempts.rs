@@ -1,5 +1,6 @@
-//! What failed attempts leave for the next attempt of their transaction ends with the transaction: the next
-//! transaction on the same seat starts as on a fresh one, and touches nothing of the former one.
+//! What failed attempts leave for the next attempt of their transaction ends with the transaction:
+//! the next transaction on the same seat starts as on a fresh one, and touches nothing of the
+//! former one.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ fn protocols() -> impl Iterator<Item = Protocol> {
     Protocol::serializable().filter(|protocol| !protocol.is_single_worker())
 }
 
-/// A bank in which no epoch ends by itself, so that a worker that compares epochs forgets nothing by chance.
+/// A bank in which no epoch ends by itself, so that a worker that compares epochs forgets nothing
+/// by chance.
 fn bank_of_one_epoch(protocol: Protocol) -> Engine {
     bank(small(protocol).epoch_ms(60_000), 2, 100)
 }
@@ -58,8 +60,8 @@ fn own_error() -> Error {
     Error::new(SqlState::CHECK_VIOLATION, "the closure's own")
 }
 
-/// A closure that writes account 0, conflicts with `writer` once, and then ends with an error of its own.
-/// It leaves its seat at the top of the pool.
+/// A closure that writes account 0, conflicts with `writer` once, and then ends with an error of
+/// its own. It leaves its seat at the top of the pool.
 fn conflict_once(engine: &Engine, writer: &mut Session, protocol: Protocol) {
     let mut attempts = 0;
     let result: Result<()> = engine.transaction(|transaction| {
@@ -134,7 +136,8 @@ fn a_seat_does_not_wait_for_what_its_former_transaction_met() {
     }
 }
 
-/// Pessimistic attempts, and those that lock the records of their list, would keep the other transaction out.
+/// Pessimistic attempts, and those that lock the records of their list, would keep the other
+/// transaction out.
 #[test]
 fn a_seat_starts_optimistically() {
     for protocol in [Protocol::Hybrid, Protocol::Mocc] {
@@ -177,7 +180,8 @@ fn a_session_does_not_touch_a_dropped_table_of_an_expired_closure() {
             first.commit().expect("it came first");
         }
         drop_everything(&engine).expect("no transaction is open");
-        // The other seats let go of the catalog that had the table, and its memory goes with the epoch.
+        // The other seats let go of the catalog that had the table, and its memory goes with the
+        // epoch.
         start(&mut first);
         first.roll_back().expect("a block is open");
         let soon = time::now_ns() + 60_000_000;
@@ -202,8 +206,8 @@ fn a_closure_does_not_touch_a_table_that_is_dropped_between_its_attempts() {
     }
 }
 
-/// Whether the table went between the two attempts of a closure, the first of which lasts for so long, and not after
-/// them.
+/// Whether the table went between the two attempts of a closure, the first of which lasts for so
+/// long, and not after them.
 fn is_dropped_between_attempts(protocol: Protocol, wait_ms: u64) -> bool {
     let engine = bank_of_one_epoch(protocol);
     let mut first = {

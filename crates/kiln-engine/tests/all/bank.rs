@@ -80,7 +80,8 @@ fn money_is_conserved_under_every_protocol() {
     }
 }
 
-/// Sets of workers are words of 64 bits, and numbers of workers share words with others: the highest ones must do, too.
+/// Sets of workers are words of 64 bits, and numbers of workers share words with others: the
+/// highest ones must do, too.
 #[test]
 fn as_many_drivers_as_there_may_be_conserve_money() {
     for protocol in Protocol::serializable() {

@@ -53,7 +53,8 @@ fn engine_with_a_defect() -> Engine {
     engine_with_a_defect_under(Protocol::TwoPhaseLockingNoWait)
 }
 
-/// With the procedures `defective`, which panics at once, and `defective_later`, which first writes account 0.
+/// With the procedures `defective`, which panics at once, and `defective_later`, which first writes
+/// account 0.
 fn engine_with_a_defect_under(protocol: Protocol) -> Engine {
     let engine = bank(small(protocol).ddl_wait_ms(500), 2, 0);
     let mut builder = ProgramBuilder::new("defective", []);
@@ -163,7 +164,8 @@ impl Neighbours {
                 arguments.push_i64(0);
                 arguments.push_i64(1);
                 let call = || driver.call(&handle, &mut arguments);
-                // Under strife it may be this worker that runs the defective call, as part of a batch.
+                // Under strife it may be this worker that runs the defective call, as part of a
+                // batch.
                 let Ok(outcome) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call))
                 else {
                     break;

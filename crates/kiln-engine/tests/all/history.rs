@@ -120,8 +120,8 @@ fn recording_from_the_start_has_the_loading_too() {
     assert_eq!(inserted.count(), 5);
 }
 
-/// A block that is rolled back has shown what nothing has confirmed: the history has it among those that told nothing, unless it was
-/// consistent.
+/// A block that is rolled back has shown what nothing has confirmed: the history has it among those
+/// that told nothing, unless it was consistent.
 #[test]
 fn a_block_that_is_rolled_back_need_not_have_read_a_state() {
     for protocol in [Protocol::Silo, Protocol::TicToc, Protocol::Occ] {

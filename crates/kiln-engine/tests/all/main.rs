@@ -1,4 +1,5 @@
-//! The tests of the engine through its public interface, in one binary: each would link a whole database otherwise.
+//! The tests of the engine through its public interface, in one binary: each would link a whole
+//! database otherwise.
 
 mod answers;
 mod attempts;

@@ -1,4 +1,5 @@
-//! Calls that begin under one protocol and run under another: the protocol is switched while they wait.
+//! Calls that begin under one protocol and run under another: the protocol is switched while they
+//! wait.
 
 use std::time::Duration;
 
@@ -14,8 +15,8 @@ use kiln_storage::error::{Result, SqlState};
 
 /// A protocol whose workers have several calls in flight.
 const PIPELINED: Protocol = Protocol::Vll;
-/// Protocols whose workers have one: a call that meets a row of an open block tries again and again, or waits for the
-/// row's lock.
+/// Protocols whose workers have one: a call that meets a row of an open block tries again and
+/// again, or waits for the row's lock.
 const ONE_CALL_AT_A_TIME: [Protocol; 4] = [
     Protocol::Silo,
     Protocol::TwoPhaseLockingNoWait,
@@ -42,8 +43,8 @@ fn numbers(values: &[i64]) -> Arguments {
     arguments
 }
 
-/// Makes `count` calls, each second of which wants the row that is taken, and notes how each has ended. It pauses when
-/// it is told to.
+/// Makes `count` calls, each second of which wants the row that is taken, and notes how each has
+/// ended. It pauses when it is told to.
 struct Depositor<'a> {
     deposit: &'a ProcedureHandle,
     outcomes: Vec<Vec<Outcome>>,
@@ -190,8 +191,8 @@ fn the_first_calls_of_a_driver_after_a_switch_hold_up_no_change() {
     }
 }
 
-/// The calls wait for a transaction that keeps the protocol from being switched, are handed back each time that the
-/// switch is tried, and the transaction ends when they have been.
+/// The calls wait for a transaction that keeps the protocol from being switched, are handed back
+/// each time that the switch is tried, and the transaction ends when they have been.
 #[test]
 fn calls_that_were_handed_back_run_once_under_the_next_protocol() {
     const CALLS: usize = 4;

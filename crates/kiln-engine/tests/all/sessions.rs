@@ -321,7 +321,8 @@ fn rolls_idle_blocks_back(protocol: Protocol) {
     session.begin().expect("no block is open");
     let before = time::now_ns();
     assert_eq!(run(&mut session, &deposit, &[0, 5]), Ok(Some(5)));
-    // Meanwhile it keeps its table from changing. It would not change without its procedures anyway.
+    // Meanwhile it keeps its table from changing. It would not change without its procedures
+    // anyway.
     let change = || {
         let changed = engine.change_catalog(|change| change.truncate_table("account"));
         changed.map(drop).expect_err("procedures use it").state()

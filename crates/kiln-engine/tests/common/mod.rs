@@ -223,7 +223,8 @@ pub fn spin() -> Program {
     builder.finish()
 }
 
-/// `linger(id, amount, turns)`: deposits, and then counts before it emits the new balance, so that others come in between.
+/// `linger(id, amount, turns)`: deposits, and then counts before it emits the new balance, so that
+/// others come in between.
 pub fn linger(table: &Arc<Table>) -> Program {
     let mut builder = ProgramBuilder::new("linger", parameters(&["id", "amount", "turns"]));
     let (id, amount) = (builder.parameter(0), builder.parameter(1));

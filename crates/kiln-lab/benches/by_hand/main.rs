@@ -1,27 +1,29 @@
-//! What the procedure IR costs: TPC-C's New-Order and Payment, compiled from `procedures.sql` and run
-//! by the executor, against the same two transactions written by hand in Rust.
+//! What the procedure IR costs: TPC-C's New-Order and Payment, compiled from `procedures.sql` and
+//! run by the executor, against the same two transactions written by hand in Rust.
 //!
-//! Both run on the same loaded database, through an access of the same protocol (Silo), with the same
-//! arguments, in turns of a few thousand transactions; begin and commit are included on both sides,
-//! and what surrounds a call (queues, seats, binding of arguments) on neither. The versions by hand
-//! make the same look-ups, reads of columns, updates and inserts, and prefetch the same records; between them
-//! they are what a Rust programmer would write: cents in integers, no NULLs where there are none.
+//! Both run on the same loaded database, through an access of the same protocol (Silo), with the
+//! same arguments, in turns of a few thousand transactions; begin and commit are included on both
+//! sides, and what surrounds a call (queues, seats, binding of arguments) on neither. The versions
+//! by hand make the same look-ups, reads of columns, updates and inserts, and prefetch the same
+//! records; between them they are what a Rust programmer would write: cents in integers, no NULLs
+//! where there are none.
 //!
 //! `cargo bench -p kiln-lab --bench by_hand [-- --quick]`
 //!
-//! With `--only <procedure> <compiled|by-hand> <turns> [serial]` it runs one side of one transaction and
-//! prints nothing, for profilers that count instructions; with `serial` through the access without
-//! concurrency control, which shows what Silo's takes:
+//! With `--only <procedure> <compiled|by-hand> <turns> [serial]` it runs one side of one
+//! transaction and prints nothing, for profilers that count instructions; with `serial` through the
+//! access without concurrency control, which shows what Silo's takes:
 //!
 //! ```text
 //! valgrind --tool=callgrind --toggle-collect='*Bench*compiled*' \
 //!     target/release/deps/by_hand-* --quick --only new_order compiled 4
 //! ```
 //!
-//! With the name of a protocol in the place of `compiled` it serves the calls with a whole worker of that protocol,
-//! scheduler included: `--only new_order lock-sorted 4`, to be counted with `--toggle-collect='*by_hand*serve_turn*'`. That
-//! and `compiled` take any of the five procedures; that takes `mix`, too, which is all of them as often as TPC-C has them. With
-//! `listen` at the end the worker's commits are reported to a listener that copies them into a buffer of its own.
+//! With the name of a protocol in the place of `compiled` it serves the calls with a whole worker
+//! of that protocol, scheduler included: `--only new_order lock-sorted 4`, to be counted with
+//! `--toggle-collect='*by_hand*serve_turn*'`. That and `compiled` take any of the five procedures;
+//! that takes `mix`, too, which is all of them as often as TPC-C has them. With `listen` at the end
+//! the worker's commits are reported to a listener that copies them into a buffer of its own.
 
 mod listener;
 mod new_order;

@@ -167,7 +167,8 @@ impl Store {
         }
     }
 
-    /// Runs the transaction up to its commit; its results are in the registers and in the return value.
+    /// Runs the transaction up to its commit; its results are in the registers and in the return
+    /// value.
     pub fn new_order<A: Access>(&mut self, access: &mut A, call: &Call) -> Result<(), Stop> {
         self.memory.heap.clear();
         self.prefetch_lines(call);

@@ -158,7 +158,8 @@ const READ: Intent = Intent::Read;
 const WRITE: Intent = Intent::Write;
 
 impl Store {
-    /// How many customers of the district have the name; with `wanted`, the number of the one at that position instead.
+    /// How many customers of the district have the name; with `wanted`, the number of the one at
+    /// that position instead.
     fn by_last_name<A: Access>(
         &mut self,
         access: &mut A,

@@ -10,8 +10,8 @@ use super::sample::Sample;
 
 /// Latencies and rates of one core, each per operation.
 pub struct Alone {
-    /// A four_cycles and an exclusive or that each wait for the one before: three cycles and one, on
-    /// every x86 processor of the last fifteen years.
+    /// A four_cycles and an exclusive or that each wait for the one before: three cycles and one,
+    /// on every x86 processor of the last fifteen years.
     pub four_cycles: Sample,
     /// A dependent load from the first-level cache.
     pub first_level: Sample,
@@ -41,8 +41,8 @@ pub struct Alone {
 
 /// How many lines one batch of prefetches has: as many as most cores can have on their way.
 pub const BATCH: u64 = 16;
-/// What is chased through beyond the second-level cache. The latency rises where the part of the last-level
-/// cache that this program gets ends, which on a shared machine is before its size ends.
+/// What is chased through beyond the second-level cache. The latency rises where the part of the
+/// last-level cache that this program gets ends, which on a shared machine is before its size ends.
 const SWEEP_BYTES: [usize; 8] = [
     4 << 20,
     8 << 20,
@@ -53,8 +53,9 @@ const SWEEP_BYTES: [usize; 8] = [
     MEMORY_BYTES,
     1 << 30,
 ];
-/// What is chased through for the memory's latency: more than a last-level cache, and no more than a
-/// database in use, since the time to translate addresses grows with it and is part of the latency.
+/// What is chased through for the memory's latency: more than a last-level cache, and no more than
+/// a database in use, since the time to translate addresses grows with it and is part of the
+/// latency.
 const MEMORY_BYTES: usize = 256 << 20;
 
 impl Alone {

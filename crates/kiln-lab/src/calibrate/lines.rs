@@ -6,8 +6,8 @@ use kiln_platform::memory::Region;
 /// The words of a cache line.
 const WORDS: usize = 8;
 
-/// A power of two of cache lines on huge pages. The first word of each names the first word of the line
-/// that follows it in one cycle through all of them; the second is free to be written.
+/// A power of two of cache lines on huge pages. The first word of each names the first word of the
+/// line that follows it in one cycle through all of them; the second is free to be written.
 pub(super) struct Lines {
     region: Region,
     count: u64,
@@ -31,8 +31,8 @@ impl Lines {
         Ok(lines)
     }
 
-    /// The line after `line`. A linear congruential sequence whose multiplier is 1 modulo 4 and whose
-    /// increment is odd passes through every number below a power of two, in an order that no
+    /// The line after `line`. A linear congruential sequence whose multiplier is 1 modulo 4 and
+    /// whose increment is odd passes through every number below a power of two, in an order that no
     /// prefetcher guesses, and is made without a random access to the lines.
     #[inline(always)]
     pub(super) fn following(&self, line: u64) -> u64 {
@@ -51,8 +51,8 @@ impl Lines {
     fn word(&self, offset: u64) -> &AtomicU64 {
         assert!(offset < self.count * WORDS as u64);
         let words = self.region.start().as_ptr().cast::<AtomicU64>();
-        // SAFETY: the region is mapped and zeroed while `self` lives, `offset` is below its length in
-        // words by the assertion, it is aligned to a page, and it is used as atomics only.
+        // SAFETY: the region is mapped and zeroed while `self` lives, `offset` is below its length
+        // in words by the assertion, it is aligned to a page, and it is used as atomics only.
         unsafe { &*words.add(offset as usize) }
     }
 
@@ -68,8 +68,8 @@ impl Lines {
         self.word(line * WORDS as u64 + 1)
     }
 
-    /// Follows `steps` links from line `start` on, each load waiting for the one before. Returns the line
-    /// where it ends.
+    /// Follows `steps` links from line `start` on, each load waiting for the one before. Returns
+    /// the line where it ends.
     #[inline(never)]
     pub(super) fn chase(&self, start: u64, steps: u64) -> u64 {
         let follow = |word, _| self.word(word).load(Ordering::Relaxed);
@@ -85,8 +85,8 @@ impl Lines {
         (0..steps).fold(start * WORDS as u64, follow) / WORDS as u64
     }
 
-    /// Reads `batches` times `size` lines, prefetching each batch first. Which lines they are does not
-    /// depend on what is read. Returns a sum, so that the loads happen.
+    /// Reads `batches` times `size` lines, prefetching each batch first. Which lines they are does
+    /// not depend on what is read. Returns a sum, so that the loads happen.
     #[inline(never)]
     pub(super) fn read_prefetched(&self, start: u64, batches: u64, size: u64) -> u64 {
         let (mut line, mut sum) = (start, 0);

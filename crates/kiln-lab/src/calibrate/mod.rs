@@ -1,9 +1,9 @@
 //! Measures the machine at hand for the machine model: what [`kiln_machine::Preset`] needs to know.
 //!
-//! Each figure is the lower quartile of several short rounds, because on a machine that others use too
-//! most disturbances make a round longer and none make it shorter. Two threads are pinned to the first
-//! two cores. The result says next to each figure what the model makes of the same situation, so that
-//! what the model does not catch is seen at once.
+//! Each figure is the lower quartile of several short rounds, because on a machine that others use
+//! too most disturbances make a round longer and none make it shorter. Two threads are pinned to
+//! the first two cores. The result says next to each figure what the model makes of the same
+//! situation, so that what the model does not catch is seen at once.
 //!
 //! What the engine's instructions cost ([`kiln_machine::WorkCosts`]) cannot be measured here: it is
 //! fitted to the speed of the real build, as `docs/machine-model.md` describes.
@@ -39,8 +39,8 @@ pub struct Calibration {
     pub model_accesses_per_s: f64,
 }
 
-/// Measures the machine at hand, in some ten seconds and with a gibibyte of memory. `rounds` is how often
-/// each measurement is repeated; 15 do on a quiet machine.
+/// Measures the machine at hand, in some ten seconds and with a gibibyte of memory. `rounds` is how
+/// often each measurement is repeated; 15 do on a quiet machine.
 ///
 /// # Errors
 /// The operating system's error when the memory is not to be had.

@@ -91,8 +91,8 @@ pub(super) fn memory_prefetched(preset: &Preset, batch: u32) -> f64 {
     now as f64 / f64::from(BATCHES * batch) / 1_000.0
 }
 
-/// Nanoseconds per dependent load in a random cycle through `bytes`. Every load waits for the one before,
-/// so nothing is hidden.
+/// Nanoseconds per dependent load in a random cycle through `bytes`. Every load waits for the one
+/// before, so nothing is hidden.
 pub(super) fn chase(preset: &Preset, bytes: usize) -> f64 {
     let mut waiting = preset.clone();
     waiting.costs.exposed_percent = 100;
@@ -111,8 +111,8 @@ pub(super) fn chase(preset: &Preset, bytes: usize) -> f64 {
     (now - start) as f64 / f64::from(steps) / 1_000.0
 }
 
-/// How many accesses a second the model itself answers: `cores` cores on lines of which most are in their
-/// own caches, a tenth are shared by all, and some are touched for the first time.
+/// How many accesses a second the model itself answers: `cores` cores on lines of which most are in
+/// their own caches, a tenth are shared by all, and some are touched for the first time.
 pub(super) fn accesses_per_second(preset: &Preset, cores: usize) -> f64 {
     const ACCESSES: u64 = 4_000_000;
     let mut machine = Machine::new(preset, cores);

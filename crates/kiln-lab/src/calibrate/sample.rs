@@ -7,9 +7,10 @@ use kiln_platform::time;
 pub struct Sample {
     /// The shortest round.
     pub least: f64,
-    /// The round that a quarter of the rounds are not longer than. Disturbances by other programs make
-    /// rounds longer and never shorter, so this is taken for the machine's own time: it forgives
-    /// one disturbed round in two, and unlike the shortest it needs more than one lucky round.
+    /// The round that a quarter of the rounds are not longer than. Disturbances by other programs
+    /// make rounds longer and never shorter, so this is taken for the machine's own time: it
+    /// forgives one disturbed round in two, and unlike the shortest it needs more than one lucky
+    /// round.
     pub quartile: f64,
     /// The middle round.
     pub median: f64,
@@ -30,8 +31,8 @@ impl Sample {
         }
     }
 
-    /// Runs `body` in `rounds` rounds after one that does not count; each does `operations` of what is
-    /// measured.
+    /// Runs `body` in `rounds` rounds after one that does not count; each does `operations` of what
+    /// is measured.
     pub(super) fn measure(rounds: usize, operations: u64, mut body: impl FnMut()) -> Sample {
         body();
         let round = |_| {

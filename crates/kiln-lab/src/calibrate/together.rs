@@ -12,7 +12,8 @@ use super::sample::Sample;
 pub struct Together {
     /// Handing a flag over: the one sees what the other has stored, and stores in turn.
     pub ping_pong: Sample,
-    /// One of both cores' atomic additions to the same word, while both make them as fast as they can.
+    /// One of both cores' atomic additions to the same word, while both make them as fast as they
+    /// can.
     pub contended_atomic: Sample,
     /// A dependent load of a line that the other core has modified.
     pub modified: Sample,
@@ -42,8 +43,8 @@ impl Turns {
     }
 }
 
-/// Runs `first` and `second` on two cores at once and returns what they return. A panic of either is
-/// passed on.
+/// Runs `first` and `second` on two cores at once and returns what they return. A panic of either
+/// is passed on.
 fn on_two_cores<A: Send, B: Send>(
     first: impl FnOnce() -> A + Send,
     second: impl FnOnce() -> B + Send,
@@ -122,8 +123,8 @@ enum Before {
     Write,
     /// It writes them, pushes them out of its private caches, and reads them back.
     Clean,
-    /// It writes them, the other reads them, and then it reads them too: a reader may have been given
-    /// what was modified for itself alone, and is not after another has read it.
+    /// It writes them, the other reads them, and then it reads them too: a reader may have been
+    /// given what was modified for itself alone, and is not after another has read it.
     Share,
 }
 

@@ -3,10 +3,12 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// The unit of direct I/O and of [`AlignedBuffer`]s, in bytes: no smaller than the sectors of today's devices.
+/// The unit of direct I/O and of [`AlignedBuffer`]s, in bytes: no smaller than the sectors of
+/// today's devices.
 pub const BLOCK_BYTES: usize = 4_096;
 
-/// A buffer of fixed capacity whose address is a multiple of [`BLOCK_BYTES`]; filled from its start.
+/// A buffer of fixed capacity whose address is a multiple of [`BLOCK_BYTES`]; filled from its
+/// start.
 ///
 /// ```
 /// use kiln_platform::disk::{AlignedBuffer, BLOCK_BYTES};
@@ -78,7 +80,8 @@ impl AlignedBuffer {
     /// Appends zeros until the length is a multiple of `block` bytes.
     ///
     /// # Panics
-    /// When `block` is 0 or there is no room. There always is for a `block` that divides the capacity.
+    /// When `block` is 0 or there is no room. There always is for a `block` that divides the
+    /// capacity.
     pub fn pad(&mut self, block: usize) {
         let end = self.len.next_multiple_of(block);
         let (len, capacity) = (self.len, self.capacity);

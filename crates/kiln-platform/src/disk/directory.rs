@@ -9,14 +9,16 @@ use super::log_file::LogFile;
 use super::poison::Poison;
 use crate::backend::disk::{self as raw, Open, RawDirectory, RawFile};
 
-/// How much of a lock's file is read for who its holder is, and for what the holder remarks besides.
+/// How much of a lock's file is read for who its holder is, and for what the holder remarks
+/// besides.
 const HOLDER_BYTES_MAX: usize = 1_024;
 const REMARK_BYTES_MAX: usize = 3_072;
 
 /// An open directory. Its entries are found by its path: it must keep its name while it is open.
 ///
-/// Threads may share it. After a change or a sync that failed it refuses all others; what only depends on the state of the
-/// entries (no such entry, or one that is there already) is no failure in this sense.
+/// Threads may share it. After a change or a sync that failed it refuses all others; what only
+/// depends on the state of the entries (no such entry, or one that is there already) is no failure
+/// in this sense.
 #[derive(Debug)]
 pub struct Directory {
     raw: RawDirectory,
@@ -35,7 +37,8 @@ pub struct Entry {
     pub bytes: u64,
 }
 
-/// An exclusive lock on a name in a directory. It ends when it is dropped, and with the process, however that ends.
+/// An exclusive lock on a name in a directory. It ends when it is dropped, and with the process,
+/// however that ends.
 #[derive(Debug)]
 pub struct Lock {
     file: RawFile,
@@ -50,8 +53,8 @@ impl Lock {
         &self.path
     }
 
-    /// Has the file say this line besides who holds the lock, in place of what it said before. It stays when the lock ends, until the
-    /// next one is taken. It is not made durable.
+    /// Has the file say this line besides who holds the lock, in place of what it said before. It
+    /// stays when the lock ends, until the next one is taken. It is not made durable.
     ///
     /// # Errors
     /// The system's.
@@ -67,9 +70,10 @@ impl Lock {
 }
 
 impl Directory {
-    /// Opens the directory at `path`; makes it and the directories above it first if they are not there. When this returns
-    /// they survive a power loss. If this makes the directory, no other user may look into it (mode 0700); the directories
-    /// above it get the mode that the process gives to new ones.
+    /// Opens the directory at `path`; makes it and the directories above it first if they are not
+    /// there. When this returns they survive a power loss. If this makes the directory, no other
+    /// user may look into it (mode 0700); the directories above it get the mode that the process
+    /// gives to new ones.
     ///
     /// # Errors
     /// The system's; [`Kind::NotADirectory`] when a file is in the way.
@@ -116,7 +120,8 @@ impl Directory {
         })
     }
 
-    /// Makes this directory's own entry durable: a process that died may have made it and not come so far.
+    /// Makes this directory's own entry durable: a process that died may have made it and not come
+    /// so far.
     fn sync_entry(&self) -> Result<()> {
         let parent = match self.path.parent() {
             None => return Ok(()),
@@ -164,7 +169,8 @@ impl Directory {
         Ok(entries)
     }
 
-    /// Makes the file `name`, empty, to be read and written by this user alone (mode 0600). Its entry is not durable before a [`Directory::sync`].
+    /// Makes the file `name`, empty, to be read and written by this user alone (mode 0600). Its
+    /// entry is not durable before a [`Directory::sync`].
     ///
     /// # Errors
     /// The system's; [`Kind::Exists`].
@@ -192,7 +198,8 @@ impl Directory {
         self.open_as(name, Open::Write)
     }
 
-    /// Opens the file `name` for writes that are durable when they return; direct ones if the file system has them.
+    /// Opens the file `name` for writes that are durable when they return; direct ones if the file
+    /// system has them.
     ///
     /// # Errors
     /// As [`Directory::open_file`].
@@ -209,7 +216,8 @@ impl Directory {
         self.open_cached_log_file(name)
     }
 
-    /// Opens the file `name` for writes that are durable when they return, through the cache and with a sync after each.
+    /// Opens the file `name` for writes that are durable when they return, through the cache and
+    /// with a sync after each.
     ///
     /// # Errors
     /// As [`Directory::open_file`].
@@ -220,7 +228,8 @@ impl Directory {
     /// Makes the entries durable. What is in the files they name is the files' own.
     ///
     /// # Errors
-    /// The system's, and then it is not known what is durable; those of an earlier change or sync that failed.
+    /// The system's, and then it is not known what is durable; those of an earlier change or sync
+    /// that failed.
     pub fn sync(&self) -> Result<()> {
         self.poison.sync(|| {
             let synced = self.raw.sync();
@@ -228,8 +237,8 @@ impl Directory {
         })
     }
 
-    /// Gives the entry `from` the name `to`; what had that name is replaced. After a power loss the entry has one name or
-    /// the other, the new one for certain once the directory is synced.
+    /// Gives the entry `from` the name `to`; what had that name is replaced. After a power loss the
+    /// entry has one name or the other, the new one for certain once the directory is synced.
     ///
     /// # Errors
     /// The system's; [`Kind::NotFound`].
@@ -266,7 +275,8 @@ impl Directory {
         free.map_err(|error| Error::new(Operation::Inspect, &self.path, &error))
     }
 
-    /// Whether the directory lies in memory (tmpfs, ramfs), so that nothing in it survives a power loss, synced or not.
+    /// Whether the directory lies in memory (tmpfs, ramfs), so that nothing in it survives a power
+    /// loss, synced or not.
     ///
     /// # Errors
     /// The system's.
@@ -275,9 +285,9 @@ impl Directory {
         volatile.map_err(|error| Error::new(Operation::Inspect, &self.path, &error))
     }
 
-    /// Takes the exclusive lock `name`, a file that is made if it is not there and stays there. The file says who holds
-    /// the lock: this process's number and `holder`, a line about the caller. The lock is advisory: it keeps out those who
-    /// ask for it.
+    /// Takes the exclusive lock `name`, a file that is made if it is not there and stays there. The
+    /// file says who holds the lock: this process's number and `holder`, a line about the caller.
+    /// The lock is advisory: it keeps out those who ask for it.
     ///
     /// # Errors
     /// [`Kind::Locked`] when another process has it, or another handle in this one; the system's.
@@ -300,8 +310,9 @@ impl Directory {
         })
     }
 
-    /// What the holder of the lock `name` wrote about itself; `None` when no process has the lock. Writes nothing. For an
-    /// instant this call has the lock itself, and a process that wants it then is refused.
+    /// What the holder of the lock `name` wrote about itself; `None` when no process has the lock.
+    /// Writes nothing. For an instant this call has the lock itself, and a process that wants it
+    /// then is refused.
     ///
     /// # Errors
     /// The system's.
@@ -317,7 +328,8 @@ impl Directory {
         }
     }
 
-    /// What the holder of the lock `name` has [remarked](Lock::remark), or the last one if no process has the lock.
+    /// What the holder of the lock `name` has [remarked](Lock::remark), or the last one if no
+    /// process has the lock.
     ///
     /// # Errors
     /// The system's.
@@ -368,7 +380,8 @@ impl Directory {
     }
 }
 
-/// Whether the system refused a change because of the entries, rights or room as they are, and nothing is broken.
+/// Whether the system refused a change because of the entries, rights or room as they are, and
+/// nothing is broken.
 fn is_about_entries(error: &io::Error) -> bool {
     *Error::new(Operation::Inspect, Path::new(""), error).kind() != Kind::Failed
         || matches!(

@@ -59,7 +59,8 @@ pub enum Kind {
         /// What the lock's holder wrote about itself.
         holder: String,
     },
-    /// No room: the disk is full, or a quota or a limit on the length of files is reached (ENOSPC, EDQUOT, EFBIG).
+    /// No room: the disk is full, or a quota or a limit on the length of files is reached (ENOSPC,
+    /// EDQUOT, EFBIG).
     Full,
     /// Not permitted, or the file system is read-only (EACCES, EPERM, EROFS).
     Denied,
@@ -67,7 +68,8 @@ pub enum Kind {
     NotADirectory,
     /// A file was wanted.
     IsADirectory,
-    /// Anything else, an error of the device (EIO) above all: what is stored can no longer be relied on.
+    /// Anything else, an error of the device (EIO) above all: what is stored can no longer be
+    /// relied on.
     Failed,
 }
 

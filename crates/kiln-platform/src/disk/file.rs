@@ -13,7 +13,8 @@ static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
 
 /// An open file. Closed when dropped, which makes nothing durable.
 ///
-/// Threads may share it. After a change or a sync that failed it refuses all others; see the module's documentation.
+/// Threads may share it. After a change or a sync that failed it refuses all others; see the
+/// module's documentation.
 #[derive(Debug)]
 pub struct File {
     raw: RawFile,
@@ -52,7 +53,8 @@ impl File {
         Ok(self.len()? == 0)
     }
 
-    /// Cuts the file, or makes it longer by bytes that read as zeros and have no room on the disk yet.
+    /// Cuts the file, or makes it longer by bytes that read as zeros and have no room on the disk
+    /// yet.
     ///
     /// # Errors
     /// The system's; those of an earlier change or sync that failed.
@@ -63,8 +65,8 @@ impl File {
         })
     }
 
-    /// Fills `buffer` with the bytes from `offset` on. Returns how many there are: less than the buffer has room for
-    /// only if the file ends there.
+    /// Fills `buffer` with the bytes from `offset` on. Returns how many there are: less than the
+    /// buffer has room for only if the file ends there.
     ///
     /// # Errors
     /// The system's.
@@ -90,7 +92,8 @@ impl File {
     /// Writes all of `bytes` from `offset` on; a file that ends before grows.
     ///
     /// # Errors
-    /// The system's, and then any part may have been written; those of an earlier change or sync that failed.
+    /// The system's, and then any part may have been written; those of an earlier change or sync
+    /// that failed.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.change(Operation::Write, || {
             check_end(offset, bytes.len())?;
@@ -98,10 +101,12 @@ impl File {
         })
     }
 
-    /// Makes the data and the length durable, as `fdatasync` does. The file's entry is its directory's.
+    /// Makes the data and the length durable, as `fdatasync` does. The file's entry is its
+    /// directory's.
     ///
     /// # Errors
-    /// The system's, and then it is not known what is durable; those of an earlier change or sync that failed.
+    /// The system's, and then it is not known what is durable; those of an earlier change or sync
+    /// that failed.
     pub fn sync(&self) -> Result<()> {
         self.poison.sync(|| {
             let synced = self.raw.sync();
@@ -109,9 +114,10 @@ impl File {
         })
     }
 
-    /// Begins to make the file `bytes` long with room on the disk for all of it: reserves that room and returns what fills it
-    /// with zeros, from the present end on. When that is done and synced, an overwrite changes no metadata, so that a durable
-    /// one costs the device nothing but the data.
+    /// Begins to make the file `bytes` long with room on the disk for all of it: reserves that room
+    /// and returns what fills it with zeros, from the present end on. When that is done and synced,
+    /// an overwrite changes no metadata, so that a durable one costs the device nothing but the
+    /// data.
     ///
     /// ```no_run
     /// # fn allocate(directory: &kiln_platform::disk::Directory) -> kiln_platform::disk::Result<()> {
@@ -190,8 +196,8 @@ impl Allocation<'_> {
     }
 }
 
-/// Refuses what no file is long enough for. The system takes such offsets for negative ones, and says that the request makes
-/// no sense.
+/// Refuses what no file is long enough for. The system takes such offsets for negative ones, and
+/// says that the request makes no sense.
 fn check_end(offset: u64, bytes: usize) -> io::Result<()> {
     let end = offset.checked_add(bytes as u64);
     match end.is_some_and(|end| i64::try_from(end).is_ok()) {
@@ -200,7 +206,8 @@ fn check_end(offset: u64, bytes: usize) -> io::Result<()> {
     }
 }
 
-/// Writes all of `bytes`. After a short write it goes on where `resume` says for the number of bytes written.
+/// Writes all of `bytes`. After a short write it goes on where `resume` says for the number of
+/// bytes written.
 ///
 /// # Errors
 /// The system's, and `WriteZero` when nothing was gained.

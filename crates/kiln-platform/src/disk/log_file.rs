@@ -14,7 +14,8 @@ use crate::backend::disk::RawFile;
 pub enum DurableBy {
     /// Each write is one system call past the cache (`O_DIRECT|O_DSYNC`).
     DirectWrite,
-    /// Each write goes through the cache, and a sync follows. So where the file system refuses direct I/O.
+    /// Each write goes through the cache, and a sync follows. So where the file system refuses
+    /// direct I/O.
     Sync,
 }
 
@@ -25,8 +26,9 @@ const SYNCED: u8 = 2;
 
 /// A file for a log: [`LogFile::write_durably`] returns when the data is durable.
 ///
-/// Made by [`Directory::open_log_file`](super::Directory::open_log_file) of a file that is there, which should be
-/// [allocated](File::allocate) and synced before: a write that makes the file longer has metadata to write as well.
+/// Made by [`Directory::open_log_file`](super::Directory::open_log_file) of a file that is there,
+/// which should be [allocated](File::allocate) and synced before: a write that makes the file
+/// longer has metadata to write as well.
 #[derive(Debug)]
 pub struct LogFile {
     file: File,
@@ -49,7 +51,8 @@ impl LogFile {
         }
     }
 
-    /// Whether direct writes from an [`AlignedBuffer`] to this file can work at all, as far as the system tells.
+    /// Whether direct writes from an [`AlignedBuffer`] to this file can work at all, as far as the
+    /// system tells.
     pub(super) fn can_be_direct(raw: &RawFile) -> bool {
         match raw.direct_alignment() {
             Some(alignment) => alignment.memory > 0 && alignment.memory <= BLOCK_BYTES,
@@ -62,7 +65,8 @@ impl LogFile {
         self.file.path()
     }
 
-    /// What makes its writes durable. The first write may still change it from [`DurableBy::DirectWrite`].
+    /// What makes its writes durable. The first write may still change it from
+    /// [`DurableBy::DirectWrite`].
     pub fn durable_by(&self) -> DurableBy {
         // Relaxed: either way of writing is right at any time.
         match self.mode.load(Ordering::Relaxed) {
@@ -71,7 +75,8 @@ impl LogFile {
         }
     }
 
-    /// What offsets and lengths of writes have to be multiples of: [`BLOCK_BYTES`], or a larger unit of the device.
+    /// What offsets and lengths of writes have to be multiples of: [`BLOCK_BYTES`], or a larger
+    /// unit of the device.
     pub fn block_bytes(&self) -> usize {
         self.block_bytes
     }
@@ -79,7 +84,8 @@ impl LogFile {
     /// Writes what `buffer` holds at `offset`. It is durable when this returns.
     ///
     /// # Errors
-    /// The system's, and then any sectors of it may have been written; those of an earlier write that failed.
+    /// The system's, and then any sectors of it may have been written; those of an earlier write
+    /// that failed.
     ///
     /// # Panics
     /// When the offset or the length is no multiple of [`LogFile::block_bytes`].
@@ -118,8 +124,8 @@ impl LogFile {
         self.file.sync()
     }
 
-    /// Whether `error` says that the file system takes no direct writes although it let the file be opened for them: no
-    /// direct write has succeeded, and this one is aligned.
+    /// Whether `error` says that the file system takes no direct writes although it let the file be
+    /// opened for them: no direct write has succeeded, and this one is aligned.
     fn is_refusal(&self, error: &io::Error) -> bool {
         error.raw_os_error() == Some(libc::EINVAL) && self.mode.load(Ordering::Relaxed) != DIRECT
     }

@@ -1,7 +1,7 @@
 //! Files and directories for data that must survive: the database's log, checkpoints and manifests.
 //!
-//! [`mod@crate::file`] reads and writes small text files by their path. This module is for a caller that has to know
-//! what is on the medium and what is not, and in which order it got there:
+//! [`mod@crate::file`] reads and writes small text files by their path. This module is for a caller
+//! that has to know what is on the medium and what is not, and in which order it got there:
 //!
 //! - [`Directory`]: entries, their durability, and the lock on a data directory;
 //! - [`File`]: reading, writing and syncing at offsets, all of a request or an error;
@@ -22,30 +22,35 @@
 //! | [`Directory::sync`] | the directory's entries; *not* the data of the files they name |
 //! | [`Directory::create`] | the directory and all its parents |
 //!
-//! So a file is replaced in four steps: write another one, sync it, rename it, sync the directory. Applications that leave
-//! one out lose data on some file systems and not on others (Pillai, Chidambaram, Alagappan, Al-Kiswany, Arpaci-Dusseau,
-//! Arpaci-Dusseau: *All File Systems Are Not Created Equal: On the Complexity of Crafting Crash-Consistent Applications*,
-//! OSDI 2014). A simulated disk (`sim::disk::Disk`) shows such a fault in a test.
+//! So a file is replaced in four steps: write another one, sync it, rename it, sync the directory.
+//! Applications that leave one out lose data on some file systems and not on others (Pillai,
+//! Chidambaram, Alagappan, Al-Kiswany, Arpaci-Dusseau, Arpaci-Dusseau: *All File Systems Are Not
+//! Created Equal: On the Complexity of Crafting Crash-Consistent Applications*, OSDI 2014). A
+//! simulated disk (`sim::disk::Disk`) shows such a fault in a test.
 //!
-//! A process that is killed leaves the cache whole. What the next process reads may therefore not be on the medium: it syncs
-//! what it has read before it promises anything that rests on it.
+//! A process that is killed leaves the cache whole. What the next process reads may therefore not
+//! be on the medium: it syncs what it has read before it promises anything that rests on it.
 //!
 //! # Errors
 //!
-//! A failed sync leaves no way to find out what is durable: Linux marks pages clean that it could not write, so that a
-//! second sync succeeds without having written them, and some file systems put the old content back into the cache
-//! (PostgreSQL's "fsyncgate", 2018; Rebello, Patel, Alagappan, Arpaci-Dusseau, Arpaci-Dusseau: *Can Applications Recover
-//! from fsync Failures?*, USENIX ATC 2020). So nothing here repeats a sync, and a [`File`] or a [`Directory`] whose change or
-//! sync has failed is *poisoned*: it refuses every further change and sync with that same error. The poison belongs to the
-//! handle. A caller that opens the file again has to restore what it needs from what it reads, and must not take an
-//! earlier write for durable because a sync of the new handle succeeds.
+//! A failed sync leaves no way to find out what is durable: Linux marks pages clean that it could
+//! not write, so that a second sync succeeds without having written them, and some file systems put
+//! the old content back into the cache (PostgreSQL's "fsyncgate", 2018; Rebello, Patel, Alagappan,
+//! Arpaci-Dusseau, Arpaci-Dusseau: *Can Applications Recover from fsync Failures?*, USENIX ATC
+//! 2020). So nothing here repeats a sync, and a [`File`] or a [`Directory`] whose change or sync
+//! has failed is *poisoned*: it refuses every further change and sync with that same error. The
+//! poison belongs to the handle. A caller that opens the file again has to restore what it needs
+//! from what it reads, and must not take an earlier write for durable because a sync of the new
+//! handle succeeds.
 //!
-//! An interrupted system call (EINTR) is repeated, unless it was a sync; a short read or write is continued.
+//! An interrupted system call (EINTR) is repeated, unless it was a sync; a short read or write is
+//! continued.
 //!
 //! # In a simulated run
 //!
-//! In a run that was given a `sim::disk::Disk`, all operations go to that disk. In any other run they fail, so that no run depends
-//! on files of the machine. Outside of runs they are real in every build.
+//! In a run that was given a `sim::disk::Disk`, all operations go to that disk. In any other run
+//! they fail, so that no run depends on files of the machine. Outside of runs they are real in
+//! every build.
 
 mod buffer;
 mod directory;

@@ -7,8 +7,8 @@ use crate::sync::{Mutex, OnceLock, lock};
 #[derive(Debug, Default)]
 pub(super) struct Poison {
     first: OnceLock<Error>,
-    /// Held during a sync: the system reports a failure to one of two syncs that run at a time, and the other one must
-    /// see the poison before it reports success.
+    /// Held during a sync: the system reports a failure to one of two syncs that run at a time, and
+    /// the other one must see the poison before it reports success.
     syncing: Mutex<()>,
 }
 
@@ -21,14 +21,15 @@ impl Poison {
         }
     }
 
-    /// Makes a change unless an earlier change or sync has failed. If this one fails, it is the last.
+    /// Makes a change unless an earlier change or sync has failed. If this one fails, it is the
+    /// last.
     pub(super) fn change<T>(&self, change: impl FnOnce() -> Result<T>) -> Result<T> {
         self.check()?;
         change().map_err(|error| self.first.get_or_init(|| error).clone())
     }
 
-    /// As [`Poison::change`], for a sync: one at a time, so that each sees the failure of those before. A change that
-    /// fails beside a sync makes it fail as well.
+    /// As [`Poison::change`], for a sync: one at a time, so that each sees the failure of those
+    /// before. A change that fails beside a sync makes it fail as well.
     pub(super) fn sync(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
         let _syncing = lock(&self.syncing);
         self.change(sync)?;

@@ -43,18 +43,22 @@ pub enum Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// A process listens at the address already, or a file that is no socket has the path (EADDRINUSE).
+    /// A process listens at the address already, or a file that is no socket has the path
+    /// (EADDRINUSE).
     InUse,
     /// No listener is there: connection refused, or no such path (ECONNREFUSED, ENOENT).
     Refused,
     /// Not permitted (EACCES, EPERM, EROFS).
     Denied,
-    /// The connection is no more: reset, or not answered for too long (ECONNRESET, EPIPE, ETIMEDOUT). Drop the stream.
+    /// The connection is no more: reset, or not answered for too long (ECONNRESET, EPIPE,
+    /// ETIMEDOUT). Drop the stream.
     Broken,
-    /// One connection failed before it was accepted (ECONNABORTED, or an error of the network). Accept the next one.
+    /// One connection failed before it was accepted (ECONNABORTED, or an error of the network).
+    /// Accept the next one.
     Aborted,
-    /// The process or the system is out of descriptors or memory (EMFILE, ENFILE, ENOBUFS, ENOMEM), or the listener's queue
-    /// is full (EAGAIN of a connect). Pause, then try again: no event says when.
+    /// The process or the system is out of descriptors or memory (EMFILE, ENFILE, ENOBUFS, ENOMEM),
+    /// or the listener's queue is full (EAGAIN of a connect). Pause, then try again: no event says
+    /// when.
     Exhausted,
     /// Anything else.
     Failed,

@@ -13,7 +13,8 @@ use crate::backend::net::RawListener;
 /// Connections that may wait to be accepted.
 pub(crate) const BACKLOG: i32 = 4_096;
 
-/// Accepts connections at an address. Dropping it resets the connections that wait, and removes the file of its Unix socket.
+/// Accepts connections at an address. Dropping it resets the connections that wait, and removes the
+/// file of its Unix socket.
 #[derive(Debug)]
 pub struct Listener {
     raw: RawListener,
@@ -21,7 +22,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens over TCP; port 0 lets the system choose one. An address whose last listener has ended can be used again at once.
+    /// Listens over TCP; port 0 lets the system choose one. An address whose last listener has
+    /// ended can be used again at once.
     ///
     /// # Errors
     /// The system's; [`Kind::InUse`](super::Kind::InUse) when a process listens there.
@@ -35,13 +37,15 @@ impl Listener {
             .map_err(|error| Error::new(Operation::Listen, asked, &error))
     }
 
-    /// Listens on a Unix socket whose file is made at `path` with the access rights `mode`. A socket's file on which no
-    /// process listens any more is replaced.
+    /// Listens on a Unix socket whose file is made at `path` with the access rights `mode`. A
+    /// socket's file on which no process listens any more is replaced.
     ///
-    /// Two processes that replace the same file at the same time may both succeed; then only one of them is reached.
+    /// Two processes that replace the same file at the same time may both succeed; then only one of
+    /// them is reached.
     ///
     /// # Errors
-    /// The system's; [`Kind::InUse`](super::Kind::InUse) when a process listens there, or when the file is no socket.
+    /// The system's; [`Kind::InUse`](super::Kind::InUse) when a process listens there, or when the
+    /// file is no socket.
     pub fn unix(path: &Path, mode: u32) -> Result<Listener> {
         let address = Address::Unix(path.to_owned());
         match RawListener::unix(path, mode) {
@@ -55,11 +59,13 @@ impl Listener {
         &self.address
     }
 
-    /// The connection that has waited longest; `None` if none waits. A connection over TCP sends small writes at once
-    /// (TCP_NODELAY), and notices after some hours that its peer is gone (SO_KEEPALIVE).
+    /// The connection that has waited longest; `None` if none waits. A connection over TCP sends
+    /// small writes at once (TCP_NODELAY), and notices after some hours that its peer is gone
+    /// (SO_KEEPALIVE).
     ///
     /// # Errors
-    /// - [`Kind::Exhausted`](super::Kind::Exhausted): the connection waits on. Pause, then accept again: no event follows.
+    /// - [`Kind::Exhausted`](super::Kind::Exhausted): the connection waits on. Pause, then accept
+    ///   again: no event follows.
     /// - [`Kind::Aborted`](super::Kind::Aborted): the connection is gone. Accept the next one.
     /// - All others: the listener cannot be used any more.
     pub fn accept(&self) -> Result<Option<(Stream, Peer)>> {
@@ -73,7 +79,8 @@ impl Listener {
         }
     }
 
-    /// Lets `poller` tell of connections that wait, under `token`. A listener belongs to at most one poller at a time.
+    /// Lets `poller` tell of connections that wait, under `token`. A listener belongs to at most
+    /// one poller at a time.
     ///
     /// # Errors
     /// The system's.

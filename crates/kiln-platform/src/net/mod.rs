@@ -2,17 +2,20 @@
 //!
 //! - [`Listener`]: accepts connections over TCP or on a Unix socket;
 //! - [`Stream`]: one connection; reads and writes move what can be moved now;
-//! - [`Poller`]: one thread waits in it for all its sockets; a [`Waker`] ends the wait from any thread;
+//! - [`Poller`]: one thread waits in it for all its sockets; a [`Waker`] ends the wait from any
+//!   thread;
 //! - [`Error`]: what failed, where, and what the caller has to do about it.
 //!
 //! # Readiness
 //!
-//! An event tells of a *change*: bytes arrived, room for writing appeared, a connection waits. The poller tells of a change
-//! once. So a caller that was told goes on until the socket answers `None` ("would block"); only this answer makes sure
-//! that another event follows. A read or a write that moved fewer bytes than it might have does not.
+//! An event tells of a *change*: bytes arrived, room for writing appeared, a connection waits. The
+//! poller tells of a change once. So a caller that was told goes on until the socket answers `None`
+//! ("would block"); only this answer makes sure that another event follows. A read or a write that
+//! moved fewer bytes than it might have does not.
 //!
-//! An event may be spurious: the socket then answers `None`. [`Poller::wait`] may return without any event before its time is
-//! up. A registered socket's first event tells of its state when it was registered.
+//! An event may be spurious: the socket then answers `None`. [`Poller::wait`] may return without
+//! any event before its time is up. A registered socket's first event tells of its state when it
+//! was registered.
 //!
 //! | call | `None` means | an event follows when |
 //! |---|---|---|
@@ -22,14 +25,15 @@
 //!
 //! # The end of a connection
 //!
-//! `Some(0)` from a read is the end of what the peer sends; the other direction goes on until [`Stream::shutdown_write`]. A
-//! dropped stream ends both directions. A connection that breaks loses the bytes that are on their way, in both directions:
-//! the next read or write fails with [`Kind::Broken`], and the calls after it find an end or fail in the same way.
+//! `Some(0)` from a read is the end of what the peer sends; the other direction goes on until
+//! [`Stream::shutdown_write`]. A dropped stream ends both directions. A connection that breaks
+//! loses the bytes that are on their way, in both directions: the next read or write fails with
+//! [`Kind::Broken`], and the calls after it find an end or fail in the same way.
 //!
 //! # In a simulated run
 //!
-//! In a run that was given a `sim::net::Network`, all operations go to that network. In any other run they fail. Outside of
-//! runs they are real in every build.
+//! In a run that was given a `sim::net::Network`, all operations go to that network. In any other
+//! run they fail. Outside of runs they are real in every build.
 
 mod address;
 mod error;
@@ -48,7 +52,8 @@ pub use stream::Stream;
 pub(crate) use listener::BACKLOG;
 pub(crate) use poller::WAKER_TOKEN;
 
-/// Lets the process have `count` sockets and files at a time, as far as it may; returns how many it may have then.
+/// Lets the process have `count` sockets and files at a time, as far as it may; returns how many it
+/// may have then.
 ///
 /// # Errors
 /// The system's.
@@ -65,7 +70,8 @@ pub fn resolve(host: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
     crate::backend::net::resolve(host, port)
 }
 
-/// The user as whom this process runs: a process that connects to it as that user could read its files as well.
+/// The user as whom this process runs: a process that connects to it as that user could read its
+/// files as well.
 pub fn own_user() -> u32 {
     crate::backend::net::own_user()
 }

@@ -24,7 +24,8 @@ pub struct Event {
     pub readable: bool,
     /// A write may find room, or an error.
     pub writable: bool,
-    /// The peer sends no more, or the connection is broken: reads come to an end after what has arrived.
+    /// The peer sends no more, or the connection is broken: reads come to an end after what has
+    /// arrived.
     pub closed: bool,
 }
 
@@ -36,7 +37,8 @@ pub struct Events {
 }
 
 impl Events {
-    /// Room for at most `events_max` events a wait, and at least one; a wake-up may take the place of one.
+    /// Room for at most `events_max` events a wait, and at least one; a wake-up may take the place
+    /// of one.
     pub fn with_capacity(events_max: usize) -> Events {
         let events_max = events_max.max(1);
         Events {
@@ -118,19 +120,20 @@ impl Poller {
         Waker(self.shared.clone())
     }
 
-    /// Waits until something happens to a registered socket, a waker is used, or `timeout_ns` nanoseconds have passed (without:
-    /// for ever), and replaces `events` with what has happened. May return early without events; the system may round the time
-    /// up to a millisecond.
+    /// Waits until something happens to a registered socket, a waker is used, or `timeout_ns`
+    /// nanoseconds have passed (without: for ever), and replaces `events` with what has happened.
+    /// May return early without events; the system may round the time up to a millisecond.
     ///
-    /// What a thread did before [`Waker::wake`] is visible to the waiting thread after the wait that it ended.
+    /// What a thread did before [`Waker::wake`] is visible to the waiting thread after the wait
+    /// that it ended.
     ///
     /// # Errors
     /// The system's.
     pub fn wait(&mut self, events: &mut Events, timeout_ns: Option<u64>) -> Result<()> {
         events.list.clear();
         let state = &self.shared.state;
-        // Relaxed on success: nothing is handed to a waker. On failure a waker has come between the last wait and this one, and
-        // the exchange below acquires what it left.
+        // Relaxed on success: nothing is handed to a waker. On failure a waker has come between the
+        // last wait and this one, and the exchange below acquires what it left.
         let fell_asleep =
             state.compare_exchange(AWAKE, ASLEEP, Ordering::Relaxed, Ordering::Relaxed);
         let timeout_ns = match fell_asleep {
@@ -138,8 +141,9 @@ impl Poller {
             Err(_) => Some(0),
         };
         let waited = self.raw.wait(&mut events.raw, &mut events.list, timeout_ns);
-        // Acquire: pairs with the Release of each waker whose WOKEN it replaces, so that what those threads left is seen by
-        // the caller. A waker that comes later finds AWAKE and stops the next wait from sleeping.
+        // Acquire: pairs with the Release of each waker whose WOKEN it replaces, so that what those
+        // threads left is seen by the caller. A waker that comes later finds AWAKE and stops the
+        // next wait from sleeping.
         state.swap(AWAKE, Ordering::Acquire);
         match waited {
             Ok(()) => Ok(()),
@@ -158,11 +162,13 @@ impl Poller {
 }
 
 impl Waker {
-    /// Ends the poller's wait, or lets the next one end at once. Only the first wake of a sleeping poller calls the system.
+    /// Ends the poller's wait, or lets the next one end at once. Only the first wake of a sleeping
+    /// poller calls the system.
     pub fn wake(&self) {
-        // Always a read-modify-write, also where the poller was woken already: it reads the newest state, so either the poller's
-        // swap comes later and sees what this thread left, or this one finds AWAKE. Release: pairs with that swap; a later
-        // waker's swap continues the release sequence.
+        // Always a read-modify-write, also where the poller was woken already: it reads the newest
+        // state, so either the poller's swap comes later and sees what this thread left, or this
+        // one finds AWAKE. Release: pairs with that swap; a later waker's swap continues the
+        // release sequence.
         if self.0.state.swap(WOKEN, Ordering::Release) == ASLEEP {
             self.0.raw.wake();
         }

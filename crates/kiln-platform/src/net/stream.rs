@@ -8,8 +8,8 @@ use super::error::{Error, Operation, Result};
 use super::poller::{Poller, Token};
 use crate::backend::net::RawStream;
 
-/// One connection. Dropping it ends both directions; if bytes have arrived that were not read, the peer is told that the
-/// connection is broken.
+/// One connection. Dropping it ends both directions; if bytes have arrived that were not read, the
+/// peer is told that the connection is broken.
 #[derive(Debug)]
 pub struct Stream {
     raw: RawStream,
@@ -33,8 +33,8 @@ impl fmt::Display for Far {
 }
 
 impl Stream {
-    /// Begins to connect to a listener. Reads and writes answer `None` until the connection is made, and fail if it cannot be
-    /// made; an event tells of both.
+    /// Begins to connect to a listener. Reads and writes answer `None` until the connection is
+    /// made, and fail if it cannot be made; an event tells of both.
     ///
     /// # Errors
     /// The system's, if it finds out at once.
@@ -55,8 +55,8 @@ impl Stream {
         }
     }
 
-    /// Reads what has arrived, as far as it fits, and says how many bytes. `Some(0)`: the peer sends no more, or `buffer` is
-    /// empty. `None`: nothing has arrived.
+    /// Reads what has arrived, as far as it fits, and says how many bytes. `Some(0)`: the peer
+    /// sends no more, or `buffer` is empty. `None`: nothing has arrived.
     ///
     /// # Errors
     /// The system's; [`Kind::Broken`](super::Kind::Broken) when the connection is no more,
@@ -65,7 +65,8 @@ impl Stream {
         self.unless_it_blocks(Operation::Read, || self.raw.read(buffer))
     }
 
-    /// Hands over as many of `bytes` as there is room for, and says how many. `None`: there is no room.
+    /// Hands over as many of `bytes` as there is room for, and says how many. `None`: there is no
+    /// room.
     ///
     /// # Errors
     /// As [`Stream::read`]'s. Bytes that were taken may be lost nevertheless.
@@ -83,7 +84,8 @@ impl Stream {
             .map_err(|error| Error::new(Operation::Shutdown, &self.far, &error))
     }
 
-    /// Lets `poller` tell of what happens to the connection, under `token`. A stream belongs to at most one poller at a time.
+    /// Lets `poller` tell of what happens to the connection, under `token`. A stream belongs to at
+    /// most one poller at a time.
     ///
     /// # Errors
     /// The system's.

@@ -1,9 +1,9 @@
 //! The door to virtual cores: how a run is made, and what is known of it.
 //!
-//! A run executes a closure, and all threads that it starts, as coroutines on one real thread. It is a
-//! function of the build, of the closure, and of the configuration with its seed: the same three
-//! give the same [`Report::trace_hash`], in any process. What would make two runs differ, and how each
-//! is kept out, is listed in `docs/simulation.md`.
+//! A run executes a closure, and all threads that it starts, as coroutines on one real thread. It
+//! is a function of the build, of the closure, and of the configuration with its seed: the same
+//! three give the same [`Report::trace_hash`], in any process. What would make two runs differ, and
+//! how each is kept out, is listed in `docs/simulation.md`.
 //!
 //! ```
 //! use kiln_platform::atomic::{AtomicU64, Ordering};
@@ -77,13 +77,14 @@ pub struct Config {
     /// Scheduling points after which a run is given up as one that never ends.
     pub steps_max: u64,
     /// Interleavings to force, one after the other: the thread of this name runs alone, unless it
-    /// waits or spins, until it reaches this [point](crate::schedule::point). Afterwards the schedule
-    /// is free. Not for [`Schedule::LeastTime`].
+    /// waits or spins, until it reaches this [point](crate::schedule::point). Afterwards the
+    /// schedule is free. Not for [`Schedule::LeastTime`].
     pub script: Vec<(String, &'static str)>,
-    /// What the run's files are on; without one all that it does with [`crate::disk`] fails. One run at a time can use it.
+    /// What the run's files are on; without one all that it does with [`crate::disk`] fails. One
+    /// run at a time can use it.
     pub disk: Option<Disk>,
-    /// What the run's sockets are connected by; without one all that it does with [`crate::net`] fails. One run at a time can
-    /// use it.
+    /// What the run's sockets are connected by; without one all that it does with [`crate::net`]
+    /// fails. One run at a time can use it.
     pub network: Option<Network>,
 }
 
@@ -236,8 +237,8 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Runs `body`, and all threads that it starts, on virtual cores. Runs on several real threads do not
-/// disturb each other.
+/// Runs `body`, and all threads that it starts, on virtual cores. Runs on several real threads do
+/// not disturb each other.
 ///
 /// What the body works on should be made inside of it: where an object lies matters, and only the
 /// memory of the run itself is laid out anew for each run.
@@ -339,7 +340,8 @@ pub fn quiet<T>(body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// Gives `bytes` bytes from `address` on a name in reports about cache lines. Nothing outside of a run.
+/// Gives `bytes` bytes from `address` on a name in reports about cache lines. Nothing outside of a
+/// run.
 pub fn name_range(address: usize, bytes: usize, name: impl FnOnce() -> String) {
     if runtime::is_running() {
         runtime::with(|runtime| runtime.lines.name_range(address, bytes, name()));

@@ -1,10 +1,10 @@
 //! The system's randomness, which a run must not see.
 //!
-//! The standard library seeds the hasher of its maps with it, once for each thread. A map with another
-//! seed iterates in another order, and is dropped in another order: then blocks are freed in another
-//! order, and what is allocated next lies elsewhere. So programs built for virtual cores bring
-//! the C library's function for it along: in a run, which has a thread of its own, it gives always the
-//! same bytes, and outside of runs those of the system.
+//! The standard library seeds the hasher of its maps with it, once for each thread. A map with
+//! another seed iterates in another order, and is dropped in another order: then blocks are freed
+//! in another order, and what is allocated next lies elsewhere. So programs built for virtual cores
+//! bring the C library's function for it along: in a run, which has a thread of its own, it gives
+//! always the same bytes, and outside of runs those of the system.
 
 use super::queue::Dice;
 use super::runtime;

@@ -16,8 +16,8 @@ pub fn reserve(_bytes: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A hash of the address of something at least 16 bytes large, in the highest bits: the same in every run of a
-/// seed, wherever the run's memory lies.
+/// A hash of the address of something at least 16 bytes large, in the highest bits: the same in
+/// every run of a seed, wherever the run's memory lies.
 pub fn hash(address: u64) -> u64 {
     let offset = super::space::offset_in_space(address as usize) as u64;
     (offset >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15)

@@ -6,15 +6,16 @@
 //!   Guarantees of Finding Bugs*, ASPLOS 2010): threads have random priorities and the highest that
 //!   can run does, without interruption but at `depth - 1` random change points, where the running
 //!   thread falls below all others. It finds a bug that takes `depth` ordered events among `n`
-//!   threads and `k` steps with probability at least 1/(n k^(depth-1)). Ours departs from the
-//!   paper in two ways. A thread that spins or yields falls below all others, so that spin loops
-//!   end. And a run that outlasts its `k` steps starts over with new priorities and change points, so
-//!   that one run of a long workload is many rounds of the paper's.
+//!   threads and `k` steps with probability at least 1/(n k^(depth-1)). Ours departs from the paper
+//!   in two ways. A thread that spins or yields falls below all others, so that spin loops end. And
+//!   a run that outlasts its `k` steps starts over with new priorities and change points, so that
+//!   one run of a long workload is many rounds of the paper's.
 //! - *Least virtual time first*: the thread whose core's clock is the furthest behind.
 
 use super::control::Schedule;
 
-/// A small generator (splitmix64). The schedule has its own, so that no other drawing disturbs it, and so has a disk.
+/// A small generator (splitmix64). The schedule has its own, so that no other drawing disturbs it,
+/// and so has a disk.
 #[derive(Clone)]
 pub(super) struct Dice(u64);
 
@@ -123,7 +124,8 @@ struct Pct {
     /// spins falls below all.
     priorities: Vec<i64>,
     lowest: i64,
-    /// Steps left in this round, and the change points still to come as steps left then, the next last.
+    /// Steps left in this round, and the change points still to come as steps left then, the next
+    /// last.
     left: u64,
     changes: Vec<u64>,
 }

@@ -1,14 +1,14 @@
 //! Coroutines, scheduling points, blocking and waking.
 //!
 //! A run has one real thread. It resumes the coroutine that the schedule names; the coroutine runs
-//! until a scheduling point at which another is to run, notes which, and suspends itself. Everything
-//! here is reached through two thread-local variables: the mode, which every access looks at, and
-//! the address of the [`Runtime`].
+//! until a scheduling point at which another is to run, notes which, and suspends itself.
+//! Everything here is reached through two thread-local variables: the mode, which every access
+//! looks at, and the address of the [`Runtime`].
 //!
 //! # Invariants
 //!
-//! - While a coroutine's own code runs, the thread allocates from the run's space; while code of this
-//!   module runs, it does not ([`space::outside`]).
+//! - While a coroutine's own code runs, the thread allocates from the run's space; while code of
+//!   this module runs, it does not ([`space::outside`]).
 //! - No reference to the runtime lives across a switch: it is reached anew through its address.
 //! - A coroutine is in exactly one place: running, ready (in `ready` or `turns`), or blocked.
 
@@ -191,7 +191,8 @@ pub(super) fn begin_operation() {
     }
 }
 
-/// The running thread waits for something that takes so long; not in quiet parts, and not while it panics.
+/// The running thread waits for something that takes so long; not in quiet parts, and not while it
+/// panics.
 pub(super) fn take_time(what: &'static str, nanoseconds: u64) {
     if MODE.get() == ACTIVE && !std::thread::panicking() {
         let deadline = with(|runtime| runtime.after(nanoseconds));

@@ -90,15 +90,16 @@ pub(super) struct Space {
     stacks: Vec<bool>,
 }
 
-/// Where the spaces begin if the system has no objection: far from where it puts anything by itself. With
-/// it addresses are the same in every process, as long as runs come one after the other.
+/// Where the spaces begin if the system has no objection: far from where it puts anything by
+/// itself. With it addresses are the same in every process, as long as runs come one after the
+/// other.
 const WISHED_BASE: usize = 0x2000_0000_0000;
 
-/// Maps `bytes` of zeroed address space without a claim on memory, at `wish` if nothing is there (0 for
-/// anywhere).
+/// Maps `bytes` of zeroed address space without a claim on memory, at `wish` if nothing is there (0
+/// for anywhere).
 fn map(wish: usize, bytes: usize, protection: libc::c_int) -> std::io::Result<usize> {
-    // SAFETY: an anonymous mapping, the address of which is only a hint, touches nothing that is there
-    // already.
+    // SAFETY: an anonymous mapping, the address of which is only a hint, touches nothing that is
+    // there already.
     let start = unsafe {
         libc::mmap(
             wish as *mut libc::c_void,

@@ -318,8 +318,8 @@ impl Runtime {
         STAY
     }
 
-    /// A panicking coroutine runs its destructors without interruption: the state of the panic belongs to
-    /// the one real thread.
+    /// A panicking coroutine runs its destructors without interruption: the state of the panic
+    /// belongs to the one real thread.
     fn unless_panicking(&self, next: u32) -> u32 {
         if next == self.running || std::thread::panicking() {
             return STAY;

@@ -1,5 +1,5 @@
-//! Blocking primitives: the real ones, which in a run never block the one real thread but suspend the
-//! coroutine.
+//! Blocking primitives: the real ones, which in a run never block the one real thread but suspend
+//! the coroutine.
 //!
 //! The state of a lock is in the real lock; its waiters are in the run, by the lock's address. A
 //! coroutine that finds the lock taken waits for its address. The holder that releases the lock

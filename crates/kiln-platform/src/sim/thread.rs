@@ -19,7 +19,8 @@ use super::runtime;
 use super::state::Wait;
 use super::sync::AddressOf;
 
-/// Whether the stack of this thread is being unwound. In a run one coroutine is at a time, and a panic ends the run.
+/// Whether the stack of this thread is being unwound. In a run one coroutine is at a time, and a
+/// panic ends the run.
 pub fn panicking() -> bool {
     std::thread::panicking()
 }
@@ -167,14 +168,16 @@ pub fn pin_to_core(position: usize) -> bool {
     real::pin_to_core(position)
 }
 
-/// Lets the calling thread, if it was pinned, run on this core for some time, or on its own again: coroutines stay where they are.
+/// Lets the calling thread, if it was pinned, run on this core for some time, or on its own again:
+/// coroutines stay where they are.
 pub fn move_to_core(position: Option<usize>) {
     if !runtime::is_running() {
         real::move_to_core(position);
     }
 }
 
-/// The position that the calling thread was pinned to, if that is known: coroutines stay where they are.
+/// The position that the calling thread was pinned to, if that is known: coroutines stay where they
+/// are.
 pub fn pinned_core() -> Option<usize> {
     match runtime::is_running() {
         true => None,

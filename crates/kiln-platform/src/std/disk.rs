@@ -1,5 +1,5 @@
-//! Files and directories: one system call for each operation, and its error as it is. What is repeated, continued or
-//! refused is decided in [`crate::disk`].
+//! Files and directories: one system call for each operation, and its error as it is. What is
+//! repeated, continued or refused is decided in [`crate::disk`].
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -49,7 +49,8 @@ pub(crate) fn process_id() -> u32 {
     std::process::id()
 }
 
-/// Makes the directory at `path`, whose parent is there. Only this user may look into a private one.
+/// Makes the directory at `path`, whose parent is there. Only this user may look into a private
+/// one.
 pub(crate) fn make_directory(path: &Path, is_private: bool) -> io::Result<()> {
     let mode = if is_private { 0o700 } else { 0o777 };
     fs::DirBuilder::new().mode(mode).create(path)
@@ -190,8 +191,8 @@ impl RawFile {
         self.0.sync_data()
     }
 
-    /// Reserves room for `bytes` bytes from `offset` on, without changing the length. Nothing where the file system cannot:
-    /// then writing the zeros does it.
+    /// Reserves room for `bytes` bytes from `offset` on, without changing the length. Nothing where
+    /// the file system cannot: then writing the zeros does it.
     pub(crate) fn reserve(&self, offset: u64, bytes: u64) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         {
@@ -226,7 +227,8 @@ impl RawFile {
     #[cfg(target_os = "linux")]
     pub(crate) fn direct_alignment(&self) -> Option<Alignment> {
         let mut found = std::mem::MaybeUninit::<libc::statx>::zeroed();
-        // SAFETY: the descriptor is open, the path is empty and so names it, and there is room for what the call fills in.
+        // SAFETY: the descriptor is open, the path is empty and so names it, and there is room for
+        // what the call fills in.
         let status = unsafe {
             libc::statx(
                 descriptor(&self.0),

@@ -65,8 +65,8 @@ fn lock_reserved() -> std::sync::MutexGuard<'static, Vec<(usize, usize)>> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// A hash of the address of something at least 16 bytes large, in the highest bits. On virtual cores it is the same
-/// in every run of a seed, wherever the run's memory lies.
+/// A hash of the address of something at least 16 bytes large, in the highest bits. On virtual
+/// cores it is the same in every run of a seed, wherever the run's memory lies.
 #[inline(always)]
 pub fn hash(address: u64) -> u64 {
     // The multiplication (Knuth's, by the golden ratio) spreads the strides of slabs.

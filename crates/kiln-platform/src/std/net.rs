@@ -1,5 +1,5 @@
-//! Sockets: one system call for each operation, and its error as it is. What is repeated, and what an error means, is decided in
-//! [`crate::net`].
+//! Sockets: one system call for each operation, and its error as it is. What is repeated, and what
+//! an error means, is decided in [`crate::net`].
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -17,7 +17,8 @@ use mio::{Interest, Token};
 
 use crate::net::{Address, BACKLOG, Event, Peer, WAKER_TOKEN};
 
-/// Raises the bound on open descriptors to `count`, as far as the process may; returns what it is then.
+/// Raises the bound on open descriptors to `count`, as far as the process may; returns what it is
+/// then.
 pub(crate) fn allow_descriptors(count: u64) -> io::Result<u64> {
     let mut limits = libc::rlimit {
         rlim_cur: 0,
@@ -85,7 +86,8 @@ impl RawEvents {
 
 impl RawWaker {
     pub(crate) fn wake(&self) {
-        // It adds to a counter in the kernel, which fails for a closed descriptor alone, and this one is open.
+        // It adds to a counter in the kernel, which fails for a closed descriptor alone, and this
+        // one is open.
         let woken = self.0.wake();
         debug_assert!(woken.is_ok(), "{woken:?}");
     }
@@ -156,7 +158,8 @@ impl RawListener {
             path: path.to_owned(),
             identity: (metadata.dev(), metadata.ino()),
         };
-        // Before it listens: until then it refuses connections, so that none gets in by the rights it was made with.
+        // Before it listens: until then it refuses connections, so that none gets in by the rights
+        // it was made with.
         fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
         listen(&socket)?;
         let socket = unix::UnixListener::from(socket);
@@ -304,7 +307,8 @@ fn bind(path: &Path) -> io::Result<OwnedFd> {
     }
     // SAFETY: the descriptor was opened above, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    // SAFETY: the descriptor is open. A child that another thread starts in between inherits it, and nothing more.
+    // SAFETY: the descriptor is open. A child that another thread starts in between inherits it,
+    // and nothing more.
     outcome(unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) })?;
     // SAFETY: the descriptor is open, and the address is one of the size that is given.
     outcome(unsafe {

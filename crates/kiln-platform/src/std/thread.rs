@@ -105,7 +105,8 @@ struct Cores(libc::cpu_set_t);
 impl Cores {
     /// Where the calling thread may run.
     fn allowed() -> Option<Cores> {
-        // SAFETY: `cpu_set_t` is plain data for which all zeroes is the empty set, and the call gets its true size.
+        // SAFETY: `cpu_set_t` is plain data for which all zeroes is the empty set, and the call
+        // gets its true size.
         unsafe {
             let mut allowed: libc::cpu_set_t = std::mem::zeroed();
             let size = std::mem::size_of::<libc::cpu_set_t>();
@@ -113,9 +114,11 @@ impl Cores {
         }
     }
 
-    /// Lets the calling thread run on the `position`-th of them only, counted round robin; whether the system agreed.
+    /// Lets the calling thread run on the `position`-th of them only, counted round robin; whether
+    /// the system agreed.
     fn pin_to(&self, position: usize) -> bool {
-        // SAFETY: the numbers are below the size of the set; otherwise as above, and only the calling thread is touched.
+        // SAFETY: the numbers are below the size of the set; otherwise as above, and only the
+        // calling thread is touched.
         unsafe {
             let count = libc::CPU_COUNT(&self.0) as usize;
             let mut cores =

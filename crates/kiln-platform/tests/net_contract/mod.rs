@@ -1,5 +1,5 @@
-//! What listeners, streams and pollers promise on every network. Each function gets a way to listen, which it may use several
-//! times.
+//! What listeners, streams and pollers promise on every network. Each function gets a way to
+//! listen, which it may use several times.
 
 #![allow(dead_code, reason = "no test uses all of it")]
 
@@ -13,7 +13,8 @@ use kiln_platform::{thread, time};
 /// How a test listens.
 pub type Listen<'a> = &'a (dyn Fn() -> Listener + Sync);
 
-/// Longer than anything takes that a test waits for, in nanoseconds; a test that waits for it fails.
+/// Longer than anything takes that a test waits for, in nanoseconds; a test that waits for it
+/// fails.
 pub const LONG_NS: u64 = 60_000_000_000;
 
 const LISTENER: Token = Token(0);
@@ -393,7 +394,8 @@ pub fn registered_late(listen: Listen<'_>) {
     assert_eq!(server.read_all(&mut [0; 10]), Ok(5));
 }
 
-/// An event is not repeated unless something new happens. Each message is one byte, so that it arrives at once.
+/// An event is not repeated unless something new happens. Each message is one byte, so that it
+/// arrives at once.
 pub fn edges(listen: Listen<'_>) {
     let (mut client, mut server) = pair(listen);
     client.write_all(b"1").expect("it is open");
@@ -425,7 +427,8 @@ pub fn edges(listen: Listen<'_>) {
     }
 }
 
-/// A wait without a time-out ends when a thread has left something and woken the poller; no wake-up is lost.
+/// A wait without a time-out ends when a thread has left something and woken the poller; no wake-up
+/// is lost.
 pub fn wakers(producers: u64, each: u64) {
     let mut poller = Poller::new().expect("the system has descriptors");
     let mut events = Events::with_capacity(1);

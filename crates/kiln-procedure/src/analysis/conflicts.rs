@@ -1,16 +1,17 @@
 //! Which statement can conflict with which: the static conflict matrix.
 //!
-//! A *statement* here is what one line of a procedure does to the records of one table. Two statements, of one
-//! procedure or two, meet when both run at the same time on one record or range. What happens then, for
-//! a protocol that observes timestamps:
+//! A *statement* here is what one line of a procedure does to the records of one table. Two
+//! statements, of one procedure or two, meet when both run at the same time on one record or range.
+//! What happens then, for a protocol that observes timestamps:
 //!
-//! - [`ReadWrite`](ConflictKind::ReadWrite): one observes what the other changes. With a timestamp per
-//!   record that is so whenever one of them touches a record that the other writes; commit-time updates shrink what
-//!   is observed, and timestamp splitting says which columns a timestamp is about.
-//! - [`WriteWrite`](ConflictKind::WriteWrite): both write, and neither observes what the other writes: they take turns
-//!   at the record's lock and neither fails.
-//! - [`Phantom`](ConflictKind::Phantom): one relies on a range or a missing key, the other inserts, deletes or moves
-//!   records there.
+//! - [`ReadWrite`](ConflictKind::ReadWrite): one observes what the other changes. With a timestamp
+//!   per record that is so whenever one of them touches a record that the other writes; commit-time
+//!   updates shrink what is observed, and timestamp splitting says which columns a timestamp is
+//!   about.
+//! - [`WriteWrite`](ConflictKind::WriteWrite): both write, and neither observes what the other
+//!   writes: they take turns at the record's lock and neither fails.
+//! - [`Phantom`](ConflictKind::Phantom): one relies on a range or a missing key, the other inserts,
+//!   deletes or moves records there.
 //!
 //! That two statements can conflict does not say that they do: their keys may never be equal.
 
@@ -81,7 +82,8 @@ pub struct Conflict {
     pub other: usize,
     /// How.
     pub kind: ConflictKind,
-    /// The columns it is about: with a resolution, those that were in the way; none when only the common timestamp was.
+    /// The columns it is about: with a resolution, those that were in the way; none when only the
+    /// common timestamp was.
     pub columns: ColumnSet,
     /// What becomes of it.
     pub resolution: Resolution,

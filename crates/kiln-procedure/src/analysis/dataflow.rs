@@ -132,8 +132,8 @@ struct Dataflow<'a> {
     gathered: Vec<Gathered>,
     /// What was known at the head of each loop when it was last left, and what decided its turns
     /// and its escapes; by the address of its step.
-    // Ordered, so that the order in which it is dropped does not depend on where the process lies in
-    // memory.
+    // Ordered, so that the order in which it is dropped does not depend on where the process lies
+    // in memory.
     heads: BTreeMap<*const Step, (State, SetId, SetId)>,
     /// What decides the conditionals around the step.
     conditions: Vec<SetId>,

@@ -1,27 +1,29 @@
-//! Which steps of a program run again when what one of its operations gave has changed (healing §4.2.2).
+//! Which steps of a program run again when what one of its operations gave has changed (healing
+//! §4.2.2).
 //!
-//! The paper walks its dependency graph from the operation whose record has changed. Here the walk is made
-//! once, over steps: an operation depends on another one through the computations, conditions and rows
-//! between the two, and these run again as well. Two sets come of it:
+//! The paper walks its dependency graph from the operation whose record has changed. Here the walk
+//! is made once, over steps: an operation depends on another one through the computations,
+//! conditions and rows between the two, and these run again as well. Two sets come of it:
 //!
-//! - the steps that have *changed*: those that were named, and all that take something from one that
-//!   has changed: by a value, by a key, by what decides whether they run, or through a column that the
-//!   procedure itself writes;
-//! - the steps that *run*: these, and those that bring back what the first take and the frame has lost.
-//!   What is written once, outside of a loop around both, is still in its register when the program
-//!   has ended; a variable that is assigned twice, or in a loop, is not.
+//! - the steps that have *changed*: those that were named, and all that take something from one
+//!   that has changed: by a value, by a key, by what decides whether they run, or through a column
+//!   that the procedure itself writes;
+//! - the steps that *run*: these, and those that bring back what the first take and the frame has
+//!   lost. What is written once, outside of a loop around both, is still in its register when the
+//!   program has ended; a variable that is assigned twice, or in a loop, is not.
 //!
 //! # What is in neither
 //!
-//! Every other step would do what it has done, so that its registers, its writes and its rows stay. The
-//! frame is then as a run of the whole program would have left it, which the next restoration relies on:
-//! of what several steps write, all of them run or none does.
+//! Every other step would do what it has done, so that its registers, its writes and its rows stay.
+//! The frame is then as a run of the whole program would have left it, which the next restoration
+//! relies on: of what several steps write, all of them run or none does.
 //!
 //! # Coarse on purpose
 //!
-//! A register has changed when any step that writes it has: where the program may have got to in between is
-//! not asked. A column of a table has changed when any operation that writes it has, of whatever record.
-//! Scans run anew as a whole, and operations that write run again only as changed ones.
+//! A register has changed when any step that writes it has: where the program may have got to in
+//! between is not asked. A column of a table has changed when any operation that writes it has, of
+//! whatever record. Scans run anew as a whole, and operations that write run again only as changed
+//! ones.
 
 use std::collections::BTreeMap;
 
@@ -184,7 +186,8 @@ fn writes_all(program: &Program, table: TableRef) -> impl Iterator<Item = (Resou
     columns.chain([(Resource::Keys(id), Use::Write)])
 }
 
-/// Whether what a step computes may not reach its register: lowered together with the jump that it decides, it does not.
+/// Whether what a step computes may not reach its register: lowered together with the jump that it
+/// decides, it does not.
 fn is_condition(step: &Step) -> bool {
     use Instruction as I;
     matches!(

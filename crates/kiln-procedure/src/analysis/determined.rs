@@ -1,8 +1,9 @@
 //! Whether a call that is made again writes the same, and whether it draws from sequences.
 //!
-//! Scans follow the keys of indexes, which are unique, so that the order of rows is a function of the rows. What is left are builtins
-//! whose result differs from call to call, handlers that may catch a shortage of memory, and numbers of rows whose tables have no primary key: these come from the memory of the worker that
-//! inserts the row.
+//! Scans follow the keys of indexes, which are unique, so that the order of rows is a function of
+//! the rows. What is left are builtins whose result differs from call to call, handlers that may
+//! catch a shortage of memory, and numbers of rows whose tables have no primary key: these come
+//! from the memory of the worker that inserts the row.
 
 use kiln_storage::error::SqlState;
 
@@ -10,7 +11,8 @@ use super::names::for_each_step;
 use crate::ir::*;
 use crate::program::Program;
 
-/// See [`Analysis::draws`](super::Analysis::draws) and [`Analysis::advances`](super::Analysis::advances).
+/// See [`Analysis::draws`](super::Analysis::draws) and
+/// [`Analysis::advances`](super::Analysis::advances).
 pub(super) fn draws_and_advances(program: &Program) -> (bool, bool) {
     let (mut draws, mut advances) = (false, false);
     for_each_step(&program.body, &mut |step| {
@@ -27,7 +29,8 @@ pub(super) fn is_deterministic(program: &Program) -> bool {
     let mut is_deterministic = true;
     for_each_step(&program.body, &mut |step| {
         is_deterministic &= match step {
-            // Clocks and random numbers. What takes no arguments and gives the same each time would be a constant.
+            // Clocks and random numbers. What takes no arguments and gives the same each time would
+            // be a constant.
             Step::Scalar(Instruction::Call { arguments, .. }) => !arguments.is_empty(),
             // The answer may be another one by then.
             Step::Scalar(Instruction::Consult { .. }) | Step::BufferFill { .. } => false,

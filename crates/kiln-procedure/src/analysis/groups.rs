@@ -8,9 +8,9 @@
 //!
 //! # The cost rule
 //!
-//! Every registered procedure says, for each of its operations that finds records of the table, which columns
-//! it observes and which it writes ([`Observed`]). With `f` for how often it does so, as a share
-//! of all that happens to the table, a grouping costs
+//! Every registered procedure says, for each of its operations that finds records of the table,
+//! which columns it observes and which it writes ([`Observed`]). With `f` for how often it does so,
+//! as a share of all that happens to the table, a grouping costs
 //!
 //! ```text
 //!   FALSE_CONFLICT · Σ f(a)·f(b)    over a that observes and b that writes no column in common, but a
@@ -20,18 +20,19 @@
 //!   + WORD · k                      for k timestamps beside the header's: memory in every record
 //! ```
 //!
-//! The pairs that do have a column in common conflict whatever the grouping is, and do not count. An
-//! attempt that fails is run again, some dozens of times the price of a timestamp, but only a part
-//! of the pairs meet on one record: the factors stand for one pair in four. The search starts
-//! with a group for each set of columns that the same operations observe and write, and then joins the two groups
-//! whose joining costs least, down to one; the cheapest grouping met on the way is taken, and of equal ones that
-//! with fewer groups. Any of its groups may be the base: the cheapest choice is taken there too.
+//! The pairs that do have a column in common conflict whatever the grouping is, and do not count.
+//! An attempt that fails is run again, some dozens of times the price of a timestamp, but only a
+//! part of the pairs meet on one record: the factors stand for one pair in four. The search starts
+//! with a group for each set of columns that the same operations observe and write, and then joins
+//! the two groups whose joining costs least, down to one; the cheapest grouping met on the way is
+//! taken, and of equal ones that with fewer groups. Any of its groups may be the base: the cheapest
+//! choice is taken there too.
 //!
 //! # When a table is split anew
 //!
-//! A table that runs has a split already, and a change of it holds transactions up. Once calls were counted, [`better`]
-//! says that another one is taken only if it saves a tenth of the cost ([`GAIN_MIN`]), so that two splits
-//! of nearly the same cost do not take turns.
+//! A table that runs has a split already, and a change of it holds transactions up. Once calls were
+//! counted, [`better`] says that another one is taken only if it saves a tenth of the cost
+//! ([`GAIN_MIN`]), so that two splits of nearly the same cost do not take turns.
 
 use std::collections::BTreeMap;
 
@@ -106,7 +107,8 @@ pub struct Grouping {
 }
 
 impl Grouping {
-    /// The grouping of a table with `columns` columns that keeps some apart: one group has these, the base all others.
+    /// The grouping of a table with `columns` columns that keeps some apart: one group has these,
+    /// the base all others.
     pub fn of(columns: usize, apart: ColumnSet, usages: Vec<Usage>) -> Grouping {
         let all: ColumnSet = (0..columns as u16).map(ColumnId).collect();
         let mut groups = vec![all.difference(apart)];
@@ -193,7 +195,8 @@ pub fn usages(programs: &[Weighted<'_>], table: TableId, deferring: bool) -> Vec
     found
 }
 
-/// The column groups of a table with `columns` columns by the cost rule, at most `groups_max` of them.
+/// The column groups of a table with `columns` columns by the cost rule, at most `groups_max` of
+/// them.
 pub fn derive(columns: usize, usages: Vec<Usage>, groups_max: usize) -> Grouping {
     let all: ColumnSet = (0..columns as u16).map(ColumnId).collect();
     let mut groups = start(columns, &usages);
@@ -221,9 +224,9 @@ pub fn derive(columns: usize, usages: Vec<Usage>, groups_max: usize) -> Grouping
     Grouping::with(all, chosen, usages)
 }
 
-/// The split that a table with `columns` columns gets: [`derive()`], but for tables whose rows no procedure writes. All
-/// their columns are kept apart, so that a reader need not note the timestamp that every write would advance, which under
-/// `tictoc` is one that readers advance, too.
+/// The split that a table with `columns` columns gets: [`derive()`], but for tables whose rows no
+/// procedure writes. All their columns are kept apart, so that a reader need not note the timestamp
+/// that every write would advance, which under `tictoc` is one that readers advance, too.
 pub fn best(columns: usize, usages: Vec<Usage>) -> Grouping {
     let whole = Grouping::of(columns, ColumnSet::EMPTY, usages);
     match whole.is_read_only() {
@@ -235,7 +238,8 @@ pub fn best(columns: usize, usages: Vec<Usage>) -> Grouping {
     }
 }
 
-/// The columns to keep apart of a table that keeps `present` apart now, when another split must be worth the change.
+/// The columns to keep apart of a table that keeps `present` apart now, when another split must be
+/// worth the change.
 pub fn better(columns: usize, present: ColumnSet, usages: Vec<Usage>) -> ColumnSet {
     let (best, now) = (
         best(columns, usages.clone()),
@@ -429,8 +433,9 @@ mod tests {
         assert!(!best(3, Vec::new()).is_split());
     }
 
-    /// Two procedures, each of which reads the column that the other writes: the one that writes more often has its
-    /// column in the base. About where they are alike, the split stays as it is, whichever it is.
+    /// Two procedures, each of which reads the column that the other writes: the one that writes
+    /// more often has its column in the base. About where they are alike, the split stays as it is,
+    /// whichever it is.
     #[test]
     fn a_split_stays_while_another_saves_little() {
         let mix = |share: f64| usages(&[(share, &[0], &[1]), (1.0 - share, &[1], &[0])]);

@@ -9,8 +9,9 @@ use super::names::for_each_step;
 use crate::ir::*;
 use crate::program::Program;
 
-/// Whether it inserts rows, each without ON CONFLICT, into tables in which it looks nothing up, and neither
-/// updates nor deletes them, and catches no errors, which an insert may raise only where it stands.
+/// Whether it inserts rows, each without ON CONFLICT, into tables in which it looks nothing up, and
+/// neither updates nor deletes them, and catches no errors, which an insert may raise only where it
+/// stands.
 pub(super) fn inserts_late(program: &Program, analysis: &Analysis) -> bool {
     let mut tables = Vec::new();
     let mut has_conflict_clause = false;

@@ -213,22 +213,23 @@ impl Analysis {
             .unwrap_or_default()
     }
 
-    /// Takes over what another program's operation does to the records that it finds, for the operation that is left of it in
-    /// a reconnaissance, whose updates are not.
+    /// Takes over what another program's operation does to the records that it finds, for the
+    /// operation that is left of it in a reconnaissance, whose updates are not.
     pub(crate) fn take_over(&mut self, op: OpId, of: Observed) {
         if let Some(observed) = self.observed.get_mut(op.0 as usize) {
             (observed.is_left, observed.touched) = (of.is_left, of.touched);
         }
     }
 
-    /// Whether the procedure inserts rows that nothing in it looks for: they need not be in an index before
-    /// it commits.
+    /// Whether the procedure inserts rows that nothing in it looks for: they need not be in an
+    /// index before it commits.
     pub fn inserts_late(&self) -> bool {
         self.inserts_late
     }
 
-    /// Whether a call that is made again with the same arguments on the same rows writes the same: it asks neither a clock nor for
-    /// random numbers, and takes no row numbers. So a log may keep the call in place of what it wrote.
+    /// Whether a call that is made again with the same arguments on the same rows writes the same:
+    /// it asks neither a clock nor for random numbers, and takes no row numbers. So a log may keep
+    /// the call in place of what it wrote.
     pub fn is_deterministic(&self) -> bool {
         self.is_deterministic
     }
@@ -238,7 +239,8 @@ impl Analysis {
         self.draws
     }
 
-    /// Whether it changes how far a sequence has got: it may not run where nothing may be changed, although it may change no row.
+    /// Whether it changes how far a sequence has got: it may not run where nothing may be changed,
+    /// although it may change no row.
     pub fn advances(&self) -> bool {
         self.advances
     }

@@ -1,7 +1,8 @@
 //! Which columns of a record a transaction looks at.
 //!
-//! A protocol that keeps several timestamps per record notes those that cover what is observed here,
-//! and none where nothing is: that the row is there is held by the write, or checked for itself.
+//! A protocol that keeps several timestamps per record notes those that cover what is observed
+//! here, and none where nothing is: that the row is there is held by the write, or checked for
+//! itself.
 
 use kiln_storage::record::Words;
 use kiln_storage::schema::{ColumnId, ColumnSet};
@@ -24,8 +25,9 @@ pub struct Observed {
     pub written: ColumnSet,
     /// Whether the records may be deleted.
     pub deletes: bool,
-    /// Whether all that is done to the records are updates that can be left to the commit, and nothing of them is looked
-    /// at: then it does not matter who else leaves such updates of the same records to a commit, and when.
+    /// Whether all that is done to the records are updates that can be left to the commit, and
+    /// nothing of them is looked at: then it does not matter who else leaves such updates of the
+    /// same records to a commit, and when.
     pub is_left: bool,
     /// What of the records is read or written; the header always.
     pub touched: Words,

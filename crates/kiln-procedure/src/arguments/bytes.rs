@@ -1,4 +1,5 @@
-//! Arguments as bytes, for logs: their number in 4 bytes, and each as [`kiln_storage::types::bytes`] has it.
+//! Arguments as bytes, for logs: their number in 4 bytes, and each as
+//! [`kiln_storage::types::bytes`] has it.
 
 use kiln_storage::bytes::{Reader, append_string};
 use kiln_storage::error::Result;
@@ -8,8 +9,8 @@ use kiln_storage::types::bytes::form;
 use super::{Arguments, Kind};
 
 impl Arguments {
-    /// Appends the arguments. Those of the usual types are written from where they lie: what a call allocates for is only the
-    /// growth of `target`.
+    /// Appends the arguments. Those of the usual types are written from where they lie: what a call
+    /// allocates for is only the growth of `target`.
     pub fn append_to(&self, target: &mut Vec<u8>) {
         target.extend_from_slice(&(self.len() as u32).to_le_bytes());
         for (position, (slot, kind)) in self.slots.iter().zip(&self.kinds).enumerate() {
@@ -53,7 +54,8 @@ impl Arguments {
         }
     }
 
-    /// Reads arguments that [`Arguments::append_to`] has appended; they may be bound as those were, or bound anew.
+    /// Reads arguments that [`Arguments::append_to`] has appended; they may be bound as those were,
+    /// or bound anew.
     ///
     /// # Errors
     /// XX001 for other bytes.

@@ -166,7 +166,8 @@ pub(crate) enum Op {
     Scalar {
         instruction: u32,
     },
-    /// Puts constants into their registers that only what follows reads, by the number of their list.
+    /// Puts constants into their registers that only what follows reads, by the number of their
+    /// list.
     Constants {
         list: u32,
     },
@@ -301,8 +302,8 @@ pub(crate) enum Op {
     UnlessDeferring {
         to: Label,
     },
-    /// Leaves an update to the commit and goes on elsewhere, or behind when that is not possible with
-    /// these operands.
+    /// Leaves an update to the commit and goes on elsewhere, or behind when that is not possible
+    /// with these operands.
     Defer {
         defer: u32,
         to: Label,
@@ -439,7 +440,8 @@ pub(crate) struct Lookup {
     pub observed: Observed,
     /// Where a prefetch notes what it found for this look-up, if one does.
     pub foreseen: Option<Foreseen>,
-    /// In a restoration: whether it gives what it gave ([`Restoration::changed`](crate::Restoration)).
+    /// In a restoration: whether it gives what it gave
+    /// ([`Restoration::changed`](crate::Restoration)).
     pub is_known: bool,
 }
 
@@ -555,7 +557,8 @@ pub(crate) struct NotedUndo {
     pub record: RecordReg,
     /// The registers are where the old values are when the change is noted.
     pub undo: Undo,
-    /// The registers where they are put when it is taken back: no loop around the region uses these.
+    /// The registers where they are put when it is taken back: no loop around the region uses
+    /// these.
     pub back: Undo,
 }
 
@@ -615,8 +618,8 @@ pub struct Code {
     pub(crate) observed_ops: Vec<Op>,
     /// The program's registers and the hidden ones.
     pub(crate) registers: usize,
-    /// Constants that fit into their register, by stretches of registers: the first one's number, and
-    /// what they hold.
+    /// Constants that fit into their register, by stretches of registers: the first one's number,
+    /// and what they hold.
     pub(crate) constants: Vec<(usize, Vec<Slot>)>,
     /// Constants whose bytes are in `constant_bytes`.
     pub(crate) byte_constants: Vec<(Reg, Slot)>,

@@ -1,12 +1,15 @@
-//! The ops that compute and jump and touch no record: those that procedures and updaters have in common.
+//! The ops that compute and jump and touch no record: those that procedures and updaters have in
+//! common.
 
-/// Matches an op of `code`: the common ones are carried out on `memory`, for the others there are arms.
+/// Matches an op of `code`: the common ones are carried out on `memory`, for the others there are
+/// arms.
 ///
 /// It is the one place where a step is charged to a virtual core, whichever of the two runs it.
 ///
-/// The caller's macros say how registers are taken and set, how the code goes on elsewhere, how entries of
-/// its tables are found, what becomes of an error, and what there is to do after something that may have
-/// moved the registers. So each has the ops in its own way: the executor without a check of a number.
+/// The caller's macros say how registers are taken and set, how the code goes on elsewhere, how
+/// entries of its tables are found, what becomes of an error, and what there is to do after
+/// something that may have moved the registers. So each has the ops in its own way: the executor
+/// without a check of a number.
 macro_rules! match_op {
     (
         $op:expr, $code:expr, $memory:expr,

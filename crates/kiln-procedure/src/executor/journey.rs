@@ -1,12 +1,13 @@
 //! Runs that travel from thread to thread.
 //!
-//! Where an access says of an operation that it belongs to another thread ([`Access::leaves`]) the executor leaves off
-//! before it. What is left is in the frame: the registers, the place in the code, and of each loop inside of which the run
-//! was, where it has got to. [`Executor::resume`] goes on there, on whatever thread; the operation is begun anew, as it
-//! had done nothing yet.
+//! Where an access says of an operation that it belongs to another thread ([`Access::leaves`]) the
+//! executor leaves off before it. What is left is in the frame: the registers, the place in the
+//! code, and of each loop inside of which the run was, where it has got to. [`Executor::resume`]
+//! goes on there, on whatever thread; the operation is begun anew, as it had done nothing yet.
 //!
-//! Loops that are jumps keep their state in registers. Scans and loops over buffers are functions here that
-//! run their bodies: each puts itself on the frame's list of *levels* as it is left, the innermost one first.
+//! Loops that are jumps keep their state in registers. Scans and loops over buffers are functions
+//! here that run their bodies: each puts itself on the frame's list of *levels* as it is left, the
+//! innermost one first.
 
 use kiln_storage::index::LeafBatch;
 use kiln_storage::slot::Slot;
@@ -182,7 +183,8 @@ impl<'a, A: Access> Executor<'a, A> {
         self.frame.journey.levels.push(level);
     }
 
-    /// Goes on from where the run has left off: inside of the outermost loop that is noted, then behind it.
+    /// Goes on from where the run has left off: inside of the outermost loop that is noted, then
+    /// behind it.
     fn go_on(&mut self) -> Leave {
         let Some(level) = self.frame.journey.levels.pop() else {
             let at = self.frame.journey.at;

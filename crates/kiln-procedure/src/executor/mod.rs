@@ -91,8 +91,8 @@ impl<'a, A: Access> Executor<'a, A> {
         }
     }
 
-    /// Runs a part of `program` again, over the frame that a run of it has left which came to its end. Otherwise as
-    /// [`Executor::run`].
+    /// Runs a part of `program` again, over the frame that a run of it has left which came to its
+    /// end. Otherwise as [`Executor::run`].
     ///
     /// # Errors
     /// Those of [`Executor::run`].
@@ -160,7 +160,8 @@ impl<'a, A: Access> Executor<'a, A> {
         Stopped
     }
 
-    /// Looks at the limits. No region catches that one is exceeded: what there is too much of would only grow.
+    /// Looks at the limits. No region catches that one is exceeded: what there is too much of would
+    /// only grow.
     #[cold]
     fn is_within_limits(&mut self) -> bool {
         let Err(error) = self.frame.check_limits() else {

@@ -21,7 +21,8 @@ use crate::code::{
 use crate::frame::{self, Frame};
 use crate::ir::*;
 
-/// Where the leaves of a scan come from: from what the access knows, then from a cursor if there is one.
+/// Where the leaves of a scan come from: from what the access knows, then from a cursor if there is
+/// one.
 struct Leaves<'i> {
     kept: KeptScan,
     cursor: Option<IndexScan<'i>>,
@@ -200,7 +201,8 @@ impl<'a, A: Access> Executor<'a, A> {
         Place::of(foreseen.ordinal?, turn)
     }
 
-    /// Makes the look-ups of a loop that does nothing else, in the order of its turns, where its prefetch has done its work.
+    /// Makes the look-ups of a loop that does nothing else, in the order of its turns, where its
+    /// prefetch has done its work.
     #[inline(never)]
     pub(super) fn meet_all(&mut self, prefetch: &Prefetch, body: Label) -> Leave {
         let (first, last) = (self.get(prefetch.first), self.get(prefetch.last));
@@ -302,7 +304,8 @@ impl<'a, A: Access> Executor<'a, A> {
         self.lookup(lookup).map(|_| ())
     }
 
-    /// The entry that a prefetch found for this turn, if it is certain that a look-up would find it.
+    /// The entry that a prefetch found for this turn, if it is certain that a look-up would find
+    /// it.
     #[inline(always)]
     fn sighted(&self, foreseen: Foreseen) -> Option<Entry> {
         let (turn, first) = (self.get(foreseen.turn), self.get(foreseen.first));
@@ -447,7 +450,8 @@ impl<'a, A: Access> Executor<'a, A> {
         self.visit_range(scan, &mut leaves, body, range)
     }
 
-    /// As [`Executor::scan_range`], where the access knows the range's first leaves, or all of them.
+    /// As [`Executor::scan_range`], where the access knows the range's first leaves, or all of
+    /// them.
     fn scan_known(
         &mut self,
         scan: &'a Scan,
@@ -513,8 +517,8 @@ impl<'a, A: Access> Executor<'a, A> {
         Ok(true)
     }
 
-    /// Runs `body` for each record in the range of `leaves`. The scan has the number `range` in the history, if the attempt is
-    /// observed.
+    /// Runs `body` for each record in the range of `leaves`. The scan has the number `range` in the
+    /// history, if the attempt is observed.
     #[inline(always)]
     fn visit_range(
         &mut self,
@@ -606,8 +610,8 @@ impl<'a, A: Access> Executor<'a, A> {
         }
     }
 
-    /// What an insert does when a unique index has the key of its row for another one. Says whether the row was
-    /// written all the same.
+    /// What an insert does when a unique index has the key of its row for another one. Says whether
+    /// the row was written all the same.
     #[cold]
     fn exists(&mut self, insert: &Insert, index: usize, handle: Handle) -> Result<bool, Stopped> {
         let Insert {
@@ -774,8 +778,8 @@ fn turn_values<'p, 'm>(parts: &'p [Part<'m>], first: i64) -> impl Fn(usize) -> T
     }
 }
 
-/// Asks for the index entries and records of the turns of a loop, and notes what it finds. `is_run_soon`: see
-/// [`Access::is_run_soon`].
+/// Asks for the index entries and records of the turns of a loop, and notes what it finds.
+/// `is_run_soon`: see [`Access::is_run_soon`].
 pub(super) fn prefetch(frame: &mut Frame, prefetch: &Prefetch, is_run_soon: bool) {
     let Frame {
         memory,

@@ -1,15 +1,18 @@
 //! Protected regions: errors that are caught, and what is taken back then.
 //!
-//! A region's body is run by a call, as that of a scan is, so that an error arrives where the region began, out of
-//! whatever loops the body was in. The changes since then are taken back through the access, the last one first, as
-//! if the procedure itself had updated, deleted and inserted: that is the same under every protocol, and what the
-//! attempt reads afterwards is its own state.
+//! A region's body is run by a call, as that of a scan is, so that an error arrives where the
+//! region began, out of whatever loops the body was in. The changes since then are taken back
+//! through the access, the last one first, as if the procedure itself had updated, deleted and
+//! inserted: that is the same under every protocol, and what the attempt reads afterwards is its
+//! own state.
 //!
-//! An error may come from a state that never was. The attempt goes on all the same: what led to the error is among what it
-//! has read or relies on, so that its commit fails, as after a branch taken wrongly.
+//! An error may come from a state that never was. The attempt goes on all the same: what led to the
+//! error is among what it has read or relies on, so that its commit fails, as after a branch taken
+//! wrongly.
 //!
-//! Not caught, whatever the handlers say: an abort; a call that is canceled, whose time is over, or that holds too much
-//! memory; what goes wrong while changes are taken back; and an error of an update that an earlier statement has left to the commit.
+//! Not caught, whatever the handlers say: an abort; a call that is canceled, whose time is over, or
+//! that holds too much memory; what goes wrong while changes are taken back; and an error of an
+//! update that an earlier statement has left to the commit.
 
 use kiln_history::WriteKind;
 use kiln_storage::error::SqlState;
@@ -90,7 +93,8 @@ impl<'a, A: Access> Executor<'a, A> {
         }
     }
 
-    /// Whether a handler of the region catches what stopped its body; then the procedure knows which.
+    /// Whether a handler of the region catches what stopped its body; then the procedure knows
+    /// which.
     #[cold]
     fn catches(&mut self, protect: &Protect) -> bool {
         let Some(Stop::Raise(error)) = &self.stop else {

@@ -30,8 +30,8 @@ fn index_id(table: &Table, index: usize) -> IndexId {
     }
 }
 
-/// A column and the fingerprint of its value, for histories. Values that compare as equal have equal
-/// ones, however they are stored.
+/// A column and the fingerprint of its value, for histories. Values that compare as equal have
+/// equal ones, however they are stored.
 pub fn fingerprint(table: &Table, column: ColumnId, slot: Slot, heap: &Heap) -> Cell {
     let data_type = table.schema().columns[column.index()].data_type.in_rows();
     let class = Class::of(data_type).expect("rows have no arrays");
@@ -78,7 +78,8 @@ impl<'a, A: Access> Executor<'a, A> {
         self.access.history().map(|log| log.now())
     }
 
-    /// What is recorded next comes of this operation: a restoration that runs it again takes it back.
+    /// What is recorded next comes of this operation: a restoration that runs it again takes it
+    /// back.
     #[cold]
     pub(super) fn records_operation(&mut self, op: OpId) {
         if let Some(log) = self.access.history() {
@@ -218,8 +219,8 @@ impl<'a, A: Access> Executor<'a, A> {
         }
     }
 
-    /// Records that the unique index at `index` led to a row for the values in `key`: the columns of
-    /// its key have these values.
+    /// Records that the unique index at `index` led to a row for the values in `key`: the columns
+    /// of its key have these values.
     #[cold]
     #[inline(never)]
     pub(super) fn record_found(
@@ -267,8 +268,8 @@ impl<'a, A: Access> Executor<'a, A> {
         }
     }
 
-    /// Records that no row was found behind an entry, in this version of its record, unless the attempt itself has moved
-    /// the entry away.
+    /// Records that no row was found behind an entry, in this version of its record, unless the
+    /// attempt itself has moved the entry away.
     fn record_absent(
         &mut self,
         table: &Table,
@@ -296,8 +297,8 @@ impl<'a, A: Access> Executor<'a, A> {
     }
 
     /// Records that those do not exist yet that an entry led to before the record that counts: in a
-    /// snapshot from before a key changed hands, those that have it now. `met` is told of each record that
-    /// had the key before another.
+    /// snapshot from before a key changed hands, those that have it now. `met` is told of each
+    /// record that had the key before another.
     fn record_later_holders(
         &mut self,
         (table, index): (&Table, usize),
@@ -366,7 +367,8 @@ impl<'a, A: Access> Executor<'a, A> {
         key.map_or_else(|_| Vec::new(), |key| key.to_bytes())
     }
 
-    /// Records that a scan has ended: before its entry with the key `left_at`, or at the end of its range.
+    /// Records that a scan has ended: before its entry with the key `left_at`, or at the end of its
+    /// range.
     #[cold]
     #[inline(never)]
     pub(super) fn record_range_end(&mut self, range: u32, left_at: Option<&[u8]>, reverse: bool) {

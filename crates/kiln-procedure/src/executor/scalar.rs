@@ -209,8 +209,8 @@ pub(crate) fn any_decimal(op: Arithmetic, a: (u64, u64), b: (u64, u64)) -> Resul
     }
 }
 
-/// A sum or a difference of numbers of a few digits with different scales, `1 - discount`, if it is such a
-/// number itself.
+/// A sum or a difference of numbers of a few digits with different scales, `1 - discount`, if it is
+/// such a number itself.
 #[inline(always)]
 fn aligned_decimal(op: Arithmetic, a: Slot, b: Slot) -> Option<Slot> {
     let ((left, left_scale), (right, right_scale)) = (small(a)?, small(b)?);
@@ -243,8 +243,8 @@ fn long_decimal(op: Arithmetic, a: Slot, b: Slot) -> Result<Slot, Error> {
     })
 }
 
-/// Whether a NUMERIC of few digits has `scale` already and fits `precision`. If not, [`rescale`] says
-/// what becomes of it.
+/// Whether a NUMERIC of few digits has `scale` already and fits `precision`. If not, [`rescale`]
+/// says what becomes of it.
 #[inline(always)]
 pub(crate) fn is_scaled(slot: Slot, precision: u8, scale: u8) -> bool {
     small(slot).is_some_and(|(digits, known)| {

@@ -7,9 +7,9 @@ use crate::analysis::{Dependency, DependencyKinds};
 use crate::ir::{OpId, OperationKind};
 use crate::program::Program;
 
-/// One line an operation: its table's place in the validation order, how it is restored when an operation that
-/// feeds it gave something else, and which operations are restored when this one does: by a *value* edge without
-/// a look-up, by a *key* edge with one if the key is another one.
+/// One line an operation: its table's place in the validation order, how it is restored when an
+/// operation that feeds it gave something else, and which operations are restored when this one
+/// does: by a *value* edge without a look-up, by a *key* edge with one if the key is another one.
 pub fn healing(program: &Program) -> String {
     let mut tables: Vec<TableId> = program.tables.iter().map(|table| table.id()).collect();
     tables.sort_unstable();
@@ -63,7 +63,8 @@ fn restored(program: &Program, op: OpId) -> String {
         let edges = program.analysis.dependencies_of(op).iter();
         edges.filter(|edge| edge.kinds.intersects(kind)).collect()
     };
-    // What an operation finds feeds the key of those that read or write that record: these only follow.
+    // What an operation finds feeds the key of those that read or write that record: these only
+    // follow.
     let keys = list(&fed_by(DependencyKinds::KEY), |edge| edge.from);
     let values = list(&fed_by(DependencyKinds::VALUE), |edge| edge.from);
     match (kind_of(op), keys.as_str()) {

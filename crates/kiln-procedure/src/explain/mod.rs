@@ -11,12 +11,15 @@
 //!  2    lookup orders        o_id = op 1.d_next_o_id - 1    …                    key ← 1, 0        data of 1     14
 //! ```
 //!
-//! [`updates`] says of every column that is updated whether that can be left to the commit. [`tables`] and
-//! [`conflicts`] look at several procedures: column groups, and which statements can conflict.
+//! [`updates`] says of every column that is updated whether that can be left to the commit.
+//! [`tables`] and [`conflicts`] look at several procedures: column groups, and which statements can
+//! conflict.
 //!
-//! [`healing`] says of each operation how a protocol that heals restores it, and what follows from that.
+//! [`healing`] says of each operation how a protocol that heals restores it, and what follows from
+//! that.
 //!
-//! [`tree`] shows the operations as a tree of nodes with PostgreSQL's names, for programs that read plans.
+//! [`tree`] shows the operations as a tree of nodes with PostgreSQL's names, for programs that read
+//! plans.
 //!
 //! [`dot`] draws the same dependencies for Graphviz.
 

@@ -28,7 +28,8 @@ fn names(table: &Table, columns: ColumnSet) -> String {
     }
 }
 
-/// The split of every table that the programs use, as it is in force, and what it costs with commit-time updates.
+/// The split of every table that the programs use, as it is in force, and what it costs with
+/// commit-time updates.
 fn groupings(programs: &[Weighted<'_>]) -> Vec<(Arc<Table>, Grouping)> {
     let mut tables: Vec<Arc<Table>> = Vec::new();
     for Weighted { program, .. } in programs {
@@ -54,7 +55,8 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share.abs() * 100.0)
 }
 
-/// How a table's rows are divided over partitions, where that was declared: `; partitioned by w_id`.
+/// How a table's rows are divided over partitions, where that was declared: `; partitioned by
+/// w_id`.
 fn partitioning(table: &Table) -> String {
     let schema = table.schema();
     match schema.partition_by {
@@ -66,8 +68,8 @@ fn partitioning(table: &Table) -> String {
     }
 }
 
-/// The column groups of every table that the programs use, as they are in force, what the cost rule says of them, and
-/// how rows are divided over partitions.
+/// The column groups of every table that the programs use, as they are in force, what the cost rule
+/// says of them, and how rows are divided over partitions.
 pub fn tables(programs: &[Weighted<'_>]) -> String {
     let mut out = String::new();
     for (table, grouping) in groupings(programs) {

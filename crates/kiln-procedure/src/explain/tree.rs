@@ -9,7 +9,8 @@ use crate::program::Program;
 /// A node of a plan: what it is, and what it takes its rows from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// What is known of it, by PostgreSQL's names of properties where it has them; `Node Type` is the first.
+    /// What is known of it, by PostgreSQL's names of properties where it has them; `Node Type` is
+    /// the first.
     pub properties: Vec<(&'static str, Property)>,
     /// The nodes below.
     pub plans: Vec<Node>,
@@ -30,9 +31,10 @@ pub enum Property {
 
 /// The operations of a program as a tree, and what is known of the program as a whole.
 ///
-/// A look-up is an `Index Scan`, and a scan of all of a table a `Seq Scan`; what is done for each row of a scan stands beside it
-/// below a `Nested Loop`. INSERT, UPDATE and DELETE are `ModifyTable`. Columns that are read stand with what finds their row. Nodes that depend
-/// on a condition say it as `Condition`.
+/// A look-up is an `Index Scan`, and a scan of all of a table a `Seq Scan`; what is done for each
+/// row of a scan stands beside it below a `Nested Loop`. INSERT, UPDATE and DELETE are
+/// `ModifyTable`. Columns that are read stand with what finds their row. Nodes that depend on a
+/// condition say it as `Condition`.
 pub fn tree(program: &Program) -> (Node, Vec<(&'static str, Property)>) {
     let builder = Builder {
         listing: Listing::new(program),

@@ -10,8 +10,8 @@ use crate::ir::*;
 use crate::program::Program;
 
 /// Every column that the procedure updates, one a line: its new value, whether a protocol with
-/// commit-time updates leaves it to the commit, and why or why not; and which look-ups find records to which it only adds.
-/// Empty when it updates none.
+/// commit-time updates leaves it to the commit, and why or why not; and which look-ups find records
+/// to which it only adds. Empty when it updates none.
 pub fn updates(program: &Program) -> String {
     let verdicts = program.analysis.verdicts();
     if verdicts.is_empty() {

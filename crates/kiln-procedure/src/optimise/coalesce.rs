@@ -1,5 +1,5 @@
-//! Computes a value where it is wanted, and not in a register from which it is only moved there: what the
-//! branches of a `CASE` give, assigned to a variable.
+//! Computes a value where it is wanted, and not in a register from which it is only moved there:
+//! what the branches of a `CASE` give, assigned to a variable.
 //!
 //! A move goes when no other step reads its source, the steps directly before it in its block are
 //! all that write the source, and none of these names the target, leaves the block or does more

@@ -166,8 +166,8 @@ fn note_reads(step: &Step, is_read: &mut [bool]) -> bool {
     is_first
 }
 
-/// The registers on which the records that are found depend. A sum over a loop's turns is read by the
-/// computation of the next sum: that alone does not make it needed.
+/// The registers on which the records that are found depend. A sum over a loop's turns is read by
+/// the computation of the next sum: that alone does not make it needed.
 fn needed_registers(program: &Program, wanted: Wanted) -> Vec<bool> {
     let mut is_needed = vec![false; program.registers.len()];
     loop {
@@ -242,7 +242,8 @@ fn sweep(block: &mut Block, is_read: &[bool], wanted: Wanted) -> bool {
             Step::If {
                 then, otherwise, ..
             } => !then.is_empty() || !otherwise.is_empty(),
-            // They end by themselves, and what they count is read by their bodies alone or not at all.
+            // They end by themselves, and what they count is read by their bodies alone or not at
+            // all.
             Step::ForRange { variable, body, .. } | Step::ForEach { variable, body, .. }
                 if !wants_errors =>
             {

@@ -26,13 +26,15 @@ enum Computation {
     ArrayLength,
 }
 
-/// A computation of values with these numbers. It has one result, or raises one error, whenever it is made.
+/// A computation of values with these numbers. It has one result, or raises one error, whenever it
+/// is made.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Expression(Computation, Vec<Number>);
 
 impl Expression {
-    /// What `instruction` computes, where `number` says which number a register has, and where it puts that. `None` of
-    /// builtins, which may give another result the next time, and of what computes nothing.
+    /// What `instruction` computes, where `number` says which number a register has, and where it
+    /// puts that. `None` of builtins, which may give another result the next time, and of what
+    /// computes nothing.
     pub(super) fn of(
         instruction: &Instruction,
         number: impl Fn(Reg) -> Number,
@@ -125,8 +127,8 @@ impl Expression {
     }
 }
 
-/// The numbers of the values that were computed. A number speaks of a value that was computed where some register
-/// has it, so nothing is forgotten here where paths meet.
+/// The numbers of the values that were computed. A number speaks of a value that was computed where
+/// some register has it, so nothing is forgotten here where paths meet.
 #[derive(Default)]
 pub(super) struct Expressions(HashMap<Expression, Number>);
 

@@ -57,10 +57,11 @@ pub(super) fn run(program: &mut Program) {
 
 struct Pass {
     registers: usize,
-    /// For each loop around the step, innermost last: what is live behind it, and where its next turn
-    /// begins.
+    /// For each loop around the step, innermost last: what is live behind it, and where its next
+    /// turn begins.
     targets: Vec<(Live, Live)>,
-    /// What is live behind the protected regions around the step: an error may lead there from any step.
+    /// What is live behind the protected regions around the step: an error may lead there from any
+    /// step.
     kept: Live,
 }
 
@@ -182,7 +183,8 @@ impl Pass {
         true
     }
 
-    /// Adds what is live where a block within `inside` loops and one more jumps to, past all of these.
+    /// Adds what is live where a block within `inside` loops and one more jumps to, past all of
+    /// these.
     fn add_jumps(&self, block: &[Step], inside: u16, live: &mut Live) {
         for step in block {
             match step {

@@ -55,16 +55,17 @@ pub use undo::note_undo;
 pub(crate) use undo::noted_values;
 
 /// Gives one record handle to all look-ups of one key, reads no column twice that cannot have
-/// changed, computes nothing twice from the same values, propagates copies, and removes what became useless. Operations are numbered anew, in
-/// the order of the program, so that an operation has a lower number than those in its body.
+/// changed, computes nothing twice from the same values, propagates copies, and removes what became
+/// useless. Operations are numbered anew, in the order of the program, so that an operation has a
+/// lower number than those in its body.
 ///
-/// Two look-ups are of one key when they are on one table and set of unique columns, the values
-/// are the same (same register and not written between, copies of one another, or computed in the same way from the
-/// same values by anything but a builtin), the first
-/// comes before the second on every path within one turn of every loop around both, and between
-/// them the procedure inserts or deletes no record of the table and updates none of the columns.
-/// The record of a scan or of another index is also recognised when its key columns are known:
-/// from a read, from the scan's prefix, or from its own look-up.
+/// Two look-ups are of one key when they are on one table and set of unique columns, the values are
+/// the same (same register and not written between, copies of one another, or computed in the same
+/// way from the same values by anything but a builtin), the first comes before the second on every
+/// path within one turn of every loop around both, and between them the procedure inserts or
+/// deletes no record of the table and updates none of the columns. The record of a scan or of
+/// another index is also recognised when its key columns are known: from a read, from the scan's
+/// prefix, or from its own look-up.
 ///
 /// Not recognised: a key read in a scan that ended (`SELECT min(k)` and then a look-up of `k`), as
 /// the scan may have found nothing; a record that this procedure inserted; a look-up that only

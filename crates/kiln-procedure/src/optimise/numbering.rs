@@ -1,11 +1,11 @@
 //! Value numbering over the step tree.
 //!
 //! Every register has at each point of the program a *number*: two registers with one number hold
-//! the same slot. A write gives a new number, a move the source's, and a computation the number of the same
-//! computation on the same numbers, where some register still has that. Record registers have
-//! *versions* in the same way. Beside these, a state keeps what operations have found out: which
-//! keys were looked up into which record, which columns of which record hold the value of which
-//! number, and which records are surely there.
+//! the same slot. A write gives a new number, a move the source's, and a computation the number of
+//! the same computation on the same numbers, where some register still has that. Record registers
+//! have *versions* in the same way. Beside these, a state keeps what operations have found out:
+//! which keys were looked up into which record, which columns of which record hold the value of
+//! which number, and which records are surely there.
 //!
 //! Where two paths meet, what both agree on survives. A loop's body starts from what was before
 //! the loop less everything that any turn may change, and what a turn found out ends with it; so

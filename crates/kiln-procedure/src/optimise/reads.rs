@@ -7,8 +7,8 @@ use crate::ir::*;
 
 /// Moves the columns of a read to an earlier read of the same record in the same block, when
 /// control goes straight from the one to the other, and no step between names the registers that
-/// move, finds the record anew, or may change the columns; nor, in a protected region, may raise: the handler of the error
-/// would find the registers written too early.
+/// move, finds the record anew, or may change the columns; nor, in a protected region, may raise:
+/// the handler of the error would find the registers written too early.
 pub(super) fn merge(block: &mut Block) {
     merge_in(block, false);
 }

@@ -1,8 +1,9 @@
 //! Numbers registers and records anew, without those that no step names any more.
 //!
-//! The parameters stay first, where the arguments go as they are. Behind them come the constants, those
-//! that fit into their registers first, so that one copy puts them there; then all other registers in
-//! the order in which the steps name them. So what a procedure uses lies in few cache lines.
+//! The parameters stay first, where the arguments go as they are. Behind them come the constants,
+//! those that fit into their registers first, so that one copy puts them there; then all other
+//! registers in the order in which the steps name them. So what a procedure uses lies in few cache
+//! lines.
 
 use kiln_storage::types::Value;
 

@@ -1,8 +1,8 @@
 //! How the changes of protected regions are taken back.
 //!
-//! Before each update and delete within a region the old values are read, by steps as any others: the analysis and
-//! the protocols see them, and what was read already is not read again. A [`Step::NoteUndo`] then says what brings the
-//! old state back:
+//! Before each update and delete within a region the old values are read, by steps as any others:
+//! the analysis and the protocols see them, and what was read already is not read again. A
+//! [`Step::NoteUndo`] then says what brings the old state back:
 //!
 //! ```text
 //!   update stock: quantity := q     ──►     read stock: r := quantity
@@ -10,7 +10,8 @@
 //!                                           update stock: quantity := q
 //! ```
 //!
-//! The note of an update comes before it, as one that a unique index refuses may have moved entries of other indexes.
+//! The note of an update comes before it, as one that a unique index refuses may have moved entries
+//! of other indexes.
 
 use kiln_platform::sync::Arc;
 use kiln_storage::schema::ColumnId;

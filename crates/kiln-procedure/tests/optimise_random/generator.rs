@@ -17,7 +17,8 @@ pub(super) struct Generator {
     /// variables, which may be assigned.
     readable: Vec<Reg>,
     variables: Vec<Reg>,
-    /// Registers of TRUE, FALSE, and a variable that says how the last look-up went, as `FOUND` does.
+    /// Registers of TRUE, FALSE, and a variable that says how the last look-up went, as `FOUND`
+    /// does.
     truths: [Reg; 2],
     flag: Reg,
     /// Records that were found and not deleted by this path.

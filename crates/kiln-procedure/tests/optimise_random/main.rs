@@ -1,9 +1,10 @@
 //! Random programs do the same with and without the optimiser.
 //!
-//! A small interpreter of the IR runs each program twice over a toy table, as it was made and
-//! after [`merge_lookups`], and compares what was emitted, how it ended, and what the table holds.
-//! The programs use few keys and variables, so that look-ups of one key, writes between them and
-//! assignments to key variables are frequent. Each run makes the same programs; `KILN_TEST_SEED` names others.
+//! A small interpreter of the IR runs each program twice over a toy table, as it was made and after
+//! [`merge_lookups`], and compares what was emitted, how it ended, and what the table holds. The
+//! programs use few keys and variables, so that look-ups of one key, writes between them and
+//! assignments to key variables are frequent. Each run makes the same programs; `KILN_TEST_SEED`
+//! names others.
 
 mod generator;
 mod interpreter;
@@ -63,7 +64,8 @@ fn optimised_programs_catch_the_same() {
     );
 }
 
-/// Compares programs, with protected regions or without; how many look-ups, reads and tests for NULL went.
+/// Compares programs, with protected regions or without; how many look-ups, reads and tests for
+/// NULL went.
 fn compare(protects: bool) -> (usize, usize, usize) {
     let integer = DataType::Integer;
     let columns = ["a", "b", "c?", "d?"].map(|name| (name, integer.clone()));

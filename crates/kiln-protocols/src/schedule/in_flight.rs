@@ -1,5 +1,5 @@
-//! A call in flight: what a scheduler keeps of a call that is planned now and run later, and the attempt
-//! that runs it with locks that somebody has taken for it.
+//! A call in flight: what a scheduler keeps of a call that is planned now and run later, and the
+//! attempt that runs it with locks that somebody has taken for it.
 
 use std::mem::offset_of;
 
@@ -21,11 +21,11 @@ use crate::shared::planning::{
 use crate::shared::recorder::Recorded;
 use crate::{AnswerWriter, Outcome, broken_down};
 
-/// A call in flight. A worker has some of them and uses them again and again; in the steady state nothing
-/// is allocated. Its plans consist of such claims.
+/// A call in flight. A worker has some of them and uses them again and again; in the steady state
+/// nothing is allocated. Its plans consist of such claims.
 ///
-/// What most attempts use comes first, so that little of it is moved between the caches of the core that plans and the one that
-/// runs it.
+/// What most attempts use comes first, so that little of it is moved between the caches of the core
+/// that plans and the one that runs it.
 #[repr(C)]
 pub(crate) struct InFlight<C = Claim> {
     pub call: Call,
@@ -46,8 +46,8 @@ pub(crate) struct InFlight<C = Claim> {
     parked: Parked,
 }
 
-// SAFETY: the program is kept until the call has ended, whoever runs it; records are followed only by an
-// attempt that holds them, inside of an epoch.
+// SAFETY: the program is kept until the call has ended, whoever runs it; records are followed only
+// by an attempt that holds them, inside of an epoch.
 unsafe impl<C: Send> Send for InFlight<C> {}
 
 impl<C> Default for InFlight<C> {
@@ -128,7 +128,8 @@ impl<C> InFlight<C> {
         self.parked.park(self.failures, blocks)
     }
 
-    /// Its attempt has failed, as its scheduler gave up the wait for what a block has: enough failures to be parked.
+    /// Its attempt has failed, as its scheduler gave up the wait for what a block has: enough
+    /// failures to be parked.
     pub fn give_up(&mut self) {
         self.failures = self.failures.max(parking::FAILURES - 1) + 1;
     }
@@ -171,8 +172,9 @@ impl<C> InFlight<C> {
         access.phases().stop();
     }
 
-    /// One attempt, which has the locks of `demand`, each held as `held`, and lets them go. Then there is an
-    /// outcome, or it is to be planned again. One that waited past its deadline does nothing but let go.
+    /// One attempt, which has the locks of `demand`, each held as `held`, and lets them go. Then
+    /// there is an outcome, or it is to be planned again. One that waited past its deadline does
+    /// nothing but let go.
     pub fn attempt<A>(&mut self, direct: &mut Direct<A>, demand: &A::Demand, held: A::Held)
     where
         A: PlannedAhead<Demand: Demand<Claim = C>>,
@@ -189,7 +191,8 @@ impl<C> InFlight<C> {
         self.conclude(direct, ran, None);
     }
 
-    /// As [`InFlight::attempt`], in a frame that is used for one call after the other. The call's own has the result.
+    /// As [`InFlight::attempt`], in a frame that is used for one call after the other. The call's
+    /// own has the result.
     pub fn attempt_in<A>(
         &mut self,
         frame: &mut Frame,
@@ -240,7 +243,8 @@ impl<C> InFlight<C> {
         self.findings.fetch_records();
     }
 
-    /// As [`InFlight::attempt`], as far as it can be done where its first part is; whether it has ended.
+    /// As [`InFlight::attempt`], as far as it can be done where its first part is; whether it has
+    /// ended.
     pub fn set_out<A>(&mut self, direct: &mut Direct<A>, demand: &A::Demand, held: A::Held) -> Ran
     where
         A: PlannedAhead<Demand: Demand<Claim = C>>,
@@ -373,8 +377,8 @@ impl<C> InFlight<C> {
         plain::writes(self.used());
     }
 
-    /// Tells the caller how it has ended, if it has. `direct` is of the worker that drew it: a worker's figures
-    /// are those of its own calls.
+    /// Tells the caller how it has ended, if it has. `direct` is of the worker that drew it: a
+    /// worker's figures are those of its own calls.
     pub fn tell<A: Access + Phased + Recorded>(
         &mut self,
         direct: &mut Direct<A>,
@@ -390,8 +394,9 @@ impl<C> InFlight<C> {
 }
 
 impl InFlight {
-    /// Plans a call whose plan travels, as far as its records are at `whereabouts`: from its beginning, with the epoch that the
-    /// worker holds which drew it, or, without one, from where it has left off. Says where it goes on, or that it is made.
+    /// Plans a call whose plan travels, as far as its records are at `whereabouts`: from its
+    /// beginning, with the epoch that the worker holds which drew it, or, without one, from where
+    /// it has left off. Says where it goes on, or that it is made.
     pub fn plan_part(
         &mut self,
         phases: &mut Phases,
@@ -432,8 +437,8 @@ pub(crate) struct Single<'a> {
 }
 
 impl<'a> Single<'a> {
-    /// A call with these arguments, which ends at `deadline_ns` if ever, or when it is asked to. It is given up, if ever,
-    /// when it has waited for a block for `patience_ns`.
+    /// A call with these arguments, which ends at `deadline_ns` if ever, or when it is asked to. It
+    /// is given up, if ever, when it has waited for a block for `patience_ns`.
     pub fn new(
         program: &'a Arc<Program>,
         arguments: &'a Arguments,
@@ -463,8 +468,8 @@ impl<'a> Single<'a> {
         }
     }
 
-    /// Has its worker serve it, and says how it has ended; `None` when it was given up. A worker that did not ask for it has
-    /// returned as another one broke down.
+    /// Has its worker serve it, and says how it has ended; `None` when it was given up. A worker
+    /// that did not ask for it has returned as another one broke down.
     pub fn serve_with(mut self, serve: impl FnOnce(&mut Single<'a>)) -> Option<Outcome> {
         serve(&mut self);
         match self.is_given_up {
@@ -524,8 +529,8 @@ impl Idle {
 
     const YIELDS_AWAKE: u32 = 1024;
 
-    /// Longer than a transaction waits for its locks, mostly, where many want the same; shorter than a thread that has lost
-    /// its core waits for it.
+    /// Longer than a transaction waits for its locks, mostly, where many want the same; shorter
+    /// than a thread that has lost its core waits for it.
     const LONG_NS: u64 = 500_000;
 
     /// Waits for others to do something.
@@ -557,8 +562,8 @@ impl Idle {
         self.turns >= Idle::SPINS
     }
 
-    /// Whether those who should do something seem not to run: they were given the core again and again, and half a
-    /// millisecond.
+    /// Whether those who should do something seem not to run: they were given the core again and
+    /// again, and half a millisecond.
     pub fn is_long(&self) -> bool {
         self.has_lasted(Idle::LONG_NS)
     }

@@ -1,9 +1,10 @@
 //! Parking: calls that fail, or wait, because of a transaction of several statements.
 //!
-//! Such a transaction, a *block*, lasts as long as its client thinks. A call that wants one of its rows cannot run before it
-//! ends: to try again at once is in vain, and so is to keep the others out, as the block stays. So such a call is put aside, with
-//! nothing that others could wait for. It is tried again when a block has ended, or after a pause, as it may have lost
-//! to another call, or have looked too late to see the end of the block.
+//! Such a transaction, a *block*, lasts as long as its client thinks. A call that wants one of its
+//! rows cannot run before it ends: to try again at once is in vain, and so is to keep the others
+//! out, as the block stays. So such a call is put aside, with nothing that others could wait for.
+//! It is tried again when a block has ended, or after a pause, as it may have lost to another call,
+//! or have looked too late to see the end of the block.
 
 use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering};
 use kiln_platform::time;
@@ -14,7 +15,8 @@ pub const FAILURES: u32 = 3;
 const PAUSE_NS: u64 = 20_000;
 const DOUBLINGS: u32 = 9;
 
-/// The blocks that workers have open, on cache lines of their own: each begin and end of one writes there.
+/// The blocks that workers have open, on cache lines of their own: each begin and end of one writes
+/// there.
 #[derive(Default)]
 #[repr(align(128))]
 pub struct Blocks {
@@ -64,8 +66,8 @@ impl Parked {
         self.ended = blocks.ended();
     }
 
-    /// Parks a call that has failed so often, the last time in an attempt that began with a [`Parked::look`]; whether it is
-    /// to be parked.
+    /// Parks a call that has failed so often, the last time in an attempt that began with a
+    /// [`Parked::look`]; whether it is to be parked.
     pub fn park(&mut self, failures: u32, blocks: &Blocks) -> bool {
         let is_parked = failures >= FAILURES && blocks.any_open();
         if is_parked {
@@ -101,7 +103,8 @@ const SOLITUDE_MAX_NS: u64 = 1_600_000_000;
 impl Solitude {
     /// Whether a call may ask now.
     pub fn may_ask(&self) -> bool {
-        // Relaxed, here and below: two that ask at the same time hold the others up for twice as long, once.
+        // Relaxed, here and below: two that ask at the same time hold the others up for twice as
+        // long, once.
         time::now_ns() >= self.not_before_ns.load(Ordering::Relaxed)
     }
 

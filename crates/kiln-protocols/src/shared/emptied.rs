@@ -1,8 +1,8 @@
 //! Index nodes that an attempt has emptied and goes on to rely on.
 //!
-//! An attempt that gives a key up again guards its gap. A node that loses its last entry leaves the index, and guards of it
-//! fail. So nodes that an attempt empties by entries of its own stay until it ends: else it would meet its
-//! own removals as another's insertions, and abort each time.
+//! An attempt that gives a key up again guards its gap. A node that loses its last entry leaves the
+//! index, and guards of it fail. So nodes that an attempt empties by entries of its own stay until
+//! it ends: else it would meet its own removals as another's insertions, and abort each time.
 
 use kiln_storage::epoch::Participant;
 use kiln_storage::index::Withdrawal;

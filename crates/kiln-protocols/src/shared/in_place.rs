@@ -50,7 +50,8 @@ impl Entry {
     }
 }
 
-/// What an attempt has done, apart from the worker that runs it: where attempts travel from worker to worker.
+/// What an attempt has done, apart from the worker that runs it: where attempts travel from worker
+/// to worker.
 #[derive(Default)]
 pub struct Done {
     /// The part in an observation, which is the attempt's own then.
@@ -129,7 +130,8 @@ impl InPlace {
         }
     }
 
-    /// Reports commits to a listener of this journal from now on, or to none; no transaction is open.
+    /// Reports commits to a listener of this journal from now on, or to none; no transaction is
+    /// open.
     pub fn attach(&mut self, journal: Option<&Journal>) {
         self.reporter.attach(journal, self.participant.slot());
     }
@@ -261,7 +263,8 @@ impl InPlace {
         Ok(None)
     }
 
-    /// Moves the entries of a record back that an update has moved in the indexes before the one that refuses it.
+    /// Moves the entries of a record back that an update has moved in the indexes before the one
+    /// that refuses it.
     fn move_back(
         &mut self,
         table: &Table,
@@ -298,7 +301,8 @@ impl InPlace {
         Ok(())
     }
 
-    /// The key that a record held exclusively has in the index at `position` when `columns` are written.
+    /// The key that a record held exclusively has in the index at `position` when `columns` are
+    /// written.
     ///
     /// # Errors
     /// 54000 when the key is too long.
@@ -324,8 +328,8 @@ impl InPlace {
         })
     }
 
-    /// Inserts a record whose header's `aux` is `aux`, or what its cell had last. `created` gets it before
-    /// anybody else can.
+    /// Inserts a record whose header's `aux` is `aux`, or what its cell had last. `created` gets it
+    /// before anybody else can.
     ///
     /// # Errors
     /// What `created` and `noted` return, and 54000 when a key is too long.
@@ -475,8 +479,8 @@ impl InPlace {
             false => tid,
         };
         self.last = tid;
-        // Before the first entry moves and the first tid is stored, while the caller holds its records: what others
-        // see is of its log epoch.
+        // Before the first entry moves and the first tid is stored, while the caller holds its
+        // records: what others see is of its log epoch.
         let mut window = Window::none();
         if self.reporter.is_asked(&mut self.recorder) {
             window = self.reporter.open();
@@ -683,7 +687,8 @@ impl InPlace {
     }
 }
 
-/// Whether the attempt that has deleted these records has deleted `record`, and not inserted it again.
+/// Whether the attempt that has deleted these records has deleted `record`, and not inserted it
+/// again.
 fn is_deleted(deleted: &RecordSet, record: RecordRef) -> bool {
     is_absent(record) && deleted.contains(record)
 }

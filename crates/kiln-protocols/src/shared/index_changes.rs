@@ -11,9 +11,9 @@
 //! once would hide it from another attempt that moves or deletes the previous record and
 //! commits first.
 //!
-//! A record that the attempt has deleted keeps its claim on a key, in case it is inserted again, until
-//! another record wants the key: then that one gets the claim, be it a moving entry or a key that
-//! was taken over.
+//! A record that the attempt has deleted keeps its claim on a key, in case it is inserted again,
+//! until another record wants the key: then that one gets the claim, be it a moving entry or a key
+//! that was taken over.
 
 use kiln_history::EntryChange;
 use kiln_platform::memory;
@@ -323,7 +323,8 @@ impl IndexChanges {
         self.position(table, index, record).is_some()
     }
 
-    /// The key that `record` had in its table's first index, if the attempt has moved it to another one.
+    /// The key that `record` had in its table's first index, if the attempt has moved it to another
+    /// one.
     pub fn former_first_key(&self, record: RecordRef) -> Option<&EntryKey> {
         let mut changes = self.positions(record).map(|at| &self.changes[at]);
         changes.find(|change| change.index == 0)?.old.as_ref()

@@ -5,8 +5,8 @@ use std::ptr::NonNull;
 
 use kiln_platform::thread;
 
-/// A box whose content others may use while it is moved: in turn, as its owner's messages say. If the owner's thread panics
-/// it is not freed, as the others go on.
+/// A box whose content others may use while it is moved: in turn, as its owner's messages say. If
+/// the owner's thread panics it is not freed, as the others go on.
 pub struct Lent<V>(NonNull<V>);
 
 impl<V> Lent<V> {

@@ -28,8 +28,8 @@ pub enum Linked {
 }
 
 /// A new record of `table` with `values` for all columns, in no index yet. Its tid has `flags` and
-/// the version that its cell had last, so that the versions of a cell only grow, over all records that
-/// it ever holds. Its `aux` is the one given, or what its cell had last.
+/// the version that its cell had last, so that the versions of a cell only grow, over all records
+/// that it ever holds. Its `aux` is the one given, or what its cell had last.
 ///
 /// # Errors
 /// 53200 when there is no memory.
@@ -103,8 +103,8 @@ pub fn link(
     };
     let begun = recorder.now();
     for (position, index) in table.indexes().iter().enumerate() {
-        // All that is rare is done elsewhere, so that this stays small enough to become a part of its
-        // callers, with what they do in `noted`.
+        // All that is rare is done elsewhere, so that this stays small enough to become a part of
+        // its callers, with what they do in `noted`.
         let outcome = match index.insert(&memory.heap, value, record, participant) {
             Ok(Insertion::Inserted(effect)) => noted(Touched::Inserted(&effect)).map(|()| None),
             Ok(Insertion::Exists(payload)) => {
@@ -243,7 +243,8 @@ fn leave_keys(
     for position in positions {
         let place = (table, position);
         let key = table.indexes()[position].entry_key(heap, &value)?;
-        // A key that it had taken over still has the entry of the record that the attempt has vacated it by.
+        // A key that it had taken over still has the entry of the record that the attempt has
+        // vacated it by.
         let is_own = |other| is_deleted(other) || changes.moves(table, position, other);
         leave_key(place, &key, recorder, is_own, &mut noted)?;
     }
@@ -270,7 +271,8 @@ fn note_added(
     }
 }
 
-/// The key that a row of these values has in the index at `position`, which is unique by its columns.
+/// The key that a row of these values has in the index at `position`, which is unique by its
+/// columns.
 ///
 /// # Errors
 /// 54000 when the key is too long.

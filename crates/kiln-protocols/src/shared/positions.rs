@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-/// An open-addressed hash table beside a list that its owner keeps. A short list has no table: its elements are
-/// searched one by one, which costs less than a hash. The table compares nothing itself: it gives the positions of the
-/// elements that may have a hash, and the owner looks at these elements.
+/// An open-addressed hash table beside a list that its owner keeps. A short list has no table: its
+/// elements are searched one by one, which costs less than a hash. The table compares nothing
+/// itself: it gives the positions of the elements that may have a hash, and the owner looks at
+/// these elements.
 #[derive(Default)]
 pub struct Positions {
     /// `EMPTY`, `GONE`, or a position and one. At most half of them are not empty.
@@ -40,8 +41,8 @@ impl Positions {
         }
     }
 
-    /// Notes the last element of a list that has grown to this length. `hash_of` gives the hash of an element, and none
-    /// for one that is not to be found.
+    /// Notes the last element of a list that has grown to this length. `hash_of` gives the hash of
+    /// an element, and none for one that is not to be found.
     #[inline]
     pub fn append(&mut self, len: usize, hash_of: impl Fn(usize) -> Option<u64>) {
         self.note(len - 1, len, hash_of);
@@ -151,8 +152,8 @@ impl Iterator for Candidates<'_> {
 mod tests {
     use super::*;
 
-    /// Elements come and go, many with the same hash; the table agrees with a search of the list, and looks at few
-    /// elements.
+    /// Elements come and go, many with the same hash; the table agrees with a search of the list,
+    /// and looks at few elements.
     #[test]
     fn finds_what_is_in_the_list() {
         let mut random = kiln_platform::random::Random::from_seed(7);

@@ -3,8 +3,8 @@
 use kiln_platform::memory;
 use kiln_storage::record::RecordRef;
 
-/// A small hash table, open-addressed and at most half full. Each slot says in which round it was filled, so that
-/// forgetting everything is to begin another round.
+/// A small hash table, open-addressed and at most half full. Each slot says in which round it was
+/// filled, so that forgetting everything is to begin another round.
 pub struct RecordMap {
     slots: Vec<NotedRecord>,
     used: usize,

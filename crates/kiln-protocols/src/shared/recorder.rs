@@ -33,8 +33,8 @@ pub fn index_id(table: &Table, index: usize) -> IndexId {
     }
 }
 
-/// The observation of a run: what the logs of all its workers have in common. Clones observe the same
-/// run.
+/// The observation of a run: what the logs of all its workers have in common. Clones observe the
+/// same run.
 #[derive(Clone)]
 #[cfg_attr(not(feature = "history"), expect(dead_code))]
 pub struct Observation {
@@ -86,7 +86,8 @@ impl Observation {
         lock(&self.shared).procedures.clone()
     }
 
-    /// The logs' words, a log for each worker that was ever observed; the logs are empty afterwards.
+    /// The logs' words, a log for each worker that was ever observed; the logs are empty
+    /// afterwards.
     ///
     /// # Safety
     /// No observed worker runs a transaction, and what they did before happened before this.
@@ -241,7 +242,8 @@ impl Recorder {
         }
     }
 
-    /// Records that what was read of `record` with the tid `former` is relied on as it is with `tid`.
+    /// Records that what was read of `record` with the tid `former` is relied on as it is with
+    /// `tid`.
     #[cold]
     #[inline(never)]
     pub fn read_moves(&mut self, record: RecordRef, former: Tid, tid: Tid) {
@@ -257,7 +259,8 @@ pub trait Recorded {
     /// The recorder.
     fn recorder(&mut self) -> &mut Recorder;
 
-    /// Reports commits to a listener of this journal from now on, or to none; see [`Reporter::attach`](super::report::Reporter::attach).
+    /// Reports commits to a listener of this journal from now on, or to none; see
+    /// [`Reporter::attach`](super::report::Reporter::attach).
     fn attach(&mut self, journal: Option<&Journal>);
 
     /// What reports, if it can.

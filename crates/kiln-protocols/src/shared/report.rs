@@ -1,19 +1,22 @@
 //! Reporting: what a commit wrote, once a commit, at the door through which a protocol installs it.
 //!
 //! Each of the doors ([`Optimistic::install`](super::optimistic::Optimistic::install),
-//! [`InPlace::commit_leaving`](super::in_place::InPlace::commit_leaving), and that of `mvcc`) does the same:
+//! [`InPlace::commit_leaving`](super::in_place::InPlace::commit_leaving), and that of `mvcc`) does
+//! the same:
 //!
-//! 1. unless there is nothing to report, opens the worker's window of the log epoch ([`Reporter::open`]). Nothing can refuse the commit any more, all
-//!    records that it writes are held, and no other transaction has seen anything of it;
-//! 2. adds what it writes, a row at a time, and sends it: to the recorder of the history, if the run is observed, and to
-//!    the worker's listener, if there is one;
+//! 1. unless there is nothing to report, opens the worker's window of the log epoch
+//!    ([`Reporter::open`]). Nothing can refuse the commit any more, all records that it writes are
+//!    held, and no other transaction has seen anything of it;
+//! 2. adds what it writes, a row at a time, and sends it: to the recorder of the history, if the
+//!    run is observed, and to the worker's listener, if there is one;
 //! 3. installs, and takes index entries away;
 //! 4. closes the window.
 //!
 //! The reporter is the worker's, also where attempts travel: who commits reports.
 //!
-//! The answer of a call that has a key goes with the report, and so does the call itself where it may be kept in place of what it wrote. Schedulers
-//! have both written once an attempt has run to its end, before the access commits it ([`Reporter::set_call`]): outside of the window, and the
+//! The answer of a call that has a key goes with the report, and so does the call itself where it
+//! may be kept in place of what it wrote. Schedulers have both written once an attempt has run to
+//! its end, before the access commits it ([`Reporter::set_call`]): outside of the window, and the
 //! answer from the rows of the attempt that commits.
 
 use std::ptr;
@@ -40,12 +43,15 @@ pub struct Reporter {
     /// The report that is being made, deletions first.
     changes: Vec<Change>,
     deletions: usize,
-    /// Records that get a version and have no row, before or after: where they are, and their former version.
+    /// Records that get a version and have no row, before or after: where they are, and their
+    /// former version.
     void: Vec<(RecordRef, u64)>,
-    /// Who has written the answer of the attempt that is being committed, if its call has a key and there is a listener.
+    /// Who has written the answer of the attempt that is being committed, if its call has a key and
+    /// there is a listener.
     answering: Option<Arc<dyn AnswerWriter>>,
     answer: Vec<u8>,
-    /// The call of the attempt that is being committed, if it may be kept in place of what it wrote; else empty.
+    /// The call of the attempt that is being committed, if it may be kept in place of what it
+    /// wrote; else empty.
     command: Vec<u8>,
 }
 
@@ -64,8 +70,8 @@ struct Place {
     worker: usize,
 }
 
-// SAFETY: the changes point to records, rows and images of the attempt that is being reported; there are none
-// outside of a report, and a report is made by one thread.
+// SAFETY: the changes point to records, rows and images of the attempt that is being reported;
+// there are none outside of a report, and a report is made by one thread.
 unsafe impl Send for Reporter {}
 
 /// A worker's window of a log epoch; closed when this is dropped, also by a panic.
@@ -107,8 +113,8 @@ impl Attached {
 }
 
 impl Reporter {
-    /// Reports the commits of the worker with this number to a listener of `journal` from now on, or to none. No
-    /// transaction is open.
+    /// Reports the commits of the worker with this number to a listener of `journal` from now on,
+    /// or to none. No transaction is open.
     pub fn attach(&mut self, journal: Option<&Journal>, worker: usize) {
         // The former listener goes before the next one of the same worker comes.
         self.attached = None;
@@ -130,8 +136,9 @@ impl Reporter {
         self.attached.is_some()
     }
 
-    /// The attempt that is committed next is of a call of `program` with these arguments, which has run to its end in `frame`, and has this
-    /// answer if it has a key. Without a listener nothing is written. [`Reporter::forget_call`] has to follow.
+    /// The attempt that is committed next is of a call of `program` with these arguments, which has
+    /// run to its end in `frame`, and has this answer if it has a key. Without a listener nothing
+    /// is written. [`Reporter::forget_call`] has to follow.
     #[inline]
     pub fn set_call(
         &mut self,
@@ -203,8 +210,9 @@ impl Reporter {
         self.changes.push(change);
     }
 
-    /// Adds the deletion of a row by a transaction with this version, under the key that the row has, or else `key`.
-    /// `follows` says that versions follow the order of transactions by themselves.
+    /// Adds the deletion of a row by a transaction with this version, under the key that the row
+    /// has, or else `key`. `follows` says that versions follow the order of transactions by
+    /// themselves.
     ///
     /// # Safety
     /// As for [`Change::new`] and [`Change::keyed`], until the report is sent.
@@ -232,7 +240,8 @@ impl Reporter {
         self.deletions += 1;
     }
 
-    /// Adds an update of a row that may have got another key: then it is a deletion and an insertion.
+    /// Adds an update of a row that may have got another key: then it is a deletion and an
+    /// insertion.
     ///
     /// # Safety
     /// As for [`Change::new`], until the report is sent. Until then `changes` stay as they are.
@@ -341,8 +350,9 @@ impl Reporter {
         self.void.clear();
     }
 
-    /// `tid`, or a greater one that is above the versions of all transactions that deleted one of the keys that an attempt
-    /// adds: to the tables into which it has `inserted` rows, and where it has moved others. Their entries are there.
+    /// `tid`, or a greater one that is above the versions of all transactions that deleted one of
+    /// the keys that an attempt adds: to the tables into which it has `inserted` rows, and where it
+    /// has moved others. Their entries are there.
     #[inline(never)]
     pub fn above_deletions<'a>(
         &self,
@@ -371,8 +381,8 @@ impl Reporter {
     }
 }
 
-/// Whether a log may keep calls of the program in place of what they write: it is a procedure of the catalog, and gives the same when it is
-/// called again.
+/// Whether a log may keep calls of the program in place of what they write: it is a procedure of
+/// the catalog, and gives the same when it is called again.
 fn is_command(program: &Program) -> bool {
     program.calls.get().is_some() && program.analysis.is_deterministic()
 }

@@ -1,4 +1,5 @@
-//! Rings: bounded queues with one producer and one consumer, without latches (ORTHRUS §3.1, after Lamport).
+//! Rings: bounded queues with one producer and one consumer, without latches (ORTHRUS §3.1, after
+//! Lamport).
 
 use kiln_platform::atomic::{AtomicU64, AtomicUsize, Ordering, prefetch};
 use kiln_platform::memory::name_range;
@@ -13,8 +14,8 @@ struct End {
     other: AtomicUsize,
 }
 
-/// A queue of words from one thread to another. Who produces and who consumes may change, if those that
-/// change synchronize.
+/// A queue of words from one thread to another. Who produces and who consumes may change, if those
+/// that change synchronize.
 pub struct Ring {
     producer: End,
     consumer: End,
@@ -63,7 +64,8 @@ impl Ring {
         // Relaxed: the producer's own.
         let put = self.producer.moves.load(Ordering::Relaxed);
         if put - self.producer.other.load(Ordering::Relaxed) > self.mask {
-            // Acquire pairs with the release in `pop`: the slot was read before it is written again.
+            // Acquire pairs with the release in `pop`: the slot was read before it is written
+            // again.
             let taken = self.consumer.moves.load(Ordering::Acquire);
             self.producer.other.store(taken, Ordering::Relaxed);
             if put - taken > self.mask {

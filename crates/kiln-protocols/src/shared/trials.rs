@@ -1,13 +1,18 @@
-//! Finding out how many are best, by trials: of transactions that may be blocked at once, or of cores that work at once.
+//! Finding out how many are best, by trials: of transactions that may be blocked at once, or of
+//! cores that work at once.
 //!
-//! The number is a power of two, its logarithm a *level*. A search stays at one of them for a window, then tries the next one,
-//! comes back, and tries the one before. What each trial cost is compared with what the window just before it cost, which had the same
-//! machine and the same calls; a single comparison says little, as a worker may have lost its core meanwhile, so a mean of
-//! several decides, or some in a row that are all plain. Once a search has settled it tries less and less often, if it is told to.
+//! The number is a power of two, its logarithm a *level*. A search stays at one of them for a
+//! window, then tries the next one, comes back, and tries the one before. What each trial cost is
+//! compared with what the window just before it cost, which had the same machine and the same
+//! calls; a single comparison says little, as a worker may have lost its core meanwhile, so a mean
+//! of several decides, or some in a row that are all plain. Once a search has settled it tries less
+//! and less often, if it is told to.
 //!
-//! What was best may be so no longer from one moment to the next: a host that moves the cores of a virtual machine puts them now near each
-//! other and now far apart, and a cache line travels between them in 35 ns and then in 160 (docs/performance.md). So a pause ends where some windows in
-//! a row cost plainly more or less than those before, and where one trial is plainly better the next follows at once.
+//! What was best may be so no longer from one moment to the next: a host that moves the cores of a
+//! virtual machine puts them now near each other and now far apart, and a cache line travels
+//! between them in 35 ns and then in 160 (docs/performance.md). So a pause ends where some windows
+//! in a row cost plainly more or less than those before, and where one trial is plainly better the
+//! next follows at once.
 
 /// A level, and what is known of those beside it.
 #[repr(C)]
@@ -94,7 +99,8 @@ impl Trials {
     /// So many windows in a row are not unusual by chance.
     const UNUSUAL: u32 = 3;
 
-    /// A search that begins at `level`, goes no higher than `most`, and leaves up to `pause_max` windows between two trials.
+    /// A search that begins at `level`, goes no higher than `most`, and leaves up to `pause_max`
+    /// windows between two trials.
     pub fn new(level: u32, most: u32, pause_max: u32) -> Trials {
         Trials {
             level,
@@ -156,7 +162,8 @@ impl Trials {
         }
     }
 
-    /// Ends the pause where some windows in a row cost plainly more, or plainly less, than those before.
+    /// Ends the pause where some windows in a row cost plainly more, or plainly less, than those
+    /// before.
     fn watch(&mut self, cost: u64) {
         if self.usual == 0 {
             self.usual = cost;
@@ -181,8 +188,8 @@ impl Trials {
         }
     }
 
-    /// Tries less and less often while it is known that the others are no better, and more often when one seems to be; at once when
-    /// one plainly is.
+    /// Tries less and less often while it is known that the others are no better, and more often
+    /// when one seems to be; at once when one plainly is.
     fn adjust_pause(&mut self, ratio: u64) {
         let is_settled = (self.level == self.most || self.more.is_known())
             && (self.level == 0 || self.fewer.is_known());
@@ -198,7 +205,8 @@ impl Trials {
 mod tests {
     use super::*;
 
-    /// The levels of the last windows of many, where a transaction costs the more the further the level is from `best`.
+    /// The levels of the last windows of many, where a transaction costs the more the further the
+    /// level is from `best`.
     fn settles_at(trials: &mut Trials, best: u32) -> Vec<u32> {
         (0..2_000)
             .map(|_| {
@@ -232,8 +240,8 @@ mod tests {
         }
     }
 
-    /// Of two levels, in windows that cost so much at the second one and 1,000 at the first: how many it takes until
-    /// `level` is the better one for it.
+    /// Of two levels, in windows that cost so much at the second one and 1,000 at the first: how
+    /// many it takes until `level` is the better one for it.
     fn windows_until(trials: &mut Trials, level: u32, cost: u64) -> usize {
         let mut windows = 0;
         while trials.level != level {

@@ -1,7 +1,8 @@
 //! Aborts by unwinding: the abort mechanism that STO §4.3 advises against, to be measured.
 //!
-//! What an access returns as an abort is thrown here, through the executor's frames, and caught by the
-//! scheduler, as a C++ exception would be. Errors that procedures raise are still return values.
+//! What an access returns as an abort is thrown here, through the executor's frames, and caught by
+//! the scheduler, as a C++ exception would be. Errors that procedures raise are still return
+//! values.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 

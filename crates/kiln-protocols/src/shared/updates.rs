@@ -1,5 +1,5 @@
-//! Updates left to the commit (STO §6.1), as an attempt keeps them: updaters and their operands, in the
-//! order of the procedure.
+//! Updates left to the commit (STO §6.1), as an attempt keeps them: updaters and their operands, in
+//! the order of the procedure.
 
 use kiln_procedure::ir::Reg;
 use kiln_procedure::{AbortCause, Stop, Updater};
@@ -86,7 +86,8 @@ impl Updates {
         }
     }
 
-    /// The position of the write that the update at this position is for, unless it was run already.
+    /// The position of the write that the update at this position is for, unless it was run
+    /// already.
     #[inline(always)]
     pub fn waiting(&self, at: usize) -> Option<usize> {
         let pending = &self.pending[at];
@@ -117,13 +118,14 @@ impl Updates {
         self.pending[at].is_done = is_done;
     }
 
-    /// Forgets the updates from a position on: what comes behind one that raised would not have come to run.
+    /// Forgets the updates from a position on: what comes behind one that raised would not have
+    /// come to run.
     pub fn truncate(&mut self, at: usize) {
         self.pending.truncate(at);
     }
 
-    /// Notes an error that an updater raised at the commit, with everything validated, and gives the abort
-    /// that stands for it.
+    /// Notes an error that an updater raised at the commit, with everything validated, and gives
+    /// the abort that stands for it.
     #[cold]
     pub fn raise_confirmed(&mut self, error: Error) -> AbortCause {
         self.is_confirmed = true;

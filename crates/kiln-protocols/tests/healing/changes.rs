@@ -112,8 +112,8 @@ impl Others {
         self.make(&values, None);
     }
 
-    /// Makes some change. While the open attempt holds locks, which `has_locks` says, only one that need not wait
-    /// for these: there is but one thread.
+    /// Makes some change. While the open attempt holds locks, which `has_locks` says, only one that
+    /// need not wait for these: there is but one thread.
     pub(super) fn change(&mut self, random: &mut Random, has_locks: bool) {
         let which = random.below(self.changes[0].change.len() + 1);
         let which = (which < self.changes[0].change.len()).then_some(which);
@@ -153,8 +153,8 @@ impl Others {
         has_locked(&self.healed.items) || has_locked(&self.healed.log)
     }
 
-    /// Makes the same change in both databases, unless the attempt that is open has what it takes: a key that
-    /// it means to insert, or an entry that it moves.
+    /// Makes the same change in both databases, unless the attempt that is open has what it takes:
+    /// a key that it means to insert, or an entry that it moves.
     fn make(&mut self, values: &[Value; 3], which: Option<usize>) {
         let mut effects = Vec::new();
         let databases = [&mut self.healed, &mut self.fresh];

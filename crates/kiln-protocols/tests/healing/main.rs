@@ -2,8 +2,9 @@
 //! before their commit, another transaction changes rows, and the healed attempt must do what a
 //! fresh run on the changed rows does.
 //!
-//! Two tables of each kind have the same rows. In one the program is interrupted and healed, in the other it
-//! runs once, serially, after the changes. The rows, the result and the error must be the same.
+//! Two tables of each kind have the same rows. In one the program is interrupted and healed, in the
+//! other it runs once, serially, after the changes. The rows, the result and the error must be the
+//! same.
 //!
 //! `KILN_HEALING_CASES` says how many cases, `KILN_TEST_SEED` where they begin.
 
@@ -84,7 +85,8 @@ impl Pair {
         let (making, operations) = (random.between(0, i64::MAX) as u64, 2 + random.below(7));
         let program_healed = program(&self.others.healed, making, operations);
         let program_fresh = program(&self.others.fresh, making, operations);
-        // In two cases of three what a restoration needs is kept, in the others what no other worker disturbs keeps nothing.
+        // In two cases of three what a restoration needs is kept, in the others what no other
+        // worker disturbs keeps nothing.
         if random.below(3) > 0 {
             self.healing.expect_disturbance(&program_healed);
         }
@@ -103,7 +105,8 @@ impl Pair {
             after: None,
             random: Random::from_seed(random.between(0, i64::MAX) as u64),
         };
-        // In two cases of three the changes come at any time, in the others at the end of the first run.
+        // In two cases of three the changes come at any time, in the others at the end of the first
+        // run.
         if random.below(3) > 0 {
             pending.draw();
         }
@@ -123,7 +126,8 @@ impl Pair {
         }
     }
 
-    /// Runs the program, has others change rows meanwhile and at the end of the first run, and brings it to its end.
+    /// Runs the program, has others change rows meanwhile and at the end of the first run, and
+    /// brings it to its end.
     fn heal(&mut self, program: &Program, arguments: &Arguments, mut pending: Pending) -> Effect {
         self.healing.begin_call(None);
         for attempt in 0..ATTEMPTS_MAX {

@@ -1,5 +1,6 @@
-//! Random programs: they follow keys from row to row, and have conditionals, loops, scans that are left early, all
-//! kinds of writes, rows that are inserted late and errors that depend on what was read.
+//! Random programs: they follow keys from row to row, and have conditionals, loops, scans that are
+//! left early, all kinds of writes, rows that are inserted late and errors that depend on what was
+//! read.
 
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;

@@ -1,5 +1,5 @@
-//! Answers of a trial's calls: a call that wrote something is reported with the rows of the attempt that committed, and with no
-//! others.
+//! Answers of a trial's calls: a call that wrote something is reported with the rows of the attempt
+//! that committed, and with no others.
 
 use std::collections::BTreeMap;
 

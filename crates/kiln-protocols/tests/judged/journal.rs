@@ -143,8 +143,8 @@ impl Heard {
         self.closed.store(closed.0, Ordering::Relaxed);
     }
 
-    /// Whether what was heard is all that happened to the table, in an order that a log may have. The listeners are
-    /// gone.
+    /// Whether what was heard is all that happened to the table, in an order that a log may have.
+    /// The listeners are gone.
     pub fn check(&self, table: &Table, history: &History) -> Result<(), String> {
         let mut commits = lock(&self.commits);
         if let Some(late) = commits.iter().find(|commit| commit.is_late) {
@@ -216,8 +216,8 @@ fn rows_of(table: &Table) -> Rows {
     rows
 }
 
-/// No commit has read or replaced a version of a later log epoch than its own: so what was committed up to any of
-/// them is closed.
+/// No commit has read or replaced a version of a later log epoch than its own: so what was
+/// committed up to any of them is closed.
 fn check_closure(commits: &[Reported], history: &History) -> Result<(), String> {
     let mut written = HashMap::new();
     for commit in commits {

@@ -1,9 +1,10 @@
 //! Trials: workers run random small programs over a few rows, and the judge looks at what they did.
 //!
 //! The programs do everything that an attempt can do, several times to the same rows: reads, blind
-//! writes, read-modify-writes, insertions, deletions, scans of both kinds of index that end early or
-//! not, moves through a unique index, and errors raised after all that. A trial runs on real threads,
-//! or on virtual cores with `--cfg kiln_sim`: then its seed determines the interleaving as well.
+//! writes, read-modify-writes, insertions, deletions, scans of both kinds of index that end early
+//! or not, moves through a unique index, and errors raised after all that. A trial runs on real
+//! threads, or on virtual cores with `--cfg kiln_sim`: then its seed determines the interleaving as
+//! well.
 
 mod answers;
 mod drawn;
@@ -77,8 +78,8 @@ pub struct Trial {
     pub calls: u64,
     /// How many rows there can be.
     pub keys: usize,
-    /// How long a call may take; a broken protocol may never let one through. Without a limit that is
-    /// a failure of the trial.
+    /// How long a call may take; a broken protocol may never let one through. Without a limit that
+    /// is a failure of the trial.
     pub limit_ns: Option<u64>,
     /// What programs do besides.
     pub extras: Extras,
@@ -91,22 +92,23 @@ pub struct Trial {
     pub deadlock_avoidance: DeadlockAvoidance,
     /// Whether listeners hear of each commit, from the first one on.
     pub listens: bool,
-    /// Whether the last worker runs transactions of several statements, which idle now and then. Calls that wait for one
-    /// of them are handed back again and again.
+    /// Whether the last worker runs transactions of several statements, which idle now and then.
+    /// Calls that wait for one of them are handed back again and again.
     pub blocks: bool,
     /// Determines programs, calls, and on virtual cores the schedule.
     pub seed: u64,
 }
 
-/// Operations that a protocol that is broken in certain ways may not survive, as it frees memory twice.
+/// Operations that a protocol that is broken in certain ways may not survive, as it frees memory
+/// twice.
 #[derive(Clone, Copy, Debug)]
 pub struct Extras {
     /// Long texts are written, which lie outside of their rows.
     pub texts: bool,
     /// Rows are deleted.
     pub deletions: bool,
-    /// Primary keys are updated in place, which no front end asks for: it deletes and inserts. Protocols
-    /// whose attempts may find a row and observe nothing of it rely on that.
+    /// Primary keys are updated in place, which no front end asks for: it deletes and inserts.
+    /// Protocols whose attempts may find a row and observe nothing of it rely on that.
     pub primary_keys: bool,
     /// Rows go through one unique key to another.
     pub through_keys: bool,
@@ -118,7 +120,8 @@ pub struct Extras {
     pub mix: Mix,
 }
 
-/// What programs do mostly: the rarer something is that a flaw needs, the more transactions it takes to find it.
+/// What programs do mostly: the rarer something is that a flaw needs, the more transactions it
+/// takes to find it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mix {
     /// All there is.
@@ -133,8 +136,8 @@ pub enum Mix {
 }
 
 impl Trial {
-    /// Runs it and judges it; with what the workers counted. An error says what broke before the judge
-    /// could look.
+    /// Runs it and judges it; with what the workers counted. An error says what broke before the
+    /// judge could look.
     #[cfg(not(kiln_sim))]
     pub fn judge(self) -> Result<(Report, Statistics), String> {
         let run = std::panic::catch_unwind(|| self.run());
@@ -416,7 +419,8 @@ struct Ran {
 }
 
 impl Ran {
-    /// The judge's report on the history, unless the listeners have heard something wrong of what is right.
+    /// The judge's report on the history, unless the listeners have heard something wrong of what
+    /// is right.
     fn judge(self) -> Result<(Report, Statistics), String> {
         let report = judged(self.history)?;
         if report.is_serializable() {
@@ -468,8 +472,8 @@ impl Drop for Done<'_> {
     }
 }
 
-/// What the error of a trial begins with whose workers came through, but left no history: two of them
-/// say that they replaced the same version, for example.
+/// What the error of a trial begins with whose workers came through, but left no history: two of
+/// them say that they replaced the same version, for example.
 pub const NO_HISTORY: &str = "no history";
 
 /// The report on a history, by the order that its protocol promises.
@@ -730,7 +734,8 @@ fn operation(
     }
 }
 
-/// Looks each of an array's keys up, whose records plans know beforehand, and does something to those that are there.
+/// Looks each of an array's keys up, whose records plans know beforehand, and does something to
+/// those that are there.
 fn for_each_key(b: &mut ProgramBuilder, items: TableRef, kinds: Kinds, random: &mut Random) {
     let keys = b.parameter(3 * OPERATIONS_MAX + 1);
     let one = b.constant(DataType::BigInt, Value::BigInt(1));

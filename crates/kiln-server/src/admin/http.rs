@@ -1,4 +1,5 @@
-//! As much of HTTP/1.1 as a scraper needs: one request a connection, GET or HEAD, without a body. It does no I/O.
+//! As much of HTTP/1.1 as a scraper needs: one request a connection, GET or HEAD, without a body.
+//! It does no I/O.
 
 /// Bytes of a request, from its first to the empty line.
 pub const REQUEST_BYTES_MAX: usize = 8 << 10;

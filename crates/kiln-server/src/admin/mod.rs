@@ -1,12 +1,13 @@
-//! For who runs the server: metrics and health over HTTP, on an address of their own, and what the log tells of the database.
+//! For who runs the server: metrics and health over HTTP, on an address of their own, and what the
+//! log tells of the database.
 //!
 //! | path | answers |
 //! |---|---|
 //! | `/metrics` | all that is counted, in Prometheus' text format |
 //! | `/healthz` | 200 while the server serves; 503 and why while it is read-only, broken, or draining |
 //!
-//! One thread of its own does that, so that neither clients nor workers wait for it, nor it for them. A connection has some seconds and some
-//! kilobytes for one request; there are few at a time.
+//! One thread of its own does that, so that neither clients nor workers wait for it, nor it for
+//! them. A connection has some seconds and some kilobytes for one request; there are few at a time.
 
 mod http;
 mod page;
@@ -259,7 +260,8 @@ impl Connection {
                 return false;
             }
         }
-        // What comes behind the request is read and forgotten: else the client may be told that the connection broke.
+        // What comes behind the request is read and forgotten: else the client may be told that the
+        // connection broke.
         let mut buffer = [0; 1024];
         loop {
             match self.stream.read(&mut buffer) {

@@ -28,7 +28,8 @@ pub struct Page {
 pub type Labels<'a> = &'a [(&'a str, &'a str)];
 
 impl Page {
-    /// Begins a family of metrics. Those of a family are written together, each with labels of its own.
+    /// Begins a family of metrics. Those of a family are written together, each with labels of its
+    /// own.
     pub fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> &mut Page {
         let kind = match kind {
             Kind::Counter => "counter",
@@ -55,7 +56,8 @@ impl Page {
         self.family(name, kind, help).metric(&[], value);
     }
 
-    /// A histogram of the family: how many values are in each bucket, with the bucket's bound, and how many exceed all bounds.
+    /// A histogram of the family: how many values are in each bucket, with the bucket's bound, and
+    /// how many exceed all bounds.
     pub fn histogram(
         &mut self,
         labels: Labels<'_>,

@@ -1,4 +1,5 @@
-//! What the log tells of the database: checkpoints, that it has become read-only, blocks that are open for long.
+//! What the log tells of the database: checkpoints, that it has become read-only, blocks that are
+//! open for long.
 
 use kiln_sql::ReadOnly;
 

@@ -1,8 +1,9 @@
 //! A client in a thread that may wait.
 //!
-//! The thread handles the message for which it was asked. Then it *attends* the client: it waits a moment for what comes next, so that
-//! the statements of a block, or those of a client that is alone, need no way through the poller. It gives the client
-//! back when that is silent, and when other clients wait for a thread.
+//! The thread handles the message for which it was asked. Then it *attends* the client: it waits a
+//! moment for what comes next, so that the statements of a block, or those of a client that is
+//! alone, need no way through the poller. It gives the client back when that is silent, and when
+//! other clients wait for a thread.
 
 use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::net::{self, Events, Token};
@@ -13,7 +14,8 @@ use super::connection::{Connection, RECEIVED_BYTES, Waits};
 use super::tls::Tls;
 use crate::session::Place;
 
-/// Nanoseconds for which a thread waits for the next message: what systems wait at least, when they are asked to.
+/// Nanoseconds for which a thread waits for the next message: what systems wait at least, when they
+/// are asked to.
 pub(super) const ATTEND_NS: u64 = 1_000_000;
 
 /// What a thread keeps for the clients that it attends.
@@ -34,8 +36,8 @@ pub(super) struct Attendance {
 }
 
 impl Attendance {
-    /// Serves a connection, which is registered with no poller, until it waits for what does not come at once. `is_wanted` says whether
-    /// other clients wait for a thread.
+    /// Serves a connection, which is registered with no poller, until it waits for what does not
+    /// come at once. `is_wanted` says whether other clients wait for a thread.
     pub fn attend(
         &self,
         connection: &mut Connection,

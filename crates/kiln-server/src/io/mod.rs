@@ -1,4 +1,5 @@
-//! Sockets and threads around clients: accepting them, moving their bytes, and ending in good order.
+//! Sockets and threads around clients: accepting them, moving their bytes, and ending in good
+//! order.
 
 mod attend;
 mod connection;
@@ -28,7 +29,8 @@ pub struct ServerOptions {
     pub listen: Vec<Address>,
     /// Clients at a time (10,000); others are told that there are too many (53300).
     pub connections_max: usize,
-    /// Threads for what may have to wait for a worker slot or a definition (64). Blocks that hold slots have further ones.
+    /// Threads for what may have to wait for a worker slot or a definition (64). Blocks that hold
+    /// slots have further ones.
     pub threads_max: usize,
     /// Seconds that a client has to begin its session (10).
     pub startup_s: u64,
@@ -82,7 +84,8 @@ impl Server {
     /// Listens, and serves the database from now on.
     ///
     /// # Errors
-    /// 58030 for an address that cannot be listened on, with its name; 53000 when the system gives no thread.
+    /// 58030 for an address that cannot be listened on, with its name; 53000 when the system gives
+    /// no thread.
     pub fn start(database: Database, options: ServerOptions) -> Result<Server> {
         let mut listeners = Vec::new();
         for address in &options.listen {
@@ -166,7 +169,8 @@ impl Server {
         (self.monitor.accepted.get(), refused)
     }
 
-    /// Ends: takes no further client, says so where it answers for its health, lets those end their statements and blocks for a time, then ends the rest, and returns.
+    /// Ends: takes no further client, says so where it answers for its health, lets those end their
+    /// statements and blocks for a time, then ends the rest, and returns.
     pub fn end(&self) {
         // Release pairs with the acquire in the poller.
         self.is_ending.store(true, Ordering::Release);

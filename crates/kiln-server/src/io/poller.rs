@@ -1,4 +1,5 @@
-//! The thread that serves all connections: it waits for sockets, outcomes of workers and clients that threads give back.
+//! The thread that serves all connections: it waits for sockets, outcomes of workers and clients
+//! that threads give back.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -63,7 +64,8 @@ pub(super) struct Poller {
     notified: Arc<Notified>,
     pool: Pool,
     buffer: Box<[u8]>,
-    /// When clients are accepted without an event that says so: others go first, or the system has no room now.
+    /// When clients are accepted without an event that says so: others go first, or the system has
+    /// no room now.
     accepts_ns: Option<u64>,
 }
 
@@ -120,7 +122,8 @@ impl Poller {
                 (true, Some(accepts_ns)) => accepts_ns.saturating_sub(time::now_ns()).min(LOOK_NS),
                 (true, None) => LOOK_NS,
             };
-            // What fails now fails again, and is no reason to end: clients are served when the system can again.
+            // What fails now fails again, and is no reason to end: clients are served when the
+            // system can again.
             if self.sockets.wait(&mut events, Some(pause_ns)).is_err() {
                 kiln_platform::thread::sleep(PAUSE_NS);
             }
@@ -168,8 +171,8 @@ impl Poller {
         }
     }
 
-    /// Serves a connection that something has happened to. One whose client asks again at once, while no other client asks for anything,
-    /// goes to a thread.
+    /// Serves a connection that something has happened to. One whose client asks again at once,
+    /// while no other client asks for anything, goes to a thread.
     fn take_news(&mut self, position: usize, event: &Event, is_alone: bool) {
         let Some(Slot::Here(connection)) = self.connections.get_mut(position) else {
             return;
@@ -381,7 +384,8 @@ impl Poller {
         }
     }
 
-    /// Serves the clients for which notifications have come. One that is in a thread is told when it is back.
+    /// Serves the clients for which notifications have come. One that is in a thread is told when
+    /// it is back.
     fn take_notified(&mut self) {
         let notified = std::mem::take(&mut *lock(&self.notified));
         for number in notified {
@@ -462,7 +466,8 @@ impl Poller {
         self.shared.monitor.sessions.set_states(states);
     }
 
-    /// Ends clients that have nothing under way, or all when it has lasted too long. Returns whether none is left.
+    /// Ends clients that have nothing under way, or all when it has lasted too long. Returns
+    /// whether none is left.
     fn drain(&mut self, is_over: bool) -> bool {
         let error = Error::new(
             SqlState::ADMIN_SHUTDOWN,

@@ -1,8 +1,10 @@
-//! Threads that may wait: they handle what a poller's thread must not, such as statements of an open block, which may wait for a record.
+//! Threads that may wait: they handle what a poller's thread must not, such as statements of an
+//! open block, which may wait for a record.
 //!
-//! A statement may wait for a worker slot, and the blocks that hold the slots end by statements as well. So the pool has two queues
-//! with a bound each on the threads that serve it: work that waits for a slot never keeps [`Urgency::Next`] work waiting.
-//! There are as many threads as are busy; one that has had nothing to do for a while ends.
+//! A statement may wait for a worker slot, and the blocks that hold the slots end by statements as
+//! well. So the pool has two queues with a bound each on the threads that serve it: work that waits
+//! for a slot never keeps [`Urgency::Next`] work waiting. There are as many threads as are busy;
+//! one that has had nothing to do for a while ends.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,7 +15,8 @@ use kiln_platform::thread;
 
 use super::attend::Desk;
 
-/// What a thread of the pool does: with its desk, and what says whether other work waits for a thread.
+/// What a thread of the pool does: with its desk, and what says whether other work waits for a
+/// thread.
 pub type Work = Box<dyn FnOnce(&mut Desk, &dyn Fn() -> bool) + Send>;
 
 /// How long a thread waits for work before it ends.

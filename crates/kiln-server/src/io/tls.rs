@@ -17,8 +17,8 @@ const BUFFERED_BYTES: usize = 64 << 10;
 #[derive(Clone)]
 pub struct Tls {
     config: Arc<ServerConfig>,
-    /// What clients bind an authentication to (`tls-server-end-point`, RFC 5929, section 4); `None` for a certificate for which
-    /// the RFC names no hash function.
+    /// What clients bind an authentication to (`tls-server-end-point`, RFC 5929, section 4); `None`
+    /// for a certificate for which the RFC names no hash function.
     end_point: Option<Box<[u8]>>,
 }
 
@@ -29,7 +29,8 @@ impl std::fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// With the certificate, and those of its issuers if they are needed, and the private key; each as PEM.
+    /// With the certificate, and those of its issuers if they are needed, and the private key; each
+    /// as PEM.
     ///
     /// # Errors
     /// F0000 for what is not that, or does not belong together.
@@ -78,10 +79,12 @@ fn refused(message: String) -> Error {
     Error::new(SqlState::CONFIG_FILE_ERROR, message)
 }
 
-/// What an authentication is bound to under TLS with this certificate (`tls-server-end-point`): its hash, with the function of its
-/// signature; SHA-256 in place of MD5 and SHA-1. `None` for a signature for which RFC 5929 names no function.
+/// What an authentication is bound to under TLS with this certificate (`tls-server-end-point`): its
+/// hash, with the function of its signature; SHA-256 in place of MD5 and SHA-1. `None` for a
+/// signature for which RFC 5929 names no function.
 pub fn tls_end_point(certificate: &[u8]) -> Option<Box<[u8]>> {
-    // Certificate ::= SEQUENCE { tbsCertificate SEQUENCE, signatureAlgorithm SEQUENCE { OBJECT IDENTIFIER, … }, … }
+    // Certificate ::= SEQUENCE { tbsCertificate SEQUENCE, signatureAlgorithm SEQUENCE { OBJECT
+    // IDENTIFIER, … }, … }
     let (whole, _) = element(certificate, 0x30)?;
     let (_, rest) = element(whole, 0x30)?;
     let (algorithm, _) = element(rest, 0x30)?;
@@ -127,7 +130,8 @@ fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
 pub(super) struct Encrypted(Box<ServerConnection>);
 
 impl Encrypted {
-    /// Receives plaintext; `None` when there is none now, and `Some(0)` at the end. As [`Stream::read`].
+    /// Receives plaintext; `None` when there is none now, and `Some(0)` at the end. As
+    /// [`Stream::read`].
     pub fn read(&mut self, stream: &Stream, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
             match self.0.reader().read(buffer) {
@@ -150,8 +154,8 @@ impl Encrypted {
         }
     }
 
-    /// Sends plaintext as far as there is room, and what waits; returns how much plaintext it took, `None` when nothing now.
-    /// As [`Stream::write`].
+    /// Sends plaintext as far as there is room, and what waits; returns how much plaintext it took,
+    /// `None` when nothing now. As [`Stream::write`].
     pub fn write(&mut self, stream: &Stream, bytes: &[u8]) -> io::Result<Option<usize>> {
         self.flush(stream)?;
         let count = self.0.writer().write(bytes)?;

@@ -51,7 +51,8 @@ impl Histogram {
         self.sum_ns.add_shared(elapsed_ns);
     }
 
-    /// How many durations are in each bucket, and behind those of [`BOUNDS_NS`] those that exceed all.
+    /// How many durations are in each bucket, and behind those of [`BOUNDS_NS`] those that exceed
+    /// all.
     pub fn counts(&self) -> [u64; BOUNDS_NS.len() + 1] {
         std::array::from_fn(|bucket| self.buckets[bucket].get())
     }
@@ -70,7 +71,8 @@ pub struct Durations {
 }
 
 impl Durations {
-    /// Adds a statement of this command that has ended, which called this procedure if it was a CALL.
+    /// Adds a statement of this command that has ended, which called this procedure if it was a
+    /// CALL.
     pub fn add(&self, command: &str, procedure: Option<&str>, elapsed_ns: u64) {
         let position = COMMANDS.iter().position(|known| *known == command);
         self.commands[position.unwrap_or(COMMANDS.len() - 1)].add(elapsed_ns);

@@ -1,7 +1,8 @@
 //! What a server counts of its clients and their statements, and what it writes into its log.
 //!
-//! Log lines are events of `tracing`, which the program that runs the server collects. A client cannot fill a disk with them: what
-//! anybody can cause without a password is written some times in a while, and counted in between.
+//! Log lines are events of `tracing`, which the program that runs the server collects. A client
+//! cannot fill a disk with them: what anybody can cause without a password is written some times in
+//! a while, and counted in between.
 
 mod durations;
 mod sessions;
@@ -28,10 +29,11 @@ const LOGGED_CHARACTERS: usize = 2_000;
 pub struct Logged {
     /// Statements that took so many nanoseconds or more.
     pub slow_ns: Option<u64>,
-    /// Whether their lines have the statement as it was sent, with its literals and the values of its parameters. Otherwise each literal
-    /// is a question mark.
+    /// Whether their lines have the statement as it was sent, with its literals and the values of
+    /// its parameters. Otherwise each literal is a question mark.
     pub values: bool,
-    /// Whether a thread looks after the database and tells of checkpoints, of what makes it read-only, of blocks and of what was left out.
+    /// Whether a thread looks after the database and tells of checkpoints, of what makes it
+    /// read-only, of blocks and of what was left out.
     pub database: bool,
     /// Transaction blocks that have been open for so many nanoseconds.
     pub block_ns: Option<u64>,
@@ -103,7 +105,8 @@ impl<'a> From<&'a Portal> for Ended<'a> {
     }
 }
 
-/// What a server counts and logs. One for all its threads: what they count here costs them less than the message that they answer.
+/// What a server counts and logs. One for all its threads: what they count here costs them less
+/// than the message that they answer.
 #[derive(Debug)]
 pub struct Monitor {
     /// What is worth a line.
@@ -121,12 +124,14 @@ pub struct Monitor {
     /// The sessions.
     pub sessions: Sessions,
     refused: [Counter; Refusal::ALL.len()],
-    /// Errors that clients were told of, by class of their SQLSTATE. Few classes, so that a list will do.
+    /// Errors that clients were told of, by class of their SQLSTATE. Few classes, so that a list
+    /// will do.
     errors: Mutex<Vec<(String, u64)>>,
     refusals: Throttle,
 }
 
-/// Classes of errors that are counted apart: `RAISE … USING ERRCODE` makes up as many as a client likes.
+/// Classes of errors that are counted apart: `RAISE … USING ERRCODE` makes up as many as a client
+/// likes.
 const CLASSES_MAX: usize = 64;
 
 impl Default for Monitor {
@@ -208,7 +213,8 @@ impl Monitor {
         }
     }
 
-    /// How many errors clients were told of, by class of their SQLSTATE, in the order of the classes.
+    /// How many errors clients were told of, by class of their SQLSTATE, in the order of the
+    /// classes.
     pub fn errors(&self) -> Vec<(String, u64)> {
         let mut errors = lock(&self.errors).clone();
         errors.sort();

@@ -1,7 +1,8 @@
-//! COPY: rows that the client sends or is sent, or that a file of the server has or gets, in one of COPY's formats.
+//! COPY: rows that the client sends or is sent, or that a file of the server has or gets, in one of
+//! COPY's formats.
 //!
-//! Rows that come are inserted one after the other, in the transaction of the COPY, as their data come: the session keeps no more of
-//! them than the one that is not whole yet.
+//! Rows that come are inserted one after the other, in the transaction of the COPY, as their data
+//! come: the session keeps no more of them than the one that is not whole yet.
 
 use kiln_platform::sync::Arc;
 use kiln_sql::{Column, Copying, DataType, Error, Result, SqlState, Statement, Value};
@@ -43,7 +44,8 @@ impl Session {
         self.copy_in.is_some()
     }
 
-    /// Runs a COPY in this thread: to its end, or until rows come, with `text` in the simple protocol.
+    /// Runs a COPY in this thread: to its end, or until rows come, with `text` in the simple
+    /// protocol.
     pub(super) fn copy(
         &mut self,
         statement: &Statement,
@@ -96,8 +98,8 @@ impl Session {
         let portion = self.run(&mut portal, is_alone, 0)?;
         self.answer_notices(&portion.notices);
         self.answers.copy_out(format, names.len());
-        // As PostgreSQL sends it, and some clients want it: a line of names is a message, and what precedes binary rows is one
-        // with the first of them, or with their end.
+        // As PostgreSQL sends it, and some clients want it: a line of names is a message, and what
+        // precedes binary rows is one with the first of them, or with their end.
         let mut start = Vec::new();
         encoder.start(&names, &mut start);
         if format == Format::Text && !start.is_empty() {

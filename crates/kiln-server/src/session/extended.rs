@@ -1,4 +1,5 @@
-//! The extended protocol: statements that are prepared, bound, described and run, in pipelines that end with Sync.
+//! The extended protocol: statements that are prepared, bound, described and run, in pipelines that
+//! end with Sync.
 //!
 //! A pipeline is one transaction, as in PostgreSQL: all that is executed up to a Sync. An
 //! Execute that comes alone before its Sync needs no block, and goes to a worker.

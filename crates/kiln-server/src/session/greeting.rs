@@ -4,7 +4,8 @@ use kiln_sql::SqlState;
 
 use super::Session;
 
-/// Settings that clients are told of at the start and when they change, because their drivers go by them.
+/// Settings that clients are told of at the start and when they change, because their drivers go by
+/// them.
 const REPORTED: &[&str] = &[
     "server_version",
     "server_encoding",
@@ -54,7 +55,8 @@ impl Session {
         self.sql.changed_settings();
     }
 
-    /// What cannot be set is not as the client wants it, which is told of what matters to drivers: a driver's time zone, say.
+    /// What cannot be set is not as the client wants it, which is told of what matters to drivers:
+    /// a driver's time zone, say.
     fn begin_with(&mut self, name: &str, value: &str) {
         if let Err(error) = self.sql.begin_with(name, value)
             && error.state() == SqlState::UNDEFINED_OBJECT
@@ -66,7 +68,8 @@ impl Session {
     }
 }
 
-/// The settings of a parameter `options`: `-c name=value` and `--name=value`, where a backslash keeps a blank.
+/// The settings of a parameter `options`: `-c name=value` and `--name=value`, where a backslash
+/// keeps a blank.
 fn switches(text: &str) -> Vec<(String, String)> {
     let mut words = vec![String::new()];
     let mut characters = text.chars();

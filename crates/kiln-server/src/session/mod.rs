@@ -1,8 +1,10 @@
-//! Sessions: what a client asks for, and what it is answered. They do no I/O: messages go in, and answers are appended to a buffer.
+//! Sessions: what a client asks for, and what it is answered. They do no I/O: messages go in, and
+//! answers are appended to a buffer.
 //!
-//! A session is on a poller's thread, which must not wait, or in a thread of its own. On the poller's thread ([`Place::Poller`])
-//! it submits what workers can run and takes the outcome when it comes ([`Session::complete`]); what may have to wait it leaves to a thread,
-//! which handles the same message again ([`Step::Thread`]): until then the message has had no effect.
+//! A session is on a poller's thread, which must not wait, or in a thread of its own. On the
+//! poller's thread ([`Place::Poller`]) it submits what workers can run and takes the outcome when
+//! it comes ([`Session::complete`]); what may have to wait it leaves to a thread, which handles the
+//! same message again ([`Step::Thread`]): until then the message has had no effect.
 
 mod copy;
 mod copy_file;
@@ -38,7 +40,8 @@ const NOTIFIED_BYTES: usize = 64 << 10;
 /// Where a message is handled.
 #[derive(Clone, Copy)]
 pub enum Place<'a> {
-    /// On a thread that serves others as well: outcomes of what it submits arrive in the queue under the number.
+    /// On a thread that serves others as well: outcomes of what it submits arrive in the queue
+    /// under the number.
     Poller(&'a Arc<Completions>, u64),
     /// In a thread that may wait.
     Thread,
@@ -59,7 +62,8 @@ pub enum Step {
     End,
 }
 
-/// How the rows of a portal are wanted: in text if this is empty, in the only one, or each column in its own.
+/// How the rows of a portal are wanted: in text if this is empty, in the only one, or each column
+/// in its own.
 type Formats = Box<[Format]>;
 
 /// What was submitted.
@@ -85,7 +89,8 @@ pub struct Session {
     formats: HashMap<String, Formats>,
     /// The COPY whose rows the client sends.
     copy_in: Option<Box<CopyIn>>,
-    /// Whether the open block is that of a pipeline or of a text with several statements, and not the client's.
+    /// Whether the open block is that of a pipeline or of a text with several statements, and not
+    /// the client's.
     is_implicit: bool,
     /// Whether all that the present text has run can be undone together.
     is_unit: bool,
@@ -174,7 +179,8 @@ impl Session {
         self.answers.ready(status);
     }
 
-    /// Tells the client what has come on the channels to which it listens: between its transactions, and as long as its answers are few.
+    /// Tells the client what has come on the channels to which it listens: between its
+    /// transactions, and as long as its answers are few.
     pub fn tell_notifications(&mut self) {
         if self.is_in_pipeline || self.is_copying() {
             return;
@@ -266,7 +272,8 @@ impl Session {
         }
     }
 
-    /// Parses and analyses a statement; `None` when that must not be done here: it may take long, or it may wait.
+    /// Parses and analyses a statement; `None` when that must not be done here: it may take long,
+    /// or it may wait.
     fn parse_at(
         &mut self,
         text: &str,
@@ -280,8 +287,8 @@ impl Session {
         }
     }
 
-    /// Submits a portal to the workers. While other messages wait behind it, it need not be durable before they are handled: the client
-    /// keeps the answers.
+    /// Submits a portal to the workers. While other messages wait behind it, it need not be durable
+    /// before they are handled: the client keeps the answers.
     fn submit(
         &mut self,
         portal: Portal,
@@ -447,7 +454,8 @@ impl Session {
         }
     }
 
-    /// Runs a portal in this thread, or fetches from one that was run. Unless it is alone in its transaction, it runs in a block.
+    /// Runs a portal in this thread, or fetches from one that was run. Unless it is alone in its
+    /// transaction, it runs in a block.
     fn run(&mut self, portal: &mut Portal, is_alone: bool, row_limit: usize) -> Result<Portion> {
         if portal.is_finished() {
             return portal.fetch(row_limit);

@@ -107,8 +107,8 @@ impl Session {
         }
     }
 
-    /// Runs the statements of a text from `first` on in this thread, and what they are a transaction of to its end. Says no when
-    /// rows of a COPY are to come before the text goes on.
+    /// Runs the statements of a text from `first` on in this thread, and what they are a
+    /// transaction of to its end. Says no when rows of a COPY are to come before the text goes on.
     fn run_text(
         &mut self,
         text: &str,

@@ -1,4 +1,5 @@
-//! Clients: threads that change the database in all the ways there are, and note what they are told.
+//! Clients: threads that change the database in all the ways there are, and note what they are
+//! told.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The client that changes the catalog, one step after the other, each of which follows from its number: a statement, or a block of
-//! several.
+//! The client that changes the catalog, one step after the other, each of which follows from its
+//! number: a statement, or a block of several.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -35,7 +35,8 @@ pub(super) enum Fact {
     Owner(i64, i64),
 }
 
-/// A fact, and how much of the life was [filmed](kiln_platform::sim::disk::Disk::film) when it was noted.
+/// A fact, and how much of the life was [filmed](kiln_platform::sim::disk::Disk::film) when it was
+/// noted.
 #[derive(Clone, Debug)]
 pub(super) struct Noted {
     pub(super) at: usize,

@@ -119,7 +119,8 @@ pub(super) fn recover(disk: &Disk, protocol: Configuration, seed: u64) -> Result
     on_disk(disk, seed, body)?
 }
 
-/// Opens the database on a disk that has been damaged: it is refused as damaged, or what it has is returned.
+/// Opens the database on a disk that has been damaged: it is refused as damaged, or what it has is
+/// returned.
 ///
 /// # Errors
 /// What is wrong with it, or with the refusal.
@@ -196,8 +197,8 @@ impl Life {
         sim::quiet(|| self.end(disk, bounds, &database, judged, lived))
     }
 
-    /// Reads what is there, and makes what is missing of the schema. Returns the step at which the client goes on that changes
-    /// the catalog.
+    /// Reads what is there, and makes what is missing of the schema. Returns the step at which the
+    /// client goes on that changes the catalog.
     fn begin(
         &self,
         disk: &Disk,

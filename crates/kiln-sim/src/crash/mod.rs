@@ -1,10 +1,11 @@
 //! Crashes: nothing acknowledged is lost, whatever the disk does.
 //!
-//! A *life* is a run on virtual cores over a [simulated disk](kiln_platform::sim::disk): it opens the database, lets clients
-//! work, and notes what each was told, and when. The disk is filmed meanwhile, so that one life shows what a crash at every
-//! moment of every operation leaves. Each such disk is opened again, perhaps under another protocol, and has to hold what was
-//! told until then, and only what transactions one after the other can have made. Then the next life goes on with one of
-//! these disks.
+//! A *life* is a run on virtual cores over a [simulated disk](kiln_platform::sim::disk): it opens
+//! the database, lets clients work, and notes what each was told, and when. The disk is filmed
+//! meanwhile, so that one life shows what a crash at every moment of every operation leaves. Each
+//! such disk is opened again, perhaps under another protocol, and has to hold what was told until
+//! then, and only what transactions one after the other can have made. Then the next life goes on
+//! with one of these disks.
 //!
 //! | module | holds |
 //! |---|---|
@@ -45,7 +46,8 @@ struct Tested {
     lost: Option<(u64, String)>,
 }
 
-/// The first thing that the plan's seeds find lost, of the first protocol that loses something: which, under what seed, and what.
+/// The first thing that the plan's seeds find lost, of the first protocol that loses something:
+/// which, under what seed, and what.
 pub(crate) fn first_loss(plan: &CrashPlan) -> Option<(Configuration, u64, String)> {
     plan.protocols.iter().find_map(|protocol| {
         let (seed, lost) = test(plan, *protocol).lost?;

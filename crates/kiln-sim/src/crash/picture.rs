@@ -203,7 +203,8 @@ impl Picture {
             }
             Ok(())
         })?;
-        // Through the index that has no unique keys, and through equality: look-ups may take hash indexes.
+        // Through the index that has no unique keys, and through equality: look-ups may take hash
+        // indexes.
         for (token, counter, n) in &self.lines {
             let found: Vec<(i64, i64)> = database
                 .query("SELECT counter, n FROM line WHERE token = $1", (*token,))?

@@ -1,4 +1,5 @@
-//! What the clients of a life work on: tables whose rows tell what came before what, and functions that change them.
+//! What the clients of a life work on: tables whose rows tell what came before what, and functions
+//! that change them.
 //!
 //! | table | what its rows tell |
 //! |---|---|

@@ -203,7 +203,8 @@ impl Case<'_> {
         Ok((random.below(2) == 0).then_some(failed))
     }
 
-    /// Lives, and crashes at moments of the life. Returns one of the disks that this leaves, and what has to be on it.
+    /// Lives, and crashes at moments of the life. Returns one of the disks that this leaves, and
+    /// what has to be on it.
     fn crash(
         &self,
         life: &Life,

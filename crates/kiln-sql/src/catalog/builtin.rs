@@ -67,8 +67,9 @@ fn value(field: &str, data_type: &DataType) -> Value {
     }
 }
 
-/// Whether PostgreSQL 15 has a function of this name that statements call, and Kiln has not. The file has the names of those in
-/// `pg_proc` that no operator, type, cast, index or aggregate is made of.
+/// Whether PostgreSQL 15 has a function of this name that statements call, and Kiln has not. The
+/// file has the names of those in `pg_proc` that no operator, type, cast, index or aggregate is
+/// made of.
 pub(crate) fn is_missing_function(name: &str) -> bool {
     const NAMES: &str = include_str!("data/functions.txt");
     NAMES.lines().any(|known| known == name)
@@ -90,8 +91,8 @@ fn functions_by_name() -> &'static HashMap<&'static str, u32> {
     })
 }
 
-/// Whether PostgreSQL's function of this name gives the same result for the same arguments at all times, and under all settings.
-/// Arguments whose types are not known fit any.
+/// Whether PostgreSQL's function of this name gives the same result for the same arguments at all
+/// times, and under all settings. Arguments whose types are not known fit any.
 pub(crate) fn is_immutable(name: &str, arguments: &[Option<DataType>]) -> bool {
     let of_name = FILES[1].1.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split('\t').collect();
@@ -222,7 +223,8 @@ pub(crate) fn internal_name(data_type: &DataType) -> &str {
     }
 }
 
-/// The type of ours that a number of PostgreSQL's means, without a length; `None` for one that is not here.
+/// The type of ours that a number of PostgreSQL's means, without a length; `None` for one that is
+/// not here.
 pub(super) fn type_of(oid: u32) -> Option<DataType> {
     const PLAIN: [DataType; 16] = [
         DataType::SmallInt,

@@ -15,7 +15,8 @@ use crate::compile::SEQUENCE_COLUMNS;
 
 /// The access method of tables.
 const HEAP: u32 = 2;
-/// The access method that indexes have for clients: ordered ones answer what PostgreSQL's B-trees do.
+/// The access method that indexes have for clients: ordered ones answer what PostgreSQL's B-trees
+/// do.
 const BTREE: u32 = 403;
 /// The collation of texts.
 const DEFAULT_COLLATION: u32 = 100;
@@ -34,7 +35,8 @@ struct Class {
     kind: &'static str,
     columns: usize,
     checks: usize,
-    /// Whether it has triggers, or foreign keys are checked for it, which PostgreSQL does by triggers.
+    /// Whether it has triggers, or foreign keys are checked for it, which PostgreSQL does by
+    /// triggers.
     has_triggers: bool,
     privileges: Value,
     /// How an update says which row it changed: by its key, or not at all.

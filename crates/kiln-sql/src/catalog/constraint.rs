@@ -174,7 +174,8 @@ pub(super) fn pg_depend(snapshot: &Snapshot) -> Vec<Row> {
     rows
 }
 
-/// Sequences depend on the columns that own them, and default values on the sequences that they draw from.
+/// Sequences depend on the columns that own them, and default values on the sequences that they
+/// draw from.
 fn sequence_dependencies(snapshot: &Snapshot) -> Vec<Row> {
     let mut rows = Vec::new();
     for entry in &snapshot.sequences {

@@ -1,6 +1,8 @@
-//! Expressions as PostgreSQL prints them: with all parentheses, and with the casts that it put in when it analysed them.
+//! Expressions as PostgreSQL prints them: with all parentheses, and with the casts that it put in
+//! when it analysed them.
 //!
-//! The catalog keeps CHECK conditions and default values as they were written. Their types are asked of the compiler.
+//! The catalog keeps CHECK conditions and default values as they were written. Their types are
+//! asked of the compiler.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +41,8 @@ fn printed(text: &str, schema: &TableSchema, is_of_rows: bool) -> String {
     }
 }
 
-/// The default value of a column, counted from 0, or what it is computed from; `None` where it has none, or NULL.
+/// The default value of a column, counted from 0, or what it is computed from; `None` where it has
+/// none, or NULL.
 pub(super) fn column_default(table: &TableEntry, column: usize) -> Option<String> {
     let column = &table.schema().columns[column];
     if let Some(generated) = &column.generated {

@@ -1,6 +1,7 @@
 //! Functions over the catalog.
 //!
-//! Each gets the snapshot, the heap and its arguments. A NULL argument makes the result NULL, unless it is said otherwise.
+//! Each gets the snapshot, the heap and its arguments. A NULL argument makes the result NULL,
+//! unless it is said otherwise.
 
 use kiln_engine::{Access, Object, Privilege, Role};
 use kiln_storage::error::{Error, Result, SqlState};
@@ -376,7 +377,8 @@ functions! {
     // Conversions.
     OBJECT_TO_OID = "oid", |snapshot, heap, object| {
         let ObjectName { oid, name } = ObjectName::from_bytes(heap.bytes(object));
-        // A client wrote the name, and nothing has looked for it: of whatever kind it is, it is a relation.
+        // A client wrote the name, and nothing has looked for it: of whatever kind it is, it is a
+        // relation.
         let is_open = oid == 0 && name != "-";
         let oid = match is_open {
             true => snapshot.object_named(CatalogType::RegClass, &name)?.oid,
@@ -666,7 +668,8 @@ fn has_schema_privilege(
     Ok(Slot::from_bool(role.is_superuser || has))
 }
 
-/// Whether a role may use a schema of every database, or the database: all may use them, and superusers alone create.
+/// Whether a role may use a schema of every database, or the database: all may use them, and
+/// superusers alone create.
 fn has_use(
     snapshot: &Snapshot,
     heap: &Heap,

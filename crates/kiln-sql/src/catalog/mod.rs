@@ -1,11 +1,13 @@
-//! What the database says of itself: the relations of `pg_catalog` and `information_schema`, and the functions over them.
+//! What the database says of itself: the relations of `pg_catalog` and `information_schema`, and
+//! the functions over them.
 //!
-//! A relation is a source of rows as any other to the compiler. When a program runs, the relation fills a buffer with the rows
-//! that follow from the catalog in force then ([`kiln_procedure::outside`]); joins, conditions and the rest are the compiler's.
-//! Functions such as `format_type` are computed the same way, one call at a time.
+//! A relation is a source of rows as any other to the compiler. When a program runs, the relation
+//! fills a buffer with the rows that follow from the catalog in force then
+//! ([`kiln_procedure::outside`]); joins, conditions and the rest are the compiler's. Functions such
+//! as `format_type` are computed the same way, one call at a time.
 //!
-//! PostgreSQL's own objects (types, functions, operators) are facts of PostgreSQL 15, kept in `data/` as COPY writes them. There are only
-//! those that exist here.
+//! PostgreSQL's own objects (types, functions, operators) are facts of PostgreSQL 15, kept in
+//! `data/` as COPY writes them. There are only those that exist here.
 //!
 //! | module | holds |
 //! |---|---|

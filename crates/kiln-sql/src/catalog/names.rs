@@ -56,7 +56,8 @@ impl Snapshot {
             })
     }
 
-    /// Whether the name without the schema means this relation: none of the system has it, and none before it along the path.
+    /// Whether the name without the schema means this relation: none of the system has it, and none
+    /// before it along the path.
     pub fn is_visible(&self, qualified_name: &str) -> bool {
         let (schema, name) = parts_of(qualified_name);
         let has = |schema: &&str| self.relation_oid(&qualified(schema, name)).is_some();

@@ -46,7 +46,8 @@ fn within(expr: &Expr, parent: Parent<'_>) -> String {
     }
 }
 
-/// Whether an expression needs no parentheses, as PostgreSQL decides it (`isSimpleNode` of its `ruleutils.c`).
+/// Whether an expression needs no parentheses, as PostgreSQL decides it (`isSimpleNode` of its
+/// `ruleutils.c`).
 fn is_simple(expr: &Expr, parent: Parent<'_>) -> bool {
     let priority = |op: &str| match op {
         "+" | "-" => Some(0),

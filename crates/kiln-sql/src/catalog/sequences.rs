@@ -166,7 +166,8 @@ impl OutsideRows for SequenceRow {
     }
 }
 
-/// The qualified name of the relation that a text means, as REGCLASS reads it along the path of `catalog`.
+/// The qualified name of the relation that a text means, as REGCLASS reads it along the path of
+/// `catalog`.
 ///
 /// # Errors
 /// 42602; 42P01 for one of another database.

@@ -7,8 +7,8 @@ use kiln_storage::error::{Error, Result};
 use kiln_storage::sequence::Draws;
 use kiln_storage::slot::{Heap, Slot};
 
-/// Sends a signal: the arguments are the number and the role of the session that asks, and the number of the other one. A call that is
-/// run again sends it again.
+/// Sends a signal: the arguments are the number and the role of the session that asks, and the
+/// number of the other one. A call that is run again sends it again.
 pub(crate) struct SignalSession {
     pub current: Arc<CurrentCatalog>,
     pub signal: Signal,

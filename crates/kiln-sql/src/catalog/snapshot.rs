@@ -15,7 +15,8 @@ use super::routines::RoutineFacts;
 use super::{FIRST_ROLE_OID, Relation, builtin};
 use crate::database::{is_auxiliary, sequences_of_default, updatable_columns};
 
-/// What the relations and functions need of a catalog. It is made once for each, when it is first asked for.
+/// What the relations and functions need of a catalog. It is made once for each, when it is first
+/// asked for.
 pub(crate) struct Snapshot {
     /// By name.
     pub tables: Vec<TableEntry>,
@@ -66,7 +67,8 @@ pub(crate) struct SequenceEntry {
 pub(crate) struct ViewEntry {
     pub oid: u32,
     pub view: Arc<View>,
-    /// For each column, whether the rows of the view can be changed by way of it; none where they cannot be changed.
+    /// For each column, whether the rows of the view can be changed by way of it; none where they
+    /// cannot be changed.
     pub updatable: Vec<bool>,
 }
 

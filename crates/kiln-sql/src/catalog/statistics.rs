@@ -1,4 +1,5 @@
-//! Views of activity and statistics. What is not counted is 0, as in a PostgreSQL that has just begun to count.
+//! Views of activity and statistics. What is not counted is 0, as in a PostgreSQL that has just
+//! begun to count.
 
 use kiln_storage::types::Value;
 
@@ -115,8 +116,9 @@ pub(super) fn pg_stat_archiver(_: &Snapshot) -> Vec<Row> {
     ]]
 }
 
-/// The sessions: the number of each, its role, the name of its client's program, what it does, when it began, when its open block did, and
-/// whether the session that asks may know more than the first two.
+/// The sessions: the number of each, its role, the name of its client's program, what it does, when
+/// it began, when its open block did, and whether the session that asks may know more than the
+/// first two.
 pub(super) fn pg_stat_activity(snapshot: &Snapshot, sessions: &Value) -> Vec<Row> {
     listed(
         sessions,

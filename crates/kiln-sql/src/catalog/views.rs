@@ -1,5 +1,6 @@
-//! PostgreSQL's views over its catalogs: `pg_tables`, `pg_views`, `pg_indexes`; and of what a session has: `pg_settings`,
-//! `pg_prepared_statements`, `pg_cursors`; and of what all sessions have locked by name: `pg_locks`.
+//! PostgreSQL's views over its catalogs: `pg_tables`, `pg_views`, `pg_indexes`; and of what a
+//! session has: `pg_settings`, `pg_prepared_statements`, `pg_cursors`; and of what all sessions
+//! have locked by name: `pg_locks`.
 
 use kiln_storage::qualified::{name_in_schema, schema_of};
 use kiln_storage::types::{Value, datetime};
@@ -121,8 +122,8 @@ pub(super) fn time(unix_us: &str) -> Value {
     Value::TimestampTz(unix_us - epoch_us)
 }
 
-/// The session's prepared statements. Their plans are made anew when the catalog changes, and none is for given values
-/// alone.
+/// The session's prepared statements. Their plans are made anew when the catalog changes, and none
+/// is for given values alone.
 pub(super) fn pg_prepared_statements(_: &Snapshot, session: &Value) -> Vec<Row> {
     listed(session, |[name, statement, since, types, from_sql]| {
         let types = types.split_whitespace().filter_map(|oid| oid.parse().ok());
@@ -152,7 +153,8 @@ pub(super) fn pg_cursors(_: &Snapshot, session: &Value) -> Vec<Row> {
     })
 }
 
-/// What sessions have locked by name, and what they wait for. Locks of the protocol are not among them.
+/// What sessions have locked by name, and what they wait for. Locks of the protocol are not among
+/// them.
 pub(super) fn pg_locks(_: &Snapshot, session: &Value) -> Vec<Row> {
     listed(
         session,

@@ -81,7 +81,8 @@ impl Compiler<'_> {
     /// Binds a call of a function of advisory locks; `None` for any other.
     ///
     /// # Errors
-    /// 0A000 within a routine, and for a key that differs from row to row; 42883 for keys of other numbers or types.
+    /// 0A000 within a routine, and for a key that differs from row to row; 42883 for keys of other
+    /// numbers or types.
     pub(super) fn bind_advisory(
         &mut self,
         name: &str,

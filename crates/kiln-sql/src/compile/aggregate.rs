@@ -60,9 +60,10 @@ pub(crate) struct AggregateCall {
 }
 
 impl AggregateCall {
-    /// Whether what it accumulates over some rows of a group and over the others can be put together to
-    /// what it accumulates over all, whichever rows come first. Sums of DOUBLE PRECISION depend on
-    /// the order, and what is put one behind the other would be copied again and again.
+    /// Whether what it accumulates over some rows of a group and over the others can be put
+    /// together to what it accumulates over all, whichever rows come first. Sums of DOUBLE
+    /// PRECISION depend on the order, and what is put one behind the other would be copied again
+    /// and again.
     pub(super) fn combines(&self) -> bool {
         match self.kind {
             AggregateKind::Sum | AggregateKind::Average => {
@@ -111,8 +112,8 @@ impl AggregateCall {
             .chain(self.order.iter_mut().map(|key| &mut key.bound))
     }
 
-    /// The order of its values: that which is asked for, and with DISTINCT by the values themselves.
-    /// It does not matter to aggregates that take their values in any order.
+    /// The order of its values: that which is asked for, and with DISTINCT by the values
+    /// themselves. It does not matter to aggregates that take their values in any order.
     ///
     /// # Errors
     /// 42P10 when DISTINCT leaves out what the order is by.
@@ -337,8 +338,8 @@ pub(super) struct State {
     count: Option<Reg>,
     /// The values seen, for DISTINCT: the group's keys, then the value.
     distinct: Option<BufferId>,
-    /// With an order, the value is an array of all values; and these are arrays of the delimiters, if
-    /// there are some, and of what the values are sorted by.
+    /// With an order, the value is an array of all values; and these are arrays of the delimiters,
+    /// if there are some, and of what the values are sorted by.
     sorted: Vec<Reg>,
 }
 
@@ -364,10 +365,12 @@ pub(super) struct Inputs {
 }
 
 impl Compiler<'_> {
-    /// The registers for `call` in groups of so many keys. What DISTINCT has seen is forgotten once, here.
+    /// The registers for `call` in groups of so many keys. What DISTINCT has seen is forgotten
+    /// once, here.
     pub(super) fn aggregate_state(&mut self, call: &AggregateCall, keys: usize) -> State {
         let sums = matches!(call.kind, AggregateKind::Sum | AggregateKind::Average);
-        // Texts are joined when the group is complete: to join them one by one would copy each time all that there is.
+        // Texts are joined when the group is complete: to join them one by one would copy each time
+        // all that there is.
         let keeps_values = !call.order.is_empty() || call.kind == AggregateKind::StringAgg;
         let data_type = match (call.kind, &call.argument) {
             // Integers are summed as integers and divided at the end.
@@ -600,8 +603,9 @@ impl Compiler<'_> {
                 } else {
                     Comparison::Less
                 };
-                // Nothing changes when the value is on the right side; a NULL so far is on none. Of equal values that are written
-                // in several ways the last one counts, as in PostgreSQL.
+                // Nothing changes when the value is on the right side; a NULL so far is on none. Of
+                // equal values that are written in several ways the last one counts, as in
+                // PostgreSQL.
                 let stays = self.builder.register(DataType::Boolean);
                 let (left, right) = (argument, value);
                 self.builder.scalar(Instruction::Compare {

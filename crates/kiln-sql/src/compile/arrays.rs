@@ -23,7 +23,8 @@ impl Compiler<'_> {
     /// `ARRAY[…]`; in a cast the elements are cast, each to its type.
     ///
     /// # Errors
-    /// 42P18 where nothing says what the elements are; 42804 where they are of types that do not go together.
+    /// 42P18 where nothing says what the elements are; 42804 where they are of types that do not go
+    /// together.
     pub(super) fn bind_array(
         &mut self,
         elements: &[Expr],

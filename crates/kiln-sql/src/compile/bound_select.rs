@@ -189,7 +189,8 @@ impl Select {
         calls.flat_map(RowFunction::expressions)
     }
 
-    /// What is computed after the rows and their groups are there; `order` are the keys of the sort.
+    /// What is computed after the rows and their groups are there; `order` are the keys of the
+    /// sort.
     pub(super) fn output_expressions<'b>(&'b self, order: &'b [OrderKey]) -> Vec<&'b Bound> {
         let outputs = self.outputs.iter().chain(&self.distinct_on);
         let all = outputs.chain(order.iter().map(|key| &key.bound));

@@ -123,7 +123,8 @@ pub(super) fn cast_context(source: &DataType, target: &DataType) -> Option<CastC
     })
 }
 
-/// The weakest context for conversions from and to the types of the catalogs that are not those of texts.
+/// The weakest context for conversions from and to the types of the catalogs that are not those of
+/// texts.
 fn catalog_cast_context(source: &DataType, target: &DataType) -> Option<CastContext> {
     use CastContext::{Assignment, Explicit, Implicit};
     let kind = |data_type: &DataType| match data_type {

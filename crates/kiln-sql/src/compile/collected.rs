@@ -1,5 +1,5 @@
-//! Aggregates that are functions of all their values: these are collected as `array_agg` does, and the function is asked when the
-//! group is complete.
+//! Aggregates that are functions of all their values: these are collected as `array_agg` does, and
+//! the function is asked when the group is complete.
 //!
 //! | aggregates | of |
 //! |---|---|
@@ -158,7 +158,8 @@ impl Ordered {
 }
 
 impl Compiler<'_> {
-    /// The error of a call that no function answers; what stands behind WITHIN GROUP counts as further arguments.
+    /// The error of a call that no function answers; what stands behind WITHIN GROUP counts as
+    /// further arguments.
     pub(super) fn no_such_call(&mut self, call: &Call<'_>) -> Error {
         let within = call.within.iter().map(|by| &by.expr);
         let mut types = Vec::new();

@@ -1,4 +1,5 @@
-//! Hidden columns on the planner's side: which expressions they hold, and which partial indexes have all rows that a query wants.
+//! Hidden columns on the planner's side: which expressions they hold, and which partial indexes
+//! have all rows that a query wants.
 
 use std::rc::Rc;
 
@@ -20,7 +21,8 @@ pub(super) struct Computed {
 }
 
 impl Compiler<'_> {
-    /// Binds what the hidden columns of a table hold, over a source of its rows. What does not bind helps no plan.
+    /// Binds what the hidden columns of a table hold, over a source of its rows. What does not bind
+    /// helps no plan.
     pub(super) fn note_computed(&mut self, source: SourceId, table: &Arc<Table>) {
         let hidden = table.schema().hidden_columns().collect();
         let Ok(values) = self.bind_generated(table, source, hidden) else {
@@ -42,7 +44,8 @@ impl Compiler<'_> {
         found.map_or(&[], |(_, values)| values)
     }
 
-    /// The column of a source that an expression is: one that was declared, or one that holds what the expression gives.
+    /// The column of a source that an expression is: one that was declared, or one that holds what
+    /// the expression gives.
     pub(super) fn column_with(&self, source: SourceId, bound: &Bound) -> Option<u16> {
         match bound.kind {
             Kind::Column { source: of, column } => (of == source).then_some(column),
@@ -55,7 +58,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// A condition over the hidden columns of a source, where it compares what they hold; `None` where the source has none.
+    /// A condition over the hidden columns of a source, where it compares what they hold; `None`
+    /// where the source has none.
     pub(super) fn over_computed(&self, source: SourceId, bound: &Bound) -> Option<Bound> {
         if self.computed_of(source).is_empty() {
             return None;
@@ -85,7 +89,8 @@ impl Compiler<'_> {
         Some(Bound::new(kind, bound.data_type.clone(), bound.position))
     }
 
-    /// The hidden columns that are TRUE in all rows that satisfy `filters`: of partial indexes that have these rows.
+    /// The hidden columns that are TRUE in all rows that satisfy `filters`: of partial indexes that
+    /// have these rows.
     pub(super) fn implied_predicates(
         &self,
         source: SourceId,
@@ -105,7 +110,8 @@ impl Compiler<'_> {
     }
 }
 
-/// The predicate of a partial index, of which a hidden column holds `CASE WHEN predicate THEN true END`.
+/// The predicate of a partial index, of which a hidden column holds `CASE WHEN predicate THEN true
+/// END`.
 fn condition_of(value: &Bound) -> Option<&Bound> {
     match &value.kind {
         Kind::Case { branches, .. } => branches.first().map(|(condition, _)| condition),

@@ -1,8 +1,8 @@
 //! Binding FROM: tables, subqueries, functions, and how they are joined.
 //!
-//! A join of inner joins is a flat list of items and conditions, whose order the planner chooses, and
-//! so is the left side of LEFT JOIN. The side of an outer join that gives NULLs has to be one item: a
-//! join there becomes one (`join`), as do the two sides of FULL JOIN.
+//! A join of inner joins is a flat list of items and conditions, whose order the planner chooses,
+//! and so is the left side of LEFT JOIN. The side of an outer join that gives NULLs has to be one
+//! item: a join there becomes one (`join`), as do the two sides of FULL JOIN.
 
 use kiln_engine::Privilege;
 use kiln_platform::sync::Arc;
@@ -531,8 +531,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The query that finds the rows of an UPDATE or DELETE, the target among its sources, and the source by which the target's
-    /// columns are named.
+    /// The query that finds the rows of an UPDATE or DELETE, the target among its sources, and the
+    /// source by which the target's columns are named.
     pub(super) fn bind_target(
         &mut self,
         (table, view): (&Arc<Table>, Option<&TargetView>),

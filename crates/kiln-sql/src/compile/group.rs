@@ -107,8 +107,8 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// The rows that functions in the output give for the one row of aggregates, in order or without
-    /// duplicates.
+    /// The rows that functions in the output give for the one row of aggregates, in order or
+    /// without duplicates.
     fn emit_sorted_functions(
         &mut self,
         query: &BoundQuery,
@@ -177,10 +177,10 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// GROUP BY: rows with equal keys that follow each other are a run, and are aggregated as they come.
-    /// Then the runs are sorted by their keys, and those with equal keys put together. Rows mostly come
-    /// in the order of an index, so that there are few runs. Aggregates that cannot be put together
-    /// have their rows sorted first: then a run is a group.
+    /// GROUP BY: rows with equal keys that follow each other are a run, and are aggregated as they
+    /// come. Then the runs are sorted by their keys, and those with equal keys put together. Rows
+    /// mostly come in the order of an index, so that there are few runs. Aggregates that cannot be
+    /// put together have their rows sorted first: then a run is a group.
     fn emit_groups(
         &mut self,
         query: &BoundQuery,
@@ -333,8 +333,8 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// Before a row whose first columns are its keys: when these are others than the run's, ends that,
-    /// which `push` puts away, and starts the next one.
+    /// Before a row whose first columns are its keys: when these are others than the run's, ends
+    /// that, which `push` puts away, and starts the next one.
     fn next_of_run(&mut self, run: &Run, row: &[Reg], push: impl FnOnce(&mut Self)) {
         let changes = self.builder.register(DataType::Boolean);
         self.set_truth(changes, true);
@@ -626,7 +626,8 @@ fn group_sort(grouping: &Grouping, order: &[OrderKey]) -> Result<(Vec<SortKey>, 
     Ok((by, in_order))
 }
 
-/// By which the rows of groups are sorted. A key that depends on others may be of a type without an order: any will do.
+/// By which the rows of groups are sorted. A key that depends on others may be of a type without an
+/// order: any will do.
 fn key_of(column: usize, key: &OrderKey) -> Result<SortKey> {
     Ok(SortKey {
         column: column as u16,

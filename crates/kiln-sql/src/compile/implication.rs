@@ -1,5 +1,6 @@
-//! Whether conditions imply another one, as PostgreSQL proves it (`predtest.c`): by equal conditions, by AND and OR, by strict
-//! operators for IS NOT NULL, and by comparisons with constants.
+//! Whether conditions imply another one, as PostgreSQL proves it (`predtest.c`): by equal
+//! conditions, by AND and OR, by strict operators for IS NOT NULL, and by comparisons with
+//! constants.
 
 use kiln_procedure::ir::{Class, Comparison};
 use kiln_storage::types::{DataType, Value};

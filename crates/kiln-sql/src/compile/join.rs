@@ -123,8 +123,8 @@ impl<'a> Compiler<'a> {
         Ok(self.with_parts(kind, &columns.metas, &parts, &names, &named))
     }
 
-    /// The columns of a source that stands for `sources`; where each of these begins in it, and which
-    /// column each of `names` is.
+    /// The columns of a source that stands for `sources`; where each of these begins in it, and
+    /// which column each of `names` is.
     fn columns_of_join(
         &self,
         sources: &[SourceId],

@@ -1,7 +1,7 @@
 //! JSON made of SQL's values: `to_json`, `json_build_object`, `json_agg` and their kin.
 //!
-//! How a value becomes JSON follows from its type, so the compiler chooses; what is left to run is a
-//! function of texts. A name of a table among the arguments is its row, as an object.
+//! How a value becomes JSON follows from its type, so the compiler chooses; what is left to run is
+//! a function of texts. A name of a table among the arguments is its row, as an object.
 
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
@@ -224,7 +224,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// The object of a row that is written as `ROW(…)`, or as the name of a table; `None` for anything else.
+    /// The object of a row that is written as `ROW(…)`, or as the name of a table; `None` for
+    /// anything else.
     fn bind_json_row(&mut self, argument: &Expr) -> Result<Option<Bound>> {
         let position = super::position_of(argument);
         let columns = match argument {

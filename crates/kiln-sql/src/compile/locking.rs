@@ -1,4 +1,5 @@
-//! FOR UPDATE and FOR SHARE: where they may stand, and SKIP LOCKED and NOWAIT, which lock rows by their keys.
+//! FOR UPDATE and FOR SHARE: where they may stand, and SKIP LOCKED and NOWAIT, which lock rows by
+//! their keys.
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Instruction, Reg};
@@ -17,7 +18,8 @@ use super::session_value::SessionValue;
 use super::{Compiler, Position, fail, name_of, position_of, unsupported};
 use crate::catalog::RowLock;
 
-/// Checks that the locking clauses of a query may stand there, and that their tables are in its FROM.
+/// Checks that the locking clauses of a query may stand there, and that their tables are in its
+/// FROM.
 ///
 /// # Errors
 /// 0A000 and 42P01, as PostgreSQL.
@@ -131,8 +133,9 @@ struct Clause {
 }
 
 impl Compiler<'_> {
-    /// The query without the rows that other transactions have locked, where its locking clauses say SKIP LOCKED or NOWAIT: a
-    /// SELECT from it that locks each row it comes to, within the limits of the query.
+    /// The query without the rows that other transactions have locked, where its locking clauses
+    /// say SKIP LOCKED or NOWAIT: a SELECT from it that locks each row it comes to, within the
+    /// limits of the query.
     ///
     /// # Errors
     /// 0A000 where rows have no key by which they could be locked, and within a routine.
@@ -314,7 +317,8 @@ impl Compiler<'_> {
     }
 }
 
-/// The lock of a row, as an operation of an expression: its operands are the session's number and the row's key.
+/// The lock of a row, as an operation of an expression: its operands are the session's number and
+/// the row's key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LockRow {
     /// The number of the table.

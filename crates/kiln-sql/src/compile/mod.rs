@@ -140,7 +140,8 @@ pub trait CatalogView {
         path
     }
 
-    /// Has names without a schema looked for among what a view was created to read, before the path; returns the former view.
+    /// Has names without a schema looked for among what a view was created to read, before the
+    /// path; returns the former view.
     fn see_as(&self, view: Option<Arc<View>>) -> Option<Arc<View>> {
         view
     }
@@ -225,7 +226,8 @@ pub trait CatalogView {
         let _ = access;
     }
 
-    /// Which catalog is in force when what is compiled runs; `None` where there is none to be asked.
+    /// Which catalog is in force when what is compiled runs; `None` where there is none to be
+    /// asked.
     fn current(&self) -> Option<Arc<CurrentCatalog>> {
         None
     }
@@ -348,7 +350,8 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The statement's time is that of its transaction from here on: a run at another time is given the same.
+    /// The statement's time is that of its transaction from here on: a run at another time is given
+    /// the same.
     pub(crate) fn set_one_moment(&mut self) {
         self.is_one_moment = true;
     }
@@ -396,7 +399,8 @@ impl<'a> Compiler<'a> {
         Ok(table)
     }
 
-    /// Who runs this must be allowed to do something, unless that is in the body of a function that does it in its caller's place.
+    /// Who runs this must be allowed to do something, unless that is in the body of a function that
+    /// does it in its caller's place.
     fn note_access(&self, object: Object, privilege: Privilege) {
         if !self.routines.is_unrestricted() {
             if let Some(schema) = schema_to_use(&object) {
@@ -552,7 +556,8 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// The type of an expression over the columns of a table; `None` for what has no meaning, or no type of its own.
+/// The type of an expression over the columns of a table; `None` for what has no meaning, or no
+/// type of its own.
 pub(crate) fn expression_type(expr: &Expr, schema: Option<&TableSchema>) -> Option<DataType> {
     expression_type_in(expr, schema, &Nothing)
 }
@@ -669,7 +674,8 @@ pub(crate) fn refuse_reserved(ident: &sqlparser::ast::Ident) -> Result<()> {
     Ok(())
 }
 
-/// The name of a function, which is in `public`, or of something of the system. A qualification with `public` (or `pg_catalog`) is dropped.
+/// The name of a function, which is in `public`, or of something of the system. A qualification
+/// with `public` (or `pg_catalog`) is dropped.
 ///
 /// # Errors
 /// 3F000 for any other schema.

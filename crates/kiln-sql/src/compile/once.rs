@@ -1,9 +1,11 @@
-//! What a statement computes only once: subqueries that have nothing to do with the rows around them.
+//! What a statement computes only once: subqueries that have nothing to do with the rows around
+//! them.
 //!
-//! PostgreSQL computes such a subquery when it is first asked for, and so do we: a subquery behind a
-//! condition that never holds is not run and cannot fail. What came of it is kept in registers, or in
-//! a buffer for `IN (SELECT …)`, which is then searched for each row; a flag says whether it is there.
-//! The flags are taken down where the statement begins, because it may run several times in a loop.
+//! PostgreSQL computes such a subquery when it is first asked for, and so do we: a subquery behind
+//! a condition that never holds is not run and cannot fail. What came of it is kept in registers,
+//! or in a buffer for `IN (SELECT …)`, which is then searched for each row; a flag says whether it
+//! is there. The flags are taken down where the statement begins, because it may run several times
+//! in a loop.
 
 use kiln_procedure::ir::{BufferId, Class, Comparison, Instruction, MATCHES_MAX, Match, Reg, Step};
 use kiln_storage::error::{Error, Result};
@@ -24,7 +26,8 @@ pub(super) struct Statement {
     /// How many loops of the IR are around it.
     outside: usize,
     known: Vec<Known>,
-    /// The relations of the system that it has asked for: where their rows are kept, and whether they are there.
+    /// The relations of the system that it has asked for: where their rows are kept, and whether
+    /// they are there.
     relations: Vec<(&'static Relation, Reg, BufferId)>,
     /// The tables that it reads itself.
     reads: Vec<TableId>,
@@ -178,8 +181,8 @@ impl<'a> Compiler<'a> {
         Ok(result)
     }
 
-    /// Refuses to read what a change in WITH has written: PostgreSQL's statement reads what was there
-    /// when it began.
+    /// Refuses to read what a change in WITH has written: PostgreSQL's statement reads what was
+    /// there when it began.
     fn check_changes(&self, changes: &[Change], reads: &[TableId]) -> Result<()> {
         match changes.iter().find(|change| reads.contains(&change.table)) {
             None => Ok(()),
@@ -221,8 +224,8 @@ impl<'a> Compiler<'a> {
         checked.map(|()| columns)
     }
 
-    /// Compiles an INSERT, UPDATE or DELETE that stands where a query may; RETURNING decides whether it
-    /// gives rows.
+    /// Compiles an INSERT, UPDATE or DELETE that stands where a query may; RETURNING decides
+    /// whether it gives rows.
     pub(super) fn change(
         &mut self,
         body: &SetExpr,
@@ -315,7 +318,8 @@ impl<'a> Compiler<'a> {
         result
     }
 
-    /// Where the rows of a relation are kept, and what says whether they are there; `None` outside of a statement.
+    /// Where the rows of a relation are kept, and what says whether they are there; `None` outside
+    /// of a statement.
     pub(super) fn kept_relation(&mut self, relation: &'static Relation) -> Option<(Reg, BufferId)> {
         let statement = self.statement.as_ref()?;
         let mut known = statement.relations.iter();
@@ -492,8 +496,9 @@ impl<'a> Compiler<'a> {
         });
     }
 
-    /// The test of a subquery over its kept rows. Where it compares each column with a value, a row that
-    /// equals all of them is looked up first; only NULLs make it necessary to look at the others.
+    /// The test of a subquery over its kept rows. Where it compares each column with a value, a row
+    /// that equals all of them is looked up first; only NULLs make it necessary to look at the
+    /// others.
     fn find_kept(&mut self, subquery: &Subquery, buffer: BufferId, unknown: Reg) -> Result<Reg> {
         let Some(values) = subquery.row_search() else {
             return self.test_kept(subquery, buffer);

@@ -152,7 +152,8 @@ pub(super) fn arithmetic(
         let right = coerce(right, &right_type, CastContext::Implicit)?;
         return Ok(call(named, vec![left, right], result, position));
     }
-    // A time and a date, an interval or a time with time zone can be added, and a time becomes an interval by itself.
+    // A time and a date, an interval or a time with time zone can be added, and a time becomes an
+    // interval by itself.
     let is_time = |bound: &Bound| matches!(bound.data_type, DataType::Time(_));
     let of_times = is_time(&left) && is_time(&right);
     if of_times && operator == Arithmetic::Add {
@@ -331,8 +332,8 @@ pub(super) fn comparable(
             } else if is_real(from) && to.is_number() || from.is_number() && is_real(to) {
                 DataType::Double
             } else if from.is_string() && to.is_string() {
-                // CHAR is held without the blanks that conversion to TEXT would take off, and beside
-                // it VARCHAR counts as CHAR.
+                // CHAR is held without the blanks that conversion to TEXT would take off, and
+                // beside it VARCHAR counts as CHAR.
                 let trimmed = |bound: Bound| -> Result<Bound> {
                     let trimmed = functions::bind("rtrim", vec![bound], position)?;
                     Ok(trimmed.relabel(DataType::Char(u32::MAX)))

@@ -81,7 +81,8 @@ pub(super) struct Restriction<'b> {
     pub value: &'b Bound,
 }
 
-/// `column IN (value, …)`, or the same as equalities with OR between them, or `column IN (SELECT …)`.
+/// `column IN (value, …)`, or the same as equalities with OR between them, or `column IN (SELECT
+/// …)`.
 struct List {
     conjunct: usize,
     column: u16,
@@ -105,7 +106,8 @@ pub(super) const FULL: u8 = 3;
 /// How much less a few whole keys cost than a range of an index.
 const LISTED: i32 = 1_000;
 
-/// The most combinations of values for which an index is searched, where several columns have a list.
+/// The most combinations of values for which an index is searched, where several columns have a
+/// list.
 const COMBINATIONS_MAX: usize = 256;
 
 impl Candidate {

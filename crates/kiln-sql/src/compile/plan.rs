@@ -1,10 +1,10 @@
 //! Planning: in which order the sources of a SELECT are joined, and by which path each is read.
 //!
 //! There are no statistics: a whole unique key is better than a range of an index, a longer fixed
-//! prefix better than a shorter one, and anything better than reading everything. Sources are
-//! taken greedily, the most selective one first; where all rows of one must be read, the one that
-//! leads is that from which the others are reached best. The right side of a LEFT JOIN comes when all that
-//! its condition names is there.
+//! prefix better than a shorter one, and anything better than reading everything. Sources are taken
+//! greedily, the most selective one first; where all rows of one must be read, the one that leads
+//! is that from which the others are reached best. The right side of a LEFT JOIN comes when all
+//! that its condition names is there.
 
 use kiln_procedure::ir::{Class, Comparison, MATCHES_MAX};
 use kiln_storage::types::DataType;

@@ -1,6 +1,7 @@
 //! Names of relations as statements write them, and as the catalog knows them.
 //!
-//! This is the one place where the search path is followed: what follows looks for qualified names alone.
+//! This is the one place where the search path is followed: what follows looks for qualified names
+//! alone.
 
 use kiln_engine::{SearchPath, View};
 use kiln_platform::sync::Arc;
@@ -14,8 +15,9 @@ use super::{
 };
 use crate::catalog::DATABASE;
 
-/// The qualified name of the table, view, sequence or index that a statement names. Without a schema it is the first along the
-/// search path. Where there is none along another path than the default one, the name is that of nothing.
+/// The qualified name of the table, view, sequence or index that a statement names. Without a
+/// schema it is the first along the search path. Where there is none along another path than the
+/// default one, the name is that of nothing.
 ///
 /// # Errors
 /// 42601 for a reserved word without quotes.
@@ -75,12 +77,12 @@ pub fn along_path(catalog: &dyn CatalogView, name: &str) -> String {
         .unwrap_or_else(|| qualified("", name))
 }
 
-/// The qualified name that a new relation gets: of the schema that it names, or of the first along the search path. One that
-/// `is_temporary` is in the temporary schema of the session.
+/// The qualified name that a new relation gets: of the schema that it names, or of the first along
+/// the search path. One that `is_temporary` is in the temporary schema of the session.
 ///
 /// # Errors
-/// 42601 for a reserved word without quotes; 3F000 without such a schema; 42501 for one of the system; 42P16 for a temporary one of
-/// another schema.
+/// 42601 for a reserved word without quotes; 3F000 without such a schema; 42501 for one of the
+/// system; 42P16 for a temporary one of another schema.
 pub fn new_relation_name(
     catalog: &dyn CatalogView,
     name: &ObjectName,
@@ -165,7 +167,8 @@ pub fn short_name(qualified: &str) -> String {
     }
 }
 
-/// What is missing where a name means nothing, for messages of DROP: the schema, or what is called so in it.
+/// What is missing where a name means nothing, for messages of DROP: the schema, or what is called
+/// so in it.
 ///
 /// # Errors
 /// Those of a name that cannot be read.
@@ -204,7 +207,8 @@ fn parts(name: &ObjectName) -> Result<(Option<String>, String)> {
 }
 
 impl Compiler<'_> {
-    /// Runs `body` while names without a schema are looked for along another path: that of what was defined before.
+    /// Runs `body` while names without a schema are looked for along another path: that of what was
+    /// defined before.
     pub(super) fn along<T>(&mut self, path: &SearchPath, body: impl FnOnce(&mut Self) -> T) -> T {
         let outer = self.catalog.see_along(path.clone());
         let outer_view = self.catalog.see_as(None);
@@ -214,7 +218,8 @@ impl Compiler<'_> {
         result
     }
 
-    /// Runs `body`, which binds what is in the query of a view: names mean what they meant when the view was created.
+    /// Runs `body`, which binds what is in the query of a view: names mean what they meant when the
+    /// view was created.
     pub(super) fn along_view<T>(
         &mut self,
         view: &Arc<View>,

@@ -1,10 +1,10 @@
 //! WITH RECURSIVE.
 //!
 //! The rows are kept in one buffer, which grows while it is visited: the first query puts rows in,
-//! and for each row that is visited the recursive term, over that row alone, puts in what follows from
-//! it. That gives PostgreSQL's rows in PostgreSQL's order, as the term is linear in the rows: it may
-//! name them once, and neither aggregate them nor subtract them. Rows are handed out as they come, so that
-//! LIMIT ends an endless recursion.
+//! and for each row that is visited the recursive term, over that row alone, puts in what follows
+//! from it. That gives PostgreSQL's rows in PostgreSQL's order, as the term is linear in the rows:
+//! it may name them once, and neither aggregate them nor subtract them. Rows are handed out as they
+//! come, so that LIMIT ends an endless recursion.
 
 use kiln_procedure::ir::{BufferId, Class, Reg, Step};
 use kiln_storage::error::{Result, SqlState};

@@ -1,6 +1,7 @@
 //! Relations of the system as sources of rows.
 //!
-//! The first time that a statement asks for a relation, its rows fill a buffer, which the statement then reads as often as it has to.
+//! The first time that a statement asks for a relation, its rows fill a buffer, which the statement
+//! then reads as often as it has to.
 
 use kiln_procedure::ir::{Class, Comparison, MATCHES_MAX, Match, Reg, Step};
 use kiln_storage::error::{Result, SqlState};
@@ -14,8 +15,8 @@ use super::{Compiler, Position, SessionValue, fail, name_of, position_of};
 use crate::catalog::Relation;
 
 impl<'a> Compiler<'a> {
-    /// The relation of the system that a name means, if it means one. A name without a schema is looked for among those of
-    /// `pg_catalog` before all tables.
+    /// The relation of the system that a name means, if it means one. A name without a schema is
+    /// looked for among those of `pg_catalog` before all tables.
     ///
     /// # Errors
     /// 42P01 for another name in a schema of the system.

@@ -1,8 +1,8 @@
 //! Functions that give rows, and how several of them stand side by side.
 //!
-//! They are called in FROM, where a scalar function is a function of one row, and in the output of a
-//! SELECT. Several side by side go on until the last of them has ended; those that ended before give
-//! NULLs.
+//! They are called in FROM, where a scalar function is a function of one row, and in the output of
+//! a SELECT. Several side by side go on until the last of them has ended; those that ended before
+//! give NULLs.
 
 use kiln_procedure::ir::{
     Arithmetic, BufferId, Class, Comparison, Instruction, Match, Reg, Step, Width,
@@ -366,8 +366,8 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Functions side by side: the rows of each are kept with their numbers, and then one row of each
-    /// is taken at a time.
+    /// Functions side by side: the rows of each are kept with their numbers, and then one row of
+    /// each is taken at a time.
     fn emit_in_step(
         &mut self,
         parts: &[RowFunction],

@@ -19,7 +19,8 @@ use super::{Compiler, Position, unsupported};
 pub struct RowSource {
     /// What its columns are columns of.
     pub source: SourceId,
-    /// By which they are named; it is in scope in the body. It is another one for a row that is changed by way of a view.
+    /// By which they are named; it is in scope in the body. It is another one for a row that is
+    /// changed by way of a view.
     pub named: SourceId,
     /// Its table.
     pub table: TableRef,

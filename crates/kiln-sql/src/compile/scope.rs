@@ -72,13 +72,16 @@ pub(super) struct Source {
     /// Where its columns are when it is a part of a join whose rows are one source: that source,
     /// and the first of them there.
     pub within: Option<(SourceId, u16)>,
-    /// What its columns are, over other sources: of a view whose query is a part of the one that names it.
+    /// What its columns are, over other sources: of a view whose query is a part of the one that
+    /// names it.
     pub shown: Option<Rc<[Bound]>>,
-    /// How many columns can be named: not the sort keys of a materialised subquery, nor a table's hidden columns.
+    /// How many columns can be named: not the sort keys of a materialised subquery, nor a table's
+    /// hidden columns.
     pub visible: usize,
     /// Whether all its columns may be NULL, as those of an outer join's inner side.
     pub nullable: bool,
-    /// Whether its row is the value of its only column: that of a function in FROM which gives no rows of columns.
+    /// Whether its row is the value of its only column: that of a function in FROM which gives no
+    /// rows of columns.
     pub is_value: bool,
     /// Whether there may be no row at all, on the inner side of an outer join.
     pub may_miss: bool,

@@ -42,7 +42,8 @@ impl Compiler<'_> {
         result
     }
 
-    /// Binds an output. One that is a row becomes an output for each field, of which all but the first go to `fields`.
+    /// Binds an output. One that is a row becomes an output for each field, of which all but the
+    /// first go to `fields`.
     fn bind_output(
         &mut self,
         expr: &Expr,
@@ -72,7 +73,8 @@ impl Compiler<'_> {
         let mut outputs = Vec::new();
         let mut columns = Vec::new();
         let mut open_outputs = Vec::new();
-        // Further fields of outputs that are rows come last, so that the numbers of outputs mean what they meant.
+        // Further fields of outputs that are rows come last, so that the numbers of outputs mean
+        // what they meant.
         let mut fields = Vec::new();
         for item in projection(select) {
             match item {
@@ -685,7 +687,8 @@ fn projection(select: &ast::Select) -> &[SelectItem] {
     }
 }
 
-/// The name of the column that is a field of the row in a column. No name that is written has a zero.
+/// The name of the column that is a field of the row in a column. No name that is written has a
+/// zero.
 pub(super) fn field_of_row(column: &str, field: &str) -> String {
     format!("{column}\0{field}")
 }

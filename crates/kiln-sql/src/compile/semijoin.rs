@@ -1,6 +1,7 @@
-//! EXISTS over rows that equal values of the rows outside, where no index finds them: the rows of the
-//! subquery are computed once, without that condition, and kept by what it compares. Then each row
-//! outside looks its values up among them. So a semi-join of n and m rows takes n + m steps and not n · m.
+//! EXISTS over rows that equal values of the rows outside, where no index finds them: the rows of
+//! the subquery are computed once, without that condition, and kept by what it compares. Then each
+//! row outside looks its values up among them. So a semi-join of n and m rows takes n + m steps and
+//! not n · m.
 
 use kiln_procedure::ir::{Class, Comparison, MATCHES_MAX, Match, Reg, Step};
 use kiln_storage::error::Result;
@@ -24,8 +25,8 @@ struct SemiJoin {
 }
 
 impl Compiler<'_> {
-    /// Emits an EXISTS that is computed for many rows as a look-up, if it can be one and no index does
-    /// better; says where its value is then.
+    /// Emits an EXISTS that is computed for many rows as a look-up, if it can be one and no index
+    /// does better; says where its value is then.
     pub(super) fn emit_semi_join(&mut self, subquery: &Subquery) -> Result<Option<Reg>> {
         if subquery.kind != SubqueryKind::Exists || !self.is_in_loop() {
             return Ok(None);

@@ -1,7 +1,8 @@
 //! Functions of sequences, and sequences in FROM.
 //!
-//! A sequence that is named by a literal is found when the statement is compiled, and a draw looks for nothing then. Any other name is
-//! looked for when the statement runs: only superusers may do that, as it is not known before which sequence it will be.
+//! A sequence that is named by a literal is found when the statement is compiled, and a draw looks
+//! for nothing then. Any other name is looked for when the statement runs: only superusers may do
+//! that, as it is not known before which sequence it will be.
 
 use kiln_engine::{Object, Privilege};
 use kiln_platform::sync::Arc;

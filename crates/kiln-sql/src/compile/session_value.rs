@@ -1,4 +1,5 @@
-//! Values that the session knows, and no program: the role, and settings. A statement gets them as parameters behind its own.
+//! Values that the session knows, and no program: the role, and settings. A statement gets them as
+//! parameters behind its own.
 
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::DataType;
@@ -38,8 +39,8 @@ pub enum SessionValue {
     Advisory(AdvisoryCall),
     /// `pg_sleep`.
     Sleep(Seconds),
-    /// `pg_terminate_backend` of the session whose number the first expression gives, which waits for its end as many milliseconds as the
-    /// second says.
+    /// `pg_terminate_backend` of the session whose number the first expression gives, which waits
+    /// for its end as many milliseconds as the second says.
     Terminate([String; 2]),
     /// `current_setting(name, missing_ok)`.
     Setting {
@@ -113,7 +114,8 @@ impl Compiler<'_> {
     /// Binds a call that the session answers; `None` for any other.
     ///
     /// # Errors
-    /// 0A000 within a routine, and for an argument that is no text and no parameter; 42883 for a wrong number of them.
+    /// 0A000 within a routine, and for an argument that is no text and no parameter; 42883 for a
+    /// wrong number of them.
     pub(super) fn bind_session_value(
         &mut self,
         name: &str,

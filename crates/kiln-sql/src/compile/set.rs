@@ -1,4 +1,5 @@
-//! Queries that are no SELECT: VALUES, UNION, INTERSECT and EXCEPT, and the order of what they give.
+//! Queries that are no SELECT: VALUES, UNION, INTERSECT and EXCEPT, and the order of what they
+//! give.
 
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};

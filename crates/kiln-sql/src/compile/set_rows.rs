@@ -1,8 +1,8 @@
 //! The rows of UNION, INTERSECT and EXCEPT.
 //!
-//! A UNION collects the rows of both queries. The others sort the rows of both together, so that equal rows
-//! are a *run*, in which those of the second query come first and are counted. The count says of each row of the first
-//! query whether it stays:
+//! A UNION collects the rows of both queries. The others sort the rows of both together, so that
+//! equal rows are a *run*, in which those of the second query come first and are counted. The count
+//! says of each row of the first query whether it stays:
 //!
 //! | | stays |
 //! |---|---|
@@ -27,7 +27,8 @@ use super::set::SetOperation;
 struct Treatment {
     operation: SetOperation,
     all: bool,
-    /// The rows of the second query in the present run for which none of the first was found so far.
+    /// The rows of the second query in the present run for which none of the first was found so
+    /// far.
     count: Reg,
     /// Whether a row of the run stays already.
     stays: Reg,

@@ -16,7 +16,8 @@ impl Compiler<'_> {
     /// Binds a call of a function that sends a signal to a session; `None` for any other.
     ///
     /// # Errors
-    /// 0A000 within a routine, and for one that waits for another session and differs from row to row; 42883 for other arguments.
+    /// 0A000 within a routine, and for one that waits for another session and differs from row to
+    /// row; 42883 for other arguments.
     pub(super) fn bind_signal(
         &mut self,
         name: &str,

@@ -19,7 +19,8 @@ impl Compiler<'_> {
     /// Binds a call of a function that sleeps; `None` for any other.
     ///
     /// # Errors
-    /// 0A000 within a routine, for each row, and where it is not known whether it is called; 42883 for other arguments.
+    /// 0A000 within a routine, for each row, and where it is not known whether it is called; 42883
+    /// for other arguments.
     pub(super) fn bind_sleep(
         &mut self,
         name: &str,

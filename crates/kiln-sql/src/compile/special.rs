@@ -264,7 +264,8 @@ impl Compiler<'_> {
         ))
     }
 
-    /// Binds a call with arguments that are given by name, which users' functions and `make_interval` have.
+    /// Binds a call with arguments that are given by name, which users' functions and
+    /// `make_interval` have.
     fn bind_named_call(&mut self, function: &Function) -> Result<Option<Bound>> {
         let FunctionArguments::List(list) = &function.args else {
             return Ok(None);
@@ -639,8 +640,8 @@ impl Compiler<'_> {
         Ok((arguments, filter, order))
     }
 
-    /// The innermost level whose rows expressions name: an aggregate of them is over these, whichever
-    /// query it stands in.
+    /// The innermost level whose rows expressions name: an aggregate of them is over these,
+    /// whichever query it stands in.
     fn owner_of<'b>(&self, expressions: impl Iterator<Item = &'b Bound>) -> Option<usize> {
         let sources = expressions.flat_map(Bound::sources);
         let level_of = |source| {
@@ -669,7 +670,8 @@ impl Compiler<'_> {
         self.add_row_function(function, call.position).map(Some)
     }
 
-    /// The fields of the rows that `information_schema._pg_expandarray(array)` gives: the elements of an array, and their numbers from
+    /// The fields of the rows that `information_schema._pg_expandarray(array)` gives: the elements
+    /// of an array, and their numbers from
     /// 1. `None` for anything else.
     ///
     /// # Errors

@@ -387,8 +387,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// The test of one row: when it holds, `result` is TRUE and all loops but `outside` are left; when
-    /// it is unknown, `result` is NULL.
+    /// The test of one row: when it holds, `result` is TRUE and all loops but `outside` are left;
+    /// when it is unknown, `result` is NULL.
     pub(super) fn test_row(
         &mut self,
         subquery: &Subquery,

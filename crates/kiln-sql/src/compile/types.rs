@@ -204,7 +204,8 @@ fn of_schema(schema: Option<&str>, name: &str) -> Option<DataType> {
     }
 }
 
-/// The digits of a second that a type was written with: at most six, as in PostgreSQL, which warns of more.
+/// The digits of a second that a type was written with: at most six, as in PostgreSQL, which warns
+/// of more.
 fn digits_of_seconds(written: Option<u64>) -> Option<u8> {
     written.map(|digits| u8::try_from(digits.min(6)).unwrap_or(6))
 }

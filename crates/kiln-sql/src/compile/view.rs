@@ -1,8 +1,9 @@
 //! Views in FROM, and what CREATE VIEW notes of a query.
 //!
-//! A view is expanded where it is named. A query that is nothing but joined rows, conditions and expressions becomes a part of
-//! the query that names it: its sources stand in the list of FROM, its conditions among the others, and what its columns are
-//! called means its expressions. So a condition on a key goes by the key, through a view as well. Any other query is a subquery.
+//! A view is expanded where it is named. A query that is nothing but joined rows, conditions and
+//! expressions becomes a part of the query that names it: its sources stand in the list of FROM,
+//! its conditions among the others, and what its columns are called means its expressions. So a
+//! condition on a key goes by the key, through a view as well. Any other query is a subquery.
 
 use kiln_engine::{Object, Privilege, View};
 use kiln_platform::sync::Arc;
@@ -72,7 +73,8 @@ impl Compiler<'_> {
         })
     }
 
-    /// Binds the query of a view, which names nothing of what is around it, and needs no privileges of its own.
+    /// Binds the query of a view, which names nothing of what is around it, and needs no privileges
+    /// of its own.
     pub(super) fn bind_view_query(&mut self, view: &Arc<View>) -> Result<BoundQuery> {
         let query = stored_query(&view.query)?;
         let recorded = self.recorded.take();

@@ -1,8 +1,8 @@
 //! Window functions: binding.
 //!
-//! A SELECT with window functions becomes two: the inner one gives the rows, with all that windows and
-//! the output look at, and the outer one the output. Between them, [`Windowed`] adds a column for each
-//! call; `windowed` emits that.
+//! A SELECT with window functions becomes two: the inner one gives the rows, with all that windows
+//! and the output look at, and the outer one the output. Between them, [`Windowed`] adds a column
+//! for each call; `windowed` emits that.
 
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
@@ -467,8 +467,8 @@ impl Compiler<'_> {
         })
     }
 
-    /// Splits a SELECT at its window functions, if it has some: the rows with the results of these become
-    /// the source of what remains. `order` are the keys by which the output is sorted.
+    /// Splits a SELECT at its window functions, if it has some: the rows with the results of these
+    /// become the source of what remains. `order` are the keys by which the output is sorted.
     pub(super) fn split_at_windows(
         &mut self,
         select: &mut Select,

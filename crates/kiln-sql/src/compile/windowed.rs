@@ -1,9 +1,9 @@
 //! Window functions: emitting.
 //!
-//! The rows are sorted by a window's partition and order, and visited one after the other. What a call
-//! looks at is known by positions: where the partition begins and ends, the rows that are equal in
-//! the order, the frame. An aggregate whose frame begins with the partition goes on from row to row;
-//! others are computed anew for each.
+//! The rows are sorted by a window's partition and order, and visited one after the other. What a
+//! call looks at is known by positions: where the partition begins and ends, the rows that are
+//! equal in the order, the frame. An aggregate whose frame begins with the partition goes on from
+//! row to row; others are computed anew for each.
 
 use kiln_procedure::ir::{
     Arithmetic, BufferId, Class, Comparison, Failure, Instruction, Reg, SortKey, Step, Width,
@@ -495,8 +495,8 @@ impl Compiler<'_> {
         result
     }
 
-    /// The first argument of another row of the partition, `otherwise` where there is none, and NULL
-    /// without a position.
+    /// The first argument of another row of the partition, `otherwise` where there is none, and
+    /// NULL without a position.
     fn shifted(
         &mut self,
         rows: &Rows,
@@ -528,8 +528,8 @@ impl Compiler<'_> {
         target
     }
 
-    /// In which of `buckets` stretches of the partition the row is; those that are a row longer come
-    /// first.
+    /// In which of `buckets` stretches of the partition the row is; those that are a row longer
+    /// come first.
     fn ntile(&mut self, buckets: Reg, place: Place) -> Reg {
         self.require_positive(
             buckets,

@@ -164,9 +164,9 @@ impl Compiler<'_> {
         })
     }
 
-    /// Binds the queries of a WITH of which some change data, and opens them all: changes are made here,
-    /// in the order in which they are written, and before what follows; queries are computed when their
-    /// rows are first asked for. Both keep their rows.
+    /// Binds the queries of a WITH of which some change data, and opens them all: changes are made
+    /// here, in the order in which they are written, and before what follows; queries are computed
+    /// when their rows are first asked for. Both keep their rows.
     pub(super) fn open_changing_with(&mut self, with: &ast::With) -> Result<()> {
         let first = self.with_names.len();
         for cte in &with.cte_tables {

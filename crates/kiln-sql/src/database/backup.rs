@@ -8,8 +8,9 @@ use kiln_storage::error::Result;
 use super::Database;
 
 impl Database {
-    /// Copies the database to `target`, where nothing is or an empty directory, while it goes on: a checkpoint, which this writes, and
-    /// the log after it. All that was acknowledged before the call is in the backup.
+    /// Copies the database to `target`, where nothing is or an empty directory, while it goes on: a
+    /// checkpoint, which this writes, and the log after it. All that was acknowledged before the
+    /// call is in the backup.
     ///
     /// ```
     /// # use kiln_platform::disk::TemporaryDirectory;
@@ -30,20 +31,23 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// 55000 without a data directory, or when `target` is not empty; XX001 when a file of the data directory is damaged; 57P01 when the
-    /// database is closed meanwhile; 53100, 58030 and their like for what the disk refuses. Then nothing is left at `target`.
+    /// 55000 without a data directory, or when `target` is not empty; XX001 when a file of the data
+    /// directory is damaged; 57P01 when the database is closed meanwhile; 53100, 58030 and their
+    /// like for what the disk refuses. Then nothing is left at `target`.
     pub fn backup(&self, target: &Path) -> Result<BackupReport> {
         self.engine().backup(target, &mut |_, _| {})
     }
 
-    /// Makes a data directory, where nothing is or an empty directory, from the backup at `backup`: of the same database, with a log of its
-    /// own from then on. With `to_us`, in microseconds since 1970, without what was written to the log after that time. Reads
-    /// all of the backup before it makes anything.
+    /// Makes a data directory, where nothing is or an empty directory, from the backup at `backup`:
+    /// of the same database, with a log of its own from then on. With `to_us`, in microseconds
+    /// since 1970, without what was written to the log after that time. Reads all of the backup
+    /// before it makes anything.
     ///
     /// # Errors
-    /// 55000 when `directory` is not empty, or `backup` is no backup; XX001 when a file of the backup is damaged, which the message names;
-    /// 22023 for a time before the end of the backup's checkpoint, or after the backup was taken; 53100, 58030 and their like for what
-    /// the disk refuses. Then nothing is left at `directory`.
+    /// 55000 when `directory` is not empty, or `backup` is no backup; XX001 when a file of the
+    /// backup is damaged, which the message names; 22023 for a time before the end of the backup's
+    /// checkpoint, or after the backup was taken; 53100, 58030 and their like for what the disk
+    /// refuses. Then nothing is left at `directory`.
     pub fn restore(backup: &Path, directory: &Path, to_us: Option<i64>) -> Result<RestoreReport> {
         backup::restore(backup, directory, to_us, "a restoration", &mut |_, _| {})
     }

@@ -55,7 +55,8 @@ impl Session {
         }
     }
 
-    /// Commits the open block. What was compiled before it has defined anything is of no use any more.
+    /// Commits the open block. What was compiled before it has defined anything is of no use any
+    /// more.
     pub(super) fn commit_block(&mut self) -> Result<Ended> {
         let has_defined = self.session.has_definitions();
         let checked = match self.session.has_failed() {
@@ -101,8 +102,8 @@ impl Session {
         }
     }
 
-    /// Runs several statements or programs as one transaction: within the open block, or in one of their own
-    /// that starts again after a conflict.
+    /// Runs several statements or programs as one transaction: within the open block, or in one of
+    /// their own that starts again after a conflict.
     pub(super) fn in_one_transaction<T>(
         &mut self,
         mut body: impl FnMut(&mut Session) -> Result<T>,
@@ -188,7 +189,8 @@ impl Session {
         Ok(defined.take_result())
     }
 
-    /// TRUNCATE in a transaction block, which must be undone with it: row by row, and those that refer to others first.
+    /// TRUNCATE in a transaction block, which must be undone with it: row by row, and those that
+    /// refer to others first.
     pub(super) fn truncate_in_block(
         &mut self,
         truncate: &sqlparser::ast::Truncate,

@@ -97,8 +97,8 @@ impl StatementCache {
         }
     }
 
-    /// The statement that `source` says, analysed for `catalog` along `path`. `admit` sees its syntax before the
-    /// analysis.
+    /// The statement that `source` says, analysed for `catalog` along `path`. `admit` sees its
+    /// syntax before the analysis.
     ///
     /// # Errors
     /// Those of the parser, of `admit`, and of the analysis.
@@ -157,8 +157,8 @@ impl StatementCache {
         Statement::analyse(tree, source, declared, catalog, path)
     }
 
-    /// Forgets all statements: they are compiled for a catalog that was changed, and keep the tables
-    /// that it had.
+    /// Forgets all statements: they are compiled for a catalog that was changed, and keep the
+    /// tables that it had.
     pub fn clear(&self) {
         for part in &self.parts {
             lock(part).entries.clear();

@@ -132,7 +132,8 @@ impl CallPlan {
         }
     }
 
-    /// Whether arguments that were made for another plan of the same statement are what this one takes.
+    /// Whether arguments that were made for another plan of the same statement are what this one
+    /// takes.
     pub fn has_arguments_of(&self, other: &CallPlan) -> bool {
         match (&self.arguments, &other.arguments) {
             (CallArguments::Direct(these), CallArguments::Direct(those)) => {
@@ -142,7 +143,8 @@ impl CallPlan {
         }
     }
 
-    /// The error of a statement that is no query any more but a call, since its function was replaced; or of a cursor for it.
+    /// The error of a statement that is no query any more but a call, since its function was
+    /// replaced; or of a cursor for it.
     #[cold]
     pub fn only_alone(&self) -> Error {
         let message = format!(
@@ -192,7 +194,8 @@ impl CallPlan {
     }
 }
 
-/// What a [`Statement`] is called as in a catalog: it may have changed since the plan was looked at.
+/// What a [`Statement`] is called as in a catalog: it may have changed since the plan was looked
+/// at.
 fn plan_in(statement: &Statement, catalog: &Arc<Catalog>) -> Result<Arc<CallPlan>> {
     let call_of = |plan: Plan| match plan {
         Plan::Call(call) | Plan::Stepped(call) => Some(call),
@@ -205,7 +208,8 @@ fn plan_in(statement: &Statement, catalog: &Arc<Catalog>) -> Result<Arc<CallPlan
     call_of(statement.plan(catalog)?).ok_or_else(|| Error::internal("this is no CALL"))
 }
 
-/// Calls with arguments that are at hand; `None` when the procedure was replaced by one whose arguments are not.
+/// Calls with arguments that are at hand; `None` when the procedure was replaced by one whose
+/// arguments are not.
 ///
 /// # Errors
 /// Those of the procedure.

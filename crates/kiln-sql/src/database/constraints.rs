@@ -1,7 +1,8 @@
 //! Constraints that a block checks when it commits, or when it is told to: SET CONSTRAINTS.
 //!
-//! The statements of a block leave the keys of deferred constraints to the session (`kiln_engine`'s `session/constraints.rs`, and
-//! `compile/dml/deferred.rs` for how programs find them). They are checked by programs that run as statements of the block.
+//! The statements of a block leave the keys of deferred constraints to the session (`kiln_engine`'s
+//! `session/constraints.rs`, and `compile/dml/deferred.rs` for how programs find them). They are
+//! checked by programs that run as statements of the block.
 
 use std::collections::HashSet;
 
@@ -51,7 +52,8 @@ impl Keys {
 }
 
 impl Check {
-    /// The checks of all that is pending, in the order in which it was left, with the arguments of their programs.
+    /// The checks of all that is pending, in the order in which it was left, with the arguments of
+    /// their programs.
     pub fn all(pending: Vec<PendingCheck>) -> Vec<(Check, Arguments)> {
         let mut checks: Vec<(DeferredCheck, Keys)> = Vec::new();
         for PendingCheck { check, keys } in pending {

@@ -18,7 +18,8 @@ pub struct Copying {
     pub is_in: bool,
     /// The file of the server, if it is not the client.
     pub file: Option<String>,
-    /// The query whose rows go to the client, or the INSERT of a row that came from there, whose parameters are its columns.
+    /// The query whose rows go to the client, or the INSERT of a row that came from there, whose
+    /// parameters are its columns.
     pub statement: Statement,
     /// The columns that are copied.
     pub columns: Vec<Column>,

@@ -1,7 +1,8 @@
 //! CREATE TABLE … AS and SELECT … INTO.
 //!
-//! The table and its rows are one change: in a transaction block of its own, outside of one, an empty table with the columns of the query is created, and an
-//! INSERT of the query fills it. A log has both in one entry, with the values of the rows.
+//! The table and its rows are one change: in a transaction block of its own, outside of one, an
+//! empty table with the columns of the query is created, and an INSERT of the query fills it. A log
+//! has both in one entry, with the values of the rows.
 
 use kiln_engine::{OnCommit, Source};
 use kiln_storage::error::{Error, Result, SqlState};
@@ -113,7 +114,8 @@ impl Session {
 /// The columns of the table: those of the query, with the names that were given.
 ///
 /// # Errors
-/// 42601 for too many names, 42701 for one that is there twice, 0A000 for a type that no column has.
+/// 42601 for too many names, 42701 for one that is there twice, 0A000 for a type that no column
+/// has.
 fn columns(create: &CreateTableAs, of_query: &[Column]) -> Result<Vec<Column>> {
     if create.columns.len() > of_query.len() {
         let message = "too many column names were specified";

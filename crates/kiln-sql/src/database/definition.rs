@@ -146,7 +146,8 @@ impl Definition<'_> {
     }
 }
 
-/// The qualified name of what a statement drops; `None` where its schema is missing and that is no error.
+/// The qualified name of what a statement drops; `None` where its schema is missing and that is no
+/// error.
 ///
 /// # Errors
 /// 3F000 for a schema that there is not.
@@ -410,8 +411,8 @@ pub(super) fn truncated(catalog: &Catalog, statement: &ast::Truncate) -> Result<
     Ok(names)
 }
 
-/// The tables in an order in which their rows can go one table after the other: those that refer to others first. In a circle
-/// any is first.
+/// The tables in an order in which their rows can go one table after the other: those that refer to
+/// others first. In a circle any is first.
 pub(super) fn referring_first(catalog: &Catalog, mut names: Vec<String>) -> Vec<String> {
     let mut ordered = Vec::with_capacity(names.len());
     while !names.is_empty() {

@@ -120,7 +120,8 @@ pub(super) fn references(
     found
 }
 
-/// The error for objects on which others depend: `what` is what cannot be dropped, and each dependent stands with what it depends on.
+/// The error for objects on which others depend: `what` is what cannot be dropped, and each
+/// dependent stands with what it depends on.
 #[cold]
 pub(super) fn refusal(what: &str, dependents: &[(Dependent, String)]) -> Error {
     let message = match what {

@@ -9,8 +9,9 @@
 //! - An ordered index all of whose scans fix its first n columns (n ≥ 1) is partitioned by them,
 //!   so that scans of one prefix never meet inserts elsewhere (STO §4.5).
 //!
-//! Either can be turned off when the database is opened ([`kiln_engine::Options`]). Statements outside of
-//! procedures never change the design. Which columns timestamp splitting keeps apart is derived last (`splits`).
+//! Either can be turned off when the database is opened ([`kiln_engine::Options`]). Statements
+//! outside of procedures never change the design. Which columns timestamp splitting keeps apart is
+//! derived last (`splits`).
 
 use std::collections::BTreeMap;
 
@@ -172,7 +173,8 @@ fn derive_once(change: &mut CatalogChange<'_>) -> Result<bool> {
     Ok(changed)
 }
 
-/// How many of the leading columns of an index tell the partitions of its table's rows from each other, if any do.
+/// How many of the leading columns of an index tell the partitions of its table's rows from each
+/// other, if any do.
 fn dividing_columns(table: &Table, index: &Index) -> usize {
     let Some(column) = table.schema().partition_column() else {
         return 0;

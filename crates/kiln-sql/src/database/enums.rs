@@ -1,7 +1,7 @@
 //! CREATE TYPE, ALTER TYPE and DROP TYPE, and what depends on an enum.
 //!
-//! Expressions, queries of views and headers of routines are kept as they were written. What names a type, or a label, of which another
-//! name would be unknown there, is not renamed.
+//! Expressions, queries of views and headers of routines are kept as they were written. What names
+//! a type, or a label, of which another name would be unknown there, is not renamed.
 
 use kiln_engine::{Catalog, CatalogChange};
 use kiln_platform::sync::Arc;
@@ -408,7 +408,8 @@ fn depending_on(catalog: &Catalog, of: &Arc<EnumType>) -> Result<Vec<(Dependent,
     Ok(found)
 }
 
-/// The indexes of a table over expressions that name an enum, or are of it. Those over a column of the enum go with that.
+/// The indexes of a table over expressions that name an enum, or are of it. Those over a column of
+/// the enum go with that.
 fn indexes_over(schema: &TableSchema, table: &Table, of: &Arc<EnumType>) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for hidden in schema.hidden_columns() {

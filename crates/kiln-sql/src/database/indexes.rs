@@ -153,7 +153,8 @@ fn has_hidden(table: &Table, definition: &IndexDefinition) -> bool {
     columns.any(|column| schema.columns[column.index()].is_hidden())
 }
 
-/// Takes indexes of tables away, and from the rows of each table at once the columns that they alone need.
+/// Takes indexes of tables away, and from the rows of each table at once the columns that they
+/// alone need.
 pub(super) fn remove(change: &mut CatalogChange<'_>, gone: &[(String, String)]) -> Result<()> {
     let tables: BTreeSet<&String> = gone.iter().map(|(table, _)| table).collect();
     for name in tables {

@@ -1,6 +1,7 @@
 //! LIKE in CREATE TABLE: the columns of another table or view, and what goes with them.
 //!
-//! What LIKE stands for is written as the elements of a CREATE TABLE, which take its place in the statement.
+//! What LIKE stands for is written as the elements of a CREATE TABLE, which take its place in the
+//! statement.
 
 use std::fmt::Write;
 
@@ -26,7 +27,8 @@ pub(super) struct Expanded {
     from: Vec<(Arc<Table>, Included)>,
 }
 
-/// The statement with what each LIKE in it stands for; `None` for one without LIKE, or that IF NOT EXISTS skips.
+/// The statement with what each LIKE in it stands for; `None` for one without LIKE, or that IF NOT
+/// EXISTS skips.
 ///
 /// # Errors
 /// 42P01 and 42809 for what has no columns to take.

@@ -57,9 +57,10 @@ impl Session {
         channels.iter().map(ToString::to_string).collect()
     }
 
-    /// Takes the notifications that have come on the channels to which the session listens, in the order of their delivery; none while a
-    /// transaction block is open, as in PostgreSQL. Those of one transaction come together. What the session's own transactions
-    /// have told is there when they have committed.
+    /// Takes the notifications that have come on the channels to which the session listens, in the
+    /// order of their delivery; none while a transaction block is open, as in PostgreSQL. Those of
+    /// one transaction come together. What the session's own transactions have told is there when
+    /// they have committed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -95,11 +96,12 @@ impl Session {
         }
     }
 
-    /// [`Session::notifications`] that waits up to `timeout` until some have come. A session that has never listened, or whose
-    /// transaction block is open, waits for none.
+    /// [`Session::notifications`] that waits up to `timeout` until some have come. A session that
+    /// has never listened, or whose transaction block is open, waits for none.
     ///
     /// # Errors
-    /// 57P01 when another session has ended this one; 54000 when it has not taken what has come, so that there was no room for more.
+    /// 57P01 when another session has ended this one; 54000 when it has not taken what has come, so
+    /// that there was no room for more.
     pub fn await_notifications(&mut self, timeout: Duration) -> Result<Vec<Notification>> {
         if let Some(mailbox) = self.mailbox()
             && !self.in_transaction()
@@ -110,8 +112,9 @@ impl Session {
         Ok(self.notifications())
     }
 
-    /// Has `wake` called when notifications have come for the session that were not taken yet, for a thread that sleeps elsewhere: on the
-    /// thread of the transaction that has sent them, or on that of the log. It must not block.
+    /// Has `wake` called when notifications have come for the session that were not taken yet, for
+    /// a thread that sleeps elsewhere: on the thread of the transaction that has sent them, or on
+    /// that of the log. It must not block.
     pub fn wake_by(&mut self, wake: impl Fn() + Send + Sync + 'static) {
         self.own_mailbox().wake_by(wake);
     }
@@ -121,7 +124,8 @@ impl Session {
         self.mailbox().is_some_and(|mailbox| !mailbox.has_wake())
     }
 
-    /// Whether notifications have come that were not taken, or the session is to end because there was no room for them.
+    /// Whether notifications have come that were not taken, or the session is to end because there
+    /// was no room for them.
     pub fn has_notifications(&self) -> bool {
         self.mailbox().is_some_and(|mailbox| mailbox.has_news())
     }

@@ -15,7 +15,8 @@ use super::view::relation_of;
 use crate::compile::{AdvisoryAction, AdvisoryCall, Key};
 use crate::parse::{LockTable, SourceStatement};
 
-/// Warnings for the client of the statement that runs. They are boxed where they are kept, so that sessions stay small.
+/// Warnings for the client of the statement that runs. They are boxed where they are kept, so that
+/// sessions stay small.
 #[derive(Default)]
 pub(super) struct Warnings(pub Vec<Notice>);
 
@@ -129,8 +130,8 @@ impl Session {
         Ok(StatementResult::of_tag("LOCK TABLE"))
     }
 
-    /// The table of this name, which the role may lock; `None` for one that the block has made, or that is temporary, and no other session
-    /// knows.
+    /// The table of this name, which the role may lock; `None` for one that the block has made, or
+    /// that is temporary, and no other session knows.
     ///
     /// # Errors
     /// 42P01, 42809 for what is no table, 0A000 for a view; 42501.

@@ -136,7 +136,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens a database: an empty one that ends with the process, or with [`Options::data_dir`] the one that is kept there.
+    /// Opens a database: an empty one that ends with the process, or with [`Options::data_dir`] the
+    /// one that is kept there.
     ///
     /// ```
     /// # use kiln_platform::disk::TemporaryDirectory;
@@ -156,15 +157,16 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// 22023 for options that make no sense. With a data directory: 55006 when another process has it open; 55000 for a directory of
-    /// something else; XX001 when its files are damaged; 0A000 when a newer Kiln has written it; 53100, 58030 and their like for what
-    /// the disk refuses.
+    /// 22023 for options that make no sense. With a data directory: 55006 when another process has
+    /// it open; 55000 for a directory of something else; XX001 when its files are damaged; 0A000
+    /// when a newer Kiln has written it; 53100, 58030 and their like for what the disk refuses.
     pub fn open(options: Options) -> Result<Database> {
         Database::open_with_progress(options, |_| {})
     }
 
-    /// [`Database::open`] that tells how far it has come: about ten times a second, from a tenth of a second on, while it recovers
-    /// what is in the data directory. The observer runs on this thread, and the recovery waits for it.
+    /// [`Database::open`] that tells how far it has come: about ten times a second, from a tenth of
+    /// a second on, while it recovers what is in the data directory. The observer runs on this
+    /// thread, and the recovery waits for it.
     ///
     /// ```
     /// # use kiln_platform::disk::TemporaryDirectory;
@@ -221,7 +223,8 @@ impl Database {
         &self.shared.engine
     }
 
-    /// What the database has counted since it was opened, and how it stands; see [`Engine::metrics`].
+    /// What the database has counted since it was opened, and how it stands; see
+    /// [`Engine::metrics`].
     pub fn metrics(&self) -> Metrics {
         self.engine().metrics()
     }
@@ -234,7 +237,8 @@ impl Database {
         self.session_as(FIRST_ROLE)
     }
 
-    /// A session of its own for a role, which may do what it was granted. Its password is the caller's affair.
+    /// A session of its own for a role, which may do what it was granted. Its password is the
+    /// caller's affair.
     ///
     /// # Errors
     /// 42704 when there is no such role, and as [`Database::session`].

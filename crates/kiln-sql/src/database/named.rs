@@ -126,8 +126,8 @@ impl Names {
         }
     }
 
-    /// The block has only so many savepoints from now on: what was made under a later one belongs to the last of them, or is
-    /// forgotten, if it was rolled back.
+    /// The block has only so many savepoints from now on: what was made under a later one belongs
+    /// to the last of them, or is forgotten, if it was rolled back.
     pub fn end_savepoints(&mut self, left: usize, is_rolled_back: bool) {
         (self.portals).retain(|_, named| !is_rolled_back || named.savepoints <= left);
         for named in self.portals.values_mut() {
@@ -168,7 +168,8 @@ pub(super) struct Taken {
 }
 
 impl Session {
-    /// Gives a statement a name, by which EXECUTE finds it too. The empty name is taken without a question, and any other once.
+    /// Gives a statement a name, by which EXECUTE finds it too. The empty name is taken without a
+    /// question, and any other once.
     ///
     /// # Errors
     /// 42P05 when the name is taken, 54000 for too many.
@@ -219,7 +220,8 @@ impl Session {
         self.names.statements.remove(name).is_some()
     }
 
-    /// Gives a portal a name, by which FETCH finds it too. The empty name is taken without a question, and any other once.
+    /// Gives a portal a name, by which FETCH finds it too. The empty name is taken without a
+    /// question, and any other once.
     ///
     /// # Errors
     /// 42P03 when the name is taken, 54000 for too many.

@@ -14,7 +14,8 @@ use crate::parse::Direction;
 ///
 /// Its result is finished when it has been executed, whatever the row limit: under most protocols
 /// rows from before the commit may turn out wrong. So a portal outlives its transaction, and holds
-/// no lock. Rows that were handed out are gone, unless it is the portal of a cursor that goes backward.
+/// no lock. Rows that were handed out are gone, unless it is the portal of a cursor that goes
+/// backward.
 #[derive(Clone, Debug)]
 pub struct Portal {
     statement: Statement,
@@ -42,7 +43,8 @@ struct Finished {
 #[derive(Clone, Debug)]
 struct Cursor {
     rows: Vec<Vec<Value>>,
-    /// The row, from 1, that was fetched last; 0 before the first, and one more than there are behind the last.
+    /// The row, from 1, that was fetched last; 0 before the first, and one more than there are
+    /// behind the last.
     at: usize,
     /// Whether it goes backward, so that rows stay.
     goes_back: bool,
@@ -193,7 +195,8 @@ impl Portal {
         }
     }
 
-    /// The rows that come next in a direction, and how many they are; only counted where that is all that is asked.
+    /// The rows that come next in a direction, and how many they are; only counted where that is
+    /// all that is asked.
     ///
     /// # Errors
     /// 55000 for a direction that it may not take, and for a portal without rows.
@@ -239,8 +242,8 @@ impl Cursor {
         rows
     }
 
-    /// Whether it would go backward, or stay on a row, which has been handed out, to give it again. What PostgreSQL reaches by way of the
-    /// end is backward of that.
+    /// Whether it would go backward, or stay on a row, which has been handed out, to give it again.
+    /// What PostgreSQL reaches by way of the end is backward of that.
     fn goes_backward(&self, direction: Direction, only_counts: bool) -> bool {
         let (at, has_moved) = (self.at as i128, self.at > 0);
         let is_on_row = (1..=self.rows.len()).contains(&self.at);

@@ -37,8 +37,8 @@ pub enum StatementKind {
     Empty,
     /// It reads and has no effects.
     Read,
-    /// It may change rows: INSERT, UPDATE, DELETE, TRUNCATE, CALL, DO, a query that calls a function
-    /// which writes.
+    /// It may change rows: INSERT, UPDATE, DELETE, TRUNCATE, CALL, DO, a query that calls a
+    /// function which writes.
     Write,
     /// BEGIN, COMMIT or ROLLBACK.
     TransactionControl,
@@ -526,7 +526,8 @@ fn plan_of(
     })
 }
 
-/// Compiles the statement of an EXPLAIN, and explains it. What EXECUTE runs is known to the session alone.
+/// Compiles the statement of an EXPLAIN, and explains it. What EXECUTE runs is known to the session
+/// alone.
 fn explanation_of(
     explain: &parse::Explain,
     declared: &[Option<DataType>],

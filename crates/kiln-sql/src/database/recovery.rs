@@ -40,7 +40,8 @@ pub struct Recovery {
     pub checkpoint_ns: u64,
     /// Commits that were applied.
     pub commits: u64,
-    /// How many of these were calls that were made again: see [`Logging::Commands`](kiln_engine::Logging::Commands).
+    /// How many of these were calls that were made again: see
+    /// [`Logging::Commands`](kiln_engine::Logging::Commands).
     pub calls: u64,
     /// Changes of the catalog that were made again.
     pub statements: u64,
@@ -50,7 +51,8 @@ pub struct Recovery {
     pub log_ns: u64,
     /// How long it took to build the indexes besides the first of each table, in nanoseconds.
     pub indexes_ns: u64,
-    /// How long all of it was estimated to take, from its bytes and the rates of former recoveries, in nanoseconds.
+    /// How long all of it was estimated to take, from its bytes and the rates of former recoveries,
+    /// in nanoseconds.
     pub estimated_ns: u64,
     /// How long all of it took, in nanoseconds.
     pub elapsed_ns: u64,
@@ -102,8 +104,8 @@ impl Recovery {
         self.checkpoint_bytes.max(self.log_bytes) >= MEASURED_BYTES_MIN
     }
 
-    /// How fast it was, where it has read enough; else how fast former ones were. Building indexes belongs to the rows, which came from
-    /// the checkpoint and from the log.
+    /// How fast it was, where it has read enough; else how fast former ones were. Building indexes
+    /// belongs to the rows, which came from the checkpoint and from the log.
     fn rates(&self, before: RecoveryRates) -> RecoveryRates {
         let indexes_ns_per_byte =
             self.indexes_ns as f64 / (self.checkpoint_bytes + self.log_bytes).max(1) as f64;
@@ -125,7 +127,8 @@ impl Recovery {
     }
 }
 
-/// Opens the data directory at `path`, and the database in it, with these options. Tells the observer how far it has come.
+/// Opens the data directory at `path`, and the database in it, with these options. Tells the
+/// observer how far it has come.
 ///
 /// # Errors
 /// Those of [`DataDirectory::open`] and of files that are damaged; the disk's.
@@ -338,25 +341,27 @@ fn replay(
     Ok(end)
 }
 
-/// Bytes of commits that are applied together, unless a change of the catalog or a call is between them: short groups are worth several
-/// threads then.
+/// Bytes of commits that are applied together, unless a change of the catalog or a call is between
+/// them: short groups are worth several threads then.
 const BATCH_BYTES: usize = 8 << 20;
 
 /// What is done with the entries of a log.
 ///
-/// Rows of a fuzzy checkpoint and of the log entries from its time are of different moments, so that nothing can be called on them: commits are
-/// put into rows, and indexes are built in the end. The first call that a log has comes when that is over. From then on the database is a whole
-/// one after each commit.
+/// Rows of a fuzzy checkpoint and of the log entries from its time are of different moments, so
+/// that nothing can be called on them: commits are put into rows, and indexes are built in the end.
+/// The first call that a log has comes when that is over. From then on the database is a whole one
+/// after each commit.
 struct Redo<'a> {
     database: &'a Database,
     /// The last log epoch whose commits the checkpoint may have.
     fuzzy_to: u64,
     recovery: &'a mut Recovery,
-    /// Commits that are not applied yet, those of some groups between two changes of the catalog or calls: where each one ends in `bytes`,
-    /// and what changes are that do not fit to the rows.
+    /// Commits that are not applied yet, those of some groups between two changes of the catalog or
+    /// calls: where each one ends in `bytes`, and what changes are that do not fit to the rows.
     pending: Vec<(usize, Mismatch)>,
     bytes: Vec<u8>,
-    /// Where the commits of each group end there, and where the group is; the last group may not be there yet.
+    /// Where the commits of each group end there, and where the group is; the last group may not be
+    /// there yet.
     groups: Vec<(usize, Option<GroupPlace>)>,
     /// Where the commit ends there that could not be applied, and why.
     failure: Option<(usize, Error)>,
@@ -406,8 +411,9 @@ impl Redo<'_> {
                 })?;
                 self.recovery.statements += 1;
             }
-            // The log has no clock: an outcome is remembered for as long from now on as if the call had just ended. Of two calls
-            // whose outcomes a checkpoint has repeated, or has not, the one has ended first that comes first.
+            // The log has no clock: an outcome is remembered for as long from now on as if the call
+            // had just ended. Of two calls whose outcomes a checkpoint has repeated, or has not,
+            // the one has ended first that comes first.
             Entry::Outcome {
                 key,
                 answer: bytes,
@@ -462,7 +468,8 @@ impl Redo<'_> {
         Ok(())
     }
 
-    /// The error for what ended the replay: that of a commit names the group of the commit, which others may have followed.
+    /// The error for what ended the replay: that of a commit names the group of the commit, which
+    /// others may have followed.
     fn damage(&mut self, replay: &Replay, error: Error) -> Error {
         let Some((end, error)) = self.failure.take() else {
             return error;

@@ -16,8 +16,9 @@ use crate::parse::{
     DropRole, Grant, GrantObjects, RoleDefinition, RoleName, RoutineSignature, Statement as Tree,
 };
 
-/// The statement that is run and logged in the place of one that defines a role: it names the session's role, and has a secret where the
-/// client wrote a password. `None` for any other statement.
+/// The statement that is run and logged in the place of one that defines a role: it names the
+/// session's role, and has a secret where the client wrote a password. `None` for any other
+/// statement.
 ///
 /// # Errors
 /// 58030 when the system gives no random numbers.
@@ -108,7 +109,8 @@ pub(super) fn alter(
     Ok(result)
 }
 
-/// From the first password on connections are not trusted any more: a superuser without one is locked out.
+/// From the first password on connections are not trusted any more: a superuser without one is
+/// locked out.
 fn first_password(change: &CatalogChange<'_>, had_passwords: bool) -> Option<Notice> {
     let roles = change.catalog().roles();
     if had_passwords || !roles.has_passwords() {
@@ -270,7 +272,8 @@ fn existing(catalog: &Catalog, names: &[sqlparser::ast::Ident]) -> Result<Vec<St
     names.collect()
 }
 
-/// Whether a relation is in one of the schemas; the routines, whose name does not matter, are in `public`.
+/// Whether a relation is in one of the schemas; the routines, whose name does not matter, are in
+/// `public`.
 fn is_in(name: &str, schemas: &[String]) -> bool {
     let of = schema_of(name);
     schemas.iter().any(|schema| schema == of)

@@ -1,4 +1,5 @@
-//! Secrets: what a password is verified with (SCRAM-SHA-256, RFC 5802 and RFC 7677), written as PostgreSQL writes them.
+//! Secrets: what a password is verified with (SCRAM-SHA-256, RFC 5802 and RFC 7677), written as
+//! PostgreSQL writes them.
 //!
 //! A secret does not reveal the password, and a client that has the secret alone cannot connect
 //! with it.

@@ -150,7 +150,8 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
 /// Removes sequences, and what depends on them. Returns what there is to say.
 ///
 /// # Errors
-/// 2BP01 where something else depends on them, without `cascade`; for the sequence of an identity column.
+/// 2BP01 where something else depends on them, without `cascade`; for the sequence of an identity
+/// column.
 pub(super) fn drop_all(
     change: &mut CatalogChange<'_>,
     found: &[String],

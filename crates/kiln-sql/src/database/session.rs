@@ -34,9 +34,10 @@ use crate::parse::{self, Discarded, Reorder, SourceStatement, Statement as Tree,
 /// One client's statements. Each is a transaction of its own, or a part of the one between BEGIN
 /// and COMMIT.
 ///
-/// A statement on its own is repeated until it commits. A transaction block is run again after a conflict, and goes on
-/// when all results are what the client has seen; else the conflict is reported as 40001. After an error in a block everything
-/// but its end is refused with 25P02. Dropping a session rolls an open block back.
+/// A statement on its own is repeated until it commits. A transaction block is run again after a
+/// conflict, and goes on when all results are what the client has seen; else the conflict is
+/// reported as 40001. After an error in a block everything but its end is refused with 25P02.
+/// Dropping a session rolls an open block back.
 pub struct Session {
     pub(super) session: kiln_engine::Session,
     pub(super) statements: Arc<StatementCache>,
@@ -54,7 +55,8 @@ pub struct Session {
     pub(super) is_submitted: bool,
     /// How deep the statements nest that are run step by step.
     pub(super) stepped_depth: u16,
-    /// Statements that are compiled with temporary objects; there once the session has defined some.
+    /// Statements that are compiled with temporary objects; there once the session has defined
+    /// some.
     pub(super) temporary: Option<Arc<StatementCache>>,
 }
 
@@ -169,8 +171,9 @@ impl Session {
         self.analyse(source, declared)
     }
 
-    /// [`Session::parse`] for a thread that must not wait: `None` for a statement with an error, which
-    /// `parse` reports once the catalog that the statement does not fit is on disk. The session stays as it was.
+    /// [`Session::parse`] for a thread that must not wait: `None` for a statement with an error,
+    /// which `parse` reports once the catalog that the statement does not fit is on disk. The
+    /// session stays as it was.
     pub fn try_parse(&mut self, sql: &str, declared: &[Option<DataType>]) -> Option<Statement> {
         let sources = caught(|| Ok(script(sql))).ok()?;
         let source = match sources.as_slice() {
@@ -198,7 +201,8 @@ impl Session {
         bound.map_err(|error| self.failed(error))
     }
 
-    /// The statement with its names as the search path has them now, if another one was set since it was parsed.
+    /// The statement with its names as the search path has them now, if another one was set since
+    /// it was parsed.
     ///
     /// # Errors
     /// Those of its analysis.
@@ -246,7 +250,8 @@ impl Session {
     }
 
     /// # Errors
-    /// 55000 while a statement that was submitted is on its way; 57P01 when another session has ended this one.
+    /// 55000 while a statement that was submitted is on its way; 57P01 when another session has
+    /// ended this one.
     pub(super) fn check_idle(&self) -> Result<()> {
         self.check_terminated()?;
         match self.is_submitted {
@@ -273,8 +278,8 @@ impl Session {
     }
 
     /// # Errors
-    /// 57P01 when another session has ended this one, by `pg_terminate_backend`; 54000 when it listens, and has not taken what has come:
-    /// each statement ends so. It is to be dropped.
+    /// 57P01 when another session has ended this one, by `pg_terminate_backend`; 54000 when it
+    /// listens, and has not taken what has come: each statement ends so. It is to be dropped.
     pub fn check_terminated(&self) -> Result<()> {
         if let Some(mailbox) = self.mailbox() {
             mailbox.check()?;
@@ -282,19 +287,21 @@ impl Session {
         self.session.check_terminated()
     }
 
-    /// Fails the open transaction block, for an error that the layer above finds by itself. Does nothing outside of one.
+    /// Fails the open transaction block, for an error that the layer above finds by itself. Does
+    /// nothing outside of one.
     pub fn fail(&mut self) {
         self.session.fail();
     }
 
-    /// Whether blocks are run again when they meet conflicts with other transactions, so that the client need not; see
-    /// [`kiln_engine::Session::set_replay`]. They are unless this is turned off.
+    /// Whether blocks are run again when they meet conflicts with other transactions, so that the
+    /// client need not; see [`kiln_engine::Session::set_replay`]. They are unless this is turned
+    /// off.
     pub fn replays(&self) -> bool {
         self.session.replays()
     }
 
-    /// Whether the last block has failed because of other transactions alone: it may be tried again by a client to which
-    /// nothing of it was told.
+    /// Whether the last block has failed because of other transactions alone: it may be tried again
+    /// by a client to which nothing of it was told.
     pub fn has_lost(&self) -> bool {
         self.session.has_lost()
     }
@@ -390,8 +397,8 @@ impl Session {
         Ok(self.names.described(statement))
     }
 
-    /// Along which names without a schema are looked for: the schemas of `search_path` that there are, behind that of temporary objects
-    /// if it is not among them.
+    /// Along which names without a schema are looked for: the schemas of `search_path` that there
+    /// are, behind that of temporary objects if it is not among them.
     pub(super) fn path(&self) -> SearchPath {
         let catalog = self.session.catalog();
         let path = self.path_set(&catalog);
@@ -464,7 +471,8 @@ impl Session {
         accesses.try_for_each(|access| roles.check(role, access))
     }
 
-    /// Its number, by which metrics and messages name it; no other session of the database has the same.
+    /// Its number, by which metrics and messages name it; no other session of the database has the
+    /// same.
     pub fn number(&self) -> u64 {
         self.session.number()
     }
@@ -678,7 +686,8 @@ impl Session {
         }))
     }
 
-    /// VACUUM: versions that no transaction sees any more are reused without it, and tables are analysed when that is asked for.
+    /// VACUUM: versions that no transaction sees any more are reused without it, and tables are
+    /// analysed when that is asked for.
     fn vacuum(&mut self, vacuum: &Vacuum) -> Result<StatementResult> {
         if self.session.in_transaction() {
             let message = "VACUUM cannot run inside a transaction block";
@@ -743,8 +752,8 @@ impl Session {
     /// What a COPY copies, and how.
     ///
     /// # Errors
-    /// 25P02 in a failed block, 42501 without the privilege, 25006 for rows that come in where that is not allowed; 55000 for another
-    /// statement. An error fails an open block.
+    /// 25P02 in a failed block, 42501 without the privilege, 25006 for rows that come in where that
+    /// is not allowed; 55000 for another statement. An error fails an open block.
     pub fn copy(&mut self, statement: &Statement) -> Result<Arc<Copying>> {
         self.copying(statement).map_err(|error| {
             self.session.fail();

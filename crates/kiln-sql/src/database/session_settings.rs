@@ -114,7 +114,8 @@ impl Session {
     /// Refuses roles that the session may not act as.
     ///
     /// # Errors
-    /// 22023 where there is no such role, 42501 where the session's role is neither it nor a superuser.
+    /// 22023 where there is no such role, 42501 where the session's role is neither it nor a
+    /// superuser.
     fn check_role(&self, assignment: &Assignment) -> Result<()> {
         let name = assignment.name.as_str();
         let (by, wanted) = match (name, assignment.value.as_deref()) {

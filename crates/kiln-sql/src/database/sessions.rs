@@ -1,4 +1,5 @@
-//! What sessions know of each other, and how they end each other's statements; and sessions that sleep.
+//! What sessions know of each other, and how they end each other's statements; and sessions that
+//! sleep.
 
 use std::time::Duration;
 

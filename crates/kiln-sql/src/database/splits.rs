@@ -1,19 +1,19 @@
-//! Which columns of tables timestamp splitting keeps apart: derived from what the stored procedures do with a table, and how
-//! often they were called.
+//! Which columns of tables timestamp splitting keeps apart: derived from what the stored procedures
+//! do with a table, and how often they were called.
 //!
-//! It is derived when the gate is shut anyway, with each statement that defines, and when ANALYZE asks for it. A table's
-//! split changes
+//! It is derived when the gate is shut anyway, with each statement that defines, and when ANALYZE
+//! asks for it. A table's split changes
 //!
-//! - when a statement changes what procedures do with the table: until a thousand of their calls were counted
-//!   ([`CALLS_MIN`]) all procedures weigh the same,
-//! - and when its procedures were called so often that the counts say something, and by these counts
-//!   another split is better by a tenth ([`groups::better`]).
+//! - when a statement changes what procedures do with the table: until a thousand of their calls
+//!   were counted ([`CALLS_MIN`]) all procedures weigh the same,
+//! - and when its procedures were called so often that the counts say something, and by these
+//!   counts another split is better by a tenth ([`groups::better`]).
 //!
-//! In the second case a statement that defines something else does not wait for blocks that use the table: it leaves the
-//! split to the next one, and to ANALYZE, which waits.
+//! In the second case a statement that defines something else does not wait for blocks that use the
+//! table: it leaves the split to the next one, and to ANALYZE, which waits.
 //!
-//! Else it stays, so that a database that was opened anew, and has counted nothing yet, goes on with the split that its
-//! catalog was written with.
+//! Else it stays, so that a database that was opened anew, and has counted nothing yet, goes on
+//! with the split that its catalog was written with.
 
 use kiln_engine::{Catalog, CatalogChange, Procedure};
 use kiln_platform::sync::Arc;
@@ -70,8 +70,8 @@ fn derive_of(change: &mut CatalogChange<'_>, names: &[String], waits: bool) -> R
     Ok(())
 }
 
-/// The columns of a table to be kept apart, and whether that follows from calls alone; before the change it was `former`, if
-/// it was there.
+/// The columns of a table to be kept apart, and whether that follows from calls alone; before the
+/// change it was `former`, if it was there.
 fn split(
     catalog: &Catalog,
     table: &Table,

@@ -12,13 +12,13 @@ use super::session::Session;
 use crate::parse::Statement as Tree;
 
 impl Session {
-    /// Submits a portal to the database's workers, without waiting for its end, for a thread that serves
-    /// many sessions. Its outcome arrives in `completions` under `token`; [`Session::complete`] takes it,
-    /// and until then the session runs nothing else. The statement's time is bounded, and it can be cancelled, as one
-    /// that is executed.
+    /// Submits a portal to the database's workers, without waiting for its end, for a thread that
+    /// serves many sessions. Its outcome arrives in `completions` under `token`;
+    /// [`Session::complete`] takes it, and until then the session runs nothing else. The
+    /// statement's time is bounded, and it can be cancelled, as one that is executed.
     ///
-    /// Queries, INSERT, UPDATE, DELETE, and CALL whose arguments need no query can be submitted, outside of
-    /// transaction blocks ([`Session::can_submit`]). Others are executed in a thread.
+    /// Queries, INSERT, UPDATE, DELETE, and CALL whose arguments need no query can be submitted,
+    /// outside of transaction blocks ([`Session::can_submit`]). Others are executed in a thread.
     ///
     /// ```
     /// use std::time::Duration;
@@ -53,9 +53,10 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// 54000 when too many calls wait, so that the portal may be submitted again; 0A000 and 25001 for what cannot be
-    /// submitted; 55000 while another statement is on its way, and for a portal that was executed; PostgreSQL's
-    /// when the statement cannot be compiled any more. The portal is lost then; clone it to submit it again.
+    /// 54000 when too many calls wait, so that the portal may be submitted again; 0A000 and 25001
+    /// for what cannot be submitted; 55000 while another statement is on its way, and for a portal
+    /// that was executed; PostgreSQL's when the statement cannot be compiled any more. The portal
+    /// is lost then; clone it to submit it again.
     pub fn submit(
         &mut self,
         portal: Portal,
@@ -65,9 +66,10 @@ impl Session {
         self.submit_as(portal, (completions, token), false)
     }
 
-    /// [`Session::submit`] of a statement behind which others wait in this session: its outcome arrives as soon as it has ended, perhaps
-    /// before it is durable. The caller keeps its result from the client until all that the
-    /// [completion](kiln_engine::Completion::observed) rests on is on disk ([`kiln_engine::Engine::is_durable`]).
+    /// [`Session::submit`] of a statement behind which others wait in this session: its outcome
+    /// arrives as soon as it has ended, perhaps before it is durable. The caller keeps its result
+    /// from the client until all that the [completion](kiln_engine::Completion::observed) rests on
+    /// is on disk ([`kiln_engine::Engine::is_durable`]).
     ///
     /// # Errors
     /// As there.

@@ -1,8 +1,10 @@
-//! Temporary tables, sequences and views: which statements are of them, and how a session defines them.
+//! Temporary tables, sequences and views: which statements are of them, and how a session defines
+//! them.
 //!
-//! The catalog in force knows nothing of them (`kiln-engine/src/temporary.rs`). A statement that defines is of temporary objects if it
-//! says so, or if a relation that it names is one, along the path of the session. All others are made along that path without the temporary schema:
-//! what they leave in the catalog means the same to every session.
+//! The catalog in force knows nothing of them (`kiln-engine/src/temporary.rs`). A statement that
+//! defines is of temporary objects if it says so, or if a relation that it names is one, along the
+//! path of the session. All others are made along that path without the temporary schema: what they
+//! leave in the catalog means the same to every session.
 
 use kiln_engine::{CatalogChange, OnCommit, SearchPath, Source};
 use kiln_platform::sync::Arc;
@@ -30,8 +32,8 @@ pub(super) fn on_commit(written: &ast::OnCommit) -> OnCommit {
     }
 }
 
-/// Whether a role that is no superuser may run a statement that is of its session's temporary objects: one by which no other role's
-/// privileges come to count.
+/// Whether a role that is no superuser may run a statement that is of its session's temporary
+/// objects: one by which no other role's privileges come to count.
 pub(super) fn is_free(tree: &Tree) -> bool {
     matches!(
         tree,
@@ -53,8 +55,8 @@ impl Session {
     /// Whether a statement that defines is of temporary objects of the session.
     ///
     /// # Errors
-    /// 0A000 for one of temporary and permanent relations, and for privileges of temporary ones; 42P16 for a permanent table that is to
-    /// refer to a temporary one.
+    /// 0A000 for one of temporary and permanent relations, and for privileges of temporary ones;
+    /// 42P16 for a permanent table that is to refer to a temporary one.
     pub(super) fn is_of_temporary(&self, tree: &Tree) -> Result<bool> {
         let names_own = |name: &ObjectName| -> Result<bool> {
             let schema = schema_written(name)?;
@@ -144,7 +146,8 @@ impl Session {
         }
     }
 
-    /// Makes the change of a statement of temporary objects, in the open block or in one of its own.
+    /// Makes the change of a statement of temporary objects, in the open block or in one of its
+    /// own.
     pub(super) fn define_temporary(
         &mut self,
         tree: &Tree,

@@ -1,4 +1,5 @@
-//! Triggers come, change and go. They are a part of their tables, so that what was compiled for a table follows.
+//! Triggers come, change and go. They are a part of their tables, so that what was compiled for a
+//! table follows.
 
 use kiln_engine::{Catalog, CatalogChange};
 use kiln_platform::sync::Arc;
@@ -141,7 +142,8 @@ pub(super) fn rename(
 /// Switches triggers of a table that is altered on or off.
 ///
 /// # Errors
-/// 42704 for a trigger that there is not; 0A000 where the checks of foreign keys would be switched off.
+/// 42704 for a trigger that there is not; 0A000 where the checks of foreign keys would be switched
+/// off.
 pub(super) fn switch(
     triggers: &mut [Trigger],
     table: &str,

@@ -5,7 +5,8 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Decimal, Value};
 
 /// Converts a client's value to the type of a parameter: numbers without loss, texts by reading
-/// them as PostgreSQL reads a literal of the type, and anything to a text by printing it. A value for an enum stays as it is.
+/// them as PostgreSQL reads a literal of the type, and anything to a text by printing it. A value
+/// for an enum stays as it is.
 ///
 /// ```
 /// use kiln_sql::{DataType, Value, parameter_value};

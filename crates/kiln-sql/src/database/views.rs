@@ -48,7 +48,8 @@ impl Dependency<'_> {
     }
 }
 
-/// For each column of a view, whether its rows can be changed by way of it; none where they cannot be changed.
+/// For each column of a view, whether its rows can be changed by way of it; none where they cannot
+/// be changed.
 pub(crate) fn updatable_columns(catalog: &Catalog, view: &kiln_engine::View) -> Vec<bool> {
     match updatability(&View::of(catalog), view) {
         Ok(Updatability::Columns(columns)) if columns.contains(&true) => columns,
@@ -157,7 +158,8 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
     Ok(notices)
 }
 
-/// The views that use a column of a table, and those that read from them; each with what it depends on.
+/// The views that use a column of a table, and those that read from them; each with what it depends
+/// on.
 pub(super) fn of_column(catalog: &Catalog, table: &str, column: &str) -> Vec<(Dependent, String)> {
     let mut found: Vec<String> = Vec::new();
     let mut depending = Vec::new();
@@ -226,7 +228,8 @@ fn renamed_under(what: &str, view: &str) -> Error {
     unsupported(what, None).with_hint("Drop the view, and create it again after that.")
 }
 
-/// Removes the views that depend on what is about to go, but not those of `dropped` themselves. Returns what there is to say.
+/// Removes the views that depend on what is about to go, but not those of `dropped` themselves.
+/// Returns what there is to say.
 ///
 /// # Errors
 /// 2BP01 where there are such views, without `cascade`.

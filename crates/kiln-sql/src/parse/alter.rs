@@ -25,7 +25,8 @@ pub struct AlterTable {
     pub name: ObjectName,
     /// One that is missing is no error.
     pub if_exists: bool,
-    /// What is changed; never empty. Another name, another owner and Kiln's own changes stand alone.
+    /// What is changed; never empty. Another name, another owner and Kiln's own changes stand
+    /// alone.
     pub actions: Vec<TableAction>,
 }
 
@@ -54,13 +55,15 @@ pub enum TableAction {
     ValidateConstraint(Ident),
     /// `DROP CONSTRAINT`.
     DropConstraint(DroppedPart),
-    /// How rows are divided over partitions: the expression behind PARTITION BY. PostgreSQL has no such change.
+    /// How rows are divided over partitions: the expression behind PARTITION BY. PostgreSQL has no
+    /// such change.
     PartitionBy(Box<Expression>),
     /// `ENABLE TRIGGER` or `DISABLE TRIGGER`.
     SwitchTrigger(SwitchedTrigger),
     /// `SET (…)` or `RESET (…)`: parameters of PostgreSQL's storage, which have no effect.
     Parameters(Vec<Ident>),
-    /// `REPLICA IDENTITY …`, `CLUSTER ON index` and their like: how PostgreSQL stores and replicates the table.
+    /// `REPLICA IDENTITY …`, `CLUSTER ON index` and their like: how PostgreSQL stores and
+    /// replicates the table.
     WithoutEffect,
     /// `SET REPLICATED`: every partition has all rows. PostgreSQL has no such change.
     Replicated,
@@ -130,7 +133,8 @@ pub enum ObjectChange {
     Rename(Ident),
     /// `OWNER TO`.
     Owner(RoleName),
-    /// `SET (…)` or `RESET (…)` of an index: parameters of PostgreSQL's storage, which have no effect.
+    /// `SET (…)` or `RESET (…)` of an index: parameters of PostgreSQL's storage, which have no
+    /// effect.
     Parameters(Vec<Ident>),
 }
 

@@ -1,5 +1,5 @@
-//! `ON CONFLICT (lower(a)) WHERE b`: the SQL parser knows columns alone. It gets one name in a quote that no statement can write, which
-//! has the text of the target.
+//! `ON CONFLICT (lower(a)) WHERE b`: the SQL parser knows columns alone. It gets one name in a
+//! quote that no statement can write, which has the text of the target.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +76,8 @@ fn closing(tokens: &Tokens<'_>, indexes: &[usize]) -> Option<usize> {
     })
 }
 
-/// The target that a name stands for, as that of an index on a table of another name; `None` for a name that was written.
+/// The target that a name stands for, as that of an index on a table of another name; `None` for a
+/// name that was written.
 ///
 /// # Errors
 /// 42601.

@@ -31,7 +31,8 @@ pub struct CreateTableAs {
     pub with_data: bool,
 }
 
-/// Parses CREATE TABLE … AS whose name begins at `at` or behind IF NOT EXISTS; `None` when it is another CREATE TABLE.
+/// Parses CREATE TABLE … AS whose name begins at `at` or behind IF NOT EXISTS; `None` when it is
+/// another CREATE TABLE.
 pub(super) fn create(
     tokens: &Tokens<'_>,
     range: Range<usize>,

@@ -197,8 +197,8 @@ impl Dialect for Postgres {
 }
 
 impl Postgres {
-    /// `OPERATOR(pg_catalog.+)`, with ANY and ALL too, and LIKE with these, which the library does not
-    /// know. `None` when nothing like it follows.
+    /// `OPERATOR(pg_catalog.+)`, with ANY and ALL too, and LIKE with these, which the library does
+    /// not know. `None` when nothing like it follows.
     fn operator_by_name(
         &self,
         parser: &mut Parser<'_>,
@@ -315,8 +315,8 @@ fn values_as_value(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>>
     }))
 }
 
-/// Whether the parser is behind a SELECT that has no output and no FROM, which the library does not know: it gets an
-/// empty tuple for an output.
+/// Whether the parser is behind a SELECT that has no output and no FROM, which the library does not
+/// know: it gets an empty tuple for an output.
 fn is_at_missing_output(parser: &Parser<'_>) -> bool {
     let ends = match &parser.peek_token_ref().token {
         Token::EOF | Token::SemiColon | Token::RParen => true,
@@ -411,8 +411,8 @@ fn named_operator(parser: &mut Parser<'_>) -> Result<BinaryOperator, ParserError
     })
 }
 
-/// `[NOT] BETWEEN SYMMETRIC low AND high`, which the library does not know, as what it stands for: one
-/// BETWEEN, or the other with the bounds exchanged. `None` when nothing like it follows.
+/// `[NOT] BETWEEN SYMMETRIC low AND high`, which the library does not know, as what it stands for:
+/// one BETWEEN, or the other with the bounds exchanged. `None` when nothing like it follows.
 fn symmetric_between(parser: &mut Parser<'_>, operand: &Expr) -> Result<Option<Expr>, ParserError> {
     for negated in [false, true] {
         for symmetric in [true, false] {

@@ -57,8 +57,8 @@ impl Explain {
     /// What the options mean.
     ///
     /// # Errors
-    /// 42601 for an option that there is none of and for values that are none; 22023 for options that contradict each
-    /// other; 0A000 for those that are not supported.
+    /// 42601 for an option that there is none of and for values that are none; 22023 for options
+    /// that contradict each other; 0A000 for those that are not supported.
     pub fn options(&self) -> Result<ExplainOptions> {
         let (mut timing, mut summary) = (None, None);
         let mut options = ExplainOptions {
@@ -73,7 +73,8 @@ impl Explain {
             match option.name.as_str() {
                 "analyze" => options.analyze = option.boolean()?,
                 "verbose" => options.verbose = option.boolean()?,
-                // There are no estimates of costs, no pages that are read and no settings of a planner to show.
+                // There are no estimates of costs, no pages that are read and no settings of a
+                // planner to show.
                 "costs" | "buffers" | "settings" => drop(option.boolean()?),
                 "wal" => has_log = option.boolean()?,
                 "timing" => timing = Some(option.boolean()?),
@@ -202,8 +203,8 @@ fn option(tokens: &Tokens<'_>, range: Range<usize>) -> Result<WrittenOption> {
     })
 }
 
-/// Parses the statement that is explained, and run if `runs` says so. A cursor is explained as its query, and so is a table that is created
-/// of one.
+/// Parses the statement that is explained, and run if `runs` says so. A cursor is explained as its
+/// query, and so is a table that is created of one.
 fn explained(tokens: &Tokens<'_>, range: Range<usize>, runs: bool) -> Result<Statement> {
     let start = range.start;
     if range.is_empty() {

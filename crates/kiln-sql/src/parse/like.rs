@@ -20,7 +20,8 @@ pub struct Like {
     pub included: Included,
 }
 
-/// What [`Like`] takes from a table besides its columns. Statistics, storage and compression have no meaning here.
+/// What [`Like`] takes from a table besides its columns. Statistics, storage and compression have
+/// no meaning here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Included {
     /// Default values.

@@ -1,5 +1,6 @@
-//! `FOR NO KEY UPDATE`, `FOR KEY SHARE` and `FOR UPDATE OF a, b`: the SQL parser knows FOR UPDATE and FOR SHARE of one table, several times. It
-//! gets the stronger of two strengths that differ in what they leave to foreign keys, and a clause for each table.
+//! `FOR NO KEY UPDATE`, `FOR KEY SHARE` and `FOR UPDATE OF a, b`: the SQL parser knows FOR UPDATE
+//! and FOR SHARE of one table, several times. It gets the stronger of two strengths that differ in
+//! what they leave to foreign keys, and a clause for each table.
 
 use std::collections::BTreeMap;
 

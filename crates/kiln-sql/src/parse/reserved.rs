@@ -1,5 +1,5 @@
-//! The words that PostgreSQL reserves (appendix C of its manual): unquoted, they name no table and no
-//! column. The SQL parser reserves fewer.
+//! The words that PostgreSQL reserves (appendix C of its manual): unquoted, they name no table and
+//! no column. The SQL parser reserves fewer.
 
 /// In the order of the alphabet.
 const RESERVED: [&str; 78] = [
@@ -83,7 +83,8 @@ const RESERVED: [&str; 78] = [
     "with",
 ];
 
-/// Words that may name columns, or functions, but not everything: PostgreSQL quotes them when it prints a name.
+/// Words that may name columns, or functions, but not everything: PostgreSQL quotes them when it
+/// prints a name.
 const NOT_FREE: [&str; 74] = [
     "authorization",
     "between",

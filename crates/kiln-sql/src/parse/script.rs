@@ -83,8 +83,9 @@ pub fn highest_placeholder(text: &str) -> usize {
     highest
 }
 
-/// `text` without white space that says nothing, without comments, and with a question mark in place of each literal: for logs,
-/// which are not to hold what a statement says of people, or a password. What is never closed counts as a literal.
+/// `text` without white space that says nothing, without comments, and with a question mark in
+/// place of each literal: for logs, which are not to hold what a statement says of people, or a
+/// password. What is never closed counts as a literal.
 pub fn without_literals(text: &str) -> String {
     let mut scanner = Scanner::new(text, START);
     let mut without = String::new();

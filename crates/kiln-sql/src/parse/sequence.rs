@@ -409,7 +409,8 @@ pub(super) fn column_parts(
     Ok(parts)
 }
 
-/// Parses CREATE TABLE: the SQL parser all but the identities of columns, and lists of columns that actions set.
+/// Parses CREATE TABLE: the SQL parser all but the identities of columns, and lists of columns that
+/// actions set.
 pub(super) fn create_table(tokens: &Tokens<'_>, range: Range<usize>) -> Result<CreateTable> {
     let (mut identities, mut set_columns) = (Vec::new(), Vec::new());
     let mut parts = Vec::new();
@@ -433,7 +434,8 @@ pub(super) fn create_table(tokens: &Tokens<'_>, range: Range<usize>) -> Result<C
             if tokens.word(at) == "like" {
                 let (like, next) = like::like(tokens, at..range.end, columns)?;
                 likes.push(like);
-                // The comma goes that would be left over: the one before it, or behind it if it is the first.
+                // The comma goes that would be left over: the one before it, or behind it if it is
+                // the first.
                 let is_comma = *tokens.get(next) == Token::Comma;
                 parts.push(start..at - usize::from(has_element));
                 start = next + usize::from(is_comma && !has_element);
@@ -494,7 +496,8 @@ fn is_table_constraint(word: &str) -> bool {
     WORDS.contains(&word)
 }
 
-/// Parses the list of columns that opens at `at` behind an action of a foreign key; gives what follows it.
+/// Parses the list of columns that opens at `at` behind an action of a foreign key; gives what
+/// follows it.
 pub(super) fn listed_columns(
     tokens: &Tokens<'_>,
     at: usize,
@@ -639,7 +642,8 @@ impl Overriding {
     const SYSTEM: &'static str = "overriding system value";
     const USER: &'static str = "overriding user value";
 
-    /// What stands for the three words in the tree of an INSERT, where the SQL parser has a place for a list of partitions.
+    /// What stands for the three words in the tree of an INSERT, where the SQL parser has a place
+    /// for a list of partitions.
     pub(super) fn marker(tokens: &Tokens<'_>, at: usize) -> Option<&'static str> {
         if tokens.words(at, &["overriding", "system", "value"]) {
             Some(Overriding::SYSTEM)
@@ -651,7 +655,8 @@ impl Overriding {
     }
 }
 
-/// Whether the marker stands where the SQL parser has taken it for an alias and a list of columns: behind the name of a table.
+/// Whether the marker stands where the SQL parser has taken it for an alias and a list of columns:
+/// behind the name of a table.
 pub fn is_overriding_list(insert: &ast::Insert) -> bool {
     let is_marker = |name: &ast::ObjectName| {
         let name = name.to_string();

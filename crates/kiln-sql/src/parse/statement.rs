@@ -64,7 +64,8 @@ pub enum Statement {
     CreateIndex(Box<ast::CreateIndex>),
     /// `ALTER TABLE`.
     AlterTable(Box<AlterTable>),
-    /// `ALTER INDEX`, `ALTER SEQUENCE`, `ALTER FUNCTION` and their like, with another name or owner.
+    /// `ALTER INDEX`, `ALTER SEQUENCE`, `ALTER FUNCTION` and their like, with another name or
+    /// owner.
     AlterObject(Box<AlterObject>),
     /// `CREATE TRIGGER`.
     CreateTrigger(Box<CreateTrigger>),
@@ -172,7 +173,8 @@ pub struct Vacuum {
     pub tables: Vec<ast::ObjectName>,
 }
 
-/// `REINDEX` or `CLUSTER`. Indexes and rows are in memory, in good order: what is named has to be there, and stays as it is.
+/// `REINDEX` or `CLUSTER`. Indexes and rows are in memory, in good order: what is named has to be
+/// there, and stays as it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reorder {
     /// The statement's command.
@@ -264,7 +266,8 @@ pub struct CallArgument {
     pub value: Expression,
 }
 
-/// The command of the INSERT, UPDATE or DELETE that stands behind a WITH, and whether it has RETURNING.
+/// The command of the INSERT, UPDATE or DELETE that stands behind a WITH, and whether it has
+/// RETURNING.
 pub fn change_of(query: &ast::Query) -> Option<(&'static str, bool)> {
     match &*query.body {
         ast::SetExpr::Insert(ast::Statement::Insert(insert)) => {
@@ -537,7 +540,8 @@ pub(super) fn is_object(word: &str) -> bool {
     OBJECTS.contains(&word)
 }
 
-/// Parses ANALYZE of all tables, or of those named. Its options have no effect, and all columns are looked at.
+/// Parses ANALYZE of all tables, or of those named. Its options have no effect, and all columns are
+/// looked at.
 fn analyze(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     let start = behind_options(tokens, range.start + 1, &range, &["verbose"])?;
     let parts = match start < range.end {

@@ -1,5 +1,5 @@
-//! `UPDATE t SET a[2] = …`: the SQL parser knows no subscripts in the target of an assignment. It gets `a."[]"(2)`, a name with a
-//! function as its last part.
+//! `UPDATE t SET a[2] = …`: the SQL parser knows no subscripts in the target of an assignment. It
+//! gets `a."[]"(2)`, a name with a function as its last part.
 
 use kiln_storage::error::Result;
 use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Ident, ObjectNamePart};

@@ -349,8 +349,8 @@ impl<'a> Tokens<'a> {
         Ok(Expression { position, expr })
     }
 
-    /// The tokens of `range` but for the marks of rows that are compared: `old.* IS DISTINCT FROM new.*` means the same as
-    /// `old IS DISTINCT FROM new`.
+    /// The tokens of `range` but for the marks of rows that are compared: `old.* IS DISTINCT FROM
+    /// new.*` means the same as `old IS DISTINCT FROM new`.
     fn without_row_marks(&self, range: Range<usize>) -> Vec<Range<usize>> {
         let (mut parts, mut start) = (Vec::new(), range.start);
         for at in range.start + 1..range.end.saturating_sub(1) {

@@ -1,4 +1,5 @@
-//! Statements about transactions: BEGIN, COMMIT, ROLLBACK, savepoints, and the modes of transactions.
+//! Statements about transactions: BEGIN, COMMIT, ROLLBACK, savepoints, and the modes of
+//! transactions.
 
 use std::ops::Range;
 

@@ -165,7 +165,8 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
     })))
 }
 
-/// Parses the query of a view that a catalog keeps. Places in it mean nothing to those who use the view: the tree has none.
+/// Parses the query of a view that a catalog keeps. Places in it mean nothing to those who use the
+/// view: the tree has none.
 ///
 /// # Errors
 /// 42601 for a text that is no query.

@@ -140,7 +140,8 @@ fn altered_tables_are_recovered_at_every_moment() {
     }
 }
 
-/// The rows that a checkpoint has not read yet when a change puts them into another layout are in it all the same.
+/// The rows that a checkpoint has not read yet when a change puts them into another layout are in
+/// it all the same.
 #[test]
 fn tables_are_altered_while_checkpoints_are_written() {
     let directory = files::temporary();
@@ -287,7 +288,8 @@ fn objects_keep_numbers_and_privileges_under_other_names() {
     assert!(allowed.ends_with("\nf\n"), "{allowed}");
 }
 
-/// A header that names the type of a column is as much a user of the column as PostgreSQL's is of a type.
+/// A header that names the type of a column is as much a user of the column as PostgreSQL's is of a
+/// type.
 #[test]
 fn a_header_keeps_its_column() {
     let options = kiln_sql::Options::new().workers(1).pin_workers(false);

@@ -1,6 +1,7 @@
-//! Damage: bits that the disk has changed, files that are cut off, longer, missing or others. A data directory is refused with the
-//! name of a file that is damaged; or the database is what it was; or it is what it was before a tail of its log that nothing
-//! promises to have been on disk. It is never anything else.
+//! Damage: bits that the disk has changed, files that are cut off, longer, missing or others. A
+//! data directory is refused with the name of a file that is damaged; or the database is what it
+//! was; or it is what it was before a tail of its log that nothing promises to have been on disk.
+//! It is never anything else.
 
 #![cfg(not(kiln_sim))]
 
@@ -14,7 +15,8 @@ use kiln_platform::disk::TemporaryDirectory;
 use kiln_platform::random::Random;
 use kiln_sql::{Database, Error, SqlState};
 
-/// A database that was closed, or whose process was killed, and what it was after each of its steps.
+/// A database that was closed, or whose process was killed, and what it was after each of its
+/// steps.
 struct Case {
     name: String,
     /// Where its files are, one of them damaged at a time.
@@ -50,7 +52,8 @@ impl Case {
         case
     }
 
-    /// With this many checkpoints: as it was closed, and without the last block, which promises the one before.
+    /// With this many checkpoints: as it was closed, and without the last block, which promises the
+    /// one before.
     fn both(checkpoints: usize) -> [Case; 2] {
         let directory = temporary();
         let path = directory.path().join("data");
@@ -133,7 +136,8 @@ impl Case {
         newest.is_some_and(|it| file.starts_with(format!("checkpoints/{:020}", it.number)))
     }
 
-    /// Opens the directory, in which these files are damaged, checks what comes of it, and makes it whole again.
+    /// Opens the directory, in which these files are damaged, checks what comes of it, and makes it
+    /// whole again.
     fn check(&self, files: &[&Path], expected: Expected, goes_on: bool, context: &str) {
         let path = self.path();
         let context = format!("{}: {files:?}: {context}", self.name);
@@ -235,7 +239,8 @@ fn check_refusal(error: &Error, path: &Path, files: &[&Path], context: &str) {
         "{context}: {error}"
     );
     let message = error.message();
-    // The manifest, the log, or the checkpoints. A manifest of another database is as good as the files that do not fit to it.
+    // The manifest, the log, or the checkpoints. A manifest of another database is as good as the
+    // files that do not fit to it.
     let is_named = |file: &&Path| {
         let part = file.iter().next().expect("it has a name");
         message.contains(&*part.to_string_lossy())
@@ -257,7 +262,8 @@ impl Case {
         files.filter(|(file, _)| file.starts_with("log") || self.name.ends_with("closed"))
     }
 
-    /// One byte in how many of those like this one is tried by default: those that mean most, and that are refused soonest.
+    /// One byte in how many of those like this one is tried by default: those that mean most, and
+    /// that are refused soonest.
     fn tried_in(&self, file: &Path, at: usize) -> usize {
         let is_here =
             |block: &&Placed| segment_path(block.segment) == file && block.range().contains(&at);
@@ -289,8 +295,8 @@ fn a_database_is_what_it_was_or_refused_whichever_bit_is_another_one() {
     }
 }
 
-/// All bits of the manifest, of checkpoints, and of what was written of the log; of the zeros between and behind its blocks a bit of each
-/// sixteenth byte. Takes minutes.
+/// All bits of the manifest, of checkpoints, and of what was written of the log; of the zeros
+/// between and behind its blocks a bit of each sixteenth byte. Takes minutes.
 #[test]
 #[ignore = "as above with all bits, for changes of a format"]
 fn a_database_is_what_it_was_or_refused_with_each_bit_another_one() {

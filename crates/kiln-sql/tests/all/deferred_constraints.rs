@@ -1,5 +1,6 @@
-//! Foreign keys that are checked when their transaction ends: beside other transactions, in blocks that are run again, in closures, and
-//! after a recovery. What PostgreSQL says about each statement is in the corpus (`deferred_constraints.sql`).
+//! Foreign keys that are checked when their transaction ends: beside other transactions, in blocks
+//! that are run again, in closures, and after a recovery. What PostgreSQL says about each statement
+//! is in the corpus (`deferred_constraints.sql`).
 
 #![cfg(not(kiln_sim))]
 
@@ -42,7 +43,8 @@ fn block(session: &mut Session, statements: &[String]) -> Result<(), Error> {
     ran
 }
 
-/// Clients add and remove rows on both sides, some of them only on one: no row refers to nothing when they have ended.
+/// Clients add and remove rows on both sides, some of them only on one: no row refers to nothing
+/// when they have ended.
 #[test]
 fn deferred_keys_hold_beside_other_transactions() {
     const KEYS: u32 = 6;
@@ -137,7 +139,8 @@ fn a_block_that_is_run_again_is_checked_at_its_end() {
             session.execute("ROLLBACK").expect("it rolls back");
         }
         assert_eq!(orphans(&database), 0, "{protocol}: {other:?}, {ended:?}");
-        // What is pending belongs to the attempt that commits: with another key it is not the one that was seen.
+        // What is pending belongs to the attempt that commits: with another key it is not the one
+        // that was seen.
         if let (Ok(()), Err(error)) = (&other, &ended) {
             let expected = [
                 SqlState::SERIALIZATION_FAILURE,

@@ -1,4 +1,5 @@
-//! Transaction blocks that change the catalog: tried while their clients send statements, made when they commit, and recovered as a whole.
+//! Transaction blocks that change the catalog: tried while their clients send statements, made when
+//! they commit, and recovered as a whole.
 
 #![cfg(not(kiln_sim))]
 
@@ -259,8 +260,8 @@ fn a_block_is_recovered_as_a_whole() {
     }
 }
 
-/// Calls change a table while a block copies it, waits, and commits: none of their changes is lost, and the block commits only where what it has
-/// shown is still true.
+/// Calls change a table while a block copies it, waits, and commits: none of their changes is lost,
+/// and the block commits only where what it has shown is still true.
 #[test]
 fn calls_go_on_beside_a_block_that_changes_their_table() {
     for protocol in protocols() {

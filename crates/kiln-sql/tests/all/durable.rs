@@ -408,7 +408,8 @@ fn calls_with_keys_are_answered_after_a_crash_and_not_run_again() {
     }
 }
 
-/// A checkpoint writes the answers again that are remembered, and the oldest is forgotten first all the same.
+/// A checkpoint writes the answers again that are remembered, and the oldest is forgotten first all
+/// the same.
 #[test]
 fn answers_are_forgotten_in_the_order_of_their_calls_after_a_checkpoint() {
     let directory = temporary();

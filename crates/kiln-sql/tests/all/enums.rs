@@ -1,4 +1,5 @@
-//! Enums: kept by the log, by checkpoints and with answers; seen by statements that are older than their labels.
+//! Enums: kept by the log, by checkpoints and with answers; seen by statements that are older than
+//! their labels.
 
 #![cfg(not(kiln_sim))]
 

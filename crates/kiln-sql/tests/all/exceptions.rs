@@ -1,7 +1,8 @@
-//! EXCEPTION clauses under every protocol: a protected block that fails leaves its variables, and no change.
+//! EXCEPTION clauses under every protocol: a protected block that fails leaves its variables, and
+//! no change.
 //!
-//! Procedures are made at random, of nested protected blocks, loops, changes of three tables and errors, and run on
-//! a model as well, whose state is a copy that a failed block throws away.
+//! Procedures are made at random, of nested protected blocks, loops, changes of three tables and
+//! errors, and run on a model as well, whose state is a copy that a failed block throws away.
 
 #![cfg(not(kiln_sim))]
 
@@ -66,7 +67,8 @@ enum Action {
     Raise(i32),
     /// Several turns, of which the last leaves early when `n % 3` is that.
     Repeat(i32, i32, Vec<Action>),
-    /// Handlers: what each catches, all if nothing is said, and does; whether it raises the error again.
+    /// Handlers: what each catches, all if nothing is said, and does; whether it raises the error
+    /// again.
     Protected(Vec<Action>, Vec<(Option<Failure>, Vec<Action>, bool)>),
 }
 

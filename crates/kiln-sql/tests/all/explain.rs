@@ -1,4 +1,5 @@
-//! What the analysis finds in TPC-C, compared with files that a person has read, and with what is known.
+//! What the analysis finds in TPC-C, compared with files that a person has read, and with what is
+//! known.
 //!
 //! After a change on purpose, run the tests with `KILN_UPDATE_GOLDEN=1` and read the difference.
 

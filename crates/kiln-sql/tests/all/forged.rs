@@ -1,5 +1,6 @@
-//! Data directories whose checksums are right and whose content was never written. Whatever is in them, they are refused as damaged, or
-//! become some database: no recovery panics or hangs, and none calls it an error of its own.
+//! Data directories whose checksums are right and whose content was never written. Whatever is in
+//! them, they are refused as damaged, or become some database: no recovery panics or hangs, and
+//! none calls it an error of its own.
 
 #![cfg(not(kiln_sim))]
 
@@ -273,7 +274,8 @@ fn a_catalog_that_was_never_written_so_is_refused_or_becomes_one() {
     println!("{} of {ROUNDS} are refused", forger.refused);
 }
 
-/// The first change of the first commit of a group is of no table. The groups after it are applied with it, and are not blamed.
+/// The first change of the first commit of a group is of no table. The groups after it are applied
+/// with it, and are not blamed.
 #[test]
 fn damage_of_a_commit_names_the_group_of_the_commit() {
     /// Of a payload that begins with a commit: where the table of its first change is.

@@ -1,8 +1,8 @@
-//! Data directories that versions of Kiln have written, one for each version of the format and kind of directory: this version opens
-//! each of them, finds all that was in it, and goes on with it.
+//! Data directories that versions of Kiln have written, one for each version of the format and kind
+//! of directory: this version opens each of them, finds all that was in it, and goes on with it.
 //!
-//! A directory that is here never changes. With a new version of the format `write_golden` writes new ones beside them, and
-//! [`DIRECTORIES`] gets their names and what is in them:
+//! A directory that is here never changes. With a new version of the format `write_golden` writes
+//! new ones beside them, and [`DIRECTORIES`] gets their names and what is in them:
 //!
 //! ```sh
 //! cargo test -p kiln-sql --test all golden_directories -- --ignored write_golden
@@ -117,7 +117,8 @@ fn place(name: &str) -> PathBuf {
     golden.join(name)
 }
 
-/// What of a catalog a user has declared: the text of the catalog without what follows from that, and what counts.
+/// What of a catalog a user has declared: the text of the catalog without what follows from that,
+/// and what counts.
 fn declared(database: &Database) -> String {
     let written = database.engine().written_catalog();
     let written = written.expect("it can be written").to_string();
@@ -131,7 +132,8 @@ fn declared(database: &Database) -> String {
     lines.flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
-/// The numbers of what a user has declared. Where a directory has none, they are given out when it is opened.
+/// The numbers of what a user has declared. Where a directory has none, they are given out when it
+/// is opened.
 fn numbers(database: &Database) -> String {
     let query = "SELECT relname, oid FROM pg_class WHERE relnamespace = 2200 \
                  UNION ALL SELECT conname, oid FROM pg_constraint \

@@ -1,4 +1,5 @@
-//! Indexes over expressions and parts of tables: which plans use them, under every protocol, for rows of Rust code, and after a restart.
+//! Indexes over expressions and parts of tables: which plans use them, under every protocol, for
+//! rows of Rust code, and after a restart.
 
 #![cfg(not(kiln_sim))]
 

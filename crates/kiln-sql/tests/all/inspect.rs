@@ -11,7 +11,8 @@ use kiln_platform::disk::{Directory, TemporaryDirectory};
 use kiln_platform::random::Random;
 use kiln_sql::{Database, Result, SqlState};
 
-/// A database with two checkpoints and something after them; all segments of its log but the last are kept whole.
+/// A database with two checkpoints and something after them; all segments of its log but the last
+/// are kept whole.
 fn made(directory: &TemporaryDirectory) -> PathBuf {
     let path = directory.path().join("data");
     let database = Database::open(options(&path)).expect("it is new");

@@ -8,8 +8,8 @@ use kiln_sql::{Database, Options};
 
 /// How many rows a transaction changes.
 const ROWS: u32 = 10_000;
-/// The time for all of it: some fifty times what it takes, and less than it took when each change looked at all
-/// earlier ones.
+/// The time for all of it: some fifty times what it takes, and less than it took when each change
+/// looked at all earlier ones.
 const NS_MAX: u64 = 5_000_000_000;
 
 /// A block moves, deletes and inserts again all rows of a table with several unique keys.

@@ -1,4 +1,5 @@
-//! The tests of SQL through its public interface, in one binary: each would link a whole database otherwise.
+//! The tests of SQL through its public interface, in one binary: each would link a whole database
+//! otherwise.
 
 mod alter;
 mod backup;

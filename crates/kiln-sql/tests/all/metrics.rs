@@ -1,4 +1,5 @@
-//! What a database counts: each transaction once, under the protocol that ran it, whatever becomes of its worker.
+//! What a database counts: each transaction once, under the protocol that ran it, whatever becomes
+//! of its worker.
 
 #![cfg(not(kiln_sim))]
 

@@ -1,4 +1,5 @@
-//! LISTEN and NOTIFY: what transactions tell, to whom, and that they tell it once, when they have committed.
+//! LISTEN and NOTIFY: what transactions tell, to whom, and that they tell it once, when they have
+//! committed.
 
 #![cfg(not(kiln_sim))]
 
@@ -367,7 +368,8 @@ fn bump_as(database: &Database, key: IdempotencyKey) {
     assert!(ticket.wait().expect("it is known").is_committed());
 }
 
-/// With a log notifications come when their commits are on disk, also those of calls that no thread waits for; and a call that is repeated tells nothing.
+/// With a log notifications come when their commits are on disk, also those of calls that no thread
+/// waits for; and a call that is repeated tells nothing.
 #[test]
 fn a_call_that_is_repeated_tells_once() {
     let directory = temporary();

@@ -4,8 +4,8 @@
 //!
 //! A statement of the file is followed by PostgreSQL's answer: the types of the parameters, and
 //! behind an arrow the columns; or the SQLSTATE. Where Kiln answers something else, another line
-//! says what. SQL's PREPARE takes no CALL and no EXPLAIN; what PostgreSQL answers to these was asked
-//! through the protocol, by libpq's `PQdescribePrepared`.
+//! says what. SQL's PREPARE takes no CALL and no EXPLAIN; what PostgreSQL answers to these was
+//! asked through the protocol, by libpq's `PQdescribePrepared`.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,4 +1,5 @@
-//! Blocks that meet conflicts are run again, and their clients notice nothing unless what they have seen is no longer true.
+//! Blocks that meet conflicts are run again, and their clients notice nothing unless what they have
+//! seen is no longer true.
 
 #![cfg(not(kiln_sim))]
 
@@ -169,7 +170,8 @@ fn a_replay_can_be_turned_off_and_is_bounded() {
     assert_eq!(conflict(&mut one, &mut other, ""), "COMMIT");
 }
 
-/// Blocks that change rows in any order, under each protocol: none of them is told to try again, and none is lost.
+/// Blocks that change rows in any order, under each protocol: none of them is told to try again,
+/// and none is lost.
 #[test]
 fn blocks_that_show_nothing_never_have_to_be_tried_again() {
     const THREADS: usize = 4;

@@ -1,4 +1,5 @@
-//! Savepoints: what is done after one is undone, and what was done before it is kept, under every protocol.
+//! Savepoints: what is done after one is undone, and what was done before it is kept, under every
+//! protocol.
 
 #![cfg(not(kiln_sim))]
 

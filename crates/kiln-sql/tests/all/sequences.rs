@@ -1,5 +1,5 @@
-//! Sequences under every protocol, over conflicts, and over crashes: no value is given twice, and none is drawn more often than it
-//! is asked for.
+//! Sequences under every protocol, over conflicts, and over crashes: no value is given twice, and
+//! none is drawn more often than it is asked for.
 
 #![cfg(not(kiln_sim))]
 
@@ -208,7 +208,8 @@ fn updates_left_to_the_commit_draw_once() {
     }
 }
 
-/// The rest of a life is lost: the files are taken while the database is open, as a kill leaves them.
+/// The rest of a life is lost: the files are taken while the database is open, as a kill leaves
+/// them.
 #[test]
 fn no_value_is_given_twice_over_crashes() {
     for (seed, protocol) in Protocol::serializable().enumerate() {

@@ -1,4 +1,5 @@
-//! SKIP LOCKED and NOWAIT: rows that other transactions have locked by these are left out, or are an error.
+//! SKIP LOCKED and NOWAIT: rows that other transactions have locked by these are left out, or are
+//! an error.
 
 #![cfg(not(kiln_sim))]
 

@@ -1,5 +1,5 @@
-//! Bodies that run step by step: beside other transactions, in blocks, within limits, and after a restart. What PostgreSQL says about each
-//! statement is in the corpus (`plpgsql_steps.sql`).
+//! Bodies that run step by step: beside other transactions, in blocks, within limits, and after a
+//! restart. What PostgreSQL says about each statement is in the corpus (`plpgsql_steps.sql`).
 
 #![cfg(not(kiln_sim))]
 
@@ -29,7 +29,8 @@ fn state(result: Result<impl Sized, Error>) -> SqlState {
     }
 }
 
-/// Transfers by EXECUTE, from several sessions, in their own blocks and in those of clients: what is there stays as much.
+/// Transfers by EXECUTE, from several sessions, in their own blocks and in those of clients: what
+/// is there stays as much.
 #[test]
 fn money_is_conserved_under_every_protocol() {
     for protocol in Protocol::serializable() {

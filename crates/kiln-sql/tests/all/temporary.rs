@@ -150,7 +150,8 @@ fn a_directory_knows_nothing_of_them() {
     }
 }
 
-/// A block that has used a table keeps definitions of it waiting, but not those of temporary tables.
+/// A block that has used a table keeps definitions of it waiting, but not those of temporary
+/// tables.
 #[test]
 fn definitions_wait_for_no_block() {
     let database = open();

@@ -1,4 +1,5 @@
-//! Triggers beside each other under every protocol, for rows that Rust code writes, for other roles, and after a restart.
+//! Triggers beside each other under every protocol, for rows that Rust code writes, for other
+//! roles, and after a restart.
 
 #![cfg(not(kiln_sim))]
 
@@ -7,7 +8,8 @@ use kiln_engine::Configuration;
 use kiln_platform::thread;
 use kiln_sql::{Database, Options, Value};
 
-/// Each change of an account counts its version, is noted, and is a part of one sum over all accounts, which is hot.
+/// Each change of an account counts its version, is noted, and is a part of one sum over all
+/// accounts, which is hot.
 const SCHEMA: &str = "
 CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER NOT NULL, version INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE audit (account INTEGER, version INTEGER, before INTEGER, after INTEGER, PRIMARY KEY (account, version));

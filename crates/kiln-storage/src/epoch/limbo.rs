@@ -9,8 +9,8 @@ use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 /// The value of [`Limbo::oldest_tag`] when nothing waits.
 pub(super) const NOTHING_WAITS: u64 = u64::MAX;
 
-/// Capacity in objects that a limbo has at most when its objects were handed over: enough for the steady state,
-/// whatever it grew to.
+/// Capacity in objects that a limbo has at most when its objects were handed over: enough for the
+/// steady state, whatever it grew to.
 const KEPT_CAPACITY: usize = 4_096;
 
 /// An unlinked object and how to free it.
@@ -21,8 +21,9 @@ pub struct Retired {
     /// Frees the object. The arguments are `context`, `pointer` and the memory of the participant
     /// that collects, whose free lists the function may use.
     pub reclaim: unsafe fn(context: *const (), pointer: NonNull<u8>, memory: usize),
-    /// What `reclaim` needs to know, usually the slab. The object is a part of it: what still waits when the
-    /// last handle to the epochs is dropped goes with its context, and is only freed by itself if this is null.
+    /// What `reclaim` needs to know, usually the slab. The object is a part of it: what still waits
+    /// when the last handle to the epochs is dropped goes with its context, and is only freed by
+    /// itself if this is null.
     pub context: *const (),
     /// The bytes that come back when the object is freed.
     pub bytes: usize,
@@ -63,13 +64,15 @@ impl Amount {
     }
 }
 
-/// What waits in a memory, on cache lines of its own; see [`Participant::memory`](super::Participant::memory).
+/// What waits in a memory, on cache lines of its own; see
+/// [`Participant::memory`](super::Participant::memory).
 #[repr(align(128))]
 pub(super) struct Limbo {
-    /// Accessed by the participant that uses the memory, while it is active; or by the holder of the
-    /// participant's seizure, or of the loan.
+    /// Accessed by the participant that uses the memory, while it is active; or by the holder of
+    /// the participant's seizure, or of the loan.
     queue: UnsafeCell<Queue>,
-    /// The tag of the oldest object, or [`NOTHING_WAITS`]. Never newer than that of any object that waits.
+    /// The tag of the oldest object, or [`NOTHING_WAITS`]. Never newer than that of any object that
+    /// waits.
     pub oldest_tag: AtomicU64,
     /// What waits, for reports.
     objects: AtomicUsize,
@@ -121,8 +124,8 @@ impl Limbo {
                 let tag = tag.max(queue.newest_tag);
                 queue.newest_tag = tag;
                 if queue.objects.is_empty() {
-                    // Relaxed is enough: `drop_owners` looks only after the participant has left the
-                    // epoch, and leaving releases.
+                    // Relaxed is enough: `drop_owners` looks only after the participant has left
+                    // the epoch, and leaving releases.
                     self.oldest_tag.store(tag, Ordering::Relaxed);
                 }
                 queue.objects.push_back((tag, retired));
@@ -131,8 +134,8 @@ impl Limbo {
         self.show(1, retired.bytes);
     }
 
-    /// The oldest object, if its tag is `reclaimable` or older. The caller calls [`Limbo::show_oldest`] when
-    /// it has freed what it took.
+    /// The oldest object, if its tag is `reclaimable` or older. The caller calls
+    /// [`Limbo::show_oldest`] when it has freed what it took.
     ///
     /// # Safety
     /// The caller has the memory.

@@ -25,11 +25,13 @@
 //!
 //! Memory comes back at the rate at which it goes:
 //!
-//! - A participant that leaves frees up to twice what it retired since it entered, in objects and in bytes,
-//!   and a few objects more. While epochs move, no more waits than is retired in three of them.
-//! - What could have been freed for [`STALE_EPOCHS`] epochs and was not becomes an *orphan*: the participant itself
-//!   gives it away when it leaves, or [`Epochs::take_over_idle`] takes it from a participant that does nothing.
-//!   What a participant has when it is dropped becomes an orphan at once.
+//! - A participant that leaves frees up to twice what it retired since it entered, in objects and
+//!   in bytes, and a few objects more. While epochs move, no more waits than is retired in three of
+//!   them.
+//! - What could have been freed for [`STALE_EPOCHS`] epochs and was not becomes an *orphan*: the
+//!   participant itself gives it away when it leaves, or [`Epochs::take_over_idle`] takes it from a
+//!   participant that does nothing. What a participant has when it is dropped becomes an orphan at
+//!   once.
 //! - The database's ticker frees orphans, and participants that free something help it.
 
 mod limbo;
@@ -54,7 +56,8 @@ use orphans::{Orphans, RetiredOwner};
 /// The published value of a participant that is not active; no epoch has this number.
 const INACTIVE: u64 = 0;
 
-/// Epochs in which a retired object could have been freed, after which its participant is thought to be idle.
+/// Epochs in which a retired object could have been freed, after which its participant is thought
+/// to be idle.
 pub const STALE_EPOCHS: u64 = 8;
 
 /// Objects that a participant frees when it leaves, besides twice what it retired.
@@ -183,7 +186,8 @@ impl Epochs {
         let Some(limbo) = self.shared.limbos.get(memory) else {
             return false;
         };
-        // Acquire pairs with the release in `take_back`: the memory is as who had it before has left it.
+        // Acquire pairs with the release in `take_back`: the memory is as who had it before has
+        // left it.
         if limbo.is_lent.load(Ordering::Relaxed) || limbo.is_lent.swap(true, Ordering::Acquire) {
             return false;
         }
@@ -228,8 +232,8 @@ impl Epochs {
         }
     }
 
-    /// Makes orphans of what idle participants, and memories that are not lent, could have freed for
-    /// [`STALE_EPOCHS`] epochs. Called now and then by the thread that frees orphans.
+    /// Makes orphans of what idle participants, and memories that are not lent, could have freed
+    /// for [`STALE_EPOCHS`] epochs. Called now and then by the thread that frees orphans.
     pub fn take_over_idle(&self) {
         let shared = &*self.shared;
         let stale = self.reclaimable().saturating_sub(STALE_EPOCHS);
@@ -253,8 +257,9 @@ impl Epochs {
         }
     }
 
-    /// Takes hold of what is kept for the participant with this slot, unless it is active: it does not become so
-    /// before the result is dropped. A participant that wants to enter spins that long, so it should be short.
+    /// Takes hold of what is kept for the participant with this slot, unless it is active: it does
+    /// not become so before the result is dropped. A participant that wants to enter spins that
+    /// long, so it should be short.
     pub fn seize(&self, slot: usize) -> Option<Seized<'_>> {
         let slot = &self.shared.slots[slot];
         if slot.published.load(Ordering::Relaxed) != INACTIVE
@@ -263,15 +268,16 @@ impl Epochs {
             return None;
         }
         let seized = Seized { slot };
-        // Pairs with the barrier in `enter`: the participant publishes and then looks whether it is seized, this
-        // thread says so and then looks whether it has published. At least one of them sees the other.
+        // Pairs with the barrier in `enter`: the participant publishes and then looks whether it is
+        // seized, this thread says so and then looks whether it has published. At least one of them
+        // sees the other.
         fence(Ordering::SeqCst);
         // Acquire pairs with the release in `leave`: what is kept is as the participant left it.
         (slot.published.load(Ordering::SeqCst) == INACTIVE).then_some(seized)
     }
 
-    /// What is retired and not freed yet, of all participants and of orphans. A moment's figure: none of it
-    /// stops for that.
+    /// What is retired and not freed yet, of all participants and of orphans. A moment's figure:
+    /// none of it stops for that.
     pub fn waiting(&self) -> Amount {
         let shared = &*self.shared;
         let mut sum = shared.orphans.waiting();
@@ -283,8 +289,8 @@ impl Epochs {
         sum
     }
 
-    /// The participants that keep the global epoch from moving on, and so all memory from being freed: those
-    /// that entered before it began, and have not left.
+    /// The participants that keep the global epoch from moving on, and so all memory from being
+    /// freed: those that entered before it began, and have not left.
     pub fn laggards(&self) -> Vec<Laggard> {
         let shared = &*self.shared;
         let epoch = self.current();
@@ -323,14 +329,16 @@ impl Epochs {
         None
     }
 
-    /// Says for good that a participant has panicked in the middle of its work: what it holds it will hold for ever.
+    /// Says for good that a participant has panicked in the middle of its work: what it holds it
+    /// will hold for ever.
     pub fn break_down(&self) {
-        // Release pairs with the acquire in `is_broken`: a participant that gives up sees what the caller did before this.
+        // Release pairs with the acquire in `is_broken`: a participant that gives up sees what the
+        // caller did before this.
         self.shared.is_broken.store(true, Ordering::Release);
     }
 
-    /// Whether a participant broke down. A participant that waits for others, or fails because of them, looks at this now
-    /// and then, and gives up.
+    /// Whether a participant broke down. A participant that waits for others, or fails because of
+    /// them, looks at this now and then, and gives up.
     #[inline]
     pub fn is_broken(&self) -> bool {
         self.shared.is_broken.load(Ordering::Acquire)
@@ -418,8 +426,8 @@ impl Epochs {
             let oldest = own[..used]
                 .iter()
                 .chain(lent)
-                // Acquire pairs with the release in `Limbo::show_oldest`: the reclaim functions that ran
-                // before have finished with their contexts.
+                // Acquire pairs with the release in `Limbo::show_oldest`: the reclaim functions
+                // that ran before have finished with their contexts.
                 .map(|limbo| limbo.oldest_tag.load(Ordering::Acquire))
                 .chain(orphans.map(|&(tag, _)| tag))
                 .min()
@@ -469,7 +477,8 @@ pub struct Seized<'a> {
 
 impl Drop for Seized<'_> {
     fn drop(&mut self) {
-        // Release pairs with the acquire in `enter`: the participant finds what this thread has left.
+        // Release pairs with the acquire in `enter`: the participant finds what this thread has
+        // left.
         self.slot.seized.store(false, Ordering::Release);
     }
 }
@@ -498,10 +507,12 @@ impl Participant {
         self.slot
     }
 
-    /// The number of the memory that this participant uses at present, below twice [`Epochs::participants_max`]: its free lists, the
-    /// part of each slab that new cells come from, and what waits for its epoch. No other participant uses the same at the same
-    /// time. It is that of its slot, unless another one is lent to it ([`Epochs::lend`]): participants that take turns on a core
-    /// use the core's one after the other, which is warm and in which nothing waits for the next turn of one of them.
+    /// The number of the memory that this participant uses at present, below twice
+    /// [`Epochs::participants_max`]: its free lists, the part of each slab that new cells come
+    /// from, and what waits for its epoch. No other participant uses the same at the same time. It
+    /// is that of its slot, unless another one is lent to it ([`Epochs::lend`]): participants that
+    /// take turns on a core use the core's one after the other, which is warm and in which nothing
+    /// waits for the next turn of one of them.
     #[inline]
     pub fn memory(&self) -> usize {
         // Relaxed: the participant's own thread has written it.
@@ -575,8 +586,9 @@ impl Participant {
         }
     }
 
-    /// Ends what [`Participant::enter`] began: this participant holds no address any more. Before that it frees its
-    /// share of what waits: as much as it retired since it entered, twice over, and a few objects more.
+    /// Ends what [`Participant::enter`] began: this participant holds no address any more. Before
+    /// that it frees its share of what waits: as much as it retired since it entered, twice over,
+    /// and a few objects more.
     #[inline]
     pub fn leave(&self) {
         if self.limbo().oldest_tag.load(Ordering::Relaxed) <= self.epochs.reclaimable() {
@@ -666,8 +678,8 @@ impl Participant {
         }
     }
 
-    /// Frees at most `limit` objects that no participant can hold any more: its own first, then orphans. Returns
-    /// how many.
+    /// Frees at most `limit` objects that no participant can hold any more: its own first, then
+    /// orphans. Returns how many.
     pub fn collect(&self, limit: usize) -> usize {
         if !self.is_active() {
             return self.while_active(|| self.collect(limit));

@@ -1,7 +1,8 @@
 //! Retired objects that belong to no participant any more, and owners of memory that go as a whole.
 //!
-//! Orphans are batches: each is the queue of a limbo, which its participant left behind or which was taken from
-//! an idle one. A collector takes a batch out, frees a portion of it without a lock, and puts the rest back.
+//! Orphans are batches: each is the queue of a limbo, which its participant left behind or which
+//! was taken from an idle one. A collector takes a batch out, frees a portion of it without a lock,
+//! and puts the rest back.
 
 use std::collections::VecDeque;
 
@@ -65,8 +66,8 @@ impl Orphans {
         limbo.oldest_tag.store(NOTHING_WAITS, Ordering::Release);
     }
 
-    /// Takes a batch out if its oldest object is `reclaimable`; meanwhile the oldest tag of `limbo`, which
-    /// is the collector's, stands for it.
+    /// Takes a batch out if its oldest object is `reclaimable`; meanwhile the oldest tag of
+    /// `limbo`, which is the collector's, stands for it.
     pub fn take(&self, reclaimable: u64, limbo: &Limbo) -> Option<VecDeque<Tagged>> {
         let mut batches = lock(&self.batches);
         let front = |batch: &VecDeque<Tagged>| batch.front().map_or(0, |&(tag, _)| tag);

@@ -46,8 +46,8 @@ const DEPTH_MAX: u32 = 24;
 /// The low bits of the directory word hold the depth; directories are aligned to more than that.
 const DIRECTORY_DEPTH: u64 = 0x3f;
 
-/// How many of the lowest bits of a number tell the parts of a split index from each other: as many parts have segments of
-/// their own.
+/// How many of the lowest bits of a number tell the parts of a split index from each other: as many
+/// parts have segments of their own.
 pub const SPLIT_BITS: u32 = 6;
 
 /// The `split_at` of an index that is not split.
@@ -309,7 +309,8 @@ pub struct HashIndex<K: Key> {
     pool: Pool,
     /// Held while the directory is changed or replaced.
     growth: Mutex<()>,
-    /// Where in the key, from its end on, the number is that the index is split by; [`NOT_SPLIT`] if it is not.
+    /// Where in the key, from its end on, the number is that the index is split by; [`NOT_SPLIT`]
+    /// if it is not.
     split_at: u32,
     keys: PhantomData<fn(K)>,
 }

@@ -42,7 +42,8 @@ pub trait Key: Copy + Ord + Eq + Debug + Send + Sync + 'static {
     /// How much neighbouring keys are apart by their [leads](Key::lead); 0 when they may share one.
     const LEAD_STEP: u128;
 
-    /// The key's first 128 bits, zeroes after those of a shorter one: leads compare as their keys do, if they differ.
+    /// The key's first 128 bits, zeroes after those of a shorter one: leads compare as their keys
+    /// do, if they differ.
     fn lead(&self) -> u128;
 
     /// Compares a stored key with this one.

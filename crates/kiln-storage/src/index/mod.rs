@@ -74,8 +74,8 @@ impl Sighting {
         self.payload
     }
 
-    /// The payload that a look-up of the key would find now, if that is certain. The index must still
-    /// exist.
+    /// The payload that a look-up of the key would find now, if that is certain. The index must
+    /// still exist.
     #[inline(always)]
     pub fn payload(&self) -> Option<u64> {
         // SAFETY: the node belongs to a living index, which never gives nodes back.

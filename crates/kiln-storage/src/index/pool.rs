@@ -93,8 +93,9 @@ impl Pool {
         (node, seen)
     }
 
-    /// Takes the free nodes of another shard over, all but one, which it returns. The worker that removes
-    /// entries may be another one than inserts them, and its shard would have all nodes in the end.
+    /// Takes the free nodes of another shard over, all but one, which it returns. The worker that
+    /// removes entries may be another one than inserts them, and its shard would have all nodes in
+    /// the end.
     #[cold]
     fn steal(&self, nodes: &mut Nodes) -> Option<NonNull<AtomicU64>> {
         for shard in &self.shards {
@@ -135,8 +136,8 @@ impl Pool {
         self.chunks.bytes_reserved()
     }
 
-    /// The number of the node that `address` is in, in the order of allocation, and the distance from
-    /// its start, if it is in the pool's memory.
+    /// The number of the node that `address` is in, in the order of allocation, and the distance
+    /// from its start, if it is in the pool's memory.
     pub(super) fn node_at(&self, address: usize) -> Option<(usize, usize)> {
         let (start, before) = self.chunks.chunk_of(address)?;
         let offset = before + (address - start);

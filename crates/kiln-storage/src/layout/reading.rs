@@ -27,7 +27,8 @@ impl RowLayout {
         }
     }
 
-    /// Reads the values of `columns` into `heap`, and hands each over; `definitions` are those of all columns.
+    /// Reads the values of `columns` into `heap`, and hands each over; `definitions` are those of
+    /// all columns.
     ///
     /// # Errors
     /// XX001 for what was never written: a value that its column cannot have, or too few bytes.
@@ -90,8 +91,8 @@ impl RowLayout {
         Ok(row_number)
     }
 
-    /// Reads a row into the words of a record that has none, and returns the row number of a table without primary key. Nothing is
-    /// allocated for a row that is damaged.
+    /// Reads a row into the words of a record that has none, and returns the row number of a table
+    /// without primary key. Nothing is allocated for a row that is damaged.
     ///
     /// # Errors
     /// As [`RowLayout::read_row`].
@@ -129,7 +130,8 @@ impl RowLayout {
                 Err(error) => {
                     let stored = format.strings[..at].iter().map(|(column, _)| *column);
                     for blob in self.blobs(stored.collect(), row) {
-                        // SAFETY: the row that points to it was just written, and is no other thread's.
+                        // SAFETY: the row that points to it was just written, and is no other
+                        // thread's.
                         unsafe { Blob::free(blob) };
                     }
                     return Err(error);
@@ -165,7 +167,8 @@ impl RowLayout {
         Ok(())
     }
 
-    /// Reads the values of `columns`, those of a key, from a row as [`RowLayout::read_row`] does, and passes over the rest of it.
+    /// Reads the values of `columns`, those of a key, from a row as [`RowLayout::read_row`] does,
+    /// and passes over the rest of it.
     ///
     /// # Errors
     /// XX001 for too few bytes, and for values that these columns cannot have.
@@ -306,7 +309,8 @@ fn is_possible_array(packed: &[u8], element: &DataType) -> bool {
     packed::packing_of(packed) == Some(packing) && packed::each_element(packed, accepts)
 }
 
-/// Whether these can be the bytes of a value of such a type. A reader of a row that is being changed may have others.
+/// Whether these can be the bytes of a value of such a type. A reader of a row that is being
+/// changed may have others.
 pub fn is_possible(bytes: &[u8], data_type: &DataType) -> bool {
     let characters_max = match data_type {
         DataType::Bytea => return true,

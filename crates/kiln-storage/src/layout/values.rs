@@ -1,4 +1,5 @@
-//! A row's values as bytes that do not depend on where its columns lie in memory: the form that goes to a log.
+//! A row's values as bytes that do not depend on where its columns lie in memory: the form that
+//! goes to a log.
 //!
 //! | part | bytes |
 //! |---|---|
@@ -8,7 +9,8 @@
 //! | *values* of a set | in the table's order; before that of a column that may be NULL a byte: 0 if it is, and then there is no value, else 1 |
 //! | *row* | the row number, 8 bytes, if the table has no primary key; the fixed-size values, first those of 8 and 16 bytes, then of 4, of 2 and of 1, each in the table's order, where the bytes of a NULL mean nothing; a bit for each column that may be NULL, in the table's order, in as few bytes as have room for them; the byte strings that are not NULL |
 //!
-//! A row has all but its byte strings in this order in memory as well, so that these are copied as words.
+//! A row has all but its byte strings in this order in memory as well, so that these are copied as
+//! words.
 
 use std::cmp::Reverse;
 
@@ -19,8 +21,8 @@ use super::{Blob, ColumnAccess, RowLayout, Storage};
 use crate::bytes::Writer;
 use crate::schema::{ColumnId, ColumnSet};
 
-/// Where a value is read that has a fixed size of at most eight bytes and is never NULL: its word, the bits before it in
-/// that, and its bytes. Others have no bytes here.
+/// Where a value is read that has a fixed size of at most eight bytes and is never NULL: its word,
+/// the bits before it in that, and its bytes. Others have no bytes here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     word: u16,
@@ -154,8 +156,8 @@ impl RowLayout {
     /// Puts the values of `columns` of a row or an image.
     ///
     /// # Safety
-    /// [`RowLayout::values_bytes_max`] bytes may be put. The columns, and the words, are of this layout; the words are
-    /// stable, and the blobs that they point to live.
+    /// [`RowLayout::values_bytes_max`] bytes may be put. The columns, and the words, are of this
+    /// layout; the words are stable, and the blobs that they point to live.
     #[inline(always)]
     pub(crate) unsafe fn put_values(
         &self,

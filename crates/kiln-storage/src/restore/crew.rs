@@ -5,14 +5,18 @@
 //!                      finds keys    (changes by table and key)   and reads values
 //! ```
 //!
-//! A batch of commits is applied in rounds. In each round one thread *plans* the next commits: it reads the key of each change, passes over the
-//! values, and puts the change into the shard that its table and key belong to. Meanwhile the others apply the shards of the plan before,
-//! and the planner joins them when it is done. A thread takes a shard that none has taken, so that no thread waits long for another one.
-//! Shards are ranges of keys, as many changes in each: neighbours in an index are one thread's, so that threads seldom meet in a node.
+//! A batch of commits is applied in rounds. In each round one thread *plans* the next commits: it
+//! reads the key of each change, passes over the values, and puts the change into the shard that
+//! its table and key belong to. Meanwhile the others apply the shards of the plan before, and the
+//! planner joins them when it is done. A thread takes a shard that none has taken, so that no
+//! thread waits long for another one. Shards are ranges of keys, as many changes in each:
+//! neighbours in an index are one thread's, so that threads seldom meet in a node.
 //!
-//! So each value is read by one thread, the changes of a key keep their order, and one thread at a time touches a row: a parallel replay of
-//! after-images, with the order where the Thomas write rule would compare versions (healing App. C). A row whose key changes was deleted
-//! under the one and inserted under the other, and each of these belongs to its own key. The end of a round waits for all threads.
+//! So each value is read by one thread, the changes of a key keep their order, and one thread at a
+//! time touches a row: a parallel replay of after-images, with the order where the Thomas write
+//! rule would compare versions (healing App. C). A row whose key changes was deleted under the one
+//! and inserted under the other, and each of these belongs to its own key. The end of a round waits
+//! for all threads.
 
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sync::{Mutex, lock};
@@ -29,8 +33,8 @@ use crate::table::{EntryKey, Table};
 
 /// Bytes of a batch that are worth a further thread.
 const BYTES_PER_THREAD: usize = 1 << 10;
-/// Bytes of the commits of a plan at most, but for longer commits. A plan of several threads takes some times as much memory; one that a
-/// thread makes for itself stays in its cache.
+/// Bytes of the commits of a plan at most, but for longer commits. A plan of several threads takes
+/// some times as much memory; one that a thread makes for itself stays in its cache.
 const SHARED_PLAN_BYTES: usize = 1 << 20;
 const OWN_PLAN_BYTES: usize = 8 << 10;
 /// Plans of a batch at least that threads share: the first one is made while no other is applied.
@@ -49,7 +53,8 @@ pub struct Crew<'p> {
 }
 
 impl<'p> Crew<'p> {
-    /// The calling thread, which is the participant `own`, and others up to `threads` in all, as far as the epochs have room for them.
+    /// The calling thread, which is the participant `own`, and others up to `threads` in all, as
+    /// far as the epochs have room for them.
     pub fn new(own: &'p Participant, threads: usize) -> Crew<'p> {
         let others = (1..threads).map_while(|_| own.epochs().register());
         Crew {
@@ -63,7 +68,8 @@ impl<'p> Crew<'p> {
         self.others.len() + 1
     }
 
-    /// Has each thread run `body` with its number, and returns what came of it in the order of these.
+    /// Has each thread run `body` with its number, and returns what came of it in the order of
+    /// these.
     pub fn run<T: Send>(&mut self, body: impl Fn(usize, &Restorer<'_>) -> T + Sync) -> Vec<T> {
         self.run_with(self.threads(), body)
     }
@@ -99,12 +105,13 @@ impl<'p> Crew<'p> {
         at_work(self.own, body)
     }
 
-    /// Applies the commits of a batch, as [`kiln_storage::redo`](crate::redo) has them one after the other in `bytes`, to the tables with these
-    /// numbers.
+    /// Applies the commits of a batch, as [`kiln_storage::redo`](crate::redo) has them one after
+    /// the other in `bytes`, to the tables with these numbers.
     ///
     /// # Errors
-    /// XX001 for bytes that are no commits of these tables, or that do not fit to the rows where that is refused; 53200 when memory is
-    /// short; with the position in `bytes` at which the commit ends. Then some of the changes are made.
+    /// XX001 for bytes that are no commits of these tables, or that do not fit to the rows where
+    /// that is refused; 53200 when memory is short; with the position in `bytes` at which the
+    /// commit ends. Then some of the changes are made.
     pub fn commits<'t>(
         &mut self,
         tables: impl Fn(TableId) -> Option<&'t Table> + Send,
@@ -151,7 +158,8 @@ impl<'p> Crew<'p> {
     }
 }
 
-/// Runs what a thread does while it is in an epoch: what other threads take out of the indexes is not freed under it.
+/// Runs what a thread does while it is in an epoch: what other threads take out of the indexes is
+/// not freed under it.
 fn at_work<T>(participant: &Participant, body: impl FnOnce(&Restorer<'_>) -> T) -> T {
     participant.enter();
     let result = body(&Restorer::new(participant));

@@ -1,11 +1,13 @@
 //! What a call has drawn, and what a session knows of it.
 //!
-//! A call keeps what it has drawn until it has ended. An attempt that runs again is given the same values in the same order, sequence by
-//! sequence; what it wants beyond them is drawn. `setval` has its effect once in the same way. Two attempts may take different ways: then the values
-//! that the later one does not want are given to no call, as those of a transaction that rolls back are.
+//! A call keeps what it has drawn until it has ended. An attempt that runs again is given the same
+//! values in the same order, sequence by sequence; what it wants beyond them is drawn. `setval` has
+//! its effect once in the same way. Two attempts may take different ways: then the values that the
+//! later one does not want are given to no call, as those of a transaction that rolls back are.
 //!
-//! `currval` is what the session had before the call, until the call draws: also in an attempt that runs again, and in a
-//! statement that a block replays. So a call notes what it has found of the session, and finds it again.
+//! `currval` is what the session had before the call, until the call draws: also in an attempt that
+//! runs again, and in a statement that a block replays. So a call notes what it has found of the
+//! session, and finds it again.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +16,8 @@ use kiln_platform::sync::{Arc, Mutex, MutexGuard, lock};
 use super::{Drawn, Sequence, SequenceId};
 use crate::error::{Error, Result, SqlState};
 
-/// Runs of values that a call keeps at most; a call that draws more draws new ones when it is run again.
+/// Runs of values that a call keeps at most; a call that draws more draws new ones when it is run
+/// again.
 const RUNS_MAX: usize = 1 << 16;
 /// Runs that are looked at for the next value of a sequence, from the first that is not used up.
 const LOOKS_MAX: usize = 256;
@@ -287,7 +290,8 @@ impl Draws {
         *state.last_before.insert(lock(&session.state).last)
     }
 
-    /// The value is the session's last one from now on. One that an attempt is given again is not: the session has drawn others since.
+    /// The value is the session's last one from now on. One that an attempt is given again is not:
+    /// the session has drawn others since.
     fn publish(&self, sequence: &Sequence, value: i64, is_drawn: bool) {
         let Some(session) = &self.session else {
             return;

@@ -7,9 +7,11 @@
 //! | 24–63 | the number of the range |
 //! | 0–23 | the steps that were taken in it; all ones while it is exchanged |
 //!
-//! A range is the value at its beginning, which was given, and how many may be given after that. A draw reads the word, the value and the number, and
-//! takes its steps by comparing and exchanging the word: it succeeds only if the range is still the one that was read. Who
-//! exchanges the range holds the mutex, closes the word first, writes value and number, and opens the word with the next number.
+//! A range is the value at its beginning, which was given, and how many may be given after that. A
+//! draw reads the word, the value and the number, and takes its steps by comparing and exchanging
+//! the word: it succeeds only if the range is still the one that was read. Who exchanges the range
+//! holds the mutex, closes the word first, writes value and number, and opens the word with the
+//! next number.
 
 use kiln_platform::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use kiln_platform::sync::{Arc, Mutex, MutexGuard, OnceLock, lock};
@@ -19,11 +21,13 @@ use super::SequenceDefinition;
 use crate::error::{Error, Result, SqlState};
 use crate::schema::TableId;
 
-/// The number of a sequence in one shape: a change of it makes another one. Numbers of tables and sequences are drawn from one source.
+/// The number of a sequence in one shape: a change of it makes another one. Numbers of tables and
+/// sequences are drawn from one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SequenceId(pub u32);
 
-/// Values that are logged ahead of those that are given, as in PostgreSQL, while they are given slowly.
+/// Values that are logged ahead of those that are given, as in PostgreSQL, while they are given
+/// slowly.
 const LOGGED_AHEAD: u64 = 32;
 /// And at most, when they are given fast: so many may be left out after a crash.
 const LOGGED_AHEAD_MAX: u64 = 8_192;
@@ -37,7 +41,8 @@ const STEPS: u64 = (1 << STEP_BITS) - 1;
 
 const _: () = assert!(CACHE_MAX + LOGGED_AHEAD_MAX < STEPS);
 
-/// How far a sequence has got, as a log and a catalog keep it: after a recovery it goes on from here.
+/// How far a sequence has got, as a log and a catalog keep it: after a recovery it goes on from
+/// here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceState {
     /// Grows from state to state: of two of one sequence the later one counts.
@@ -50,8 +55,8 @@ pub struct SequenceState {
 
 /// Keeps how far sequences have got.
 pub trait SequenceLog: Send + Sync {
-    /// Keeps the state of a sequence, before a value is given that follows from it. A client that is told such a value waits until it
-    /// is on disk, as for all that is of this log epoch.
+    /// Keeps the state of a sequence, before a value is given that follows from it. A client that
+    /// is told such a value waits until it is on disk, as for all that is of this log epoch.
     ///
     /// # Errors
     /// Why nothing is kept any more.
@@ -142,7 +147,8 @@ impl Sequence {
         Sequence::with_state(id, id, definition, state, logs)
     }
 
-    /// A sequence that has got this far. `origin` is the number of the first of the sequences that have taken each other's place.
+    /// A sequence that has got this far. `origin` is the number of the first of the sequences that
+    /// have taken each other's place.
     pub fn with_state(
         id: SequenceId,
         origin: SequenceId,
@@ -178,9 +184,10 @@ impl Sequence {
         self.id
     }
 
-    /// The same, of a transaction block that runs all again, and has tried it as another one before: what calls have drawn from that one they
-    /// draw again from this one, and the first that draws more goes on where that one is.
-    /// One that is tried once more keeps the number that it had first.
+    /// The same, of a transaction block that runs all again, and has tried it as another one
+    /// before: what calls have drawn from that one they draw again from this one, and the first
+    /// that draws more goes on where that one is. One that is tried once more keeps the number that
+    /// it had first.
     #[must_use]
     pub fn tried_before(mut self, tried: &Arc<Sequence>, is_trial: bool) -> Sequence {
         if is_trial {
@@ -199,7 +206,8 @@ impl Sequence {
         }
     }
 
-    /// Whether a call that has drawn from the sequence with this number first has drawn from this one.
+    /// Whether a call that has drawn from the sequence with this number first has drawn from this
+    /// one.
     pub fn was_drawn_as(&self, origin: SequenceId) -> bool {
         let tried = self.tried.as_ref();
         origin == self.origin || tried.is_some_and(|tried| origin == tried.origin)
@@ -261,8 +269,9 @@ impl Sequence {
     #[inline]
     fn take(&self, wanted: u64) -> Option<Drawn> {
         let Hot { word, base, count } = &self.hot;
-        // Acquire pairs with the release that opened the range: its base and count, or those of a later one, are read below. If they are of
-        // a later one the word is another one by now, and the exchange fails.
+        // Acquire pairs with the release that opened the range: its base and count, or those of a
+        // later one, are read below. If they are of a later one the word is another one by now, and
+        // the exchange fails.
         let mut old = word.load(Ordering::Acquire);
         loop {
             let base = base.load(Ordering::Acquire);
@@ -271,7 +280,8 @@ impl Sequence {
             if taken + wanted > count {
                 return None;
             }
-            // Acquire, so that a failed exchange is as good as the load above. Release, so that the loads above come before it.
+            // Acquire, so that a failed exchange is as good as the load above. Release, so that the
+            // loads above come before it.
             let exchanged =
                 word.compare_exchange_weak(old, old + wanted, Ordering::AcqRel, Ordering::Acquire);
             match exchanged {
@@ -378,8 +388,8 @@ impl Sequence {
         }
     }
 
-    /// The last value, how many more may be given before the log is asked, and whether the value was given: what PostgreSQL has in
-    /// `last_value`, `log_cnt` and `is_called`.
+    /// The last value, how many more may be given before the log is asked, and whether the value
+    /// was given: what PostgreSQL has in `last_value`, `log_cnt` and `is_called`.
     pub fn shown(&self) -> (i64, u64, bool) {
         let state = lock(&self.state);
         let (last, left) = self.position();
@@ -431,7 +441,8 @@ impl Sequence {
 
     /// The last value, and how many are left of the range. The mutex is locked.
     fn position(&self) -> (i64, u64) {
-        // Relaxed: the mutex orders what its holders have written, and what draws do to the word means nothing but itself.
+        // Relaxed: the mutex orders what its holders have written, and what draws do to the word
+        // means nothing but itself.
         let taken = self.hot.word.load(Ordering::Relaxed) & STEPS;
         let base = self.hot.base.load(Ordering::Relaxed);
         let count = self.hot.count.load(Ordering::Relaxed);

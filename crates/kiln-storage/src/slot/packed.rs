@@ -1,4 +1,5 @@
-//! Arrays as the bytes that rows have: a column of arrays is a column of byte strings to all that reads and writes rows.
+//! Arrays as the bytes that rows have: a column of arrays is a column of byte strings to all that
+//! reads and writes rows.
 //!
 //! | part | bytes |
 //! |---|---|
@@ -112,7 +113,8 @@ impl Heap {
     /// The array that was packed to these bytes, which are not NULL; its texts lie in them.
     ///
     /// # Errors
-    /// XX001 for bytes that no array was packed to: a reader may look at a row that is being changed.
+    /// XX001 for bytes that no array was packed to: a reader may look at a row that is being
+    /// changed.
     pub fn unpack_array(&mut self, packed: Slot) -> Result<Slot> {
         let (offset, length) = packed.span();
         let Heap {
@@ -139,8 +141,8 @@ impl Heap {
     }
 }
 
-/// Hands over the elements of a packed array, one after the other, until one is refused. Returns whether the bytes are a packed
-/// array, and all were accepted.
+/// Hands over the elements of a packed array, one after the other, until one is refused. Returns
+/// whether the bytes are a packed array, and all were accepted.
 pub(crate) fn each_element(packed: &[u8], mut accept: impl FnMut(Element) -> bool) -> bool {
     let mut reader = Bytes { all: packed, at: 0 };
     let mut read = || {

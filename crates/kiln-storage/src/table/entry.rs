@@ -95,7 +95,8 @@ impl EntryKey {
         }
     }
 
-    /// The key of an index with keys of this width, from such bytes; `None` when there are more or fewer.
+    /// The key of an index with keys of this width, from such bytes; `None` when there are more or
+    /// fewer.
     pub fn from_bytes(width: KeyWidth, bytes: &[u8]) -> Option<EntryKey> {
         Some(match width {
             KeyWidth::Word => EntryKey::Word(u64::from_be_bytes(bytes.try_into().ok()?)),

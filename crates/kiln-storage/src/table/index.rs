@@ -91,7 +91,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// An empty index, with room for `expected` entries; `split_by` is the column that divides the table's rows, if one does.
+    /// An empty index, with room for `expected` entries; `split_by` is the column that divides the
+    /// table's rows, if one does.
     pub(super) fn new(
         definition: IndexDefinition,
         layout: KeyLayout,
@@ -263,14 +264,15 @@ impl Index {
         })
     }
 
-    /// The first 128 bits of the key that a look-up of `values` looks for; see [`Key::lead`]. `None` when there can be no
-    /// such key.
+    /// The first 128 bits of the key that a look-up of `values` looks for; see [`Key::lead`].
+    /// `None` when there can be no such key.
     #[inline(always)]
     pub fn point_lead(&self, heap: &Heap, values: impl Iterator<Item = Slot>) -> Option<u128> {
         for_any_map!(self.map, map => map.lead_of(self.layout.point(heap, values).ok()?))
     }
 
-    /// The first 128 bits of the key of the entry with these field values; `None` when it is longer than a key may be.
+    /// The first 128 bits of the key of the entry with these field values; `None` when it is longer
+    /// than a key may be.
     #[inline(always)]
     pub fn entry_lead(
         &self,
@@ -290,8 +292,9 @@ impl Index {
         with_key!(self, key, map, key => map.remove(key, entry.0, participant))
     }
 
-    /// Removes an entry by its key, if it is this one, for a transaction that goes on and may guard the entry's node: no
-    /// guard fails by that. A node that is empty then stays, until [`Index::unlink_empty_node`].
+    /// Removes an entry by its key, if it is this one, for a transaction that goes on and may guard
+    /// the entry's node: no guard fails by that. A node that is empty then stays, until
+    /// [`Index::unlink_empty_node`].
     pub fn withdraw_key(
         &self,
         key: &EntryKey,
@@ -306,8 +309,8 @@ impl Index {
         with_key!(self, key, map, key => map.unlink_empty_leaf(key, participant));
     }
 
-    /// Removes the entry of a record that has moved to another key, if it is this one. Returns whether
-    /// it was. Scans that have met it cannot be confirmed any more.
+    /// Removes the entry of a record that has moved to another key, if it is this one. Returns
+    /// whether it was. Scans that have met it cannot be confirmed any more.
     pub fn remove_moved_key(
         &self,
         key: &EntryKey,
@@ -317,8 +320,8 @@ impl Index {
         with_key!(self, key, map, key => map.remove_moved(key, entry.0, participant))
     }
 
-    /// Replaces the entry of a record that has moved to another key, if it is `old`. Returns whether it
-    /// was. Scans that have met it cannot be confirmed any more.
+    /// Replaces the entry of a record that has moved to another key, if it is `old`. Returns
+    /// whether it was. Scans that have met it cannot be confirmed any more.
     pub fn replace_moved_key(&self, key: &EntryKey, old: Entry, new: Entry) -> bool {
         with_key!(self, key, map, key => map.replace_moved(key, old.0, new.0))
     }

@@ -37,7 +37,8 @@ use key_space::KeySpaces;
 
 /// How many workers may have memory of a table of their own.
 pub const WORKERS_MAX: usize = 256;
-/// Numbers of the memories that workers use are smaller ([`Participant::memory`](crate::epoch::Participant::memory)).
+/// Numbers of the memories that workers use are smaller
+/// ([`Participant::memory`](crate::epoch::Participant::memory)).
 pub const MEMORIES_MAX: usize = 2 * WORKERS_MAX;
 
 /// A counter on a cache line of its own.
@@ -243,7 +244,8 @@ impl Table {
         Ok(self.successor(shared.chain([index]).collect()))
     }
 
-    /// A successor with one more index, the last one, without entries: for rows that are still being restored.
+    /// A successor with one more index, the last one, without entries: for rows that are still
+    /// being restored.
     ///
     /// # Errors
     /// 54011 for too many columns.
@@ -254,8 +256,8 @@ impl Table {
         Ok(self.successor(shared.chain([index]).collect()))
     }
 
-    /// A successor whose index at `position`, which is not the first, has another kind and no entries: for rows that are still being
-    /// restored.
+    /// A successor whose index at `position`, which is not the first, has another kind and no
+    /// entries: for rows that are still being restored.
     pub fn with_emptied_index(&self, position: usize, kind: IndexKind) -> Table {
         let old = &self.indexes[position];
         let definition = IndexDefinition {
@@ -435,8 +437,8 @@ impl Table {
         self.indexed_columns
     }
 
-    /// The columns that protocols with timestamp splitting cover by a second timestamp; none where there
-    /// is nothing to split.
+    /// The columns that protocols with timestamp splitting cover by a second timestamp; none where
+    /// there is nothing to split.
     #[inline(always)]
     pub fn split(&self) -> ColumnSet {
         // Relaxed: it changes only while no transaction runs, and the gate orders that.
@@ -477,8 +479,8 @@ impl Table {
         (slot as i64) << (64 - ROW_NUMBER_SLOT_BITS) | number as i64
     }
 
-    /// The next row number of each memory that has given one out, without the memory's own bits: for
-    /// [`Table::restore_row_number`]. While transactions run they are those of some moment.
+    /// The next row number of each memory that has given one out, without the memory's own bits:
+    /// for [`Table::restore_row_number`]. While transactions run they are those of some moment.
     pub fn row_numbers(&self) -> Vec<(usize, u64)> {
         let counters = self.rows.row_numbers.iter().enumerate();
         // Relaxed: the counters order nothing.

@@ -1,11 +1,13 @@
-//! Partitions: which part of the data a record belongs to, for protocols that divide it among workers.
+//! Partitions: which part of the data a record belongs to, for protocols that divide it among
+//! workers.
 //!
 //! A record's part follows from the row that is in its cell: from a column that no row ever
 //! changes, so that it stays the same as long as the cell has that row. Another row that gets the
 //! cell later may be of another part. A planner that notes a record's part compares it again once
 //! the record cannot go any more.
 //!
-//! An index entry whose key has that column says the part of its record as well, so that a plan need not read the row.
+//! An index entry whose key has that column says the part of its record as well, so that a plan
+//! need not read the row.
 
 use kiln_platform::memory;
 
@@ -43,8 +45,8 @@ impl Part {
         (self.0 & !Part::REPLICATED) as usize % partitions
     }
 
-    /// What the lock of a record is known by: its address, or the table where that is replicated, which no address
-    /// is equal to.
+    /// What the lock of a record is known by: its address, or the table where that is replicated,
+    /// which no address is equal to.
     #[inline(always)]
     pub fn lock_of(self, record: RecordRef) -> u64 {
         match self.is_replicated() {
@@ -69,8 +71,9 @@ impl Table {
         }
     }
 
-    /// The part that the record of an index entry belongs to, if the entry's key says it: it has the column that divides the
-    /// rows, which no row changes. `value_of` gives the key's value by its position. The row need not be looked at.
+    /// The part that the record of an index entry belongs to, if the entry's key says it: it has
+    /// the column that divides the rows, which no row changes. `value_of` gives the key's value by
+    /// its position. The row need not be looked at.
     #[inline]
     pub fn part_of_key(&self, index: usize, value_of: impl FnOnce(usize) -> Slot) -> Option<Part> {
         let column = self.schema.partition_column()?;

@@ -55,7 +55,8 @@ impl Index {
         })
     }
 
-    /// A scan over the entries after the one with this key, or over all of them; the index is ordered.
+    /// A scan over the entries after the one with this key, or over all of them; the index is
+    /// ordered.
     ///
     /// # Panics
     /// When it is not, or its keys have another width.
@@ -177,7 +178,8 @@ impl IndexScan<'_> {
         }
     }
 
-    /// The key of the entry at `position` of the last batch, as [`EntryKey::to_bytes`](super::EntryKey::to_bytes) gives it.
+    /// The key of the entry at `position` of the last batch, as
+    /// [`EntryKey::to_bytes`](super::EntryKey::to_bytes) gives it.
     ///
     /// # Panics
     /// When there is no such entry, or keys are not kept.
@@ -190,8 +192,8 @@ impl IndexScan<'_> {
         }
     }
 
-    /// The first and the last key that the rest of the scan looks at, by their [leads](Key::lead); `None` when there can be
-    /// none between them.
+    /// The first and the last key that the rest of the scan looks at, by their [leads](Key::lead);
+    /// `None` when there can be none between them.
     pub fn leads(&self) -> Option<(u128, u128)> {
         let (first, last) = match self {
             IndexScan::Word(cursor) => leads_of(cursor.bounds()),

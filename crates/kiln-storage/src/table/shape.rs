@@ -1,4 +1,5 @@
-//! Tables that are declared in another way: the same rows under another schema, and rows for a table of another layout.
+//! Tables that are declared in another way: the same rows under another schema, and rows for a
+//! table of another layout.
 
 use kiln_platform::atomic::Ordering;
 
@@ -12,8 +13,9 @@ use crate::schema::TableSchema;
 use crate::slot::{Heap, Slot};
 
 impl Table {
-    /// A successor that is declared as `schema` says. Its rows lie as they do, so that columns keep their types, and whether they may
-    /// be NULL; names, default values and constraints may be others.
+    /// A successor that is declared as `schema` says. Its rows lie as they do, so that columns keep
+    /// their types, and whether they may be NULL; names, default values and constraints may be
+    /// others.
     pub fn with_schema(&self, schema: TableSchema) -> Table {
         debug_assert!(self.has_layout_of(&schema));
         let mut table = self.with_same_indexes();
@@ -22,7 +24,8 @@ impl Table {
         table
     }
 
-    /// A successor whose index called `from`, which is not the first, is called `to`; `None` when there is no such index.
+    /// A successor whose index called `from`, which is not the first, is called `to`; `None` when
+    /// there is no such index.
     pub fn with_renamed_index(&self, from: &str, to: &str) -> Option<Table> {
         let mut table = self.with_same_indexes();
         let mut others = table.indexes.iter_mut().skip(1);
@@ -31,7 +34,8 @@ impl Table {
         Some(table)
     }
 
-    /// Whether rows of a table that is declared so lie as the rows of this one do, under keys of the same form.
+    /// Whether rows of a table that is declared so lie as the rows of this one do, under keys of
+    /// the same form.
     pub fn has_layout_of(&self, schema: &TableSchema) -> bool {
         let own = &self.schema;
         own.columns.len() == schema.columns.len()
@@ -41,8 +45,8 @@ impl Table {
             })
     }
 
-    /// Calls `each` with each row and its number, if rows have numbers, in the order of the first index, as long as it returns no error. No
-    /// transaction runs, and the rows are up to date.
+    /// Calls `each` with each row and its number, if rows have numbers, in the order of the first
+    /// index, as long as it returns no error. No transaction runs, and the rows are up to date.
     ///
     /// # Errors
     /// Those of `each`.
@@ -70,12 +74,13 @@ impl Table {
         Ok(())
     }
 
-    /// Adds a row to a table that has no index besides its first, and that no other thread knows yet. `values` has one for each column; their
-    /// bytes are in `heap`. A table without a primary key gives the row the number, or its next one.
+    /// Adds a row to a table that has no index besides its first, and that no other thread knows
+    /// yet. `values` has one for each column; their bytes are in `heap`. A table without a primary
+    /// key gives the row the number, or its next one.
     ///
     /// # Errors
-    /// 23502 for a NULL where there can be none; 23505 when there is a row with the key; 54000 when that is too long; 53200 when memory is
-    /// short.
+    /// 23502 for a NULL where there can be none; 23505 when there is a row with the key; 54000 when
+    /// that is too long; 53200 when memory is short.
     pub fn append_row(
         &self,
         values: &[Slot],

@@ -13,8 +13,8 @@ use crate::slot::{Heap, Slot};
 pub type SightKey = Option<u128>;
 
 impl Index {
-    /// The first round for look-ups of so many keys, the values of each given by `values`: starts to
-    /// fetch what they will touch first, and appends a key for each.
+    /// The first round for look-ups of so many keys, the values of each given by `values`: starts
+    /// to fetch what they will touch first, and appends a key for each.
     #[inline]
     pub fn prefetch_each<I: Iterator<Item = Slot>>(
         &self,
@@ -41,8 +41,8 @@ impl Index {
         }
     }
 
-    /// Starts to fetch what a look-up of one key will touch first, if the index is a hash index with keys
-    /// of at most 64 bytes.
+    /// Starts to fetch what a look-up of one key will touch first, if the index is a hash index
+    /// with keys of at most 64 bytes.
     #[inline]
     pub fn prefetch(&self, heap: &Heap, values: impl Iterator<Item = Slot>) {
         match &*self.map {

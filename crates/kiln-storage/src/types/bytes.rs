@@ -1,5 +1,5 @@
-//! Values as bytes that name their own types: for results and arguments, which may have types that no column has. Rows of tables have a
-//! shorter form ([`crate::layout`]).
+//! Values as bytes that name their own types: for results and arguments, which may have types that
+//! no column has. Rows of tables have a shorter form ([`crate::layout`]).
 //!
 //! Numbers are little-endian; a *length* takes 4 bytes.
 //!
@@ -25,8 +25,8 @@ use super::{Decimal, Interval, ObjectName, Value};
 use crate::bytes::{Reader, append_string, corrupt, read_string, read_text};
 use crate::error::Result;
 
-/// Arrays are read as far as they are nested so deep. A parameter has no type that is nested deeper, so what is deeper was never
-/// written; reading it would take as much of the stack.
+/// Arrays are read as far as they are nested so deep. A parameter has no type that is nested
+/// deeper, so what is deeper was never written; reading it would take as much of the stack.
 pub const DEPTH_MAX: usize = 32;
 
 /// The forms of values, by name where others write them too.
@@ -112,7 +112,8 @@ impl Value {
         }
     }
 
-    /// Reads a value that [`Value::append_to`] has appended. What it allocates memory for has at least one of the bytes.
+    /// Reads a value that [`Value::append_to`] has appended. What it allocates memory for has at
+    /// least one of the bytes.
     ///
     /// # Errors
     /// XX001 for other bytes.
@@ -153,7 +154,8 @@ fn read(reader: &mut Reader<'_>, depth: usize) -> Result<Value> {
             reader.number(8)? as i64,
         )),
         form::ARRAY if depth < DEPTH_MAX => {
-            // Nothing is reserved for a number of elements that was read: there may be fewer bytes than that.
+            // Nothing is reserved for a number of elements that was read: there may be fewer bytes
+            // than that.
             let mut values = Vec::new();
             for _ in 0..reader.number(4)? {
                 values.push(read(reader, depth + 1)?);

@@ -1,7 +1,8 @@
-//! Types whose values are those of another type: those of which PostgreSQL's catalogs are made (OID, NAME and their like), REAL, JSON and JSONB.
+//! Types whose values are those of another type: those of which PostgreSQL's catalogs are made
+//! (OID, NAME and their like), REAL, JSON and JSONB.
 //!
-//! What they are made of decides nearly all that can be done with them: see [`Representation`]. Columns of tables have
-//! those alone that [`CatalogType::is_storable`] names.
+//! What they are made of decides nearly all that can be done with them: see [`Representation`].
+//! Columns of tables have those alone that [`CatalogType::is_storable`] names.
 
 use super::DataType;
 
@@ -48,8 +49,8 @@ pub enum CatalogType {
     RegNamespace,
     /// A role.
     RegRole,
-    /// No value. Parameters alone can be of this type, and it has no name here: clients declare so what a function gives back, where they
-    /// write it among its arguments.
+    /// No value. Parameters alone can be of this type, and it has no name here: clients declare so
+    /// what a function gives back, where they write it among its arguments.
     Void,
 }
 
@@ -75,12 +76,14 @@ pub enum Representation {
 pub struct ObjectName {
     /// The number.
     pub oid: u32,
-    /// As it is printed: the name, qualified and quoted where that is needed, or the number where there is no such object.
+    /// As it is printed: the name, qualified and quoted where that is needed, or the number where
+    /// there is no such object.
     pub name: String,
 }
 
 impl ObjectName {
-    /// The form in which slots have it: the number, from its highest byte, and the name. So the same objects are equal bytes.
+    /// The form in which slots have it: the number, from its highest byte, and the name. So the
+    /// same objects are equal bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.oid.to_be_bytes().to_vec();
         bytes.extend_from_slice(self.name.as_bytes());
@@ -125,7 +128,8 @@ impl CatalogType {
         CatalogType::RegRole,
     ];
 
-    /// Its name, that of its array type, the numbers of both (0 for no array type), and the bytes of a value, or -1 where they vary.
+    /// Its name, that of its array type, the numbers of both (0 for no array type), and the bytes
+    /// of a value, or -1 where they vary.
     const fn facts(self) -> (&'static str, &'static str, u32, u32, i16) {
         match self {
             CatalogType::Oid => ("oid", "oid[]", 26, 1028, 4),
@@ -237,7 +241,8 @@ impl CatalogType {
         )
     }
 
-    /// The part of a text that a value of the type can have: 63 bytes of a NAME, one of a `"char"`, never half a character.
+    /// The part of a text that a value of the type can have: 63 bytes of a NAME, one of a `"char"`,
+    /// never half a character.
     pub fn fit(self, text: &str) -> &str {
         let limit = match self {
             CatalogType::Name => NAME_BYTES_MAX,

@@ -40,7 +40,8 @@ pub enum DataType {
     Bytea,
     /// DATE, days since 2000-01-01.
     Date,
-    /// TIMESTAMP WITHOUT TIME ZONE, microseconds since 2000-01-01 00:00; with the digits of a second to which it is rounded when stored.
+    /// TIMESTAMP WITHOUT TIME ZONE, microseconds since 2000-01-01 00:00; with the digits of a
+    /// second to which it is rounded when stored.
     Timestamp(Option<u8>),
     /// TIMESTAMP WITH TIME ZONE, microseconds since 2000-01-01 00:00 UTC; with digits as TIMESTAMP.
     TimestampTz(Option<u8>),
@@ -111,7 +112,8 @@ impl DataType {
         }
     }
 
-    /// The type that rows have in a column of this type: arrays lie in them as bytes, see [`Packing`](crate::slot::Packing).
+    /// The type that rows have in a column of this type: arrays lie in them as bytes, see
+    /// [`Packing`](crate::slot::Packing).
     pub fn in_rows(&self) -> &DataType {
         match self {
             DataType::Array(_) => &DataType::Bytea,
@@ -187,7 +189,8 @@ impl DataType {
         }
     }
 
-    /// The digits of a second to which values of a time or timestamp are rounded, if it was declared with a number of them.
+    /// The digits of a second to which values of a time or timestamp are rounded, if it was
+    /// declared with a number of them.
     pub fn digits_of_seconds(&self) -> Option<u8> {
         match self {
             DataType::Timestamp(digits)
@@ -216,7 +219,8 @@ impl DataType {
         }
     }
 
-    /// A text that says all of the type, from which [`FromStr`] makes it again: its name, of an enum the labels too.
+    /// A text that says all of the type, from which [`FromStr`] makes it again: its name, of an
+    /// enum the labels too.
     pub fn described(&self) -> String {
         match self {
             DataType::Enum(of) => of.to_string(),
@@ -293,7 +297,8 @@ impl fmt::Display for DataType {
     }
 }
 
-/// The type that [`DataType`] prints as this name, or [`DataType::described`] describes so; the error is that there is none.
+/// The type that [`DataType`] prints as this name, or [`DataType::described`] describes so; the
+/// error is that there is none.
 impl FromStr for DataType {
     type Err = ();
 

@@ -16,7 +16,8 @@ pub fn format_double(value: f64) -> String {
     with_exponent_from(&shortest_digits(value), 15)
 }
 
-/// A REAL as PostgreSQL prints it: as [`format_double`], with the digits of 32 bits and an exponent from 1e6 on.
+/// A REAL as PostgreSQL prints it: as [`format_double`], with the digits of 32 bits and an exponent
+/// from 1e6 on.
 pub fn format_real(value: f64) -> String {
     if !value.is_finite() {
         return format_double(value);
@@ -24,7 +25,8 @@ pub fn format_real(value: f64) -> String {
     with_exponent_from(&format!("{:e}", value as f32), 6)
 }
 
-/// Digits in scientific notation as they are printed: with the exponent only below 1e-4, and from that power of ten on.
+/// Digits in scientific notation as they are printed: with the exponent only below 1e-4, and from
+/// that power of ten on.
 fn with_exponent_from(scientific: &str, limit: i32) -> String {
     let (digits, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);

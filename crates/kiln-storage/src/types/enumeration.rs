@@ -1,8 +1,8 @@
 //! Enums: types whose values are labels, in an order of their own.
 //!
-//! A value is a number that its label has had since it was added. The numbers of labels are in the order of the type, and labels
-//! that are added between two others get a number between theirs: so rows and keys hold the numbers, compare as they lie, and are never
-//! written anew.
+//! A value is a number that its label has had since it was added. The numbers of labels are in the
+//! order of the type, and labels that are added between two others get a number between theirs: so
+//! rows and keys hold the numbers, compare as they lie, and are never written anew.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -14,7 +14,8 @@ use crate::error::{Error, Result, SqlState};
 /// The bytes of a label, at most.
 pub const LABEL_BYTES_MAX: usize = 63;
 
-/// How far a label that is added at an end is from its neighbour: so often can the room between two be halved, but for one time.
+/// How far a label that is added at an end is from its neighbour: so often can the room between two
+/// be halved, but for one time.
 const STEP: i64 = 1 << 40;
 
 /// An enum. Two with one number are one type, whichever labels are known of it.
@@ -73,7 +74,8 @@ impl Hash for EnumType {
 }
 
 impl EnumType {
-    /// An enum of these labels, with its number and that of its array type. `printed` is its name as SQL writes it.
+    /// An enum of these labels, with its number and that of its array type. `printed` is its name
+    /// as SQL writes it.
     ///
     /// # Errors
     /// 42602 for a label that is too long, 23505 for one that is there twice.
@@ -177,8 +179,8 @@ impl EnumType {
     /// Adds a label.
     ///
     /// # Errors
-    /// 42602 for one that is too long; 42710 for one that is there; 22023 when the other label of `place` is not; 54000 when there is no
-    /// number between its neighbours.
+    /// 42602 for one that is too long; 42710 for one that is there; 22023 when the other label of
+    /// `place` is not; 54000 when there is no number between its neighbours.
     pub fn add(&mut self, text: &str, place: EnumPlace<'_>) -> Result<()> {
         check_label(text)?;
         if self.number(text).is_some() {
@@ -213,7 +215,8 @@ impl EnumType {
     /// Gives a label another text.
     ///
     /// # Errors
-    /// 22023 when there is no such label; 42710 when the other one is there; 42602 for one that is too long.
+    /// 22023 when there is no such label; 42710 when the other one is there; 42602 for one that is
+    /// too long.
     pub fn rename_label(&mut self, from: &str, to: &str) -> Result<()> {
         check_label(to)?;
         let at = self.position(from)?;
@@ -280,7 +283,8 @@ impl EnumValue {
     }
 }
 
-/// The label with a number, in what [`Display`](fmt::Display) writes of a type: without reading all of that.
+/// The label with a number, in what [`Display`](fmt::Display) writes of a type: without reading all
+/// of that.
 pub fn label_in(description: &str, number: i64) -> Option<&str> {
     let mut words = labels_of(description)?;
     while words.0 != "end" {

@@ -89,7 +89,8 @@ fn parse_catalog_value(catalog: CatalogType, text: &str) -> Result<Value> {
     })
 }
 
-/// A number of 32 bits without a sign. As in PostgreSQL, one with a sign stands for what has the same bits.
+/// A number of 32 bits without a sign. As in PostgreSQL, one with a sign stands for what has the
+/// same bits.
 fn parse_number(text: &str, type_name: &str) -> Result<u32> {
     let number: i64 = parse_integer(text, type_name)?;
     let bits = u32::try_from(number).ok();

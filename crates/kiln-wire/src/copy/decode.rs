@@ -20,7 +20,8 @@ struct Column {
     is_null_quoted: bool,
 }
 
-/// Reads rows from pieces of data. It keeps what it was given of a row that is not whole, and no more.
+/// Reads rows from pieces of data. It keeps what it was given of a row that is not whole, and no
+/// more.
 #[derive(Debug)]
 pub struct Decoder {
     options: Options,
@@ -28,7 +29,8 @@ pub struct Decoder {
     /// What was received and is not used from `used` on.
     bytes: Vec<u8>,
     used: usize,
-    /// Where the search for the end of the row goes on, and whether that is within quotes or behind an escape.
+    /// Where the search for the end of the row goes on, and whether that is within quotes or behind
+    /// an escape.
     searched: usize,
     is_quoted: bool,
     is_escaped: bool,
@@ -40,7 +42,8 @@ pub struct Decoder {
     has_ended: bool,
     /// Whether all data were received.
     is_whole: bool,
-    /// In which line, from 1, the row begins that was read last, and the one after it; binary data have a row a line.
+    /// In which line, from 1, the row begins that was read last, and the one after it; binary data
+    /// have a row a line.
     line: u64,
     next_line: u64,
 }
@@ -105,8 +108,8 @@ impl Decoder {
     /// Reads the next row into `values`; says no when it is not whole, or there is none.
     ///
     /// # Errors
-    /// 22P04 for data that are not as they should be, 22021 for what is no text, 22P02 and its like for a value that is none of its
-    /// type, 54000 for a row that is too long.
+    /// 22P04 for data that are not as they should be, 22021 for what is no text, 22P02 and its like
+    /// for a value that is none of its type, 54000 for a row that is too long.
     pub fn next(&mut self, values: &mut Vec<Value>) -> Result<bool> {
         values.clear();
         if self.has_ended {

@@ -1,4 +1,5 @@
-//! COPY's data: rows as text, as CSV and in binary, of which the client sends pieces that end anywhere.
+//! COPY's data: rows as text, as CSV and in binary, of which the client sends pieces that end
+//! anywhere.
 //!
 //! | format | a row | NULL |
 //! |---|---|---|
@@ -6,8 +7,8 @@
 //! | csv | a line, but for line ends within quotes; columns between commas; a quote within quotes is doubled | nothing, without quotes |
 //! | binary | number of columns 2; each with its length 4 and its bytes | the length -1 |
 //!
-//! Binary data begins with `PGCOPY\n`, 0xff, `\r\n`, 0, flags 4 and the length of an extension 4, and ends with a number of columns of -1.
-//! Source: PostgreSQL's manual, COPY, "File Formats".
+//! Binary data begins with `PGCOPY\n`, 0xff, `\r\n`, 0, flags 4 and the length of an extension 4,
+//! and ends with a number of columns of -1. Source: PostgreSQL's manual, COPY, "File Formats".
 
 mod decode;
 mod encode;

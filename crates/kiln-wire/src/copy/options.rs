@@ -76,8 +76,9 @@ impl Options {
     /// Those of an option list: names in lower case, and what was given to each.
     ///
     /// # Errors
-    /// 42601 for an option that is not known, is there twice or has no such value; 0A000 for one that does not fit the format or
-    /// the direction; 22023 for a text that cannot be a delimiter or the like.
+    /// 42601 for an option that is not known, is there twice or has no such value; 0A000 for one
+    /// that does not fit the format or the direction; 22023 for a text that cannot be a delimiter
+    /// or the like.
     pub fn of<'a>(
         given: impl Iterator<Item = (&'a str, &'a [String])> + Clone,
         is_in: bool,

@@ -1,4 +1,5 @@
-//! The binary format: values as the `send` functions of PostgreSQL's types write them, in big-endian order.
+//! The binary format: values as the `send` functions of PostgreSQL's types write them, in
+//! big-endian order.
 //!
 //! | type | bytes |
 //! |---|---|
@@ -148,7 +149,8 @@ fn encode_numeric(value: Decimal, bytes: &mut Vec<u8>) {
 /// The value of this type that bytes in its binary format say.
 ///
 /// # Errors
-/// 22P03 for bytes that are no such value, 22021 for text that is not UTF-8, 22003 and 22008 for what is out of range here.
+/// 22P03 for bytes that are no such value, 22021 for text that is not UTF-8, 22003 and 22008 for
+/// what is out of range here.
 pub fn decode_binary(bytes: &[u8], data_type: &DataType) -> Result<Value> {
     let mut reader = Reader(bytes);
     let value = reader.value(data_type)?;
@@ -331,7 +333,8 @@ impl<'a> Reader<'a> {
             if digit >= 10_000 {
                 return Err(incorrect());
             }
-            // The place of the digit's last decimal digit, from the last one that is kept; what is beyond is cut off, as in PostgreSQL.
+            // The place of the digit's last decimal digit, from the last one that is kept; what is
+            // beyond is cut off, as in PostgreSQL.
             let place = 4 * (weight - position as i32) + i32::from(scale);
             let part = match u32::try_from(place) {
                 Ok(place) if digit > 0 => 10_i128

@@ -1,4 +1,5 @@
-//! Values as clients write and read them: PostgreSQL's types by number, and their text and binary formats.
+//! Values as clients write and read them: PostgreSQL's types by number, and their text and binary
+//! formats.
 
 mod binary;
 mod text;
@@ -9,7 +10,8 @@ use kiln_storage::types::{CatalogType, DataType};
 pub use binary::{decode_binary, encode_binary};
 pub use text::{decode_text, encode_text};
 
-/// Types with their numbers, those of their arrays, and the bytes of a value, or -1 where they vary (`pg_type.dat` of PostgreSQL's sources).
+/// Types with their numbers, those of their arrays, and the bytes of a value, or -1 where they vary
+/// (`pg_type.dat` of PostgreSQL's sources).
 const TYPES: &[(DataType, u32, u32, i16)] = &[
     (DataType::Boolean, 16, 1000, 1),
     (DataType::Bytea, 17, 1001, -1),
@@ -62,7 +64,8 @@ pub fn type_length(data_type: &DataType) -> i16 {
     }
 }
 
-/// The type that a client declares a parameter of, of those that PostgreSQL has; `None` where it is to be inferred.
+/// The type that a client declares a parameter of, of those that PostgreSQL has; `None` where it is
+/// to be inferred.
 ///
 /// # Errors
 /// 42704 for a number that is no type here.

@@ -1,9 +1,9 @@
 //! Anomalies: random small transactions on few rows, to provoke whatever can go wrong.
 //!
-//! Reads, blind writes, read-modify-writes, insertions, deletions, scans by the primary key and by a secondary
-//! index, updates that move rows in an index, several accesses to one row, and failures on purpose, some
-//! of which are caught, in any order in one transaction. Every stamp that is written is unique, so that a judge tells from a
-//! value who wrote it.
+//! Reads, blind writes, read-modify-writes, insertions, deletions, scans by the primary key and by
+//! a secondary index, updates that move rows in an index, several accesses to one row, and failures
+//! on purpose, some of which are caught, in any order in one transaction. Every stamp that is
+//! written is unique, so that a judge tells from a value who wrote it.
 //!
 //! The audit is that money and seats are conserved, that both columns of an item are of one
 //! write, and that rows are found by all their indexes. Transactions check some of that themselves.

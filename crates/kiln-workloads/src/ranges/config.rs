@@ -12,7 +12,8 @@ use crate::workload::{About, Definition, WorkloadOption};
 pub struct Config {
     /// Bits of a key; all keys of so many bits are there.
     pub bits: u32,
-    /// The bits that the first and the last key of a range have in common; with as many as a key has it is one key.
+    /// The bits that the first and the last key of a range have in common; with as many as a key
+    /// has it is one key.
     pub shared_bits: u32,
     /// Transactions that read, in percent.
     pub read_percent: f64,

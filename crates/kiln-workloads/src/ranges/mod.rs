@@ -1,14 +1,17 @@
 //! Transactions on ranges of keys: `ranges`.
 //!
-//! VLL §3.4: each transaction locks one range. Keys are bit strings of sixteen bits, and the first and the last key of a range share
-//! a prefix of so many bits: with 11 of 16 a range is within 32 keys, and has 16 on average. Short prefixes are contended. A share of
-//! the transactions is delayed, with its locks, as if it waited for other machines (Figure 14).
+//! VLL §3.4: each transaction locks one range. Keys are bit strings of sixteen bits, and the first
+//! and the last key of a range share a prefix of so many bits: with 11 of 16 a range is within 32
+//! keys, and has 16 on average. Short prefixes are contended. A share of the transactions is
+//! delayed, with its locks, as if it waited for other machines (Figure 14).
 //!
-//! What departs from the paper: it does not say what a transaction does to the records of its range. Here it increments each, or
-//! reads them, or deletes them and inserts them again. A delay is computation, in rounds, which virtual cores can count, and keeps
-//! its worker. All keys are there.
+//! What departs from the paper: it does not say what a transaction does to the records of its
+//! range. Here it increments each, or reads them, or deletes them and inserts them again. A delay
+//! is computation, in rounds, which virtual cores can count, and keeps its worker. All keys are
+//! there.
 //!
-//! The audit is that no change is lost, none is torn, and that each transaction finds all entries of its range.
+//! The audit is that no change is lost, none is torn, and that each transaction finds all entries
+//! of its range.
 
 mod config;
 mod terminal;

@@ -31,8 +31,9 @@ pub enum WarehouseChoice {
 pub enum DeliveryWorkers {
     /// Each worker that turns to the warehouse.
     Any,
-    /// One worker, before anything else: two deliveries at a warehouse always conflict (STO §3.3). The others leave them to
-    /// it, even when it cannot keep up, and fewer than 4 % of the calls are deliveries then.
+    /// One worker, before anything else: two deliveries at a warehouse always conflict (STO §3.3).
+    /// The others leave them to it, even when it cannot keep up, and fewer than 4 % of the calls
+    /// are deliveries then.
     One,
 }
 
@@ -41,8 +42,8 @@ pub enum DeliveryWorkers {
 pub enum OrderNumbers {
     /// The district's row, in the transaction.
     District,
-    /// The terminals, by a counter that they share, before the transaction: fast order ids, which Silo and STO use (STO §3.3).
-    /// An order that rolls back leaves a gap.
+    /// The terminals, by a counter that they share, before the transaction: fast order ids, which
+    /// Silo and STO use (STO §3.3). An order that rolls back leaves a gap.
     Terminals,
 }
 

@@ -1,8 +1,10 @@
 //! Deferred deliveries (clause 2.7.2).
 //!
 //! A terminal that draws a Delivery only queues a request at its warehouse and goes on. A worker
-//! that next turns to that warehouse finds the request and executes it; its latency counts from
-//! the queueing. Where one worker executes all deliveries of a warehouse, it looks for requests there before anything else. What each delivery did is kept in a log, as the specification's result file is.
+//! that next turns to that warehouse finds the request and executes it; its latency counts from the
+//! queueing. Where one worker executes all deliveries of a warehouse, it looks for requests there
+//! before anything else. What each delivery did is kept in a log, as the specification's result
+//! file is.
 
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::memory::name_range;
@@ -23,12 +25,12 @@ pub struct DeliveryRequest {
     pub queued_ns: u64,
 }
 
-/// The requests that a queue holds at most where any worker executes them. One that finds the queue full is executed by
-/// its terminal at once.
+/// The requests that a queue holds at most where any worker executes them. One that finds the queue
+/// full is executed by its terminal at once.
 const CAPACITY: usize = 64;
 
-/// The requests that a queue holds at most where one worker executes them. What that worker is behind by is left when the run
-/// ends; a request that finds the queue full is not made.
+/// The requests that a queue holds at most where one worker executes them. What that worker is
+/// behind by is left when the run ends; a request that finds the queue full is not made.
 const CAPACITY_OF_ONE: usize = 1 << 16;
 
 #[derive(Debug)]

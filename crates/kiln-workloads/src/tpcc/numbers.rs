@@ -39,7 +39,8 @@ impl NextNumbers {
 
     /// The number that the district's next order gets.
     pub(super) fn next(&self, warehouse: i64, district: i64) -> u32 {
-        // Relaxed: as above; orders that are not there yet are missing from a Stock-Level, as they would be a moment ago.
+        // Relaxed: as above; orders that are not there yet are missing from a Stock-Level, as they
+        // would be a moment ago.
         self.counter(warehouse, district).load(Ordering::Relaxed)
     }
 }

@@ -67,7 +67,8 @@ impl Homes {
         }
     }
 
-    /// The part of a worker when each warehouse belongs to one: none for those beyond the last warehouse.
+    /// The part of a worker when each warehouse belongs to one: none for those beyond the last
+    /// warehouse.
     fn dealt(warehouses: i64, worker: i64, workers: i64) -> Homes {
         Homes {
             first: worker + 1,
@@ -86,8 +87,8 @@ impl Homes {
 }
 
 impl Terminal {
-    /// The terminals of all workers of a run, which share the delivery queues; `before` is what earlier runs on the same
-    /// database did.
+    /// The terminals of all workers of a run, which share the delivery queues; `before` is what
+    /// earlier runs on the same database did.
     pub fn for_workers(
         config: &Config,
         seed: u64,

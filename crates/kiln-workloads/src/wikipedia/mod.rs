@@ -6,10 +6,10 @@
 //! hundred editors have no account. An editor reads a page before updating it, in a transaction of
 //! its own, so that an update is two calls here.
 //!
-//! What departs from OLTP-bench: lengths of titles, texts and comments and numbers of revisions
-//! are drawn from simple distributions with means like those of its histograms, texts are shorter, and an update is
-//! one transaction even if the page is watched (there it is three then). The new revision does not
-//! name its parent, which the editor knows from the reading.
+//! What departs from OLTP-bench: lengths of titles, texts and comments and numbers of revisions are
+//! drawn from simple distributions with means like those of its histograms, texts are shorter, and
+//! an update is one transaction even if the page is watched (there it is three then). The new
+//! revision does not name its parent, which the editor knows from the reading.
 //!
 //! The audit is that pages, revisions, texts, edit counts, recent changes, log and watch lists
 //! agree, and that no edit is lost.

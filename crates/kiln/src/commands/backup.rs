@@ -49,8 +49,9 @@ pub struct Restore {
     /// Where the data directory is to be: an empty directory, or a path where nothing is
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Leave out what was written to the log after this time; without a zone it is in UTC. The times of a backup go from the end
-    /// of its checkpoint to when it was taken [default: restore all of it]
+    /// Leave out what was written to the log after this time; without a zone it is in UTC. The
+    /// times of a backup go from the end of its checkpoint to when it was taken [default: restore
+    /// all of it]
     #[arg(long, value_name = "TIME", value_parser = time)]
     to: Option<i64>,
 }

@@ -30,39 +30,41 @@ pub struct BasisFactorArguments {
     /// What keeps optimistic commits from waiting for each other in a circle
     #[arg(long, value_enum, default_value_t = Deadlock::Spin)]
     deadlock: Deadlock,
-    /// Under orthrus and orthrus-shared: how many of the threads only control concurrency, up to 32; `auto` finds it out while
-    /// they run [default: a fifth of the cores, at least 1]
+    /// Under orthrus and orthrus-shared: how many of the threads only control concurrency, up to
+    /// 32; `auto` finds it out while they run [default: a fifth of the cores, at least 1]
     #[arg(long, value_name = "auto|N", help_heading = "Planned execution", value_parser = controllers)]
     cc_threads: Option<Controllers>,
-    /// Under partitioned, vll-single and dora: into how many partitions the data are divided [default: twice as many as
-    /// there are cores; under the others as many]
+    /// Under partitioned, vll-single and dora: into how many partitions the data are divided
+    /// [default: twice as many as there are cores; under the others as many]
     #[arg(long, value_name = "N", help_heading = "Planned execution",
           value_parser = clap::value_parser!(u16).range(1..=4096))]
     data_partitions: Option<u16>,
-    /// Under orthrus, vll-single and dora: which partition has which data. What tables do not declare (PARTITION BY) is divided by a
-    /// hash of its records
+    /// Under orthrus, vll-single and dora: which partition has which data. What tables do not
+    /// declare (PARTITION BY) is divided by a hash of its records
     #[arg(long, value_enum, help_heading = "Planned execution", default_value_t = Partitioning::Declared)]
     partitioning: Partitioning,
-    /// Under strife: calls of a batch; auto begins with 256 for each core, and looks at what batches show
+    /// Under strife: calls of a batch; auto begins with 256 for each core, and looks at what
+    /// batches show
     #[arg(long, value_name = "auto|N", help_heading = "Planned execution", default_value = "auto",
           value_parser = auto_or::<1, 65_536>)]
     batch_size: Auto<u32>,
-    /// Under strife: microseconds that the first call of a batch waits for others at most [default: 4 for
-    /// each call of a batch, at least 5000]
+    /// Under strife: microseconds that the first call of a batch waits for others at most [default:
+    /// 4 for each call of a batch, at least 5000]
     #[arg(long, value_name = "US", help_heading = "Planned execution",
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     batch_us: Option<u32>,
-    /// Under strife: random transactions that special clusters are made of; auto begins with ten for three cores, and looks at
-    /// what batches show
+    /// Under strife: random transactions that special clusters are made of; auto begins with ten
+    /// for three cores, and looks at what batches show
     #[arg(long, value_name = "auto|N", help_heading = "Planned execution", default_value = "auto",
           value_parser = auto_or::<1, 1024>)]
     k: Auto<u32>,
-    /// Under strife: the part of their transactions that two special clusters must have in common to be merged; auto
-    /// begins with 0.2, and looks at what batches show
+    /// Under strife: the part of their transactions that two special clusters must have in common
+    /// to be merged; auto begins with 0.2, and looks at what batches show
     #[arg(long, value_name = "auto|0..1", help_heading = "Planned execution", default_value = "auto",
           value_parser = permille)]
     alpha: Auto<u16>,
-    /// Under healing: what of its procedure runs again when something that an attempt read has changed
+    /// Under healing: what of its procedure runs again when something that an attempt read has
+    /// changed
     #[arg(long, value_enum, default_value_t = Restoration::Dependents, help_heading = HEALING)]
     restoration: Restoration,
     /// Under healing: in which order a commit locks and validates
@@ -77,11 +79,13 @@ pub struct BasisFactorArguments {
     /// Under healing: whether commits lock what was only read, as in the paper
     #[arg(long, value_enum, default_value_t = Switch::Off, help_heading = HEALING)]
     read_locks: Switch,
-    /// Under healing: of so many calls in a hundred the procedure is taken for one never seen before
+    /// Under healing: of so many calls in a hundred the procedure is taken for one never seen
+    /// before
     #[arg(long, value_name = "PERCENT", default_value_t = 0, help_heading = HEALING,
           value_parser = clap::value_parser!(u8).range(0..=100))]
     ad_hoc: u8,
-    /// Under 2pl-wait-die, 2pl-wait-for-graph, 2pl-dreadlocks and lock-sorted: who gets a lock that is let go while others wait
+    /// Under 2pl-wait-die, 2pl-wait-for-graph, 2pl-dreadlocks and lock-sorted: who gets a lock that
+    /// is let go while others wait
     #[arg(long, value_enum, default_value_t = LockQueue::Overtaking, help_heading = "Locks")]
     lock_queue: LockQueue,
     /// Under silo: whether an attempt ends as soon as it meets what will fail its commit

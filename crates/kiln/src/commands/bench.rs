@@ -66,23 +66,25 @@ pub struct Arguments {
     #[arg(long, value_name = "MIB", default_value_t = Plan::RESERVE_MIB as u32,
         value_parser = clap::value_parser!(u32).range(0..=1_048_576))]
     reserve: u32,
-    /// Keep the databases of the benchmark in this new directory, that of the first run in DIR/1, of the second in DIR/2: all that
-    /// is counted is on disk in the end, and a call's latency lasts until its commit is. They stay there
+    /// Keep the databases of the benchmark in this new directory, that of the first run in DIR/1,
+    /// of the second in DIR/2: all that is counted is on disk in the end, and a call's latency
+    /// lasts until its commit is. They stay there
     /// [default: in memory alone]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// What the log in --data keeps of a call: what it wrote, or the call, which only protocols can that order calls before they
-    /// run (serial, vll and its kin)
+    /// What the log in --data keeps of a call: what it wrote, or the call, which only protocols can
+    /// that order calls before they run (serial, vll and its kin)
     #[arg(long, value_parser = super::logging(), default_value_t = Logging::Values, requires = "data")]
     logging: Logging,
-    /// Seconds that a recovery from --data may take, as estimated: a checkpoint is written while the runs go on when it would
-    /// take longer, so 1 writes one after the other; 0 for none
+    /// Seconds that a recovery from --data may take, as estimated: a checkpoint is written while
+    /// the runs go on when it would take longer, so 1 writes one after the other; 0 for none
     #[arg(long, value_name = "S", default_value_t = 20, requires = "data")]
     recovery_target: u64,
     /// Write the result to this file, one row for each protocol and number of threads
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Print what strife made of a batch: spot clusters, conflict-free clusters, residuals; with a file, draw it as well
+    /// Print what strife made of a batch: spot clusters, conflict-free clusters, residuals; with a
+    /// file, draw it as well
     #[arg(long, value_name = "FILE.svg", num_args = 0..=1, value_parser = svg_name)]
     explain_batch: Option<Option<PathBuf>>,
     #[command(flatten)]

@@ -32,8 +32,8 @@ pub struct Arguments {
     /// What to run
     #[arg(default_value = "anomalies", value_parser = workload_names())]
     workload: String,
-    /// Protocols, separated by commas, each with its options, as in silo+cu [default: all that promise an
-    /// order]
+    /// Protocols, separated by commas, each with its options, as in silo+cu [default: all that
+    /// promise an order]
     #[arg(long, value_name = "P[,P…]", value_delimiter = ',', value_parser = super::protocol)]
     protocol: Vec<Configuration>,
     /// Where the locks are, for all protocols named; P+table is the same for one
@@ -59,7 +59,8 @@ pub struct Arguments {
     #[arg(long, value_name = "MIB",
         value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     limit_mb: Option<u32>,
-    /// MiB that what is recorded and its judge may take together; a history that takes more is refused
+    /// MiB that what is recorded and its judge may take together; a history that takes more is
+    /// refused
     #[arg(long, value_name = "MIB", default_value_t = 2_048,
         value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
     memory_mb: u32,
@@ -206,8 +207,8 @@ fn at(path: &Path, error: impl std::fmt::Display) -> String {
 /// Parts of judging that the bar shows.
 const PARTS: u64 = 1_000;
 
-/// Judges a history by an order, or by the one that its protocol promises, and prints what was found. The logs and the
-/// judge together may take so much memory.
+/// Judges a history by an order, or by the one that its protocol promises, and prints what was
+/// found. The logs and the judge together may take so much memory.
 fn judge(history: &History, order: Option<Order>, memory_bytes: u64) -> Result<Report, String> {
     let promised = || match history.protocol.parse::<Configuration>() {
         Ok(configuration) if !configuration.is_strict() => Order::Serializable,

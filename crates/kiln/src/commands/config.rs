@@ -11,8 +11,8 @@ use super::settings::{Given, Kind, Resolved, SETTINGS, Setting, Settings, Source
 
 /// Print each setting of `kiln serve`, its value, where it is from, and what it does
 ///
-/// Flags come before variables of the environment, these before the file, and the file before the default. It takes the flags of `kiln serve`,
-/// and prints what a server with them would go by.
+/// Flags come before variables of the environment, these before the file, and the file before the
+/// default. It takes the flags of `kiln serve`, and prints what a server with them would go by.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
         kiln config --data shop\n  \

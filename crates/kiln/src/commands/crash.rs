@@ -38,7 +38,8 @@ pub struct Arguments {
     /// Real cores that seeds may use at a time [default: all]; the result does not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
     jobs: Option<u16>,
-    /// Put the files of the first disk on which something was lost into this directory, to be looked at
+    /// Put the files of the first disk on which something was lost into this directory, to be
+    /// looked at
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }

@@ -10,12 +10,12 @@ use super::opening::Opening;
 /// The arguments.
 #[derive(Args)]
 pub struct DatabaseArguments {
-    /// Keep the database in this directory, which is made if it is not there; one that is there is recovered
-    /// first, and one line on standard error says so [default: in memory alone]
+    /// Keep the database in this directory, which is made if it is not there; one that is there is
+    /// recovered first, and one line on standard error says so [default: in memory alone]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// What the log in --data keeps of a call of a procedure: what it wrote, or the call, which only protocols can that order
-    /// calls before they run (serial, vll and its kin)
+    /// What the log in --data keeps of a call of a procedure: what it wrote, or the call, which
+    /// only protocols can that order calls before they run (serial, vll and its kin)
     #[arg(long, value_parser = super::logging(), default_value_t = Logging::Values, requires = "data")]
     logging: Logging,
     /// The concurrency-control protocol, with its options
@@ -59,7 +59,8 @@ pub fn allowed(
     Ok(protocol)
 }
 
-/// Opens a database, and says on standard error how far its recovery has come, what it has read, and what was wrong with it.
+/// Opens a database, and says on standard error how far its recovery has come, what it has read,
+/// and what was wrong with it.
 ///
 /// # Errors
 /// A sentence that says why it cannot be opened.

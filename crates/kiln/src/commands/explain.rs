@@ -33,8 +33,8 @@ pub struct Arguments {
     /// Print which statements may conflict, on which columns, and what +cu and +ts remove
     #[arg(long, conflicts_with_all = ["procedure", "dot"])]
     conflicts: bool,
-    /// How often procedures are called, for --tables and --conflicts; 1 for those not named. Columns are split as they are
-    /// in a database where these calls were counted
+    /// How often procedures are called, for --tables and --conflicts; 1 for those not named.
+    /// Columns are split as they are in a database where these calls were counted
     #[arg(long, value_name = "NAME=WEIGHT", value_delimiter = ',', value_parser = weight)]
     weights: Vec<(String, f64)>,
     /// Scripts that create the tables and the procedure, instead of the bundled workloads
@@ -121,7 +121,8 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
 /// Calls that stand for all weights together.
 const ASSUMED_CALLS: f64 = 1e9;
 
-/// The catalog of a database in which procedures were called as these weights say, if any are given.
+/// The catalog of a database in which procedures were called as these weights say, if any are
+/// given.
 fn weighed(database: &Database, weights: &[(String, f64)]) -> Result<Arc<Catalog>, String> {
     let catalog = database.engine().catalog();
     if weights.is_empty() {

@@ -1,4 +1,5 @@
-//! `kiln health`: asks a server how it is, for containers and scripts that have nothing else to ask with.
+//! `kiln health`: asks a server how it is, for containers and scripts that have nothing else to ask
+//! with.
 
 use std::process::ExitCode;
 
@@ -13,7 +14,8 @@ use super::print;
 /// Ends with exit code 0 when the server serves, and with 1 when it does not, or does not answer.
 #[derive(Args)]
 pub struct Arguments {
-    /// Where the server answers with its health, as its --admin says [env: KILN_ADMIN] [default: 127.0.0.1:9432]
+    /// Where the server answers with its health, as its --admin says [env: KILN_ADMIN] [default:
+    /// 127.0.0.1:9432]
     address: Option<SocketAddr>,
     /// Seconds that the answer may take
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]

@@ -44,7 +44,8 @@ enum Subcommands {
     },
     /// Measure figures: rows as JSON, a picture, and a verdict on each of the paper's claims
     ///
-    /// What was measured before, by a program of the same commit, is not measured again: a run that was ended goes on where it was.
+    /// What was measured before, by a program of the same commit, is not measured again: a run that
+    /// was ended goes on where it was.
     Run {
         #[command(flatten)]
         chosen: Chosen,

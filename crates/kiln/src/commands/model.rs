@@ -10,7 +10,8 @@ use kiln_sim::validate::Validation;
 /// The arguments about the model itself.
 #[derive(Args)]
 pub struct Model {
-    /// Measure the machine at hand, and print the constants of a preset for it (in the ordinary build)
+    /// Measure the machine at hand, and print the constants of a preset for it (in the ordinary
+    /// build)
     #[arg(long, conflicts_with_all = ["validate", "workload"], help_heading = MODEL)]
     calibrate: bool,
     /// How often each measurement of the calibration is repeated
@@ -34,7 +35,8 @@ impl Model {
         self.calibrate || self.validate
     }
 
-    /// Runs the command. `machine`, `ms` and `warmup_ms` are what the command line says, if it does.
+    /// Runs the command. `machine`, `ms` and `warmup_ms` are what the command line says, if it
+    /// does.
     ///
     /// # Errors
     /// What is to be printed before the program ends with exit code 1.

@@ -10,7 +10,8 @@ const CHANGE_NS: u64 = 200_000_000;
 /// Elsewhere, nanoseconds between two lines.
 const LINE_NS: u64 = 2_000_000_000;
 
-/// Shows how far a recovery has come: a line that changes on a terminal, and elsewhere a line now and then. Quick recoveries show nothing.
+/// Shows how far a recovery has come: a line that changes on a terminal, and elsewhere a line now
+/// and then. Quick recoveries show nothing.
 pub struct Opening {
     is_terminal: bool,
     /// When something is shown again, in nanoseconds since the opening began.

@@ -1,5 +1,5 @@
-//! A row that goes to another key and, deleted and inserted again, comes back to its first one, in one
-//! transaction.
+//! A row that goes to another key and, deleted and inserted again, comes back to its first one, in
+//! one transaction.
 //!
 //! Found by the workload `anomalies` on virtual cores (`cargo sim anomalies --protocol silo
 //! --schedule pct --seed 130 --cores 1`): under silo the call never ended, although it was alone.

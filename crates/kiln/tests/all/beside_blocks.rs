@@ -1,5 +1,5 @@
-//! Changes of the catalog beside transaction blocks that wait for their clients: they wait for the blocks that use
-//! what they change, and for no others.
+//! Changes of the catalog beside transaction blocks that wait for their clients: they wait for the
+//! blocks that use what they change, and for no others.
 
 use std::time::Duration;
 
@@ -273,9 +273,9 @@ fn a_call_that_waits_for_a_block_is_not_in_the_way_of_a_change() {
     }
 }
 
-/// Rows go from one table to another, deleted here and inserted there, while changes of the one are tried in vain: they
-/// bring its rows up to date, and leave the table as it is. A block that reads both tables, with time between, sees each
-/// row in one of them.
+/// Rows go from one table to another, deleted here and inserted there, while changes of the one are
+/// tried in vain: they bring its rows up to date, and leave the table as it is. A block that reads
+/// both tables, with time between, sees each row in one of them.
 #[test]
 fn a_block_sees_one_moment_of_tables_that_changes_left_alone() {
     const ROWS: i64 = 16;
@@ -429,9 +429,10 @@ fn others_go_on_while_a_change_waits_for_an_idle_block() {
     }
 }
 
-/// A block reads `used`, which another transaction overwrites that has found no row of `other` with some value. The index by
-/// which it looked gets another place among the table's, a third transaction inserts such a row and reads `busy`, and the
-/// block writes `busy`: it comes before the second transaction and after the third, which comes after the second.
+/// A block reads `used`, which another transaction overwrites that has found no row of `other` with
+/// some value. The index by which it looked gets another place among the table's, a third
+/// transaction inserts such a row and reads `busy`, and the block writes `busy`: it comes before
+/// the second transaction and after the third, which comes after the second.
 #[test]
 fn a_gap_is_remembered_when_its_index_gets_another_place() {
     for protocol in ["tictoc", "tictoc+cu+ts", "silo"] {
@@ -459,7 +460,8 @@ fn a_gap_is_remembered_when_its_index_gets_another_place() {
     }
 }
 
-/// A transaction that meets a block again and again, and waits where calls wait, leaves nothing behind there.
+/// A transaction that meets a block again and again, and waits where calls wait, leaves nothing
+/// behind there.
 #[test]
 fn a_call_follows_a_transaction_that_has_waited_in_vain_for_a_block() {
     // Under `partitioned` the other rows may be in the partition of the block's.
@@ -493,7 +495,8 @@ fn a_call_follows_a_transaction_that_has_waited_in_vain_for_a_block() {
     }
 }
 
-/// The change waits for calls, these for a block, and that for the change's table. Not where one transaction runs at a time.
+/// The change waits for calls, these for a block, and that for the change's table. Not where one
+/// transaction runs at a time.
 #[test]
 fn a_block_that_waits_for_a_change_lets_go_what_calls_wait_for() {
     for protocol in configurations() {

@@ -1,6 +1,6 @@
-//! Procedures run the same wherever their operations are done: under `dora` with rows of nearly every
-//! partition in each loop, a run is left, and gone on with elsewhere, inside of scans in scans, of loops over sorted and
-//! joined rows, and before each kind of operation.
+//! Procedures run the same wherever their operations are done: under `dora` with rows of nearly
+//! every partition in each loop, a run is left, and gone on with elsewhere, inside of scans in
+//! scans, of loops over sorted and joined rows, and before each kind of operation.
 
 use kiln::{Database, Options, Protocol};
 use kiln_engine::BasisFactors;

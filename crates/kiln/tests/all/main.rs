@@ -1,4 +1,5 @@
-//! The library and the command as their users meet them, in one binary: each would link a whole database otherwise.
+//! The library and the command as their users meet them, in one binary: each would link a whole
+//! database otherwise.
 
 mod back_to_its_key;
 mod beside_blocks;

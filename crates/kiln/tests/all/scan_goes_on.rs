@@ -1,8 +1,10 @@
-//! A procedure whose run goes on with a scan that its plan has left: the plan sees none of the procedure's own inserts, so that it
-//! takes the first row, and the run wants one that is many index leaves behind.
+//! A procedure whose run goes on with a scan that its plan has left: the plan sees none of the
+//! procedure's own inserts, so that it takes the first row, and the run wants one that is many
+//! index leaves behind.
 //!
-//! Protocols that plan keep the leaves that the plan has read, and the place where it left the index. The last is hardly ever
-//! needed where rows are few, as in the programs that the judge draws.
+//! Protocols that plan keep the leaves that the plan has read, and the place where it left the
+//! index. The last is hardly ever needed where rows are few, as in the programs that the judge
+//! draws.
 
 use kiln::{Configuration, Database, Options};
 

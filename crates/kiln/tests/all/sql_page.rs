@@ -1,8 +1,10 @@
-//! The statements of `docs/sql.md` and `docs/sql-differences.md`: those that are there succeed, the others are refused by name.
+//! The statements of `docs/sql.md` and `docs/sql-differences.md`: those that are there succeed, the
+//! others are refused by name.
 
 use kiln::{Database, Options};
 
-/// The pages in the order in which one session runs them: refused statements name tables of the first page.
+/// The pages in the order in which one session runs them: refused statements name tables of the
+/// first page.
 const PAGES: [(&str, &str); 2] = [
     ("docs/sql.md", include_str!("../../../../docs/sql.md")),
     (

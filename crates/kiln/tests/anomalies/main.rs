@@ -3,12 +3,12 @@
 //! MIT 1999), the cases that Kleppmann's Hermitage tries on databases, and a few that only engines
 //! with indexes and constraints can have.
 //!
-//! Each script of `scripts/anomalies/` runs through sessions of the database under every protocol. A
-//! protocol is free to make a transaction wait or to abort it when it likes. Whatever it does, the
-//! anomaly must not happen, and the transactions that committed must have got the answers, and left the
-//! rows, that they would have got and left one after the other; that is tried out in every order.
-//! What happened exactly is compared with `scripts/anomalies/golden/PROTOCOL.txt`, so that no protocol
-//! changes its ways unnoticed. After a change that is meant:
+//! Each script of `scripts/anomalies/` runs through sessions of the database under every protocol.
+//! A protocol is free to make a transaction wait or to abort it when it likes. Whatever it does,
+//! the anomaly must not happen, and the transactions that committed must have got the answers, and
+//! left the rows, that they would have got and left one after the other; that is tried out in every
+//! order. What happened exactly is compared with `scripts/anomalies/golden/PROTOCOL.txt`, so that
+//! no protocol changes its ways unnoticed. After a change that is meant:
 //!
 //! ```text
 //! cargo test -p kiln --test anomalies -- --ignored rewrite_golden_files

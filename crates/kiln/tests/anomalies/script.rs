@@ -23,9 +23,9 @@
 //! anomaly when: t1 committed and t2 committed and one = 1,10 2,20 and two = 1,10 2,20
 //! ```
 //!
-//! Each of `t1`, `t2`, … is one transaction in a session of its own: from BEGIN to COMMIT or ROLLBACK,
-//! or a single statement. `-> name` names the rows of a step. Statements whose rows have no order by
-//! nature should sort them.
+//! Each of `t1`, `t2`, … is one transaction in a session of its own: from BEGIN to COMMIT or
+//! ROLLBACK, or a single statement. `-> name` names the rows of a step. Statements whose rows have
+//! no order by nature should sort them.
 //!
 //! The anomaly is there when all conditions of one of the `anomaly when` lines hold:
 //!

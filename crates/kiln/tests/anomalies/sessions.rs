@@ -35,8 +35,8 @@ struct Board {
 struct State {
     seats: Vec<Seat>,
     answers: Vec<Answered>,
-    /// When a transaction ended last: others may go on because of that, and not only those whom it woke
-    /// itself, as the engine's own threads wait in line too.
+    /// When a transaction ended last: others may go on because of that, and not only those whom it
+    /// woke itself, as the engine's own threads wait in line too.
     released_ns: u64,
     closed: bool,
 }
@@ -49,8 +49,8 @@ struct Seat {
     running: Option<usize>,
     /// Where the system tells how its thread fares.
     status: Option<PathBuf>,
-    /// Its sleep as it was first seen: since when, how often it had fallen asleep by then, and whether it
-    /// was long enough to be a wait.
+    /// Its sleep as it was first seen: since when, how often it had fallen asleep by then, and
+    /// whether it was long enough to be a wait.
     sleep: Option<Sleep>,
 }
 
@@ -101,8 +101,8 @@ impl Sessions {
         Sessions { board, threads }
     }
 
-    /// Tells a session to run a statement after those that it was told before; `is_last` says that its
-    /// transaction ends with it.
+    /// Tells a session to run a statement after those that it was told before; `is_last` says that
+    /// its transaction ends with it.
     pub fn issue(&self, session: usize, step: usize, sql: &str, is_last: bool) {
         let mut state = lock(&self.board.state);
         state.seats[session].queue.push_back(Order {

@@ -8,8 +8,8 @@ use kiln_engine::BasisFactors;
 pub enum Subject {
     /// The database under this protocol.
     Protocol(Configuration),
-    /// Deliberately wrong, so that the scripts can be seen to fail: every statement is a transaction
-    /// of its own whatever its block says, and what was done stays done after ROLLBACK.
+    /// Deliberately wrong, so that the scripts can be seen to fail: every statement is a
+    /// transaction of its own whatever its block says, and what was done stays done after ROLLBACK.
     WithoutBlocks,
 }
 

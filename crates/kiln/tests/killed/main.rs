@@ -1,11 +1,12 @@
-//! Processes that are killed (SIGKILL) while clients are at work: what these were told is in the data directory, and no call
-//! was run twice.
+//! Processes that are killed (SIGKILL) while clients are at work: what these were told is in the
+//! data directory, and no call was run twice.
 //!
-//! A *life* is a process that recovers a data directory and lets clients work in it, while it writes one checkpoint after the
-//! other. It is killed: at work, in a checkpoint, or in its recovery. Then the directory is opened here, under another
-//! protocol. The database has to be consistent, each call that was answered is answered in the same way when it is made again,
-//! and nothing changes by that. Then all calls are made again that the process may have begun. Now each key has had one
-//! call, and what these calls add up to is what the database has.
+//! A *life* is a process that recovers a data directory and lets clients work in it, while it
+//! writes one checkpoint after the other. It is killed: at work, in a checkpoint, or in its
+//! recovery. Then the directory is opened here, under another protocol. The database has to be
+//! consistent, each call that was answered is answered in the same way when it is made again, and
+//! nothing changes by that. Then all calls are made again that the process may have begun. Now each
+//! key has had one call, and what these calls add up to is what the database has.
 
 #![cfg(not(kiln_sim))]
 
@@ -77,7 +78,8 @@ struct Life {
 }
 
 impl Life {
-    /// Lives and dies. `opening_ns` is how long the last process took to recover, and then how long this one did.
+    /// Lives and dies. `opening_ns` is how long the last process took to recover, and then how long
+    /// this one did.
     fn live(path: &Path, number: usize, random: &mut Random, opening_ns: &mut u64) -> Life {
         let mut life = Life {
             number,

@@ -1,5 +1,5 @@
-//! The calls of a life's clients. They follow from the number of the life, so that the test knows what a process was about to
-//! do that it has killed.
+//! The calls of a life's clients. They follow from the number of the life, so that the test knows
+//! what a process was about to do that it has killed.
 
 use kiln::{Call, IdempotencyKey, Reply};
 use kiln_engine::{Arguments, Engine};
@@ -9,7 +9,8 @@ use kiln_workloads::{Terminal, Totals, Workload};
 pub const SEED: u64 = 1;
 /// Two of each workload.
 pub const CLIENTS: usize = 6;
-/// The calls that a client has on their way at most: some wait for each of their calls, the others have a queue.
+/// The calls that a client has on their way at most: some wait for each of their calls, the others
+/// have a queue.
 pub const fn in_flight(client: usize) -> usize {
     if client < CLIENTS / 2 { 1 } else { 8 }
 }

@@ -1,4 +1,5 @@
-//! The process that is killed: the test runs itself once more, and reads from its output what clients were told.
+//! The process that is killed: the test runs itself once more, and reads from its output what
+//! clients were told.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -7,15 +7,16 @@
 //! ```
 //!
 //! A snippet starts at its `-- snippet:` line, runs in a fresh schema and holds statements that end
-//! in `;`. A statement that PostgreSQL refuses says so with `-- error: SQLSTATE` on a line before it;
-//! every other statement must succeed there, so that a slip in the corpus is not taken for a
+//! in `;`. A statement that PostgreSQL refuses says so with `-- error: SQLSTATE` on a line before
+//! it; every other statement must succeed there, so that a slip in the corpus is not taken for a
 //! tested error. A file with a line `-- compare: messages` has the texts of errors compared too.
 //!
-//! A snippet after whose first line stands `-- protocols: NAME …` runs under these protocols only, the default among them.
+//! A snippet after whose first line stands `-- protocols: NAME …` runs under these protocols only,
+//! the default among them.
 //!
-//! A statement after `-- refused: ALIAS` uses a feature that Kiln does not have: Kiln must refuse it with
-//! 0A000 and those words in its message, and the statements of the snippet after it run on PostgreSQL
-//! only.
+//! A statement after `-- refused: ALIAS` uses a feature that Kiln does not have: Kiln must refuse
+//! it with 0A000 and those words in its message, and the statements of the snippet after it run on
+//! PostgreSQL only.
 
 use std::path::Path;
 

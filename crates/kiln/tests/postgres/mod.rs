@@ -1,5 +1,5 @@
-//! PostgreSQL as the oracle: the snippets, the server that answers them, Kiln's answers, and what is
-//! compared.
+//! PostgreSQL as the oracle: the snippets, the server that answers them, Kiln's answers, and what
+//! is compared.
 
 #![allow(
     dead_code,

@@ -15,8 +15,8 @@ static ZEROS: Block = [0; BLOCK_BYTES];
 
 /// What a file holds, in the cache or on the medium. A copy shares the blocks.
 ///
-/// Blocks may hold bytes beyond the length while a crash is worked out, where data got to the medium before the
-/// length did; at all other times those bytes are zeros.
+/// Blocks may hold bytes beyond the length while a crash is worked out, where data got to the
+/// medium before the length did; at all other times those bytes are zeros.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
     blocks: BTreeMap<u64, Arc<Block>>,
@@ -120,7 +120,8 @@ fn place(offset: u64) -> (u64, usize) {
     (offset / block, (offset % block) as usize)
 }
 
-/// Cuts `bytes` bytes at `offset` at the limits of blocks: block, place in it, start and end in the bytes.
+/// Cuts `bytes` bytes at `offset` at the limits of blocks: block, place in it, start and end in the
+/// bytes.
 pub(super) fn pieces(
     offset: u64,
     bytes: usize,

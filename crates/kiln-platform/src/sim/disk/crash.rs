@@ -19,13 +19,15 @@ pub enum Survivors {
     All,
     /// None.
     None,
-    /// All but the one of this number, from 0, in the order in which they were made; see [`Disk::unsynced`].
+    /// All but the one of this number, from 0, in the order in which they were made; see
+    /// [`Disk::unsynced`].
     ///
     /// [`Disk::unsynced`]: super::Disk::unsynced
     AllBut(usize),
     /// Any. Each write survives as a whole or not at all.
     Any,
-    /// Any pieces of this many bytes of each write, 512 or 4,096. The length of a file is one that it had.
+    /// Any pieces of this many bytes of each write, 512 or 4,096. The length of a file is one that
+    /// it had.
     Torn {
         /// What the disk writes as a whole.
         piece_bytes: usize,

@@ -92,7 +92,8 @@ impl fmt::Display for Damage {
 }
 
 impl Disk {
-    /// Overwrites bytes of the file at `path`, on the medium and in the cache; the file grows if it ends before.
+    /// Overwrites bytes of the file at `path`, on the medium and in the cache; the file grows if it
+    /// ends before.
     ///
     /// # Errors
     /// When there is no such file.
@@ -108,8 +109,8 @@ impl Disk {
         })
     }
 
-    /// Does a damage. Says whether the file reads otherwise now: it does not if two swapped blocks are equal, or nothing is
-    /// known of what a block held before.
+    /// Does a damage. Says whether the file reads otherwise now: it does not if two swapped blocks
+    /// are equal, or nothing is known of what a block held before.
     ///
     /// # Errors
     /// When there is no such file, or no such place in it.
@@ -117,8 +118,9 @@ impl Disk {
         self.with(|state| state.damage(damage))
     }
 
-    /// Does a damage to one of the files whose paths `may_be` takes, as `seed` determines: each kind as likely as
-    /// the others, where it makes a difference. None if there is no content to be damaged.
+    /// Does a damage to one of the files whose paths `may_be` takes, as `seed` determines: each
+    /// kind as likely as the others, where it makes a difference. None if there is no content to be
+    /// damaged.
     pub fn damage_at_random(&self, seed: u64, may_be: impl Fn(&str) -> bool) -> Option<Damage> {
         self.with(|state| {
             let mut dice = Dice::new(seed);
@@ -248,7 +250,8 @@ impl State {
         }
     }
 
-    /// Puts a block on the medium and into the cache. Says whether the file holds something else now.
+    /// Puts a block on the medium and into the cache. Says whether the file holds something else
+    /// now.
     fn put(&mut self, node: NodeNumber, number: u64, block: &Block) -> io::Result<bool> {
         self.block(node, number)?;
         let file = self.file(node)?;

@@ -17,10 +17,11 @@ use super::time::Timing;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Determines what the disk draws: where in its operation a crash comes, how short a short write is, what of a failed
-    /// sync was written.
+    /// Determines what the disk draws: where in its operation a crash comes, how short a short
+    /// write is, what of a failed sync was written.
     pub seed: u64,
-    /// The bytes that files may take, in whole blocks; a hole before the last byte that was written counts as well.
+    /// The bytes that files may take, in whole blocks; a hole before the last byte that was written
+    /// counts as well.
     pub capacity_bytes: u64,
     /// What operations take.
     pub timing: Timing,
@@ -28,12 +29,14 @@ pub struct Options {
     pub direct_writes: DirectWrites,
     /// Whether the file system says that it lies in memory. A crash leaves as much as of any other.
     pub is_volatile: bool,
-    /// Unsynced data of a file, in bytes, from which on the cache writes the oldest to the medium by itself.
+    /// Unsynced data of a file, in bytes, from which on the cache writes the oldest to the medium
+    /// by itself.
     pub cached_bytes_max: usize,
 }
 
 impl Options {
-    /// A disk of a tebibyte, as fast as a solid state disk, with direct writes; 64 MiB of unsynced data a file.
+    /// A disk of a tebibyte, as fast as a solid state disk, with direct writes; 64 MiB of unsynced
+    /// data a file.
     pub fn new(seed: u64) -> Options {
         Options {
             seed,
@@ -63,7 +66,8 @@ pub enum DirectWrites {
 pub enum Moment {
     /// It has no effect.
     Before,
-    /// It has some of its effect: a part of a write is in the cache, or a part of the changes is synced.
+    /// It has some of its effect: a part of a write is in the cache, or a part of the changes is
+    /// synced.
     Within,
     /// It has its whole effect, and the caller does not learn of it.
     After,
@@ -83,9 +87,9 @@ pub struct PowerCut {
     pub virtual_ns: u64,
 }
 
-/// A disk as it was at a moment of an operation: before it, or while processes see its effect and the medium does not have it,
-/// when that begins and when it ends.
-/// The moment after it is the one before the next operation. See [`Disk::film`].
+/// A disk as it was at a moment of an operation: before it, or while processes see its effect and
+/// the medium does not have it, when that begins and when it ends. The moment after it is the one
+/// before the next operation. See [`Disk::film`].
 #[derive(Clone, Debug)]
 pub struct Still {
     /// The operation's number.
@@ -96,7 +100,8 @@ pub struct Still {
     pub disk: Disk,
 }
 
-/// A simulated disk. It is made outside of runs, given to a run with [`Config::disk`], and stays when the run is over.
+/// A simulated disk. It is made outside of runs, given to a run with [`Config::disk`], and stays
+/// when the run is over.
 ///
 /// A clone is the same disk; [`Disk::copy`] makes another one.
 ///
@@ -151,8 +156,8 @@ impl Disk {
         space::outside(|| body(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// Another disk with the same content, the same changes in its cache, and the same crash and faults to come. No process
-    /// uses it.
+    /// Another disk with the same content, the same changes in its cache, and the same crash and
+    /// faults to come. No process uses it.
     pub fn copy(&self) -> Disk {
         Disk::of(|| {
             let mut state = self.with(|state| state.clone());
@@ -173,8 +178,9 @@ impl Disk {
         self.with(|state| state.unsynced().len())
     }
 
-    /// Lets the power go in operation `number` (the first one has number 1), at a moment that the disk's seed
-    /// determines. From then on no operation reaches the disk, and each fails: "the machine is off".
+    /// Lets the power go in operation `number` (the first one has number 1), at a moment that the
+    /// disk's seed determines. From then on no operation reaches the disk, and each fails: "the
+    /// machine is off".
     pub fn crash_at(&self, number: u64) {
         self.with(|state| state.crash_at = Some((number, None)));
     }
@@ -193,8 +199,8 @@ impl Disk {
         self.with(|state| state.cut_power(state.operations, now_ns));
     }
 
-    /// When the power went, if it did. What a thread of the run has acknowledged until this returned something, counts;
-    /// nothing later does. A call is no scheduling point.
+    /// When the power went, if it did. What a thread of the run has acknowledged until this
+    /// returned something, counts; nothing later does. A call is no scheduling point.
     pub fn power_cut(&self) -> Option<PowerCut> {
         self.with(|state| state.power_cut)
     }
@@ -204,13 +210,15 @@ impl Disk {
         self.power_cut().is_some()
     }
 
-    /// Keeps a copy of the disk at each moment from now on at which the power's going leaves something else than at the moments
-    /// before: one run shows what a crash in each of its operations leaves.
+    /// Keeps a copy of the disk at each moment from now on at which the power's going leaves
+    /// something else than at the moments before: one run shows what a crash in each of its
+    /// operations leaves.
     pub fn film(&self) {
         self.with(|state| state.film = Some(Vec::new()));
     }
 
-    /// How many copies the film has so far: what happens now comes before all later ones. A call is no scheduling point.
+    /// How many copies the film has so far: what happens now comes before all later ones. A call is
+    /// no scheduling point.
     pub fn filmed(&self) -> usize {
         self.with(|state| state.film.as_ref().map_or(0, Vec::len))
     }
@@ -226,8 +234,8 @@ impl Disk {
         frames.into_iter().map(still).collect()
     }
 
-    /// The disk that a crash leaves of this one, which stays as it is. The other one has power and no faults to come, and
-    /// counts its operations from 0.
+    /// The disk that a crash leaves of this one, which stays as it is. The other one has power and
+    /// no faults to come, and counts its operations from 0.
     ///
     /// # Panics
     /// When writes are to be torn to pieces that are no multiple of 512 bytes.
@@ -239,8 +247,9 @@ impl Disk {
         self.next(seed, |state| state.crash(crash, seed))
     }
 
-    /// The disk as the next process finds it after the one before was killed and the system lived on: all that was written
-    /// can be read, and what was not synced is not durable yet. Otherwise as [`Disk::power_on`].
+    /// The disk as the next process finds it after the one before was killed and the system lived
+    /// on: all that was written can be read, and what was not synced is not durable yet. Otherwise
+    /// as [`Disk::power_on`].
     pub fn restart(&self, seed: u64) -> Disk {
         self.next(seed, |_| ())
     }
@@ -262,7 +271,8 @@ impl Disk {
         })
     }
 
-    /// Lets `fault` happen once, to the first operation that can have it from number `operation` on.
+    /// Lets `fault` happen once, to the first operation that can have it from number `operation`
+    /// on.
     pub fn inject(&self, operation: u64, fault: Fault) {
         self.with(|state| state.faults.plan(operation, fault));
     }

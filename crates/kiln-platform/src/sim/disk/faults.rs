@@ -11,11 +11,12 @@ pub enum Fault {
     Read,
     /// A write fails (EIO) after any part of it was written.
     Write,
-    /// A sync fails (EIO) after any of the changes got to the medium. The cache keeps the data of a file and takes it to be
-    /// written: later syncs succeed, and a crash loses it. So on ext4 and XFS. Changes of entries are still to be
-    /// written.
+    /// A sync fails (EIO) after any of the changes got to the medium. The cache keeps the data of a
+    /// file and takes it to be written: later syncs succeed, and a crash loses it. So on ext4 and
+    /// XFS. Changes of entries are still to be written.
     SyncKeepsCache,
-    /// The same, and the cache holds what is on the medium from then on, entries as well. So on Btrfs.
+    /// The same, and the cache holds what is on the medium from then on, entries as well. So on
+    /// Btrfs.
     SyncLosesCache,
     /// There is no room for a write, for room to be reserved, or for a new entry (ENOSPC).
     Full,

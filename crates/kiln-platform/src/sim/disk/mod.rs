@@ -109,7 +109,8 @@ pub(crate) fn process_id() -> u32 {
     }
 }
 
-/// Makes the directory at `path`, whose parent is there. A run has one user, so that nothing is private in it.
+/// Makes the directory at `path`, whose parent is there. A run has one user, so that nothing is
+/// private in it.
 pub(crate) fn make_directory(path: &Path, is_private: bool) -> io::Result<()> {
     if !runtime::is_running() {
         return real::make_directory(path, is_private);

@@ -1,4 +1,5 @@
-//! Files and directories: what processes see, what is on the medium, and the changes between the two.
+//! Files and directories: what processes see, what is on the medium, and the changes between the
+//! two.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -75,8 +76,8 @@ impl FileNode {
         }
     }
 
-    /// Brings one change to the medium, and of earlier ones what cannot stay behind: the length, and what lies
-    /// below it.
+    /// Brings one change to the medium, and of earlier ones what cannot stay behind: the length,
+    /// and what lies below it.
     pub(super) fn sync_one(&mut self, sequence: u64, overwritten: &mut Vec<Overwritten>) {
         let is_it = |change: &FileChange| change.sequence == sequence;
         let Some(mut at) = self.pending.iter().position(is_it) else {

@@ -1,5 +1,5 @@
-//! The life of an operation: it gets a number, meets what was planned for that number, has its effect, takes its time,
-//! and is complete.
+//! The life of an operation: it gets a number, meets what was planned for that number, has its
+//! effect, takes its time, and is complete.
 
 use std::io;
 
@@ -70,8 +70,8 @@ pub(super) fn is_off() -> io::Error {
     io::Error::other("the machine is off")
 }
 
-/// Makes an operation. The effect is what processes see at once; what the medium does takes time, during which other
-/// threads run.
+/// Makes an operation. The effect is what processes see at once; what the medium does takes time,
+/// during which other threads run.
 pub(super) fn operate<T>(
     disk: &Disk,
     asked: Asked,
@@ -167,7 +167,8 @@ impl Request {
 }
 
 impl State {
-    /// Keeps a copy if the disk is filmed, and this is the moment of an operation that changes something.
+    /// Keeps a copy if the disk is filmed, and this is the moment of an operation that changes
+    /// something.
     fn film(&mut self, request: Request, moment: Moment) {
         let Some(mut film) = self.film.take() else {
             return;
@@ -182,7 +183,8 @@ impl State {
         self.film = Some(film);
     }
 
-    /// Gives an operation its number. The moment at which the power goes, if this is the operation for it.
+    /// Gives an operation its number. The moment at which the power goes, if this is the operation
+    /// for it.
     fn begin(&mut self, now_ns: u64) -> Result<Option<Moment>, Off> {
         if self.power_cut.is_some() {
             return Err(Off);

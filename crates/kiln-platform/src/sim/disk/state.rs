@@ -233,8 +233,8 @@ impl State {
         Ok(self.file(node)?.cache.read(offset, &mut buffer[..bytes]))
     }
 
-    /// Writes to the cache; the system may take less than was asked for. A `durable` write takes whole blocks. Gives
-    /// how many bytes it took, and the number of the change.
+    /// Writes to the cache; the system may take less than was asked for. A `durable` write takes
+    /// whole blocks. Gives how many bytes it took, and the number of the change.
     pub(super) fn write(
         &mut self,
         node: NodeNumber,
@@ -352,7 +352,8 @@ impl State {
         self.options.capacity_bytes.saturating_sub(used.sum())
     }
 
-    /// Begins a sync: what has to be done when the medium has written. A sync that fails has done all that it does.
+    /// Begins a sync: what has to be done when the medium has written. A sync that fails has done
+    /// all that it does.
     pub(super) fn start_sync(&mut self, node: NodeNumber, plan: &Plan) -> io::Result<After> {
         let before = self.sequence + 1;
         let loses = match plan.fault {
@@ -369,7 +370,8 @@ impl State {
                     file.cache = file.durable.clone();
                 }
             }
-            // File systems journal entries, and do not take for written what the journal has not got.
+            // File systems journal entries, and do not take for written what the journal has not
+            // got.
             Some(Node::Directory(directory)) if loses => {
                 directory.pending.clear();
                 directory.cache = directory.durable.clone();
@@ -414,8 +416,8 @@ impl State {
         self.remember(node, overwritten);
     }
 
-    /// The medium has done some of its part: of a sync any of the writes, of a directory's any of the first changes. What it
-    /// has done of a write, the crash decides.
+    /// The medium has done some of its part: of a sync any of the writes, of a directory's any of
+    /// the first changes. What it has done of a write, the crash decides.
     pub(super) fn complete_partly(&mut self, after: &After) {
         let After::Sync { node, before } = *after else {
             return;

@@ -1,6 +1,7 @@
 //! What operations on a simulated disk take.
 
-/// What operations take, in virtual time. Threads that use the disk at the same time do not slow each other down.
+/// What operations take, in virtual time. Threads that use the disk at the same time do not slow
+/// each other down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timing {
@@ -8,7 +9,8 @@ pub struct Timing {
     pub operation_ns: u64,
     /// Nanoseconds beyond that for a sync and for a durable write.
     pub sync_ns: u64,
-    /// Bytes a second, of what is read, what is written durably, and what a sync finds to be written. Not 0.
+    /// Bytes a second, of what is read, what is written durably, and what a sync finds to be
+    /// written. Not 0.
     pub bytes_per_s: u64,
 }
 

@@ -23,7 +23,8 @@ pub(super) struct End {
     /// Why there is no connection any more, until a read or a write has told it.
     untold: Option<libc::c_int>,
     is_broken: bool,
-    /// Bytes that can still be written: those on their way, and those that the other end has not read, take room.
+    /// Bytes that can still be written: those on their way, and those that the other end has not
+    /// read, take room.
     room: usize,
     /// A write found no room since there was some last.
     wants_room: bool,
@@ -166,7 +167,8 @@ impl State {
         self.send(at_ps, Arrival::End { to }, [to, 0]);
     }
 
-    /// The end is dropped. If it has not read all, the other one is told that the connection is broken.
+    /// The end is dropped. If it has not read all, the other one is told that the connection is
+    /// broken.
     pub(super) fn close_end(&mut self, number: Number) {
         let Some(end) = self.end(number) else {
             return;

@@ -26,12 +26,13 @@ pub struct Options {
     pub retransmission_ns: u64,
     /// One read or write in so many moves fewer bytes than it might.
     pub short_one_in: u32,
-    /// One wait in so many ends at once, without events or with one for which there is no reason; so do events that have
-    /// become outdated before they were told of.
+    /// One wait in so many ends at once, without events or with one for which there is no reason;
+    /// so do events that have become outdated before they were told of.
     pub spurious_one_in: u32,
     /// One segment in so many breaks its connection.
     pub reset_one_in: u32,
-    /// Connections that may wait at a listener. A connection that finds the queue full tries again after a second.
+    /// Connections that may wait at a listener. A connection that finds the queue full tries again
+    /// after a second.
     pub listen_queue: usize,
 }
 
@@ -52,8 +53,9 @@ impl Options {
         }
     }
 
-    /// A network that does all that may happen to a connection that does not break: small queues, short reads and writes,
-    /// spurious events, losses. The seed determines how small and how often.
+    /// A network that does all that may happen to a connection that does not break: small queues,
+    /// short reads and writes, spurious events, losses. The seed determines how small and how
+    /// often.
     pub fn rough(seed: u64) -> Options {
         let mut dice = Dice::new(seed);
         let queue_bytes = 1 << (4 + dice.below(12));
@@ -91,8 +93,8 @@ pub enum AcceptFault {
     Aborted,
 }
 
-/// A simulated network, given to a run with [`Config::network`]. All sockets of the run are connected by it; none
-/// outlives the run.
+/// A simulated network, given to a run with [`Config::network`]. All sockets of the run are
+/// connected by it; none outlives the run.
 ///
 /// A clone is the same network.
 ///
@@ -144,13 +146,14 @@ impl Network {
         }
     }
 
-    /// How many connections have been begun in the run, or in the last one. They are numbered in that order, from 0.
+    /// How many connections have been begun in the run, or in the last one. They are numbered in
+    /// that order, from 0.
     pub fn connections(&self) -> u64 {
         self.with(|state| state.connections)
     }
 
-    /// Breaks all connections, as the end of the process at their other ends does. Bytes on their way are lost. Listeners
-    /// stay.
+    /// Breaks all connections, as the end of the process at their other ends does. Bytes on their
+    /// way are lost. Listeners stay.
     pub fn cut_all(&self) {
         self.with(State::cut_all);
         if runtime::is_running() {
@@ -158,7 +161,8 @@ impl Network {
         }
     }
 
-    /// Breaks connection number `connection` when `byte` bytes that `from` wrote have arrived at the other end.
+    /// Breaks connection number `connection` when `byte` bytes that `from` wrote have arrived at
+    /// the other end.
     pub fn reset_at(&self, connection: u64, from: Side, byte: u64) {
         self.with(|state| state.resets.insert((connection, from), byte));
     }

@@ -109,7 +109,8 @@ fn is_elsewhere() -> io::Error {
     io::Error::other("a run uses the sockets of its own network alone, and nothing else uses those")
 }
 
-/// The running thread asks for something: a scheduling point, then the effect, at the run's present time.
+/// The running thread asks for something: a scheduling point, then the effect, at the run's present
+/// time.
 fn operate<T>(
     network: &Network,
     request: Request,
@@ -261,7 +262,8 @@ impl RawPoller {
                 state.advance(now_ps);
                 state.wait(handle.number, events.events_max, deadline_ps)
             });
-            // Other pollers may have become ready: no scheduling point is between this and the sleep.
+            // Other pollers may have become ready: no scheduling point is between this and the
+            // sleep.
             handle.network.wake_sleepers();
             match waited {
                 Waited::Over(found) => {

@@ -1,5 +1,5 @@
-//! Pollers, and the edges that they tell of, as epoll does with edges: a change queues the socket with its poller; the poller
-//! tells of what is still true when its thread looks.
+//! Pollers, and the edges that they tell of, as epoll does with edges: a change queues the socket
+//! with its poller; the poller tells of what is still true when its thread looks.
 
 use std::collections::VecDeque;
 use std::io;
@@ -174,7 +174,8 @@ impl State {
         self.rouse(number, 0);
     }
 
-    /// A thread begins to wait. Sometimes a signal interrupts it at once, or an event comes without a reason.
+    /// A thread begins to wait. Sometimes a signal interrupts it at once, or an event comes without
+    /// a reason.
     pub(super) fn begin_wait(&mut self, number: Number) {
         if !self.chance(self.options.spurious_one_in) {
             return;

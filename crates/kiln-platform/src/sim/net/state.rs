@@ -10,7 +10,8 @@ use super::door::{AcceptFault, Options, Side};
 use super::readiness::{Edges, Poller, Registration};
 use crate::net::{Address, Peer};
 
-/// A socket or a poller; never used again in a run. Small enough to be no address of an object, as threads wait for it by it.
+/// A socket or a poller; never used again in a run. Small enough to be no address of an object, as
+/// threads wait for it by it.
 pub(super) type Number = u64;
 
 /// The user of all processes of a run.
@@ -154,7 +155,8 @@ impl State {
             .map_or(u64::MAX, |((at, _), _)| *at)
     }
 
-    /// Lets `arrival` happen at `at_ps`. Threads that sleep because of one of `concerned` are woken, to sleep until then.
+    /// Lets `arrival` happen at `at_ps`. Threads that sleep because of one of `concerned` are
+    /// woken, to sleep until then.
     pub(super) fn send(&mut self, at_ps: u64, arrival: Arrival, concerned: [Number; 2]) {
         self.sent += 1;
         self.coming.insert((at_ps, self.sent), arrival);
@@ -166,7 +168,8 @@ impl State {
         }
     }
 
-    /// Lets happen what was to happen until now, each at its time: what follows from it may have happened by now as well.
+    /// Lets happen what was to happen until now, each at its time: what follows from it may have
+    /// happened by now as well.
     pub(super) fn advance(&mut self, now_ps: u64) {
         let now_ps = self.now_ps.max(now_ps);
         while let Some(first) = self.coming.first_entry()

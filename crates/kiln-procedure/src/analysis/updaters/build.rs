@@ -102,8 +102,8 @@ impl Derivation<'_> {
             }
         }
         let operands: Vec<Reg> = needed.iter().copied().collect();
-        // If none of these is NULL, what is proven holds, and what remains to be tested depends on old
-        // values alone: the procedure goes on as if all tests had been passed.
+        // If none of these is NULL, what is proven holds, and what remains to be tested depends on
+        // old values alone: the procedure goes on as if all tests had been passed.
         let guard: Box<[Reg]> = tested
             .into_iter()
             .filter(|register| {

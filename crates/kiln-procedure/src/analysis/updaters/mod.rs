@@ -18,36 +18,37 @@
 //! that is left to the commit. Only elided steps and the update may take what such a step writes.
 //! What else the updater needs is captured when the update comes: its *operands*.
 //!
-//! A column is *observed*, and read as ever, when its old or its new value goes anywhere else: into the
-//! result (RETURNING), another operation's key or value, a branch around other steps. Its new value is
-//! an operand then. So one update may be left to the commit in part.
+//! A column is *observed*, and read as ever, when its old or its new value goes anywhere else: into
+//! the result (RETURNING), another operation's key or value, a branch around other steps. Its new
+//! value is an operand then. So one update may be left to the commit in part.
 //!
 //! # Existence
 //!
-//! Whether the row is there decides `FOUND` and what follows. The look-up answers that at once, and the
-//! write itself holds it: a protocol refuses to lock a record that has become absent or dead.
+//! Whether the row is there decides `FOUND` and what follows. The look-up answers that at once, and
+//! the write itself holds it: a protocol refuses to lock a record that has become absent or dead.
 //!
 //! # Errors, CHECK and NOT NULL
 //!
-//! A procedure that catches errors leaves no update to the commit. In all others an error ends the call, and nothing of
-//! the transaction remains. So it makes no difference whether an updater raises when the procedure gets there or when
-//! the transaction commits, as long as the same error is reported. That holds because:
+//! A procedure that catches errors leaves no update to the commit. In all others an error ends the
+//! call, and nothing of the transaction remains. So it makes no difference whether an updater
+//! raises when the procedure gets there or when the transaction commits, as long as the same error
+//! is reported. That holds because:
 //!
 //! - updaters run in the order of their updates, and the first that raises decides;
 //! - when the procedure itself raises, the updaters that were kept before are run first
 //!   ([`Access::confirm_raise`](crate::Access::confirm_raise));
-//! - within a region, a step that may raise and follows an elided one that may raise goes into the updater too,
-//!   or else the update is not left to the commit;
-//! - a procedure that sends a NOTICE keeps its updates that may raise: PostgreSQL would not have sent
-//!   what comes behind the error.
+//! - within a region, a step that may raise and follows an elided one that may raise goes into the
+//!   updater too, or else the update is not left to the commit;
+//! - a procedure that sends a NOTICE keeps its updates that may raise: PostgreSQL would not have
+//!   sent what comes behind the error.
 //!
-//! So arithmetic errors and a CHECK *move to the commit*. NOT NULL is *proven* where it can be: a sum is NULL
-//! only if an operand is, as the old value is not by its own NOT NULL. The operands are looked at when the
-//! update comes ([`DeferredUpdate::guard`]), and if one is NULL the update runs as ever. Else the test moves to the
-//! commit as well.
+//! So arithmetic errors and a CHECK *move to the commit*. NOT NULL is *proven* where it can be: a
+//! sum is NULL only if an operand is, as the old value is not by its own NOT NULL. The operands are
+//! looked at when the update comes ([`DeferredUpdate::guard`]), and if one is NULL the update runs
+//! as ever. Else the test moves to the commit as well.
 //!
-//! An *indexed* column is never left to the commit: its entry moves when the update runs, which takes the
-//! old key and the new one.
+//! An *indexed* column is never left to the commit: its entry moves when the update runs, which
+//! takes the old key and the new one.
 
 mod build;
 mod region;

@@ -7,8 +7,8 @@ use super::{instruction_can_raise, registers_of};
 use crate::analysis::names::{Use, for_each_step, step_registers};
 use crate::ir::*;
 
-/// Decides tests for NULL of what is not NULL, and takes the branches that follow. `present` has the
-/// registers that are not NULL, `refuted` those that are FALSE.
+/// Decides tests for NULL of what is not NULL, and takes the branches that follow. `present` has
+/// the registers that are not NULL, `refuted` those that are FALSE.
 pub(super) fn fold(
     steps: Block,
     present: &mut BTreeSet<Reg>,

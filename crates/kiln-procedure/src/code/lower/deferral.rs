@@ -8,8 +8,8 @@ use crate::code::{Defer, Op};
 use crate::ir::*;
 
 impl Lowering<'_> {
-    /// An update that can be left to the commit, with the steps of its region: once for accesses that
-    /// do, and once as it stands.
+    /// An update that can be left to the commit, with the steps of its region: once for accesses
+    /// that do, and once as it stands.
     ///
     /// ```text
     ///       unless deferring, to plain
@@ -74,8 +74,8 @@ impl Lowering<'_> {
         self.land(end);
     }
 
-    /// What a step of a region reads that is, or is not, left to the commit; steps that are no reads
-    /// are not left.
+    /// What a step of a region reads that is, or is not, left to the commit; steps that are no
+    /// reads are not left.
     fn part_of(&mut self, deferred: &DeferredUpdate, step: &Step, is_left: bool) {
         let Step::Read {
             op,

@@ -47,7 +47,8 @@ struct Lowering<'a> {
     hidden: usize,
     /// What that was where the innermost protected region began.
     reserved: usize,
-    /// The look-ups that a prefetch before makes too, with the places of what it finds and their ordinals.
+    /// The look-ups that a prefetch before makes too, with the places of what it finds and their
+    /// ordinals.
     foreseen: Vec<(OpId, usize, Option<u16>)>,
     /// The variables and first values of the counting loops around the step.
     counted: Vec<(Reg, Reg)>,
@@ -64,8 +65,8 @@ impl Code {
         Lowering::of(program, None).lowered()
     }
 
-    /// Lowers what a restoration leaves of a program, in which these operations have changed. The program itself puts
-    /// its constants into their registers.
+    /// Lowers what a restoration leaves of a program, in which these operations have changed. The
+    /// program itself puts its constants into their registers.
     pub(crate) fn part_of(program: &Program, changed: &OpSet) -> Code {
         let mut code = Lowering::of(program, Some(changed)).lowered();
         (code.constants, code.byte_constants) = Default::default();

@@ -168,8 +168,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Old values are put back through hidden registers behind those of the loops around the innermost region: loops
-    /// within it have ended then.
+    /// Old values are put back through hidden registers behind those of the loops around the
+    /// innermost region: loops within it have ended then.
     fn note_undo(&mut self, table: TableRef, record: RecordReg, undo: &Undo) {
         let first = self.reserved;
         let mut back = undo.clone();
@@ -203,7 +203,8 @@ impl Lowering<'_> {
         })
     }
 
-    /// What is fetched for the turns from the one register's value to the other's; and met, if `body` has the look-ups.
+    /// What is fetched for the turns from the one register's value to the other's; and met, if
+    /// `body` has the look-ups.
     pub(super) fn prefetch(
         &mut self,
         (first, last): (Reg, Reg),

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::ir::Reg;
 
-/// A value that may be NULL and whose computation is not followed: an argument, a column, an element.
+/// A value that may be NULL and whose computation is not followed: an argument, a column, an
+/// element.
 pub(super) type Root = u32;
 
 /// A set of roots, by its number in [`Sets`].
@@ -179,8 +180,8 @@ impl Facts {
 
     /// What is known where two paths meet.
     ///
-    /// A condition that is TRUE on the one and FALSE on the other tells which was taken, and so what else
-    /// holds: `FOUND`, behind a look-up whose row's columns are NULL if there is none.
+    /// A condition that is TRUE on the one and FALSE on the other tells which was taken, and so
+    /// what else holds: `FOUND`, behind a look-up whose row's columns are NULL if there is none.
     pub fn join(sets: &mut Sets, left: Facts, right: Facts) -> Facts {
         let mut joined = left;
         let (mut only_left, mut only_right) = (Vec::new(), Vec::new());

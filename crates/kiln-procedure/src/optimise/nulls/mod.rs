@@ -1,14 +1,14 @@
 //! Which registers are not NULL, and tests that are decided by that.
 //!
 //! A front end tests what it cannot know: the values for NOT NULL columns, the operands of what is
-//! not strict. Seen as a whole, a procedure tells more. A column that is NOT NULL gives no NULL, nor does
-//! arithmetic without one; a look-up finds nothing by a NULL, so that where it found something its key has none;
-//! and behind a test that raises, what was tested is there.
+//! not strict. Seen as a whole, a procedure tells more. A column that is NOT NULL gives no NULL,
+//! nor does arithmetic without one; a look-up finds nothing by a NULL, so that where it found
+//! something its key has none; and behind a test that raises, what was tested is there.
 //!
-//! The values that may be NULL and are not followed further are *roots*: arguments, columns that may be NULL,
-//! elements of arrays. Every other value is NULL exactly when one of its roots is ([`Known::nulls`]). So
-//! of several values in one test those are enough whose roots the others do not have: of
-//! `s_ytd + quantity` and `s_order_cnt + quantity`, with both columns NOT NULL, one.
+//! The values that may be NULL and are not followed further are *roots*: arguments, columns that
+//! may be NULL, elements of arrays. Every other value is NULL exactly when one of its roots is
+//! ([`Known::nulls`]). So of several values in one test those are enough whose roots the others do
+//! not have: of `s_ytd + quantity` and `s_order_cnt + quantity`, with both columns NOT NULL, one.
 //!
 //! ```text
 //!   quantity := quantities[line]            a root
@@ -17,9 +17,9 @@
 //!   raise when amount is NULL               ──►    (nothing)
 //! ```
 //!
-//! Facts are of values, not of registers: they hold while the value does, wherever it is copied, and
-//! end only where paths meet. A loop's body starts without those that any of its turns may change.
-//! What a CHECK, a RAISE or a branch decides is left alone but for tests for NULL and what
+//! Facts are of values, not of registers: they hold while the value does, wherever it is copied,
+//! and end only where paths meet. A loop's body starts without those that any of its turns may
+//! change. What a CHECK, a RAISE or a branch decides is left alone but for tests for NULL and what
 //! follows from them.
 
 mod facts;
@@ -148,7 +148,8 @@ impl Pass<'_> {
             &step,
             Step::Loop { before, condition: None, body } if before.is_empty() && runs_once(body)
         );
-        // Before its first turn a loop reads what is known; in its turns, what any of them may leave.
+        // Before its first turn a loop reads what is known; in its turns, what any of them may
+        // leave.
         self.start_loop(&step, &mut facts);
         let bounds: Vec<SetId> = match &step {
             Step::Scan { range, .. } => {

@@ -1,4 +1,5 @@
-//! The access cache: which look-ups the run before this one made, in its order, and what they led to (§4.1).
+//! The access cache: which look-ups the run before this one made, in its order, and what they led
+//! to (§4.1).
 
 use kiln_procedure::access::Sought;
 use kiln_procedure::ir::OpId;
@@ -87,16 +88,16 @@ pub(super) struct Cache {
     before: Run,
     /// The look-up of the run before at which the search for the next one begins.
     cursor: usize,
-    /// The same for operations that the present run repeats, each for itself: in which order the look-ups of several
-    /// were made is lost when one of them runs again without another.
+    /// The same for operations that the present run repeats, each for itself: in which order the
+    /// look-ups of several were made is lost when one of them runs again without another.
     repeated: Vec<(OpId, usize)>,
     /// Whether the last look-up is under way.
     is_open: bool,
 }
 
 impl Cache {
-    /// A look-up is searched for among so many that followed the last one that was found: others lie between
-    /// when the program goes another way now.
+    /// A look-up is searched for among so many that followed the last one that was found: others
+    /// lie between when the program goes another way now.
     const SEARCHED: usize = 24;
 
     /// A look-up begins.
@@ -113,7 +114,8 @@ impl Cache {
         self.is_open = true;
     }
 
-    /// What the look-up that has begun led to in the run before: the same operation with the same key.
+    /// What the look-up that has begun led to in the run before: the same operation with the same
+    /// key.
     pub fn recall(&mut self) -> Option<Outcome> {
         let sought = self.now.look_ups.last()?;
         let key = self.now.key(sought);
@@ -129,8 +131,8 @@ impl Cache {
         Some(found.outcome)
     }
 
-    /// Makes a look-up of the run before again that leads where it led: the next one of this operation, which the
-    /// present run makes as often.
+    /// Makes a look-up of the run before again that leads where it led: the next one of this
+    /// operation, which the present run makes as often.
     pub fn repeat(&mut self, op: OpId) -> Option<Outcome> {
         let Cache {
             now,

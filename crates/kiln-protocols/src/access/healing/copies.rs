@@ -16,7 +16,8 @@ use crate::shared::optimistic::{Item, WriteKind};
 use crate::shared::recorder::Recorded;
 use crate::shared::scratch::{RowImage, Scratch};
 
-/// What an item notes of its record besides the tid. Small, as the read set is gone through at each commit.
+/// What an item notes of its record besides the tid. Small, as the read set is gone through at each
+/// commit.
 #[derive(Clone, Copy)]
 pub struct Copied {
     table: *const Table,
@@ -59,8 +60,9 @@ impl Copied {
         (self.op != UNKNOWN).then_some(OpId(self.op))
     }
 
-    /// From now on all of the version is relied on, by other operations than the one that met the record: an insert that
-    /// the row was in the way of, or an update that was left to the commit and had to run before.
+    /// From now on all of the version is relied on, by other operations than the one that met the
+    /// record: an insert that the row was in the way of, or an update that was left to the commit
+    /// and had to run before.
     #[inline(always)]
     pub(super) fn rely_on_version(&mut self) {
         self.flags |= WHOLE | SHARED;
@@ -153,7 +155,8 @@ impl Copies {
         self.copies.get(copied.copy as usize)
     }
 
-    /// Whether a record that is there, in another version, is to the attempt as it was. `row` is stable.
+    /// Whether a record that is there, in another version, is to the attempt as it was. `row` is
+    /// stable.
     pub fn cover(&self, copied: &Copied, row: &[AtomicU64]) -> bool {
         copied.flags & (WHOLE | STALE) == 0 && self.is_same(copied, row)
     }
@@ -166,7 +169,8 @@ impl Copies {
         })
     }
 
-    /// The item's own copy: other items may have one of an earlier run too, so that this one is copied.
+    /// The item's own copy: other items may have one of an earlier run too, so that this one is
+    /// copied.
     #[inline]
     fn own(&mut self, copied: &mut Copied) -> &mut CopiedRow {
         let layout = copied.table().layout();
@@ -214,7 +218,8 @@ impl Healing {
                 self.sets.items[met].note.flags &= !WHOLE;
                 self.copy_keys(handle, observed)?;
             }
-            // It may have been found by another key than before it was written. That one counts now as well.
+            // It may have been found by another key than before it was written. That one counts now
+            // as well.
             Visit::Present(handle) if !observed.is_empty() => {
                 let write = self.sets.write_of(handle);
                 if !write.is_some_and(|write| self.sets.writes[write].inserts()) {
@@ -237,8 +242,8 @@ impl Healing {
         }
     }
 
-    /// Meets a record when the program runs again: one that the last run knew comes from its copies, unless
-    /// it has changed since.
+    /// Meets a record when the program runs again: one that the last run knew comes from its
+    /// copies, unless it has changed since.
     pub(super) fn meet_again(
         &mut self,
         table: &Table,
@@ -254,7 +259,8 @@ impl Healing {
         let Some(known) = known else {
             return self.meet(table, record, intent, observed);
         };
-        // Without a lock this is a hint: what changes from now on is found when the record is locked.
+        // Without a lock this is a hint: what changes from now on is found when the record is
+        // locked.
         let now = settled_tid(record)?;
         if now.is_dead() {
             return Ok(Visit::Dead);
@@ -308,8 +314,8 @@ impl Healing {
         }
     }
 
-    /// Has an item name the version of its record that is there now, with what was copied of the former one. Says no
-    /// when there is no row any more.
+    /// Has an item name the version of its record that is there now, with what was copied of the
+    /// former one. Says no when there is no row any more.
     ///
     /// # Errors
     /// An [`AbortCause`] when other workers are changing the record for too long.
@@ -339,10 +345,11 @@ impl Healing {
         }
     }
 
-    /// Copies columns, of the version that the item names. If that is no more, and what was copied before is
-    /// not as it was either, the item is stale, and what is copied is of some version. So it is when the
-    /// attempt has written the record's keys: which entries go and which stay at the commit was found out
-    /// from that version, and from no other, though nothing of it need have been copied.
+    /// Copies columns, of the version that the item names. If that is no more, and what was copied
+    /// before is not as it was either, the item is stale, and what is copied is of some version. So
+    /// it is when the attempt has written the record's keys: which entries go and which stay at the
+    /// commit was found out from that version, and from no other, though nothing of it need have
+    /// been copied.
     #[inline]
     fn copy(&mut self, note: u32, columns: ColumnSet) -> Result<(), AbortCause> {
         let item = &mut self.sets.items[note as usize];
@@ -357,8 +364,8 @@ impl Healing {
         let mut version = item.observed;
         loop {
             layout.copy(missing, row, words);
-            // Acquire pairs with the release fence between locking and installing: if one of the loads
-            // above saw a word of a newer version, the load below sees its lock bit or tid.
+            // Acquire pairs with the release fence between locking and installing: if one of the
+            // loads above saw a word of a newer version, the load below sees its lock bit or tid.
             fence(Ordering::Acquire);
             if item.record.tid().load(Ordering::Relaxed) == version {
                 break;
@@ -427,8 +434,8 @@ impl Healing {
             };
             let mut slot = layout.column(column).load(from, &mut memory.heap);
             if is_spilled(slot) {
-                // SAFETY: the copy is of one version, and the image is the attempt's own; the epoch entered
-                // by `begin` keeps the blob.
+                // SAFETY: the copy is of one version, and the image is the attempt's own; the epoch
+                // entered by `begin` keeps the blob.
                 slot = unsafe { resolve(slot, &mut memory.heap) };
             }
             memory.slots[register.0 as usize] = slot;

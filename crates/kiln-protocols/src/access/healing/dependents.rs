@@ -1,22 +1,24 @@
 //! Restoring what depends on a record that has changed, and nothing else (§4.2.2, Algorithm 2).
 //!
-//! The item whose record has changed names the operation that met it, the paper's *bookmark*. What depends on that
-//! is a part of the program ([`Restoration`]), which runs over the frame that the attempt has left.
-//! Before it does:
+//! The item whose record has changed names the operation that met it, the paper's *bookmark*. What
+//! depends on that is a part of the program ([`Restoration`]), which runs over the frame that the
+//! attempt has left. Before it does:
 //!
-//! - the item names the present version, of which the columns that were read are copied anew; or, if the row has
-//!   gone or come, the operation itself runs again;
+//! - the item names the present version, of which the columns that were read are copied anew; or,
+//!   if the row has gone or come, the operation itself runs again;
 //! - what the part writes is taken back: columns from the images, deletions, rows that wait;
-//! - items of look-ups and scans that may lead elsewhere are given up, as is what they led to in the access
-//!   cache. Those that lead where they led are not made again.
+//! - items of look-ups and scans that may lead elsewhere are given up, as is what they led to in
+//!   the access cache. Those that lead where they led are not made again.
 //!
-//! All else stays, so that the commit goes on where it was if the sets have the same members afterwards. Nothing
-//! but that one item changes its version: what else has changed meanwhile is found in its turn.
+//! All else stays, so that the commit goes on where it was if the sets have the same members
+//! afterwards. Nothing but that one item changes its version: what else has changed meanwhile is
+//! found in its turn.
 //!
 //! # When all of the program runs again
 //!
-//! [`Rerun`] has the reasons, and they are counted. What they have in common: the frame or the sets are not those of
-//! a run that came to its end, or what has to be taken back can be seen by others already.
+//! [`Rerun`] has the reasons, and they are counted. What they have in common: the frame or the sets
+//! are not those of a run that came to its end, or what has to be taken back can be seen by others
+//! already.
 
 use kiln_procedure::ir::OpId;
 use kiln_procedure::restoration::{Change, Rewritten};
@@ -110,7 +112,8 @@ pub(super) struct Part {
 }
 
 impl Healing {
-    /// The part of the program that mends an attempt whose last run ended with `stop`; the attempt is ready for it.
+    /// The part of the program that mends an attempt whose last run ended with `stop`; the attempt
+    /// is ready for it.
     pub(super) fn restored_part<'p>(
         &mut self,
         program: &'p Program,
@@ -162,7 +165,8 @@ impl Healing {
         Ok(part)
     }
 
-    /// What depends on the record of an item, which names the present version afterwards if there still is a row.
+    /// What depends on the record of an item, which names the present version afterwards if there
+    /// still is a row.
     fn part_of<'p>(
         &mut self,
         program: &'p Program,
@@ -176,7 +180,8 @@ impl Healing {
         if write.is_some_and(Write::comes_back) {
             return Err(Rerun::Linked);
         }
-        // Which entries an update moves, or that it moves none, was found out from the version that is no more.
+        // Which entries an update moves, or that it moves none, was found out from the version that
+        // is no more.
         let may_move = write.is_some_and(|write| write.moves() && !write.removes());
         // A key may be among the columns that differ: then the record may not be found any more.
         if was_there && !may_move && !program.finds_by_changeable(op) {
@@ -254,8 +259,8 @@ impl Healing {
         self.sets.forget_lost_writes();
     }
 
-    /// The program, or a part of it, has run to its end. Whether the commit can go on where the restoration of a part
-    /// has interrupted it.
+    /// The program, or a part of it, has run to its end. Whether the commit can go on where the
+    /// restoration of a part has interrupted it.
     pub(super) fn is_resumed(&mut self) -> bool {
         self.is_complete = true;
         let part = std::mem::take(&mut self.part);

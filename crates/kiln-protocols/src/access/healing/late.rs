@@ -1,11 +1,12 @@
 //! Rows that stay out of the indexes until all is validated.
 //!
-//! The paper inserts in the read phase, and lets attempts share a record that is there for a key without a
-//! row (§4.7.1). Its entries in other indexes would differ from attempt to attempt. So rows that the
-//! procedure itself does not look for ([`Analysis::inserts_late`](kiln_procedure::analysis::Analysis)) wait
-//! here instead, each in a record that only its attempt knows, and come into the indexes when nothing can
-//! change any more but by them. When one is refused then, or when the procedure raises, which may have come
-//! of a row that would have been refused before, the program runs again and inserts where it stands.
+//! The paper inserts in the read phase, and lets attempts share a record that is there for a key
+//! without a row (§4.7.1). Its entries in other indexes would differ from attempt to attempt. So
+//! rows that the procedure itself does not look for
+//! ([`Analysis::inserts_late`](kiln_procedure::analysis::Analysis)) wait here instead, each in a
+//! record that only its attempt knows, and come into the indexes when nothing can change any more
+//! but by them. When one is refused then, or when the procedure raises, which may have come of a
+//! row that would have been refused before, the program runs again and inserts where it stands.
 
 use kiln_platform::spin;
 use kiln_procedure::access::Inserted;
@@ -126,7 +127,8 @@ impl Healing {
     /// Puts the rows that wait into the indexes.
     ///
     /// # Errors
-    /// An [`AbortCause`] when one cannot be there; [`Healing::asks`] says whether the program finds out why.
+    /// An [`AbortCause`] when one cannot be there; [`Healing::asks`] says whether the program finds
+    /// out why.
     pub(super) fn link_late(&mut self) -> Result<(), AbortCause> {
         // In the order in which they were inserted, which indexes like best.
         self.late.waiting.reverse();
@@ -172,8 +174,8 @@ impl Healing {
         Ok(())
     }
 
-    /// Whether no row that waits would be refused, as things are. What that relies on becomes a part of what
-    /// is validated.
+    /// Whether no row that waits would be refused, as things are. What that relies on becomes a
+    /// part of what is validated.
     pub(super) fn are_late_welcome(&mut self) -> bool {
         /// More rows than this are not compared with each other.
         const COMPARED_MAX: usize = 64;

@@ -1,25 +1,28 @@
 //! The locks of records: exclusive, first come, first served, and waited for away from the record.
 //!
-//! A worker that restores an attempt holds the record that others want, so that how fast a hot record goes from one to the
-//! next is the pace of all. Those that look at its lock again and again take its cache line from the lock's holder,
-//! and those that look seldom leave it unused for as long. So each that waits has a ticket, and looks at one of the
-//! cells of a *waiting room*; who lets go of the lock hands it to the next ticket and rings that cell (Dice and
-//! Kogan, *TWA: Ticket Locks Augmented with a Waiting Array*, Euro-Par 2019).
+//! A worker that restores an attempt holds the record that others want, so that how fast a hot
+//! record goes from one to the next is the pace of all. Those that look at its lock again and again
+//! take its cache line from the lock's holder, and those that look seldom leave it unused for as
+//! long. So each that waits has a ticket, and looks at one of the cells of a *waiting room*; who
+//! lets go of the lock hands it to the next ticket and rings that cell (Dice and Kogan, *TWA:
+//! Ticket Locks Augmented with a Waiting Array*, Euro-Par 2019).
 //!
 //! # The word
 //!
-//! `aux`: the claim, [`EXCLUSIVE`] while the record is locked, the next ticket, and how many tickets were served. All
-//! but the claim is 0 when no worker holds the lock: who finds that takes it without a ticket, and who lets
-//! go of it with no ticket out leaves that.
+//! `aux`: the claim, [`EXCLUSIVE`] while the record is locked, the next ticket, and how many
+//! tickets were served. All but the claim is 0 when no worker holds the lock: who finds that takes
+//! it without a ticket, and who lets go of it with no ticket out leaves that.
 //!
 //! # Invariants
 //!
-//! - While tickets are out the record is locked: the lock is handed over and never free in between. So who has locked the
-//!   record's tid and then looks at the lock (`undisturbed.rs`) sees it.
-//! - Who has a ticket waits until it is served. Only a breakdown ends that earlier, and the database with it.
-//! - Cells are shared between tickets: who hears its cell looks at the word. The first of those that wait reads its cell before
-//!   it looks at the word once more, so that no ring is missed. Those behind it need not look: should their turn come before they
-//!   have read their cells, they find out, as they look now and then though nothing rings.
+//! - While tickets are out the record is locked: the lock is handed over and never free in between.
+//!   So who has locked the record's tid and then looks at the lock (`undisturbed.rs`) sees it.
+//! - Who has a ticket waits until it is served. Only a breakdown ends that earlier, and the
+//!   database with it.
+//! - Cells are shared between tickets: who hears its cell looks at the word. The first of those
+//!   that wait reads its cell before it looks at the word once more, so that no ring is missed.
+//!   Those behind it need not look: should their turn come before they have read their cells, they
+//!   find out, as they look now and then though nothing rings.
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::sync::Arc;
@@ -35,8 +38,8 @@ const TICKETS: u64 = (1 << 31) - 1;
 /// Where the next ticket is in the word.
 const NEXT_SHIFT: u32 = 31;
 
-/// Looks at a cell before the word is looked at all the same, and the core given up for a moment: the holder of the
-/// lock may be without one.
+/// Looks at a cell before the word is looked at all the same, and the core given up for a moment:
+/// the holder of the lock may be without one.
 const LOOKS_BEFORE_YIELD: u32 = 512;
 
 /// A worker does not ring more often than this many bits can count.
@@ -82,8 +85,8 @@ impl WaitingRoom {
         &self.cells[at as usize % WaitingRoom::CELLS].0
     }
 
-    /// Hands a lock to the next ticket, or leaves it free. A ring is another number each time, so that no waiter has to look at the
-    /// cell first, whose line is with those that wait.
+    /// Hands a lock to the next ticket, or leaves it free. A ring is another number each time, so
+    /// that no waiter has to look at the cell first, whose line is with those that wait.
     #[inline]
     fn hand_over(&self, record: RecordRef, rings: &mut u64) {
         let word = record.aux();
@@ -149,8 +152,8 @@ impl Locks {
         let word = record.aux();
         let mut seen = word.load(Ordering::Relaxed);
         while seen & !CLAIMED == 0 {
-            // Acquire pairs with the release of the last holder. Sequentially consistent for those who lock a record's
-            // tid and then look whether another worker has its lock.
+            // Acquire pairs with the release of the last holder. Sequentially consistent for those
+            // who lock a record's tid and then look whether another worker has its lock.
             let taken = seen | EXCLUSIVE;
             match word.compare_exchange_weak(seen, taken, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => {
@@ -163,8 +166,8 @@ impl Locks {
         false
     }
 
-    /// Takes the lock, after those that wait for it already, and does something `meanwhile` if it has to wait. Says no when
-    /// `gives_up` did.
+    /// Takes the lock, after those that wait for it already, and does something `meanwhile` if it
+    /// has to wait. Says no when `gives_up` did.
     pub fn hold(
         &mut self,
         record: RecordRef,
@@ -175,7 +178,8 @@ impl Locks {
             return true;
         }
         let word = record.aux();
-        // The record's line is fetched once, to be written: a look before would fetch it to be read.
+        // The record's line is fetched once, to be written: a look before would fetch it to be
+        // read.
         let mut seen = 0;
         loop {
             let is_free = seen & !CLAIMED == 0;
@@ -214,8 +218,9 @@ impl Locks {
         // Acquire: the word is read after the cell.
         let mut heard = cell.load(Ordering::Acquire);
         meanwhile();
-        // Acquire pairs with the release of the last holder. Sequentially consistent: as in `try_hold`. Of those behind, one
-        // that was served already is found by a look without a ring.
+        // Acquire pairs with the release of the last holder. Sequentially consistent: as in
+        // `try_hold`. Of those behind, one that was served already is found by a look without a
+        // ring.
         if is_next && is_served(word.load(Ordering::SeqCst)) {
             return true;
         }
@@ -241,7 +246,8 @@ impl Locks {
         }
     }
 
-    /// Notes that the attempt holds a lock that it did not take here: that of a record which it has made.
+    /// Notes that the attempt holds a lock that it did not take here: that of a record which it has
+    /// made.
     pub fn note(&mut self, record: RecordRef) {
         match self.by_record.get(record) {
             Some(position) => self.held[position as usize].1 = true,

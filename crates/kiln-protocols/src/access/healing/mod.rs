@@ -1,40 +1,43 @@
-//! Transaction healing: an attempt that read what has changed since is repaired at its commit, and not
-//! repeated.
+//! Transaction healing: an attempt that read what has changed since is repaired at its commit, and
+//! not repeated.
 //!
-//! Source: Wu, Chan and Tan, *Transaction Healing: Scaling Optimistic Concurrency Control on Multicores*,
-//! SIGMOD 2016 (THEDB), §3–4.
+//! Source: Wu, Chan and Tan, *Transaction Healing: Scaling Optimistic Concurrency Control on
+//! Multicores*, SIGMOD 2016 (THEDB), §3–4.
 //!
 //! # The idea
 //!
-//! An attempt runs without locks ([`optimistic`](crate::shared::optimistic)) and keeps what it did in an
-//! *access cache*: for each look-up the operation, its key and what it led to; for each record the
-//! tid and copies of the columns that were read. At its end it locks what it wrote, in one order,
-//! and compares what it read. A record with another tid whose copied columns are as they were does no harm. Where they
-//! differ the attempt is *restored*, holding the locks it has by then: the program runs again over the
-//! cache. A look-up with the key that it had asks no index, a record that is as it was is not touched; what
-//! changed is read anew, what follows from it is computed anew, a look-up whose key changed asks the index,
-//! and conditions decide again. Then the commit goes on where it was.
+//! An attempt runs without locks ([`optimistic`](crate::shared::optimistic)) and keeps what it did
+//! in an *access cache*: for each look-up the operation, its key and what it led to; for each
+//! record the tid and copies of the columns that were read. At its end it locks what it wrote, in
+//! one order, and compares what it read. A record with another tid whose copied columns are as they
+//! were does no harm. Where they differ the attempt is *restored*, holding the locks it has by
+//! then: the program runs again over the cache. A look-up with the key that it had asks no index, a
+//! record that is as it was is not touched; what changed is read anew, what follows from it is
+//! computed anew, a look-up whose key changed asks the index, and conditions decide again. Then the
+//! commit goes on where it was.
 //!
 //! # Phases
 //!
 //! An attempt that no other one has disturbed commits as under Silo, and a procedure whose attempts
 //! are hardly ever disturbed keeps nothing for a restoration (`undisturbed.rs`). For the rest:
 //!
-//! 1. **Read** (`copies.rs`, `cache.rs`), as above. Rows that the procedure inserts and does not look for
-//!    stay out of the indexes (`late.rs`): under a stale key they would stand in the way of others.
-//! 2. **Lock and validate** (`validate.rs`): the records of the write set are locked in the validation order,
-//!    and each is compared as soon as it is locked; then those that were only read are compared, and one
-//!    whose value differs again and again is locked as well. A lock above all that are held is waited for. One below, of a
-//!    record that came in by a restoration, is tried a bounded number of times; then what lies above it is
-//!    let go of, to be locked and compared once more, and the lock is waited for too.
+//! 1. **Read** (`copies.rs`, `cache.rs`), as above. Rows that the procedure inserts and does not
+//!    look for stay out of the indexes (`late.rs`): under a stale key they would stand in the way
+//!    of others.
+//! 2. **Lock and validate** (`validate.rs`): the records of the write set are locked in the
+//!    validation order, and each is compared as soon as it is locked; then those that were only
+//!    read are compared, and one whose value differs again and again is locked as well. A lock
+//!    above all that are held is waited for. One below, of a record that came in by a restoration,
+//!    is tried a bounded number of times; then what lies above it is let go of, to be locked and
+//!    compared once more, and the lock is waited for too.
 //! 3. **Restore** (`restore.rs`) when a value differs, and back to 2, which passes what is locked.
-//! 4. The nodes of gaps are compared; a change is restored as well. The rows of phase 1 are put into the
-//!    indexes, the tids of the write set get their lock bits, and all that is not locked is compared once
-//!    more: where another tid turns up, phase 2 finds out whether it matters.
+//! 4. The nodes of gaps are compared; a change is restored as well. The rows of phase 1 are put
+//!    into the indexes, the tids of the write set get their lock bits, and all that is not locked
+//!    is compared once more: where another tid turns up, phase 2 finds out whether it matters.
 //! 5. **Write**, and all locks are released.
 //!
-//! When the procedure raises, what it read is validated first, and restored where that fails: the error is
-//! reported only if the program raises it on what is there.
+//! When the procedure raises, what it read is validated first, and restored where that fails: the
+//! error is reported only if the program raises it on what is there.
 //!
 //! Closures and statements that come one by one have no program to run again: their attempts abort
 //! where others are restored. So do calls that are treated as if their program had not been
@@ -45,27 +48,27 @@
 //!
 //! # Lock order
 //!
-//! Tables as they were created, and in a table by address: what references a table is younger than it, so
-//! that a look-up whose key was read from another record mostly comes later in the order (§4.5). The
-//! lock is the bit of `aux` of [`record_lock`](crate::shared::optimistic::record_lock).
+//! Tables as they were created, and in a table by address: what references a table is younger than
+//! it, so that a look-up whose key was read from another record mostly comes later in the order
+//! (§4.5). The lock is the bit of `aux` of [`record_lock`](crate::shared::optimistic::record_lock).
 //!
 //! # Invariants
 //!
-//! - The tid of a record changes only while its lock in `aux` is held, but for the burying of a new record: one
-//!   without a row is compared once more at the end, though it be locked.
-//! - An attempt waits only for locks above all that it holds, and for none while others can find its new rows,
-//!   which come locked.
+//! - The tid of a record changes only while its lock in `aux` is held, but for the burying of a new
+//!   record: one without a row is compared once more at the end, though it be locked.
+//! - An attempt waits only for locks above all that it holds, and for none while others can find
+//!   its new rows, which come locked.
 //! - When all is locked, what was validated is as the present run of the program saw it.
-//! - What the entries of a record that the attempt moves were made from is the version that its item names:
-//!   that one does not advance any more.
+//! - What the entries of a record that the attempt moves were made from is the version that its
+//!   item names: that one does not advance any more.
 //! - A copy is of the version that its item names.
 //!
 //! # Anomalies excluded
 //!
-//! Serializable, in real time: at the moment before the last comparison, which finds each tid that is not
-//! locked as it was, all that the last run of the program read is as it was read. Of two attempts that each
-//! read without a lock what the other writes, one sees the other's locked tid. Phantoms are excluded by
-//! the node set.
+//! Serializable, in real time: at the moment before the last comparison, which finds each tid that
+//! is not locked as it was, all that the last run of the program read is as it was read. Of two
+//! attempts that each read without a lock what the other writes, one sees the other's locked tid.
+//! Phantoms are excluded by the node set.
 
 mod cache;
 mod copies;
@@ -225,13 +228,16 @@ pub struct Healing {
     copies: Copies,
     /// The items whose records are locked, in the validation order, with their places in it.
     order: Vec<(u64, u32)>,
-    /// Where in it the first item is that was not found valid yet, when the lock phase was left there.
+    /// Where in it the first item is that was not found valid yet, when the lock phase was left
+    /// there.
     left_at: Option<usize>,
-    /// The other items, and those of records that have no row: a lock does not keep these from being buried.
+    /// The other items, and those of records that have no row: a lock does not keep these from
+    /// being buried.
     reads: Vec<u32>,
     /// The greatest place in the validation order that the attempt has locked.
     highest: u64,
-    /// Whether others can find new rows of the attempt: who waits for one of these may hold anything.
+    /// Whether others can find new rows of the attempt: who waits for one of these may hold
+    /// anything.
     has_linked: bool,
     /// The records that are locked or will be.
     met: RecordMap,
@@ -246,8 +252,8 @@ pub struct Healing {
 unsafe impl Send for Healing {}
 
 impl Healing {
-    /// An access for the worker that `participant` stands for. With `defers`, updates are left to the commit
-    /// where the program says that they can be.
+    /// An access for the worker that `participant` stands for. With `defers`, updates are left to
+    /// the commit where the program says that they can be.
     pub fn new(participant: Participant, factors: HealingFactors, defers: bool) -> Healing {
         let sets = HealingSets {
             table: std::ptr::null(),
@@ -300,7 +306,8 @@ impl Healing {
         self
     }
 
-    /// The next calls of a procedure keep what a restoration needs, as if the last one had been disturbed: for tests.
+    /// The next calls of a procedure keep what a restoration needs, as if the last one had been
+    /// disturbed: for tests.
     #[doc(hidden)]
     pub fn expect_disturbance(&mut self, program: &Program) {
         self.counters.runs(program);
@@ -470,8 +477,8 @@ impl Access for Healing {
         }
         let updated = self.sets.update(table, handle, columns, memory);
         if let Err(Stop::Raise(_)) = &updated {
-            // A row has the key already: one that was met before counts with its key from now on, and this
-            // one with what its keys were made of.
+            // A row has the key already: one that was met before counts with its key from now on,
+            // and this one with what its keys were made of.
             for item in &mut self.sets.items {
                 item.note.rely_on_version();
             }

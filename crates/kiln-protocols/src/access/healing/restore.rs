@@ -1,9 +1,9 @@
-//! Restoring (§4.2.2): whether an attempt is, by a part of its program (`dependents.rs`) or by all of it, and
-//! what is counted of that.
+//! Restoring (§4.2.2): whether an attempt is, by a part of its program (`dependents.rs`) or by all
+//! of it, and what is counted of that.
 //!
-//! When all of the program runs again, each operation whose inputs are the same gives from the cache what it gave.
-//! Conditions, loops and errors that follow need no treatment of their own; what is paid for it is that what the
-//! program only computes is computed again.
+//! When all of the program runs again, each operation whose inputs are the same gives from the
+//! cache what it gave. Conditions, loops and errors that follow need no treatment of their own;
+//! what is paid for it is that what the program only computes is computed again.
 
 use kiln_platform::schedule::point;
 use kiln_platform::sync::Arc;
@@ -19,8 +19,8 @@ use super::undisturbed::Calm;
 use crate::Statistics;
 use crate::phases::Phase;
 
-/// How often an attempt is restored at most. Each time it holds more of what it reads, so that more than a
-/// few need records that come and go.
+/// How often an attempt is restored at most. Each time it holds more of what it reads, so that more
+/// than a few need records that come and go.
 pub(super) const ROUNDS_MAX: u32 = 32;
 
 impl Healing {
@@ -157,8 +157,8 @@ impl Healing {
     }
 }
 
-/// Procedures that a worker counts one by one. Those that it meets later are counted as one, so that a program
-/// which makes procedures as it goes cannot fill its memory.
+/// Procedures that a worker counts one by one. Those that it meets later are counted as one, so
+/// that a program which makes procedures as it goes cannot fill its memory.
 const PROCEDURES_MAX: usize = 256;
 
 /// The name of the procedures beyond the most.
@@ -191,7 +191,8 @@ pub(super) struct Counters {
 /// What was restored of one procedure.
 struct Restored {
     name: String,
-    /// The line of each operation, and how often it was restored. At the end those that are not known.
+    /// The line of each operation, and how often it was restored. At the end those that are not
+    /// known.
     operations: Vec<(u32, u64)>,
     /// Of each of them, how often an attempt failed there, by cause.
     aborts: Vec<[u64; AbortCause::ALL.len()]>,

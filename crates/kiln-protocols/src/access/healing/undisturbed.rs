@@ -6,8 +6,9 @@
 //! the phases of `validate.rs`. A procedure whose attempts are disturbed is not tried in this way
 //! for some calls, eight times as many each time.
 //!
-//! An attempt of a procedure that is left alone also keeps nothing for a restoration, neither copies nor look-ups, and its new
-//! rows come into the indexes where they are inserted. If it is disturbed after all, the first restoration reads everything anew.
+//! An attempt of a procedure that is left alone also keeps nothing for a restoration, neither
+//! copies nor look-ups, and its new rows come into the indexes where they are inserted. If it is
+//! disturbed after all, the first restoration reads everything anew.
 //!
 //! # Beside those who heal
 //!
@@ -36,7 +37,8 @@ pub(super) struct Calm {
     wait: u32,
     /// How many that will be when one is disturbed.
     next: u32,
-    /// So many attempts that no other worker disturbs keep what a restoration needs, before the next ones do without.
+    /// So many attempts that no other worker disturbs keep what a restoration needs, before the
+    /// next ones do without.
     keeps: u32,
 }
 
@@ -53,12 +55,13 @@ impl Default for Calm {
 impl Calm {
     /// The most attempts that commit with locks because one was disturbed.
     const WAIT_MAX: u32 = 1_024;
-    /// How many times as many it is with each one that was disturbed. Undisturbed ones halve it: where one in four is disturbed,
-    /// hardly any is tried.
+    /// How many times as many it is with each one that was disturbed. Undisturbed ones halve it:
+    /// where one in four is disturbed, hardly any is tried.
     const GROWS: u32 = 8;
 
-    /// How many undisturbed attempts it takes until they keep nothing. A restoration that has nothing to go by runs the whole
-    /// procedure with the hot record locked: with three undisturbed attempts, one in four did so on SmallBank.
+    /// How many undisturbed attempts it takes until they keep nothing. A restoration that has
+    /// nothing to go by runs the whole procedure with the hot record locked: with three undisturbed
+    /// attempts, one in four did so on SmallBank.
     const KEEPS_AFTER: u32 = 64;
 
     /// Whether the last attempts were not disturbed.
@@ -146,7 +149,8 @@ impl Healing {
         Ok(false)
     }
 
-    /// Gives the tids of the write set back, but for those of new records that were buried, as their rows were refused.
+    /// Gives the tids of the write set back, but for those of new records that were buried, as
+    /// their rows were refused.
     #[cold]
     fn unlock_tids_but_of_dead(&self) {
         for write in &self.sets.writes {
@@ -158,8 +162,9 @@ impl Healing {
         }
     }
 
-    /// The newest version that was met or that the worker has written, if all that was met has the tid with which it was
-    /// met, but for the lock bits of the attempt's own writes if these are locked.
+    /// The newest version that was met or that the worker has written, if all that was met has the
+    /// tid with which it was met, but for the lock bits of the attempt's own writes if these are
+    /// locked.
     #[inline(always)]
     fn as_first_read(&self, is_locked: bool) -> Option<Tid> {
         let mut newest = self.sets.last.0;

@@ -34,8 +34,8 @@ fn place(order: ValidationOrder, item: &Item<Copied>) -> u64 {
 /// microseconds, in which most commits end.
 const TRIES_BELOW: u32 = 4 * LOCK_SPINS_MAX;
 
-/// How often an attempt is restored because of records that were only read, or before it reports an error, until it locks
-/// them. Others wait for them meanwhile, and mostly for nothing.
+/// How often an attempt is restored because of records that were only read, or before it reports an
+/// error, until it locks them. Others wait for them meanwhile, and mostly for nothing.
 const TRIES_BEFORE_LOCKING: u32 = 4;
 
 /// How often the records that are not locked are compared anew before they are locked too.
@@ -44,8 +44,8 @@ const COMPARISONS_MAX: u32 = 16;
 /// So many records that are locked after one that is waited for are brought to this core meanwhile.
 const OWNED_AHEAD: usize = 4;
 
-/// Has this core own the line of a record that no worker has locked: to write it will take less time then, in which others
-/// wait.
+/// Has this core own the line of a record that no worker has locked: to write it will take less
+/// time then, in which others wait.
 fn own_line(record: RecordRef) {
     let word = record.aux();
     // Relaxed, both: nothing is read or written by it.
@@ -58,7 +58,8 @@ impl Healing {
     /// Phases 2 to 5. The attempt's sets are forgotten when it has committed.
     ///
     /// # Errors
-    /// An [`AbortCause`]; [`Healing::asks`] says whether a restoration may mend it. No tid is locked then.
+    /// An [`AbortCause`]; [`Healing::asks`] says whether a restoration may mend it. No tid is
+    /// locked then.
     pub(super) fn lock_and_write(&mut self, is_resumed: bool) -> Result<(), AbortCause> {
         for comparison in 0.. {
             self.sets.phases.enter(Phase::Lock);
@@ -69,19 +70,20 @@ impl Healing {
             }
             point("healing.locked");
             self.sets.phases.enter(Phase::Validate);
-            // Before others can see the new rows, so that the run that follows need not take them back.
+            // Before others can see the new rows, so that the run that follows need not take them
+            // back.
             self.compare_nodes()?;
             if !self.late.is_empty() {
                 self.has_linked = true;
                 self.link_late()?;
                 point("healing.linked");
             }
-            // From here on others see that these records are changing: those that only look, to confirm an
-            // error, and those that compare what they have not locked.
+            // From here on others see that these records are changing: those that only look, to
+            // confirm an error, and those that compare what they have not locked.
             self.lock_own_tids();
-            // Sequentially consistent: of two attempts that each insert into a gap that the other relies
-            // on, or write what the other has read without a lock, one sees the other. It also orders the
-            // reading of the epoch after the locks.
+            // Sequentially consistent: of two attempts that each insert into a gap that the other
+            // relies on, or write what the other has read without a lock, one sees the other. It
+            // also orders the reading of the epoch after the locks.
             fence(Ordering::SeqCst);
             let epoch = self.sets.participant.epochs().current();
             let is_as_read = self.is_as_read();
@@ -158,7 +160,8 @@ impl Healing {
                 WriteKind::Insert | WriteKind::Forget => word.store(locked, Ordering::Relaxed),
                 WriteKind::Update | WriteKind::Delete | WriteKind::Share => {
                     let mut spinner = Spinner::default();
-                    // Relaxed: the lock has made visible what was installed before, and the fences that follow order the rest.
+                    // Relaxed: the lock has made visible what was installed before, and the fences
+                    // that follow order the rest.
                     while let Err(now) = word.compare_exchange(
                         observed,
                         locked,
@@ -184,13 +187,13 @@ impl Healing {
         }
     }
 
-    /// Locks what was written, and what was read if reads are locked, in the validation order; compares each
-    /// record that was read with what was observed.
+    /// Locks what was written, and what was read if reads are locked, in the validation order;
+    /// compares each record that was read with what was observed.
     ///
     /// # Errors
     /// [`AbortCause::ReadValidation`] when a value differs: [`Healing::asks`] is set.
-    /// [`AbortCause::WriteLock`] when a lock is not to be had while others can find the attempt's new rows,
-    /// [`AbortCause::ReadLock`] when another attempt is changing a record for too long.
+    /// [`AbortCause::WriteLock`] when a lock is not to be had while others can find the attempt's
+    /// new rows, [`AbortCause::ReadLock`] when another attempt is changing a record for too long.
     pub(super) fn lock(&mut self) -> Result<(), AbortCause> {
         self.sort();
         self.lock_from(0)
@@ -217,7 +220,8 @@ impl Healing {
             }
             let item = &self.sets.items[position as usize];
             let place = place(self.factors.validation_order, item);
-            // So that it is as the next run finds it; not at once, as others would wait for all of that run.
+            // So that it is as the next run finds it; not at once, as others would wait for all of
+            // that run.
             if self.round >= TRIES_BEFORE_LOCKING {
                 self.lock_record(position, place, self.order.len())?;
             }
@@ -228,8 +232,8 @@ impl Healing {
         Ok(())
     }
 
-    /// Sorts out which records will be locked, in which order, and lets go of those that only a former run
-    /// of the program has met.
+    /// Sorts out which records will be locked, in which order, and lets go of those that only a
+    /// former run of the program has met.
     fn sort(&mut self) {
         self.order.clear();
         self.reads.clear();
@@ -281,9 +285,9 @@ impl Healing {
         }
     }
 
-    /// Locks the record of an item. A lock above all that are held is waited for. For one below it is tried
-    /// for a while; then the attempt lets go of what lies above, which it locks and compares once more, and
-    /// waits too. Those from `rest` on in the order are locked next.
+    /// Locks the record of an item. A lock above all that are held is waited for. For one below it
+    /// is tried for a while; then the attempt lets go of what lies above, which it locks and
+    /// compares once more, and waits too. Those from `rest` on in the order are locked next.
     fn lock_record(&mut self, position: u32, place: u64, rest: usize) -> Result<(), AbortCause> {
         let record = self.sets.items[position as usize].record;
         let locks = &mut self.sets.protocol.locks;
@@ -292,7 +296,8 @@ impl Healing {
                 return Ok(());
             }
             if self.has_linked {
-                // Others may wait for the new rows. The run that follows takes them back and tries again.
+                // Others may wait for the new rows. The run that follows takes them back and tries
+                // again.
                 self.blames = self.sets.items[position as usize].note.op();
                 self.asks = true;
                 return Err(AbortCause::WriteLock);
@@ -327,8 +332,8 @@ impl Healing {
         point("healing.let_go");
     }
 
-    /// Whether a record is to the attempt as it was. If its tid is another all the same, the attempt relies on
-    /// that one from now on.
+    /// Whether a record is to the attempt as it was. If its tid is another all the same, the
+    /// attempt relies on that one from now on.
     ///
     /// # Errors
     /// [`AbortCause::ReadLock`] when another attempt is changing it for too long.
@@ -338,7 +343,8 @@ impl Healing {
             return Ok(true);
         }
         let item = &self.sets.items[position];
-        // Sequentially consistent, after a lock was taken: see `undisturbed.rs`. Else an acquire would do, as in `stable_tid`.
+        // Sequentially consistent, after a lock was taken: see `undisturbed.rs`. Else an acquire
+        // would do, as in `stable_tid`.
         let now = Tid(item.record.tid().load(Ordering::SeqCst));
         if now.0 == item.observed {
             return Ok(!item.note.is_stale());
@@ -406,8 +412,8 @@ impl Healing {
                 None
             }
             Ok(()) => {
-                // One that comes before in the program may raise itself: its error is the first then. The tids
-                // stay as they are, as nothing will be installed.
+                // One that comes before in the program may raise itself: its error is the first
+                // then. The tids stay as they are, as nothing will be installed.
                 self.sets.raise_of_updates_left();
                 Some(Ok(()))
             }

@@ -7,23 +7,23 @@
 //! # The idea
 //!
 //! Both kinds of attempt run at the same time, over the same sets
-//! ([`optimistic`](crate::shared::optimistic)): a record is noted with its tid when it is met, and writes are
-//! buffered. A *pessimistic* attempt also takes the record's lock in `aux` when it meets it, shared or,
-//! where the analysis of the procedure says that it will write, exclusive, and fails if it cannot have it at
-//! once. So what it has met stays as it is until its end.
+//! ([`optimistic`](crate::shared::optimistic)): a record is noted with its tid when it is met, and
+//! writes are buffered. A *pessimistic* attempt also takes the record's lock in `aux` when it meets
+//! it, shared or, where the analysis of the procedure says that it will write, exclusive, and fails
+//! if it cannot have it at once. So what it has met stays as it is until its end.
 //!
 //! # Commit, of both kinds
 //!
-//! 1. **Lock** the write set in `aux`, exclusively, as far as that is not done yet: an optimistic commit has
-//!    to respect the locks of those that share a record. Then lock the tids.
-//! 2. **Validate**: each tid read as observed and not locked, index nodes too. Of what a pessimistic
-//!    attempt has met nothing can have changed, but gaps have no locks.
+//! 1. **Lock** the write set in `aux`, exclusively, as far as that is not done yet: an optimistic
+//!    commit has to respect the locks of those that share a record. Then lock the tids.
+//! 2. **Validate**: each tid read as observed and not locked, index nodes too. Of what a
+//!    pessimistic attempt has met nothing can have changed, but gaps have no locks.
 //! 3. **Install**, and let go.
 //!
 //! # Invariants
 //!
-//! - A tid changes, or is locked, only while its record's lock in `aux` is held exclusively by who does it.
-//!   New records are made with the lock.
+//! - A tid changes, or is locked, only while its record's lock in `aux` is held exclusively by who
+//!   does it. New records are made with the lock.
 //! - A pessimistic attempt holds the lock of each record that it met until it ends.
 //!
 //! # Lock order
@@ -32,10 +32,11 @@
 //!
 //! # Anomalies excluded
 //!
-//! Serializable, in real time. For each attempt there is a moment, when its tids are locked, at which
-//! all that it read is as it was: for the optimistic kind by validation, for the pessimistic one because
-//! it has the locks. Of two attempts that each read what the other writes, an optimistic one sees the
-//! other's locked tid or fails to get a lock. Phantoms are excluded by the node set.
+//! Serializable, in real time. For each attempt there is a moment, when its tids are locked, at
+//! which all that it read is as it was: for the optimistic kind by validation, for the pessimistic
+//! one because it has the locks. Of two attempts that each read what the other writes, an
+//! optimistic one sees the other's locked tid or fails to get a lock. Phantoms are excluded by the
+//! node set.
 
 pub(crate) mod registration;
 

@@ -1,13 +1,15 @@
 //! The locks of one attempt: queues in the records' `aux` words.
 //!
-//! They stand for the paper's *MOCC Queuing Lock* (§5): readers and writers come first to be served first, each waits at a word
-//! of its own, and a request can be given up while it waits. The queues are those of the lock manager
-//! ([`locks`](crate::shared::locks)), without overtaking. MQL links a request to the tail of its queue by one
-//! exchange, and finds its way out of half-linked neighbours when it is given up; here a bit of the word is a latch over a few
-//! instructions, under which requests come and go.
+//! They stand for the paper's *MOCC Queuing Lock* (§5): readers and writers come first to be served
+//! first, each waits at a word of its own, and a request can be given up while it waits. The queues
+//! are those of the lock manager ([`locks`](crate::shared::locks)), without overtaking. MQL links a
+//! request to the tail of its queue by one exchange, and finds its way out of half-linked
+//! neighbours when it is given up; here a bit of the word is a latch over a few instructions, under
+//! which requests come and go.
 //!
-//! A lock is a cell's and not a record's: a cell may be locked while it is free, and may be made a record then. The new record keeps its
-//! cell's `aux`, and the lock's holder has the lock of the new record now.
+//! A lock is a cell's and not a record's: a cell may be locked while it is free, and may be made a
+//! record then. The new record keeps its cell's `aux`, and the lock's holder has the lock of the
+//! new record now.
 
 use kiln_platform::spin;
 use kiln_procedure::AbortCause;
@@ -82,7 +84,8 @@ impl Locks {
         }
     }
 
-    /// Takes the lock in at least this mode if it is there at once or in a moment, or keeps what the attempt has and says no.
+    /// Takes the lock in at least this mode if it is there at once or in a moment, or keeps what
+    /// the attempt has and says no.
     #[inline]
     pub fn try_hold(&mut self, record: RecordRef, wanted: Mode) -> bool {
         let own = self.mode(record);
@@ -104,7 +107,8 @@ impl Locks {
         true
     }
 
-    /// Takes the lock in at least this mode, and waits for it: all that the attempt holds lies below.
+    /// Takes the lock in at least this mode, and waits for it: all that the attempt holds lies
+    /// below.
     ///
     /// # Errors
     /// Why the attempt fails instead: another one has kept the lock for too long.

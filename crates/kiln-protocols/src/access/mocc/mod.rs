@@ -6,38 +6,43 @@
 //!
 //! # The idea
 //!
-//! As in Silo, an attempt notes tids, and validates them at its end. But a record on which many validations
-//! fail gets *hot* (`temperature.rs`), and hot records are locked when they are met, shared or, where the
-//! analysis of the procedure says that the attempt will write, exclusively: no other attempt can change
-//! them until this one ends, so these do not fail again. After a failure the next attempt of the same
-//! transaction also locks the records on which the last one failed or which it meant to write (its
-//! *retrospective* list, `retrospective.rs`), hot or not. The locks are queues (`locks.rs`).
+//! As in Silo, an attempt notes tids, and validates them at its end. But a record on which many
+//! validations fail gets *hot* (`temperature.rs`), and hot records are locked when they are met,
+//! shared or, where the analysis of the procedure says that the attempt will write, exclusively: no
+//! other attempt can change them until this one ends, so these do not fail again. After a failure
+//! the next attempt of the same transaction also locks the records on which the last one failed or
+//! which it meant to write (its *retrospective* list, `retrospective.rs`), hot or not. The locks
+//! are queues (`locks.rs`).
 //!
-//! The locks are an optimisation only. Whatever was read is validated, so an attempt may let go of a lock
-//! whenever it wants to.
+//! The locks are an optimisation only. Whatever was read is validated, so an attempt may let go of
+//! a lock whenever it wants to.
 //!
 //! # Lock order
 //!
-//! The canonical order is that of addresses. An attempt waits for a lock while all that it holds lie below. Before that lock it takes
-//! those of the retrospective list that lie below it, so that it does not come to want them later, out of order. (What is cold and not in
-//! the list is not locked, and keeps no order.) A lock out of order is waited for a moment only; if another attempt keeps it, the attempt lets go of what
-//! lies above, and then waits, in order again. So there is no deadlock. Waits are bounded all the
-//! same, as a transaction of several statements may hold a lock for as long as its client likes.
-//! At commit the write set is locked, each with a moment's wait.
+//! The canonical order is that of addresses. An attempt waits for a lock while all that it holds
+//! lie below. Before that lock it takes those of the retrospective list that lie below it, so that
+//! it does not come to want them later, out of order. (What is cold and not in the list is not
+//! locked, and keeps no order.) A lock out of order is waited for a moment only; if another attempt
+//! keeps it, the attempt lets go of what lies above, and then waits, in order again. So there is no
+//! deadlock. Waits are bounded all the same, as a transaction of several statements may hold a lock
+//! for as long as its client likes. At commit the write set is locked, each with a moment's wait.
 //!
 //! # Locks of cells
 //!
-//! A record of the list was met by an earlier attempt, which has left its epoch since. So its cell may be free by now when it
-//! is locked, or another record's, or become one while the lock is held. That does no harm: a cell that becomes a record
-//! keeps its `aux`, so that no lock is lost, and the lock of a record that the attempt does not touch is only in the way of others.
+//! A record of the list was met by an earlier attempt, which has left its epoch since. So its cell
+//! may be free by now when it is locked, or another record's, or become one while the lock is held.
+//! That does no harm: a cell that becomes a record keeps its `aux`, so that no lock is lost, and
+//! the lock of a record that the attempt does not touch is only in the way of others.
 //!
 //! # Invariants
 //!
-//! - A tid that others can see changes, or is locked, only while its record's lock in `aux` is held exclusively by who does
-//!   it; but a new record is buried by its own attempt without.
-//! - Of the retrospective list, the attempt holds what lies below its highest lock, but for records that it found dead.
+//! - A tid that others can see changes, or is locked, only while its record's lock in `aux` is held
+//!   exclusively by who does it; but a new record is buried by its own attempt without.
+//! - Of the retrospective list, the attempt holds what lies below its highest lock, but for records
+//!   that it found dead.
 //! - Everything read is validated while the tids of the write set are locked.
-//! - `aux` is 0 but for the claim of an attempt that moves a record's index entries, and the queue of a lock.
+//! - `aux` is 0 but for the claim of an attempt that moves a record's index entries, and the queue
+//!   of a lock.
 //!
 //! # Anomalies excluded
 //!
@@ -250,7 +255,8 @@ mod tests {
 
     /// Records by their headers, at rising addresses.
     fn records<const N: usize>(headers: &[[AtomicU64; 2]; N]) -> [RecordRef; N] {
-        // SAFETY: a record is a header of two words and, here, no row; the headers outlive the test.
+        // SAFETY: a record is a header of two words and, here, no row; the headers outlive the
+        // test.
         std::array::from_fn(|at| unsafe {
             RecordRef::from_cell(NonNull::from(&headers[at]).cast())
         })

@@ -1,4 +1,5 @@
-//! The retrospective list (§3.4): what a transaction locks because its earlier attempts failed on it, or meant to write it.
+//! The retrospective list (§3.4): what a transaction locks because its earlier attempts failed on
+//! it, or meant to write it.
 
 use kiln_storage::record::RecordRef;
 
@@ -6,7 +7,8 @@ use crate::shared::optimistic::record_lock::Mode;
 
 /// The list of one transaction.
 ///
-/// Between attempts the cells may become other records, or free. They stay mapped: a transaction keeps its tables.
+/// Between attempts the cells may become other records, or free. They stay mapped: a transaction
+/// keeps its tables.
 #[derive(Default)]
 pub(super) struct Retrospective {
     /// Each record once, in the order of their addresses, with the mode in which it is locked.

@@ -1,10 +1,10 @@
 //! How hot records are.
 //!
-//! MOCC keeps an approximate counter for each page: the temperature is the logarithm of the number of
-//! validation failures, raised by one with a probability that halves each time, so that hot
-//! counters are hardly ever written. Kiln has no pages: counters are in an array, by the hash of a record's
-//! address. The paper resets all of them from time to time; here each cools by itself, one degree a
-//! period, without anybody going over the array.
+//! MOCC keeps an approximate counter for each page: the temperature is the logarithm of the number
+//! of validation failures, raised by one with a probability that halves each time, so that hot
+//! counters are hardly ever written. Kiln has no pages: counters are in an array, by the hash of a
+//! record's address. The paper resets all of them from time to time; here each cools by itself, one
+//! degree a period, without anybody going over the array.
 
 use kiln_platform::atomic::{AtomicU32, Ordering};
 use kiln_platform::memory;

@@ -1,10 +1,11 @@
-//! Timestamp splitting (STO §6.2): what observes only columns kept apart, and who writes them. What is said of them for
-//! a whole table is in `groups.rs`.
+//! Timestamp splitting (STO §6.2): what observes only columns kept apart, and who writes them. What
+//! is said of them for a whole table is in `groups.rs`.
 //!
-//! The chain is one for all columns: a node has those that its transaction changed, and is marked if some of them are
-//! kept apart. Such an item relies on that no marked version comes between the version that it met and the attempt's
-//! timestamp. It does not care for others, pending or committed: it reads past a pending one, and if the attempt writes
-//! the record, its version goes in front of whichever is the newest then.
+//! The chain is one for all columns: a node has those that its transaction changed, and is marked
+//! if some of them are kept apart. Such an item relies on that no marked version comes between the
+//! version that it met and the attempt's timestamp. It does not care for others, pending or
+//! committed: it reads past a pending one, and if the attempt writes the record, its version goes
+//! in front of whichever is the newest then.
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::schedule::point;
@@ -104,7 +105,8 @@ impl Mvcc {
         Ok(visit)
     }
 
-    /// Has an item that relies on columns apart rely on all, if others are read that are not `written` by the attempt.
+    /// Has an item that relies on columns apart rely on all, if others are read that are not
+    /// `written` by the attempt.
     #[inline(never)]
     pub(super) fn widen_apart(
         &mut self,
@@ -126,7 +128,8 @@ impl Mvcc {
         item.is_apart() && (self.shared.groups).is_written_before(item.apart, item.version)
     }
 
-    /// Counts the attempt among those who are about to write columns apart, before it takes a timestamp.
+    /// Counts the attempt among those who are about to write columns apart, before it takes a
+    /// timestamp.
     #[inline(never)]
     pub(super) fn enter_groups(&mut self) -> Mask {
         let written = self.writes.iter().filter(|write| write.changes_apart());
@@ -140,7 +143,8 @@ impl Mvcc {
         mask
     }
 
-    /// A timestamp to commit at, after all that was read of the columns apart that the attempt writes.
+    /// A timestamp to commit at, after all that was read of the columns apart that the attempt
+    /// writes.
     #[inline(never)]
     pub(super) fn take_timestamp_after_readers(&mut self) -> u64 {
         let mask = self.enter_groups();
@@ -163,8 +167,8 @@ impl Mvcc {
         self.shared.groups.leave(std::mem::take(&mut self.counted));
     }
 
-    /// Whether no version writes columns apart from `from` on down to the version that the item met, which nobody
-    /// can change any more; `None` stands for the row.
+    /// Whether no version writes columns apart from `from` on down to the version that the item
+    /// met, which nobody can change any more; `None` stands for the row.
     #[inline(never)]
     pub(super) fn is_unmarked_down_from(&self, from: Option<NodeRef>, item: &Item) -> bool {
         let mut node = from;
@@ -182,7 +186,8 @@ impl Mvcc {
         tid.version() <= item.version || self.has_kept_apart(item)
     }
 
-    /// Makes sure that a transaction at `timestamp` reads of columns apart what the item met, now and later.
+    /// Makes sure that a transaction at `timestamp` reads of columns apart what the item met, now
+    /// and later.
     #[inline(never)]
     pub(super) fn settle_apart(&self, item: &Item, timestamp: u64) -> Result<(), AbortCause> {
         let held = self.shared.groups.hold(item.apart, timestamp);
@@ -203,7 +208,8 @@ impl Mvcc {
         result
     }
 
-    /// One look at a record; `None` when it is worth another. If nobody is `held` off, the record's `rts` is raised.
+    /// One look at a record; `None` when it is worth another. If nobody is `held` off, the record's
+    /// `rts` is raised.
     fn try_settle_apart(
         &self,
         item: &Item,

@@ -3,41 +3,45 @@
 //! # The source
 //!
 //! One shared counter, as in MSTO (STO §2.2): a transaction that commits adds one and has its
-//! timestamp. Cicada's loosely synchronised clocks do without that line, at the price of timestamps that
-//! do not follow real time: a client would have to wait for the clocks to pass its last commit before
-//! it sees it from another worker, and the order of transactions would no longer be strict. The
-//! counter is touched once a commit of a writer, so it is the bottleneck only where transactions are
-//! far shorter than any procedure here; whoever finds it to be one changes this file alone.
+//! timestamp. Cicada's loosely synchronised clocks do without that line, at the price of timestamps
+//! that do not follow real time: a client would have to wait for the clocks to pass its last commit
+//! before it sees it from another worker, and the order of transactions would no longer be strict.
+//! The counter is touched once a commit of a writer, so it is the bottleneck only where
+//! transactions are far shorter than any procedure here; whoever finds it to be one changes this
+//! file alone.
 //!
 //! # Who uses which
 //!
 //! Each worker shows two words to the others, on cache lines of its own:
 //!
-//! - *committing*: the timestamp that it commits at, from before it has it until all its versions are
-//!   decided. Between, it shows a bound below.
+//! - *committing*: the timestamp that it commits at, from before it has it until all its versions
+//!   are decided. Between, it shows a bound below.
 //! - *reading*: the timestamp of the snapshot that it reads, likewise from before it is fixed.
 //!
-//! **Snapshots.** A snapshot at `R` has all versions up to `R`, so nobody may commit at `R` or below any
-//! more. A reader takes `R` from the counter and waits until no worker shows a smaller or equal
-//! timestamp: whoever got one before the counter was read had shown its bound before that, and the
-//! counter's modification order hands it on. What had committed before the reader began is in its
-//! snapshot, so snapshots are as strict as the rest.
+//! **Snapshots.** A snapshot at `R` has all versions up to `R`, so nobody may commit at `R` or
+//! below any more. A reader takes `R` from the counter and waits until no worker shows a smaller or
+//! equal timestamp: whoever got one before the counter was read had shown its bound before that,
+//! and the counter's modification order hands it on. What had committed before the reader began is
+//! in its snapshot, so snapshots are as strict as the rest.
 //!
-//! **The horizon.** Versions that no snapshot can have any more are let go. Whoever looks for them reads
-//! the counter and then the words of all workers, a full fence between; a reader shows a bound and then
-//! reads the counter, a full fence between. So either its bound is seen, or its snapshot is at least as
-//! new as the counter was.
+//! **The horizon.** Versions that no snapshot can have any more are let go. Whoever looks for them
+//! reads the counter and then the words of all workers, a full fence between; a reader shows a
+//! bound and then reads the counter, a full fence between. So either its bound is seen, or its
+//! snapshot is at least as new as the counter was.
 //!
 //! # Snapshots that lag
 //!
-//! With `+lagging` a reader waits for no worker. It takes the newest timestamp up to which everything is decided: the counter, or just before
-//! the oldest timestamp that a worker shows. That is the global read timestamp of MSTO (STO §2.2, Figure 2). What has
-//! committed before the reader began may be missing, so the order is not strict.
+//! With `+lagging` a reader waits for no worker. It takes the newest timestamp up to which
+//! everything is decided: the counter, or just before the oldest timestamp that a worker shows.
+//! That is the global read timestamp of MSTO (STO §2.2, Figure 2). What has committed before the
+//! reader began may be missing, so the order is not strict.
 //!
-//! Such a snapshot is older than the counter, and the horizon may not rely on that. A shared word, *decided*, only grows: up to it everything
-//! was decided at some time, and so is for ever. A worker that computes a horizon finds out what is decided, raises the word, and then looks at
-//! what readers show, a full fence between. A reader shows the word as its bound and then takes a snapshot that is not before the word as it is then, a full
-//! fence between. So either its bound is seen, or its snapshot is not before the horizon. The word also holds where a worker shows a
+//! Such a snapshot is older than the counter, and the horizon may not rely on that. A shared word,
+//! *decided*, only grows: up to it everything was decided at some time, and so is for ever. A
+//! worker that computes a horizon finds out what is decided, raises the word, and then looks at
+//! what readers show, a full fence between. A reader shows the word as its bound and then takes a
+//! snapshot that is not before the word as it is then, a full fence between. So either its bound is
+//! seen, or its snapshot is not before the horizon. The word also holds where a worker shows a
 //! bound that it has read long ago.
 
 use kiln_platform::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
@@ -50,13 +54,13 @@ use crate::canary::Canary;
 /// What a worker shows when it does neither.
 const IDLE: u64 = u64::MAX;
 
-/// Marks a bound below a timestamp that is not known yet. Timestamps are versions of records and have
-/// the bits of those.
+/// Marks a bound below a timestamp that is not known yet. Timestamps are versions of records and
+/// have the bits of those.
 const BOUND: u64 = 1 << 62;
 const _: () = assert!(Tid::VERSION < BOUND);
 
-/// One worker's words. Those who begin a snapshot look at what all others commit, so that is not among
-/// what changes with each snapshot.
+/// One worker's words. Those who begin a snapshot look at what all others commit, so that is not
+/// among what changes with each snapshot.
 struct Slot {
     committing: Padded,
     reading: Padded,
@@ -107,7 +111,8 @@ impl Horizon {
         timestamp <= self.floor
     }
 
-    /// Whether somebody may want a version that was the newest `from` a timestamp until before another.
+    /// Whether somebody may want a version that was the newest `from` a timestamp until before
+    /// another.
     pub fn wants(&self, from: u64, until: u64) -> bool {
         if until > self.open {
             return true;
@@ -149,8 +154,8 @@ impl Clock {
         // Here, as the clock has come to stay where it is.
         let address = std::ptr::from_ref(&self.counter).addr();
         name_range(address, size_of::<Padded>(), || "mvcc.clock".to_owned());
-        // Sequentially consistent, and before the worker shows anything: whoever looks afterwards looks
-        // at its slot.
+        // Sequentially consistent, and before the worker shows anything: whoever looks afterwards
+        // looks at its slot.
         self.used.fetch_max(worker + 1, Ordering::SeqCst);
     }
 
@@ -176,9 +181,9 @@ impl Clock {
         let slot = &self.slots[worker];
         let bound = self.counter.0.load(Ordering::Relaxed);
         slot.committing.0.store(bound | BOUND, Ordering::Relaxed);
-        // Sequentially consistent: the bound shown above comes with the new value to whoever reads it,
-        // and all that this attempt has put into indexes comes before the timestamp: see the node set in
-        // the module's documentation of `mvcc`.
+        // Sequentially consistent: the bound shown above comes with the new value to whoever reads
+        // it, and all that this attempt has put into indexes comes before the timestamp: see the
+        // node set in the module's documentation of `mvcc`.
         let timestamp = self.counter.0.fetch_add(1, Ordering::SeqCst) + 1;
         slot.committing.0.store(timestamp, Ordering::Release);
         timestamp
@@ -232,7 +237,8 @@ impl Clock {
     /// Raises the word to what is decided.
     pub fn note_decided(&self) {
         if self.lags {
-            // Acquire and release: the decisions that others have seen, and those that were seen here.
+            // Acquire and release: the decisions that others have seen, and those that were seen
+            // here.
             (self.decided.0).fetch_max(self.find_decided(), Ordering::AcqRel);
         }
     }
@@ -296,8 +302,8 @@ impl Clock {
             if reading != IDLE {
                 horizon.oldest_snapshot = horizon.oldest_snapshot.min(reading & !BOUND);
             }
-            // A transaction that commits validates what it read at its timestamp: it does without, but
-            // only by failing.
+            // A transaction that commits validates what it read at its timestamp: it does without,
+            // but only by failing.
             for shown in [reading, committing] {
                 match shown {
                     IDLE => {}

@@ -18,8 +18,8 @@ use crate::shared::recorder::object;
 use crate::shared::report::{Window, all_columns};
 
 impl Mvcc {
-    /// Phase 1: inserts a pending version over each version that the attempt has written over, which
-    /// nobody else can then. What was inserted is noted, for [`Mvcc::withdraw`].
+    /// Phase 1: inserts a pending version over each version that the attempt has written over,
+    /// which nobody else can then. What was inserted is noted, for [`Mvcc::withdraw`].
     #[inline]
     pub(super) fn insert_versions(&mut self, timestamp: u64) -> Result<(), AbortCause> {
         for position in 0..self.writes.len() {
@@ -58,8 +58,8 @@ impl Mvcc {
         }
     }
 
-    /// Links the pending version of a write in front of the version observed, or of the newest one where nothing
-    /// was observed.
+    /// Links the pending version of a write in front of the version observed, or of the newest one
+    /// where nothing was observed.
     fn publish(&mut self, position: usize, timestamp: u64) -> Result<(), AbortCause> {
         let write = &self.writes[position];
         let (record, kind) = (write.record, write.kind);
@@ -117,8 +117,8 @@ impl Mvcc {
                     (None, tid.version())
                 }
                 Head::Chain(newest) => {
-                    // Every write here relies on the version that it replaces: it keeps the columns that
-                    // it does not write. So there is no place for it below a newer one.
+                    // Every write here relies on the version that it replaces: it keeps the columns
+                    // that it does not write. So there is no place for it below a newer one.
                     let state = newest.status() & status::STATE;
                     if state == status::ABORTED {
                         spinner.turn();
@@ -170,7 +170,8 @@ impl Mvcc {
             }
             if let Some(below) = below {
                 // Whoever validates a read of the version below raises its timestamp and then looks
-                // whether it is the newest still: either it finds this node, or this finds its timestamp.
+                // whether it is the newest still: either it finds this node, or this finds its
+                // timestamp.
                 let rts = below.read_until().load(Ordering::SeqCst);
                 if rts > timestamp && !Canary::ReadTimestampIgnored.sings() {
                     return Err(AbortCause::WriteLock);
@@ -181,8 +182,8 @@ impl Mvcc {
         }
     }
 
-    /// Phase 2: checks that what was read is what a transaction at `timestamp` has to read, and keeps it
-    /// so.
+    /// Phase 2: checks that what was read is what a transaction at `timestamp` has to read, and
+    /// keeps it so.
     #[inline]
     pub(super) fn validate(&mut self, timestamp: u64) -> Result<(), AbortCause> {
         for position in 0..self.items.len() {
@@ -220,8 +221,8 @@ impl Mvcc {
     /// Phase 3: decides. Nothing can fail any more.
     #[inline]
     pub(super) fn install(&mut self, timestamp: u64) {
-        // Behind the timestamp and the validation, and before the first version is decided: others that meet one
-        // wait for its decision, and are of this log epoch or a later one.
+        // Behind the timestamp and the validation, and before the first version is decided: others
+        // that meet one wait for its decision, and are of this log epoch or a later one.
         let mut window = Window::none();
         if self.reporter.is_asked(&mut self.recorder) && !self.writes.is_empty() {
             self.record_removals_and_touches();
@@ -276,8 +277,9 @@ impl Mvcc {
         }
     }
 
-    /// Reports what is about to be decided. A timestamp is above those of the transactions that deleted a key which
-    /// this one adds: it was taken after the new record's entry had come, and theirs before the former entry went.
+    /// Reports what is about to be decided. A timestamp is above those of the transactions that
+    /// deleted a key which this one adds: it was taken after the new record's entry had come, and
+    /// theirs before the former entry went.
     #[inline(never)]
     fn report(&mut self, window: &Window, timestamp: u64) {
         let Mvcc {
@@ -291,11 +293,12 @@ impl Mvcc {
         for write in writes.iter() {
             let (table, record) = (write.table(), write.record);
             let former = items[write.item as usize].version;
-            // SAFETY: the record's newest version is the attempt's own pending one, so that nobody folds another one into
-            // its row; or the record is new. The engine keeps the table.
+            // SAFETY: the record's newest version is the attempt's own pending one, so that nobody
+            // folds another one into its row; or the record is new. The engine keeps the table.
             let change =
                 |kind, columns| unsafe { Change::new(table, record, kind, columns, former) };
-            // SAFETY: the report is sent below; an image is the attempt's own until others see its version decided.
+            // SAFETY: the report is sent below; an image is the attempt's own until others see its
+            // version decided.
             unsafe {
                 match (write.kind, write.node) {
                     (WriteKind::Update, Some(node)) => {
@@ -307,7 +310,8 @@ impl Mvcc {
                     (WriteKind::Insert, _) => {
                         reporter.add(change(ChangeKind::Insert, all_columns(table)));
                     }
-                    // A record's keys never change, so those in its row are those of all its versions.
+                    // A record's keys never change, so those in its row are those of all its
+                    // versions.
                     (WriteKind::Delete, _) => {
                         let change = change(ChangeKind::Delete, ColumnSet::EMPTY);
                         reporter.add_deletion(change, None, (tid, true));
@@ -395,8 +399,8 @@ fn free_image_blobs(table: &kiln_storage::table::Table, write: &Write, node: Nod
     }
 }
 
-/// Takes a pending version out of its chain, of which it is the first. Nobody else changes `aux` while
-/// it is.
+/// Takes a pending version out of its chain, of which it is the first. Nobody else changes `aux`
+/// while it is.
 fn unlink_pending(record: RecordRef, node: NodeRef) {
     let kind = node.status() & !status::STATE;
     node.set_status(status::ABORTED | kind);
@@ -461,8 +465,8 @@ fn try_settle(item: &Item, record: RecordRef, timestamp: u64) -> Option<Result<(
         return None;
     }
     if newest.wts() < timestamp && state == status::PENDING {
-        // It may yet be what is to be read. Whoever waits has the greater timestamp, so nobody waits in
-        // a circle.
+        // It may yet be what is to be read. Whoever waits has the greater timestamp, so nobody
+        // waits in a circle.
         if Canary::PendingVersionIgnored.sings() {
             return Some(Ok(()));
         }
@@ -489,8 +493,8 @@ fn try_settle(item: &Item, record: RecordRef, timestamp: u64) -> Option<Result<(
     if version != item.version {
         return Some(Err(AbortCause::ReadValidation));
     }
-    // Below a committed version nobody gets in any more. Otherwise the newest committed version is the
-    // one that was read, and is kept so.
+    // Below a committed version nobody gets in any more. Otherwise the newest committed version is
+    // the one that was read, and is kept so.
     if is_last || state == status::PENDING {
         let read_until = newest.read_until();
         let mut known = read_until.load(Ordering::SeqCst);

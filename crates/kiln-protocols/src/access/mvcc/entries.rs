@@ -1,17 +1,18 @@
 //! Records and their index entries: insertions, moves, and keys that change hands.
 //!
-//! A record's keys never change: an update of indexed columns deletes it and inserts another one with the
-//! rest of the row, which the attempt follows. So a snapshot finds each row under the keys that it had.
+//! A record's keys never change: an update of indexed columns deletes it and inserts another one
+//! with the rest of the row, which the attempt follows. So a snapshot finds each row under the keys
+//! that it had.
 //!
-//! An index has one entry for a key. Where the key of a new record is still that of a deleted one, it
-//! *takes the key over*: at commit, when the attempt holds the deleted record as well, the entry is
-//! given to the new record and marked (as *moving*), and the new record's first version lists whom it
-//! had it from. Who writes follows the entry to the new record; a snapshot from before goes on to the
-//! former one ([`Mvcc::resolve_entry`]). The mark goes when no snapshot is as old.
+//! An index has one entry for a key. Where the key of a new record is still that of a deleted one,
+//! it *takes the key over*: at commit, when the attempt holds the deleted record as well, the entry
+//! is given to the new record and marked (as *moving*), and the new record's first version lists
+//! whom it had it from. Who writes follows the entry to the new record; a snapshot from before goes
+//! on to the former one ([`Mvcc::resolve_entry`]). The mark goes when no snapshot is as old.
 //!
-//! Whoever has found the key free has seen a version of the deleted record that says so. Taking over
-//! therefore writes another such version (`WriteKind::Touch`), which validation finds as it finds any
-//! other write.
+//! Whoever has found the key free has seen a version of the deleted record that says so. Taking
+//! over therefore writes another such version (`WriteKind::Touch`), which validation finds as it
+//! finds any other write.
 
 use kiln_history::{Cell, EntryChange, WriteKind as Written};
 use kiln_platform::atomic::Ordering;
@@ -97,8 +98,8 @@ impl Mvcc {
         })
     }
 
-    /// Makes a record and puts it into the indexes; `number` is its row number if it has one already.
-    /// Otherwise returns the unique index that refused it, and the row that is in the way.
+    /// Makes a record and puts it into the indexes; `number` is its row number if it has one
+    /// already. Otherwise returns the unique index that refused it, and the row that is in the way.
     fn add_record(
         &mut self,
         table: &Table,
@@ -142,8 +143,8 @@ impl Mvcc {
         }
     }
 
-    /// Has the attempt rely on the unique keys that a new record had for a moment, in the indexes before the one
-    /// that refused it.
+    /// Has the attempt rely on the unique keys that a new record had for a moment, in the indexes
+    /// before the one that refused it.
     #[cold]
     fn leave_keys(
         &mut self,
@@ -163,7 +164,8 @@ impl Mvcc {
                 written,
                 ..
             } = self;
-            // A key that it would have taken over is a deleted record's, which the attempt writes: it deletes or touches it.
+            // A key that it would have taken over is a deleted record's, which the attempt writes:
+            // it deletes or touches it.
             let is_own = |record| written.get(record).is_some();
             leave_key((table, position), &key, recorder, is_own, |touched| {
                 Ok(nodes.touched(touched)?)
@@ -185,8 +187,8 @@ impl Mvcc {
         self.leave_grave(table, record);
     }
 
-    /// Puts a record into the indexes. Notes in `inherited` which takeovers of the attempt's own it has
-    /// got, and whose they were.
+    /// Puts a record into the indexes. Notes in `inherited` which takeovers of the attempt's own it
+    /// has got, and whose they were.
     fn link(
         &mut self,
         table: &Table,
@@ -243,8 +245,8 @@ impl Mvcc {
         Ok(Linked::All)
     }
 
-    /// The row of `holder`, which has `key`, be it by an entry of `previous` that it takes over; when it
-    /// is deleted, notes that the attempt touches it.
+    /// The row of `holder`, which has `key`, be it by an entry of `previous` that it takes over;
+    /// when it is deleted, notes that the attempt touches it.
     fn occupant(
         &mut self,
         table: &Table,
@@ -265,8 +267,8 @@ impl Mvcc {
                 let note = self.items.len() as u32 - 1;
                 let item = &self.items[note as usize];
                 debug_assert!(item.record == holder && item.absent);
-                // Deleted records keep a chain until they leave the indexes; without one the record is
-                // another transaction's, which has not committed.
+                // Deleted records keep a chain until they leave the indexes; without one the record
+                // is another transaction's, which has not committed.
                 if item.node.is_none() {
                     return Err(AbortCause::KeyInTransit.into());
                 }
@@ -374,8 +376,8 @@ impl Mvcc {
         Ok(moved_to)
     }
 
-    /// The row behind a handle, deleted just now, is behind another one from now on; its values are in registers from
-    /// `first` on.
+    /// The row behind a handle, deleted just now, is behind another one from now on; its values are
+    /// in registers from `first` on.
     fn moves(&mut self, table: &Table, from: Handle, to: Handle, first: usize, memory: &Memory) {
         let write = self.items[from.note as usize].write;
         debug_assert!(write != NO_WRITE, "it was just deleted");
@@ -383,7 +385,8 @@ impl Mvcc {
         self.record_relocation(table, from.record, to.record, first, memory);
     }
 
-    /// Puts a row with these values in the place of one that the attempt has deleted; the handle follows, and so do all others.
+    /// Puts a row with these values in the place of one that the attempt has deleted; the handle
+    /// follows, and so do all others.
     #[cold]
     pub(super) fn replace_deleted(
         &mut self,
@@ -431,8 +434,8 @@ impl Mvcc {
         }
     }
 
-    /// Whether nobody else has taken over what the attempt is about to, asked while it holds all records
-    /// concerned.
+    /// Whether nobody else has taken over what the attempt is about to, asked while it holds all
+    /// records concerned.
     pub(super) fn can_take_over(&self) -> bool {
         self.takeovers.iter().all(|takeover| {
             let index = &takeover.table().indexes()[takeover.index];
@@ -441,8 +444,8 @@ impl Mvcc {
         })
     }
 
-    /// Gives the entries to their new records. The attempt holds all records concerned and is certain to
-    /// commit.
+    /// Gives the entries to their new records. The attempt holds all records concerned and is
+    /// certain to commit.
     pub(super) fn take_over(&mut self) {
         for takeover in self.takeovers.iter() {
             let (table, record) = (takeover.table(), takeover.record);
@@ -491,8 +494,8 @@ impl Mvcc {
             .map(|takeover| (takeover.index, takeover.previous))
     }
 
-    /// Records that the entries of a deleted record go some time after its deletion: when no snapshot
-    /// has them any more.
+    /// Records that the entries of a deleted record go some time after its deletion: when no
+    /// snapshot has them any more.
     pub(super) fn record_removals(&mut self, table: &Table, record: RecordRef) {
         if self.recorder.log().is_none() {
             return;

@@ -35,7 +35,8 @@ fn newest(record: RecordRef) -> Result<Newest, AbortCause> {
         let aux = record.aux().load(Ordering::Acquire);
         match head(aux) {
             Head::Row(_) => {
-                // Acquire pairs with the release that ends a change of the row: its words are there.
+                // Acquire pairs with the release that ends a change of the row: its words are
+                // there.
                 let tid = Tid(record.tid().load(Ordering::Acquire));
                 if tid.is_locked() {
                     return false;
@@ -149,7 +150,8 @@ impl Mvcc {
     }
 
     /// Goes on to the present epoch, so that a long reader holds up nobody's memory. Between two
-    /// operations it holds on to no node and no blob, and records wait for its end; see `reclaim.rs`.
+    /// operations it holds on to no node and no blob, and records wait for its end; see
+    /// `reclaim.rs`.
     #[inline(always)]
     pub(super) fn refresh(&self) {
         if self.participant.epochs().current() != self.participant.epoch() {
@@ -220,8 +222,8 @@ impl Mvcc {
             let from = source(table, handle.record, node, column);
             let mut slot = layout.column(column).load(from, &mut memory.heap);
             if is_spilled(slot) {
-                // SAFETY: nothing that the snapshot has is changed while it is read (see `reclaim.rs`),
-                // so the pointer is whole; the epoch keeps the blob.
+                // SAFETY: nothing that the snapshot has is changed while it is read (see
+                // `reclaim.rs`), so the pointer is whole; the epoch keeps the blob.
                 slot = unsafe { resolve(slot, &mut memory.heap) };
             }
             memory.slots[register.0 as usize] = slot;
@@ -260,8 +262,8 @@ impl Mvcc {
             spilled |= is_spilled(slot);
             memory.slots[register.0 as usize] = slot;
         }
-        // Acquire pairs with the release fence before the row is changed: if one of the loads above saw
-        // a word of a newer version, the load below sees its lock bit or its version.
+        // Acquire pairs with the release fence before the row is changed: if one of the loads above
+        // saw a word of a newer version, the load below sees its lock bit or its version.
         fence(Ordering::Acquire);
         if !item.is_row_old_enough() && !self.has_kept_apart(item) {
             return Err(AbortCause::ReadValidation);
@@ -273,8 +275,8 @@ impl Mvcc {
             for &(_, register) in columns {
                 let slot = memory.slots[register.0 as usize];
                 if is_spilled(slot) {
-                    // SAFETY: the version did not change while the pointer was read, or the pointer is
-                    // in the attempt's own image; the epoch entered by `begin` keeps the blob.
+                    // SAFETY: the version did not change while the pointer was read, or the pointer
+                    // is in the attempt's own image; the epoch entered by `begin` keeps the blob.
                     let slot = unsafe { resolve(slot, &mut memory.heap) };
                     memory.slots[register.0 as usize] = slot;
                 }
@@ -427,8 +429,8 @@ impl Item {
             let mut look = look;
             return look() && tid.version() == self.version;
         }
-        // Versions up to this one may come into the row meanwhile: what is read of it is only what no
-        // node has, and stays the same.
+        // Versions up to this one may come into the row meanwhile: what is read of it is only what
+        // no node has, and stays the same.
         spin::until(SPINS_MAX, look) && tid.version() <= self.version
     }
 }

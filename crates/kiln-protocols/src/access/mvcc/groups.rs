@@ -1,23 +1,27 @@
-//! Timestamp splitting (STO §6.2): the words of a table that say when its columns apart were written and read.
+//! Timestamp splitting (STO §6.2): the words of a table that say when its columns apart were
+//! written and read.
 //!
-//! Columns often observed and rarely written are *kept apart* ([`Table::split`]). What observes only these relies on
-//! no version of the record, but on that none which writes them comes between the version met and the attempt's
-//! timestamp, now or later. The first is to be seen in the chain, where nodes that write columns apart are marked. Once
-//! these are folded into the row it is not; and the second would have every reader raise the `rts` of a record that
-//! many share. Both are said for a whole table instead, in three words:
+//! Columns often observed and rarely written are *kept apart* ([`Table::split`]). What observes
+//! only these relies on no version of the record, but on that none which writes them comes between
+//! the version met and the attempt's timestamp, now or later. The first is to be seen in the chain,
+//! where nodes that write columns apart are marked. Once these are folded into the row it is not;
+//! and the second would have every reader raise the `rts` of a record that many share. Both are
+//! said for a whole table instead, in three words:
 //!
 //! - *written*: no version newer than this wrote columns apart of any record;
-//! - *read*: nobody may write them at this timestamp or below any more. Raised in leaps ([`LEASE`]), so that readers
-//!   hardly ever write it;
+//! - *read*: nobody may write them at this timestamp or below any more. Raised in leaps
+//!   ([`LEASE`]), so that readers hardly ever write it;
 //! - *writers*: how many attempts are about to write them.
 //!
-//! A **writer** counts itself, takes its timestamp, and looks at *read*; if that is not below its timestamp it moves the
-//! clock past it and takes another. Then it raises *written*, inserts, validates, decides, and leaves the count. A
-//! **reader** raises *read* to its timestamp and then looks whether there are writers, all of it sequentially
-//! consistent. If there are none, whoever comes to be one sees *read* and gets a later timestamp, and whoever has been
-//! one has raised *written*. If there are some, the reader raises the `rts` of the record, as for any other read.
+//! A **writer** counts itself, takes its timestamp, and looks at *read*; if that is not below its
+//! timestamp it moves the clock past it and takes another. Then it raises *written*, inserts,
+//! validates, decides, and leaves the count. A **reader** raises *read* to its timestamp and then
+//! looks whether there are writers, all of it sequentially consistent. If there are none, whoever
+//! comes to be one sees *read* and gets a later timestamp, and whoever has been one has raised
+//! *written*. If there are some, the reader raises the `rts` of the record, as for any other read.
 //!
-//! Where the columns apart turn out to be written often, that costs more than it saves, and there are writers for good.
+//! Where the columns apart turn out to be written often, that costs more than it saves, and there
+//! are writers for good.
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
@@ -79,22 +83,23 @@ impl Groups {
         })
     }
 
-    /// Whether no version newer than this one wrote columns apart of the stripe's tables, as far as the caller can
-    /// have seen what such a version wrote.
+    /// Whether no version newer than this one wrote columns apart of the stripe's tables, as far as
+    /// the caller can have seen what such a version wrote.
     #[inline(always)]
     pub fn is_written_before(&self, number: u8, version: u64) -> bool {
-        // Sequentially consistent: after the look at the writers in `hold`. Elsewhere an acquire load would do: it
-        // is raised before the version is committed, and so before its words come into any row.
+        // Sequentially consistent: after the look at the writers in `hold`. Elsewhere an acquire
+        // load would do: it is raised before the version is committed, and so before its words come
+        // into any row.
         self.0[number as usize].written.load(Ordering::SeqCst) <= version
     }
 
-    /// Keeps all that is not counted yet from writing columns apart at `timestamp` or before. Returns whether that
-    /// is all there is, and nobody is about to.
+    /// Keeps all that is not counted yet from writing columns apart at `timestamp` or before.
+    /// Returns whether that is all there is, and nobody is about to.
     #[inline]
     pub fn hold(&self, number: u8, timestamp: u64) -> bool {
         let group = &self.0[number as usize];
-        // Relaxed: who misses that there are writers for good raises a word in vain. The others are sequentially
-        // consistent: see the module's documentation.
+        // Relaxed: who misses that there are writers for good raises a word in vain. The others are
+        // sequentially consistent: see the module's documentation.
         if group.writers.load(Ordering::Relaxed) & OFTEN == 0
             && group.read.load(Ordering::SeqCst) < timestamp
         {
@@ -103,7 +108,8 @@ impl Groups {
         group.writers.load(Ordering::SeqCst) == 0 || Canary::GroupWritersIgnored.sings()
     }
 
-    /// Counts the attempt among the writers of these stripes. Returns those where it has to be taken off again.
+    /// Counts the attempt among the writers of these stripes. Returns those where it has to be
+    /// taken off again.
     pub fn enter(&self, mask: Mask) -> Mask {
         let mut counted = 0;
         let mut rest = mask;
@@ -119,17 +125,20 @@ impl Groups {
         counted
     }
 
-    /// Up to when columns apart of these stripes were read, of which an attempt that is counted takes no timestamp.
+    /// Up to when columns apart of these stripes were read, of which an attempt that is counted
+    /// takes no timestamp.
     pub fn read_until(&self, mask: Mask) -> u64 {
         // Sequentially consistent: after the count.
         let read = |group: &Group| group.read.load(Ordering::SeqCst);
         self.each(mask).map(read).max().unwrap_or(0)
     }
 
-    /// Says that an attempt that is counted writes columns apart of these stripes at `timestamp`, unless it fails.
+    /// Says that an attempt that is counted writes columns apart of these stripes at `timestamp`,
+    /// unless it fails.
     pub fn write(&self, mask: Mask, timestamp: u64) {
         for group in self.each(mask) {
-            // Sequentially consistent: before any of its versions is committed, and before it leaves the count.
+            // Sequentially consistent: before any of its versions is committed, and before it
+            // leaves the count.
             let last = group.written.fetch_max(timestamp, Ordering::SeqCst);
             // Relaxed: `close` is a count by which nobody's order is known.
             if last != u64::MAX

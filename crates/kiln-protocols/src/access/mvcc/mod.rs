@@ -6,91 +6,94 @@
 //!
 //! # The idea
 //!
-//! A record has a chain of versions, each with the timestamp of its transaction (`wts`), the greatest
-//! timestamp at which its being the newest was validated (`rts`), and a state. A transaction that
-//! writes reads the newest versions and keeps what it writes to itself. At commit it takes a timestamp and
-//! then makes sure that it could have run at it, all at once:
+//! A record has a chain of versions, each with the timestamp of its transaction (`wts`), the
+//! greatest timestamp at which its being the newest was validated (`rts`), and a state. A
+//! transaction that writes reads the newest versions and keeps what it writes to itself. At commit
+//! it takes a timestamp and then makes sure that it could have run at it, all at once:
 //!
-//! 1. **Insert** a *pending* version in front of each one that it writes over. It fails if a newer one is
-//!    there, or if somebody has validated at a greater timestamp that there is none.
-//! 2. **Validate**: what it has read is the newest version up to its timestamp; it raises the `rts` of
-//!    these versions, so that it stays so. Index nodes are as they were.
+//! 1. **Insert** a *pending* version in front of each one that it writes over. It fails if a newer
+//!    one is there, or if somebody has validated at a greater timestamp that there is none.
+//! 2. **Validate**: what it has read is the newest version up to its timestamp; it raises the `rts`
+//!    of these versions, so that it stays so. Index nodes are as they were.
 //! 3. **Decide**: its pending versions become *committed*; or *aborted*, and are unlinked.
 //!
-//! A procedure that writes nothing, which the analysis of its program tells, takes the newest timestamp up
-//! to which everything is decided, and reads the newest versions up to it. It validates nothing,
-//! writes nothing, and is never repeated.
+//! A procedure that writes nothing, which the analysis of its program tells, takes the newest
+//! timestamp up to which everything is decided, and reads the newest versions up to it. It
+//! validates nothing, writes nothing, and is never repeated.
 //!
 //! # Where versions are
 //!
-//! The storage keeps one version of a record, in its row, and two words (`version.rs`). We use the row for
-//! the *oldest* version that somebody may still want, which for almost all records is the newest, too:
-//! `tid` is its `wts`, and `aux` its `rts`. Newer versions are nodes from per-worker pools with the columns
-//! that their transactions changed, `aux` leads to them, and columns that a node does not have are found
-//! further down. When nobody wants the versions before a node any more, it is copied into the row
-//! (`reclaim.rs`). So
+//! The storage keeps one version of a record, in its row, and two words (`version.rs`). We use the
+//! row for the *oldest* version that somebody may still want, which for almost all records is the
+//! newest, too: `tid` is its `wts`, and `aux` its `rts`. Newer versions are nodes from per-worker
+//! pools with the columns that their transactions changed, `aux` leads to them, and columns that a
+//! node does not have are found further down. When nobody wants the versions before a node any
+//! more, it is copied into the row (`reclaim.rs`). So
 //!
-//! - a record that nobody has changed lately is read as under `silo`: one tid before, one look after, no
-//!   indirection, no memory but the row;
+//! - a record that nobody has changed lately is read as under `silo`: one tid before, one look
+//!   after, no indirection, no memory but the row;
 //! - an update writes as many words as under `silo`, plus a node's header;
-//! - the row is the whole truth again as soon as all notes are settled, which the engine does, alone,
-//!   before it looks at rows or changes tables ([`settle`](Shared::settle)). Then only timestamps are left in
-//!   `aux`, and they go when another protocol takes over.
+//! - the row is the whole truth again as soon as all notes are settled, which the engine does,
+//!   alone, before it looks at rows or changes tables ([`settle`](Shared::settle)). Then only
+//!   timestamps are left in `aux`, and they go when another protocol takes over.
 //!
-//! The alternative, the newest version in the row and the older ones in the chain, would spare a look
-//! at the chain of a record that was just changed, but the row would change under every reader of a
-//! snapshot, who would have to wait for writers.
+//! The alternative, the newest version in the row and the older ones in the chain, would spare a
+//! look at the chain of a record that was just changed, but the row would change under every reader
+//! of a snapshot, who would have to wait for writers.
 //!
-//! Every write relies here on the version that it replaces, as it keeps the columns that it does not write.
-//! So a version never gets between two others: of two over the same one, only one can commit, and it is
-//! refused at once. Chains are sorted because they grow at the front. With `+cu` (STO §6.1) a record of which
-//! nothing is observed may be replaced in whatever version it has at the commit (`updates.rs`). With `+ts` (STO §6.2) so may
-//! one of which only columns kept apart are observed, and nobody who reads these minds versions that write others
-//! (`apart.rs`).
+//! Every write relies here on the version that it replaces, as it keeps the columns that it does
+//! not write. So a version never gets between two others: of two over the same one, only one can
+//! commit, and it is refused at once. Chains are sorted because they grow at the front. With `+cu`
+//! (STO §6.1) a record of which nothing is observed may be replaced in whatever version it has at
+//! the commit (`updates.rs`). With `+ts` (STO §6.2) so may one of which only columns kept apart are
+//! observed, and nobody who reads these minds versions that write others (`apart.rs`).
 //!
 //! # Invariants
 //!
-//! - Along a chain, timestamps fall. At most the first version is pending; below a committed version nobody
-//!   gets in any more.
-//! - `rts` is kept where it may grow: in `aux`, or in the first node, for the newest committed version. It
-//!   never falls while its record lives, even if the node that had it was aborted.
-//! - `aux` changes by compare-and-swap, but for the owner of the pending version in front, and for whoever
-//!   holds the latch in it.
-//! - Whoever waits for a pending version has a greater timestamp, or holds none: nobody waits in a circle.
-//!   Waits are bounded; then the attempt is repeated.
-//! - A new record is absent until its transaction commits, and stands in all indexes from its insertion on, but
-//!   for keys that it takes over (`entries.rs`). A record's keys never change.
-//! - A deleted record stays in the indexes until no snapshot has it. A dead record's tid never changes
-//!   again.
+//! - Along a chain, timestamps fall. At most the first version is pending; below a committed
+//!   version nobody gets in any more.
+//! - `rts` is kept where it may grow: in `aux`, or in the first node, for the newest committed
+//!   version. It never falls while its record lives, even if the node that had it was aborted.
+//! - `aux` changes by compare-and-swap, but for the owner of the pending version in front, and for
+//!   whoever holds the latch in it.
+//! - Whoever waits for a pending version has a greater timestamp, or holds none: nobody waits in a
+//!   circle. Waits are bounded; then the attempt is repeated.
+//! - A new record is absent until its transaction commits, and stands in all indexes from its
+//!   insertion on, but for keys that it takes over (`entries.rs`). A record's keys never change.
+//! - A deleted record stays in the indexes until no snapshot has it. A dead record's tid never
+//!   changes again.
 //!
 //! # Phantoms
 //!
-//! *Writers* guard the index nodes that they rely on, and compare them at commit, as under `silo`. Is that right
-//! with timestamps, where a transaction may commit later with a smaller one? An insertion into an
-//! index happens before its transaction takes its timestamp, and nodes are compared after the validating
-//! transaction has taken its own. If the comparison misses the insertion, then it came before it; the inserting
-//! transaction's timestamp is then taken later than the validating one's, as the counter orders both, and is greater. So
-//! what was not seen comes later in the order. If the insertion is seen, the attempt is repeated, or the scan
-//! has met the new record: then it validates that the record is absent at its timestamp, as it does with any
-//! read. A key that is taken over changes no node in a hash index; whoever found it free has read the deleted
-//! record, over which the new one writes a version.
+//! *Writers* guard the index nodes that they rely on, and compare them at commit, as under `silo`.
+//! Is that right with timestamps, where a transaction may commit later with a smaller one? An
+//! insertion into an index happens before its transaction takes its timestamp, and nodes are
+//! compared after the validating transaction has taken its own. If the comparison misses the
+//! insertion, then it came before it; the inserting transaction's timestamp is then taken later
+//! than the validating one's, as the counter orders both, and is greater. So what was not seen
+//! comes later in the order. If the insertion is seen, the attempt is repeated, or the scan has met
+//! the new record: then it validates that the record is absent at its timestamp, as it does with
+//! any read. A key that is taken over changes no node in a hash index; whoever found it free has
+//! read the deleted record, over which the new one writes a version.
 //!
-//! *Snapshots* need no guards. All transactions up to the snapshot's timestamp were decided before it began, and
-//! so were their insertions. What comes in meanwhile is newer, and is not in the snapshot. What goes was deleted
-//! at or before the oldest snapshot. A key that has changed hands leads to its former record, too.
+//! *Snapshots* need no guards. All transactions up to the snapshot's timestamp were decided before
+//! it began, and so were their insertions. What comes in meanwhile is newer, and is not in the
+//! snapshot. What goes was deleted at or before the oldest snapshot. A key that has changed hands
+//! leads to its former record, too.
 //!
 //! # Order and real time
 //!
-//! Transactions are ordered by their timestamps; snapshots come behind the transaction whose timestamp they
-//! have, and see all of those. Timestamps come from one counter, and a snapshot's is as new as the counter when
-//! it began: what had committed before is in it. So the order is strict; the price is that a reader waits at
-//! its beginning for those who are in the middle of their commit, which is a matter of a microsecond.
-//! See `clock.rs`. With `+lagging` a reader waits for none of them, and may miss what committed just before it began: the order is still that of
+//! Transactions are ordered by their timestamps; snapshots come behind the transaction whose
+//! timestamp they have, and see all of those. Timestamps come from one counter, and a snapshot's is
+//! as new as the counter when it began: what had committed before is in it. So the order is strict;
+//! the price is that a reader waits at its beginning for those who are in the middle of their
+//! commit, which is a matter of a microsecond. See `clock.rs`. With `+lagging` a reader waits for
+//! none of them, and may miss what committed just before it began: the order is still that of
 //! timestamps, and not strict.
 //!
-//! A raised error is reported after the attempt was validated at a timestamp of its own: that all versions are the
-//! newest at one moment is not enough, as a transaction with a smaller timestamp may still be about to
-//! commit.
+//! A raised error is reported after the attempt was validated at a timestamp of its own: that all
+//! versions are the newest at one moment is not enough, as a transaction with a smaller timestamp
+//! may still be about to commit.
 
 mod apart;
 mod clock;
@@ -133,8 +136,8 @@ use reclaim::NotesCell;
 use takeovers::Takeovers;
 use version::{NodeRef, Pools, status};
 
-/// How often a version that is not decided is looked at again before the attempt gives up: about four
-/// microseconds, several times what a commit takes.
+/// How often a version that is not decided is looked at again before the attempt gives up: about
+/// four microseconds, several times what a commit takes.
 const SPINS_MAX: u32 = 128;
 
 /// Marks an [`Item`] without a write.
@@ -165,21 +168,22 @@ impl Shared {
         }
     }
 
-    /// Brings all rows up to date, and takes what was deleted out of the indexes. No transaction runs, and
-    /// the tables that transactions have used are there.
+    /// Brings all rows up to date, and takes what was deleted out of the indexes. No transaction
+    /// runs, and the tables that transactions have used are there.
     pub fn settle(&self, participant: &Participant) {
         reclaim::settle(self, participant, None);
     }
 
-    /// Brings the rows of one table up to date, and takes what was deleted out of its indexes. No statement runs, no open
-    /// transaction has used the table, and none reads a snapshot: what they read, they validate when they commit.
+    /// Brings the rows of one table up to date, and takes what was deleted out of its indexes. No
+    /// statement runs, no open transaction has used the table, and none reads a snapshot: what they
+    /// read, they validate when they commit.
     pub fn settle_table(&self, participant: &Participant, table: TableId) {
         reclaim::settle(self, participant, Some(table));
     }
 
-    /// Looks after what idle workers have noted, in place of them: shortens chains and takes deleted rows out of the
-    /// indexes. Returns whether it did all that could be done. `participant` has a number of its own among
-    /// the workers, and is not used by one.
+    /// Looks after what idle workers have noted, in place of them: shortens chains and takes
+    /// deleted rows out of the indexes. Returns whether it did all that could be done.
+    /// `participant` has a number of its own among the workers, and is not used by one.
     pub fn look_after_idle(&self, participant: &Participant) -> bool {
         reclaim::look_after_idle(self, participant)
     }
@@ -189,7 +193,8 @@ impl Shared {
         self.pools.bytes_reserved()
     }
 
-    /// Versions outside of rows, those that wait for their epoch included. Exact when no transaction runs.
+    /// Versions outside of rows, those that wait for their epoch included. Exact when no
+    /// transaction runs.
     pub fn versions(&self) -> usize {
         self.pools.nodes_in_use()
     }
@@ -215,10 +220,11 @@ struct Item {
     write: u32,
     /// Whether there was no row.
     absent: bool,
-    /// Whether no column was observed so far: if the attempt writes the record, any version will do.
+    /// Whether no column was observed so far: if the attempt writes the record, any version will
+    /// do.
     is_unobserved: bool,
-    /// The stripe of its table if no columns were observed so far but those that the table keeps apart, or
-    /// [`apart::WHOLE`].
+    /// The stripe of its table if no columns were observed so far but those that the table keeps
+    /// apart, or [`apart::WHOLE`].
     apart: u8,
 }
 
@@ -365,7 +371,8 @@ impl Mvcc {
         }
     }
 
-    /// Takes a timestamp, and makes sure that all that was read is what a transaction has to read at it.
+    /// Takes a timestamp, and makes sure that all that was read is what a transaction has to read
+    /// at it.
     #[inline]
     fn take_timestamp(&mut self) -> u64 {
         self.committing = true;

@@ -1,35 +1,36 @@
 //! Reclamation: chains are shortened, deleted records leave the indexes, memory comes back.
 //!
-//! A worker notes each version that it commits, and looks after the noted ones a few at a time, between
-//! its transactions. What it does to a record, it does under the latch in the record's `aux`:
+//! A worker notes each version that it commits, and looks after the noted ones a few at a time,
+//! between its transactions. What it does to a record, it does under the latch in the record's
+//! `aux`:
 //!
-//! - *Folding.* Versions that everybody is past, up to some node, are copied into the row, oldest first,
-//!   and unlinked: the row is the inlined version again, and most records have no other.
-//! - *Pruning.* A version between two others that nobody wants, because no snapshot lies in its time, is
-//!   unlinked; the next newer one gets the columns that only it had. So a chain has about as many nodes
-//!   as there are snapshots under way, however long they run.
+//! - *Folding.* Versions that everybody is past, up to some node, are copied into the row, oldest
+//!   first, and unlinked: the row is the inlined version again, and most records have no other.
+//! - *Pruning.* A version between two others that nobody wants, because no snapshot lies in its
+//!   time, is unlinked; the next newer one gets the columns that only it had. So a chain has about
+//!   as many nodes as there are snapshots under way, however long they run.
 //! - *Burial.* A deleted record that everybody is past leaves the indexes.
 //!
 //! # Why readers need no lock
 //!
-//! What is copied into the row is at most as old as every snapshot, so a reader finds the columns that
-//! change in nodes, or in the row after all of them were copied: nodes are unlinked after that, and
-//! readers go from newer to older. The other columns do not change. A writer's reads are not protected
-//! like that; it looks at the tid afterwards (`Item::is_row_old_enough`).
+//! What is copied into the row is at most as old as every snapshot, so a reader finds the columns
+//! that change in nodes, or in the row after all of them were copied: nodes are unlinked after
+//! that, and readers go from newer to older. The other columns do not change. A writer's reads are
+//! not protected like that; it looks at the tid afterwards (`Item::is_row_old_enough`).
 //!
 //! # Memory
 //!
-//! Nodes and blobs wait for their epoch, as all memory does. A snapshot that runs for long enters each
-//! new epoch as it goes: it finds nodes anew in each operation. But it holds on to the addresses of
-//! records, of those it has met and of those in the leaf of an index that it goes through. So a record
-//! that left the indexes first waits, in a *grave*, until all snapshots that were there have ended, and then
-//! for its epoch.
+//! Nodes and blobs wait for their epoch, as all memory does. A snapshot that runs for long enters
+//! each new epoch as it goes: it finds nodes anew in each operation. But it holds on to the
+//! addresses of records, of those it has met and of those in the leaf of an index that it goes
+//! through. So a record that left the indexes first waits, in a *grave*, until all snapshots that
+//! were there have ended, and then for its epoch.
 //!
 //! # Idle workers
 //!
-//! A worker looks after its notes when it runs transactions. The notes of a worker that runs none for some epochs
-//! go to the database's ticker ([`look_after_idle`]): else deleted rows would stay in the indexes for as long as the
-//! session that deleted them is idle.
+//! A worker looks after its notes when it runs transactions. The notes of a worker that runs none
+//! for some epochs go to the database's ticker ([`look_after_idle`]): else deleted rows would stay
+//! in the indexes for as long as the session that deleted them is idle.
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -69,8 +70,8 @@ struct Grave {
 pub(super) struct Notes {
     /// Versions committed since.
     fresh: VecDeque<Noted>,
-    /// Versions that snapshots under way are in front of; their records have [`WAITING`] set, and one
-    /// entry each over all workers.
+    /// Versions that snapshots under way are in front of; their records have [`WAITING`] set, and
+    /// one entry each over all workers.
     waiting: VecDeque<Noted>,
     graves: VecDeque<Grave>,
     /// Graves that transactions have left since the last look: of rows that came and went in one.
@@ -126,7 +127,8 @@ impl Notes {
 #[repr(align(128))]
 pub(super) struct NotesCell {
     notes: UnsafeCell<Notes>,
-    /// The epoch when the worker looked after its notes last, or noted the first one; [`NOTHING_NOTED`] if it has none.
+    /// The epoch when the worker looked after its notes last, or noted the first one;
+    /// [`NOTHING_NOTED`] if it has none.
     since: AtomicU64,
 }
 
@@ -162,9 +164,9 @@ impl NotesCell {
     }
 }
 
-// SAFETY: used by the worker that has the number while its participant is active, by whoever has seized the
-// participant, and by whoever settles while the gate is shut. The tables that notes point to live: the engine
-// settles a table before it changes it.
+// SAFETY: used by the worker that has the number while its participant is active, by whoever has
+// seized the participant, and by whoever settles while the gate is shut. The tables that notes
+// point to live: the engine settles a table before it changes it.
 unsafe impl Sync for NotesCell {}
 // SAFETY: as above.
 unsafe impl Send for NotesCell {}
@@ -183,7 +185,8 @@ enum Tidied {
 const BATCH: usize = 16;
 /// Notes of each kind that a worker looks after at a time, besides twice what it has noted since.
 const LOOKED_AFTER_MIN: usize = 64;
-/// Room in notes that a list has at most when its notes were taken over: enough for the steady state, whatever it grew to.
+/// Room in notes that a list has at most when its notes were taken over: enough for the steady
+/// state, whatever it grew to.
 const KEPT_CAPACITY: usize = 4_096;
 /// Notes of each kind that the ticker looks after at a time.
 const PORTION: usize = 1_024;
@@ -261,8 +264,8 @@ impl Mvcc {
     }
 }
 
-/// Looks after everything that any worker has noted, or what concerns one table. No transaction runs that has used it, or
-/// that reads a snapshot.
+/// Looks after everything that any worker has noted, or what concerns one table. No transaction
+/// runs that has used it, or that reads a snapshot.
 pub(super) fn settle(shared: &Shared, participant: &Participant, only: Option<TableId>) {
     let mut notes = Notes::default();
     for cell in &shared.notes {
@@ -288,8 +291,8 @@ pub(super) fn settle(shared: &Shared, participant: &Participant, only: Option<Ta
         chain: &mut chain,
         alone: true,
     };
-    // A record may have waited for another one's sake, and those that are buried here leave graves; nobody else is
-    // there, so twice is enough.
+    // A record may have waited for another one's sake, and those that are buried here leave graves;
+    // nobody else is there, so twice is enough.
     for _ in 0..2 {
         tidier.look_after(&mut notes, usize::MAX);
     }
@@ -299,8 +302,8 @@ pub(super) fn settle(shared: &Shared, participant: &Participant, only: Option<Ta
     );
 }
 
-/// Takes over what idle workers have noted, and looks after a portion of it; `participant` is the ticker's. Returns
-/// whether nothing is left that can be done now.
+/// Takes over what idle workers have noted, and looks after a portion of it; `participant` is the
+/// ticker's. Returns whether nothing is left that can be done now.
 pub(super) fn look_after_idle(shared: &Shared, participant: &Participant) -> bool {
     let own = &shared.notes[participant.slot()];
     let epochs = participant.epochs();
@@ -362,7 +365,8 @@ struct Tidier<'a> {
 }
 
 impl Tidier<'_> {
-    /// Looks after at most `limit` notes of each kind. Returns whether there were no more for which it is time.
+    /// Looks after at most `limit` notes of each kind. Returns whether there were no more for which
+    /// it is time.
     fn look_after(&mut self, notes: &mut Notes, limit: usize) -> bool {
         let mut is_done = notes.fresh.len() <= limit;
         // Graves first, as the horizon was looked for after these were buried.
@@ -392,7 +396,8 @@ impl Tidier<'_> {
         }
         let mut has_waited = notes.waiting.len() <= limit;
         for _ in 0..notes.waiting.len().min(limit) {
-            // In about the order of their timestamps: behind the first in vain there is little to do.
+            // In about the order of their timestamps: behind the first in vain there is little to
+            // do.
             let Some(noted) = notes.waiting.front().copied() else {
                 break;
             };
@@ -413,9 +418,9 @@ impl Tidier<'_> {
     /// Shortens the chain of a record for a version that was noted.
     fn tidy(&mut self, noted: Noted, waited: bool, graves: &mut VecDeque<Grave>) -> Tidied {
         let Noted { record, table, wts } = noted;
-        // The versions of a cell only grow, over all records that it holds: if the row has this version
-        // or a newer one, the note is settled, and the cell may be anybody's. Acquire: else what is read
-        // below is of this record, which stays in its epoch.
+        // The versions of a cell only grow, over all records that it holds: if the row has this
+        // version or a newer one, the note is settled, and the cell may be anybody's. Acquire: else
+        // what is read below is of this record, which stays in its epoch.
         if Tid(record.tid().load(Ordering::Acquire)).version() >= wts {
             return Tidied::Done;
         }
@@ -451,7 +456,8 @@ impl Tidier<'_> {
             // Whoever waits for the record folds it.
             return Tidied::Done;
         }
-        // Acquire: the last one's changes are there. Nobody links a node or raises a timestamp meanwhile.
+        // Acquire: the last one's changes are there. Nobody links a node or raises a timestamp
+        // meanwhile.
         let latched =
             record
                 .aux()
@@ -509,8 +515,8 @@ impl Tidier<'_> {
         }
     }
 
-    /// Copies the versions that everybody is past into the row, and takes them off the chain; the newest
-    /// is left to the caller to retire, as its timestamp is still needed.
+    /// Copies the versions that everybody is past into the row, and takes them off the chain; the
+    /// newest is left to the caller to retire, as its timestamp is still needed.
     fn fold(&mut self, table: &Table, record: RecordRef) {
         let newest = self.chain[0];
         let Some(first) = self
@@ -523,8 +529,8 @@ impl Tidier<'_> {
         let (layout, row) = (table.layout(), table.row(record));
         let tid = record.tid().load(Ordering::Relaxed);
         record.tid().store(tid | Tid::LOCKED, Ordering::Relaxed);
-        // Release pairs with the acquire fence of readers: whoever sees a word stored below finds the
-        // lock bit set above, or a newer version.
+        // Release pairs with the acquire fence of readers: whoever sees a word stored below finds
+        // the lock bit set above, or a newer version.
         fence(Ordering::Release);
         for position in (first..self.chain.len()).rev() {
             let node = self.chain[position];
@@ -567,8 +573,8 @@ impl Tidier<'_> {
         self.heap.release(mark);
     }
 
-    /// Takes versions off the chain that nobody wants. A newest one that is replaced is left to the caller
-    /// to retire.
+    /// Takes versions off the chain that nobody wants. A newest one that is replaced is left to the
+    /// caller to retire.
     fn prune(&mut self, table: &Table) {
         let layout = table.layout();
         let Some(&newest) = self.chain.first() else {

@@ -1,19 +1,21 @@
 //! Updates left to the commit (STO §6.1).
 //!
-//! A record that the attempt found and of which it observes nothing but that it is there may have got newer
-//! versions by its commit: its pending version goes in front of whichever is the newest then, if that is decided and
-//! older than the attempt's timestamp. Between validation and decision the updaters run on the version below the
-//! pending one, to which nobody can add another, and fill its image.
+//! A record that the attempt found and of which it observes nothing but that it is there may have
+//! got newer versions by its commit: its pending version goes in front of whichever is the newest
+//! then, if that is decided and older than the attempt's timestamp. Between validation and decision
+//! the updaters run on the version below the pending one, to which nobody can add another, and fill
+//! its image.
 //!
 //! # Why the version is not left a delta
 //!
-//! MSTO links the updater itself, as a *delta version*, and lets the first reader flatten it. An updater of SQL
-//! may raise: nearly all arithmetic may overflow, and CHECKs move into updaters. Whether it does has to be known
-//! before its transaction commits, and for that its record has to be looked at, and the updater run, then.
-//! So the delta is flattened by its own transaction, while it is pending, and no reader ever meets one. What is
-//! kept of the idea is what removes the conflicts: nothing is observed before the commit, and of two that update a
-//! record one after the other both commit. Given up is that a delta with a smaller timestamp may go below
-//! a newer version; that would change what the newer one's transaction was told.
+//! MSTO links the updater itself, as a *delta version*, and lets the first reader flatten it. An
+//! updater of SQL may raise: nearly all arithmetic may overflow, and CHECKs move into updaters.
+//! Whether it does has to be known before its transaction commits, and for that its record has to
+//! be looked at, and the updater run, then. So the delta is flattened by its own transaction, while
+//! it is pending, and no reader ever meets one. What is kept of the idea is what removes the
+//! conflicts: nothing is observed before the commit, and of two that update a record one after the
+//! other both commit. Given up is that a delta with a smaller timestamp may go below a newer
+//! version; that would change what the newer one's transaction was told.
 
 use kiln_history::Version;
 use kiln_procedure::executor::record_deferred;
@@ -78,8 +80,8 @@ impl Mvcc {
         }
     }
 
-    /// Runs the updaters of the record behind `handle` before its columns are written. A record that
-    /// may move is read as a whole.
+    /// Runs the updaters of the record behind `handle` before its columns are written. A record
+    /// that may move is read as a whole.
     pub(super) fn settle_for_write(
         &mut self,
         table: &Table,
@@ -127,8 +129,8 @@ impl Mvcc {
         done
     }
 
-    /// Runs an updater and puts the new values into the image of its version: on the version below that,
-    /// `Some(below)` at the commit, or else on what is observed.
+    /// Runs an updater and puts the new values into the image of its version: on the version below
+    /// that, `Some(below)` at the commit, or else on what is observed.
     fn run_pending(&mut self, at: usize, below: Option<Option<NodeRef>>) -> Result<(), Stop> {
         let Running {
             write: position,
@@ -178,8 +180,8 @@ impl Mvcc {
             };
             let mut slot = layout.column(column).load(from, &mut memory.heap);
             if is_spilled(slot) {
-                // SAFETY: nobody shortens a chain whose first version is pending, so neither the row nor
-                // a node changes; an image is the attempt's own until it commits.
+                // SAFETY: nobody shortens a chain whose first version is pending, so neither the
+                // row nor a node changes; an image is the attempt's own until it commits.
                 slot = unsafe { resolve(slot, &mut memory.heap) };
             }
             memory.slots[register.0 as usize] = slot;
@@ -228,8 +230,8 @@ impl Mvcc {
         Ok(first)
     }
 
-    /// Has an item rely on the version in front of which the attempt has inserted its own. What was observed of
-    /// the record, that it is there, is as true of it.
+    /// Has an item rely on the version in front of which the attempt has inserted its own. What was
+    /// observed of the record, that it is there, is as true of it.
     pub(super) fn rely_on(&mut self, item: u32, version: u64, node: Option<NodeRef>) {
         let item = &mut self.items[item as usize];
         if item.version != version {

@@ -1,4 +1,5 @@
-//! Versions: the nodes of a record's chain, the words that lead to them, and the memory they are from.
+//! Versions: the nodes of a record's chain, the words that lead to them, and the memory they are
+//! from.
 //!
 //! ```text
 //!  record                    node                     node
@@ -9,8 +10,8 @@
 //!   the inlined version: the oldest                    0 leads to the row
 //! ```
 //!
-//! A node has the columns that its transaction changed; the others are those of the versions before it,
-//! down to the row. `aux` is one of
+//! A node has the columns that its transaction changed; the others are those of the versions before
+//! it, down to the row. `aux` is one of
 //!
 //! | form | meaning |
 //! |---|---|
@@ -77,7 +78,8 @@ pub(super) mod status {
     pub const ABSENT: u64 = 4;
     /// The node's image is a list of the records that had the record's keys before.
     pub const LINKS: u64 = 8;
-    /// Columns that the table keeps apart are written in this version, or the record is deleted; see `apart.rs`.
+    /// Columns that the table keeps apart are written in this version, or the record is deleted;
+    /// see `apart.rs`.
     pub const APART: u64 = 16;
 }
 
@@ -91,8 +93,8 @@ pub(super) struct Node {
     wts: Cell<u64>,
     /// The next older node, or 0 for the row.
     next: AtomicU64,
-    /// The greatest timestamp at which the newest committed version was validated: this one once it is
-    /// committed, the one below while it is pending.
+    /// The greatest timestamp at which the newest committed version was validated: this one once it
+    /// is committed, the one below while it is pending.
     read_until: AtomicU64,
     /// State and kind; see [`status`].
     status: AtomicU64,
@@ -130,8 +132,8 @@ impl NodeRef {
     /// The words of its image.
     #[inline(always)]
     pub fn image<'a>(self, words: usize) -> &'a [AtomicU64] {
-        // SAFETY: the node was made with room for the words of a row of its table, and they are only
-        // accessed as atomics.
+        // SAFETY: the node was made with room for the words of a row of its table, and they are
+        // only accessed as atomics.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().add(1).cast(), words) }
     }
 
@@ -250,8 +252,8 @@ impl Pools {
         Pools((0..CLASSES).map(slab).collect())
     }
 
-    /// A pending node with room for an image of `words` words, for the worker that `participant` stands
-    /// for.
+    /// A pending node with room for an image of `words` words, for the worker that `participant`
+    /// stands for.
     #[inline]
     pub fn take(&self, words: usize, participant: &Participant) -> Result<NodeRef, OutOfMemory> {
         let wanted = words + HEADER_WORDS;
@@ -264,8 +266,8 @@ impl Pools {
         // SAFETY: the memory that the participant uses is this worker's alone.
         let cell = unsafe { self.0[class].alloc(participant.memory())? };
         let node = NodeRef(cell.cast());
-        // SAFETY: the cell is this worker's, large enough, and aligned to eight bytes; whoever knew an
-        // earlier node in it has left its epoch.
+        // SAFETY: the cell is this worker's, large enough, and aligned to eight bytes; whoever knew
+        // an earlier node in it has left its epoch.
         unsafe {
             node.0.write(Node {
                 wts: Cell::new(0),
@@ -290,8 +292,8 @@ impl Pools {
     /// Takes back a node that no chain leads to any more, once nobody can look at it.
     pub fn retire(&self, node: NodeRef, participant: &Participant) {
         let class = node.node().class as usize;
-        // SAFETY: no chain leads to the node, and it is retired once; the pools are given to the epochs
-        // before they go.
+        // SAFETY: no chain leads to the node, and it is retired once; the pools are given to the
+        // epochs before they go.
         unsafe { participant.retire(self.0[class].retired(node.0.cast())) };
     }
 
@@ -322,8 +324,8 @@ pub(super) enum Visible {
     Foreign(u64),
 }
 
-/// The newest version of `record` up to `snapshot`, at or before which all is decided; `now` is asked for
-/// the clock's newest timestamp when there is none.
+/// The newest version of `record` up to `snapshot`, at or before which all is decided; `now` is
+/// asked for the clock's newest timestamp when there is none.
 #[inline]
 pub(super) fn visible(record: RecordRef, snapshot: u64, now: impl Fn() -> u64) -> Visible {
     // Acquire pairs with the releases of those who link a node or unlink all.

@@ -11,17 +11,17 @@
 //!
 //! # What is left, so that it does not crash
 //!
-//! The database stays in one piece; only its contents are arbitrary. That takes three things, none of which
-//! outlasts an operation on one row, but for the second:
+//! The database stays in one piece; only its contents are arbitrary. That takes three things, none
+//! of which outlasts an operation on one row, but for the second:
 //!
-//! - A **latch**, the lock bit of the tid, is held while a row's words are written, as columns share
-//!   words, and a byte string whose length and pointer are from different writers is not one. Numbers are
-//!   read without looking at it; byte strings are read again when the tid has changed.
+//! - A **latch**, the lock bit of the tid, is held while a row's words are written, as columns
+//!   share words, and a byte string whose length and pointer are from different writers is not one.
+//!   Numbers are read without looking at it; byte strings are read again when the tid has changed.
 //! - Who deletes a record, or changes an indexed column, **claims** it first, as in the optimistic
 //!   protocols, and its index entries until the end. Whoever comes second aborts: that is the only
 //!   abort here, with meeting an entry that is moving.
-//! - **A blob has one owner** (`undo.rs`): the row that points to it, or the undo log of the attempt that
-//!   displaced it from there. So it is freed once.
+//! - **A blob has one owner** (`undo.rs`): the row that points to it, or the undo log of the
+//!   attempt that displaced it from there. So it is freed once.
 //!
 //! # Invariants
 //!
@@ -104,8 +104,8 @@ fn latch(record: RecordRef) -> Option<Tid> {
                 )
                 .is_ok();
         if latched {
-            // Pairs with the acquire fence of readers of byte strings: who sees a word written below
-            // finds the latch, or another tid.
+            // Pairs with the acquire fence of readers of byte strings: who sees a word written
+            // below finds the latch, or another tid.
             fence(Ordering::Release);
             return Some(seen);
         }
@@ -241,8 +241,9 @@ impl Unprotected {
         self.log.push(Undo::new(record, table, change));
     }
 
-    /// Writes columns, and moves the record's entries if need be. Returns the record in the way, and
-    /// the index, when a unique index has the new key for another one; then nothing was written.
+    /// Writes columns, and moves the record's entries if need be. Returns the record in the way,
+    /// and the index, when a unique index has the new key for another one; then nothing was
+    /// written.
     fn write_and_move(
         &mut self,
         table: &Table,
@@ -312,7 +313,8 @@ impl Unprotected {
         )
     }
 
-    /// Moves the entries of a record back that an update has moved in the indexes before the one that refuses it.
+    /// Moves the entries of a record back that an update has moved in the indexes before the one
+    /// that refuses it.
     fn move_back(
         &mut self,
         table: &Table,
@@ -442,8 +444,8 @@ impl Access for Unprotected {
         memory: &mut Memory,
     ) -> Result<Inserted, Stop> {
         charge(Work::Record);
-        // Others may read and update it from now on, but not delete or move it before it is certain to
-        // stay.
+        // Others may read and update it from now on, but not delete or move it before it is certain
+        // to stay.
         let (record, number) =
             links::create(table, values, memory, 0, Some(CLAIMED), &self.participant)?;
         let deleted = &self.deleted;

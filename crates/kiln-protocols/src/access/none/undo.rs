@@ -20,8 +20,8 @@ use crate::shared::scratch::RowImage;
 /// What was done to a record.
 #[derive(Clone, Copy)]
 pub(super) enum Change {
-    /// `columns` were overwritten; `old` holds what they were, `new` what they became, if some of them may
-    /// point to blobs.
+    /// `columns` were overwritten; `old` holds what they were, `new` what they became, if some of
+    /// them may point to blobs.
     Update {
         columns: ColumnSet,
         old: RowImage,
@@ -193,7 +193,8 @@ impl Unprotected {
         self.changes.end(&self.participant);
         self.scratch.clear();
         for record in self.claimed.drain(..) {
-            // Release pairs with the acquire in `claim`: the record and its entries are as they will be.
+            // Release pairs with the acquire in `claim`: the record and its entries are as they
+            // will be.
             record.aux().fetch_and(!CLAIMED, Ordering::Release);
         }
         self.participant.leave();

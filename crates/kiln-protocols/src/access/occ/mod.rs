@@ -9,19 +9,20 @@
 //! An attempt runs without locks ([`optimistic`](crate::shared::optimistic)). At its end
 //! come three phases:
 //!
-//! 1. **Lock and validate**: the records of the read and write set, in the order of their addresses.
-//!    Each is compared with what was observed as soon as it is locked, so that an attempt in vain ends
-//!    before it has locked much. A lock that is held is waited for; the order excludes deadlock.
-//! 2. The tids of the write set get their lock bits, for those that do not look at `aux`: readers that
-//!    still run, and attempts that only confirm an error. Then the **index nodes** relied on are
-//!    compared, and records that have no row once more.
+//! 1. **Lock and validate**: the records of the read and write set, in the order of their
+//!    addresses. Each is compared with what was observed as soon as it is locked, so that an
+//!    attempt in vain ends before it has locked much. A lock that is held is waited for; the order
+//!    excludes deadlock.
+//! 2. The tids of the write set get their lock bits, for those that do not look at `aux`: readers
+//!    that still run, and attempts that only confirm an error. Then the **index nodes** relied on
+//!    are compared, and records that have no row once more.
 //! 3. **Write**: the images are copied and new tids stored; all locks are released.
 //!
 //! Silo locks the write set alone, and all of it before it validates anything. So `occ` pays
 //! for each record that it only read with two atomic operations, and under contention wastes less.
 //!
-//! With `+cu` (STO §6.1) a record of which nothing was observed but that it is there may have any version
-//! when it is locked, and its updaters run before the write phase.
+//! With `+cu` (STO §6.1) a record of which nothing was observed but that it is there may have any
+//! version when it is locked, and its updaters run before the write phase.
 //!
 //! # Lock order
 //!
@@ -193,14 +194,15 @@ impl<const VALIDATES: bool> Optimistic<OccCommit<VALIDATES>> {
         })
     }
 
-    /// Phase 2: locks the tids, compares the index nodes, and chooses the tid. On failure the locks are
-    /// released.
+    /// Phase 2: locks the tids, compares the index nodes, and chooses the tid. On failure the locks
+    /// are released.
     fn choose(&mut self) -> Result<Tid, AbortCause> {
         // From here on a transaction that only looks, to confirm an error, sees that these records
         // are changing.
         self.lock_held_tids();
-        // Sequentially consistent: of two attempts that each insert into a gap that the other relies
-        // on, one sees the other's insertion. It also orders the reading of the epoch after the locks.
+        // Sequentially consistent: of two attempts that each insert into a gap that the other
+        // relies on, one sees the other's insertion. It also orders the reading of the epoch after
+        // the locks.
         fence(Ordering::SeqCst);
         let epoch = self.participant.epochs().current();
         let failure = if !VALIDATES {

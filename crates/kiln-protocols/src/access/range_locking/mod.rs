@@ -1,14 +1,17 @@
-//! Strict two-phase locking of ranges of keys, planned: no lock on a record, and no gap to be compared.
+//! Strict two-phase locking of ranges of keys, planned: no lock on a record, and no gap to be
+//! compared.
 //!
-//! Source: K. Ren, A. Thomson, D. J. Abadi, *VLL: a lock manager redesign for main memory database systems*, VLDB
-//! Journal 24, 2015: §2.7 (VLLR). The locks themselves are the business of a [`RangeManager`].
+//! Source: K. Ren, A. Thomson, D. J. Abadi, *VLL: a lock manager redesign for main memory database
+//! systems*, VLDB Journal 24, 2015: §2.7 (VLLR). The locks themselves are the business of a
+//! [`RangeManager`].
 //!
 //! # The idea
 //!
-//! A transaction locks the keys that it looks up and the ranges that it scans, shared or exclusively, and of a record that it
-//! changes the keys in all key spaces of the table ([`ranges`](crate::shared::ranges) says which). Whoever has the lock of a
-//! key in one space so relies on the record with all that is in it, or on there being none: nobody can change,
-//! remove or insert a record without the exclusive locks of its keys.
+//! A transaction locks the keys that it looks up and the ranges that it scans, shared or
+//! exclusively, and of a record that it changes the keys in all key spaces of the table
+//! ([`ranges`](crate::shared::ranges) says which). Whoever has the lock of a key in one space so
+//! relies on the record with all that is in it, or on there being none: nobody can change, remove
+//! or insert a record without the exclusive locks of its keys.
 //!
 //! # Phases
 //!
@@ -19,20 +22,22 @@
 //! | run in place, with an undo log; each key and range is compared with what is held | `claim` |
 //! | commit: new tids, entries of deleted records go; then the scheduler lets the locks go | `commit` |
 //!
-//! What was not planned is taken if nobody has to be waited for; else the attempt ends (`footprint_miss`), and the next plan
-//! has it.
+//! What was not planned is taken if nobody has to be waited for; else the attempt ends
+//! (`footprint_miss`), and the next plan has it.
 //!
 //! # Invariants
 //!
-//! - A record's words and tid, and the entries of its keys, change only under the exclusive locks of all its keys, or before any
-//!   index has it.
-//! - An entry that is met under a lock is of a record whose transaction has ended, or the attempt's own.
+//! - A record's words and tid, and the entries of its keys, change only under the exclusive locks
+//!   of all its keys, or before any index has it.
+//! - An entry that is met under a lock is of a record whose transaction has ended, or the attempt's
+//!   own.
 //! - `aux` is 0 for every record.
 //!
 //! # Which anomalies are excluded, and how
 //!
-//! All: nobody reads a key, or finds that it is not there, while another one who writes it has not ended, and all locks are held to
-//! the end. Phantoms as well: a range is locked whether there are records in it or not.
+//! All: nobody reads a key, or finds that it is not there, while another one who writes it has not
+//! ended, and all locks are held to the end. Phantoms as well: a range is locked whether there are
+//! records in it or not.
 
 use kiln_history::Log;
 use kiln_platform::atomic::Ordering;
@@ -81,7 +86,8 @@ pub struct RangeLocking<M: RangeManager> {
 struct Ranges<M: RangeManager> {
     manager: M,
     held: RangePlan<M::Naming>,
-    /// What was taken besides by a transaction of several statements, or missed by any: the next attempt plans it.
+    /// What was taken besides by a transaction of several statements, or missed by any: the next
+    /// attempt plans it.
     missed: Vec<RangeClaim>,
     /// Whether the attempt has several statements, of which nobody knows the next.
     has_statements: bool,
@@ -282,8 +288,8 @@ impl<M: RangeManager> Access for RangeLocking<M> {
         !self.findings.is_empty()
     }
 
-    /// Locks the key, and meets the record that the plan has found for it: nobody has taken it away since, unless it was gone
-    /// before, or the attempt itself has deleted it.
+    /// Locks the key, and meets the record that the plan has found for it: nobody has taken it away
+    /// since, unless it was gone before, or the attempt itself has deleted it.
     #[inline]
     fn recall(
         &mut self,
@@ -402,7 +408,8 @@ impl<M: RangeManager> Access for RangeLocking<M> {
     ) -> Result<Inserted, Stop> {
         charge(Work::Record);
         let ranges = &mut self.ranges;
-        // Its row is made, with the number that it may have for a key, and nobody else can see it yet.
+        // Its row is made, with the number that it may have for a key, and nobody else can see it
+        // yet.
         let created = |record| ranges.claim_keys(table, record);
         let inserted = (self.in_place).insert(table, values, memory, Some(0), created, |_| Ok(()));
         let (index, other) = match inserted? {

@@ -25,10 +25,10 @@
 //! - The new tid is greater than the tid of everything read or overwritten, so tids of one record
 //!   only grow, and a changed record never has an observed tid again.
 //! - A raised error is reported only after the read set was validated
-//!   ([`confirm`](kiln_procedure::Access::confirm)): until then an attempt may have seen a state that
-//!   never was.
-//! - `aux` is 0 but for the claim of an attempt that moves a record's index entries; with `+cu` or `+ts`
-//!   it is the second timestamp besides.
+//!   ([`confirm`](kiln_procedure::Access::confirm)): until then an attempt may have seen a state
+//!   that never was.
+//! - `aux` is 0 but for the claim of an attempt that moves a record's index entries; with `+cu` or
+//!   `+ts` it is the second timestamp besides.
 //!
 //! # Commit-time updates and timestamp splitting
 //!
@@ -36,10 +36,10 @@
 //! phases 2 and 3, while the record is locked ([`optimistic`](crate::shared::optimistic)). With
 //! `+ts` (§6.2) an operation that observes only columns that the table keeps apart notes the second
 //! timestamp. A record that is written without having been observed as a whole is locked at
-//! whatever version it has. OSTO has a timestamp, with a lock bit,
-//! for each group; here the lock of the tid is taken for every write, as it is what protects the
-//! words, and that of the second timestamp besides where it will be advanced. While no other worker disturbs a worker's
-//! attempts these do neither ([`calms`](Optimistic::calms)).
+//! whatever version it has. OSTO has a timestamp, with a lock bit, for each group; here the lock of
+//! the tid is taken for every write, as it is what protects the words, and that of the second
+//! timestamp besides where it will be advanced. While no other worker disturbs a worker's attempts
+//! these do neither ([`calms`](Optimistic::calms)).
 //!
 //! # Anomalies excluded
 //!
@@ -49,15 +49,15 @@
 //!
 //! # To the commit
 //!
-//! In the papers' Silo an attempt runs to its commit, whatever it meets. Here it ends as soon as it meets what will fail it, unless
-//! [`early_aborts`](Optimistic::early_aborts) is off.
+//! In the papers' Silo an attempt runs to its commit, whatever it meets. Here it ends as soon as it
+//! meets what will fail it, unless [`early_aborts`](Optimistic::early_aborts) is off.
 //!
 //! # Unchecked
 //!
-//! [`SiloUnchecked`] skips phase 2 and locks whatever versions there are (healing §5.1, THEDB-SILO⁻):
-//! the peak that the protocol would reach without aborts. **It is not serializable** and exists for
-//! measurement. Rows are still read and written one at a time, and indexes stay intact. What else would fail waits,
-//! overwrites or is lost ([`Commit::VALIDATES`]).
+//! [`SiloUnchecked`] skips phase 2 and locks whatever versions there are (healing §5.1,
+//! THEDB-SILO⁻): the peak that the protocol would reach without aborts. **It is not serializable**
+//! and exists for measurement. Rows are still read and written one at a time, and indexes stay
+//! intact. What else would fail waits, overwrites or is lost ([`Commit::VALIDATES`]).
 
 pub(crate) mod registration;
 
@@ -82,7 +82,8 @@ pub type SiloUnchecked = Optimistic<SiloCommit<false>>;
 pub struct SiloCommit<const VALIDATES: bool> {
     /// Whether a record that is being installed is waited for, however long that takes.
     pub waits: bool,
-    /// Without validation: the positions of the writes, in the order in which their records are locked.
+    /// Without validation: the positions of the writes, in the order in which their records are
+    /// locked.
     order: Vec<u32>,
 }
 
@@ -132,9 +133,10 @@ impl<const VALIDATES: bool> Commit for SiloCommit<VALIDATES> {
 }
 
 impl<const VALIDATES: bool> Optimistic<SiloCommit<VALIDATES>> {
-    /// Locks the tids of the write set as they are, and observes these. They are locked in the order of the records'
-    /// addresses, as in Silo, so that a lock that is held can be waited for: its holder waits for none before it. What is
-    /// written to a row that is gone, or that its inserter has not committed, is lost.
+    /// Locks the tids of the write set as they are, and observes these. They are locked in the
+    /// order of the records' addresses, as in Silo, so that a lock that is held can be waited for:
+    /// its holder waits for none before it. What is written to a row that is gone, or that its
+    /// inserter has not committed, is lost.
     fn lock_present_tids(&mut self) {
         let (order, writes) = (&mut self.protocol.order, &mut self.writes);
         order.clear();
@@ -150,7 +152,8 @@ impl<const VALIDATES: bool> Optimistic<SiloCommit<VALIDATES>> {
                     write.kind = WriteKind::Lost;
                     break;
                 }
-                // Acquire: what the previous holder installed is visible before this one overwrites.
+                // Acquire: what the previous holder installed is visible before this one
+                // overwrites.
                 let is_locked = !Tid(seen).is_locked()
                     && word
                         .compare_exchange(

@@ -12,7 +12,8 @@ use super::times::BY_RECORD;
 use crate::canary::Canary;
 use crate::shared::optimistic::{Item, NO_WRITE, Optimistic};
 
-/// The `wts` of what an item relies on; of columns kept apart, the attempt has noted them all together.
+/// The `wts` of what an item relies on; of columns kept apart, the attempt has noted them all
+/// together.
 #[inline(always)]
 fn written_at(item: &Item<u64>) -> u64 {
     match item.is_apart() {
@@ -28,8 +29,8 @@ fn valid_until(item: &Item<u64>) -> u64 {
 }
 
 impl Optimistic<TicTocCommit> {
-    /// Phase 2: the earliest timestamp at which all that was read is valid and all that is written may
-    /// begin. The write set is locked, and a sequentially consistent fence lies between.
+    /// Phase 2: the earliest timestamp at which all that was read is valid and all that is written
+    /// may begin. The write set is locked, and a sequentially consistent fence lies between.
     #[inline]
     pub(super) fn timestamp(&self) -> u64 {
         let mut timestamp = self.newest_read();
@@ -68,8 +69,8 @@ impl Optimistic<TicTocCommit> {
         item.write != NO_WRITE || self.written.get(item.record).is_some()
     }
 
-    /// Phase 3: makes all that was read valid at `timestamp`, if that can be. `locked` says whether the
-    /// attempt has locked its write set, and is about to install it.
+    /// Phase 3: makes all that was read valid at `timestamp`, if that can be. `locked` says whether
+    /// the attempt has locked its write set, and is about to install it.
     #[inline]
     pub(super) fn validate(&mut self, timestamp: u64, locked: bool) -> Result<(), AbortCause> {
         for item in &self.items {
@@ -110,8 +111,9 @@ impl Optimistic<TicTocCommit> {
         };
         gaps.relied(relied, timestamp);
         point("tictoc.extended");
-        // Sequentially consistent: the extensions are visible before the tids and nodes are looked at.
-        // Pairs with the fence between a writer's locks (or an inserter's entries) and its timestamp.
+        // Sequentially consistent: the extensions are visible before the tids and nodes are looked
+        // at. Pairs with the fence between a writer's locks (or an inserter's entries) and its
+        // timestamp.
         fence(Ordering::SeqCst);
         for item in &self.items {
             // Valid up to then already, whatever has become of the record.
@@ -139,7 +141,8 @@ impl Optimistic<TicTocCommit> {
         }
     }
 
-    /// Notes in which tables columns kept apart are written, or records inserted, at `timestamp`, before they are.
+    /// Notes in which tables columns kept apart are written, or records inserted, at `timestamp`,
+    /// before they are.
     #[inline]
     pub(super) fn write_apart(&mut self, timestamp: u64) {
         let Some(times) = &self.protocol.times else {

@@ -63,8 +63,8 @@ impl Gaps {
     }
 
     /// The earliest timestamp of a commit that relies on gaps in `relied` and puts entries into
-    /// `filled`. The attempt's own entries are there already, and a sequentially consistent fence lies
-    /// between.
+    /// `filled`. The attempt's own entries are there already, and a sequentially consistent fence
+    /// lies between.
     #[inline]
     pub(super) fn earliest(&self, relied: Mask, filled: Mask) -> u64 {
         let mut earliest = 0;
@@ -81,8 +81,8 @@ impl Gaps {
         earliest
     }
 
-    /// Notes that a commit at `timestamp` relies on gaps. Before it looks at the nodes, with a sequentially
-    /// consistent fence between.
+    /// Notes that a commit at `timestamp` relies on gaps. Before it looks at the nodes, with a
+    /// sequentially consistent fence between.
     #[inline]
     pub(super) fn relied(&self, mask: Mask, timestamp: u64) {
         for stripe in self.each(mask) {
@@ -90,8 +90,8 @@ impl Gaps {
         }
     }
 
-    /// Indexes have got other stripes, as tables were changed: what was said of any gap is said of all from now on. No
-    /// transaction runs, but blocks may be open that began before.
+    /// Indexes have got other stripes, as tables were changed: what was said of any gap is said of
+    /// all from now on. No transaction runs, but blocks may be open that began before.
     pub fn spread(&self) {
         // The gate orders all of it.
         let latest = |word: fn(&Stripe) -> &AtomicU64| {

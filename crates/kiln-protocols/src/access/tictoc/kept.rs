@@ -1,4 +1,5 @@
-//! What a read-only attempt that failed leaves to the one that repeats it, with timestamp splitting.
+//! What a read-only attempt that failed leaves to the one that repeats it, with timestamp
+//! splitting.
 //!
 //! An attempt that reads many records, which others overwrite all the time, hardly ever finds a
 //! timestamp: a record that it met early is overwritten, and one that it meets later was written
@@ -11,13 +12,14 @@
 //! attempt now, and the sweep is a short loop over records whose addresses are known, and not the
 //! procedure.
 //!
-//! Those who overwrite get later timestamps by it, which costs them nothing if they have left their updates to
-//! the commit, and an extension of what they read if not.
+//! Those who overwrite get later timestamps by it, which costs them nothing if they have left their
+//! updates to the commit, and an extension of what they read if not.
 //!
 //! # Invariants
 //!
-//! - A copy is of a version that was there, unlocked, after its `rts` was extended (or found to be late enough) and a full fence: it is
-//!   what an item with the same note stands for, but that the columns were read already.
+//! - A copy is of a version that was there, unlocked, after its `rts` was extended (or found to be
+//!   late enough) and a full fence: it is what an item with the same note stands for, but that the
+//!   columns were read already.
 //! - A record may have moved in its indexes since, and then the key by which it is found is not
 //!   that of the copy. A transaction that moves or deletes a record advances its second timestamp,
 //!   so a copy is used only while that is as it was.
@@ -34,7 +36,8 @@ use crate::shared::optimistic::{apart::LOCKED, stable_tid};
 use crate::shared::record_map::RecordMap;
 use crate::shared::scratch::{RowImage, Scratch};
 
-/// So many records are noted of an attempt at most: the images of their rows take some hundred kilobytes.
+/// So many records are noted of an attempt at most: the images of their rows take some hundred
+/// kilobytes.
 const MET_MAX: usize = 1024;
 
 /// A record's header is asked for so many records before it is looked at.
@@ -141,7 +144,8 @@ impl Kept {
         }
     }
 
-    /// Reserves and copies what an attempt before this one met, and says until when; 0 if there was none.
+    /// Reserves and copies what an attempt before this one met, and says until when; 0 if there was
+    /// none.
     pub fn sweep(&mut self, times: &GroupTimes) -> u64 {
         if self.former.is_empty() {
             return 0;
@@ -195,8 +199,8 @@ impl Kept {
             if !Canary::CopyNotReserved.sings() {
                 times.extend(record, tid.version(), until);
             }
-            // Sequentially consistent: the extension is visible before the tid is looked at. Pairs with the fence between
-            // a writer's locks and its timestamp.
+            // Sequentially consistent: the extension is visible before the tid is looked at. Pairs
+            // with the fence between a writer's locks and its timestamp.
             fence(Ordering::SeqCst);
             valid_until = until;
         }
@@ -206,8 +210,8 @@ impl Kept {
         let image = self.images.take(layout.words());
         // SAFETY: the images are cleared only when the attempt has ended.
         layout.copy(columns, table.row(record), unsafe { image.words() });
-        // Acquire pairs with the release fence between locking and installing: if a word above is of a newer
-        // version, the load below sees its lock bit or tid.
+        // Acquire pairs with the release fence between locking and installing: if a word above is
+        // of a newer version, the load below sees its lock bit or tid.
         fence(Ordering::Acquire);
         if record.tid().load(Ordering::Relaxed) != tid.0 {
             return;
@@ -227,11 +231,13 @@ impl Kept {
         Some(&self.copies[self.by_record.get(record)? as usize])
     }
 
-    /// The version of a record that was copied, and up to when it is valid, if the record is where it was then.
+    /// The version of a record that was copied, and up to when it is valid, if the record is where
+    /// it was then.
     #[inline]
     pub fn version(&self, record: RecordRef) -> Option<(Tid, u64)> {
         let copy = self.of(record)?;
-        // Acquire: the count of its moves, and deletions, is no older than the entry by which it was found.
+        // Acquire: the count of its moves, and deletions, is no older than the entry by which it
+        // was found.
         let apart = record.aux().load(Ordering::Acquire) & times::APART;
         let now = Tid(record.tid().load(Ordering::Relaxed));
         let stayed = apart == copy.apart && times::is_near(copy.tid, now)
@@ -239,7 +245,8 @@ impl Kept {
         stayed.then_some((copy.tid, copy.until))
     }
 
-    /// A row that has these columns as they are in this version, if that is the one that was copied.
+    /// A row that has these columns as they are in this version, if that is the one that was
+    /// copied.
     #[inline(always)]
     pub fn row(
         &self,

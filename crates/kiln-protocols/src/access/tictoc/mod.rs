@@ -18,10 +18,10 @@
 //!
 //! # Words
 //!
-//! `wts` is the version in the record's tid, `rts` is in `aux`, beside the claim bit (but see below). `rts` is the
-//! greater of the two, so a record that another protocol or an insertion wrote is as it should be
-//! with any `aux` that is not too large: `aux` is not 0 when no transaction runs, and is swept when
-//! another protocol takes over.
+//! `wts` is the version in the record's tid, `rts` is in `aux`, beside the claim bit (but see
+//! below). `rts` is the greater of the two, so a record that another protocol or an insertion wrote
+//! is as it should be with any `aux` that is not too large: `aux` is not 0 when no transaction
+//! runs, and is swept when another protocol takes over.
 //!
 //! # Phases
 //!
@@ -33,31 +33,34 @@
 //!
 //! # Invariants
 //!
-//! - `rts` of a version only grows, and is extended *before* the tid is looked at again; a writer reads
-//!   it *after* it locked the tid. Of the two, one sees the other. An extension in vain does no harm.
+//! - `rts` of a version only grows, and is extended *before* the tid is looked at again; a writer
+//!   reads it *after* it locked the tid. Of the two, one sees the other. An extension in vain does
+//!   no harm.
 //! - A writer's timestamp is later than the `rts` of the version that it replaces.
 //! - Gaps have timestamps as well (`gaps.rs`); the paper has no ranges.
 //!
 //! # Commit-time updates
 //!
-//! With `+cu` (STO §6.1) a record of which nothing is observed is locked at whatever version it has, and
-//! its updaters run between validation and installing. Its `rts` is read after the lock, as for
-//! every write.
+//! With `+cu` (STO §6.1) a record of which nothing is observed is locked at whatever version it
+//! has, and its updaters run between validation and installing. Its `rts` is read after the lock,
+//! as for every write.
 //!
 //! # Timestamp splitting
 //!
-//! With `+ts` (STO §6.2) writes of the columns that the table keeps apart are counted in `aux`, beside the `rts`, and have
-//! timestamps for all records of the table together (`times.rs`). What observes only columns kept apart relies on that
-//! count alone: it may come before or after any write of the others.
+//! With `+ts` (STO §6.2) writes of the columns that the table keeps apart are counted in `aux`,
+//! beside the `rts`, and have timestamps for all records of the table together (`times.rs`). What
+//! observes only columns kept apart relies on that count alone: it may come before or after any
+//! write of the others.
 //!
-//! A read-only attempt that repeats one that failed begins with extending and copying what that one had met (`kept.rs`).
+//! A read-only attempt that repeats one that failed begins with extending and copying what that one
+//! had met (`kept.rs`).
 //!
 //! # Anomalies excluded
 //!
 //! Serializable in the order of the timestamps, and not strictly: that order need not be the order
 //! of real time. A transaction may read what was overwritten before it began to commit, and in that
-//! order come before transactions which its caller knows to be over. No transaction misses what one before
-//! it *on the same record* wrote.
+//! order come before transactions which its caller knows to be over. No transaction misses what one
+//! before it *on the same record* wrote.
 
 mod commit;
 mod gaps;
@@ -108,8 +111,8 @@ pub struct TicTocCommit {
 }
 
 impl Optimistic<TicTocCommit> {
-    /// An access for the worker that `participant` stands for; all workers have the same `gaps` and, with
-    /// timestamp splitting, `times`.
+    /// An access for the worker that `participant` stands for; all workers have the same `gaps`
+    /// and, with timestamp splitting, `times`.
     pub fn sharing(
         participant: Participant,
         gaps: Arc<Gaps>,
@@ -133,7 +136,8 @@ impl Optimistic<TicTocCommit> {
         access
     }
 
-    /// The same, whose read-only attempts begin with a sweep when they are repeated, if there is timestamp splitting.
+    /// The same, whose read-only attempts begin with a sweep when they are repeated, if there is
+    /// timestamp splitting.
     #[must_use]
     pub fn sweeping(mut self, sweeps: bool) -> TicToc {
         self.protocol.sweeps = sweeps;
@@ -210,8 +214,8 @@ impl Commit for TicTocCommit {
         }
         let mut tid = stable_tid(record)?;
         loop {
-            // Nothing is known of the absence of a row beyond the record's stay in the indexes, so it is
-            // always validated.
+            // Nothing is known of the absence of a row beyond the record's stay in the indexes, so
+            // it is always validated.
             let mut rts = match tid.is_absent() {
                 true => 0,
                 false => self.read_until(record, tid.version()),
@@ -240,7 +244,8 @@ impl Commit for TicTocCommit {
     #[inline(always)]
     fn observe_apart(&mut self, table: &Table, record: RecordRef, tid: Tid) -> Option<u64> {
         let times = self.times.as_ref().expect("columns are split");
-        // Who has locked the record may have written these columns, and be about to say so in its tid.
+        // Who has locked the record may have written these columns, and be about to say so in its
+        // tid.
         let (since, until) = match times.written_apart(table) {
             None if tid.is_locked() => return None,
             None => (

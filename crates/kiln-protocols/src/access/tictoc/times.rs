@@ -20,11 +20,12 @@
 //! that no transaction has locked, and no later than the last write of such columns anywhere in the
 //! table ([`GroupTimes`]).
 //!
-//! **Up to when they were read** is one word per table: a write that comes later than it had to does no harm. It is
-//! raised in leaps ([`LEASE`]), and so it is hardly ever written; all readers of the group share it in their caches,
-//! where a word per record would be written by each of them. Writes should be rare, then: they follow each leap,
-//! and readers leap from there. Where they turn out not to be ([`OFTEN`]) readers extend the `rts` of the record
-//! instead, and look at it only while it is not locked. Writers of the columns apart come after both, always.
+//! **Up to when they were read** is one word per table: a write that comes later than it had to
+//! does no harm. It is raised in leaps ([`LEASE`]), and so it is hardly ever written; all readers
+//! of the group share it in their caches, where a word per record would be written by each of them.
+//! Writes should be rare, then: they follow each leap, and readers leap from there. Where they turn
+//! out not to be ([`OFTEN`]) readers extend the `rts` of the record instead, and look at it only
+//! while it is not locked. Writers of the columns apart come after both, always.
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
@@ -44,15 +45,17 @@ const COUNT_ONE: u64 = EXTENSION + 1;
 const COUNT: u64 = LOCKED - COUNT_ONE;
 /// How far beyond a reader's timestamp the word of its table is raised.
 const LEASE: u64 = 1024;
-/// As [`LEASE`], for the word of records whose extension has no room: of these there may be many, until
-/// they are written.
+/// As [`LEASE`], for the word of records whose extension has no room: of these there may be many,
+/// until they are written.
 const FAR_LEASE: u64 = 1 << 16;
 
-/// Said of what an attempt notes of columns apart: not their table's word but the `rts` of the record counts.
+/// Said of what an attempt notes of columns apart: not their table's word but the `rts` of the
+/// record counts.
 pub(super) const BY_RECORD: u64 = 1 << 63;
 /// Stands for when columns apart of a table were written that are often written.
 const OFTEN: u64 = u64::MAX;
-/// So many writes of columns apart in a table, each less than [`CLOSE`] behind the one before, are often.
+/// So many writes of columns apart in a table, each less than [`CLOSE`] behind the one before, are
+/// often.
 const CLOSE_MAX: u64 = 16;
 /// A few leases, as a write comes up to one later than it would without.
 const CLOSE: u64 = 4 * LEASE;
@@ -66,9 +69,9 @@ pub(super) fn advanced(aux: u64) -> u64 {
     aux & CLAIMED | (aux & COUNT).wrapping_add(COUNT_ONE) & COUNT
 }
 
-/// Whether the columns apart of a record cannot have been written so often between two versions that the count
-/// of such writes is the same again. Each of them raises the version, and the last one's may be
-/// about to.
+/// Whether the columns apart of a record cannot have been written so often between two versions
+/// that the count of such writes is the same again. Each of them raises the version, and the last
+/// one's may be about to.
 #[inline(always)]
 pub(super) fn is_near(former: Tid, now: Tid) -> bool {
     now.version() - former.version() < COUNT / COUNT_ONE
@@ -140,8 +143,8 @@ impl GroupTimes {
     /// Up to when, at most, the record was read that has this version; see [`extended`].
     #[inline(always)]
     pub(super) fn of(&self, record: RecordRef, version: u64) -> u64 {
-        // Acquire: a look at the tid that follows is not moved before it, nor that at the word for all
-        // records that are far.
+        // Acquire: a look at the tid that follows is not moved before it, nor that at the word for
+        // all records that are far.
         let extension = record.aux().load(Ordering::Acquire) & EXTENSION;
         match extension == FAR {
             // Acquire: as above.
@@ -150,8 +153,8 @@ impl GroupTimes {
         }
     }
 
-    /// Extends the `rts` of a record whose version was this a moment ago. If it is another one by now, that one is
-    /// extended in vain.
+    /// Extends the `rts` of a record whose version was this a moment ago. If it is another one by
+    /// now, that one is extended in vain.
     #[inline]
     pub(super) fn extend(&self, record: RecordRef, version: u64, timestamp: u64) {
         let wanted = timestamp.saturating_sub(version).min(FAR);
@@ -162,7 +165,8 @@ impl GroupTimes {
         let mut seen = word.load(Ordering::Relaxed);
         while seen & EXTENSION < wanted {
             let extended = seen & !EXTENSION | wanted;
-            // Relaxed on failure as it is tried again; what orders the extension is the fence that follows.
+            // Relaxed on failure as it is tried again; what orders the extension is the fence that
+            // follows.
             match word.compare_exchange_weak(seen, extended, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => seen = now,
@@ -201,12 +205,13 @@ impl GroupTimes {
             .load(Ordering::Acquire)
     }
 
-    /// When the columns apart were last written, at the latest: asked by who has seen the count of a record. `None`
-    /// where they are often written; no later than a record's version, if it is not locked.
+    /// When the columns apart were last written, at the latest: asked by who has seen the count of
+    /// a record. `None` where they are often written; no later than a record's version, if it is
+    /// not locked.
     #[inline(always)]
     pub(super) fn written_apart(&self, table: &Table) -> Option<u64> {
-        // Relaxed: it was raised before the count, or the tid of a new record, was released, which the
-        // caller has acquired.
+        // Relaxed: it was raised before the count, or the tid of a new record, was released, which
+        // the caller has acquired.
         let time = &self.tables[GroupTimes::number(table)];
         match time.written.load(Ordering::Relaxed) {
             OFTEN => None,
@@ -222,8 +227,8 @@ impl GroupTimes {
         }
     }
 
-    /// Says that columns apart are about to be written at `timestamp` in some tables, and records inserted in
-    /// others.
+    /// Says that columns apart are about to be written at `timestamp` in some tables, and records
+    /// inserted in others.
     #[inline]
     pub(super) fn write_apart(&self, written: Mask, inserted: Mask, timestamp: u64) {
         for time in self.each(written) {
@@ -243,7 +248,8 @@ impl GroupTimes {
     }
 }
 
-/// Raises a word to `timestamp` at least, and then further, so that it has not to be raised soon again.
+/// Raises a word to `timestamp` at least, and then further, so that it has not to be raised soon
+/// again.
 #[inline]
 fn raise(word: &AtomicU64, timestamp: u64, lease: u64) {
     if word.load(Ordering::Relaxed) < timestamp {
@@ -266,7 +272,8 @@ pub(super) fn extend(record: RecordRef, timestamp: u64) {
     let mut seen = word.load(Ordering::Relaxed);
     while seen & !CLAIMED < timestamp {
         let extended = seen & CLAIMED | timestamp;
-        // Relaxed on failure as it is tried again; what orders the extension is the fence that follows.
+        // Relaxed on failure as it is tried again; what orders the extension is the fence that
+        // follows.
         match word.compare_exchange_weak(seen, extended, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => return,
             Err(now) => seen = now,

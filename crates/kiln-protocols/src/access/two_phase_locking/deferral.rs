@@ -1,5 +1,5 @@
-//! Updates left to the commit (STO §6.1) of records that no lock is held of while the transaction runs: where a scheduler
-//! grants records to attempts ([`Locks::DEFERS`]).
+//! Updates left to the commit (STO §6.1) of records that no lock is held of while the transaction
+//! runs: where a scheduler grants records to attempts ([`Locks::DEFERS`]).
 //!
 //! Records to which all transactions only add are *left*: no transaction looks at them before the
 //! locks that are spoken of here are gone. An attempt meets such a record, keeps what is to be done
@@ -10,7 +10,8 @@
 //! 3. updaters run in place, in the order of the procedure, and the first that raises decides;
 //! 4. versions are advanced, then the locks go.
 //!
-//! So an attempt has all its records to itself at one moment, that after the first step, whatever others did with them before.
+//! So an attempt has all its records to itself at one moment, that after the first step, whatever
+//! others did with them before.
 //!
 //! An update of a record that the attempt has to itself anyway is run where it stands.
 
@@ -101,7 +102,8 @@ impl<L: Locks> TwoPhaseLocking<L> {
         if position >= MET_MAX || !self.manager.is_left(record) {
             return None;
         }
-        // Acquire pairs with the release store of the version: what the history says of the row is of that one.
+        // Acquire pairs with the release store of the version: what the history says of the row is
+        // of that one.
         let tid = Tid(record.tid().load(Ordering::Acquire));
         if tid.is_dead() {
             return Some(Visit::Dead);
@@ -165,7 +167,8 @@ impl<L: Locks> TwoPhaseLocking<L> {
     /// Locks all that is left, confirms what was read, and runs the updaters.
     ///
     /// # Errors
-    /// An [`AbortCause`]; or the error of the first updater that raises, which needs no other confirmation.
+    /// An [`AbortCause`]; or the error of the first updater that raises, which needs no other
+    /// confirmation.
     pub(super) fn settle_left(&mut self) -> Result<(), Stop> {
         self.lock_left()?;
         point("strife.left-locked");
@@ -182,7 +185,8 @@ impl<L: Locks> TwoPhaseLocking<L> {
         Ok(())
     }
 
-    /// The error to be reported when the procedure raised `error`: that of an updater kept before it, if one raises.
+    /// The error to be reported when the procedure raised `error`: that of an updater kept before
+    /// it, if one raises.
     #[cold]
     pub(super) fn first_error(&mut self, error: Error) -> Result<Error, AbortCause> {
         if self.deferral.is_confirmed {

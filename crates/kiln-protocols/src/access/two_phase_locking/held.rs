@@ -24,7 +24,8 @@ pub(super) struct HeldLocks<H> {
     pub(super) all: Vec<Held<H>>,
     /// From a record to its lock.
     pub(super) by_record: RecordMap,
-    /// Of all locks, those before this one are in the map; the others are put there when it is asked.
+    /// Of all locks, those before this one are in the map; the others are put there when it is
+    /// asked.
     pub(super) named: usize,
     /// The locks of whole tables.
     pub(super) of_tables: Vec<u32>,
@@ -37,7 +38,8 @@ pub(super) struct HeldLocks<H> {
 struct Sharing {
     /// The last of the locks that are the same one.
     last: HashMap<u64, u32>,
-    /// For each lock in the list the one before it that is the same one, or itself; for those that came later see `of`.
+    /// For each lock in the list the one before it that is the same one, or itself; for those that
+    /// came later see `of`.
     previous: Vec<u32>,
 }
 
@@ -65,7 +67,8 @@ impl<H> Default for HeldLocks<H> {
 }
 
 impl<H: Copy> HeldLocks<H> {
-    /// Takes a lock, or makes it exclusive, in whose way the attempt itself may be; see [`Locks::take_beside`].
+    /// Takes a lock, or makes it exclusive, in whose way the attempt itself may be; see
+    /// [`Locks::take_beside`].
     #[cold]
     pub(super) fn take_beside<L: Locks<Held = H>>(
         &mut self,

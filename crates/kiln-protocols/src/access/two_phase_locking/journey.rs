@@ -1,4 +1,5 @@
-//! Attempts that travel from owner to owner ([`Locks::TRAVELS`]): where one is, and what it leaves behind.
+//! Attempts that travel from owner to owner ([`Locks::TRAVELS`]): where one is, and what it leaves
+//! behind.
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::plain;
@@ -100,7 +101,8 @@ impl<L: Locks> TwoPhaseLocking<L> {
         self.in_place.leave_epoch();
     }
 
-    /// Takes over an attempt that travels: to do an operation for which it `has_arrived`, or from its beginning.
+    /// Takes over an attempt that travels: to do an operation for which it `has_arrived`, or from
+    /// its beginning.
     pub fn take_over(&mut self, parked: &mut Parked<L>, has_arrived: bool) {
         self.exchange(parked);
         self.journey = Journey {
@@ -110,14 +112,15 @@ impl<L: Locks> TwoPhaseLocking<L> {
         };
     }
 
-    /// Puts the attempt aside that [`TwoPhaseLocking::take_over`] has brought; the partition to which it goes, if it does.
+    /// Puts the attempt aside that [`TwoPhaseLocking::take_over`] has brought; the partition to
+    /// which it goes, if it does.
     pub fn put_aside(&mut self, parked: &mut Parked<L>) -> Option<u16> {
         self.exchange(parked);
         std::mem::take(&mut self.journey).leaving_for
     }
 
-    /// Hands out the records that the attempt has written in other partitions than that where it committed, with these, and
-    /// the tid that they get.
+    /// Hands out the records that the attempt has written in other partitions than that where it
+    /// committed, with these, and the tid that they get.
     pub fn take_left(&mut self, mut each: impl FnMut(RecordRef, u16, u64)) {
         let tid = self.left.tid;
         for (record, partition) in self.left.records.drain(..) {
@@ -184,7 +187,8 @@ impl<L: Locks> TwoPhaseLocking<L> {
         Ok(())
     }
 
-    /// As [`TwoPhaseLocking::stay`], for what an index look-up will find, if its key says where that is.
+    /// As [`TwoPhaseLocking::stay`], for what an index look-up will find, if its key says where
+    /// that is.
     #[inline(always)]
     pub(super) fn stay_to_seek(
         &mut self,

@@ -1,16 +1,16 @@
-//! Strict two-phase locking: without waiting, or with one of three ways to handle deadlocks; with the
-//! locks beside the records, or in a lock table.
+//! Strict two-phase locking: without waiting, or with one of three ways to handle deadlocks; with
+//! the locks beside the records, or in a lock table.
 //!
-//! Sources: ORTHRUS §4 (wait-for graph, wait-die, dreadlocks; the lock table with a latch per bucket),
-//! STRIFE §5.3 and healing §5 (THEDB-2PL) for no-wait, all after Yu et al., *Staring into the Abyss*,
-//! PVLDB 8, 2014.
+//! Sources: ORTHRUS §4 (wait-for graph, wait-die, dreadlocks; the lock table with a latch per
+//! bucket), STRIFE §5.3 and healing §5 (THEDB-2PL) for no-wait, all after Yu et al., *Staring into
+//! the Abyss*, PVLDB 8, 2014.
 //!
 //! # The idea
 //!
-//! An attempt takes the shared lock of each record it meets, the exclusive one where the analysis of
-//! the procedure says that it will write (so that two transactions that read and then write the same
-//! record do not both start by sharing it). It writes in place, with an undo log. All locks are held
-//! to the end; commit gives the written records a new tid and lets go.
+//! An attempt takes the shared lock of each record it meets, the exclusive one where the analysis
+//! of the procedure says that it will write (so that two transactions that read and then write the
+//! same record do not both start by sharing it). It writes in place, with an undo log. All locks
+//! are held to the end; commit gives the written records a new tid and lets go.
 //!
 //! What a lock is, where it is and what happens when it cannot be had is the business of
 //! [`Locks`]: the locks are its four queued kinds and the compact word, and the protocol is the
@@ -18,17 +18,19 @@
 //!
 //! # Planned
 //!
-//! Where the locks are *planned* ([`Locks::PLANNED`]) an attempt first finds out which records it will meet
-//! and takes their locks all together; then it runs as any other, and finds its records locked. See
-//! [`planning`](crate::shared::planning) for the plan and [`planned`](crate::shared::locks::planned) for
-//! who waits for whom.
+//! Where the locks are *planned* ([`Locks::PLANNED`]) an attempt first finds out which records it
+//! will meet and takes their locks all together; then it runs as any other, and finds its records
+//! locked. See [`planning`](crate::shared::planning) for the plan and
+//! [`planned`](crate::shared::locks::planned) for who waits for whom.
 //!
-//! Where the data are divided into *parts* ([`Locks::DIVIDED`]) claims say the part that their records belong to, as
-//! that decides where a lock is; it is compared when the record is met. A lock may cover a whole table
-//! that every partition has, or all that is in a partition ([`Locks::COARSE`]).
+//! Where the data are divided into *parts* ([`Locks::DIVIDED`]) claims say the part that their
+//! records belong to, as that decides where a lock is; it is compared when the record is met. A
+//! lock may cover a whole table that every partition has, or all that is in a partition
+//! ([`Locks::COARSE`]).
 //!
-//! Where attempts *travel* ([`Locks::TRAVELS`]) the worker that runs one changes: each operation is done where its
-//! record is. All that an attempt has is put aside in between ([`Parked`]); its locks were taken before it set out.
+//! Where attempts *travel* ([`Locks::TRAVELS`]) the worker that runs one changes: each operation is
+//! done where its record is. All that an attempt has is put aside in between ([`Parked`]); its
+//! locks were taken before it set out.
 //!
 //! # Phantoms
 //!
@@ -42,8 +44,8 @@
 //! - A record's words and tid change only under its exclusive lock, or before any index has it.
 //! - A new record is locked exclusively by its transaction from before it is in an index.
 //! - Every lock in the list is held, each record once, in the mode noted.
-//! - An attempt that waits has changed nothing that is not locked: others may meet what it inserted, and
-//!   wait for it.
+//! - An attempt that waits has changed nothing that is not locked: others may meet what it
+//!   inserted, and wait for it.
 //! - `aux` is 0 for every record in an index when no transaction runs.
 //!
 //! # Order
@@ -114,8 +116,8 @@ pub struct TwoPhaseLocking<L: Locks> {
     planner: Option<Box<Planner>>,
     /// Whether the attempt has several statements, of which the next one is unknown.
     has_statements: bool,
-    /// Whether the attempt missed something, so that the next one of the same call begins in the same
-    /// epoch: what was missed is still there then, to be planned.
+    /// Whether the attempt missed something, so that the next one of the same call begins in the
+    /// same epoch: what was missed is still there then, to be planned.
     stays: bool,
     /// Where attempts travel.
     journey: Journey,
@@ -282,7 +284,8 @@ impl<L: Locks> TwoPhaseLocking<L> {
         }
     }
 
-    /// Locks a record, or finds that it is locked already: by the lock at the position `known`, if that is known.
+    /// Locks a record, or finds that it is locked already: by the lock at the position `known`, if
+    /// that is known.
     #[inline(always)]
     fn lock(
         &mut self,
@@ -304,7 +307,8 @@ impl<L: Locks> TwoPhaseLocking<L> {
         if L::GRANTS && self.manager.has_grant() {
             return self.visit_granted(claim);
         }
-        // Where a lock may be that of a table, or the record's part another one by now, it is looked for.
+        // Where a lock may be that of a table, or the record's part another one by now, it is
+        // looked for.
         let held = match known {
             Some(note) if !L::DIVIDED => Some(note),
             _ => self.locks.find::<L>(claim),

@@ -1,4 +1,5 @@
-//! Locks that are planned ([`Locks::PLANNED`]): taken by the attempt itself when it begins, or by a scheduler before that.
+//! Locks that are planned ([`Locks::PLANNED`]): taken by the attempt itself when it begins, or by a
+//! scheduler before that.
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::schedule::point;

@@ -1,9 +1,9 @@
 //! Direct: a call runs at once, on the worker that has it, and is repeated until it ends.
 //!
-//! The scheduler of all protocols that need to know nothing before they run. A failed attempt
-//! waits for a random time that doubles with each failure (STO §4.1) and starts again with the
-//! same arguments, so that a caller never hears "please retry". The waits are there so that attempts do not fail each other:
-//! a read-only one that has no locks fails nobody, and goes on almost at once.
+//! The scheduler of all protocols that need to know nothing before they run. A failed attempt waits
+//! for a random time that doubles with each failure (STO §4.1) and starts again with the same
+//! arguments, so that a caller never hears "please retry". The waits are there so that attempts do
+//! not fail each other: a read-only one that has no locks fails nobody, and goes on almost at once.
 
 mod scheduler;
 
@@ -51,16 +51,18 @@ pub struct Direct<A> {
 struct Open {
     /// Whether the access knows of it.
     is_announced: bool,
-    /// What the present attempt has run. The tables of these programs stay until the next attempt has ended as well: that one
-    /// plans with the addresses of records that this one met.
+    /// What the present attempt has run. The tables of these programs stay until the next attempt
+    /// has ended as well: that one plans with the addresses of records that this one met.
     programs: Vec<Arc<Program>>,
     /// What the attempt before it has run.
     former_programs: Vec<Arc<Program>>,
-    /// For histories: when the attempt was asked for, until its first statement; one without any is not recorded.
+    /// For histories: when the attempt was asked for, until its first statement; one without any is
+    /// not recorded.
     invoked: Option<Moment>,
     /// Whether the attempt's beginning was recorded.
     recorded: bool,
-    /// How it will have ended when it is rolled back, if that is known: it must be repeated, or what it has read is consistent.
+    /// How it will have ended when it is rolled back, if that is known: it must be repeated, or
+    /// what it has read is consistent.
     ending: Option<End>,
 }
 
@@ -175,7 +177,8 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         &mut self.access
     }
 
-    /// What the worker counts, for all to read at any time; a scheduler that runs attempts itself counts there as well.
+    /// What the worker counts, for all to read at any time; a scheduler that runs attempts itself
+    /// counts there as well.
     #[inline(always)]
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
@@ -196,8 +199,9 @@ impl<A: Access + Phased + Recorded> Direct<A> {
 
     /// Runs a call to its end; `arguments` are bound to `program`. The rows that it emitted are in
     /// [`Direct::frame`] until the next call. Gives up, with `None`, when attempts have failed for
-    /// longer than `patience_ns`, or one has waited for a lock in vain: nothing of the call is left then, but the next call is taken for the
-    /// same one. What the call wrote is reported with its answer, if it has one.
+    /// longer than `patience_ns`, or one has waited for a lock in vain: nothing of the call is left
+    /// then, but the next call is taken for the same one. What the call wrote is reported with its
+    /// answer, if it has one.
     pub fn call(
         &mut self,
         program: &Program,
@@ -256,7 +260,8 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                     break Outcome::Committed;
                 }
                 Err(Stop::Abort(cause)) => {
-                    // As long as ten attempts of others, and longer than anybody's patience at first.
+                    // As long as ten attempts of others, and longer than anybody's patience at
+                    // first.
                     has_waited_long = cause == AbortCause::LockTimeout;
                     self.retreat(cause, read_only);
                 }
@@ -351,7 +356,8 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             return self.access.phases().enter(Phase::Execute);
         }
         self.access.phases().enter(Phase::Wait);
-        // What only reads without a lock is in nobody's way: the longer it waited, the fewer attempts it would have.
+        // What only reads without a lock is in nobody's way: the longer it waited, the fewer
+        // attempts it would have.
         let in_nobodys_way =
             read_only && matches!(cause, AbortCause::ReadValidation | AbortCause::Phantom);
         // The first waits are shorter than that for another turn, but other workers want this one.
@@ -372,9 +378,9 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         self.access.phases().enter(Phase::Execute);
     }
 
-    /// The transaction is over: it has committed, was rejected or given up, its time has passed, or its client has
-    /// abandoned it. Whatever its attempts left for later attempts ends here, under all protocols, and the next transaction
-    /// of this worker starts afresh. No attempt is open.
+    /// The transaction is over: it has committed, was rejected or given up, its time has passed, or
+    /// its client has abandoned it. Whatever its attempts left for later attempts ends here, under
+    /// all protocols, and the next transaction of this worker starts afresh. No attempt is open.
     #[inline]
     pub fn end_transaction(&mut self) {
         self.backoff.reset();
@@ -387,8 +393,9 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         }
     }
 
-    /// Starts an attempt of a transaction of several statements: of the one whose last attempt failed, until
-    /// [`Direct::end_transaction`]. It always can: says yes, as schedulers that are built on this may say no.
+    /// Starts an attempt of a transaction of several statements: of the one whose last attempt
+    /// failed, until [`Direct::end_transaction`]. It always can: says yes, as schedulers that are
+    /// built on this may say no.
     pub fn begin(&mut self) -> bool {
         self.frame.deadline_ns = None;
         self.frame.memory.heap.transaction_began_us = Some(time::wall_clock_us());
@@ -472,8 +479,8 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         result
     }
 
-    /// Undoes the attempt. A history has it as rejected where what it has read is consistent: a caller may roll back before that is
-    /// known, and no result rests on it then.
+    /// Undoes the attempt. A history has it as rejected where what it has read is consistent: a
+    /// caller may roll back before that is known, and no result rests on it then.
     pub fn roll_back(&mut self) {
         let ending = match self.open.ending.take() {
             None if self.open.recorded => self.access.confirm().into(),
@@ -502,8 +509,8 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         confirmed
     }
 
-    /// Counts a failed attempt and waits, not past `deadline_ns`; for callers that repeat a transaction of several
-    /// statements.
+    /// Counts a failed attempt and waits, not past `deadline_ns`; for callers that repeat a
+    /// transaction of several statements.
     pub fn back_off(&mut self, deadline_ns: Option<u64>) {
         match self.factors.regulation {
             Regulation::Backoff => self.backoff.wait(deadline_ns),
@@ -523,7 +530,8 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     }
 }
 
-/// An attempt of a call has run to its end and is about to commit: what is reported of the call is written.
+/// An attempt of a call has run to its end and is about to commit: what is reported of the call is
+/// written.
 #[inline]
 pub(crate) fn set_call(
     access: &mut impl Recorded,
@@ -545,8 +553,8 @@ pub(crate) fn forget_call(access: &mut impl Recorded) {
     }
 }
 
-/// Records that an attempt runs its program again: to a history these are two attempts, of which the first
-/// has no effect.
+/// Records that an attempt runs its program again: to a history these are two attempts, of which
+/// the first has no effect.
 #[cold]
 fn run_again(recorder: &mut Recorder, procedure: &str, invoked: Moment, stop: &Stop) {
     let cause = match stop {

@@ -1,14 +1,16 @@
 //! DORA: threads are assigned to data, and transactions flow from thread to thread.
 //!
-//! Source: I. Pandis, R. Johnson, N. Hardavellas, A. Ailamaki, *Data-oriented transaction execution*, PVLDB 3, 2010, as the
-//! main-memory variant that STRIFE §5.4 compares with: a thread-to-data assignment with partition-local record locks.
+//! Source: I. Pandis, R. Johnson, N. Hardavellas, A. Ailamaki, *Data-oriented transaction
+//! execution*, PVLDB 3, 2010, as the main-memory variant that STRIFE §5.4 compares with: a
+//! thread-to-data assignment with partition-local record locks.
 //!
 //! # The idea
 //!
-//! In other systems a thread is assigned to a transaction, and touches records all over the database: locks and rows move
-//! between all cores. Here each partition of the data has an *owner*, a worker that alone keeps the locks of its
-//! records, without latches, and alone reads and writes them: a transaction goes to where its data are, one
-//! operation after the other. Whoever has a partition's records in its cache keeps them there.
+//! In other systems a thread is assigned to a transaction, and touches records all over the
+//! database: locks and rows move between all cores. Here each partition of the data has an *owner*,
+//! a worker that alone keeps the locks of its records, without latches, and alone reads and writes
+//! them: a transaction goes to where its data are, one operation after the other. Whoever has a
+//! partition's records in its cache keeps them there.
 //!
 //! # Phases
 //!
@@ -24,21 +26,22 @@
 //! ```
 //!
 //! 1. *Route.* A call goes to the owner of the first record that its arguments name.
-//! 2. *Plan.* A reconnaissance says which records it will meet (`shared/planning`). It goes from owner to owner: each looks at its
-//!    own records.
-//! 3. *Lock.* Its requests enter the lock tables of their partitions, in the order of the partitions: those of one all at
-//!    once. So there are no deadlocks.
-//! 4. *Flow.* The transaction sets out where its first record is. Before an operation on a record of another partition
-//!    it leaves, with its registers and its place in the code, and the other owner goes on
-//!    with it ([`Executor::resume`](kiln_procedure::Executor::resume)).
-//! 5. *End.* The owner where the last operation was commits, or undoes what was done, and tells the other owners to let go.
+//! 2. *Plan.* A reconnaissance says which records it will meet (`shared/planning`). It goes from
+//!    owner to owner: each looks at its own records.
+//! 3. *Lock.* Its requests enter the lock tables of their partitions, in the order of the
+//!    partitions: those of one all at once. So there are no deadlocks.
+//! 4. *Flow.* The transaction sets out where its first record is. Before an operation on a record
+//!    of another partition it leaves, with its registers and its place in the code, and the other
+//!    owner goes on with it ([`Executor::resume`](kiln_procedure::Executor::resume)).
+//! 5. *End.* The owner where the last operation was commits, or undoes what was done, and tells the
+//!    other owners to let go.
 //!
 //! Demands, rings and roles are those of [`owned`], the flow is in its `travel.rs`.
 //!
 //! # Which anomalies are excluded, and how
 //!
-//! All: as in strict two-phase locking nobody touches a record on which another has a conflicting lock, and all
-//! locks are held to the end.
+//! All: as in strict two-phase locking nobody touches a record on which another has a conflicting
+//! lock, and all locks are held to the end.
 
 pub(crate) mod registration;
 

@@ -1,15 +1,17 @@
 //! ORTHRUS: some workers only control concurrency, the others only run transactions.
 //!
-//! Source: K. Ren, J. M. Faleiro, D. J. Abadi, *Design principles for scaling multi-core OLTP under high
-//! contention*, SIGMOD 2016, §3: partitioned functionality, planned access, asynchrony, forwarding.
+//! Source: K. Ren, J. M. Faleiro, D. J. Abadi, *Design principles for scaling multi-core OLTP under
+//! high contention*, SIGMOD 2016, §3: partitioned functionality, planned access, asynchrony,
+//! forwarding.
 //!
 //! # The idea
 //!
-//! In other systems every thread does everything, so that the lock manager's data move between all cores.
-//! Here the locks are partitioned over *concurrency-control* (CC) workers, and nobody else touches a
-//! partition's lock table: it stays in one core's cache and needs no latches. *Execution* workers plan a
-//! transaction, send what it wants to the first of its partitions, and go on with others; they hear from
-//! the last one that all is granted. Then the transaction runs, on records that nobody else may touch.
+//! In other systems every thread does everything, so that the lock manager's data move between all
+//! cores. Here the locks are partitioned over *concurrency-control* (CC) workers, and nobody else
+//! touches a partition's lock table: it stays in one core's cache and needs no latches. *Execution*
+//! workers plan a transaction, send what it wants to the first of its partitions, and go on with
+//! others; they hear from the last one that all is granted. Then the transaction runs, on records
+//! that nobody else may touch.
 //!
 //! # Phases
 //!
@@ -20,15 +22,16 @@
 //!                              ◄──────────── give back ─────────────────────────┘
 //! ```
 //!
-//! Under `orthrus-shared` all CC workers share one lock table, and one of them takes all locks of a transaction
-//! ([`SharedLockTable`]; §3.4): a message there and one back, and latches that only CC workers take.
+//! Under `orthrus-shared` all CC workers share one lock table, and one of them takes all locks of a
+//! transaction ([`SharedLockTable`]; §3.4): a message there and one back, and latches that only CC
+//! workers take.
 //!
 //! What a demand is, how messages travel, and what is beyond the paper: [`owned`].
 //!
 //! # Which anomalies are excluded, and how
 //!
-//! All: as in strict two-phase locking nobody touches a record on which another has a conflicting lock, and all
-//! locks are held to the end.
+//! All: as in strict two-phase locking nobody touches a record on which another has a conflicting
+//! lock, and all locks are held to the end.
 
 pub(crate) mod registration;
 mod shared_table;
@@ -49,8 +52,9 @@ pub type Orthrus = owned::Owned<LockTable>;
 /// A worker whose CC workers share one lock table (§3.4): `orthrus-shared`.
 pub type OrthrusShared = owned::Owned<SharedLockTable>;
 
-/// For workers of which some only control concurrency, with as many partitions. By default a fifth of the
-/// cores, as the paper's best (16 of 80). If that is found out, there are partitions for half of the cores.
+/// For workers of which some only control concurrency, with as many partitions. By default a fifth
+/// of the cores, as the paper's best (16 of 80). If that is found out, there are partitions for
+/// half of the cores.
 pub fn shared<T: owned::PartitionTable>(controllers: Controllers) -> owned::Shared<T> {
     let fifth = thread::available_cores() / 5;
     match controllers {

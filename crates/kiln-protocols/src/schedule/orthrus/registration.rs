@@ -1,4 +1,5 @@
-//! Orthrus, with lock tables for each concurrency controller or with one, in the table of protocols.
+//! Orthrus, with lock tables for each concurrency controller or with one, in the table of
+//! protocols.
 
 use kiln_platform::sync::Arc;
 

@@ -1,18 +1,21 @@
 //! A lock table that all CC workers share (ORTHRUS §3.4), with a latch for each bucket.
 //!
-//! One CC worker takes all locks of a transaction, in the order of their addresses, as transactions that others lock at
-//! the same time come between. Where it has to wait it is left in the queue of that lock, and whoever grants the lock goes on
-//! for it. So nobody waits for a lock before one that he has, and there are no deadlocks.
+//! One CC worker takes all locks of a transaction, in the order of their addresses, as transactions
+//! that others lock at the same time come between. Where it has to wait it is left in the queue of
+//! that lock, and whoever grants the lock goes on for it. So nobody waits for a lock before one
+//! that he has, and there are no deadlocks.
 //!
 //! # Whose a demand is
 //!
-//! A demand is with one thread at a time: with the one that takes locks for it, or, while it waits, with the one
-//! that has the latch of the bucket in which it waits. `pending` are the locks that it has not asked for yet: it is set
-//! before a request enters its queue, as somebody else may go on at once.
+//! A demand is with one thread at a time: with the one that takes locks for it, or, while it waits,
+//! with the one that has the latch of the bucket in which it waits. `pending` are the locks that it
+//! has not asked for yet: it is set before a request enters its queue, as somebody else may go on
+//! at once.
 //!
-//! One that is withdrawn is found by its CC worker where it waits, as it looks through its requests in their order, each under
-//! its latch; or the thread that goes on for it has not come to that request yet, and finds out when it has: it comes to the
-//! same latch afterwards, before it can wait. It lets go what it has, and ends there.
+//! One that is withdrawn is found by its CC worker where it waits, as it looks through its requests
+//! in their order, each under its latch; or the thread that goes on for it has not come to that
+//! request yet, and finds out when it has: it comes to the same latch afterwards, before it can
+//! wait. It lets go what it has, and ends there.
 
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
@@ -80,8 +83,8 @@ impl SharedLockTable {
         result
     }
 
-    /// Asks for the locks that a demand has not asked for yet, until it has to wait for one. `woken` gets the requests of
-    /// others that have their lock now.
+    /// Asks for the locks that a demand has not asked for yet, until it has to wait for one.
+    /// `woken` gets the requests of others that have their lock now.
     ///
     /// # Safety
     /// This thread alone may use the demand.
@@ -137,8 +140,8 @@ impl SharedLockTable {
         woken: &mut *mut Request,
     ) {
         for at in range {
-            // SAFETY: by the contract. A request that is granted here is its demand's, which waits until somebody goes on
-            // for it; only this thread knows of it.
+            // SAFETY: by the contract. A request that is granted here is its demand's, which waits
+            // until somebody goes on for it; only this thread knows of it.
             unsafe {
                 let request = requests.add(at as usize);
                 self.with_bucket(request, |bucket| {
@@ -242,8 +245,8 @@ impl PartitionTable for SharedLockTable {
     ) -> bool {
         let mut woken = null_mut();
         for at in span.start..span.end {
-            // SAFETY: by the contract; a request is looked at under its latch. Where it waits there, the demand is this
-            // thread's once it is out of the queue.
+            // SAFETY: by the contract; a request is looked at under its latch. Where it waits
+            // there, the demand is this thread's once it is out of the queue.
             unsafe {
                 let request = requests.add(at as usize);
                 let state = self.with_bucket(request, |bucket| {

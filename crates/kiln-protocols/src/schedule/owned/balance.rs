@@ -1,16 +1,19 @@
 //! How many workers only control concurrency, found out while they run (`--cc-threads auto`).
 //!
-//! ORTHRUS §4.2 shows that the best split of the cores depends on the workload, and leaves open how it is found. Here it is
-//! climbed to: the rate of ended transactions is counted under one number of controllers, then under one that is a
-//! *step* away. A better one is taken, and the step made again in its direction. After a worse one the other direction is
-//! tried, then both with half the step, down to one. Then the number stays for [`REST`] counts, or until the rate
-//! has changed much: other calls may have come. No model of the workload is needed, and none of the machine.
+//! ORTHRUS §4.2 shows that the best split of the cores depends on the workload, and leaves open how
+//! it is found. Here it is climbed to: the rate of ended transactions is counted under one number
+//! of controllers, then under one that is a *step* away. A better one is taken, and the step made
+//! again in its direction. After a worse one the other direction is tried, then both with half the
+//! step, down to one. Then the number stays for [`REST`] counts, or until the rate has changed
+//! much: other calls may have come. No model of the workload is needed, and none of the machine.
 //!
-//! Anything else that tells how busy somebody is misleads: a controller that polls is always busy, and execution workers
-//! are idle because there are too few controllers, or because their transactions wait for each other.
+//! Anything else that tells how busy somebody is misleads: a controller that polls is always busy,
+//! and execution workers are idle because there are too few controllers, or because their
+//! transactions wait for each other.
 //!
-//! There are as many partitions as controllers, so that a transaction sends no more messages than it must. So another number
-//! means other partitions: new transactions are kept out until no lock is held, which is soon, and begin again with these.
+//! There are as many partitions as controllers, so that a transaction sends no more messages than
+//! it must. So another number means other partitions: new transactions are kept out until no lock
+//! is held, which is soon, and begin again with these.
 
 use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering};
 use kiln_platform::sync::Mutex;
@@ -18,8 +21,8 @@ use kiln_platform::time;
 
 /// A count takes no longer, in nanoseconds: where calls are rare, the split does not matter.
 const COUNT_NS: u64 = 50_000_000;
-/// Between two looks at a count, in nanoseconds for each of its transactions; and before it, while what was begun under
-/// another number ends.
+/// Between two looks at a count, in nanoseconds for each of its transactions; and before it, while
+/// what was begun under another number ends.
 const PAUSE_NS: u64 = 50;
 /// A rate must be greater by this share of itself, or chance may have made it so.
 const BETTER: f64 = 1.01;
@@ -150,8 +153,8 @@ impl Balance {
         self.number.store(number, Ordering::Relaxed);
     }
 
-    /// Goes on with the search if it is time; `ended` counts the transactions that have ended, modulo 2³². The number of controllers
-    /// that there should be now, if it is another one.
+    /// Goes on with the search if it is time; `ended` counts the transactions that have ended,
+    /// modulo 2³². The number of controllers that there should be now, if it is another one.
     pub fn look(&self, ended: impl FnOnce() -> u32) -> Option<u32> {
         let now = time::now_ns();
         // Relaxed: the mutex keeps the count.
@@ -183,7 +186,8 @@ impl Balance {
 mod tests {
     use super::*;
 
-    /// Climbs for so many counts under a rate for each number, and returns the number that it rests at.
+    /// Climbs for so many counts under a rate for each number, and returns the number that it rests
+    /// at.
     fn climbed(climb: &mut Climb, counts: u32, rate: impl Fn(u32) -> f64) -> u32 {
         let mut number = climb.best;
         for _ in 0..counts {

@@ -22,8 +22,8 @@ pub(crate) enum RequestState {
     Granted,
 }
 
-/// A transaction's request for one lock, on a cache line of its own: partitions use those of one transaction
-/// at the same time.
+/// A transaction's request for one lock, on a cache line of its own: partitions use those of one
+/// transaction at the same time.
 #[repr(align(64))]
 pub struct Request {
     /// What the lock is known by: the address of the record, or the table.
@@ -35,8 +35,8 @@ pub struct Request {
     pub(crate) partition: u8,
     /// Whether the record gets the transaction's tid, where owners run transactions.
     is_written: bool,
-    /// Where the transaction is in the partition's queue, for tables of locks that have one; the worker, where there
-    /// is no demand.
+    /// Where the transaction is in the partition's queue, for tables of locks that have one; the
+    /// worker, where there is no demand.
     pub(crate) place: u32,
     /// The transaction; none for a lock that is taken at once or not at all.
     pub(crate) demand: *mut Demand,
@@ -47,8 +47,8 @@ pub struct Request {
     pub(crate) last: *mut Request,
     /// In the first request of a lock: the next lock of the bucket.
     pub(crate) next_lock: *mut Request,
-    /// For one that no transaction's demand has: another one that was made with it. For others: another one
-    /// that was granted with it.
+    /// For one that no transaction's demand has: another one that was made with it. For others:
+    /// another one that was granted with it.
     pub(crate) sibling: *mut Request,
 }
 
@@ -108,8 +108,8 @@ pub struct Span {
     pub(crate) end: u32,
 }
 
-/// What a transaction wants of the partitions, and how far it has got. It belongs to whoever has the last
-/// message about it.
+/// What a transaction wants of the partitions, and how far it has got. It belongs to whoever has
+/// the last message about it.
 #[repr(align(128))]
 pub struct Demand {
     /// The worker that waits for it.
@@ -123,16 +123,18 @@ pub struct Demand {
     pub(crate) spans: Vec<Span>,
     /// The span whose locks are being taken.
     pub(crate) stage: usize,
-    /// Locks of that span that are not granted yet, or not asked for, where they are taken one by one.
+    /// Locks of that span that are not granted yet, or not asked for, where they are taken one by
+    /// one.
     pub(crate) pending: u32,
     /// Whether it had to wait for a lock, as far as its partitions say so.
     pub(crate) has_waited: bool,
-    /// Whether it lets go what it had instead of waiting, as it was withdrawn, or as a statement is in its way.
+    /// Whether it lets go what it had instead of waiting, as it was withdrawn, or as a statement is
+    /// in its way.
     is_given_up: AtomicBool,
     /// Partitions that have not answered yet, where it comes to all of them at once.
     pub(crate) awaited: AtomicU32,
-    /// Partitions that still have locks of it, while it gives them back, and those that have not answered that they
-    /// have heard of its withdrawal.
+    /// Partitions that still have locks of it, while it gives them back, and those that have not
+    /// answered that they have heard of its withdrawal.
     pub(crate) holds: Apart,
     /// Whether its worker still wants it: see [`Demand::WANTED`].
     wish: AtomicU32,
@@ -180,8 +182,8 @@ impl Demand {
         demand
     }
 
-    /// Asks for these claims, in the order of their locks, in so many partitions, which have the parts of the data that
-    /// `partition_of` says.
+    /// Asks for these claims, in the order of their locks, in so many partitions, which have the
+    /// parts of the data that `partition_of` says.
     pub(crate) fn set(
         &mut self,
         claims: &[Claim],
@@ -235,7 +237,8 @@ impl Demand {
         plain::writes(self.spans.as_slice());
         // SAFETY: the demand is this thread's.
         unsafe { Demand::note_progress(self) };
-        // Release pairs with the acquire in `may_be_withdrawn`: the worker that waits sees the spans.
+        // Release pairs with the acquire in `may_be_withdrawn`: the worker that waits sees the
+        // spans.
         self.wish.store(Demand::WANTED, Ordering::Release);
     }
 
@@ -269,8 +272,8 @@ impl Demand {
         }
     }
 
-    /// Finds the order of the requests, by their partitions and the positions of their claims: they are cache lines, which
-    /// are not moved about.
+    /// Finds the order of the requests, by their partitions and the positions of their claims: they
+    /// are cache lines, which are not moved about.
     fn divide(
         &mut self,
         claims: &[Claim],
@@ -308,8 +311,8 @@ impl Demand {
 }
 
 impl Demand {
-    /// The record gets the transaction's tid when the partition lets it go, unless it is the transaction's own new one,
-    /// which has it.
+    /// The record gets the transaction's tid when the partition lets it go, unless it is the
+    /// transaction's own new one, which has it.
     pub(crate) fn set_written(&mut self, record: RecordRef, partition: u16, tid: u64) {
         self.tid = tid;
         let Some(span) = self.spans.iter().find(|span| span.partition == partition) else {
@@ -327,7 +330,8 @@ impl Demand {
     /// The transaction has committed, and has its locks; the caller owns the partition.
     pub(crate) unsafe fn install(demand: *const Demand, span: Span) {
         for at in span.start..span.end {
-            // SAFETY: by the contract; each partition touches its own requests, and a record whose lock is held stays.
+            // SAFETY: by the contract; each partition touches its own requests, and a record whose
+            // lock is held stays.
             unsafe {
                 let request = (*demand).first.add(at as usize);
                 if (*request).is_written {
@@ -351,8 +355,8 @@ impl Demand {
         self.is_given_up.load(Ordering::Relaxed)
     }
 
-    /// The spans that it has, or had, locks of, a bit each: those that it has come through, or, where it comes to all at once, those
-    /// that have not turned it away.
+    /// The spans that it has, or had, locks of, a bit each: those that it has come through, or,
+    /// where it comes to all at once, those that have not turned it away.
     pub(crate) fn held(&self, is_at_once: bool) -> u64 {
         let mut held = 0;
         for (at, span) in self.spans.iter().enumerate() {
@@ -378,13 +382,14 @@ impl Demand {
         self.wish.load(Ordering::Relaxed) == Demand::WITHDRAWN
     }
 
-    /// Whether its worker may withdraw it: it has not, and knows the partitions that have to hear of it.
+    /// Whether its worker may withdraw it: it has not, and knows the partitions that have to hear
+    /// of it.
     pub(crate) fn may_be_withdrawn(&self) -> bool {
         self.wish.load(Ordering::Acquire) == Demand::WANTED
     }
 
-    /// Its worker, where it waits, does not want it any more; messages about that go to all its partitions, which each
-    /// answer by taking one from `holds`.
+    /// Its worker, where it waits, does not want it any more; messages about that go to all its
+    /// partitions, which each answer by taking one from `holds`.
     pub(crate) fn withdraw(&self) {
         self.wish.store(Demand::WITHDRAWN, Ordering::Relaxed);
         // Added: its locks may be on their way back already, where others run it.

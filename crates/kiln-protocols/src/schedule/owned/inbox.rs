@@ -1,9 +1,10 @@
 //! Takes messages out of many rings, without waiting for one cache line after the other.
 //!
-//! A message costs its receiver three lines that another core has written: the ring's counter, the word, and the demand that
-//! it is about. One by one they would be waited for in full, and that is most of what a CC worker does. So rings are looked at some at a
-//! time: first all their counters are asked for, then the words of those that have any, then the demands. Messages
-//! of a ring stay in their order.
+//! A message costs its receiver three lines that another core has written: the ring's counter, the
+//! word, and the demand that it is about. One by one they would be waited for in full, and that is
+//! most of what a CC worker does. So rings are looked at some at a time: first all their counters
+//! are asked for, then the words of those that have any, then the demands. Messages of a ring stay
+//! in their order.
 
 use kiln_platform::atomic::prefetch;
 

@@ -3,7 +3,8 @@
 use super::{Demand, PartitionTable};
 use crate::shared::planning::Claim;
 
-/// One partition, whose owner takes locks and lets them go, as it does before and after each attempt.
+/// One partition, whose owner takes locks and lets them go, as it does before and after each
+/// attempt.
 pub struct Isolated<T> {
     table: T,
     demand: Box<Demand>,

@@ -1,14 +1,17 @@
 //! How many of a worker's calls may wait for their locks when it draws another one.
 //!
-//! A worker goes on with other calls while messages about one are on their way (ORTHRUS §3.3), and the further a demand has to
-//! go, the more calls it takes to fill that time. But where many transactions want the same locks, each call more makes the
-//! queues longer, and in those of its other locks it keeps others waiting meanwhile. The paper leaves open how many are good.
+//! A worker goes on with other calls while messages about one are on their way (ORTHRUS §3.3), and
+//! the further a demand has to go, the more calls it takes to fill that time. But where many
+//! transactions want the same locks, each call more makes the queues longer, and in those of its
+//! other locks it keeps others waiting meanwhile. The paper leaves open how many are good.
 //!
-//! What tells is whether demands wait for locks. Each one that did lets the limit fall by a part of a call, each one that did not
-//! lets it rise by as much: it stays where half of them wait, or at an end.
+//! What tells is whether demands wait for locks. Each one that did lets the limit fall by a part of
+//! a call, each one that did not lets it rise by as much: it stays where half of them wait, or at
+//! an end.
 //!
-//! A worker begins with two calls. Too many cost more than too few: where all wait for the same lock, its queue grows by each
-//! worker's surplus before the first demand of them is heard of, and it falls only as fast as that queue moves.
+//! A worker begins with two calls. Too many cost more than too few: where all wait for the same
+//! lock, its queue grows by each worker's surplus before the first demand of them is heard of, and
+//! it falls only as fast as that queue moves.
 
 use super::IN_FLIGHT_MAX;
 
@@ -68,7 +71,8 @@ mod tests {
         let mut limit = Limit::default();
         (0..4).for_each(|_| limit.granted(true));
         assert_eq!(limit.calls(), 1);
-        // And is at its end after fewer than a worker ends in a fifth of a millisecond when none of them waits.
+        // And is at its end after fewer than a worker ends in a fifth of a millisecond when none of
+        // them waits.
         let mut limit = Limit::default();
         (0..24).for_each(|_| limit.granted(false));
         assert_eq!(limit.calls(), IN_FLIGHT_MAX);

@@ -28,7 +28,8 @@ pub enum Held {
 pub struct GrantedLocks<T> {
     shared: Arc<Shared<T>>,
     worker: u32,
-    /// Whether the attempt has several statements, which take what is free from the partitions themselves.
+    /// Whether the attempt has several statements, which take what is free from the partitions
+    /// themselves.
     has_statements: bool,
     /// The partition whose owner the worker is while it runs an attempt that travels.
     here: Option<u16>,
@@ -64,8 +65,8 @@ impl<T: PartitionTable> GrantedLocks<T> {
         self.here = partition;
     }
 
-    /// Takes a lock from its partition, or of a table from all that are wanted, if nobody has it or waits for it,
-    /// and its record is no fresh one.
+    /// Takes a lock from its partition, or of a table from all that are wanted, if nobody has it or
+    /// waits for it, and its record is no fresh one.
     fn take_free(&mut self, claim: Claim) -> Option<*mut Request> {
         let mut first = std::ptr::null_mut();
         for partition in self.shared.partitions_of(claim) {
@@ -100,8 +101,8 @@ impl<T: PartitionTable> GrantedLocks<T> {
         };
         let request = Box::into_raw(request);
         let is_granted = self.shared.with_partition(partition, |shared, core| {
-            // SAFETY: the request stays where it is until it is released; the latch makes the caller the
-            // owner of the partition.
+            // SAFETY: the request stays where it is until it is released; the latch makes the
+            // caller the owner of the partition.
             unsafe {
                 let number = core.number;
                 let mut granted = |demand| shared.advance(number, demand);

@@ -1,8 +1,10 @@
-//! Partitions of the locks with owners: no other worker touches the locks of a partition, a worker that wants some sends a message.
+//! Partitions of the locks with owners: no other worker touches the locks of a partition, a worker
+//! that wants some sends a message.
 //!
-//! What `orthrus`, `vll-single` and `dora` have in common. They differ in what a partition does with its requests
-//! ([`PartitionTable`]), in whether the owner of a partition runs transactions as well, and in whether transactions come to
-//! the owners to be run (`travel.rs`) or are run by the worker that has drawn them.
+//! What `orthrus`, `vll-single` and `dora` have in common. They differ in what a partition does
+//! with its requests ([`PartitionTable`]), in whether the owner of a partition runs transactions as
+//! well, and in whether transactions come to the owners to be run (`travel.rs`) or are run by the
+//! worker that has drawn them.
 //!
 //! # Messages
 //!
@@ -13,41 +15,51 @@
 //!                              ◄──────────── give back ─────────────────────────┘
 //! ```
 //!
-//! A *demand* is a list of requests, sorted by partition. It visits its partitions in their order, and is
-//! passed on when all locks of one are granted: Ncc + 1 messages instead of 2 Ncc (ORTHRUS §3.3). Messages are
-//! pointers to demands in rings with one producer and one consumer ([`ring`](crate::shared::ring)): one from each
-//! worker to each partition, one back, and one from each partition to each later one, or, where transactions travel, to each.
+//! A *demand* is a list of requests, sorted by partition. It visits its partitions in their order,
+//! and is passed on when all locks of one are granted: Ncc + 1 messages instead of 2 Ncc (ORTHRUS
+//! §3.3). Messages are pointers to demands in rings with one producer and one consumer
+//! ([`ring`](crate::shared::ring)): one from each worker to each partition, one back, and one from
+//! each partition to each later one, or, where transactions travel, to each.
 //!
-//! Under `vll-single` a demand does not visit one partition after the other. It is put into a ring of each of its partitions at once, by
-//! the thread that holds the *sequencer*, and the last partition that answers sends it on.
+//! Under `vll-single` a demand does not visit one partition after the other. It is put into a ring
+//! of each of its partitions at once, by the thread that holds the *sequencer*, and the last
+//! partition that answers sends it on.
 //!
 //! # Invariants
 //!
-//! - A demand belongs to the thread that has the last message about it. Only while its locks are given back, or where it has come to
-//!   all its partitions at once, do several partitions have it, each its own requests of it.
-//! - Requests of a demand enter a partition together. So no two transactions wait for each
-//!   other in one partition, and across partitions all wait in one order, of the partitions or of the sequencer: there are no
-//!   deadlocks.
-//! - A partition is used under its latch. In the steady state one worker takes it, again and again; it is there
-//!   for changes of roles, for statements, and for times when its owner does not run.
-//! - Rings are never full: a worker has [`IN_FLIGHT_MAX`] demands, and each has one message in a ring at most, or two when it
-//!   is withdrawn. That one may be a plan or a transaction on its way, where these travel, or locks that come back: the latter
-//!   follow when it has ended.
-//! - A table that every partition has is locked as a whole: in one partition by who reads it, in all by who writes.
+//! - A demand belongs to the thread that has the last message about it. Only while its locks are
+//!   given back, or where it has come to all its partitions at once, do several partitions have it,
+//!   each its own requests of it.
+//! - Requests of a demand enter a partition together. So no two transactions wait for each other in
+//!   one partition, and across partitions all wait in one order, of the partitions or of the
+//!   sequencer: there are no deadlocks.
+//! - A partition is used under its latch. In the steady state one worker takes it, again and again;
+//!   it is there for changes of roles, for statements, and for times when its owner does not run.
+//! - Rings are never full: a worker has [`IN_FLIGHT_MAX`] demands, and each has one message in a
+//!   ring at most, or two when it is withdrawn. That one may be a plan or a transaction on its way,
+//!   where these travel, or locks that come back: the latter follow when it has ended.
+//! - A table that every partition has is locked as a whole: in one partition by who reads it, in
+//!   all by who writes.
 //!
 //! # What else there is
 //!
-//! - *Records that were not planned* end the attempt, and are in the next plan. *New records* have a mark in `aux`
-//!   until their transaction has ended, as no partition knows them; whoever meets one with its mark starts again.
-//!   Gaps are guarded by the versions of index nodes (`access/two_phase_locking`).
-//! - *Transactions of several statements* take what is free from the partitions themselves, and wait for nobody.
-//! - *More workers than cores* have no owners: everybody looks after the partitions when it would wait.
-//! - *Deadlines.* A demand whose call has no time left is withdrawn, unless owners are planning it still: its worker tells all its partitions, and the one where
-//!   it waits sends it home. It is used again when all of them have heard of it.
-//! - *How many owners there are* may be found out while they run (`balance.rs`), and which of them has which data (`slots.rs`).
-//! - *Blocks that idle.* A call that fails again and again while a transaction of several statements is open is parked
-//!   (`parking.rs`), and has nothing in the partitions meanwhile. With more workers than cores a demand that waits for longer than
-//!   a millisecond meanwhile is withdrawn, and its call is parked: while it waits its worker keeps its turn.
+//! - *Records that were not planned* end the attempt, and are in the next plan. *New records* have
+//!   a mark in `aux` until their transaction has ended, as no partition knows them; whoever meets
+//!   one with its mark starts again. Gaps are guarded by the versions of index nodes
+//!   (`access/two_phase_locking`).
+//! - *Transactions of several statements* take what is free from the partitions themselves, and
+//!   wait for nobody.
+//! - *More workers than cores* have no owners: everybody looks after the partitions when it would
+//!   wait.
+//! - *Deadlines.* A demand whose call has no time left is withdrawn, unless owners are planning it
+//!   still: its worker tells all its partitions, and the one where it waits sends it home. It is
+//!   used again when all of them have heard of it.
+//! - *How many owners there are* may be found out while they run (`balance.rs`), and which of them
+//!   has which data (`slots.rs`).
+//! - *Blocks that idle.* A call that fails again and again while a transaction of several
+//!   statements is open is parked (`parking.rs`), and has nothing in the partitions meanwhile. With
+//!   more workers than cores a demand that waits for longer than a millisecond meanwhile is
+//!   withdrawn, and its call is parked: while it waits its worker keeps its turn.
 //! - *Starvation.* A call that has failed often runs while all others are kept out.
 
 mod balance;
@@ -90,7 +102,8 @@ pub use worker::Owned;
 
 pub(crate) use demand::{RequestState, hash};
 
-/// Calls that a worker has in flight at most, those whose locks are still being given back included. See `limit.rs` for how many wait.
+/// Calls that a worker has in flight at most, those whose locks are still being given back
+/// included. See `limit.rs` for how many wait.
 pub const IN_FLIGHT_MAX: usize = 8;
 
 /// The lowest bit of a message: give the locks back.
@@ -109,16 +122,17 @@ pub trait PartitionTable: 'static {
     /// Partitions at most.
     const PARTITIONS_MAX: usize;
 
-    /// Whether each partition has the locks of a part of the data. Else every one gives all locks, and a transaction asks
-    /// one of them for all that it wants.
+    /// Whether each partition has the locks of a part of the data. Else every one gives all locks,
+    /// and a transaction asks one of them for all that it wants.
     const DIVIDED: bool = true;
 
-    /// Whether transactions travel: the owner of a partition does all that they do with its records. Else the worker
-    /// that has drawn one runs it.
+    /// Whether transactions travel: the owner of a partition does all that they do with its
+    /// records. Else the worker that has drawn one runs it.
     const OWNERS_RUN: bool = false;
 
-    /// Whether a transaction comes to all its partitions at once, in one order of all transactions that come to several; each partition
-    /// answers. Else it comes to one partition after the other. Only where the worker that drew a transaction runs it.
+    /// Whether a transaction comes to all its partitions at once, in one order of all transactions
+    /// that come to several; each partition answers. Else it comes to one partition after the
+    /// other. Only where the worker that drew a transaction runs it.
     const SEQUENCED: bool = false;
 
     /// Tables without locks for so many partitions.
@@ -126,12 +140,13 @@ pub trait PartitionTable: 'static {
     where
         Self: Sized;
 
-    /// Asks for all locks of a span of a transaction; whether it is through at once: they are granted, or
-    /// given up, as it was withdrawn or as a statement is in its way. Else it is handed to `granted` later, which gets others that are through now.
+    /// Asks for all locks of a span of a transaction; whether it is through at once: they are
+    /// granted, or given up, as it was withdrawn or as a statement is in its way. Else it is handed
+    /// to `granted` later, which gets others that are through now.
     ///
     /// # Safety
-    /// The transaction waits, and this thread alone may use its demand, or, where it comes to all its partitions at once, the
-    /// requests of the span; the caller owns the partition.
+    /// The transaction waits, and this thread alone may use its demand, or, where it comes to all
+    /// its partitions at once, the requests of the span; the caller owns the partition.
     unsafe fn acquire_span(
         &mut self,
         demand: *mut Demand,
@@ -139,12 +154,12 @@ pub trait PartitionTable: 'static {
         granted: &mut impl FnMut(*mut Demand),
     ) -> bool;
 
-    /// Takes back all locks of a transaction's span, whose requests are among `requests`; `granted` gets each
-    /// transaction that has all locks of its own span now.
+    /// Takes back all locks of a transaction's span, whose requests are among `requests`; `granted`
+    /// gets each transaction that has all locks of its own span now.
     ///
     /// # Safety
-    /// It has all that it asked for here; other partitions may do the same at the same time with other spans. The caller
-    /// owns the partition.
+    /// It has all that it asked for here; other partitions may do the same at the same time with
+    /// other spans. The caller owns the partition.
     unsafe fn release_span(
         &mut self,
         requests: *mut Request,
@@ -152,8 +167,8 @@ pub trait PartitionTable: 'static {
         granted: &mut impl FnMut(*mut Demand),
     );
 
-    /// As [`PartitionTable::release_span`] for a transaction that may have come here or not, if it waits for one of its
-    /// locks; whether it does. Then it has none of them any more.
+    /// As [`PartitionTable::release_span`] for a transaction that may have come here or not, if it
+    /// waits for one of its locks; whether it does. Then it has none of them any more.
     ///
     /// # Safety
     /// As there.
@@ -164,11 +179,12 @@ pub trait PartitionTable: 'static {
         granted: &mut impl FnMut(*mut Demand),
     ) -> bool;
 
-    /// Takes a lock if nobody has it or waits for it; whether it is taken. If not, nobody knows of it.
+    /// Takes a lock if nobody has it or waits for it; whether it is taken. If not, nobody knows of
+    /// it.
     ///
     /// # Safety
-    /// The request has no demand, and stays where it is until it is given back; nobody else uses it. The caller
-    /// owns the partition.
+    /// The request has no demand, and stays where it is until it is given back; nobody else uses
+    /// it. The caller owns the partition.
     unsafe fn take_free(
         &mut self,
         request: *mut Request,
@@ -212,13 +228,14 @@ pub struct Shared<T> {
     slots: Option<Slots>,
 }
 
-/// The workers that serve, those that came first before the others, with the roles that they have. On cache lines of its own: what
-/// lies beside it in [`Shared`] is looked at again and again.
+/// The workers that serve, those that came first before the others, with the roles that they have.
+/// On cache lines of its own: what lies beside it in [`Shared`] is looked at again and again.
 #[derive(Default)]
 #[repr(align(128))]
 struct Serving(Mutex<Vec<(u32, u32)>>);
 
-/// Held to give a transaction its place in the order of all that come to several partitions at once.
+/// Held to give a transaction its place in the order of all that come to several partitions at
+/// once.
 #[derive(Default)]
 #[repr(align(128))]
 struct Sequencer(Mutex<()>);
@@ -241,7 +258,8 @@ struct Partition<T> {
     core: UnsafeCell<Core<T>>,
     /// By partition: demands that come from there.
     forwarded: Box<[Ring]>,
-    /// Demands of several partitions in the order of all, where they come to all at once; who puts one in holds the sequencer.
+    /// Demands of several partitions in the order of all, where they come to all at once; who puts
+    /// one in holds the sequencer.
     sequenced: Option<Ring>,
 }
 
@@ -287,7 +305,8 @@ struct Desk {
 pub(crate) struct Apart(pub AtomicU32);
 
 impl<T: PartitionTable> Shared<T> {
-    /// For workers with numbers below [`WORKERS_MAX`], with so many partitions, as far as there may be.
+    /// For workers with numbers below [`WORKERS_MAX`], with so many partitions, as far as there may
+    /// be.
     pub fn new(partitions: usize) -> Shared<T> {
         let count = partitions.clamp(1, T::PARTITIONS_MAX);
         let rings = |count: usize, capacity: usize| -> Box<[Ring]> {
@@ -335,8 +354,9 @@ impl<T: PartitionTable> Shared<T> {
         shared
     }
 
-    /// Lets the workers find out how many partitions, and workers that look after them, there should be, at first `start`,
-    /// from how many transactions end while so many do; `count` are compared.
+    /// Lets the workers find out how many partitions, and workers that look after them, there
+    /// should be, at first `start`, from how many transactions end while so many do; `count` are
+    /// compared.
     pub fn balanced(mut self, start: usize, count: u32) -> Shared<T> {
         let most = self.partitions.len() as u32;
         self.balance = Some(Balance::new(start as u32, most, count));
@@ -376,7 +396,8 @@ impl<T: PartitionTable> Shared<T> {
         }
     }
 
-    /// The partitions in which a claim is a lock: all, for a table that every partition has and that is written.
+    /// The partitions in which a claim is a lock: all, for a table that every partition has and
+    /// that is written.
     fn partitions_of(&self, claim: Claim) -> std::ops::Range<usize> {
         let count = match T::DIVIDED {
             true => self.partitions(),
@@ -434,8 +455,8 @@ impl<T: PartitionTable> Shared<T> {
         body(self, unsafe { &mut *partition.core.get() })
     }
 
-    /// Works off the messages of a partition, unless somebody else does at this time, and runs what is ready there, if
-    /// there is who does. Whether there was anything.
+    /// Works off the messages of a partition, unless somebody else does at this time, and runs what
+    /// is ready there, if there is who does. Whether there was anything.
     fn work_off(
         &self,
         number: usize,
@@ -487,7 +508,8 @@ impl<T: PartitionTable> Shared<T> {
         })
     }
 
-    /// Whether there seems to be something to do in a partition. Where there is not, its latch stays in the caches that have it.
+    /// Whether there seems to be something to do in a partition. Where there is not, its latch
+    /// stays in the caches that have it.
     #[inline]
     fn seems_wanted(&self, number: usize) -> bool {
         let partition = &self.partitions[number];
@@ -507,9 +529,9 @@ impl<T: PartitionTable> Shared<T> {
         }
         let number = core.number;
         let mut granted = |demand| self.advance(number, demand);
-        // SAFETY: a message is about a demand that waits for its answer, at an address that stays; the
-        // caller has the partition's latch. Of a demand that is elsewhere at this time only those fields are touched that
-        // nobody changes.
+        // SAFETY: a message is about a demand that waits for its answer, at an address that stays;
+        // the caller has the partition's latch. Of a demand that is elsewhere at this time only
+        // those fields are touched that nobody changes.
         unsafe {
             Demand::note_reads(demand);
             let (requests, spans) = ((*demand).first, &(*demand).spans);
@@ -538,8 +560,8 @@ impl<T: PartitionTable> Shared<T> {
         }
     }
 
-    /// A demand has all its locks of a partition, whose latch the caller has: it goes on to the next one, or
-    /// back to its worker, as it does if it was given up.
+    /// A demand has all its locks of a partition, whose latch the caller has: it goes on to the
+    /// next one, or back to its worker, as it does if it was given up.
     fn advance(&self, from: u16, demand: *mut Demand) {
         if T::SEQUENCED {
             return self.answer(from, demand);
@@ -569,9 +591,11 @@ impl<T: PartitionTable> Shared<T> {
         );
     }
 
-    /// As [`Shared::advance`], of a demand that has come to all its partitions: the last one that answers sends it home.
+    /// As [`Shared::advance`], of a demand that has come to all its partitions: the last one that
+    /// answers sends it home.
     fn answer(&self, from: u16, demand: *mut Demand) {
-        // SAFETY: the demand waits for the answer of this partition; behind the last answer it is the caller's.
+        // SAFETY: the demand waits for the answer of this partition; behind the last answer it is
+        // the caller's.
         unsafe {
             // Acquire and release: the last partition knows what all have done.
             if (*demand).awaited.fetch_sub(1, Ordering::AcqRel) > 1 {
@@ -585,13 +609,14 @@ impl<T: PartitionTable> Shared<T> {
         self.send_home(from, demand);
     }
 
-    /// Gives a demand of several partitions its place in the order of all, and so in the queues of its partitions.
+    /// Gives a demand of several partitions its place in the order of all, and so in the queues of
+    /// its partitions.
     ///
     /// # Safety
     /// The demand is the caller's, and was not sent anywhere.
     unsafe fn sequence(&self, demand: *mut Demand) {
-        // SAFETY: by the contract. Its spans stay as they are until the last partition has answered, which it cannot before
-        // the demand has come there.
+        // SAFETY: by the contract. Its spans stay as they are until the last partition has
+        // answered, which it cannot before the demand has come there.
         let (spans, count) = unsafe { ((*demand).spans.as_ptr(), (*demand).spans.len()) };
         let mut order = Some(lock(&self.sequencer.0));
         for at in 0..count {
@@ -609,8 +634,8 @@ impl<T: PartitionTable> Shared<T> {
         drop(order);
     }
 
-    /// Asks for the locks of a demand that was made in a partition, whose latch the caller has. Whether it has them all and its
-    /// transaction begins there; else it is sent on.
+    /// Asks for the locks of a demand that was made in a partition, whose latch the caller has.
+    /// Whether it has them all and its transaction begins there; else it is sent on.
     ///
     /// # Safety
     /// The demand is the caller's, and its passenger's plan is made.
@@ -681,8 +706,8 @@ impl<T: PartitionTable> Shared<T> {
         self.present[worker as usize / 64].fetch_and(!bit, Ordering::Release);
     }
 
-    /// A worker begins to serve, or ends: the roles are given anew. Those that came first look after partitions;
-    /// where they do nothing else, at least one is left.
+    /// A worker begins to serve, or ends: the roles are given anew. Those that came first look
+    /// after partitions; where they do nothing else, at least one is left.
     fn serve(&self, worker: u32, begins: bool) {
         let mut serving = lock(&self.serving.0);
         match begins {
@@ -701,8 +726,8 @@ impl<T: PartitionTable> Shared<T> {
             true => serving.len().saturating_sub(1),
             false => serving.len(),
         };
-        // Of more workers than cores some do not run when they are wanted: then everybody looks after all partitions
-        // when it would wait.
+        // Of more workers than cores some do not run when they are wanted: then everybody looks
+        // after all partitions when it would wait.
         let controllers = match serving.len() > self.cores {
             true => 0,
             false => self.partitions().min(most),
@@ -712,10 +737,12 @@ impl<T: PartitionTable> Shared<T> {
                 true => position as u32 + 1,
                 false => 0,
             };
-            // Many workers begin at a time, and looking at all desks would take each of them longer than to begin.
+            // Many workers begin at a time, and looking at all desks would take each of them longer
+            // than to begin.
             if *known != role {
                 *known = role;
-                // Relaxed: of two that take themselves for the controller of a partition one waits for its latch.
+                // Relaxed: of two that take themselves for the controller of a partition one waits
+                // for its latch.
                 self.desks[*worker as usize]
                     .role
                     .store(role, Ordering::Relaxed);
@@ -727,7 +754,8 @@ impl<T: PartitionTable> Shared<T> {
         }
     }
 
-    /// Partitions that are in use: a prefix of them. It does not change while a transaction may have locks.
+    /// Partitions that are in use: a prefix of them. It does not change while a transaction may
+    /// have locks.
     #[inline]
     fn partitions(&self) -> usize {
         match &self.balance {
@@ -736,7 +764,8 @@ impl<T: PartitionTable> Shared<T> {
         }
     }
 
-    /// How the locks should be divided now, if it is otherwise than they are; for one worker that looks often.
+    /// How the locks should be divided now, if it is otherwise than they are; for one worker that
+    /// looks often.
     fn other_division(&self) -> Option<Division> {
         let count_ended = || {
             let counts = self.desks.iter();
@@ -788,7 +817,8 @@ impl<T: PartitionTable> Shared<T> {
     ) -> bool {
         let controllers = (self.controllers.load(Ordering::Relaxed) as usize).max(1);
         let mut has_done = false;
-        // Numbers that divide data mostly begin with 1: with as many workers as partitions, that one is the first worker's.
+        // Numbers that divide data mostly begin with 1: with as many workers as partitions, that
+        // one is the first worker's.
         let controller = match T::OWNERS_RUN {
             true => (controller + 1) % controllers,
             false => controller,
@@ -811,12 +841,12 @@ impl<T: PartitionTable> Shared<T> {
         has_done
     }
 
-    /// A worker has `running` transactions that may have locks, one more than before; false when somebody keeps
-    /// all others out, and then it has not.
+    /// A worker has `running` transactions that may have locks, one more than before; false when
+    /// somebody keeps all others out, and then it has not.
     fn enter(&self, worker: u32, running: u32) -> bool {
         let desk = &self.desks[worker as usize];
-        // Sequentially consistent, as in `is_alone`: of two workers that write first and then read, one at
-        // least sees what the other wrote.
+        // Sequentially consistent, as in `is_alone`: of two workers that write first and then read,
+        // one at least sees what the other wrote.
         desk.running.0.store(running, Ordering::SeqCst);
         let alone = self.alone.load(Ordering::SeqCst);
         let may_enter = alone == 0 || alone == worker + 1;
@@ -835,7 +865,8 @@ impl<T: PartitionTable> Shared<T> {
             .store(running, Ordering::Release);
     }
 
-    /// Whether no worker but this one, which keeps the others out, has a transaction that may have locks.
+    /// Whether no worker but this one, which keeps the others out, has a transaction that may have
+    /// locks.
     fn is_alone(&self, worker: u32) -> bool {
         let others = self.desks.iter().enumerate();
         others
@@ -844,14 +875,16 @@ impl<T: PartitionTable> Shared<T> {
     }
 }
 
-/// The part of the data that the first record belongs to which a transaction will meet, as far as its plan knows.
+/// The part of the data that the first record belongs to which a transaction will meet, as far as
+/// its plan knows.
 fn first_part(claims: &[Claim]) -> Option<Part> {
     let divided = claims.iter().filter(|claim| !claim.part.is_replicated());
     let first = divided.min_by_key(|claim| claim.finding)?;
     Some(first.part)
 }
 
-/// A partition whose latch the thread has; lets go when dropped, also when a transaction panics that the thread runs there.
+/// A partition whose latch the thread has; lets go when dropped, also when a transaction panics
+/// that the thread runs there.
 struct Latched<'a, T>(&'a Partition<T>);
 
 impl<T> Drop for Latched<'_, T> {

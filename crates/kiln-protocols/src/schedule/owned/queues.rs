@@ -1,8 +1,9 @@
 //! The queue of a lock: requests in the order in which they came.
 //!
-//! Plain memory, used by one thread at a time: the owner of a partition, or who has a bucket's latch. Requests are in the
-//! memory of their transactions, which stay where they are until the last one was taken back. Locks are in a list for
-//! each bucket, linked through the first request of each.
+//! Plain memory, used by one thread at a time: the owner of a partition, or who has a bucket's
+//! latch. Requests are in the memory of their transactions, which stay where they are until the
+//! last one was taken back. Locks are in a list for each bucket, linked through the first request
+//! of each.
 
 use std::ptr::null_mut;
 
@@ -68,7 +69,8 @@ impl Found {
 /// Puts a request into the queue of its lock; whether it is granted at once.
 ///
 /// # Safety
-/// The request stays where it is until it is taken back; it, and all that are in the bucket, are the caller's alone.
+/// The request stays where it is until it is taken back; it, and all that are in the bucket, are
+/// the caller's alone.
 pub unsafe fn enqueue(bucket: &mut Bucket, request: *mut Request) -> bool {
     // SAFETY: by the contract, for this request and all that are in the bucket.
     unsafe {
@@ -115,7 +117,8 @@ pub unsafe fn upgrade(request: *mut Request) -> bool {
     }
 }
 
-/// Takes a request out of the queue of its lock, granted or not; `granted` gets each request that has the lock now.
+/// Takes a request out of the queue of its lock, granted or not; `granted` gets each request that
+/// has the lock now.
 ///
 /// # Safety
 /// As for [`enqueue`], which put it in.
@@ -162,8 +165,9 @@ pub unsafe fn dequeue(
             };
             plain::writes_one(neighbour);
         }
-        // Whoever waits, waits for the holders, of whom the first in the queue is one; or for an exclusive request that
-        // waits before it, and may be the only one that keeps it from sharing the lock with them.
+        // Whoever waits, waits for the holders, of whom the first in the queue is one; or for an
+        // exclusive request that waits before it, and may be the only one that keeps it from
+        // sharing the lock with them.
         let sharers_end_here = has_waited
             && (*request).exclusive
             && !previous.is_null()
@@ -268,8 +272,8 @@ mod tests {
         assert!(bucket.is_null());
     }
 
-    /// Requests come and go, granted or not, as chance has it: each time exactly those have the lock that
-    /// conflict with none before them.
+    /// Requests come and go, granted or not, as chance has it: each time exactly those have the
+    /// lock that conflict with none before them.
     #[test]
     fn whoever_conflicts_with_none_before_it_has_the_lock() {
         const REQUESTS: usize = 12;

@@ -1,15 +1,19 @@
-//! Which partition has which part of the data, balanced by observed load (`--partitioning balanced`).
+//! Which partition has which part of the data, balanced by observed load (`--partitioning
+//! balanced`).
 //!
-//! ORTHRUS §3.3 notes that skew leaves some CC threads with too much to do and others with too little, and points to what is
-//! known of that. Here the parts of the data fall into [`SLOTS`] *slots*, and a table says which partition has which slot. At first
-//! it says what holds without it: part modulo partitions.
+//! ORTHRUS §3.3 notes that skew leaves some CC threads with too much to do and others with too
+//! little, and points to what is known of that. Here the parts of the data fall into [`SLOTS`]
+//! *slots*, and a table says which partition has which slot. At first it says what holds without
+//! it: part modulo partitions.
 //!
-//! Each worker counts the claims of its transactions by slot, in counters of its own. One worker, which looks after a
-//! partition, adds them up: one worker's counters at a time, and with pauses, as it has something else to do. When it
-//! has seen all, and the busiest partition has clearly more than its share, the slots are assigned anew, as [`assign`] says. That
-//! is adopted as another number of partitions is (`balance.rs`): new transactions are kept out until no lock is held.
+//! Each worker counts the claims of its transactions by slot, in counters of its own. One worker,
+//! which looks after a partition, adds them up: one worker's counters at a time, and with pauses,
+//! as it has something else to do. When it has seen all, and the busiest partition has clearly more
+//! than its share, the slots are assigned anew, as [`assign`] says. That is adopted as another
+//! number of partitions is (`balance.rs`): new transactions are kept out until no lock is held.
 //!
-//! A slot is not divided: a partition whose one slot has more than a share keeps that one, and gives next to all others away.
+//! A slot is not divided: a partition whose one slot has more than a share keeps that one, and
+//! gives next to all others away.
 
 use kiln_platform::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use kiln_platform::sync::{Mutex, lock};
@@ -20,7 +24,8 @@ use crate::shared::planning::Claim;
 
 /// Parts of the data that differ by a multiple of this have one slot.
 const SLOTS: usize = 256;
-/// Between the looks at two workers' counters, in nanoseconds for each claim that a partition must have had.
+/// Between the looks at two workers' counters, in nanoseconds for each claim that a partition must
+/// have had.
 const PAUSE_NS: u64 = 50;
 /// Such pauses before it begins again.
 const REST: u64 = 100;
@@ -28,7 +33,8 @@ const REST: u64 = 100;
 const MORE: f64 = 1.15;
 /// Another assignment pays if the busiest partition had so many times what it would have then.
 const PAYS: f64 = 1.1;
-/// So much more than under the most even assignment a partition may have, if fewer slots move for that.
+/// So much more than under the most even assignment a partition may have, if fewer slots move for
+/// that.
 const LOOSE: f64 = 1.03;
 
 /// The claims of a worker's transactions, by slot. It alone writes them.
@@ -46,7 +52,8 @@ pub struct Slots {
     search: Mutex<Search>,
     /// When somebody should look again.
     look_ns: AtomicU64,
-    /// Claims that there must be for each partition before chance no longer decides which one is the busiest.
+    /// Claims that there must be for each partition before chance no longer decides which one is
+    /// the busiest.
     claims: u32,
 }
 
@@ -65,7 +72,8 @@ struct Search {
 }
 
 impl Slots {
-    /// For so many partitions, between which differences are no chance after so many claims for each.
+    /// For so many partitions, between which differences are no chance after so many claims for
+    /// each.
     pub fn new(partitions: usize, claims: u32) -> Slots {
         let zeros = || vec![0; SLOTS].into_boxed_slice();
         Slots {
@@ -115,7 +123,8 @@ impl Slots {
         }
     }
 
-    /// Goes on with the search if it is time; whether there is a better assignment to so many partitions.
+    /// Goes on with the search if it is time; whether there is a better assignment to so many
+    /// partitions.
     pub fn look(&self, partitions: usize) -> bool {
         let now = time::now_ns();
         // Relaxed: the mutex keeps the search.
@@ -168,7 +177,8 @@ impl Slots {
 }
 
 impl Search {
-    /// The counters of all workers are added: looks for a better assignment, and whether there is one.
+    /// The counters of all workers are added: looks for a better assignment, and whether there is
+    /// one.
     fn think(&mut self, now: &[u16], partitions: usize, claims: u32) -> bool {
         self.next = 0;
         let sums = self.sums.iter_mut();
@@ -194,13 +204,13 @@ impl Search {
     }
 }
 
-/// Assigns slots with these loads to so many partitions, if the busiest one has clearly more than its share `now`, and would
-/// have clearly less then.
+/// Assigns slots with these loads to so many partitions, if the busiest one has clearly more than
+/// its share `now`, and would have clearly less then.
 ///
-/// The slots are taken by their loads, the greatest first, and each goes to the partition that has the least so far
-/// (longest processing time first: at most 4/3 of what the best assignment has). That says what a partition must
-/// have. In a second pass slots stay where they are, unless it would be more than that; if that comes to as much, fewer
-/// move.
+/// The slots are taken by their loads, the greatest first, and each goes to the partition that has
+/// the least so far (longest processing time first: at most 4/3 of what the best assignment has).
+/// That says what a partition must have. In a second pass slots stay where they are, unless it
+/// would be more than that; if that comes to as much, fewer move.
 fn assign(now: &[u16], loads: &[u32], partitions: usize) -> Option<Vec<u16>> {
     let total: u64 = loads.iter().copied().map(u64::from).sum();
     let busiest = busiest(now, loads, partitions) as f64;
@@ -229,8 +239,8 @@ fn busiest(assignment: &[u16], loads: &[u32], partitions: usize) -> u64 {
     sums.into_iter().max().unwrap_or(0)
 }
 
-/// Assigns the slots in this order: each stays where it is if that partition has no more than `bound` with it, and else goes to
-/// the one that has least. Those without load stay.
+/// Assigns the slots in this order: each stays where it is if that partition has no more than
+/// `bound` with it, and else goes to the one that has least. Those without load stay.
 fn greedy(now: &[u16], loads: &[u32], partitions: usize, order: &[usize], bound: u64) -> Vec<u16> {
     let mut sums = vec![0; partitions];
     let mut assignment = now.to_vec();

@@ -10,8 +10,8 @@ use super::queues::{self, Bucket, dequeue, enqueue};
 use super::{Demand, PartitionTable, Request, RequestState, Span};
 use crate::canary::Canary;
 
-/// The locks of a partition, used by its owner, which also does all work on the partition's records or controls
-/// concurrency alone.
+/// The locks of a partition, used by its owner, which also does all work on the partition's records
+/// or controls concurrency alone.
 pub struct LockTable<const OWNERS_RUN: bool> {
     buckets: Box<[Bucket]>,
 }
@@ -29,20 +29,21 @@ impl<const OWNERS_RUN: bool> LockTable<OWNERS_RUN> {
     /// Puts a request into the queue of its lock; whether it is granted at once.
     ///
     /// # Safety
-    /// The request stays where it is until it is taken back, and nobody else uses it; the caller owns the
-    /// partition.
+    /// The request stays where it is until it is taken back, and nobody else uses it; the caller
+    /// owns the partition.
     unsafe fn acquire(&mut self, request: *mut Request) -> bool {
         // SAFETY: by the contract, for this request and all that are in the table.
         unsafe { enqueue(self.bucket(&*request), request) }
     }
 
-    /// Takes a request out of the queue of its lock, granted or not; `granted` gets each transaction that
-    /// has all locks of its span now.
+    /// Takes a request out of the queue of its lock, granted or not; `granted` gets each
+    /// transaction that has all locks of its span now.
     ///
     /// # Safety
     /// The request was put in; the caller owns the partition.
     unsafe fn release(&mut self, request: *mut Request, granted: &mut impl FnMut(*mut Demand)) {
-        // SAFETY: by the contract, for this request and all that are in the table, with their demands, which wait.
+        // SAFETY: by the contract, for this request and all that are in the table, with their
+        // demands, which wait.
         unsafe {
             dequeue(self.bucket(&*request), request, &mut |next| {
                 let demand = (*next).demand;
@@ -77,7 +78,8 @@ impl<const OWNERS_RUN: bool> PartitionTable for LockTable<OWNERS_RUN> {
         span: Span,
         _: &mut impl FnMut(*mut Demand),
     ) -> bool {
-        // SAFETY: by the contract; the requests are in the demand's memory, which stays where it is.
+        // SAFETY: by the contract; the requests are in the demand's memory, which stays where it
+        // is.
         unsafe {
             let requests = (*demand).first;
             let mut pending = 0;

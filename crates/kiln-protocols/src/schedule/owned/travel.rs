@@ -1,17 +1,21 @@
-//! Transactions that travel from owner to owner: what is done with the records of a partition is done by its owner.
+//! Transactions that travel from owner to owner: what is done with the records of a partition is
+//! done by its owner.
 //!
-//! A call is a *passenger* of its demand, and so is its plan. The worker that draws it looks no record up: it sends the demand
-//! to the partition of the first record that the call's arguments name ([`Owners`]). That owner plans the call as far as the records
-//! are its own, and sends it on; so the plan flows from owner to owner until it is made.
+//! A call is a *passenger* of its demand, and so is its plan. The worker that draws it looks no
+//! record up: it sends the demand to the partition of the first record that the call's arguments
+//! name ([`Owners`]). That owner plans the call as far as the records are its own, and sends it on;
+//! so the plan flows from owner to owner until it is made.
 //!
-//! When all its locks are granted, the demand is sent to the partition of
-//! the first record, and *ready* there. The owner runs the transaction until the next operation belongs to another
-//! partition, and sends it on; so it flows along the operations of its procedure. Where it ends, that owner commits or
-//! undoes it, and sends its locks back and the demand home. One that is planned, locked and run in one partition is sent there and home.
+//! When all its locks are granted, the demand is sent to the partition of the first record, and
+//! *ready* there. The owner runs the transaction until the next operation belongs to another
+//! partition, and sends it on; so it flows along the operations of its procedure. Where it ends,
+//! that owner commits or undoes it, and sends its locks back and the demand home. One that is
+//! planned, locked and run in one partition is sent there and home.
 //!
 //! Who runs it uses its own access, into which what the attempt has so far is exchanged
-//! ([`Parked`]). Memory is that of the worker that runs; the epoch is held by the worker that drew the call, for all its
-//! transactions: it begins no other one in an epoch that is not the newest any more, until it can enter that.
+//! ([`Parked`]). Memory is that of the worker that runs; the epoch is held by the worker that drew
+//! the call, for all its transactions: it begins no other one in an epoch that is not the newest
+//! any more, until it can enter that.
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::schedule::point;
@@ -66,8 +70,9 @@ impl<T: PartitionTable> Default for Passenger<T> {
 }
 
 impl<T: PartitionTable> Passenger<T> {
-    /// Plans it as far as its records are at `whereabouts`: from its beginning, with the epoch that its worker holds, or
-    /// from where the plan has left off. Says where that goes on, or that it is made.
+    /// Plans it as far as its records are at `whereabouts`: from its beginning, with the epoch that
+    /// its worker holds, or from where the plan has left off. Says where that goes on, or that it
+    /// is made.
     pub fn plan(
         &mut self,
         phases: &mut Phases,
@@ -111,12 +116,12 @@ impl<T: PartitionTable> Whereabouts for Owners<'_, T> {
     }
 }
 
-/// Plans or runs the transaction of `demand` as far as it belongs to a partition, as the partition's owner: the caller
-/// has its latch.
+/// Plans or runs the transaction of `demand` as far as it belongs to a partition, as the
+/// partition's owner: the caller has its latch.
 ///
 /// # Safety
-/// The demand was sent to be planned or run here, so that this thread alone may use it and its passenger, which is a
-/// [`Passenger<T>`].
+/// The demand was sent to be planned or run here, so that this thread alone may use it and its
+/// passenger, which is a [`Passenger<T>`].
 pub(super) unsafe fn act<T: PartitionTable>(
     shared: &Shared<T>,
     core: &mut Core<T>,
@@ -243,8 +248,8 @@ unsafe fn let_go_here<T: PartitionTable>(
 /// # Safety
 /// As for [`act`].
 unsafe fn arrive<T: PartitionTable>(shared: &Shared<T>, core: &mut Core<T>, demand: *mut Demand) {
-    // SAFETY: by the contract; of the spans nobody changes anything before its worker uses the demand again, which it does not
-    // before it has the demand, and all locks are given back.
+    // SAFETY: by the contract; of the spans nobody changes anything before its worker uses the
+    // demand again, which it does not before it has the demand, and all locks are given back.
     unsafe {
         (*demand).has_run = true;
         let spans = &(*demand).spans;

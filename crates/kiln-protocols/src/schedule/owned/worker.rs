@@ -79,13 +79,15 @@ pub struct Owned<T: PartitionTable> {
     leaving: Vec<Context<T>>,
     /// Those that are planned next.
     retries: Vec<Context<T>>,
-    /// Those that are planned when a transaction of several statements has ended, or some time later.
+    /// Those that are planned when a transaction of several statements has ended, or some time
+    /// later.
     parked: Vec<Context<T>>,
     /// How many may wait for locks when another call is drawn.
     limit: Limit,
     /// Transactions that may have locks.
     running: u32,
-    /// How the locks should be divided, while it keeps all others out for that, and until when it does.
+    /// How the locks should be divided, while it keeps all others out for that, and until when it
+    /// does.
     division: Option<(Division, u64)>,
     /// Whether the last run was a call, and not a statement.
     was_call: bool,
@@ -125,9 +127,9 @@ impl<T: PartitionTable> Owned<T> {
             let role = self.shared.desks[self.number as usize]
                 .role
                 .load(Ordering::Relaxed);
-            // Then workers take turns, and whoever has none has nothing in flight that others could wait for: one
-            // call is drawn after the other. While its turn lasts the locks of one are given back with the request for those of
-            // the next.
+            // Then workers take turns, and whoever has none has nothing in flight that others could
+            // wait for: one call is drawn after the other. While its turn lasts the locks of one
+            // are given back with the request for those of the next.
             let is_crowded = self.shared.controllers.load(Ordering::Relaxed) == 0;
             self.unpark();
             if is_over && !self.parked.is_empty() && calls.takes_back() {
@@ -141,7 +143,8 @@ impl<T: PartitionTable> Owned<T> {
                 self.give_up_division();
                 return;
             }
-            // A worker that has given its turn away waits for the next one when it has something to do.
+            // A worker that has given its turn away waits for the next one when it has something to
+            // do.
             let wants_turn = match has_turn {
                 true => is_free && self.direct.is_turn_over(),
                 false => self.running == 0 && !(is_over && self.retries.is_empty()),
@@ -154,8 +157,8 @@ impl<T: PartitionTable> Owned<T> {
             has_done |= self.reap();
             has_done |= self.retry(calls);
             if !is_over && (is_free || !is_crowded || has_turn && self.may_follow()) {
-                // Where owners run transactions, some have what these bring to do. Somebody who thinks may have what all of
-                // them wait for, and not what the next one wants.
+                // Where owners run transactions, some have what these bring to do. Somebody who
+                // thinks may have what all of them wait for, and not what the next one wants.
                 let has_room = !T::DEDICATED
                     || self.waiting.len() < self.limit.calls()
                     || idle.is_long()
@@ -184,9 +187,11 @@ impl<T: PartitionTable> Owned<T> {
                 true => idle = Idle::default(),
                 false => {
                     if idle.has_spun() {
-                        // A worker without room for a call draws none, and so is not told that there are none.
+                        // A worker without room for a call draws none, and so is not told that
+                        // there are none.
                         is_over = is_over || calls.is_over();
-                        // Its turn is wanted, or its calls are, and a client that thinks may have what these wait for.
+                        // Its turn is wanted, or its calls are, and a client that thinks may have
+                        // what these wait for.
                         let is_in_vain = self.shared.blocks.any_open()
                             && (is_crowded && idle.has_lasted(WAIT_IN_TURN_NS)
                                 || is_over && idle.is_long() && calls.takes_back());
@@ -196,7 +201,8 @@ impl<T: PartitionTable> Owned<T> {
                     if is_free && std::mem::take(&mut has_turn) {
                         self.direct.give_way();
                     }
-                    // A lock that was granted to who sleeps is nobody's, and so is a message to an owner.
+                    // A lock that was granted to who sleeps is nobody's, and so is a message to an
+                    // owner.
                     let is_awaited = role > 0 || !self.waiting.is_empty();
                     match is_awaited && !is_crowded {
                         true => idle.turn_awake(),
@@ -207,8 +213,8 @@ impl<T: PartitionTable> Owned<T> {
         }
     }
 
-    /// A worker broke down: gives up the calls whose end it has not told. Others may have what belongs to these, which
-    /// therefore stays where it is.
+    /// A worker broke down: gives up the calls whose end it has not told. Others may have what
+    /// belongs to these, which therefore stays where it is.
     #[cold]
     fn break_off(&mut self, calls: &mut dyn Calls) {
         self.give_up_division();
@@ -233,8 +239,8 @@ impl<T: PartitionTable> Owned<T> {
         self.waiting.is_empty() && self.retries.is_empty() && !self.direct.is_turn_over()
     }
 
-    /// Waits for its turn, after it has left the one that it had. Nothing of it is in flight but what is parked, and nobody looks
-    /// for messages from it.
+    /// Waits for its turn, after it has left the one that it had. Nothing of it is in flight but
+    /// what is parked, and nobody looks for messages from it.
     #[cold]
     fn pass_turn(&mut self) {
         self.direct.leave_turn();
@@ -245,7 +251,8 @@ impl<T: PartitionTable> Owned<T> {
         self.shared.appear(self.number);
     }
 
-    /// Does what the controller with this number has to do, or all of them; whether there was anything.
+    /// Does what the controller with this number has to do, or all of them; whether there was
+    /// anything.
     fn control(&mut self, controller: Option<usize>) -> bool {
         let Owned {
             direct,
@@ -258,8 +265,8 @@ impl<T: PartitionTable> Owned<T> {
             if is_outside && !std::mem::replace(&mut has_entered, true) {
                 direct.access().enter_epoch();
             }
-            // SAFETY: what is ready in a partition was sent to be run there; this worker's contexts are of this type, and so are
-            // all that share it.
+            // SAFETY: what is ready in a partition was sent to be run there; this worker's contexts
+            // are of this type, and so are all that share it.
             unsafe { act(shared, core, direct, demand) }
         };
         let has_done = match controller {
@@ -272,8 +279,8 @@ impl<T: PartitionTable> Owned<T> {
         has_done
     }
 
-    /// Divides the locks anew, if it is time for that: in several turns, as those who have locks need partitions that are
-    /// looked after.
+    /// Divides the locks anew, if it is time for that: in several turns, as those who have locks
+    /// need partitions that are looked after.
     fn divide(&mut self, role: u32) {
         let shared = &self.shared;
         let Some((division, limit)) = self.division else {
@@ -309,8 +316,9 @@ impl<T: PartitionTable> Owned<T> {
         }
     }
 
-    /// Withdraws demands that wait although the time of their calls is over, as the lock holder may be a client that thinks; or
-    /// all demands, where a wait is in vain. Their calls are parked then.
+    /// Withdraws demands that wait although the time of their calls is over, as the lock holder may
+    /// be a client that thinks; or all demands, where a wait is in vain. Their calls are parked
+    /// then.
     fn withdraw(&mut self, is_in_vain: bool) {
         for context in &self.waiting {
             if !context.demand.may_be_withdrawn() || !is_in_vain && !context.is_expired() {
@@ -446,8 +454,8 @@ impl<T: PartitionTable> Owned<T> {
         }
     }
 
-    /// Sends a transaction to the owner of the first records that its arguments name, who begins to plan it. One
-    /// that names none is planned here.
+    /// Sends a transaction to the owner of the first records that its arguments name, who begins to
+    /// plan it. One that names none is planned here.
     fn set_out(&mut self, mut context: Context<T>) {
         let whereabouts = Owners::of_none(&self.shared);
         let access = self.direct.access();
@@ -550,9 +558,11 @@ impl<T: PartitionTable> Owned<T> {
     fn leave(&mut self, mut context: Context<T>, calls: &mut dyn Calls) {
         self.tell(&mut context, calls);
         let demand = &mut context.demand;
-        // Those at which a withdrawn one did not wait any more, or never arrived, have nothing of it.
+        // Those at which a withdrawn one did not wait any more, or never arrived, have nothing of
+        // it.
         let held = demand.held(T::SEQUENCED);
-        // Relaxed: the messages synchronize. Some may still answer that they have heard of a withdrawal.
+        // Relaxed: the messages synchronize. Some may still answer that they have heard of a
+        // withdrawal.
         demand
             .holds
             .0
@@ -561,8 +571,8 @@ impl<T: PartitionTable> Owned<T> {
         let spans = demand.spans.as_ptr();
         self.leaving.push(context);
         for at in (0..u64::BITS as usize).filter(|at| held >> at & 1 != 0) {
-            // SAFETY: the demand stays where it is, and nobody changes its spans before all is given back;
-            // the counter cannot be 0 before the last message of this loop.
+            // SAFETY: the demand stays where it is, and nobody changes its spans before all is
+            // given back; the counter cannot be 0 before the last message of this loop.
             self.send(unsafe { (*spans.add(at)).partition }, message);
         }
     }
@@ -613,7 +623,8 @@ impl<T: PartitionTable> Owned<T> {
         }
     }
 
-    /// Runs a transaction that keeps failing while all others are kept out. Whether that was to be had.
+    /// Runs a transaction that keeps failing while all others are kept out. Whether that was to be
+    /// had.
     #[cold]
     fn run_alone(&mut self, context: Context<T>, calls: &mut dyn Calls) -> bool {
         let own = self.number + 1;

@@ -1,13 +1,14 @@
 //! Partitions with one lock each: what is in a partition is used by one transaction at a time.
 //!
-//! Sources: H-Store (Kallman et al., PVLDB 1, 2008) as ORTHRUS §4.3 (Partitioned-store), STRIFE §5.4 (PartCC),
-//! healing §5 (THEDB-DT) and VLL §3.1 compare with it.
+//! Sources: H-Store (Kallman et al., PVLDB 1, 2008) as ORTHRUS §4.3 (Partitioned-store), STRIFE
+//! §5.4 (PartCC), healing §5 (THEDB-DT) and VLL §3.1 compare with it.
 //!
 //! # The idea
 //!
-//! Where each transaction touches one part of the data, and others touch others, there is nothing to be locked but
-//! the part: one lock instead of one for each record. Inside, a transaction runs as if it were alone. One
-//! that touches several partitions takes the locks of all of them, and keeps all others out of each.
+//! Where each transaction touches one part of the data, and others touch others, there is nothing
+//! to be locked but the part: one lock instead of one for each record. Inside, a transaction runs
+//! as if it were alone. One that touches several partitions takes the locks of all of them, and
+//! keeps all others out of each.
 //!
 //! # Phases
 //!
@@ -20,23 +21,26 @@
 //!
 //! # Invariants
 //!
-//! - Who touches a record holds the lock of its partition, from before until the end of the transaction. A record's
-//!   partition follows from its row ([`part_of`](kiln_storage::table::Table::part_of)), and is asked when it is met.
+//! - Who touches a record holds the lock of its partition, from before until the end of the
+//!   transaction. A record's partition follows from its row
+//!   ([`part_of`](kiln_storage::table::Table::part_of)), and is asked when it is met.
 //! - Rows of a table that every partition has are read with any lock, and written with all.
-//! - A record that its transaction inserts may be of a partition that it does not have: it is marked until the end
-//!   ([`fresh`]), and whoever meets the mark starts again.
+//! - A record that its transaction inserts may be of a partition that it does not have: it is
+//!   marked until the end ([`fresh`]), and whoever meets the mark starts again.
 //! - Gaps are guarded by the versions of index nodes, as indexes are not divided.
 //!
 //! # Order of locks
 //!
-//! A planned transaction waits for partitions in the order of their numbers, before it has done anything. Whatever
-//! was not planned is taken only if it is free, else the attempt ends and the next plan has it. Transactions of several
-//! statements take what is free as they meet it; one that is repeated takes what its last attempt met, in order, before
-//! it starts. So nobody waits in a circle.
+//! A planned transaction waits for partitions in the order of their numbers, before it has done
+//! anything. Whatever was not planned is taken only if it is free, else the attempt ends and the
+//! next plan has it. Transactions of several statements take what is free as they meet it; one that
+//! is repeated takes what its last attempt met, in order, before it starts. So nobody waits in a
+//! circle.
 //!
 //! # Which anomalies are excluded, and how
 //!
-//! All: two transactions that have a record in common have a partition in common, and are there one after the other.
+//! All: two transactions that have a record in common have a partition in common, and are there one
+//! after the other.
 
 pub(crate) mod registration;
 
@@ -121,7 +125,8 @@ pub struct PartitionLocks {
 }
 
 impl PartitionLocks {
-    /// For the worker with this number, which no other worker has that uses the same locks, and which takes these turns.
+    /// For the worker with this number, which no other worker has that uses the same locks, and
+    /// which takes these turns.
     pub fn new(shared: Arc<Shared>, turns: SharedTurns, worker: u32) -> PartitionLocks {
         let count = shared.partitions.len();
         PartitionLocks {
@@ -155,8 +160,9 @@ impl PartitionLocks {
         is_taken
     }
 
-    /// Takes the lock of a partition, and waits for it: not past the deadline, and not for ever, as its owner may be a
-    /// block whose client thinks. Where other workers want this one's turn it waits for a millisecond.
+    /// Takes the lock of a partition, and waits for it: not past the deadline, and not for ever, as
+    /// its owner may be a block whose client thinks. Where other workers want this one's turn it
+    /// waits for a millisecond.
     fn take_in_turn(&mut self, partition: u16) -> Result<(), AbortCause> {
         if self.try_take(partition) {
             return Ok(());
@@ -248,7 +254,8 @@ impl Locks for PartitionLocks {
         unreachable!("locks are taken with the part of the data that they are in")
     }
 
-    /// Takes the lock of a partition that was not planned, or all that are left, if nobody has to be waited for.
+    /// Takes the lock of a partition that was not planned, or all that are left, if nobody has to
+    /// be waited for.
     #[cold]
     fn take_claim(&mut self, claim: Claim) -> Result<Taken<Held>, AbortCause> {
         let count = self.count();

@@ -1,8 +1,9 @@
 //! The counters of the nodes of the prefix hierarchy (VLL §2.7): `vllr`.
 //!
-//! Memory is bounded: a fixed number of nodes, each with the counters of all prefixes that its number is a hash of. Two prefixes
-//! may share one, and then their transactions may wait for each other in vain. That hardly matters for intentions, which are in
-//! nobody's way who has one as well; so leaves and the nodes above them have nodes of their own.
+//! Memory is bounded: a fixed number of nodes, each with the counters of all prefixes that its
+//! number is a hash of. Two prefixes may share one, and then their transactions may wait for each
+//! other in vain. That hardly matters for intentions, which are in nobody's way who has one as
+//! well; so leaves and the nodes above them have nodes of their own.
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::sync::Arc;
@@ -23,8 +24,8 @@ const LEAF_BITS: u32 = 16;
 const INNER_BITS: u32 = 14;
 const NODES: usize = (1 << LEAF_BITS) + (1 << INNER_BITS);
 
-/// Four counters of 16 bits, one for each mode: Cx, Cs, Ix, Is. A transaction counts once in each, or twice with what it took
-/// unplanned, and there are not that many in flight.
+/// Four counters of 16 bits, one for each mode: Cx, Cs, Ix, Is. A transaction counts once in each,
+/// or twice with what it took unplanned, and there are not that many in flight.
 #[derive(Clone, Copy, Default)]
 struct Counts(u64);
 
@@ -43,7 +44,8 @@ impl Counts {
     }
 }
 
-/// A node. Changed under the queue's latch alone; atomics so that the machine model sees who touches it.
+/// A node. Changed under the queue's latch alone; atomics so that the machine model sees who
+/// touches it.
 #[derive(Default)]
 struct Counted {
     /// All requests.
@@ -96,8 +98,8 @@ impl Naming for Numbers {
     }
 }
 
-/// Which modes of which nodes the transactions scanned so far want: the four bit arrays of the contention analysis
-/// (D_X, D_S, and two for intentions), by node. 80 kB together.
+/// Which modes of which nodes the transactions scanned so far want: the four bit arrays of the
+/// contention analysis (D_X, D_S, and two for intentions), by node. 80 kB together.
 pub struct NodeModes {
     modes: Box<[u8]>,
     /// The nodes whose modes are not 0.

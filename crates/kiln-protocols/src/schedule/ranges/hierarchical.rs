@@ -1,11 +1,14 @@
-//! A traditional lock manager of the prefix hierarchy (VLL §3.4.1, “Hierarchical Lock Manager”): `range-hierarchical`.
+//! A traditional lock manager of the prefix hierarchy (VLL §3.4.1, “Hierarchical Lock Manager”):
+//! `range-hierarchical`.
 //!
-//! A hash table from nodes to requests, with a latch for each bucket. It locks the nodes that `vllr` counts, intentions on all nodes
-//! above included, and so has as many queues to enter and to leave as that has counters.
+//! A hash table from nodes to requests, with a latch for each bucket. It locks the nodes that
+//! `vllr` counts, intentions on all nodes above included, and so has as many queues to enter and to
+//! leave as that has counters.
 //!
-//! The requests of a bucket are in the order in which they came. One is granted when it is in the way of none before it for the same
-//! node. A worker takes the locks of its plan one by one in the order of the nodes' names, and waits for each: all do so in the
-//! same order, so none waits in a circle. What a plan has missed is taken if it is free, and not waited for.
+//! The requests of a bucket are in the order in which they came. One is granted when it is in the
+//! way of none before it for the same node. A worker takes the locks of its plan one by one in the
+//! order of the nodes' names, and waits for each: all do so in the same order, so none waits in a
+//! circle. What a plan has missed is taken if it is free, and not waited for.
 
 use kiln_platform::memory::name_range;
 use kiln_platform::plain;
@@ -88,7 +91,8 @@ impl Requests {
         own.all(|entry| entry.is_granted)
     }
 
-    /// Takes back all requests of a worker for a node; `granted` hears of the workers whose requests are granted because of that.
+    /// Takes back all requests of a worker for a node; `granted` hears of the workers whose
+    /// requests are granted because of that.
     fn remove(&mut self, worker: u32, name: u64, mut granted: impl FnMut(u32)) {
         self.0
             .retain(|entry| (entry.name, entry.worker) != (name, worker));
@@ -164,7 +168,8 @@ impl HierarchicalLocks {
         }
         point("ranges.waits");
         let waited = self.signals.wait(worker, deadline_ns);
-        // It may have got it at the last moment; else it is taken back with all that the attempt has.
+        // It may have got it at the last moment; else it is taken back with all that the attempt
+        // has.
         waited.or_else(|cause| {
             let has_all = |requests: &mut Requests| requests.has_all(worker);
             match self.latched(request.name(), has_all) {
@@ -174,7 +179,8 @@ impl HierarchicalLocks {
         })
     }
 
-    /// Takes a node if it is free, and notes it in `names` unless the worker has it already; whether it has it now.
+    /// Takes a node if it is free, and notes it in `names` unless the worker has it already;
+    /// whether it has it now.
     fn take_free(&self, worker: u32, request: Request, names: &mut Vec<u64>) -> bool {
         self.latched(request.name(), |requests| {
             if requests.has(worker, request) {

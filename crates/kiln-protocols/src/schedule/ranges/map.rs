@@ -1,10 +1,11 @@
 //! An ordered map from ranges of keys to queues of requests.
 //!
-//! A range that overlaps others in part makes *fragments* of them, each
-//! with a copy of the queue, so that each key is in one fragment at most. Ranges are locked exactly, and no other keys. Fragments
-//! vanish with their last requests.
+//! A range that overlaps others in part makes *fragments* of them, each with a copy of the queue,
+//! so that each key is in one fragment at most. Ranges are locked exactly, and no other keys.
+//! Fragments vanish with their last requests.
 //!
-//! The paper's map is a red-black tree. Ours is a treap, balanced by random priorities, in memory that is used again.
+//! The paper's map is a red-black tree. Ours is a treap, balanced by random priorities, in memory
+//! that is used again.
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
 
@@ -257,7 +258,8 @@ impl RangeMap {
         }
     }
 
-    /// Takes it back; `granted` gets the transactions that have all that they have asked for because of that.
+    /// Takes it back; `granted` gets the transactions that have all that they have asked for
+    /// because of that.
     pub fn take_back(&mut self, txn: u32, claim: &RangeClaim, granted: &mut Vec<u32>) {
         let mut next = claim.first;
         while let Some(found) = self.from(claim.space, next) {

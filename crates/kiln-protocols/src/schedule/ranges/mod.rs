@@ -1,10 +1,13 @@
-//! Locks on ranges of keys: counters under the latch of a queue of transactions, or a lock manager with latches of its own.
+//! Locks on ranges of keys: counters under the latch of a queue of transactions, or a lock manager
+//! with latches of its own.
 //!
-//! Source: K. Ren, A. Thomson, D. J. Abadi, *VLL: a lock manager redesign for main memory database systems*, VLDB
-//! Journal 24, 2015: §2.7 VLLR, §3.4.1 the two lock managers that it is compared with.
+//! Source: K. Ren, A. Thomson, D. J. Abadi, *VLL: a lock manager redesign for main memory database
+//! systems*, VLDB Journal 24, 2015: §2.7 VLLR, §3.4.1 the two lock managers that it is compared
+//! with.
 //!
-//! What is locked, and how ranges become nodes of a hierarchy of prefixes: [`ranges`](crate::shared::ranges). How attempts
-//! run: [`range_locking`](crate::access::range_locking).
+//! What is locked, and how ranges become nodes of a hierarchy of prefixes:
+//! [`ranges`](crate::shared::ranges). How attempts run:
+//! [`range_locking`](crate::access::range_locking).
 //!
 //! | protocol | its locks | who runs when |
 //! |---|---|---|
@@ -30,8 +33,8 @@ pub use counters::PrefixCounters;
 pub use hierarchical::{HierarchicalLocks, HierarchicalSide};
 pub use standard::{MapLocks, MapSide};
 
-/// Locks on ranges, for attempts that meet what they did not plan. An attempt's transaction is known by its place in the queue, or
-/// as its worker's.
+/// Locks on ranges, for attempts that meet what they did not plan. An attempt's transaction is
+/// known by its place in the queue, or as its worker's.
 pub trait RangeLedger: Ledger {
     /// What an attempt has taken.
     type Own: OwnRanges<Self::Naming>;
@@ -50,7 +53,8 @@ pub trait OwnRanges<N>: Default + Send {
     /// An attempt has begun, which holds what it planned.
     fn hold(&mut self, plan: &RangePlan<N>);
 
-    /// Whether there is anything of a claim that the attempt does not have; asked before it is taken.
+    /// Whether there is anything of a claim that the attempt does not have; asked before it is
+    /// taken.
     fn wants(&mut self, claim: &RangeClaim) -> bool;
 
     /// Whether nothing was taken.
@@ -60,7 +64,8 @@ pub trait OwnRanges<N>: Default + Send {
     fn forget(&mut self);
 }
 
-/// Transactions in the queue have lower numbers; those of statements have that of their worker above.
+/// Transactions in the queue have lower numbers; those of statements have that of their worker
+/// above.
 const STATEMENTS: u32 = (WORKERS_MAX * IN_FLIGHT_MAX) as u32;
 
 /// One worker's side of locks that are kept in a queue.

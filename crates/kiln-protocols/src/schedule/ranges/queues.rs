@@ -1,8 +1,10 @@
-//! Queues of requests, for a lock manager that knows which transactions wait for which. They are kept under one latch.
+//! Queues of requests, for a lock manager that knows which transactions wait for which. They are
+//! kept under one latch.
 //!
-//! A request is granted when it is in the way of none before it, and keeps its lock until it goes. One who has requests in
-//! several queues runs when all are granted. Requests are made in one critical section, so nobody waits in a circle: in each queue
-//! transactions are in the order of their critical sections.
+//! A request is granted when it is in the way of none before it, and keeps its lock until it goes.
+//! One who has requests in several queues runs when all are granted. Requests are made in one
+//! critical section, so nobody waits in a circle: in each queue transactions are in the order of
+//! their critical sections.
 
 use kiln_platform::atomic::{AtomicU32, Ordering};
 use kiln_storage::table::WORKERS_MAX;
@@ -49,7 +51,8 @@ impl Kept {
     }
 }
 
-/// A word of what is kept under a latch: an atomic one, so that the machine model sees who touches it.
+/// A word of what is kept under a latch: an atomic one, so that the machine model sees who touches
+/// it.
 #[derive(Default)]
 pub struct Word(AtomicU32);
 
@@ -148,8 +151,9 @@ impl Queues {
         false
     }
 
-    /// Adds a transaction's request at the end of a queue, or more modes to the one that it has. What is behind that one is not
-    /// in the way of the modes that it had, and must not be in the way of these.
+    /// Adds a transaction's request at the end of a queue, or more modes to the one that it has.
+    /// What is behind that one is not in the way of the modes that it had, and must not be in the
+    /// way of these.
     pub fn request(&mut self, queue: &mut Queue, txn: u32, modes: Modes) {
         let (mut at, mut last, mut own) = (queue.first, NONE, NONE);
         let mut others = 0;
@@ -184,7 +188,8 @@ impl Queues {
         kept.set(entry);
     }
 
-    /// Takes a transaction's request back, if it has one here. `granted` gets those who have all their locks because of that.
+    /// Takes a transaction's request back, if it has one here. `granted` gets those who have all
+    /// their locks because of that.
     pub fn withdraw(&mut self, queue: &mut Queue, txn: u32, granted: &mut Vec<u32>) {
         let (mut at, mut before) = (queue.first, NONE);
         let mut earlier = 0;

@@ -9,7 +9,8 @@ use crate::schedule::in_flight::Idle;
 use crate::shared::locks::WAIT_MAX_NS;
 use crate::shared::turns::{SharedTurns, WAIT_IN_TURN_NS};
 
-/// Whether a worker has all that it waits for; on cache lines of its own, as the worker looks at it again and again.
+/// Whether a worker has all that it waits for; on cache lines of its own, as the worker looks at it
+/// again and again.
 #[derive(Default)]
 #[repr(align(128))]
 struct Signal(AtomicBool);
@@ -48,8 +49,8 @@ impl Signals {
     /// Waits until the worker has what it waits for.
     ///
     /// # Errors
-    /// When its call has no time left; when it has waited for long, as the holder may be a block whose client thinks; and
-    /// sooner where other workers want this one's turn.
+    /// When its call has no time left; when it has waited for long, as the holder may be a block
+    /// whose client thinks; and sooner where other workers want this one's turn.
     pub fn wait(&self, worker: u32, deadline_ns: Option<u64>) -> Result<(), AbortCause> {
         let signal = &self.by_worker[worker as usize].0;
         let (mut idle, mut limit) = (Idle::default(), None);

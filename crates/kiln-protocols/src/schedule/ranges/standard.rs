@@ -1,10 +1,11 @@
 //! A traditional lock manager of ranges (VLL §3.4.1, “Standard Range Lock Manager”): `range-map`.
 //!
-//! A [map](RangeMap) under a latch of its own. A worker asks for all ranges of its transaction in one critical section and, if it
-//! has not got them all, waits outside of it until a worker that lets go of its ranges says so.
+//! A [map](RangeMap) under a latch of its own. A worker asks for all ranges of its transaction in
+//! one critical section and, if it has not got them all, waits outside of it until a worker that
+//! lets go of its ranges says so.
 //!
-//! In each queue transactions are in the order of their critical sections, so none waits in a circle. What a plan has missed is
-//! taken if it is free, and not waited for.
+//! In each queue transactions are in the order of their critical sections, so none waits in a
+//! circle. What a plan has missed is taken if it is free, and not waited for.
 
 use kiln_platform::schedule::point;
 use kiln_platform::sync::{Arc, Mutex, lock};
@@ -82,7 +83,8 @@ impl RangeManager for MapSide {
         drop(map);
         point("ranges.waits");
         let waited = locks.signals.wait(worker, self.deadline_ns);
-        // It may have got them at the last moment; else they are taken back with all that the attempt has.
+        // It may have got them at the last moment; else they are taken back with all that the
+        // attempt has.
         waited.or_else(|cause| match lock(&locks.map.0).has_all(worker) {
             true => Ok(()),
             false => Err(cause),

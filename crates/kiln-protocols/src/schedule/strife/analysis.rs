@@ -6,11 +6,13 @@
 //! commit: its label says so, until a transaction wants more of it. The data access graph is not
 //! made: its edges are the transactions' footprints.
 //!
-//! The records that no transaction has labelled before this one get one data node together, the transaction's own. A record that
-//! a second transaction writes is parted from them, and gets a node to itself, as each record has in the paper: else all that touch
-//! hot records would be tied together by the transaction that came to these first, also when that is a residual. That transaction finds
-//! such nodes when the batch is closed ([`Context::resolve`]). Most records of a batch are touched by one transaction, so
-//! most transactions have two nodes, or three, and the steps after PREPARE need not look at each key.
+//! The records that no transaction has labelled before this one get one data node together, the
+//! transaction's own. A record that a second transaction writes is parted from them, and gets a
+//! node to itself, as each record has in the paper: else all that touch hot records would be tied
+//! together by the transaction that came to these first, also when that is a residual. That
+//! transaction finds such nodes when the batch is closed ([`Context::resolve`]). Most records of a
+//! batch are touched by one transaction, so most transactions have two nodes, or three, and the
+//! steps after PREPARE need not look at each key.
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::plain;
@@ -21,8 +23,8 @@ use super::locks::{Origin, Wanted, claim_left, put_label, tie_of};
 use crate::canary::Canary;
 use crate::shared::planning::{Claim, Demand};
 
-/// Data nodes that a worker takes for itself at a time: this part of all, within bounds. All workers label at once, and wait for
-/// the counter's cache line.
+/// Data nodes that a worker takes for itself at a time: this part of all, within bounds. All
+/// workers label at once, and wait for the counter's cache line.
 const NODES_TAKEN_PART: u32 = 256;
 const NODES_TAKEN: std::ops::RangeInclusive<u32> = 16..=512;
 
@@ -197,7 +199,8 @@ impl Analyst {
         batch.late_specials.store(late, Ordering::Relaxed);
     }
 
-    /// FUSE: unites the data nodes of each transaction of an item, unless it is connected to several special clusters.
+    /// FUSE: unites the data nodes of each transaction of an item, unless it is connected to
+    /// several special clusters.
     pub fn fuse(&mut self, batch: &Batch, item: u32) {
         let specials = batch.specials.load(Ordering::Relaxed) as usize;
         self.counted.clear();
@@ -299,7 +302,8 @@ impl Analyst {
         }
     }
 
-    /// ALLOCATE: puts each transaction of an item into the queue of its cluster, or among the residuals.
+    /// ALLOCATE: puts each transaction of an item into the queue of its cluster, or among the
+    /// residuals.
     pub fn allocate(&mut self, batch: &Batch, item: u32) {
         let forest = &batch.forest;
         self.chains.clear();
@@ -405,8 +409,8 @@ impl Context {
         plain::writes(self.nodes.as_slice());
     }
 
-    /// Finds the data nodes of what it only reads, of what it would have left to its commit, and of what others have
-    /// written after it. The batch is closed, so all labels are there.
+    /// Finds the data nodes of what it only reads, of what it would have left to its commit, and of
+    /// what others have written after it. The batch is closed, so all labels are there.
     #[inline]
     fn resolve(&mut self, batch: &Batch, number: u64) {
         if std::mem::replace(&mut self.is_resolved, true) {

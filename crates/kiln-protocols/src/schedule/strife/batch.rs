@@ -22,9 +22,10 @@ pub(super) const SAMPLES_MAX: u32 = 1024;
 pub(super) const SIZE_MAX: u32 = 1 << 16;
 /// Data nodes at most: special nodes have room besides in a label.
 const DATA_NODES_MAX: u32 = 1 << (NODE_BITS - 1);
-/// Data nodes for each transaction that a batch should have: one each for twice as many, those of records that several
-/// transactions write, and what workers take too much. Where there are no more, such records stay with the transaction that
-/// labelled them first, and a transaction that needs one is a residual.
+/// Data nodes for each transaction that a batch should have: one each for twice as many, those of
+/// records that several transactions write, and what workers take too much. Where there are no
+/// more, such records stay with the transaction that labelled them first, and a transaction that
+/// needs one is a residual.
 const DATA_NODES_EACH: u32 = 8;
 /// Transactions that one item of the analysis is about, at least and at most.
 const CHUNK: std::ops::RangeInclusive<u32> = 16..=512;
@@ -37,11 +38,13 @@ const GROUPS_MAX: u32 = 192;
 /// that drew it while it is in no batch, else the worker that has taken the item that it belongs
 /// to.
 ///
-/// A batch's contexts are more than a core's cache has, and half of them, or more, were last in another core's. So their lines are
-/// asked for some transactions ahead wherever one goes through them.
+/// A batch's contexts are more than a core's cache has, and half of them, or more, were last in
+/// another core's. So their lines are asked for some transactions ahead wherever one goes through
+/// them.
 #[repr(C, align(64))]
 pub(super) struct Context {
-    /// Data nodes of its records, those that it writes first. Once FUSE has made one cluster of them, one is enough.
+    /// Data nodes of its records, those that it writes first. Once FUSE has made one cluster of
+    /// them, one is enough.
     pub nodes: Vec<u32>,
     /// Whether the data nodes of what it only reads are among them.
     pub is_resolved: bool,
@@ -171,8 +174,8 @@ pub(super) struct Apart<T>(pub T);
 pub(super) struct Plan {
     /// Transactions of an item of the analysis.
     pub chunk: u32,
-    /// Special clusters with transactions, the largest first: their special nodes with the numbers of
-    /// transactions.
+    /// Special clusters with transactions, the largest first: their special nodes with the numbers
+    /// of transactions.
     pub large: Vec<(u32, u32)>,
     /// How many of the small clusters make one item.
     pub group: u32,
@@ -210,7 +213,8 @@ pub(super) struct Batch {
     contexts: UnsafeCell<Vec<NonNull<Context>>>,
     /// Its clusters.
     pub forest: Forest,
-    /// By data node: the last batch in which a record was parted from it, by the lower half of its number.
+    /// By data node: the last batch in which a record was parted from it, by the lower half of its
+    /// number.
     parted: Box<[AtomicU32]>,
     /// Data nodes that workers have taken for themselves.
     pub nodes_taken: Apart<AtomicU32>,
@@ -226,7 +230,8 @@ pub(super) struct Batch {
     pub pairs: Box<[AtomicU32]>,
     /// The positions in `pairs` that are not 0.
     pub pairs_met: List,
-    /// By root: how many transactions are in the cluster's queue, and the number of the last one plus one.
+    /// By root: how many transactions are in the cluster's queue, and the number of the last one
+    /// plus one.
     queues: Box<[AtomicU64]>,
     /// The same by special cluster.
     special_queues: Box<[Apart<AtomicU64>]>,
@@ -238,8 +243,8 @@ pub(super) struct Batch {
     pub residuals: List,
     /// What has failed with locks often.
     pub lasts: List,
-    /// By transaction: the next one in its queue, by its number plus one; 0 is none. Beside each other, as queues are followed
-    /// ahead of what runs.
+    /// By transaction: the next one in its queue, by its number plus one; 0 is none. Beside each
+    /// other, as queues are followed ahead of what runs.
     nexts: Box<[UnsafeCell<u32>]>,
     /// Written between stages.
     plan: UnsafeCell<Plan>,
@@ -347,15 +352,16 @@ impl Batch {
         1_000 * u64::from(wait_us)
     }
 
-    /// A record that had this data node has one to itself now: the worker that labelled it first looks for that.
+    /// A record that had this data node has one to itself now: the worker that labelled it first
+    /// looks for that.
     #[inline]
     pub fn note_parted(&self, node: u32, number: u64) {
         // Relaxed: looked at when the batch is closed; the tickets of the stages lie between.
         self.parted[node as usize].store(number as u32, Ordering::Relaxed);
     }
 
-    /// Whether [`Batch::note_parted`] was told of a data node in the batch with this number. Yes for a node of a batch long ago
-    /// does no harm.
+    /// Whether [`Batch::note_parted`] was told of a data node in the batch with this number. Yes
+    /// for a node of a batch long ago does no harm.
     #[inline]
     pub fn is_parted(&self, node: u32, number: u64) -> bool {
         // Relaxed: as above.
@@ -376,7 +382,8 @@ impl Batch {
     /// The number of the batch that is collected, or in work.
     #[inline]
     pub fn number(&self) -> u64 {
-        // Acquire pairs with the release in `clear`: what was done to the transactions of former batches is visible.
+        // Acquire pairs with the release in `clear`: what was done to the transactions of former
+        // batches is visible.
         self.number.0.load(Ordering::Acquire)
     }
 
@@ -405,7 +412,8 @@ impl Batch {
     /// A transaction by its number.
     ///
     /// # Safety
-    /// The caller has taken the item that the transaction belongs to, and has no other reference to it.
+    /// The caller has taken the item that the transaction belongs to, and has no other reference to
+    /// it.
     #[inline]
     #[expect(clippy::mut_from_ref, reason = "the contract makes it exclusive")]
     pub unsafe fn context(&self, number: u32) -> &mut Context {
@@ -419,7 +427,8 @@ impl Batch {
         }
     }
 
-    /// Asks for the first so many bytes of a transaction's memory, if there is one with this number.
+    /// Asks for the first so many bytes of a transaction's memory, if there is one with this
+    /// number.
     ///
     /// # Safety
     /// As for [`Batch::contexts`].
@@ -480,7 +489,8 @@ impl Batch {
         unsafe { &mut *self.plan.get() }
     }
 
-    /// The queue of the cluster with this root: how many transactions, and the number of the last one plus one.
+    /// The queue of the cluster with this root: how many transactions, and the number of the last
+    /// one plus one.
     #[inline]
     pub fn queue(&self, root: u32) -> &AtomicU64 {
         match self.forest.is_special(root) {
@@ -674,7 +684,8 @@ impl Batch {
         (plan.is_alone, plan.is_among_statements) = (true, false);
     }
 
-    /// Decides that all are residuals, as a transaction of several statements is open; how many items they are.
+    /// Decides that all are residuals, as a transaction of several statements is open; how many
+    /// items they are.
     ///
     /// # Safety
     /// As for [`Batch::plan_mut`].
@@ -692,8 +703,8 @@ impl Batch {
         first..(first + plan.group).min(self.small.length())
     }
 
-    /// The clusters after ALLOCATE, by their roots, with the numbers of their transactions; of special ones that may be
-    /// none.
+    /// The clusters after ALLOCATE, by their roots, with the numbers of their transactions; of
+    /// special ones that may be none.
     pub fn roots(&self) -> Vec<(u32, u32)> {
         let small = (0..self.small.length()).map(|at| self.small.get(at));
         let special = (0..self.specials.load(Ordering::Relaxed)).map(|at| self.forest.special(at));

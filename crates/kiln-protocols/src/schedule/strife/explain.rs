@@ -1,4 +1,5 @@
-//! What became of a batch, for people: its clusters, and its data access graph (STRIFE Fig. 2, 3 and 5).
+//! What became of a batch, for people: its clusters, and its data access graph (STRIFE Fig. 2, 3
+//! and 5).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +18,8 @@ pub(super) struct Explanation {
 }
 
 impl Explanation {
-    /// Asks for a batch: the next one that is at least half as large as it should be, or the largest one until then.
+    /// Asks for a batch: the next one that is at least half as large as it should be, or the
+    /// largest one until then.
     pub fn want(&self) {
         *lock(&self.explained) = None;
         self.is_wanted.store(true, Ordering::Relaxed);

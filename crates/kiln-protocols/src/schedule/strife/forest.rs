@@ -1,32 +1,37 @@
-//! The clusters of a batch's data nodes: a union-find forest that all workers change at once (STRIFE §4).
+//! The clusters of a batch's data nodes: a union-find forest that all workers change at once
+//! (STRIFE §4).
 //!
 //! # Definitions
 //!
 //! - A *data node* is a number below [`Forest::data_nodes`]; it stands for a record in one batch.
-//! - A *special node* has a number from there on. It stands for no record, but for a special cluster.
+//! - A *special node* has a number from there on. It stands for no record, but for a special
+//!   cluster.
 //! - Each node has a *parent*. A node that is its own parent is a *root*, and names its cluster.
 //!
 //! # Invariants
 //!
 //! 1. A parent is greater than its child. So there are no circles, and following parents ends.
-//! 2. A node that is no root never becomes one again. Its parent may be replaced, by another node that lies
-//!    between it and its root: the root above it stays the same, or is linked below a greater one.
-//! 3. A node is linked below another one by a compare-and-swap that finds it to be a root. Of several workers
-//!    that would link it, one does.
+//! 2. A node that is no root never becomes one again. Its parent may be replaced, by another node
+//!    that lies between it and its root: the root above it stays the same, or is linked below a
+//!    greater one.
+//! 3. A node is linked below another one by a compare-and-swap that finds it to be a root. Of
+//!    several workers that would link it, one does.
 //! 4. Special nodes are greater than all data nodes, so a cluster that has one has it as its root.
 //!    [`Forest::unite`] links no special node: two special clusters stay two, also when workers
 //!    race. Only [`Forest::merge`] links them, when one worker is there alone.
 //!
-//! In the paper nodes are records, their order is that of their addresses, and special roots are those above an address
-//! `M`. Here they are numbers in a dense array, so that the forest of a batch fits into a cache that its
-//! records do not fit into; a record's `aux` says which node is its. Paths are halved while they are followed, and not
-//! compressed in a second pass; by invariant 2 that needs no compare-and-swap.
+//! In the paper nodes are records, their order is that of their addresses, and special roots are
+//! those above an address `M`. Here they are numbers in a dense array, so that the forest of a
+//! batch fits into a cache that its records do not fit into; a record's `aux` says which node is
+//! its. Paths are halved while they are followed, and not compressed in a second pass; by invariant
+//! 2 that needs no compare-and-swap.
 //!
 //! # Orderings
 //!
-//! All relaxed. Nothing is published through a parent but other parents, and each is followed wherever it leads:
-//! who sees an old parent sees a node on its own path (invariant 2), and who takes a former root for one finds out by the
-//! compare-and-swap. The numbers themselves, and what else is known of nodes, come through the tickets of the stages.
+//! All relaxed. Nothing is published through a parent but other parents, and each is followed
+//! wherever it leads: who sees an old parent sees a node on its own path (invariant 2), and who
+//! takes a former root for one finds out by the compare-and-swap. The numbers themselves, and what
+//! else is known of nodes, come through the tickets of the stages.
 
 use kiln_platform::atomic::{AtomicU32, Ordering};
 use kiln_platform::memory::name_range;
@@ -104,8 +109,8 @@ impl Forest {
         }
     }
 
-    /// The first special node above a node, itself included, or its root: which special cluster it belonged to before
-    /// they were merged.
+    /// The first special node above a node, itself included, or its root: which special cluster it
+    /// belonged to before they were merged.
     pub fn find_first_special(&self, node: u32) -> u32 {
         let mut node = node;
         loop {
@@ -117,7 +122,8 @@ impl Forest {
         }
     }
 
-    /// Makes one cluster of those of two nodes, unless both are special; false if they are two after that.
+    /// Makes one cluster of those of two nodes, unless both are special; false if they are two
+    /// after that.
     #[inline]
     pub fn unite(&self, one: u32, other: u32) -> bool {
         let (mut one, mut other) = (one, other);
@@ -182,8 +188,9 @@ mod tests {
         sets
     }
 
-    /// Workers unite random nodes at once. Then the clusters are what the unions that succeeded make together, no
-    /// two special nodes are in one, and a union that was refused was refused for that reason.
+    /// Workers unite random nodes at once. Then the clusters are what the unions that succeeded
+    /// make together, no two special nodes are in one, and a union that was refused was refused for
+    /// that reason.
     fn race(seed: u64, unions: u64) {
         let forest = Forest::new(DATA, SPECIAL);
         let work = &|worker: u64| -> Told {
@@ -244,7 +251,8 @@ mod tests {
         }
     }
 
-    /// Few unions by three workers, under thousands of schedules: each second one random, the others by priorities.
+    /// Few unions by three workers, under thousands of schedules: each second one random, the
+    /// others by priorities.
     #[cfg(kiln_sim)]
     #[test]
     fn clusters_are_what_the_unions_make_under_many_schedules() {

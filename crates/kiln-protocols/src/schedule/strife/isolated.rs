@@ -14,7 +14,8 @@ use super::stages::Stage;
 use crate::batches::{BatchStatistics, Clusters};
 use crate::shared::planning::{Claim, Findings};
 
-/// A worker that adds the same transactions to each batch, analyses it with the others, and runs nothing.
+/// A worker that adds the same transactions to each batch, analyses it with the others, and runs
+/// nothing.
 pub struct Isolated {
     shared: Arc<Shared>,
     analyst: Analyst,
@@ -55,8 +56,8 @@ impl Isolated {
         }
     }
 
-    /// Analyses a batch, together with the other workers, each of which calls this. To one of them, the one that did the last
-    /// of it, `look` tells what became of the batch.
+    /// Analyses a batch, together with the other workers, each of which calls this. To one of them,
+    /// the one that did the last of it, `look` tells what became of the batch.
     pub fn analyse(&mut self, look: &mut dyn FnMut(Clusters)) {
         self.analyse_and(|shared| {
             // SAFETY: asked by who has done the last item of ALLOCATE.
@@ -202,8 +203,8 @@ mod tests {
         }
     }
 
-    /// For each transaction, in the order in which they were added, its cluster, or none for a residual. Each
-    /// is in one place.
+    /// For each transaction, in the order in which they were added, its cluster, or none for a
+    /// residual. Each is in one place.
     fn places(batch: &Batch) -> Vec<Option<u32>> {
         // SAFETY: asked by who has done the last item of ALLOCATE.
         let count = unsafe { batch.contexts() }.len();
@@ -230,7 +231,8 @@ mod tests {
         places.into_iter().map(one).collect()
     }
 
-    /// Transactions of different clusters do not conflict, and residuals belong to no cluster alone.
+    /// Transactions of different clusters do not conflict, and residuals belong to no cluster
+    /// alone.
     fn check(batch: &Batch) {
         let places = places(batch);
         // By record: whether anybody writes it, and the places of those who touch it.
@@ -271,7 +273,8 @@ mod tests {
         clusters
     }
 
-    /// Figure 2 of the paper: three transactions of one warehouse, three of another, and one of both.
+    /// Figure 2 of the paper: three transactions of one warehouse, three of another, and one of
+    /// both.
     #[test]
     fn an_outlier_becomes_a_residual() {
         let records = Records::new(10);
@@ -288,7 +291,8 @@ mod tests {
         for seed in 0..seeds {
             let clusters = analysed(Batches::default(), &transactions, seed);
             let found = (clusters.conflict_free, clusters.residuals);
-            // Unless the outlier is the first that SPOT draws: it makes one special cluster of both.
+            // Unless the outlier is the first that SPOT draws: it makes one special cluster of
+            // both.
             match found {
                 (sizes, 1) if sizes == [3, 3] => usual += 1,
                 (sizes, 0) => assert_eq!(sizes, [7]),
@@ -298,7 +302,8 @@ mod tests {
         assert!(usual > seeds / 2, "{usual} of {seeds}");
     }
 
-    /// Figure 2 with the transaction of both warehouses first: that it has labelled both does not tie the others together.
+    /// Figure 2 with the transaction of both warehouses first: that it has labelled both does not
+    /// tie the others together.
     #[test]
     fn who_touches_hot_records_first_ties_no_others_together() {
         let records = Records::new(10);
@@ -380,7 +385,8 @@ mod tests {
         }
     }
 
-    /// With `α` = 0 all that is connected becomes one cluster (Fig. 10a); with 1 hardly anything is merged.
+    /// With `α` = 0 all that is connected becomes one cluster (Fig. 10a); with 1 hardly anything is
+    /// merged.
     #[test]
     fn alpha_decides_between_clusters_and_residuals() {
         let records = Records::new(64);
@@ -482,8 +488,9 @@ mod tests {
         }
     }
 
-    /// A workload gets more hot records, and fewer again, with so many samples or as `auto` chooses: what `auto` chose after each part, and the virtual time of one of its first
-    /// batches and of one of its last.
+    /// A workload gets more hot records, and fewer again, with so many samples or as `auto`
+    /// chooses: what `auto` chose after each part, and the virtual time of one of its first batches
+    /// and of one of its last.
     #[cfg(kiln_sim)]
     fn change_workload(samples: u16) -> Vec<(Chosen, u64, u64)> {
         use kiln_platform::time;
@@ -540,8 +547,9 @@ mod tests {
         [(4, 20), (HOT, 48), (4, 20)].map(&mut part).to_vec()
     }
 
-    /// More hot records than samples find are tied together, and `auto` draws more: at the end of such a time batches take at most four
-    /// fifths of what they take with the samples that it began with. When few records are hot, trying costs nothing in the long run.
+    /// More hot records than samples find are tied together, and `auto` draws more: at the end of
+    /// such a time batches take at most four fifths of what they take with the samples that it
+    /// began with. When few records are hot, trying costs nothing in the long run.
     #[cfg(kiln_sim)]
     #[test]
     fn auto_follows_a_workload_that_changes() {

@@ -9,20 +9,22 @@
 //! └───┴───┴───────────────────────────────────────┘
 //! ```
 //!
-//! With O the record has the node to itself: several transactions of the batch write it. Else the node stands for
-//! all that one transaction, and no other, has labelled.
+//! With O the record has the node to itself: several transactions of the batch write it. Else the
+//! node stands for all that one transaction, and no other, has labelled.
 //!
 //! With L the record is *left*: every transaction of the batch leaves what it does to the record to
 //! its commit (`+cu`), so it ties nothing together. A transaction that commits such updates, in
 //! whatever cluster, sets C meanwhile.
 //!
-//! Labels are not taken away again. One of a former batch says nothing, and where locks are used a label is
-//! the same as no lock: taking one puts it in the label's place. A label is put where no lock is held.
+//! Labels are not taken away again. One of a former batch says nothing, and where locks are used a
+//! label is the same as no lock: taking one puts it in the label's place. A label is put where no
+//! lock is held.
 //!
 //! # What an attempt may touch
 //!
-//! - *With locks* what it gets the lock of: those of its plan, taken in the order of addresses before it begins
-//!   ([`ClusterLocks::take_planned`]), and of what it meets besides, without waiting.
+//! - *With locks* what it gets the lock of: those of its plan, taken in the order of addresses
+//!   before it begins ([`ClusterLocks::take_planned`]), and of what it meets besides, without
+//!   waiting.
 //! - *Of a cluster* each record whose label leads to the cluster: no other worker in this stage may
 //!   touch it. And it may read records without a label, planned or not: no transaction of the batch
 //!   has planned to write these, and one that has not planned to write a record without a label may
@@ -53,8 +55,8 @@ const COMMITTING: u64 = 1 << 63;
 
 /// Bits of a data node's number.
 pub(super) const NODE_BITS: u32 = 22;
-/// Numbers of batches are below this. Then there are no clusters any more, in some months at the earliest: a label of a
-/// former batch might be taken for one of the present.
+/// Numbers of batches are below this. Then there are no clusters any more, in some months at the
+/// earliest: a label of a former batch might be taken for one of the present.
 pub(super) const NUMBERS_MAX: u64 = 1 << 38;
 
 /// The label of a data node of a batch.
@@ -74,8 +76,8 @@ fn node_in(word: u64, number: u64) -> Option<u32> {
 /// The data node that a record has in a batch, if a worker labelled it.
 #[inline(always)]
 pub(super) fn node_of(record: RecordRef, number: u64) -> Option<u32> {
-    // Relaxed: labels are put before the stage in which they are looked at, or, at new records, before the index
-    // leads there.
+    // Relaxed: labels are put before the stage in which they are looked at, or, at new records,
+    // before the index leads there.
     node_in(record.aux().load(Ordering::Relaxed), number)
 }
 
@@ -95,7 +97,8 @@ pub(super) enum Origin {
     Known,
     /// The record had no label: it has the node of the transaction that labels it.
     New,
-    /// The record had this node together with others that one transaction labelled, and has one to itself now.
+    /// The record had this node together with others that one transaction labelled, and has one to
+    /// itself now.
     Parted(u32),
 }
 
@@ -108,10 +111,11 @@ pub(super) enum Wanted {
     Own,
 }
 
-/// Labels a record with the data node that `spare` gives, unless it has a label of the batch. It is left as long as all
-/// who label it say so; else the second transaction that writes it gives it a node of its own, as long as there are any: what
-/// ties the first one's records together is that transaction, and not what they stand for. None when the record is
-/// locked, or when there are no more nodes.
+/// Labels a record with the data node that `spare` gives, unless it has a label of the batch. It is
+/// left as long as all who label it say so; else the second transaction that writes it gives it a
+/// node of its own, as long as there are any: what ties the first one's records together is that
+/// transaction, and not what they stand for. None when the record is locked, or when there are no
+/// more nodes.
 #[inline]
 pub(super) fn put_label(
     record: RecordRef,
@@ -168,7 +172,8 @@ pub(super) fn put_label(
 #[inline]
 pub(super) fn claim_left(record: RecordRef, number: u64) {
     let word = record.aux();
-    // Relaxed: as in `node_of`; the next stage looks at it. Labels are put no more, and this is all that is done to them.
+    // Relaxed: as in `node_of`; the next stage looks at it. Labels are put no more, and this is all
+    // that is done to them.
     let seen = word.load(Ordering::Relaxed);
     if seen & LEFT != 0 && node_in(seen, number).is_some() {
         word.fetch_and(!LEFT, Ordering::Relaxed);
@@ -214,9 +219,10 @@ impl ClusterLocks {
         }
     }
 
-    /// Takes the locks of a residual's plan, which are in the order of their addresses, and waits for each if it `waits`; false when one
-    /// was not to be had in time, and then it has none. A plan is older than the attempt, so a lock may be that of a cell
-    /// whose record is gone; who makes a record there takes it like any other lock.
+    /// Takes the locks of a residual's plan, which are in the order of their addresses, and waits
+    /// for each if it `waits`; false when one was not to be had in time, and then it has none. A
+    /// plan is older than the attempt, so a lock may be that of a cell whose record is gone; who
+    /// makes a record there takes it like any other lock.
     pub(super) fn take_planned(&mut self, claims: &[Claim], waits: bool) -> bool {
         debug_assert!(claims.is_sorted_by_key(Claim::lock));
         for (position, claim) in claims.iter().enumerate() {
@@ -236,13 +242,14 @@ impl ClusterLocks {
     }
 }
 
-/// How often a lock is waited for that is taken in the order of addresses, the longest pause in between in spins, and after
-/// how many of them the core is given away: some milliseconds in all.
+/// How often a lock is waited for that is taken in the order of addresses, the longest pause in
+/// between in spins, and after how many of them the core is given away: some milliseconds in all.
 const WAITS_MAX: u32 = 1 << 12;
 const PAUSE_MAX: u64 = 64;
 const WAITS_YIELD: u32 = 16;
 
-/// Waits until a lock is taken, whose holder runs or waits for one of a higher address; false when that lasts too long.
+/// Waits until a lock is taken, whose holder runs or waits for one of a higher address; false when
+/// that lasts too long.
 fn wait_for(waits_max: u32, mut is_taken: impl FnMut() -> bool) -> bool {
     let (mut pause, mut waits) = (1, 0);
     while !is_taken() {
@@ -377,7 +384,8 @@ impl Locks for ClusterLocks {
 
     #[inline(always)]
     fn upgrade(&mut self, record: RecordRef, (): ()) -> Result<Taken<()>, AbortCause> {
-        // Acquire pairs with the releases of those who shared it: they have read before this one writes.
+        // Acquire pairs with the releases of those who shared it: they have read before this one
+        // writes.
         let upgraded =
             record
                 .aux()
@@ -441,8 +449,8 @@ fn take(record: RecordRef) -> bool {
     let word = record.aux();
     let mut seen = word.load(Ordering::Relaxed);
     while seen == 0 || seen & LABEL != 0 {
-        // Acquire pairs with the releases of the last writer and of the last readers: this one's writes come
-        // after their accesses.
+        // Acquire pairs with the releases of the last writer and of the last readers: this one's
+        // writes come after their accesses.
         match word.compare_exchange_weak(seen, EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => return true,
             Err(now) => seen = now,

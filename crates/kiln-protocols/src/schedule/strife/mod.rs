@@ -1,15 +1,17 @@
-//! STRIFE: batches of transactions are clustered by the data they share, and clusters run without concurrency control.
+//! STRIFE: batches of transactions are clustered by the data they share, and clusters run without
+//! concurrency control.
 //!
-//! Source: G. Prasaad, A. Cheung, D. Suciu, *Handling highly contended OLTP workloads using fast dynamic
-//! partitioning*, SIGMOD 2020, §2 to §4.
+//! Source: G. Prasaad, A. Cheung, D. Suciu, *Handling highly contended OLTP workloads using fast
+//! dynamic partitioning*, SIGMOD 2020, §2 to §4.
 //!
 //! # The idea
 //!
-//! Hot records are hot because many transactions want them; so in a batch of transactions most of those that conflict have a
-//! hot record in common, and batches fall apart into clusters around these, whatever the partitions of the database are. The
-//! workers find the clusters of a batch together. Then each cluster is run by one worker, one transaction after the other,
-//! with no locks and no validation of records. The few transactions that belong to several clusters, the *residuals*, run
-//! afterwards, with locks.
+//! Hot records are hot because many transactions want them; so in a batch of transactions most of
+//! those that conflict have a hot record in common, and batches fall apart into clusters around
+//! these, whatever the partitions of the database are. The workers find the clusters of a batch
+//! together. Then each cluster is run by one worker, one transaction after the other, with no locks
+//! and no validation of records. The few transactions that belong to several clusters, the
+//! *residuals*, run afterwards, with locks.
 //!
 //! # Stages of a batch
 //!
@@ -25,14 +27,15 @@
 //! | residual | residuals run under two-phase locking without waiting | `worker.rs` |
 //! | last | what has failed with locks often runs, one after the other | `worker.rs` |
 //!
-//! A batch is closed when it has as many calls as it should have, when all workers that serve have no more calls, or
-//! when its first call has waited long enough. How stages follow each other without waiting for any worker: `stages.rs`.
-//! Data nodes and their clusters: `forest.rs`. Labels, and what an attempt may touch: `locks.rs`. How large batches are, and
-//! `k` and `α`: `tuning.rs`.
+//! A batch is closed when it has as many calls as it should have, when all workers that serve have
+//! no more calls, or when its first call has waited long enough. How stages follow each other
+//! without waiting for any worker: `stages.rs`. Data nodes and their clusters: `forest.rs`. Labels,
+//! and what an attempt may touch: `locks.rs`. How large batches are, and `k` and `α`: `tuning.rs`.
 //!
 //! # Invariants
 //!
-//! - Labels of a batch are put while it is collected. A worker that puts some keeps it from being closed.
+//! - Labels of a batch are put while it is collected. A worker that puts some keeps it from being
+//!   closed.
 //! - In the stages from spot to conflict-free no record is locked, and none gets a label but new
 //!   ones, which get one of the cluster that made them. So `aux` alone says of every record which
 //!   cluster has it, or that no transaction will write it.
@@ -42,10 +45,11 @@
 //!
 //! # Inserts, deletes, ranges
 //!
-//! A record that a transaction inserts has no data node when the batch is analysed. It joins the cluster of its transaction;
-//! transactions of other clusters that meet it are residuals. A deletion is planned as a write. A scan
-//! plans the records that it meets, a failed look-up nothing: that no others come in is checked at the commit by the
-//! versions of index nodes, also in the conflict-free stage, and who finds one changed is a residual.
+//! A record that a transaction inserts has no data node when the batch is analysed. It joins the
+//! cluster of its transaction; transactions of other clusters that meet it are residuals. A
+//! deletion is planned as a write. A scan plans the records that it meets, a failed look-up
+//! nothing: that no others come in is checked at the commit by the versions of index nodes, also in
+//! the conflict-free stage, and who finds one changed is a residual.
 //!
 //! # Between plan and run
 //!
@@ -58,10 +62,11 @@
 //!
 //! # Records that are left
 //!
-//! With `+cu` a record is *left* to which a batch only adds, by updates that can be left to the commit: it ties nothing together,
-//! and who commits such updates locks it for the time of the commit (`locks.rs`,
-//! `access/two_phase_locking/deferral.rs`). A label says so from PREPARE on, and does not any more after the stage *settle* if anybody wants
-//! more of the record. In the conflict-free stage no label changes in that.
+//! With `+cu` a record is *left* to which a batch only adds, by updates that can be left to the
+//! commit: it ties nothing together, and who commits such updates locks it for the time of the
+//! commit (`locks.rs`, `access/two_phase_locking/deferral.rs`). A label says so from PREPARE on,
+//! and does not any more after the stage *settle* if anybody wants more of the record. In the
+//! conflict-free stage no label changes in that.
 //!
 //! # Transactions of several statements
 //!
@@ -72,9 +77,11 @@
 //!
 //! # Which anomalies are excluded, and how
 //!
-//! All. In the conflict-free stage a cluster holds all its records, as if it had locked them before the first transaction
-//! and let them go after the last one; transactions of different clusters have only gaps in common, whose guards are checked
-//! while both hold theirs, and records that are left, which each has locked when its guards are checked. With locks: as in strict two-phase locking.
+//! All. In the conflict-free stage a cluster holds all its records, as if it had locked them before
+//! the first transaction and let them go after the last one; transactions of different clusters
+//! have only gaps in common, whose guards are checked while both hold theirs, and records that are
+//! left, which each has locked when its guards are checked. With locks: as in strict two-phase
+//! locking.
 //!
 //! # Order of latches
 //!
@@ -145,7 +152,8 @@ struct Collection {
     labelling: u32,
     /// Transactions of several statements that are open.
     open: u32,
-    /// Whether one was open after the first label was put: it may have put locks in the place of labels.
+    /// Whether one was open after the first label was put: it may have put locks in the place of
+    /// labels.
     is_disturbed: bool,
 }
 
@@ -201,8 +209,8 @@ impl Shared {
         shared
     }
 
-    /// Asks for a batch to be explained: the next one that is at least half as large as batches should be, or the
-    /// largest one until [`Shared::explained`].
+    /// Asks for a batch to be explained: the next one that is at least half as large as batches
+    /// should be, or the largest one until [`Shared::explained`].
     pub fn explain(&self) {
         self.explanation.want();
     }
@@ -273,8 +281,8 @@ impl Shared {
         self.taken.0.load(Ordering::Relaxed) >= self.batch.tuned.size()
     }
 
-    /// Takes places of the batch, fewer and fewer the fuller it gets: so all workers are done at about the same time,
-    /// whatever they have planned beforehand. None when it is full.
+    /// Takes places of the batch, fewer and fewer the fuller it gets: so all workers are done at
+    /// about the same time, whatever they have planned beforehand. None when it is full.
     fn take_room(&self, round: &Round) -> u32 {
         let size = self.batch.tuned.size();
         let left = size.saturating_sub(self.taken.0.load(Ordering::Relaxed));
@@ -295,8 +303,8 @@ impl Shared {
         }
     }
 
-    /// A worker has labelled what `added` will write. What there is room for is moved to `submitted`. `is_ready`: it says
-    /// so for the first time in this batch.
+    /// A worker has labelled what `added` will write. What there is room for is moved to
+    /// `submitted`. `is_ready`: it says so for the first time in this batch.
     fn leave(
         &self,
         added: &mut Vec<NonNull<Context>>,
@@ -395,8 +403,8 @@ impl Shared {
         }
     }
 
-    /// All items of a stage are done: opens the next one that has any. What becomes of the batch is added to `counts` when it
-    /// ends.
+    /// All items of a stage are done: opens the next one that has any. What becomes of the batch is
+    /// added to `counts` when it ends.
     fn advance(&self, stage: Stage, counts: &mut BatchStatistics) {
         let (stages, batch) = (&self.stages, &self.batch);
         // SAFETY: the caller has done the last item.

@@ -23,8 +23,9 @@
 //!   before the ticket, so that it is never behind: after it, a slow worker could write it when
 //!   others have opened the stage after the next. So workers that wait do not take the ticket's
 //!   cache line away from those that work.
-//! - What was done in a stage is visible in those after it: each worker counts its item with release and acquire, the
-//!   last one has acquired all, and opens the next stage by a release of the ticket, which takers acquire.
+//! - What was done in a stage is visible in those after it: each worker counts its item with
+//!   release and acquire, the last one has acquired all, and opens the next stage by a release of
+//!   the ticket, which takers acquire.
 
 use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
@@ -38,7 +39,8 @@ use crate::batches::Step;
 pub(super) enum Stage {
     /// Workers add calls to it, with the labels of their records (PREPARE).
     Collect,
-    /// An item is a chunk of the batch: what it reads is not left to commits. Of batches in which something is.
+    /// An item is a chunk of the batch: what it reads is not left to commits. Of batches in which
+    /// something is.
     Settle,
     /// One item: special clusters are found by sampling.
     Spot,
@@ -66,8 +68,8 @@ impl Stage {
         Stage::Last,
     ];
 
-    /// Whether locks in the records mean nothing meanwhile: labels are there instead, and transactions run that look at
-    /// no locks.
+    /// Whether locks in the records mean nothing meanwhile: labels are there instead, and
+    /// transactions run that look at no locks.
     pub fn is_without_locks(self) -> bool {
         matches!(
             self,
@@ -134,18 +136,18 @@ impl Stages {
         Stage::ALL[(opened % (1 << STAGE_BITS)) as usize]
     }
 
-    /// Takes an item of the stage that is open, if one is left. The caller says when it is done, and keeps `exhausted`, where it
-    /// is noted when the stage has no item left.
+    /// Takes an item of the stage that is open, if one is left. The caller says when it is done,
+    /// and keeps `exhausted`, where it is noted when the stage has no item left.
     #[inline]
     pub fn take(&self, exhausted: &mut u64) -> Option<(Stage, u32)> {
-        // Before the ticket: if another stage is opened in between, its number differs from the one that is noted.
-        // Acquire: as in `now`.
+        // Before the ticket: if another stage is opened in between, its number differs from the one
+        // that is noted. Acquire: as in `now`.
         let opened = self.opened.0.load(Ordering::Acquire);
         if opened == *exhausted {
             return None;
         }
-        // Acquire pairs with the release in `open`. What it adds to a ticket without items left is lost or counted beyond them,
-        // once for each worker and stage.
+        // Acquire pairs with the release in `open`. What it adds to a ticket without items left is
+        // lost or counted beyond them, once for each worker and stage.
         let ticket = self.ticket.0.fetch_add(1, Ordering::Acquire);
         let item = ticket as u32 % ITEMS_MAX;
         if item < items_of(ticket) {
@@ -164,11 +166,13 @@ impl Stages {
     pub fn complete(&self) -> bool {
         // Relaxed: the caller has seen the ticket, which keeps the number until this.
         let items = items_of(self.ticket.0.load(Ordering::Relaxed));
-        // Release hands on what was done; acquire gathers what the others did, for who opens the next stage.
+        // Release hands on what was done; acquire gathers what the others did, for who opens the
+        // next stage.
         self.done.0.fetch_add(1, Ordering::AcqRel) + 1 == items
     }
 
-    /// Opens a stage with so many items. All items of the one before are done, and the caller alone opens a stage.
+    /// Opens a stage with so many items. All items of the one before are done, and the caller alone
+    /// opens a stage.
     pub fn open(&self, stage: Stage, items: u32) {
         debug_assert!(items < ITEMS_MAX);
         // Relaxed: the ticket publishes it.

@@ -2,24 +2,28 @@
 //!
 //! # What a batch shows
 //!
-//! - *Lopsided* is a conflict-free stage in which workers have nothing to do because one cluster is larger than a worker's share.
-//!   Then there should be more clusters, or smaller ones.
-//! - *Samples that hit* are SPOT's draws that made a special cluster. Where many of the second half do, there are more hot records than
-//!   were found; as many hits in all may be all that there are. A hot record that was not found does not stay alone: FUSE ties the clusters of all of them together, as transactions have
-//!   cold records in common, and at some point most of the batch is one cluster. The larger a batch, the more they have.
+//! - *Lopsided* is a conflict-free stage in which workers have nothing to do because one cluster is
+//!   larger than a worker's share. Then there should be more clusters, or smaller ones.
+//! - *Samples that hit* are SPOT's draws that made a special cluster. Where many of the second half
+//!   do, there are more hot records than were found; as many hits in all may be all that there are.
+//!   A hot record that was not found does not stay alone: FUSE ties the clusters of all of them
+//!   together, as transactions have cold records in common, and at some point most of the batch is
+//!   one cluster. The larger a batch, the more they have.
 //! - *Residuals* run with locks. With a smaller `α` clusters are merged instead.
-//! - *Serial time* is that of SPOT and MERGE, which one worker does while the others wait. It is the same however many
-//!   transactions there are.
+//! - *Serial time* is that of SPOT and MERGE, which one worker does while the others wait. It is
+//!   the same however many transactions there are.
 //! - *Pace* is how many transactions ended, by the time from the end of the batch before.
 //!
 //! # The rule
 //!
-//! What batches showed [proposes](propose) a step, up or down by a factor of two within bounds. It is tried for some batches and
-//! stays if the pace has become better; else it is taken back, and not tried again for a while, which doubles each
-//! time. A try ends early when it makes things much worse. When the pace changes much while nothing is tried, the
-//! workload is another one, and everything may be tried again.
+//! What batches showed [proposes](propose) a step, up or down by a factor of two within bounds. It
+//! is tried for some batches and stays if the pace has become better; else it is taken back, and
+//! not tried again for a while, which doubles each time. A try ends early when it makes things much
+//! worse. When the pace changes much while nothing is tried, the workload is another one, and
+//! everything may be tried again.
 //!
-//! All that is looked at are counts and the clock, which is virtual on virtual cores: a schedule repeats its choices.
+//! All that is looked at are counts and the clock, which is virtual on virtual cores: a schedule
+//! repeats its choices.
 
 use kiln_platform::atomic::{AtomicU32, Ordering};
 use kiln_platform::thread;
@@ -34,7 +38,8 @@ const ALPHA: u32 = 200;
 const BATCHES: u32 = 3;
 /// Batches after a step that are not looked at: their calls were drawn before.
 const SKIPPED: u32 = 1;
-/// Decisions for which a step is not tried again after it did no good for the first time, and at most.
+/// Decisions for which a step is not tried again after it did no good for the first time, and at
+/// most.
 const PATIENCE: std::ops::RangeInclusive<u32> = 16..=4096;
 /// `auto` makes no batch larger that takes longer than this: every call waits for all of its batch.
 const TIME_MAX_NS: u64 = 4_000_000;
@@ -338,8 +343,9 @@ impl Tuned {
         }
     }
 
-    // Relaxed, in all of these: it changes between two batches, and the opening of the stage publishes it. Who looks at the size
-    // while a batch comes to its end may see that of the next one, and finds out under the lock that it is over.
+    // Relaxed, in all of these: it changes between two batches, and the opening of the stage
+    // publishes it. Who looks at the size while a batch comes to its end may see that of the next
+    // one, and finds out under the lock that it is over.
 
     /// Calls that a batch should have.
     #[inline]
@@ -486,8 +492,8 @@ mod tests {
         assert_eq!(step, Some(Step::SmallerBatches));
     }
 
-    /// What a batch would show, of a workload whose clusters are even from so many samples on. Twice as even, twice as
-    /// fast.
+    /// What a batch would show, of a workload whose clusters are even from so many samples on.
+    /// Twice as even, twice as fast.
     fn shown(now: Chosen, samples_needed: u32) -> Shown {
         let largest = if now.samples < samples_needed {
             2000

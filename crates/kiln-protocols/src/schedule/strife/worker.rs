@@ -27,18 +27,22 @@ use crate::serve::{Calls, Next};
 use crate::shared::planning::{Demand, Footprint};
 use crate::{AnswerWriter, Outcome};
 
-/// So often a residual is tried while others run; and while a transaction of several statements is open, which may have what it
-/// wants for long.
+/// So often a residual is tried while others run; and while a transaction of several statements is
+/// open, which may have what it wants for long.
 const ATTEMPTS: u32 = 64;
 const ATTEMPTS_AMONG_STATEMENTS: u32 = 8;
-/// One of so many attempts of a residual takes its locks as it meets its records: where it makes one in a cell that its own plan
-/// names, for a record that is gone, its planned lock is in its way.
+/// One of so many attempts of a residual takes its locks as it meets its records: where it makes
+/// one in a cell that its own plan names, for a record that is gone, its planned lock is in its
+/// way.
 const UNPLANNED_PERIOD: u32 = 4;
-/// After so many attempts a residual does not wait longer, but as after the first: what it waits for takes some microseconds.
+/// After so many attempts a residual does not wait longer, but as after the first: what it waits
+/// for takes some microseconds.
 const ATTEMPTS_GROWING: u32 = 6;
-/// So often one of those that failed then is tried while no others of its batch run, before it stays for the next one.
+/// So often one of those that failed then is tried while no others of its batch run, before it
+/// stays for the next one.
 const LAST_ATTEMPTS: u32 = 3;
-/// The planning and the PREPARE of one of so many calls are measured: all on virtual cores, where reading the counter costs nothing.
+/// The planning and the PREPARE of one of so many calls are measured: all on virtual cores, where
+/// reading the counter costs nothing.
 const MEASURED_PERIOD: u32 = if cfg!(kiln_sim) { 1 } else { 32 };
 
 /// Calls are asked for when those before them, by so many, are told how they have ended.
@@ -54,14 +58,15 @@ pub struct Strife {
     backoff: Backoff,
     /// What attempts hold beforehand: nothing.
     nothing: Footprint,
-    /// What attempts run in; a context gets the result. With a frame for each of hundreds they would run in memory that no
-    /// cache has.
+    /// What attempts run in; a context gets the result. With a frame for each of hundreds they
+    /// would run in memory that no cache has.
     frame: Frame,
     /// Contexts without a call.
     pool: Vec<NonNull<Context>>,
     /// Calls that are in no batch.
     waiting: VecDeque<NonNull<Context>>,
-    /// Calls that come into a batch when a transaction of several statements has ended, or some time later.
+    /// Calls that come into a batch when a transaction of several statements has ended, or some
+    /// time later.
     parked: Vec<NonNull<Context>>,
     /// Calls that are being labelled.
     added: Vec<NonNull<Context>>,
@@ -90,8 +95,8 @@ pub struct Strife {
 unsafe impl Send for Strife {}
 
 impl Strife {
-    /// The worker that `participant` stands for; with `leaves_updates` updates of records that a batch only adds to are left to
-    /// the commit.
+    /// The worker that `participant` stands for; with `leaves_updates` updates of records that a
+    /// batch only adds to are left to the commit.
     pub fn new(
         shared: Arc<Shared>,
         participant: Participant,
@@ -128,8 +133,8 @@ impl Strife {
         }
     }
 
-    /// A worker broke down, and no batch ends any more: gives up the calls whose end it has not told. Others may run them
-    /// at this time, so their contexts are never freed.
+    /// A worker broke down, and no batch ends any more: gives up the calls whose end it has not
+    /// told. Others may run them at this time, so their contexts are never freed.
     #[cold]
     fn break_off(&mut self, calls: &mut dyn Calls) {
         let own = self
@@ -173,7 +178,8 @@ impl Strife {
         }
     }
 
-    /// As [`Strife::pass_turn`] until one of its calls may go on, which are all parked, or they are handed back.
+    /// As [`Strife::pass_turn`] until one of its calls may go on, which are all parked, or they are
+    /// handed back.
     #[cold]
     fn stay_away(&mut self, calls: &mut dyn Calls) {
         self.go();
@@ -272,8 +278,9 @@ impl Strife {
         true
     }
 
-    /// Calls that it adds to a batch at most: a bit more than its share, as others may be late. Not much more: where the calls of
-    /// a worker have something in common, such as a warehouse, they are a cluster, and the largest one is waited for.
+    /// Calls that it adds to a batch at most: a bit more than its share, as others may be late. Not
+    /// much more: where the calls of a worker have something in common, such as a warehouse, they
+    /// are a cluster, and the largest one is waited for.
     fn most(&self) -> usize {
         self.share + self.share.div_ceil(8)
     }
@@ -317,7 +324,8 @@ impl Strife {
         }
     }
 
-    /// Draws a call for the next batch and plans it, while others are busy with what is left of this one.
+    /// Draws a call for the next batch and plans it, while others are busy with what is left of
+    /// this one.
     fn draw_ahead(&mut self, calls: &mut dyn Calls, is_over: &mut bool) -> bool {
         if self.shared.stages.now() == Stage::Collect
             || self.waiting.len() >= self.most()
@@ -383,8 +391,8 @@ impl Strife {
         true
     }
 
-    /// Tells how the worker's calls have ended: when their batch is done, or, of those that need no locks, when the
-    /// conflict-free stage is. Whether there were any.
+    /// Tells how the worker's calls have ended: when their batch is done, or, of those that need no
+    /// locks, when the conflict-free stage is. Whether there were any.
     fn tell(&mut self, calls: &mut dyn Calls) -> bool {
         if self.submitted.is_empty() {
             return false;
@@ -455,7 +463,8 @@ impl Strife {
         true
     }
 
-    /// An item is done, which the worker began at this time of the counter, and which was about so many transactions.
+    /// An item is done, which the worker began at this time of the counter, and which was about so
+    /// many transactions.
     fn complete(&mut self, stage: Stage, began: u64, transactions: u64) {
         let worked = time::cycles().saturating_sub(began);
         let counts = self.direct.batches();
@@ -478,7 +487,8 @@ impl Strife {
             _ => self.analyst.allocate(batch, item),
         }
         self.direct.access().phases().stop();
-        // SAFETY: the worker has taken the item; all are of one size, but for the last one, and SPOT has one about all.
+        // SAFETY: the worker has taken the item; all are of one size, but for the last one, and
+        // SPOT has one about all.
         unsafe {
             match stage {
                 Stage::Spot => batch.contexts().len() as u64,
@@ -497,8 +507,9 @@ impl Strife {
         unsafe { &(*Arc::as_ptr(&self.shared)).batch }
     }
 
-    /// Runs clusters without locks, one transaction after the other: those of the item that the worker has taken, and of others
-    /// that it takes before it is done with the last, so that their memory is asked for in time. Then the stage has no more.
+    /// Runs clusters without locks, one transaction after the other: those of the item that the
+    /// worker has taken, and of others that it takes before it is done with the last, so that their
+    /// memory is asked for in time. Then the stage has no more.
     fn run_clusters(&mut self, item: u32) {
         // SAFETY: as long as the worker.
         let batch = unsafe { self.batch() };
@@ -516,9 +527,11 @@ impl Strife {
         let mut queues = Queues::new(batch);
         queues.enter_item(plan, item);
         let mut began = time::cycles();
-        // What runs next comes first. Each step of a transaction's approach asks for what the step after it looks at.
+        // What runs next comes first. Each step of a transaction's approach asks for what the step
+        // after it looks at.
         let mut approaching: [Option<Run>; APPROACH] = [None; APPROACH];
-        // Items that are not done. As long as there is one the stage is open, and what is taken is of it.
+        // Items that are not done. As long as there is one the stage is open, and what is taken is
+        // of it.
         let mut items = 1;
         let mut count = 0;
         while items > 0 {
@@ -577,7 +590,8 @@ impl Strife {
         flight.outcome.is_some()
     }
 
-    /// One attempt with the locks of the plan, which are taken before it begins; whether the transaction has ended.
+    /// One attempt with the locks of the plan, which are taken before it begins; whether the
+    /// transaction has ended.
     fn attempt_planned(&mut self, batch: &Batch, at: u32, waits: bool) -> bool {
         // SAFETY: the worker has taken the item that the transaction belongs to.
         let context = unsafe { batch.context(at) };
@@ -608,7 +622,8 @@ impl Strife {
         flight.outcome.is_some()
     }
 
-    /// Runs the transactions of an item with locks, while others run; how many they are. What fails often is one of the last.
+    /// Runs the transactions of an item with locks, while others run; how many they are. What fails
+    /// often is one of the last.
     fn run_residuals(&mut self, item: u32) -> u64 {
         // SAFETY: as long as the worker.
         let batch = unsafe { self.batch() };
@@ -628,8 +643,8 @@ impl Strife {
         positions.len() as u64
     }
 
-    /// Runs those that failed often, while no others of the batch run. What fails now because of a transaction of several
-    /// statements stays for the next batch. How many they are.
+    /// Runs those that failed often, while no others of the batch run. What fails now because of a
+    /// transaction of several statements stays for the next batch. How many they are.
     #[cold]
     fn run_last(&mut self) -> u64 {
         // SAFETY: as long as the worker.
@@ -640,8 +655,8 @@ impl Strife {
         u64::from(batch.lasts.length())
     }
 
-    /// Attempts with locks, so many at most. They wait for locks if that `waits`: where a transaction of several statements may hold one,
-    /// its client decides for how long.
+    /// Attempts with locks, so many at most. They wait for locks if that `waits`: where a
+    /// transaction of several statements may hold one, its client decides for how long.
     fn try_often(&mut self, batch: &Batch, at: u32, attempts: u32, waits: bool) -> bool {
         for attempt in 0..attempts {
             if attempt % ATTEMPTS_GROWING == 0 {
@@ -766,8 +781,8 @@ impl Scheduler for Strife {
     }
 }
 
-/// Steps between the moment when the memory of a transaction is asked for and its run: its context, what that refers to, the
-/// records, and one for these to come.
+/// Steps between the moment when the memory of a transaction is asked for and its run: its context,
+/// what that refers to, the records, and one for these to come.
 const APPROACH: usize = 4;
 
 /// A transaction that is about to run without locks.

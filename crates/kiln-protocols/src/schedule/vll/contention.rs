@@ -17,8 +17,8 @@ pub(super) fn position(claim: Claim) -> u32 {
 pub struct BitArrays {
     exclusive: Box<[u64]>,
     shared: Box<[u64]>,
-    /// The words that are not 0. The paper starts each time with arrays of zeroes; here only what was set is
-    /// reset, as queues are short.
+    /// The words that are not 0. The paper starts each time with arrays of zeroes; here only what
+    /// was set is reset, as queues are short.
     dirty: Vec<u32>,
 }
 

@@ -20,8 +20,8 @@ pub(super) struct Place {
 /// What a transaction asks for. Not changed while it is in the queue, where others look at it.
 pub(super) struct Plan<L: Ledger> {
     pub demand: DemandOf<L>,
-    /// What the contention analysis keeps of it, made when that first meets the transaction (VLL §2.6). Touched under
-    /// the queue's latch alone, or when the transaction is not in the queue.
+    /// What the contention analysis keeps of it, made when that first meets the transaction (VLL
+    /// §2.6). Touched under the queue's latch alone, or when the transaction is not in the queue.
     marks: UnsafeCell<<L::Analysis as Analysis<DemandOf<L>>>::Marks>,
     /// Whether its transaction lingers in the queue.
     lingers: AtomicBool,
@@ -74,7 +74,8 @@ impl<L: Ledger> Plan<L> {
         self.lingers.load(Ordering::Acquire)
     }
 
-    /// Adds the transaction to those that a contention analysis has scanned; whether it has nothing in common with them.
+    /// Adds the transaction to those that a contention analysis has scanned; whether it has nothing
+    /// in common with them.
     ///
     /// # Safety
     /// The caller has the latch of the queue that the plan's transaction is in.
@@ -101,7 +102,8 @@ pub(super) enum Stage {
     Refused,
     /// On its way back, as its time was over.
     Expired,
-    /// On its way back, as statements have what it wants, and those behind it would wait for their client as well.
+    /// On its way back, as statements have what it wants, and those behind it would wait for their
+    /// client as well.
     Barred,
     /// It has run, and is on its way to the manager to leave the queue.
     Ends,

@@ -1,4 +1,5 @@
-//! What the queue keeps of the locks, under its latch: how requests are counted, or queued, and who may run.
+//! What the queue keeps of the locks, under its latch: how requests are counted, or queued, and who
+//! may run.
 
 use kiln_platform::sync::Arc;
 use kiln_storage::epoch::Participant;
@@ -14,14 +15,16 @@ use crate::shared::planning::{Footprint, PlannedAhead};
 /// What a transaction asks of a ledger.
 pub type DemandOf<L> = <<L as Ledger>::Access as PlannedAhead>::Demand;
 
-/// The locks, as the queue of transactions knows them. All methods are called under the queue's latch.
+/// The locks, as the queue of transactions knows them. All methods are called under the queue's
+/// latch.
 pub trait Ledger: Send + Sized + 'static {
     /// What runs the attempts.
     type Access: PlannedAhead;
     /// What analyses contention.
     type Analysis: Analysis<DemandOf<Self>>;
 
-    /// Whether a transaction's requests are taken back when it leaves the queue; else its attempt does.
+    /// Whether a transaction's requests are taken back when it leaves the queue; else its attempt
+    /// does.
     const TAKES_BACK: bool;
 
     /// How the locks that were granted to the transaction at a place are held.
@@ -40,7 +43,8 @@ pub trait Ledger: Send + Sized + 'static {
     fn is_left_to(&self, demand: &DemandOf<Self>) -> bool;
 }
 
-/// Selective contention analysis (VLL §2.6): which locks the transactions that were scanned so far want.
+/// Selective contention analysis (VLL §2.6): which locks the transactions that were scanned so far
+/// want.
 pub trait Analysis<D>: Send {
     /// What is kept of a demand until that changes.
     type Marks: Default + Send;

@@ -1,8 +1,8 @@
 //! How many blocked transactions there may be before no new ones are drawn.
 //!
-//! VLL §2.1 tunes this limit by hand: with few, workers run out of transactions that could run; with many,
-//! each new one meets more requests and is blocked itself. Here it looks for its place among the powers of two, by
-//! [trials](crate::shared::trials) of so many transactions each.
+//! VLL §2.1 tunes this limit by hand: with few, workers run out of transactions that could run;
+//! with many, each new one meets more requests and is blocked itself. Here it looks for its place
+//! among the powers of two, by [trials](crate::shared::trials) of so many transactions each.
 
 use std::mem::offset_of;
 

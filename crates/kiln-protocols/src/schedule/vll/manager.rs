@@ -1,10 +1,10 @@
-//! The lock manager as a thread of its own (VLL §2.2): it alone counts requests and takes them back, with
-//! counters in an array, so that they stay in the cache of its core.
+//! The lock manager as a thread of its own (VLL §2.2): it alone counts requests and takes them
+//! back, with counters in an array, so that they stay in the cache of its core.
 //!
-//! A worker sends it the context of a transaction that asks for its locks, and gets it back when they are
-//! granted; it runs the transaction, says to its caller how it ended, and sends the context again, for the
-//! locks to be taken back. No transaction has more than one message on its way, so a mailbox with room for
-//! each worker's contexts is never full.
+//! A worker sends it the context of a transaction that asks for its locks, and gets it back when
+//! they are granted; it runs the transaction, says to its caller how it ended, and sends the
+//! context again, for the locks to be taken back. No transaction has more than one message on its
+//! way, so a mailbox with room for each worker's contexts is never full.
 //!
 //! Where the workers take all cores the thread would take one from them with each message that a
 //! worker sends it, and its answer would come after two switches. There it sleeps, and the manager
@@ -30,8 +30,9 @@ use super::{IN_FLIGHT_MAX, SharedVll};
 use crate::shared::locks::counters::Counters;
 use crate::shared::turns::SharedTurns;
 
-/// Counters in an array, for records by the hash of their address. The paper has one element for each
-/// record; here two records may share one, and then one of their transactions waits for the other in vain.
+/// Counters in an array, for records by the hash of their address. The paper has one element for
+/// each record; here two records may share one, and then one of their transactions waits for the
+/// other in vain.
 #[derive(Clone)]
 pub struct CounterArray(Arc<[AtomicU64]>);
 
@@ -90,11 +91,12 @@ impl<L: Ledger> Manager<L> {
         let mut inbox = lock(&self.inbox);
         inbox.push(context);
         plain::writes(&raw const inbox[inbox.len() - 1..]);
-        // Sequentially consistent, as the load below and both in `manage`: either the manager sees that
-        // something has come before it sleeps, or this sees that it sleeps.
+        // Sequentially consistent, as the load below and both in `manage`: either the manager sees
+        // that something has come before it sleeps, or this sees that it sleeps.
         self.length.store(inbox.len(), Ordering::SeqCst);
         drop(inbox);
-        // Workers that come or go meanwhile leave it to a thread that sleeps for `SLEEP_NS` at most.
+        // Workers that come or go meanwhile leave it to a thread that sleeps for `SLEEP_NS` at
+        // most.
         if self.has_core() && self.is_asleep.load(Ordering::SeqCst) {
             self.wake();
         }
@@ -145,7 +147,8 @@ impl<L: Ledger> Manager<L> {
         }
     }
 
-    /// As the manager, with an empty `batch`: answers all messages, and grants what there is to grant; whether there was anything.
+    /// As the manager, with an empty `batch`: answers all messages, and grants what there is to
+    /// grant; whether there was anything.
     fn work_off(&self, shared: &SharedVll<L>, batch: &mut Vec<Box<Context<L>>>) -> bool {
         let mut has_done = false;
         if self.length.load(Ordering::SeqCst) > 0 {
@@ -199,7 +202,8 @@ pub struct ManagerThread<L: Ledger> {
 }
 
 impl<L: Ledger + Clone> ManagerThread<L> {
-    /// Starts it, for workers that share `turns`. Where the system grants no thread the workers are their own managers.
+    /// Starts it, for workers that share `turns`. Where the system grants no thread the workers are
+    /// their own managers.
     pub fn start(counters: L, turns: SharedTurns) -> ManagerThread<L> {
         let managed = Arc::new(SharedVll::managed(counters.clone(), turns));
         let shared = managed.clone();

@@ -1,7 +1,9 @@
-//! Very lightweight locking: two counters a record, and one queue that knows the order of all requests.
+//! Very lightweight locking: two counters a record, and one queue that knows the order of all
+//! requests.
 //!
-//! Source: K. Ren, A. Thomson, D. J. Abadi, *VLL: a lock manager redesign for main memory database systems*,
-//! VLDB Journal 24, 2015: §2.1 the algorithm, §2.2 counters in arrays, §2.4 plans, §2.6 contention analysis.
+//! Source: K. Ren, A. Thomson, D. J. Abadi, *VLL: a lock manager redesign for main memory database
+//! systems*, VLDB Journal 24, 2015: §2.1 the algorithm, §2.2 counters in arrays, §2.4 plans, §2.6
+//! contention analysis.
 //!
 //! # The idea
 //!
@@ -35,21 +37,24 @@
 //! 1. the first of the queue, if it waits;
 //! 2. transactions of the worker that failed, once more: with a record added that they had missed;
 //! 3. a new call, unless there are as many blocked transactions as the limit allows (`limit.rs`);
-//! 4. with contention analysis (`vll-sca`, §2.6), when nothing else can be done: the first transaction that
-//!    has nothing in common with those before it, by bit arrays of hashes (`contention.rs`).
+//! 4. with contention analysis (`vll-sca`, §2.6), when nothing else can be done: the first
+//!    transaction that has nothing in common with those before it, by bit arrays of hashes
+//!    (`contention.rs`).
 //!
 //! # Beyond the paper
 //!
-//! - *Records that were not planned*, and new ones, are taken if their counters are 0 and are counted as
-//!   *unplanned* besides, as they are in no plan that others look at
-//!   ([`counters`](crate::shared::locks::counters)); where they are not 0 the attempt ends, and the next
-//!   plan has that record. Gaps are guarded by the versions of index nodes (`access/two_phase_locking`).
+//! - *Records that were not planned*, and new ones, are taken if their counters are 0 and are
+//!   counted as *unplanned* besides, as they are in no plan that others look at
+//!   ([`counters`](crate::shared::locks::counters)); where they are not 0 the attempt ends, and the
+//!   next plan has that record. Gaps are guarded by the versions of index nodes
+//!   (`access/two_phase_locking`).
 //! - *Transactions of several statements* are outside of the queue: they take what is free as they
 //!   meet it, and fail where it is not, so none waits for one that waits. They can keep the first
 //!   of the queue from running, which looks at the unplanned counts of its records. One that is
 //!   repeated, as a closure is, stands in the queue with what its last attempt met.
-//! - *Blocks that idle.* A transaction at the head that wants what statements have leaves the queue, and is parked
-//!   (`parking.rs`), as is one that fails again and again while statements are open.
+//! - *Blocks that idle.* A transaction at the head that wants what statements have leaves the
+//!   queue, and is parked (`parking.rs`), as is one that fails again and again while statements are
+//!   open.
 //! - *Starvation.* A call that has failed often keeps all others out and runs alone.
 //!
 //! # Which anomalies are excluded, and how
@@ -60,8 +65,9 @@
 //!
 //! # Other locks
 //!
-//! What is locked, and how it is counted, is the business of a [`Ledger`], which the queue keeps under its latch. That of `vll` and
-//! `vll-arrayed` is the counters of records; [`ranges`](super::ranges) has others.
+//! What is locked, and how it is counted, is the business of a [`Ledger`], which the queue keeps
+//! under its latch. That of `vll` and `vll-arrayed` is the counters of records;
+//! [`ranges`](super::ranges) has others.
 //!
 //! # Order of latches
 //!
@@ -122,7 +128,8 @@ const ALONE_WAIT_NS: u64 = 5_000_000;
 /// What the workers of one database share.
 pub struct SharedVll<L: Ledger> {
     queue: TxnQueue<L>,
-    /// By worker: contexts of its that others have run. A worker has no more than its mailbox has room for.
+    /// By worker: contexts of its that others have run. A worker has no more than its mailbox has
+    /// room for.
     mailboxes: Box<[Mailbox<L>]>,
     /// Where the lock manager is a thread.
     manager: Option<Manager<L>>,
@@ -176,7 +183,8 @@ impl<L: Ledger> SharedVll<L> {
         self.send_home(context);
     }
 
-    /// As the manager, lets a transaction run that was the first, or sends it back, as it is barred.
+    /// As the manager, lets a transaction run that was the first, or sends it back, as it is
+    /// barred.
     fn answer(&self, context: Box<Context<L>>) {
         let stage = match context.stage {
             Stage::Barred => Stage::Barred,
@@ -207,7 +215,8 @@ pub struct Vll<L: Ledger> {
     number: u32,
     /// Contexts without a call.
     pool: Vec<Box<Context<L>>>,
-    /// The last transaction that it has run, if that has ended and lingers in the queue. None outside of [`Vll::serve`].
+    /// The last transaction that it has run, if that has ended and lingers in the queue. None
+    /// outside of [`Vll::serve`].
     lingers: Option<Box<Context<L>>>,
     /// Contexts that are neither in the queue nor on their way.
     retries: Vec<Box<Context<L>>>,
@@ -274,8 +283,8 @@ impl<L: Ledger> Vll<L> {
         }
     }
 
-    /// Runs calls until there are no more and all have ended; see [`Calls`]. Runs others' transactions
-    /// meanwhile, when they may.
+    /// Runs calls until there are no more and all have ended; see [`Calls`]. Runs others'
+    /// transactions meanwhile, when they may.
     pub fn serve(&mut self, calls: &mut dyn Calls) {
         self.was_call = true;
         let mut is_over = false;
@@ -289,8 +298,8 @@ impl<L: Ledger> Vll<L> {
             if !self.shared.queue.may_linger() {
                 has_done |= self.leave_at_last(calls);
             }
-            // Whatever the manager has granted waits for this worker alone. Looked at before the next call is drawn: the last one
-            // may just have ended.
+            // Whatever the manager has granted waits for this worker alone. Looked at before the
+            // next call is drawn: the last one may just have ended.
             if self.direct.is_turn_over() && !self.has_promised() {
                 // More than once where the one that it lets in lingers itself.
                 while self.leave_at_last(calls) {}
@@ -322,7 +331,8 @@ impl<L: Ledger> Vll<L> {
                     if idle.has_spun() {
                         self.expire(calls);
                         self.manage_for_others();
-                        // A worker without room for a call draws none, and so is not told that there are none.
+                        // A worker without room for a call draws none, and so is not told that
+                        // there are none.
                         is_over = is_over || calls.is_over();
                         // Where there is no room for a call the others have nothing more to do.
                         if !self.has_promised() && self.shared.queue.has_room() {
@@ -342,8 +352,8 @@ impl<L: Ledger> Vll<L> {
         }
     }
 
-    /// A worker broke down: tells the end of its calls as far as it is known, and gives up the others. These stay with
-    /// the workers that have them.
+    /// A worker broke down: tells the end of its calls as far as it is known, and gives up the
+    /// others. These stay with the workers that have them.
     #[cold]
     fn break_off(&mut self, calls: &mut dyn Calls) {
         while let Some(mut context) = self.open_letter() {
@@ -352,7 +362,8 @@ impl<L: Ledger> Vll<L> {
                 let ticket = context.flight.call.ticket;
                 self.in_flight.retain(|known| *known != ticket);
             }
-            // It may be in the queue, with locks that the manager has granted: others look at its plan there.
+            // It may be in the queue, with locks that the manager has granted: others look at its
+            // plan there.
             std::mem::forget(context);
         }
         for (place, _) in self.waiting.drain(..) {
@@ -370,7 +381,8 @@ impl<L: Ledger> Vll<L> {
         self.direct.give_way();
     }
 
-    /// Whether others may wait for something that only this worker does: with a manager, a transaction is run where it was drawn.
+    /// Whether others may wait for something that only this worker does: with a manager, a
+    /// transaction is run where it was drawn.
     #[inline]
     fn has_promised(&self) -> bool {
         self.shared.manager.is_some() && self.in_flight.len() > self.parked.len()
@@ -437,7 +449,8 @@ impl<L: Ledger> Vll<L> {
                 return false;
             }
         }
-        // Its last transaction may have been one of several statements that has waited in vain, and may have been barred.
+        // Its last transaction may have been one of several statements that has waited in vain, and
+        // may have been barred.
         context.stage = Stage::Home;
         (context.is_planned, context.was_barred) = (false, false);
         self.in_flight.push(context.flight.call.ticket);
@@ -544,7 +557,8 @@ impl<L: Ledger> Vll<L> {
         point("vll.planned");
     }
 
-    /// Runs a transaction that is in the queue and holds its locks, and then those at the head that may.
+    /// Runs a transaction that is in the queue and holds its locks, and then those at the head that
+    /// may.
     fn run_all(&mut self, context: Box<Context<L>>, calls: &mut dyn Calls) {
         let mut next = Some(context);
         while let Some(mut context) = next {
@@ -571,7 +585,8 @@ impl<L: Ledger> Vll<L> {
         }
     }
 
-    /// Whether a transaction that has run may stay in the queue until this worker's next step there.
+    /// Whether a transaction that has run may stay in the queue until this worker's next step
+    /// there.
     #[inline]
     fn may_linger(&self, context: &Context<L>) -> bool {
         let has_ended = context.flight.outcome.is_some();
@@ -666,7 +681,8 @@ impl<L: Ledger> Vll<L> {
         has_done
     }
 
-    /// Looks for a transaction that may run although others before it wait; when nothing else is to be done.
+    /// Looks for a transaction that may run although others before it wait; when nothing else is to
+    /// be done.
     fn analyse(&mut self, calls: &mut dyn Calls) -> bool {
         let Some(analysis) = &mut self.analysis else {
             return false;
@@ -712,7 +728,8 @@ impl<L: Ledger> Vll<L> {
         }
     }
 
-    /// Runs a transaction that keeps failing while all others are kept out. Whether that was to be had.
+    /// Runs a transaction that keeps failing while all others are kept out. Whether that was to be
+    /// had.
     #[cold]
     fn run_alone(&mut self, mut context: Box<Context<L>>, calls: &mut dyn Calls) -> bool {
         if !self.shared.queue.claim_alone() {
@@ -765,8 +782,8 @@ impl<L: Ledger> Vll<L> {
         true
     }
 
-    /// Runs one call to its end; see [`Direct::call`]. It is given up only where it waits for a block: one that fails often
-    /// keeps others out by itself.
+    /// Runs one call to its end; see [`Direct::call`]. It is given up only where it waits for a
+    /// block: one that fails often keeps others out by itself.
     pub fn call(
         &mut self,
         program: &Arc<Program>,

@@ -7,8 +7,8 @@
 //!
 //! Invariants, under the latch:
 //!
-//! - A transaction in the queue has counted all requests of its plan, and does not take one back before it
-//!   has ended or was withdrawn.
+//! - A transaction in the queue has counted all requests of its plan, and does not take one back
+//!   before it has ended or was withdrawn.
 //! - A *waiting* transaction is in the queue with its context; one that runs is there without.
 //! - So is one that *lingers*: it has ended, and let its locks go, but its worker takes it out of
 //!   the queue only with its next step there. That happens where no transaction waited when it
@@ -44,12 +44,12 @@ use crate::shared::locks::counters::BesideRecords;
 /// No node.
 const NONE: u32 = u32::MAX;
 
-/// So long the first of the queue waits for what statements have: longer than most of them take to end whose client does not
-/// think.
+/// So long the first of the queue waits for what statements have: longer than most of them take to
+/// end whose client does not think.
 const BARRED_NS: u64 = 200_000;
 
-/// Nodes are touched under the latch alone, so they do not have cache lines of their own: those of the transactions that
-/// run are few, and side by side mostly.
+/// Nodes are touched under the latch alone, so they do not have cache lines of their own: those of
+/// the transactions that run are few, and side by side mostly.
 #[repr(align(32))]
 struct Node<L: Ledger> {
     previous: u32,
@@ -161,8 +161,8 @@ impl<L: Ledger> List<L> {
 #[repr(align(128))]
 struct Latched<L: Ledger>(Mutex<List<L>>);
 
-/// What those without the latch look at, again and again: on a cache line of its own, which all of them keep as long as
-/// nothing changes. Written under the latch.
+/// What those without the latch look at, again and again: on a cache line of its own, which all of
+/// them keep as long as nothing changes. Written under the latch.
 #[repr(align(128))]
 struct Hints {
     /// Whether the first transaction waits.
@@ -280,7 +280,8 @@ impl<L: Ledger> TxnQueue<L> {
         !self.takes_back && self.hints.is_calm.load(Ordering::Relaxed)
     }
 
-    /// Counts a transaction's requests and gives it its place; before that the one at `lingers` leaves.
+    /// Counts a transaction's requests and gives it its place; before that the one at `lingers`
+    /// leaves.
     pub fn enter(
         &self,
         mut context: Box<Context<L>>,
@@ -288,7 +289,8 @@ impl<L: Ledger> TxnQueue<L> {
         guest: Guest,
     ) -> Entered<L> {
         if let Some(place) = lingers {
-            // Its cache line, which those of the other workers' transactions share, and that of the latch come together.
+            // Its cache line, which those of the other workers' transactions share, and that of the
+            // latch come together.
             let nodes = without_provenance::<Node<L>>(self.nodes);
             let node = nodes.wrapping_add(place.node as usize);
             prefetch_plain(slice_from_raw_parts(node, 1), size_of::<Node<L>>());
@@ -352,8 +354,8 @@ impl<L: Ledger> TxnQueue<L> {
         self.hints.head_waits.load(Ordering::Relaxed)
     }
 
-    /// Takes the first transaction out of its wait, if it waits and may run, or out of the queue, if it is barred: see its
-    /// stage.
+    /// Takes the first transaction out of its wait, if it waits and may run, or out of the queue,
+    /// if it is barred: see its stage.
     #[inline]
     pub fn take_head(&self) -> Option<Box<Context<L>>> {
         if !self.head_waits() {
@@ -405,8 +407,8 @@ impl<L: Ledger> TxnQueue<L> {
         context
     }
 
-    /// Takes a transaction out of the queue that has ended and let its locks go. Returns the first one, if
-    /// it waits and may run.
+    /// Takes a transaction out of the queue that has ended and let its locks go. Returns the first
+    /// one, if it waits and may run.
     pub fn leave(&self, place: Place) -> Option<Box<Context<L>>> {
         let mut list = lock(&self.list.0);
         self.take_back(&mut list, place);
@@ -535,8 +537,8 @@ impl<L: Ledger> TxnQueue<L> {
         self.hints.departures.load(Ordering::Relaxed)
     }
 
-    /// Selective contention analysis (VLL §2.6): takes the first transaction out of its wait that has
-    /// nothing in common with those before it, whatever those have in common with each other.
+    /// Selective contention analysis (VLL §2.6): takes the first transaction out of its wait that
+    /// has nothing in common with those before it, whatever those have in common with each other.
     pub fn take_without_conflict(&self, analysis: &mut L::Analysis) -> Option<Box<Context<L>>> {
         let mut list = lock(&self.list.0);
         let mut number = list.first;

@@ -1,4 +1,5 @@
-//! Vll, with contention analysis or without, and vll whose lock manager is a thread, in the table of protocols.
+//! Vll, with contention analysis or without, and vll whose lock manager is a thread, in the table
+//! of protocols.
 
 use kiln_platform::sync::Arc;
 

@@ -16,8 +16,9 @@ use crate::shared::planning::{Demand, PlannedAhead};
 const STATEMENTS_WAIT_NS: u64 = 20_000_000;
 
 impl<L: Ledger> Vll<L> {
-    /// Starts a transaction of several statements. One that is repeated stands in the queue with what its
-    /// last attempt met, and waits for it. Says no when it would wait for a worker that broke down.
+    /// Starts a transaction of several statements. One that is repeated stands in the queue with
+    /// what its last attempt met, and waits for it. Says no when it would wait for a worker that
+    /// broke down.
     pub fn begin(&mut self) -> bool {
         self.was_call = false;
         let mut idle = Idle::default();
@@ -94,8 +95,8 @@ impl<L: Ledger> Vll<L> {
         }
     }
 
-    /// A context of statements that waited in the queue, unless others have what they met: then it has left, and they wait
-    /// outside until a block ends, but not past `limit_ns`.
+    /// A context of statements that waited in the queue, unless others have what they met: then it
+    /// has left, and they wait outside until a block ends, but not past `limit_ns`.
     fn unless_barred(
         &mut self,
         context: Box<Context<L>>,

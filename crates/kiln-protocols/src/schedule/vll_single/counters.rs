@@ -36,7 +36,8 @@ impl Counter {
         self.exclusive_taken == 0 && !(exclusive && self.shared_taken > 0)
     }
 
-    /// Whether statements of one worker have all that there is, and of no other: their locks may share a counter.
+    /// Whether statements of one worker have all that there is, and of no other: their locks may
+    /// share a counter.
     #[inline(always)]
     fn is_of(&self, taker: u32) -> bool {
         (self.exclusive, self.shared, self.taker)
@@ -84,7 +85,8 @@ pub struct CounterTable {
 }
 
 impl CounterTable {
-    /// The number of counters as a power of two: 256 KiB, as much as a core's own cache holds beside the rest.
+    /// The number of counters as a power of two: 256 KiB, as much as a core's own cache holds
+    /// beside the rest.
     const BITS: u32 = 14;
     /// Entries that have left, at least, when the queue is closed up.
     const LEFT_MIN: usize = 64;
@@ -94,9 +96,9 @@ impl CounterTable {
         &mut self.counters[(request.hash() >> (64 - CounterTable::BITS)) as usize]
     }
 
-    /// Lets the first of the queue run, if it waits: all that came before it have ended, and all that came after are
-    /// blocked where they conflict. Only statements may be in its way; where one is, it leaves, as those behind it would wait
-    /// for its client as well, whatever they want.
+    /// Lets the first of the queue run, if it waits: all that came before it have ended, and all
+    /// that came after are blocked where they conflict. Only statements may be in its way; where
+    /// one is, it leaves, as those behind it would wait for its client as well, whatever they want.
     #[inline]
     fn wake_first(&mut self, granted: &mut impl FnMut(*mut Demand)) {
         loop {
@@ -144,8 +146,8 @@ impl CounterTable {
         self.left += 1;
     }
 
-    /// Closes the queue up where most of its entries have left: behind a first transaction that waits for a client who
-    /// thinks, the others come and go.
+    /// Closes the queue up where most of its entries have left: behind a first transaction that
+    /// waits for a client who thinks, the others come and go.
     #[inline]
     fn close_up(&mut self) {
         if self.left >= CounterTable::LEFT_MIN && self.left > self.txn_queue.len() / 2 {
@@ -159,8 +161,8 @@ impl CounterTable {
         self.left = 0;
         for (position, entry) in self.txn_queue.iter().enumerate() {
             let place = self.first.wrapping_add(position as u32);
-            // SAFETY: the transaction is in the queue, and what a request says of its place is this partition's. The
-            // place that counts is that of its first request here.
+            // SAFETY: the transaction is in the queue, and what a request says of its place is this
+            // partition's. The place that counts is that of its first request here.
             unsafe { (*entry.requests).place = place };
         }
     }
@@ -187,7 +189,8 @@ impl PartitionTable for CounterTable {
         span: Span,
         _: &mut impl FnMut(*mut Demand),
     ) -> bool {
-        // SAFETY: by the contract; the requests are in the demand's memory, which stays where it is.
+        // SAFETY: by the contract; the requests are in the demand's memory, which stays where it
+        // is.
         let requests = unsafe {
             let first = (*demand).first.add(span.start as usize);
             std::slice::from_raw_parts_mut(first, (span.end - span.start) as usize)
@@ -380,7 +383,8 @@ mod tests {
         assert!(table.counters.iter().all(is_zero));
     }
 
-    /// A demand for some records, which a test reaches through the pointer alone, as a partition does.
+    /// A demand for some records, which a test reaches through the pointer alone, as a partition
+    /// does.
     fn demand(addresses: &[u64]) -> *mut Demand {
         let claims: Vec<Claim> = addresses.iter().map(|&at| claim(at)).collect();
         let mut demand = Demand::new(0);

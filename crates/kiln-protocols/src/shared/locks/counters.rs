@@ -99,7 +99,8 @@ pub fn withdraw(counters: &impl Counters, claim: Claim) {
     (counters.word(claim.record)).fetch_sub(weight(claim.exclusive), Ordering::Release);
 }
 
-/// Whether a lock that was not planned is in the way of a planned request, which those before it in the queue are not.
+/// Whether a lock that was not planned is in the way of a planned request, which those before it in
+/// the queue are not.
 #[inline(always)]
 pub fn is_barred(counters: &impl Counters, claim: Claim) -> bool {
     // Acquire pairs with the release of the former holder.
@@ -132,8 +133,8 @@ fn counts(held: Counted, exclusive: bool, with_planned: bool) -> u64 {
     }
 }
 
-/// What a shared lock that an attempt holds counts for in addition when it is made exclusive, and how it is held then. A planned
-/// request stays as it is, for the one who takes it back.
+/// What a shared lock that an attempt holds counts for in addition when it is made exclusive, and
+/// how it is held then. A planned request stays as it is, for the one who takes it back.
 #[inline(always)]
 const fn upgraded(held: Counted) -> (u64, Counted) {
     match held {
@@ -186,7 +187,8 @@ impl<C: Counters> CounterLocks<C> {
         }
     }
 
-    /// Takes a lock that was not planned, if no request is in the way; statements wait for a moment.
+    /// Takes a lock that was not planned, if no request is in the way; statements wait for a
+    /// moment.
     fn take_soon(&self, record: RecordRef, exclusive: bool) -> bool {
         match self.has_statements {
             true => soon(|| self.take_free(record, exclusive).then_some(())).is_some(),
@@ -214,8 +216,8 @@ impl<C: Counters> Locks for CounterLocks<C> {
 
     #[inline]
     fn take_new(&mut self, record: RecordRef) -> Result<Counted, AbortCause> {
-        // Relaxed: no other worker has done anything to the record that its maker has to see; and if another
-        // request is there, the maker gives up.
+        // Relaxed: no other worker has done anything to the record that its maker has to see; and
+        // if another request is there, the maker gives up.
         let word = self.counters.word(record);
         match word.compare_exchange(0, unplanned(true), Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => Ok(Counted::Unplanned),
@@ -227,8 +229,9 @@ impl<C: Counters> Locks for CounterLocks<C> {
         Some(std::ptr::from_ref(self.counters.word(record)).addr() as u64)
     }
 
-    /// A plan names addresses: one in it may be that of a record that is gone by now, and its maker get that very cell. And
-    /// where records share a counter, so do those of one attempt. It would meet them again and again, if it gave up each time.
+    /// A plan names addresses: one in it may be that of a record that is gone by now, and its maker
+    /// get that very cell. And where records share a counter, so do those of one attempt. It would
+    /// meet them again and again, if it gave up each time.
     #[cold]
     fn take_beside(
         &mut self,
@@ -275,7 +278,8 @@ impl<C: Counters> Locks for CounterLocks<C> {
     fn upgrade(&mut self, record: RecordRef, held: Counted) -> Result<Taken<Counted>, AbortCause> {
         let own = counts(held, false, true);
         let (more, held) = upgraded(held);
-        // Acquire pairs with the releases of those who shared it: they have read before this one writes.
+        // Acquire pairs with the releases of those who shared it: they have read before this one
+        // writes.
         let upgraded = (self.counters.word(record)).compare_exchange(
             own,
             own.wrapping_add(more),

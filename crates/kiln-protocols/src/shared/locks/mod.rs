@@ -4,8 +4,8 @@
 //!
 //! - [`LockWords`]: a word beside the record that counts its holders and names none. No transaction
 //!   can wait.
-//! - [`QueuedLocks`]: each lock is a queue of requests. Where the queues are is a [`Placement`]: beside
-//!   the record or in a hash table. What is done about deadlocks is a [`Handling`].
+//! - [`QueuedLocks`]: each lock is a queue of requests. Where the queues are is a [`Placement`]:
+//!   beside the record or in a hash table. What is done about deadlocks is a [`Handling`].
 //!
 //! # A queue
 //!
@@ -63,18 +63,19 @@
 //!
 //! # When a lock's entry vanishes
 //!
-//! With its last request, under the latch. Locks are known by the addresses of their records. A record's
-//! cell is used for another one only when every attempt has left the epoch in which the first was
-//! unlinked, and attempts leave the epoch after they have let all locks go. So a queue never speaks of
-//! two records, and `aux` is 0 when no transaction runs.
+//! With its last request, under the latch. Locks are known by the addresses of their records. A
+//! record's cell is used for another one only when every attempt has left the epoch in which the
+//! first was unlinked, and attempts leave the epoch after they have let all locks go. So a queue
+//! never speaks of two records, and `aux` is 0 when no transaction runs.
 //!
 //! # What waiting must not do
 //!
-//! A waiting worker spins a little, yields its core some times, then sleeps until it is woken, so that
-//! more workers than cores get on. It waits neither past the deadline of its call nor longer than
-//! [`WAIT_MAX_NS`] for one lock ([`AbortCause::LockTimeout`]), whatever the handling of deadlocks misses.
-//! More workers than cores take turns besides; a worker whose turn others want waits for a millisecond at most, as the lock
-//! holder may be a client that thinks. See [`turns`](super::turns).
+//! A waiting worker spins a little, yields its core some times, then sleeps until it is woken, so
+//! that more workers than cores get on. It waits neither past the deadline of its call nor longer
+//! than [`WAIT_MAX_NS`] for one lock ([`AbortCause::LockTimeout`]), whatever the handling of
+//! deadlocks misses. More workers than cores take turns besides; a worker whose turn others want
+//! waits for a millisecond at most, as the lock holder may be a client that thinks. See
+//! [`turns`](super::turns).
 
 pub mod counters;
 pub mod fresh;
@@ -134,8 +135,9 @@ pub enum Step<H> {
     Upgrade(H),
 }
 
-/// Tries again for a moment to take what statements of an open transaction do not wait for. Where locks are taken
-/// back after their transaction's caller knows how it ended, its next statement may come before they are.
+/// Tries again for a moment to take what statements of an open transaction do not wait for. Where
+/// locks are taken back after their transaction's caller knows how it ended, its next statement may
+/// come before they are.
 pub fn soon<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
     /// What a worker needs to get its core back, and take some locks back.
     const MOMENT_NS: u64 = 2_000_000;
@@ -159,8 +161,8 @@ pub trait Locks {
     /// What the worker keeps with each lock that it holds.
     type Held: Copy;
 
-    /// The `aux` word that a new record is made with, before [`Locks::take_new`]; or none, and it has what
-    /// its cell had last.
+    /// The `aux` word that a new record is made with, before [`Locks::take_new`]; or none, and it
+    /// has what its cell had last.
     const NEW_AUX: Option<u64>;
 
     /// A new transaction begins, whose attempts follow; it ends at `deadline_ns`, of
@@ -180,11 +182,12 @@ pub trait Locks {
     fn take(&mut self, record: RecordRef, exclusive: bool)
     -> Result<Taken<Self::Held>, AbortCause>;
 
-    /// Whether locks are where the parts of the data are, so that claims have to say their records' parts.
+    /// Whether locks are where the parts of the data are, so that claims have to say their records'
+    /// parts.
     const DIVIDED: bool = false;
 
-    /// Whether a lock covers all that is in a partition: then a record whose part is [covered](Locks::covers)
-    /// needs none. Such locks are exclusive.
+    /// Whether a lock covers all that is in a partition: then a record whose part is
+    /// [covered](Locks::covers) needs none. Such locks are exclusive.
     const COARSE: bool = false;
 
     /// Whether attempts travel: what is done with records is done by the owner of their partition.
@@ -227,14 +230,15 @@ pub trait Locks {
     /// and has this one.
     fn take_new(&mut self, record: RecordRef) -> Result<Self::Held, AbortCause>;
 
-    /// Which lock a record has, where it may share that with others: of records that are counted together, or with one that is
-    /// gone and had the same cell.
+    /// Which lock a record has, where it may share that with others: of records that are counted
+    /// together, or with one that is gone and had the same cell.
     fn shared_lock(&self, _record: RecordRef) -> Option<u64> {
         None
     }
 
-    /// Takes a lock, or makes it exclusive, which could not be done: with `cause`, for an attempt whose own locks may be what is
-    /// in the way. `own` are all that it holds with the same [shared lock](Locks::shared_lock), and whether exclusively.
+    /// Takes a lock, or makes it exclusive, which could not be done: with `cause`, for an attempt
+    /// whose own locks may be what is in the way. `own` are all that it holds with the same [shared
+    /// lock](Locks::shared_lock), and whether exclusively.
     ///
     /// # Errors
     /// As when it was tried first.
@@ -263,7 +267,8 @@ pub trait Locks {
     /// Waits for a lock, or an upgrade, that was [`Taken::Later`].
     ///
     /// # Errors
-    /// Why the attempt fails instead. Then there is no lock; or after an upgrade it is still shared.
+    /// Why the attempt fails instead. Then there is no lock; or after an upgrade it is still
+    /// shared.
     fn wait(&mut self, record: RecordRef, held: Self::Held) -> Result<(), AbortCause>;
 
     /// Lets a lock go that is held in this mode.
@@ -285,8 +290,8 @@ pub trait Locks {
     /// Whether a scheduler may grant attempts records without locks: see [`Locks::has_grant`].
     const GRANTS: bool = false;
 
-    /// Whether the attempt has what it may touch already, and takes no lock: [`Locks::is_granted`] says what that is, and
-    /// nothing is let go.
+    /// Whether the attempt has what it may touch already, and takes no lock: [`Locks::is_granted`]
+    /// says what that is, and nothing is let go.
     #[inline(always)]
     fn has_grant(&self) -> bool {
         false
@@ -301,8 +306,8 @@ pub trait Locks {
         Ok(())
     }
 
-    /// Whether attempts that have a grant may leave updates to their commit (STO §6.1), and several of them may be granted the
-    /// same record for that.
+    /// Whether attempts that have a grant may leave updates to their commit (STO §6.1), and several
+    /// of them may be granted the same record for that.
     const DEFERS: bool = false;
 
     /// Whether updates are ever left to the commit; asked once.
@@ -322,7 +327,8 @@ pub trait Locks {
         false
     }
 
-    /// Takes the lock of a record that [is left](Locks::is_left): taken in the order of addresses, for the time of a commit.
+    /// Takes the lock of a record that [is left](Locks::is_left): taken in the order of addresses,
+    /// for the time of a commit.
     ///
     /// # Errors
     /// Why the attempt fails instead.
@@ -340,8 +346,8 @@ pub trait Locks {
     /// Whether planned records are named in the order of their addresses, and not in any.
     const ORDERED: bool = true;
 
-    /// Takes the locks of records, each named once, and in order where that is [asked for](Locks::ORDERED); `hold` gets each
-    /// that is held.
+    /// Takes the locks of records, each named once, and in order where that is [asked
+    /// for](Locks::ORDERED); `hold` gets each that is held.
     ///
     /// # Errors
     /// Why the attempt fails instead; what `hold` got is held all the same.
@@ -357,7 +363,8 @@ pub trait Locks {
     }
 }
 
-/// What the workers that use the same locks share: each has the parts that its way of locking needs.
+/// What the workers that use the same locks share: each has the parts that its way of locking
+/// needs.
 #[derive(Clone)]
 pub struct SharedLocks {
     /// Wakes those that wait.
@@ -416,7 +423,8 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
         }
     }
 
-    /// The same with this choice of who gets a lock that is let go. All workers that use the same locks make the same one.
+    /// The same with this choice of who gets a lock that is let go. All workers that use the same
+    /// locks make the same one.
     #[must_use]
     pub fn handed_on(mut self, queue: LockQueue) -> QueuedLocks<P, H> {
         self.overtakes = H::OVERTAKES && queue == LockQueue::Overtaking;
@@ -431,7 +439,8 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
         request.is_granted()
     }
 
-    /// Gives up a lock, or an upgrade, that was [`Taken::Later`], unless it is there by now; whether it is.
+    /// Gives up a lock, or an upgrade, that was [`Taken::Later`], unless it is there by now;
+    /// whether it is.
     pub fn leave(&mut self, record: RecordRef, request: RequestRef) -> bool {
         self.give_up(record, request, AbortCause::LockTimeout)
             .is_ok()

@@ -1,5 +1,5 @@
-//! The queues against a simple model of them: the same random requests, one after the other, must have
-//! the same outcomes, and whom a waiter watches must lead it to all that it waits for.
+//! The queues against a simple model of them: the same random requests, one after the other, must
+//! have the same outcomes, and whom a waiter watches must lead it to all that it waits for.
 
 use std::collections::BTreeSet;
 use std::ptr::NonNull;

@@ -26,8 +26,8 @@ pub trait Placement: Clone + Send + Sync {
 /// A queue under its latch, for placements outside of this module to hand on.
 pub struct Latched(pub(super) Queue);
 
-/// The lock is the record's `aux` word: the address of the queue's first request, which is a multiple
-/// of 64, and two bits.
+/// The lock is the record's `aux` word: the address of the queue's first request, which is a
+/// multiple of 64, and two bits.
 ///
 /// A record that no transaction wants has 0 there. One that a single worker wants is taken and let
 /// go by one compare-and-swap each, without the latch.
@@ -57,8 +57,8 @@ impl Placement for BesideRecord {
     }
 }
 
-/// As [`BesideRecord`], in a word of which others change the bits `OTHERS` at any time: high ones, which addresses do not have.
-/// While one is set, the lock is taken and let go under the latch.
+/// As [`BesideRecord`], in a word of which others change the bits `OTHERS` at any time: high ones,
+/// which addresses do not have. While one is set, the lock is taken and let go under the latch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BesideBits<const OTHERS: u64>;
 
@@ -111,7 +111,8 @@ impl<const OTHERS: u64> Placement for BesideBits<OTHERS> {
                 Err(now) => seen = now,
             }
         }
-        // SAFETY: while the word, without the bits of others, is not 0 it is the address of a request in this queue.
+        // SAFETY: while the word, without the bits of others, is not 0 it is the address of a
+        // request in this queue.
         let first = unsafe { RequestRef::from_address(seen & ADDRESS & !OTHERS) };
         let mut latched = Latched(Queue::new(first));
         let result = body(&mut latched);
@@ -149,8 +150,8 @@ struct Bucket {
 const _: () = assert!(size_of::<Bucket>() == 64);
 const _: () = assert!(size_of::<Link>() == size_of::<AtomicPtr<u8>>());
 
-/// The traditional lock manager: a hash table from records, which it knows by their addresses, to the
-/// queues of their locks, with a latch per bucket (ORTHRUS §4, VLL §3.1).
+/// The traditional lock manager: a hash table from records, which it knows by their addresses, to
+/// the queues of their locks, with a latch per bucket (ORTHRUS §4, VLL §3.1).
 ///
 /// A bucket is a cache line, a lock has no other memory than its requests: taking a lock that no
 /// other transaction wants touches the bucket and the worker's own request.

@@ -52,8 +52,8 @@ impl Queue {
             && !head.upgrade_pending.load(Ordering::Relaxed)
     }
 
-    /// Whether a new request may take a lock that was let go before the first waiter has come for it. By
-    /// age only if it is younger than all who wait, as these will wait for it.
+    /// Whether a new request may take a lock that was let go before the first waiter has come for
+    /// it. By age only if it is younger than all who wait, as these will wait for it.
     #[inline]
     pub(super) fn may_overtake(&self, stamp: u64, by_age: bool) -> bool {
         self.first.is_some_and(|first| {
@@ -228,15 +228,16 @@ impl Queue {
         !request.is_holder() && ahead.is_none_or(|ahead| ahead.is_holder())
     }
 
-    /// The owner of a request that waits has come for the lock: it gets it if it is the next and in no
-    /// holder's way, and those that share it with it do.
+    /// The owner of a request that waits has come for the lock: it gets it if it is the next and in
+    /// no holder's way, and those that share it with it do.
     pub(super) fn come(&mut self, request: RequestRef) {
         if self.is_next(request) {
             match self.head().holders.load(Ordering::Relaxed) {
                 0 => {
                     self.grant_from(Some(request));
                 }
-                // It shares the lock with one that has overtaken it, for whom those behind wait now too.
+                // It shares the lock with one that has overtaken it, for whom those behind wait now
+                // too.
                 _ => self.left_without_being_served(Some(request), true),
             }
         }
@@ -276,8 +277,8 @@ impl Queue {
     fn tell(&mut self, waiter: RequestRef, state: u8) {
         let worker = waiter.worker();
         // Release pairs with the acquire in `Locks::wait`: the new holder sees what the former ones
-        // did, whose releases of the latch the acquisition of the latch has gathered. Acquire is for
-        // nothing but the latch's next holder.
+        // did, whose releases of the latch the acquisition of the latch has gathered. Acquire is
+        // for nothing but the latch's next holder.
         if waiter.state.swap(state, Ordering::AcqRel) == PARKED {
             self.sleepers.insert(worker as usize);
         }

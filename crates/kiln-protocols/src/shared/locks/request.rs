@@ -19,9 +19,10 @@ pub(super) const CHANGED: u8 = 3;
 /// One worker's request for one lock: a cache line, which is in the lock's queue from the moment it
 /// is made until it is released or given up.
 ///
-/// Everything but `state` is read and written under the latch of its queue, so that relaxed accesses
-/// are enough. The second half describes the whole queue and is kept in its first request alone: so a
-/// lock has no memory of its own, and a lock that only one worker wants costs that worker's line.
+/// Everything but `state` is read and written under the latch of its queue, so that relaxed
+/// accesses are enough. The second half describes the whole queue and is kept in its first request
+/// alone: so a lock has no memory of its own, and a lock that only one worker wants costs that
+/// worker's line.
 #[repr(C, align(64))]
 pub struct Request {
     /// What the owner waits to see as [`GRANTED`]; the others write it under the latch.
@@ -166,8 +167,8 @@ impl Link {
 
 /// A worker's requests: taken and given back without an allocator, and without another worker.
 ///
-/// A worker that ends in the middle of a transaction leaves requests in queues; then the pool's memory
-/// stays for ever, as others may follow them.
+/// A worker that ends in the middle of a transaction leaves requests in queues; then the pool's
+/// memory stays for ever, as others may follow them.
 pub struct Pool {
     worker: u32,
     chunks: Vec<Box<[Request]>>,

@@ -16,24 +16,27 @@ use super::request::{CHANGED, GRANTED, PARKED, RequestRef, WAITING};
 use crate::shared::turns::{SharedTurns, WAIT_IN_TURN_NS};
 use crate::shared::workers::WorkerSet;
 
-/// The longest wait for one lock, in nanoseconds: half a second. Where others want the worker's turn it is `WAIT_IN_TURN_NS`.
+/// The longest wait for one lock, in nanoseconds: half a second. Where others want the worker's
+/// turn it is `WAIT_IN_TURN_NS`.
 pub const WAIT_MAX_NS: u64 = 500_000_000;
 
 /// Turns spent spinning, about two microseconds: a holder that runs is often done by then.
 const SPINS: u32 = 64;
-/// Turns after those spent giving the core to others; if there are none, about half a millisecond. As workers
-/// take turns there are seldom more that wait than cores. Who sleeps is slow to come, and slow to hand on whom
-/// it waits for: on 80 virtual cores and 64 hot records, sleeping after 64 turns, digests found no deadlock
-/// within five milliseconds.
+/// Turns after those spent giving the core to others; if there are none, about half a millisecond.
+/// As workers take turns there are seldom more that wait than cores. Who sleeps is slow to come,
+/// and slow to hand on whom it waits for: on 80 virtual cores and 64 hot records, sleeping after 64
+/// turns, digests found no deadlock within five milliseconds.
 const YIELDS: u32 = 1_000;
 /// Times that a worker comes for a lock which another one was faster to take; then it insists.
 const MISSES_MAX: u32 = 5;
-/// How long it keeps away after the first time that it was too late, in spins; it doubles each time.
+/// How long it keeps away after the first time that it was too late, in spins; it doubles each
+/// time.
 const PAUSE_SPINS: u64 = 8;
 /// A worker that sleeps looks around after so long, though no other one has woken it.
 const SLEEP_NS: [u64; 5] = [50_000, 100_000, 200_000, 400_000, 800_000];
 
-/// The threads of the workers that sleep, and the turns that they keep meanwhile; clones are the same.
+/// The threads of the workers that sleep, and the turns that they keep meanwhile; clones are the
+/// same.
 #[derive(Clone)]
 pub struct Alarms {
     threads: Arc<[Mutex<Option<Thread>>]>,
@@ -155,8 +158,8 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
     fn sleep(&self, request: RequestRef, nanoseconds: u64) {
         // The thread may be another one than last time.
         *lock(&self.alarms.threads[self.pool.worker() as usize]) = Some(thread::current());
-        // Release pairs with the acquire of the swap in `Queue::tell`, whose worker then looks for the
-        // thread; a wake-up that comes before the sleep ends it at once.
+        // Release pairs with the acquire of the swap in `Queue::tell`, whose worker then looks for
+        // the thread; a wake-up that comes before the sleep ends it at once.
         let parked =
             request
                 .state
@@ -173,8 +176,8 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
         }
     }
 
-    /// Looks at the queue: takes the lock if it is there by now, else notes anew whom the request waits
-    /// for. A request that `insists` is not overtaken any more.
+    /// Looks at the queue: takes the lock if it is there by now, else notes anew whom the request
+    /// waits for. A request that `insists` is not overtaken any more.
     #[cold]
     pub(super) fn look_ahead(
         &mut self,

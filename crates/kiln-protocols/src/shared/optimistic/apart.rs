@@ -1,16 +1,16 @@
-//! The second timestamp of a record (timestamp splitting, STO §6.2), for protocols that leave `aux` free
-//! but for the claim.
+//! The second timestamp of a record (timestamp splitting, STO §6.2), for protocols that leave `aux`
+//! free but for the claim.
 //!
-//! `aux` holds the version of the last write of a column that the table keeps apart ([`Table::split`]), or
-//! 0 for none since the protocol was put in force; a protocol may keep something else there that changes with each
-//! such write ([`Commit::APART`]). An item that observes such columns alone relies on it
-//! and not on the tid; so does one that observes no column at all, but only that the row is there.
-//! Deletions, also of rows that are inserted again, and moves of index entries advance it too, so that
-//! whoever found the record by a key notices.
+//! `aux` holds the version of the last write of a column that the table keeps apart
+//! ([`Table::split`]), or 0 for none since the protocol was put in force; a protocol may keep
+//! something else there that changes with each such write ([`Commit::APART`]). An item that
+//! observes such columns alone relies on it and not on the tid; so does one that observes no column
+//! at all, but only that the row is there. Deletions, also of rows that are inserted again, and
+//! moves of index entries advance it too, so that whoever found the record by a key notices.
 //!
 //! [`LOCKED`] is its lock bit: set by who has locked the tid and is going to advance it, so that of
-//! two attempts that each read what the other writes one sees the other. It is advanced before the tid,
-//! so that the words of the version lie between. A deleted record keeps the bit for good.
+//! two attempts that each read what the other writes one sees the other. It is advanced before the
+//! tid, so that the words of the version lie between. A deleted record keeps the bit for good.
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::spin;
@@ -42,8 +42,8 @@ fn apart<C: Commit>(record: RecordRef) -> u64 {
 pub(super) fn advance<C: Commit>(record: RecordRef, tid: Tid) {
     let word = record.aux();
     let mut seen = word.load(Ordering::Relaxed);
-    // The claim of another attempt may come and go meanwhile. Release: whoever sees the version sees
-    // the words installed before.
+    // The claim of another attempt may come and go meanwhile. Release: whoever sees the version
+    // sees the words installed before.
     while let Err(now) = word.compare_exchange_weak(
         seen,
         C::advanced(seen, tid),
@@ -167,8 +167,8 @@ impl<C: Commit> Optimistic<C> {
         Ok(())
     }
 
-    /// Locks the second timestamp of the record of a write whose tid is locked, if it is going to be
-    /// advanced.
+    /// Locks the second timestamp of the record of a write whose tid is locked, if it is going to
+    /// be advanced.
     #[inline]
     pub(super) fn lock_apart(&mut self, position: usize) {
         if !self.uses_apart {

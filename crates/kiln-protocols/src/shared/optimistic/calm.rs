@@ -1,17 +1,21 @@
-//! Attempts that do without second timestamps and commit-time updates, while no other worker disturbs them.
+//! Attempts that do without second timestamps and commit-time updates, while no other worker
+//! disturbs them.
 //!
-//! Both cost instructions, and save an attempt only where others change its records meanwhile. So a worker's
-//! attempts observe tids alone, and update where the procedure does, until one is *disturbed*: it fails, or another attempt has
-//! changed one of its records and it commits all the same, thanks to the one or the other. Then the next
-//! [`CAREFUL_MIN`] attempts are *careful*, and use both. A careful attempt that is disturbed makes as many more careful.
+//! Both cost instructions, and save an attempt only where others change its records meanwhile. So a
+//! worker's attempts observe tids alone, and update where the procedure does, until one is
+//! *disturbed*: it fails, or another attempt has changed one of its records and it commits all the
+//! same, thanks to the one or the other. Then the next [`CAREFUL_MIN`] attempts are *careful*, and
+//! use both. A careful attempt that is disturbed makes as many more careful.
 //!
-//! It is a choice of the reader alone. A writer of columns that are kept apart advances their timestamp in any
-//! case, as others may rely on it.
+//! It is a choice of the reader alone. A writer of columns that are kept apart advances their
+//! timestamp in any case, as others may rely on it.
 //!
-//! The attempts of a transaction of several statements are careful: they take as long as a client thinks.
+//! The attempts of a transaction of several statements are careful: they take as long as a client
+//! thinks.
 
-/// How many attempts are careful after one that was disturbed. A careful attempt costs a tenth to a fifth more
-/// instructions than another one, and one that fails is repeated: so one in twenty may fail before care is worth it.
+/// How many attempts are careful after one that was disturbed. A careful attempt costs a tenth to a
+/// fifth more instructions than another one, and one that fails is repeated: so one in twenty may
+/// fail before care is worth it.
 pub const CAREFUL_MIN: u32 = 32;
 
 /// Whether a worker's attempts are careful.

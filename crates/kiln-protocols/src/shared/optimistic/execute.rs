@@ -176,8 +176,8 @@ impl<C: Commit> Optimistic<C> {
             self.items[handle.note as usize].observed = awaited_tid(handle.record).0;
         }
         if spilled {
-            // SAFETY: the tid did not change while the pointers were read, or they are in the attempt's own image; the epoch
-            // entered by `begin` keeps the blobs.
+            // SAFETY: the tid did not change while the pointers were read, or they are in the
+            // attempt's own image; the epoch entered by `begin` keeps the blobs.
             unsafe { resolve_all(columns, memory) };
         }
         Ok(())
@@ -258,8 +258,8 @@ impl<C: Commit> Optimistic<C> {
         write.columns = write.columns.union(changed);
     }
 
-    /// Notes that a record is to go. Where commits validate nothing, a deletion of what another attempt deletes, moves or
-    /// inserts is lost.
+    /// Notes that a record is to go. Where commits validate nothing, a deletion of what another
+    /// attempt deletes, moves or inserts is lost.
     pub(super) fn mark_deleted(
         &mut self,
         table: &Table,
@@ -301,8 +301,8 @@ pub(super) unsafe fn resolve_all(columns: &[(ColumnId, Reg)], memory: &mut Memor
     }
 }
 
-/// Reads columns of which the attempt has written some: those from its image, the others from the row. Whether any
-/// is spilled.
+/// Reads columns of which the attempt has written some: those from its image, the others from the
+/// row. Whether any is spilled.
 #[inline(never)]
 pub(super) fn load_mixed(
     layout: &RowLayout,

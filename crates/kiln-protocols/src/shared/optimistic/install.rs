@@ -13,11 +13,12 @@ use crate::shared::links;
 use crate::shared::report::{Window, all_columns};
 
 impl<C: Commit> Optimistic<C> {
-    /// Makes the writes visible with `tid`, which is above the versions that they replace. The tids of
-    /// all written records are locked by this attempt, and are not afterwards.
+    /// Makes the writes visible with `tid`, which is above the versions that they replace. The tids
+    /// of all written records are locked by this attempt, and are not afterwards.
     #[inline]
     pub fn install(&mut self, tid: Tid) {
-        // Before the first entry moves and the first tid is stored: what others see is of its log epoch.
+        // Before the first entry moves and the first tid is stored: what others see is of its log
+        // epoch.
         let mut window = Window::none();
         if self.reporter.is_asked(&mut self.recorder) && !self.writes.is_empty() {
             window = self.reporter.open();
@@ -85,7 +86,8 @@ impl<C: Commit> Optimistic<C> {
         for write in writes.iter() {
             // Locked, and so as it was observed.
             let former = Tid(write.record.tid().load(Ordering::Relaxed)).version();
-            // SAFETY: the attempt has locked the record, whose table the engine keeps, until it is installed.
+            // SAFETY: the attempt has locked the record, whose table the engine keeps, until it is
+            // installed.
             let change = |kind, columns| unsafe {
                 Change::new(write.table(), write.record, kind, columns, former)
             };
@@ -119,8 +121,8 @@ impl<C: Commit> Optimistic<C> {
         reporter.send(window, recorder, tid);
     }
 
-    /// `tid`, or a greater one that the journal's order of the keys needs that the attempt adds. What it writes is
-    /// locked.
+    /// `tid`, or a greater one that the journal's order of the keys needs that the attempt adds.
+    /// What it writes is locked.
     #[inline(always)]
     pub fn above_deletions(&mut self, tid: Tid) -> Tid {
         match self.reporter.is_attached() && !C::FOLLOWS {
@@ -192,8 +194,9 @@ impl<C: Commit> Optimistic<C> {
         self.heap.clear();
     }
 
-    /// Takes everything back that others can see, as [`Access::roll_back`](kiln_procedure::Access::roll_back)
-    /// does, and forgets it; the attempt goes on, in its epoch and with what its protocol holds.
+    /// Takes everything back that others can see, as
+    /// [`Access::roll_back`](kiln_procedure::Access::roll_back) does, and forgets it; the attempt
+    /// goes on, in its epoch and with what its protocol holds.
     pub fn take_back(&mut self) {
         self.undo();
         self.forget();

@@ -35,12 +35,14 @@ impl<C: Commit> Optimistic<C> {
                 continue;
             }
             if !C::VALIDATES {
-                // Nobody else changes an indexed column until the attempt ends, be it to the same key.
+                // Nobody else changes an indexed column until the attempt ends, be it to the same
+                // key.
                 self.claim_alive(handle.record)?;
             }
             let (old, new) = self.keys(table, position, handle, columns, memory)?;
             if !self.early_aborts && !self.is_as_observed(handle) {
-                // These may be keys of several versions. It may be as it was again, when another one has failed that had locked it.
+                // These may be keys of several versions. It may be as it was again, when another
+                // one has failed that had locked it.
                 self.is_doomed = true;
                 return Ok(None);
             }
@@ -91,7 +93,8 @@ impl<C: Commit> Optimistic<C> {
         )
     }
 
-    /// Moves the entries of a record back that an update has moved in the indexes before the one that refuses it.
+    /// Moves the entries of a record back that an update has moved in the indexes before the one
+    /// that refuses it.
     fn move_back(
         &mut self,
         table: &Table,
@@ -131,7 +134,8 @@ impl<C: Commit> Optimistic<C> {
         Ok(())
     }
 
-    /// Where commits validate nothing: makes sure that no other attempt moves, deletes or inserts the record.
+    /// Where commits validate nothing: makes sure that no other attempt moves, deletes or inserts
+    /// the record.
     pub(super) fn claim_alive(&mut self, record: RecordRef) -> Result<(), AbortCause> {
         let is_new = || {
             let write = self.written.get(record);
@@ -249,13 +253,14 @@ impl<C: Commit> Optimistic<C> {
             if let Some(inserted) = self.try_add(table, values, memory)? {
                 return Ok(inserted);
             }
-            // The attempt that deletes the row takes it out of the indexes now, and waits for nothing.
+            // The attempt that deletes the row takes it out of the indexes now, and waits for
+            // nothing.
             spinner.turn();
         }
     }
 
-    /// As [`Optimistic::add`]; `None`, where commits validate nothing or nothing aborts early, when a row with one of the keys is
-    /// leaving.
+    /// As [`Optimistic::add`]; `None`, where commits validate nothing or nothing aborts early, when
+    /// a row with one of the keys is leaving.
     #[inline(always)]
     fn try_add(
         &mut self,
@@ -303,8 +308,8 @@ impl<C: Commit> Optimistic<C> {
         self.exists(table, index, other, values, memory)
     }
 
-    /// Puts a new record with these values into all indexes. When it cannot be in all, it is dead and in
-    /// none.
+    /// Puts a new record with these values into all indexes. When it cannot be in all, it is dead
+    /// and in none.
     ///
     /// # Errors
     /// 54000 when a key is too long, or an [`AbortCause`].
@@ -415,16 +420,16 @@ impl<C: Commit> Optimistic<C> {
             return exists.ok_or(AbortCause::KeyInTransit.into());
         }
         self.writes[write].comes_back = true;
-        // The entries have moved. Asked again they would move from the image's old key, which they may
-        // have left by going back to the row's.
+        // The entries have moved. Asked again they would move from the image's old key, which they
+        // may have left by going back to the row's.
         self.keep(table, &handle, &columns, memory);
         Ok(Inserted::New(handle))
     }
 }
 
 impl<C: Commit> Optimistic<C> {
-    /// Writes the values of a new row over the row that has one of its keys, but for the indexed columns: the row
-    /// stays where the indexes have it.
+    /// Writes the values of a new row over the row that has one of its keys, but for the indexed
+    /// columns: the row stays where the indexes have it.
     #[cold]
     pub(super) fn keep_over(
         &mut self,

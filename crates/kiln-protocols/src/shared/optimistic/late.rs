@@ -1,5 +1,6 @@
-//! Attempts that run to their commit although they will fail there: without
-//! [early aborts](Optimistic::early_aborts), as Silo does it, and THEDB-SILO after it (*Transaction Healing* §5).
+//! Attempts that run to their commit although they will fail there: without [early
+//! aborts](Optimistic::early_aborts), as Silo does it, and THEDB-SILO after it (*Transaction
+//! Healing* §5).
 //!
 //! | what an attempt meets | what it does |
 //! |---|---|
@@ -10,19 +11,21 @@
 //! | the same of another unique key, or of a record that is not offered or that a third attempt shares under other keys | goes on with a record that is in no index, and fails at its commit |
 //! | a row that leaves the indexes, under a key that it inserts | tries again |
 //!
-//! A row that has changed, or that is in no index, gets no other entries: its keys may be of several versions.
-//! An update of indexed columns that meets another one of the same row, or of the same key, ends its attempt all the same: the indexes
-//! have one moving entry for a key.
+//! A row that has changed, or that is in no index, gets no other entries: its keys may be of
+//! several versions. An update of indexed columns that meets another one of the same row, or of the
+//! same key, ends its attempt all the same: the indexes have one moving entry for a key.
 //!
 //! # A record that several attempts insert
 //!
-//! It is in the indexes since the first of them has put it there, the *owner*, which takes it out again if it fails and no
-//! other attempt has committed it. All lock it by a compare-and-swap from the absent tid that they have observed, so one of them
-//! installs. The others find another tid then, whether they lock, validate or bury.
+//! It is in the indexes since the first of them has put it there, the *owner*, which takes it out
+//! again if it fails and no other attempt has committed it. All lock it by a compare-and-swap from
+//! the absent tid that they have observed, so one of them installs. The others find another tid
+//! then, whether they lock, validate or bury.
 //!
-//! The owner *offers* its record ([`OFFERED`]) when it is in all indexes and in the owner's write set, absent: from then on another
-//! attempt may have it. It does so only if no entry of the record replaces one that the owner has vacated: such an entry goes back
-//! when the owner fails, whichever attempt has committed the record.
+//! The owner *offers* its record ([`OFFERED`]) when it is in all indexes and in the owner's write
+//! set, absent: from then on another attempt may have it. It does so only if no entry of the record
+//! replaces one that the owner has vacated: such an entry goes back when the owner fails, whichever
+//! attempt has committed the record.
 
 use kiln_history::EntryChange;
 use kiln_platform::atomic::{Ordering, fence};
@@ -40,8 +43,8 @@ use super::execute::{load_mixed, resolve_all};
 use super::{Commit, Optimistic, WHOLE, WriteKind, awaited_tid};
 use crate::shared::links;
 
-/// The bit of a new record's `aux` that says that others may insert over it. It is there until the attempt that has put the record into the
-/// indexes ends.
+/// The bit of a new record's `aux` that says that others may insert over it. It is there until the
+/// attempt that has put the record into the indexes ends.
 const OFFERED: u64 = 1 << 62;
 
 /// What an insert has met under one of its keys.
@@ -66,8 +69,8 @@ impl<C: Commit> Optimistic<C> {
         tid == self.items[handle.note as usize].observed && !Tid(tid).is_dead()
     }
 
-    /// Fails as a record has changed since it was met, or reads the columns as they are now: what was observed of it first stays in the read
-    /// set, and fails validation.
+    /// Fails as a record has changed since it was met, or reads the columns as they are now: what
+    /// was observed of it first stays in the read set, and fails validation.
     #[cold]
     #[inline(never)]
     pub(super) fn load_changed(
@@ -106,11 +109,13 @@ impl<C: Commit> Optimistic<C> {
         }
     }
 
-    /// Lets others insert over a record that the attempt has put into all indexes, and has observed.
+    /// Lets others insert over a record that the attempt has put into all indexes, and has
+    /// observed.
     #[cold]
     pub(super) fn offer(&self, record: RecordRef) {
         if self.changes.is_empty() {
-            // Release pairs with the acquire in `collide`: the entries are there. The owner has read the tid before.
+            // Release pairs with the acquire in `collide`: the entries are there. The owner has
+            // read the tid before.
             record.aux().fetch_or(OFFERED, Ordering::Release);
             point("silo.offered");
         }
@@ -124,8 +129,9 @@ impl<C: Commit> Optimistic<C> {
         }
     }
 
-    /// Inserts the new `record`, which is in no index, as one of its keys is another record's; `None` inside as in `try_add`, and
-    /// `None` where an attempt with early aborts does no different.
+    /// Inserts the new `record`, which is in no index, as one of its keys is another record's;
+    /// `None` inside as in `try_add`, and `None` where an attempt with early aborts does no
+    /// different.
     #[cold]
     #[inline(never)]
     pub(super) fn insert_late(
@@ -147,7 +153,8 @@ impl<C: Commit> Optimistic<C> {
         inserted
     }
 
-    /// What to do about `other`, which the index at this position has for a key of the new `record`, which is in no index.
+    /// What to do about `other`, which the index at this position has for a key of the new
+    /// `record`, which is in no index.
     #[cold]
     fn collide(
         &mut self,
@@ -203,8 +210,9 @@ impl<C: Commit> Optimistic<C> {
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
     ) -> Result<Option<(usize, RecordRef)>, Stop> {
-        // A history has the entries of transactions that commit, and the owner may fail: these are added by each that shares
-        // them. No range that was read until now without meeting the record has them.
+        // A history has the entries of transactions that commit, and the owner may fail: these are
+        // added by each that shares them. No range that was read until now without meeting the
+        // record has them.
         if let Some(begun) = self.recorder.now() {
             for position in 0..table.indexes().len() {
                 let (key, _) = self.keys(table, position, handle, &[], memory)?;
@@ -217,8 +225,8 @@ impl<C: Commit> Optimistic<C> {
     }
 }
 
-/// Buries a record that the attempt has inserted, with this tid, unless another attempt has committed its own row there; says
-/// whether it did.
+/// Buries a record that the attempt has inserted, with this tid, unless another attempt has
+/// committed its own row there; says whether it did.
 #[cold]
 pub(super) fn bury(record: RecordRef, observed: u64) -> bool {
     let dead = Tid(observed).version() | Tid::ABSENT | Tid::DEAD;
@@ -229,7 +237,8 @@ pub(super) fn bury(record: RecordRef, observed: u64) -> bool {
             (record.tid()).compare_exchange(observed, dead, Ordering::Release, Ordering::Relaxed);
         match buried {
             Ok(_) => return true,
-            // Its holder commits, or fails and restores it; it waits for nothing that this attempt has.
+            // Its holder commits, or fails and restores it; it waits for nothing that this attempt
+            // has.
             Err(now) if now == observed | Tid::LOCKED => spinner.turn(),
             Err(_) => return false,
         }

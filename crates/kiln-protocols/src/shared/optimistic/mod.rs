@@ -1,13 +1,13 @@
-//! What optimistic protocols share: an attempt that runs without changing a record, on what it noted
-//! of the records that it met and on private images of what it writes.
+//! What optimistic protocols share: an attempt that runs without changing a record, on what it
+//! noted of the records that it met and on private images of what it writes.
 //!
 //! # The idea
 //!
 //! For each record that it meets the attempt notes the tid, and whatever else the protocol wants to
 //! know at its commit ([`Item`]). What it writes goes to a row image of its own ([`Write`]). New
-//! records stand in all indexes at once, but *absent*; a record whose indexed columns change gets moving
-//! entries ([`IndexChanges`]). At the end the protocol decides whether what was noted may commit, and with
-//! which tid, and [`Optimistic::install`] makes the images visible.
+//! records stand in all indexes at once, but *absent*; a record whose indexed columns change gets
+//! moving entries ([`IndexChanges`]). At the end the protocol decides whether what was noted may
+//! commit, and with which tid, and [`Optimistic::install`] makes the images visible.
 //!
 //! A protocol is a [`Commit`]: how a record is observed, how an attempt commits, and how it is
 //! confirmed. The rest is here:
@@ -31,8 +31,8 @@
 //! - An inserted record is *absent* with the version that its cell had last, and stands in all
 //!   indexes from the moment of the insert; whoever meets it observes its absence and fails when it
 //!   commits first.
-//! - A deleted record becomes *absent and dead* when it is installed and is unlinked afterwards; a dead
-//!   record's tid never changes again, so that whoever observed it before fails.
+//! - A deleted record becomes *absent and dead* when it is installed and is unlinked afterwards; a
+//!   dead record's tid never changes again, so that whoever observed it before fails.
 //! - An attempt that moves a record's index entries has claimed the record ([`CLAIMED`]) until it
 //!   ends, so that every moving entry of a record is the same attempt's.
 //! - The highest bit of `aux` is the claim; the others are the protocol's.
@@ -92,21 +92,23 @@ pub trait Commit: Sized {
     /// What an item notes of its record besides the tid.
     type Note: Copy;
 
-    /// Whether commits validate what was read, and inserts that their keys are free. Where they do not, execution does
-    /// not fail because of others: it waits for those that install, reads what has changed anew, writes a row whose
-    /// key is taken over the row that has it, and loses what comes too late. The indexes stay intact all the same, as an
-    /// attempt that changes a record's entries claims the record first; two that do so are the one conflict that is left.
+    /// Whether commits validate what was read, and inserts that their keys are free. Where they do
+    /// not, execution does not fail because of others: it waits for those that install, reads what
+    /// has changed anew, writes a row whose key is taken over the row that has it, and loses what
+    /// comes too late. The indexes stay intact all the same, as an attempt that changes a record's
+    /// entries claims the record first; two that do so are the one conflict that is left.
     const VALIDATES: bool = true;
 
-    /// Whether versions follow the order of transactions also where a key goes with one record and comes back with
-    /// another one. Where they do not, [`Optimistic::above_deletions`] sees to it.
+    /// Whether versions follow the order of transactions also where a key goes with one record and
+    /// comes back with another one. Where they do not, [`Optimistic::above_deletions`] sees to it.
     const FOLLOWS: bool = false;
 
     /// Hears, before an attempt starts, how many of the same transaction have failed.
     #[inline(always)]
     fn prepare(&mut self, _failures: u32) {}
 
-    /// A transaction begins, whose attempts follow; it ends at `deadline_ns`, of [`kiln_platform::time::now_ns`], if at all.
+    /// A transaction begins, whose attempts follow; it ends at `deadline_ns`, of
+    /// [`kiln_platform::time::now_ns`], if at all.
     #[inline(always)]
     fn begin_call(&mut self, _deadline_ns: Option<u64>) {}
 
@@ -126,8 +128,8 @@ pub trait Commit: Sized {
     #[inline(always)]
     fn meets(&mut self, _: &Table, _record: RecordRef, _columns: ColumnSet) {}
 
-    /// A row that has columns of a record as they are in the version that the attempt observed of it. Without one the record
-    /// itself is read.
+    /// A row that has columns of a record as they are in the version that the attempt observed of
+    /// it. Without one the record itself is read.
     #[inline(always)]
     fn row_kept(
         &self,
@@ -152,8 +154,9 @@ pub trait Commit: Sized {
     /// The bits of `aux` that are the second timestamp and its lock ([`apart`]).
     const APART: u64 = !CLAIMED;
 
-    /// The note of a record of which only the second timestamp is relied on ([`apart`]), which is the same
-    /// before and after this; `tid` is the record's between. Without one it has to be looked at again.
+    /// The note of a record of which only the second timestamp is relied on ([`apart`]), which is
+    /// the same before and after this; `tid` is the record's between. Without one it has to be
+    /// looked at again.
     #[inline(always)]
     fn observe_apart(&mut self, _: &Table, record: RecordRef, _tid: Tid) -> Option<Self::Note> {
         Some(self.adopt(record))
@@ -163,38 +166,40 @@ pub trait Commit: Sized {
     #[inline(always)]
     fn rely_on_whole(_note: &mut Self::Note, _tid: Tid) {}
 
-    /// `aux`, which was `aux`, when the second timestamp advances to `tid`: unlocked, and the claim as it was.
+    /// `aux`, which was `aux`, when the second timestamp advances to `tid`: unlocked, and the claim
+    /// as it was.
     #[inline(always)]
     fn advanced(aux: u64, tid: Tid) -> u64 {
         aux & CLAIMED | tid.version()
     }
 
-    /// Whether a second timestamp that is the same as when the record was met, at this version, says that it was
-    /// not advanced since.
+    /// Whether a second timestamp that is the same as when the record was met, at this version,
+    /// says that it was not advanced since.
     #[inline(always)]
     fn is_near(_former: Tid, _record: RecordRef) -> bool {
         true
     }
 
-    /// A record that the attempt has locked at version `former` is about to get that of `tid`, and keeps its second
-    /// timestamp.
+    /// A record that the attempt has locked at version `former` is about to get that of `tid`, and
+    /// keeps its second timestamp.
     #[inline(always)]
     fn replace(&self, _record: RecordRef, _former: Tid, _tid: Tid) {}
 
-    /// A record is installed, and others see it: a lock that the protocol has besides the tid's is let go of, while the
-    /// record's line is at hand.
+    /// A record is installed, and others see it: a lock that the protocol has besides the tid's is
+    /// let go of, while the record's line is at hand.
     #[inline(always)]
     fn installed(&mut self, _record: RecordRef) {}
 
-    /// An updater reads the record of this note before the commit: from now on its version counts, whatever
-    /// else of the record does.
+    /// An updater reads the record of this note before the commit: from now on its version counts,
+    /// whatever else of the record does.
     #[inline(always)]
     fn observe_whole(_note: &mut Self::Note) {}
 
     /// The note of a record that the attempt has inserted, whose `aux` is [`Commit::new_aux`].
     fn adopt(&mut self, record: RecordRef) -> Self::Note;
 
-    /// The `aux` that a new record has from before others can meet it; or none, and it has what its cell had last.
+    /// The `aux` that a new record has from before others can meet it; or none, and it has what its
+    /// cell had last.
     #[inline(always)]
     fn new_aux(&self) -> Option<u64> {
         Some(0)
@@ -213,8 +218,8 @@ pub trait Commit: Sized {
     /// An [`AbortCause`] when it is not.
     fn confirm(attempt: &mut Optimistic<Self>) -> Result<(), AbortCause>;
 
-    /// The attempt is over, its writes are installed or undone: what it still holds is let go. It is
-    /// still in its epoch.
+    /// The attempt is over, its writes are installed or undone: what it still holds is let go. It
+    /// is still in its epoch.
     #[inline(always)]
     fn end(&mut self) {}
 
@@ -262,11 +267,14 @@ pub struct Optimistic<C: Commit> {
     pub uses_apart: bool,
     /// Whether that covers the columns that tables keep apart.
     pub splits: bool,
-    /// Whether attempts observe second timestamps and leave updates to their commit only while others disturb them (`calm.rs`).
+    /// Whether attempts observe second timestamps and leave updates to their commit only while
+    /// others disturb them (`calm.rs`).
     pub calms: bool,
-    /// Whether an attempt ends as soon as it meets what will fail its commit. Else it goes on as far as it can (`late.rs`).
+    /// Whether an attempt ends as soon as it meets what will fail its commit. Else it goes on as
+    /// far as it can (`late.rs`).
     pub early_aborts: bool,
-    /// Without early aborts: whether the attempt must not commit, though all that it has observed may be as it was.
+    /// Without early aborts: whether the attempt must not commit, though all that it has observed
+    /// may be as it was.
     is_doomed: bool,
     /// As `defers`, for the present attempt.
     is_deferring: bool,
@@ -349,7 +357,8 @@ pub fn stable_tid(record: RecordRef) -> Result<Tid, AbortCause> {
     }
 }
 
-/// As [`stable_tid`], for attempts that do not fail. They hold no tid meanwhile, and attempts that hold one install.
+/// As [`stable_tid`], for attempts that do not fail. They hold no tid meanwhile, and attempts that
+/// hold one install.
 #[inline(always)]
 pub fn awaited_tid(record: RecordRef) -> Tid {
     let mut spinner = Spinner::default();

@@ -1,6 +1,6 @@
-//! A reader-writer lock in a record's `aux`, beside the claim: the next-highest bit says exclusive, the
-//! bits below count the sharers. Who holds it exclusively may lock the record's tid and install. The locks
-//! of an attempt are [`Locks`], and those of its write set are taken by
+//! A reader-writer lock in a record's `aux`, beside the claim: the next-highest bit says exclusive,
+//! the bits below count the sharers. Who holds it exclusively may lock the record's tid and
+//! install. The locks of an attempt are [`Locks`], and those of its write set are taken by
 //! [`lock_write_set`](super::Optimistic::lock_write_set).
 
 use kiln_platform::atomic::Ordering;
@@ -36,7 +36,8 @@ pub fn try_share(record: RecordRef) -> bool {
     false
 }
 
-/// Takes the exclusive lock if the others that hold it are `own` sharers: none, or the caller alone.
+/// Takes the exclusive lock if the others that hold it are `own` sharers: none, or the caller
+/// alone.
 #[inline(always)]
 fn try_take(record: RecordRef, own: u64) -> bool {
     let word = record.aux();
@@ -44,8 +45,8 @@ fn try_take(record: RecordRef, own: u64) -> bool {
     while seen & !CLAIMED == own {
         let taken = seen & CLAIMED | EXCLUSIVE;
         // Acquire pairs with the releases of the last writer and of the last sharers: what this one
-        // does comes after what they did. Sequentially consistent for those who lock a record's tid and then look whether
-        // somebody has its lock (`healing/undisturbed.rs`).
+        // does comes after what they did. Sequentially consistent for those who lock a record's tid
+        // and then look whether somebody has its lock (`healing/undisturbed.rs`).
         match word.compare_exchange_weak(seen, taken, Ordering::SeqCst, Ordering::Relaxed) {
             Ok(_) => return true,
             Err(now) => seen = now,
@@ -110,7 +111,8 @@ impl Locks {
         taken
     }
 
-    /// Notes that the attempt holds a lock that it did not take here: that of a record which it has made.
+    /// Notes that the attempt holds a lock that it did not take here: that of a record which it has
+    /// made.
     pub fn note(&mut self, record: RecordRef, mode: Mode) {
         match self.by_record.get(record) {
             Some(position) => self.held[position as usize].1 = Some(mode),

@@ -14,8 +14,8 @@ pub const NO_WRITE: u32 = u32::MAX;
 /// Marks an [`Item`] that relies on its record's tid.
 pub const WHOLE: u64 = u64::MAX;
 
-/// Marks an [`Item`] of which no column was observed so far: it relies on its record's tid, unless the
-/// attempt writes the record. Then any version will do.
+/// Marks an [`Item`] of which no column was observed so far: it relies on its record's tid, unless
+/// the attempt writes the record. Then any version will do.
 pub const UNOBSERVED: u64 = u64::MAX - 1;
 
 impl<N> Item<N> {
@@ -49,8 +49,8 @@ impl<N> Item<N> {
 pub struct Item<N> {
     /// The record.
     pub record: RecordRef,
-    /// Its tid when it was met, without the lock bit; of a record that the attempt has locked at any
-    /// version, that one.
+    /// Its tid when it was met, without the lock bit; of a record that the attempt has locked at
+    /// any version, that one.
     pub observed: u64,
     /// Its second timestamp when it was met, if that alone is relied on; else [`WHOLE`].
     pub apart: u64,
@@ -59,8 +59,8 @@ pub struct Item<N> {
     /// The position of its write, or [`NO_WRITE`]. Another item of the same record may know a write
     /// that this one does not know yet.
     pub write: u32,
-    /// How many writes the attempt had when none of them was found to be of the record: while there are no
-    /// more, none is.
+    /// How many writes the attempt had when none of them was found to be of the record: while there
+    /// are no more, none is.
     pub(super) searched: u32,
 }
 
@@ -75,11 +75,12 @@ pub enum WriteKind {
     Delete,
     /// An insert of this attempt that it deleted again.
     Forget,
-    /// An insert over the absent record that another attempt has put into the indexes for the same primary key: whichever
-    /// commits first has the record. Of protocols without [early aborts](super::Optimistic::early_aborts).
+    /// An insert over the absent record that another attempt has put into the indexes for the same
+    /// primary key: whichever commits first has the record. Of protocols without [early
+    /// aborts](super::Optimistic::early_aborts).
     Share,
-    /// An update, of a protocol that validates nothing, of a row that another attempt has deleted meanwhile, or inserts
-    /// and has not committed.
+    /// An update, of a protocol that validates nothing, of a row that another attempt has deleted
+    /// meanwhile, or inserts and has not committed.
     Lost,
 }
 
@@ -129,12 +130,14 @@ impl Write {
         matches!(self.kind, WriteKind::Insert | WriteKind::Forget)
     }
 
-    /// Whether it changes under which keys the record is found, or takes the record out of the indexes.
+    /// Whether it changes under which keys the record is found, or takes the record out of the
+    /// indexes.
     pub fn moves(&self) -> bool {
         self.removes() || self.comes_back || self.table().indexed_columns().intersects(self.columns)
     }
 
-    /// Without validation: whether the row of a record with this tid is gone, or is still another attempt's to insert.
+    /// Without validation: whether the row of a record with this tid is gone, or is still another
+    /// attempt's to insert.
     #[inline(always)]
     pub fn comes_too_soon_or_late(&self, present: Tid) -> bool {
         let is_lost = !self.inserts() && present.is_absent();

@@ -9,11 +9,12 @@ use super::{Commit, LOCK_SPINS_MAX, Optimistic, WHOLE, WriteKind};
 use crate::canary::Canary;
 
 impl<C: Commit> Optimistic<C> {
-    /// Locks the tids of the write set as they were observed. On failure, what was locked is released.
+    /// Locks the tids of the write set as they were observed. On failure, what was locked is
+    /// released.
     ///
     /// # Errors
-    /// [`AbortCause::ReadValidation`] when a record has changed, [`AbortCause::WriteLock`] when another
-    /// attempt holds one for too long.
+    /// [`AbortCause::ReadValidation`] when a record has changed, [`AbortCause::WriteLock`] when
+    /// another attempt holds one for too long.
     #[inline]
     pub fn lock_tids(&mut self) -> Result<(), AbortCause> {
         if Canary::InstalledWithoutLocks.sings() {
@@ -37,8 +38,8 @@ impl<C: Commit> Optimistic<C> {
             if matches!(write.kind, WriteKind::Insert | WriteKind::Forget)
                 && (self.early_aborts || Canary::PlaceholderTaken.sings())
             {
-                // Nobody else changes the tid of a new record, but others read it when they validate; the
-                // fence before this attempt validates pairs with theirs.
+                // Nobody else changes the tid of a new record, but others read it when they
+                // validate; the fence before this attempt validates pairs with theirs.
                 word.store(observed | Tid::LOCKED, Ordering::Relaxed);
                 continue;
             }
@@ -82,8 +83,8 @@ impl<C: Commit> Optimistic<C> {
         Ok(())
     }
 
-    /// Locks the tid of a record that the attempt writes and has not observed as a whole: whatever its
-    /// version is, as long as there is a row.
+    /// Locks the tid of a record that the attempt writes and has not observed as a whole: whatever
+    /// its version is, as long as there is a row.
     fn lock_at_any_version(&mut self, position: usize) -> Result<(), AbortCause> {
         let write = &self.writes[position];
         let word = write.record.tid();
@@ -119,9 +120,10 @@ impl<C: Commit> Optimistic<C> {
         Ok(())
     }
 
-    /// Has the item at this position rely on the tid that its record has now that the attempt has locked
-    /// it. What was observed of the record so far, that it is there and has the key by which it was found,
-    /// is as true of this version: it may have been deleted and inserted again meanwhile.
+    /// Has the item at this position rely on the tid that its record has now that the attempt has
+    /// locked it. What was observed of the record so far, that it is there and has the key by which
+    /// it was found, is as true of this version: it may have been deleted and inserted again
+    /// meanwhile.
     #[inline(always)]
     pub fn rely_on(&mut self, position: usize, tid: Tid) {
         let item = &mut self.items[position];
@@ -132,8 +134,8 @@ impl<C: Commit> Optimistic<C> {
         }
     }
 
-    /// As [`Optimistic::lock_tids`], but in the order of the records' addresses, so that a lock that is
-    /// held can be waited for: its holder waits for none before it in that order.
+    /// As [`Optimistic::lock_tids`], but in the order of the records' addresses, so that a lock
+    /// that is held can be waited for: its holder waits for none before it in that order.
     #[cold]
     fn lock_sorted_tids(&mut self) -> Result<(), AbortCause> {
         let mut order: Vec<usize> = (0..self.writes.len()).collect();
@@ -167,8 +169,8 @@ impl<C: Commit> Optimistic<C> {
         Ok(())
     }
 
-    /// Locks the tids of the write set, which nobody else may change as the attempt holds the records
-    /// in another way. They are as they were observed.
+    /// Locks the tids of the write set, which nobody else may change as the attempt holds the
+    /// records in another way. They are as they were observed.
     pub fn lock_held_tids(&mut self) {
         for write in self
             .writes
@@ -181,19 +183,20 @@ impl<C: Commit> Optimistic<C> {
         }
     }
 
-    /// Locks the write set exclusively in `aux` by `hold`, which waits a little where others hold a record and then says no, and
-    /// after that its tids, as they were observed. On failure no tid is locked; the locks in `aux` stay until the
-    /// attempt ends.
+    /// Locks the write set exclusively in `aux` by `hold`, which waits a little where others hold a
+    /// record and then says no, and after that its tids, as they were observed. On failure no tid
+    /// is locked; the locks in `aux` stay until the attempt ends.
     ///
     /// # Errors
-    /// [`AbortCause::ReadValidation`] when a record has changed, [`AbortCause::WriteLock`] when others
-    /// hold one for too long.
+    /// [`AbortCause::ReadValidation`] when a record has changed, [`AbortCause::WriteLock`] when
+    /// others hold one for too long.
     pub fn lock_write_set(
         &mut self,
         hold: impl Fn(&mut C, RecordRef) -> bool,
     ) -> Result<(), AbortCause> {
         for write in &self.writes {
-            // Waiting is bounded, as whoever holds the record may be waiting for one of this attempt's.
+            // Waiting is bounded, as whoever holds the record may be waiting for one of this
+            // attempt's.
             if !hold(&mut self.protocol, write.record) {
                 return Err(AbortCause::WriteLock);
             }

@@ -1,8 +1,8 @@
 //! Updates left to the commit (STO §6.1).
 //!
-//! An attempt keeps an updater and its operands, and runs it when it has locked the record: what the
-//! updater reads is what it replaces, so nobody had to observe it. In the order of the procedure, so
-//! that the error reported is the first.
+//! An attempt keeps an updater and its operands, and runs it when it has locked the record: what
+//! the updater reads is what it replaces, so nobody had to observe it. In the order of the
+//! procedure, so that the error reported is the first.
 //!
 //! When the attempt itself reads a column that is pending, or writes one that an updater takes, the
 //! updaters of that record run there and then on what the record holds, which is observed then.
@@ -44,11 +44,12 @@ impl<C: Commit> Optimistic<C> {
         Ok(())
     }
 
-    /// Runs the updaters of the record behind `handle`, if one writes a column that is going to be read.
+    /// Runs the updaters of the record behind `handle`, if one writes a column that is going to be
+    /// read.
     ///
     /// # Errors
-    /// An [`AbortCause`], also when an updater raises: [`Access::raised`](kiln_procedure::Access::raised) has
-    /// its error then.
+    /// An [`AbortCause`], also when an updater raises:
+    /// [`Access::raised`](kiln_procedure::Access::raised) has its error then.
     #[inline(always)]
     pub fn settle_read(
         &mut self,
@@ -70,7 +71,8 @@ impl<C: Commit> Optimistic<C> {
         self.updates.take_raised()
     }
 
-    /// Runs the updaters of the record behind `handle`, if one writes or reads a column of `columns`.
+    /// Runs the updaters of the record behind `handle`, if one writes or reads a column of
+    /// `columns`.
     #[inline(always)]
     pub(super) fn settle(
         &mut self,
@@ -125,8 +127,8 @@ impl<C: Commit> Optimistic<C> {
         done
     }
 
-    /// Runs an updater and puts the new values into the image. The record is locked by this attempt, or
-    /// else what is read is observed.
+    /// Runs an updater and puts the new values into the image. The record is locked by this
+    /// attempt, or else what is read is observed.
     fn run_pending(&mut self, at: usize, observes: bool) -> Result<(), Stop> {
         let Running {
             write: position,
@@ -171,15 +173,16 @@ impl<C: Commit> Optimistic<C> {
             };
             let mut slot = layout.column(column).load(from, &mut memory.heap);
             if is_spilled(slot) {
-                // SAFETY: nobody else writes a record that is locked, and an image is the attempt's own.
+                // SAFETY: nobody else writes a record that is locked, and an image is the attempt's
+                // own.
                 slot = unsafe { resolve(slot, &mut memory.heap) };
             }
             memory.slots[register.0 as usize] = slot;
         }
     }
 
-    /// Runs all updaters that are left; all written records are locked, and everything that was read
-    /// is validated. When one raises, the locks are released.
+    /// Runs all updaters that are left; all written records are locked, and everything that was
+    /// read is validated. When one raises, the locks are released.
     ///
     /// # Errors
     /// An [`AbortCause`] that stands for the error, which the updates give.
@@ -202,9 +205,9 @@ impl<C: Commit> Optimistic<C> {
         (0..self.updates.len()).any(|at| self.updates.waiting(at).is_some())
     }
 
-    /// Runs the updaters that are left, in an attempt that has raised an error: all its records are locked, and
-    /// what was read is validated. When one raises, those behind it would not have come to run, and
-    /// [`take_raised`](Optimistic::take_raised) gives its error.
+    /// Runs the updaters that are left, in an attempt that has raised an error: all its records are
+    /// locked, and what was read is validated. When one raises, those behind it would not have come
+    /// to run, and [`take_raised`](Optimistic::take_raised) gives its error.
     #[cold]
     pub fn raise_of_updates_left(&mut self) {
         for at in 0..self.updates.len() {

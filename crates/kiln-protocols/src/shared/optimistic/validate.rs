@@ -78,8 +78,8 @@ impl<C: Commit> Optimistic<C> {
     /// # Errors
     /// [`AbortCause::ReadValidation`] and [`AbortCause::Phantom`] when it is not.
     pub fn is_unchanged(&self) -> Result<(), AbortCause> {
-        // Sequentially consistent: the attempt's own index insertions are visible before it looks at
-        // what others did.
+        // Sequentially consistent: the attempt's own index insertions are visible before it looks
+        // at what others did.
         fence(Ordering::SeqCst);
         // Acquire: the loads that are being validated are not moved behind these.
         let unchanged = |item: &super::Item<C::Note>| match item.is_apart() {

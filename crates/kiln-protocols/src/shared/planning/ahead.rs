@@ -8,7 +8,8 @@ use super::footprint::{Claim, Footprint};
 use crate::phases::Phased;
 use crate::shared::recorder::Recorded;
 
-/// What a transaction asks for: claims that are added and then put in order. Its memory is used again.
+/// What a transaction asks for: claims that are added and then put in order. Its memory is used
+/// again.
 pub trait Demand: Default + Send + Sync {
     /// What it consists of.
     type Claim: Copy + Send;
@@ -62,8 +63,8 @@ pub trait PlannedAhead: Access + Phased + Recorded {
     /// How the locks of a demand are held.
     type Held: Copy;
 
-    /// Plans a call that runs later: what its reconnaissance meets, and what its failed attempts missed.
-    /// The epoch is left again, so that nobody may follow the demand's references.
+    /// Plans a call that runs later: what its reconnaissance meets, and what its failed attempts
+    /// missed. The epoch is left again, so that nobody may follow the demand's references.
     fn plan_ahead(
         &mut self,
         program: &Program,
@@ -73,8 +74,8 @@ pub trait PlannedAhead: Access + Phased + Recorded {
         findings: &mut Findings,
     );
 
-    /// Takes over what was found when the call was planned that now runs in the epoch that has begun: before
-    /// [`PlannedAhead::hold_ahead`].
+    /// Takes over what was found when the call was planned that now runs in the epoch that has
+    /// begun: before [`PlannedAhead::hold_ahead`].
     fn follow(&mut self, findings: &mut Findings);
 
     /// Notes locks that a scheduler has taken for the attempt that has begun.

@@ -1,9 +1,9 @@
-//! What a reconnaissance found, in the order in which it did: the run that follows its plan makes the same
-//! look-ups, and need not search for records whose locks it holds.
+//! What a reconnaissance found, in the order in which it did: the run that follows its plan makes
+//! the same look-ups, and need not search for records whose locks it holds.
 //!
-//! A finding is believed when a look-up of the run asks for the same key of the same index; or has the same [`Place`], which says that
-//! without a look at keys. That its record
-//! still has that key is for the caller to see, who holds the record's lock: it has a row and its index moves no
+//! A finding is believed when a look-up of the run asks for the same key of the same index; or has
+//! the same [`Place`], which says that without a look at keys. That its record still has that key
+//! is for the caller to see, who holds the record's lock: it has a row and its index moves no
 //! entries ([`Index::moves`](kiln_storage::table::Index::moves)).
 //!
 //! # Why the record is still that record
@@ -13,17 +13,21 @@
 //! finding is of use in one epoch alone, that in which it was made ([`Findings::keep_of`]). No
 //! worker needs to stay inside of it between the plan and the run:
 //!
-//! 1. The reconnaissance was in the epoch `e` when it met the record, so that the record was unlinked later, if ever. All cells
-//!    that indexes have led to are given back through [`Participant::retire`](kiln_storage::epoch::Participant::retire),
-//!    also that of an insert which is undone or has failed. So its tag is at least the global epoch of that moment, at least `e`.
-//! 2. A cell with the tag `t` is not used again before the global epoch is `t + 2`, here `e + 2` at least.
+//! 1. The reconnaissance was in the epoch `e` when it met the record, so that the record was
+//!    unlinked later, if ever. All cells that indexes have led to are given back through
+//!    [`Participant::retire`](kiln_storage::epoch::Participant::retire), also that of an insert
+//!    which is undone or has failed. So its tag is at least the global epoch of that moment, at
+//!    least `e`.
+//! 2. A cell with the tag `t` is not used again before the global epoch is `t + 2`, here `e + 2` at
+//!    least.
 //! 3. The run has published `e` as well, while the global epoch is at most `e + 1`, and holds it
 //!    there until it ends. Epochs do not go back: so they have never been at `e + 2` between the
 //!    meeting and the end of the run, whichever workers were inside of one meanwhile and whichever
 //!    worker runs what another one has planned.
 //!
-//! Records that failed attempts have missed, and footprints, are kept longer, by their addresses. They are
-//! used to lock and to label, which a wrong record suffers without harm; no row is read because of them.
+//! Records that failed attempts have missed, and footprints, are kept longer, by their addresses.
+//! They are used to lock and to label, which a wrong record suffers without harm; no row is read
+//! because of them.
 
 use std::ptr::slice_from_raw_parts;
 
@@ -152,7 +156,8 @@ pub struct Findings {
     all: Vec<Finding>,
     /// Those that have a place.
     placed: Placed,
-    /// The values of the keys, one key after the other: their lower words, as none is kept that has more.
+    /// The values of the keys, one key after the other: their lower words, as none is kept that has
+    /// more.
     keys: Vec<u64>,
     /// The look-up that the reconnaissance is at, and where its key begins.
     sought: (*const Index, u16),
@@ -326,8 +331,8 @@ impl Findings {
         prefetch_plain(keys, FETCHED_BYTES);
     }
 
-    /// Asks for what the run will touch of the records, or of the first of them, as yet before the run. That says nothing of
-    /// the records, so it may be done in any epoch.
+    /// Asks for what the run will touch of the records, or of the first of them, as yet before the
+    /// run. That says nothing of the records, so it may be done in any epoch.
     #[inline]
     pub fn fetch_records(&self) {
         let by_key = self.all.iter().map(|finding| &finding.met);
@@ -384,7 +389,8 @@ impl Findings {
         Some((record, self.next_lock()))
     }
 
-    /// Goes on to what a look-up asks for, when the run has left something out that the reconnaissance had found.
+    /// Goes on to what a look-up asks for, when the run has left something out that the
+    /// reconnaissance had found.
     #[cold]
     fn skip_to(&mut self, sought: &Sought<'_>, memory: &Memory) -> Option<()> {
         let mut left = self.all[self.next..].iter().take(Findings::SKIPPED_MAX + 1);
@@ -399,7 +405,8 @@ impl Findings {
             return false;
         }
         let known = &self.keys[finding.key as usize..][..sought.key.len()];
-        // Equal words are equal values: keys that are kept are packed, so none is bytes that lie elsewhere.
+        // Equal words are equal values: keys that are kept are packed, so none is bytes that lie
+        // elsewhere.
         let mut differences = 0;
         for (known, register) in known.iter().zip(sought.key) {
             let (lower, upper) = memory.slots[register.0 as usize].words();

@@ -15,10 +15,11 @@ pub struct Claim {
     pub record: RecordRef,
     /// Whether it will be written.
     pub exclusive: bool,
-    /// Whether all that will be done to it are updates that can be left to the commit: said where the planner
-    /// [looks at that](super::Planned::marks_left).
+    /// Whether all that will be done to it are updates that can be left to the commit: said where
+    /// the planner [looks at that](super::Planned::marks_left).
     pub is_left: bool,
-    /// The part of the data that it belongs to, for protocols that divide the data; else the default.
+    /// The part of the data that it belongs to, for protocols that divide the data; else the
+    /// default.
     pub part: Part,
     /// The number of the finding that it comes from, or [`Findings::NO_FINDING`].
     pub finding: u16,
@@ -53,7 +54,8 @@ impl Claim {
         self.part == Part::default()
     }
 
-    /// What its lock is known by: the record's address, or its table where every partition has that.
+    /// What its lock is known by: the record's address, or its table where every partition has
+    /// that.
     #[inline(always)]
     pub fn lock(&self) -> u64 {
         self.part.lock_of(self.record)
@@ -63,8 +65,8 @@ impl Claim {
 /// Bytes of claims that are asked for.
 const FETCHED_BYTES: usize = 256;
 
-/// Whether the first `length` numbers are all different, and none is 0, as those behind are. All are compared with all, which takes
-/// less time than sorting them.
+/// Whether the first `length` numbers are all different, and none is 0, as those behind are. All
+/// are compared with all, which takes less time than sorting them.
 #[inline(always)]
 fn are_distinct<const N: usize>(numbers: &[u32; N], length: usize) -> bool {
     let mut equal = 0;
@@ -76,10 +78,11 @@ fn are_distinct<const N: usize>(numbers: &[u32; N], length: usize) -> bool {
     equal as usize == length + (N - length) * (N - length)
 }
 
-/// The records that a transaction will touch, each once, in the order of their addresses: one order for
-/// all transactions, where somebody needs one. Its memory is used again.
+/// The records that a transaction will touch, each once, in the order of their addresses: one order
+/// for all transactions, where somebody needs one. Its memory is used again.
 ///
-/// A record may be there twice, with different parts: one of them is that of a row that was in its cell before.
+/// A record may be there twice, with different parts: one of them is that of a row that was in its
+/// cell before.
 #[derive(Debug, Default)]
 pub struct Footprint {
     claims: Vec<Claim>,
@@ -139,8 +142,8 @@ impl Footprint {
         self.is_arranged = other.is_arranged;
     }
 
-    /// Puts the claims in order, each record once and in its strongest mode. The `findings` are those that
-    /// the claims come from, if any do.
+    /// Puts the claims in order, each record once and in its strongest mode. The `findings` are
+    /// those that the claims come from, if any do.
     pub fn order(&mut self, findings: &mut Findings) {
         if self.is_arranged {
             return;
@@ -152,8 +155,9 @@ impl Footprint {
         self.is_arranged = true;
     }
 
-    /// As [`Footprint::order`], but the claims may stay as they were added: for whoever makes all requests of a transaction
-    /// in one critical section, where each claim has its record's own lock.
+    /// As [`Footprint::order`], but the claims may stay as they were added: for whoever makes all
+    /// requests of a transaction in one critical section, where each claim has its record's own
+    /// lock.
     #[inline]
     pub fn unite(&mut self, findings: &mut Findings) {
         debug_assert!(self.claims.iter().all(Claim::is_of_record));
@@ -182,8 +186,8 @@ impl Footprint {
         are_distinct(&numbers, self.claims.len())
     }
 
-    /// Where each claim has its record's own lock and no part: by sorting one word a claim, which takes a third of
-    /// the time.
+    /// Where each claim has its record's own lock and no part: by sorting one word a claim, which
+    /// takes a third of the time.
     fn order_by_record(&mut self, findings: &mut Findings) {
         let (claims, keys, others) = (&mut self.claims, &mut self.keys, &mut self.others);
         keys.clear();

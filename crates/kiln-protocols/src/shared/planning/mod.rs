@@ -11,25 +11,27 @@
 //! | [`planner`] | a worker's plans: from a reconnaissance, or from an attempt that failed |
 //!
 //! The procedure's analysis leaves of a procedure what decides which records it meets
-//! ([`Program::reconnaissance`](kiln_procedure::Program::reconnaissance)); of one whose keys follow from
-//! its arguments no read is left, and what is collected is exact but for rows that come and go meanwhile.
-//! For all others it is a guess (OLLP, ORTHRUS §3.2). Whoever runs a call by a plan guards it: a record
-//! that was not planned is taken without waiting, or the attempt ends
-//! ([`FootprintMiss`](kiln_procedure::AbortCause::FootprintMiss)) and the next plan has that record too.
+//! ([`Program::reconnaissance`](kiln_procedure::Program::reconnaissance)); of one whose keys follow
+//! from its arguments no read is left, and what is collected is exact but for rows that come and go
+//! meanwhile. For all others it is a guess (OLLP, ORTHRUS §3.2). Whoever runs a call by a plan
+//! guards it: a record that was not planned is taken without waiting, or the attempt ends
+//! ([`FootprintMiss`](kiln_procedure::AbortCause::FootprintMiss)) and the next plan has that record
+//! too.
 //!
 //! # Inserts, deletes, ranges
 //!
-//! A plan holds records that are there, by their addresses. A record that a call inserts is its own from
-//! before others can find it. A scan plans the records that it meets, a failed look-up nothing; that no
-//! others come in is checked by the versions of index nodes at the commit, as in two-phase locking
-//! without plans. A record that is deleted meanwhile is found dead under its lock, and looked up again.
+//! A plan holds records that are there, by their addresses. A record that a call inserts is its own
+//! from before others can find it. A scan plans the records that it meets, a failed look-up
+//! nothing; that no others come in is checked by the versions of index nodes at the commit, as in
+//! two-phase locking without plans. A record that is deleted meanwhile is found dead under its
+//! lock, and looked up again.
 //!
 //! # Statements
 //!
-//! A transaction of several statements, such as a Rust closure, is not known beforehand: its first attempt
-//! takes each record as it meets it, without waiting. When that fails, what it held and what it missed is
-//! the plan of the next attempt, which takes all of it before it starts: the failed attempt was its
-//! reconnaissance.
+//! A transaction of several statements, such as a Rust closure, is not known beforehand: its first
+//! attempt takes each record as it meets it, without waiting. When that fails, what it held and
+//! what it missed is the plan of the next attempt, which takes all of it before it starts: the
+//! failed attempt was its reconnaissance.
 
 pub mod ahead;
 pub mod findings;

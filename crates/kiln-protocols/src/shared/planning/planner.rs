@@ -39,8 +39,8 @@ impl Planner {
         self.missed.clear();
     }
 
-    /// Notes a record that an attempt met without having planned it, or that it held, in the epoch that
-    /// the worker is in.
+    /// Notes a record that an attempt met without having planned it, or that it held, in the epoch
+    /// that the worker is in.
     #[cold]
     pub fn miss(&mut self, claim: Claim, epoch: u64) {
         self.forget_old(epoch);
@@ -49,9 +49,10 @@ impl Planner {
         }
     }
 
-    /// Forgets records that were met in an earlier epoch: their memory may be another record's by now. One
-    /// that was met in the epoch `e` was unlinked in `e` at the earliest, so that it is not used again
-    /// before the global epoch is `e + 2`, which it cannot be while somebody is in `e`.
+    /// Forgets records that were met in an earlier epoch: their memory may be another record's by
+    /// now. One that was met in the epoch `e` was unlinked in `e` at the earliest, so that it is
+    /// not used again before the global epoch is `e + 2`, which it cannot be while somebody is in
+    /// `e`.
     fn forget_old(&mut self, epoch: u64) {
         if epoch != self.missed_in {
             self.missed.clear();
@@ -59,8 +60,8 @@ impl Planner {
         }
     }
 
-    /// Plans a call: what its reconnaissance meets, and what its failed attempts missed. The worker is in
-    /// the epoch `epoch`, and stays in it as long as it uses the plan.
+    /// Plans a call: what its reconnaissance meets, and what its failed attempts missed. The worker
+    /// is in the epoch `epoch`, and stays in it as long as it uses the plan.
     pub fn plan(&mut self, program: &Program, arguments: &Arguments, epoch: u64) {
         self.forget_old(epoch);
         let call = (program, arguments);
@@ -68,7 +69,8 @@ impl Planner {
         (self.scout).plan(call, epoch, &self.missed, footprint, findings);
     }
 
-    /// Plans a call that runs later, where its plan is kept: what its reconnaissance meets in the epoch `epoch`, and `missed`.
+    /// Plans a call that runs later, where its plan is kept: what its reconnaissance meets in the
+    /// epoch `epoch`, and `missed`.
     pub fn plan_ahead(
         &mut self,
         call: (&Program, &Arguments),
@@ -80,8 +82,8 @@ impl Planner {
         (self.scout).plan(call, epoch, missed, footprint, findings);
     }
 
-    /// As [`Planner::plan_ahead`], where many plans are kept: it is copied there, and what it was made in stays here, where a
-    /// cache has it.
+    /// As [`Planner::plan_ahead`], where many plans are kept: it is copied there, and what it was
+    /// made in stays here, where a cache has it.
     pub fn plan_ahead_here(
         &mut self,
         call: (&Program, &Arguments),

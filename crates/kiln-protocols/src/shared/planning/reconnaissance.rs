@@ -1,10 +1,10 @@
 //! The access of a reconnaissance: it notes the records that a procedure meets, and does nothing.
 //!
-//! Rows are read as they are, while others may be writing them. A column of one word is then some value
-//! that it had or gets; one of several words may be a mixture, which is as good a guess as any, unless it
-//! is a text that is none, or the pointer of a spilled value, which nobody may follow: there the
-//! reconnaissance ends, and what it has met so far is the plan. What the procedure itself has written or
-//! deleted is remembered, so that loops over its own work end.
+//! Rows are read as they are, while others may be writing them. A column of one word is then some
+//! value that it had or gets; one of several words may be a mixture, which is as good a guess as
+//! any, unless it is a text that is none, or the pointer of a spilled value, which nobody may
+//! follow: there the reconnaissance ends, and what it has met so far is the plan. What the
+//! procedure itself has written or deleted is remembered, so that loops over its own work end.
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::work::{Work, charge};
@@ -33,7 +33,8 @@ const OWN_INSERT: u32 = u32::MAX;
 pub struct Planned {
     /// Whether claims say the part of the data that their records belong to.
     pub is_divided: bool,
-    /// Whether claims say that all that will be done to their records are updates that can be left to the commit.
+    /// Whether claims say that all that will be done to their records are updates that can be left
+    /// to the commit.
     pub marks_left: bool,
     /// Whether claims need not be in order.
     pub is_in_any_order: bool,
@@ -69,10 +70,12 @@ impl Whereabouts for Anywhere {
     }
 }
 
-/// See the module's documentation. The thread that runs it is inside of an epoch, or runs it for one that is.
+/// See the module's documentation. The thread that runs it is inside of an epoch, or runs it for
+/// one that is.
 ///
-/// One that *travels* leaves off before it looks a key up, or reads a row, that belongs elsewhere: the key's columns say so, or
-/// the row's. Where rows are divided by nothing but their addresses all are looked at where the reconnaissance is.
+/// One that *travels* leaves off before it looks a key up, or reads a row, that belongs elsewhere:
+/// the key's columns say so, or the row's. Where rows are divided by nothing but their addresses
+/// all are looked at where the reconnaissance is.
 pub struct Reconnaissance<'a, W = Anywhere> {
     footprint: &'a mut Footprint,
     findings: &'a mut Findings,
@@ -114,7 +117,8 @@ impl Remembered {
 }
 
 impl<'a> Reconnaissance<'a> {
-    /// Collects, in one place, into `footprint`, which says what `planned` asks for, and into `findings`; `memory` is there to be used again.
+    /// Collects, in one place, into `footprint`, which says what `planned` asks for, and into
+    /// `findings`; `memory` is there to be used again.
     pub fn new(
         footprint: &'a mut Footprint,
         findings: &'a mut Findings,
@@ -133,8 +137,8 @@ impl<'a> Reconnaissance<'a> {
 }
 
 impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
-    /// Goes on at `whereabouts`, for an operation for which it `has_arrived`, or begins there; what it has met, and what
-    /// its procedure has done, are known.
+    /// Goes on at `whereabouts`, for an operation for which it `has_arrived`, or begins there; what
+    /// it has met, and what its procedure has done, are known.
     pub fn at(
         whereabouts: W,
         (footprint, findings, memory): (&'a mut Footprint, &'a mut Findings, &'a mut Remembered),
@@ -204,7 +208,8 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
         }
     }
 
-    /// Notes a record, and whether all that will be done to it can be left to the commit; `find` gives the finding's number.
+    /// Notes a record, and whether all that will be done to it can be left to the commit; `find`
+    /// gives the finding's number.
     #[inline(always)]
     fn meet(
         &mut self,
@@ -272,7 +277,8 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
 
     fn begin(&mut self) {}
 
-    /// Nothing is found in advance where that would be asked for by a thread that looks at none of it.
+    /// Nothing is found in advance where that would be asked for by a thread that looks at none of
+    /// it.
     #[inline(always)]
     fn recalls(&self) -> bool {
         W::TRAVELS && self.whereabouts.is_outside()
@@ -466,8 +472,8 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
                 });
             }
         }
-        // SAFETY: nobody follows the reference: `read` looks at the note first, and all others of this
-        // access only compare it.
+        // SAFETY: nobody follows the reference: `read` looks at the note first, and all others of
+        // this access only compare it.
         let record = unsafe { RecordRef::from_address(HEADER_BYTES as u64) };
         Ok(Inserted::New(Handle {
             record,

@@ -1,4 +1,5 @@
-//! What a reconnaissance read of ordered indexes: the leaves of its scans, so that the run need not search for them again.
+//! What a reconnaissance read of ordered indexes: the leaves of its scans, so that the run need not
+//! search for them again.
 //!
 //! A scan of the run is one of the plan when it asks for the same range of the same index. What the
 //! plan read of that is still what the index has if no entry of it has ever moved and the leaves
@@ -7,7 +8,8 @@
 //! before its end, its cursor is kept, and the run goes on with it behind the leaves that are
 //! known.
 //!
-//! Records that leaves name are of use as long as [findings](super::findings) are, of which these are a part.
+//! Records that leaves name are of use as long as [findings](super::findings) are, of which these
+//! are a part.
 
 use kiln_procedure::access::{KeptScan, SoughtScan};
 use kiln_storage::index::{LeafBatch, NodeVersion};
@@ -59,7 +61,8 @@ impl Scan {
 /// What names no leaf.
 const NONE: u16 = u16::MAX;
 
-/// The scans of one reconnaissance, in the order in which they began; see the module's documentation. Its memory is used again.
+/// The scans of one reconnaissance, in the order in which they began; see the module's
+/// documentation. Its memory is used again.
 #[derive(Default)]
 pub struct Scans {
     all: Vec<Scan>,
@@ -114,7 +117,8 @@ impl Scans {
         self.next = other.next;
     }
 
-    /// The reconnaissance begins a scan, of which it tells each leaf; or it has made it before, and need not read it again.
+    /// The reconnaissance begins a scan, of which it tells each leaf; or it has made it before, and
+    /// need not read it again.
     pub fn begin(&mut self, sought: &SoughtScan<'_>, memory: &Memory) -> KeptScan {
         let (number, index) = (self.all.len(), index_of(sought));
         if number >= NONE as usize || self.leaves.len() >= Scans::LEAVES_MAX {
@@ -173,7 +177,8 @@ impl Scans {
         self.all[scan as usize].extent = match rest {
             None => Extent::Whole,
             Some(rest) => {
-                // SAFETY: the index is there as long as the program of the call, and findings are of use in that call alone.
+                // SAFETY: the index is there as long as the program of the call, and findings are
+                // of use in that call alone.
                 let rest =
                     unsafe { std::mem::transmute::<IndexScan<'_>, IndexScan<'static>>(rest) };
                 self.cursors.push(Some(rest));
@@ -182,7 +187,8 @@ impl Scans {
         };
     }
 
-    /// The scan of the plan that is the run's next one, if it was made; the run guards its leaves before it recalls them.
+    /// The scan of the plan that is the run's next one, if it was made; the run guards its leaves
+    /// before it recalls them.
     pub fn recall(&mut self, sought: &SoughtScan<'_>, memory: &Memory) -> Option<u16> {
         if self.next >= self.all.len() {
             return None;

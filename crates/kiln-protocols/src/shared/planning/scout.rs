@@ -8,8 +8,8 @@ use super::findings::Findings;
 use super::footprint::{Claim, Footprint};
 use super::reconnaissance::{Planned, Reconnaissance, Remembered, Whereabouts};
 
-/// A reconnaissance that takes longer than this many nanoseconds ends where it is: what it read may keep
-/// it in a loop that the procedure itself would leave.
+/// A reconnaissance that takes longer than this many nanoseconds ends where it is: what it read may
+/// keep it in a loop that the procedure itself would leave.
 const RECONNAISSANCE_MAX_NS: u64 = 50_000_000;
 
 /// What makes reconnaissances, in memory that is used again.
@@ -79,8 +79,8 @@ impl Scout {
         }
     }
 
-    /// As [`Scout::plan`], as far as the call's records are at `whereabouts`. Says where the plan is gone on with, by
-    /// [`Scout::go_on`], or that it is made.
+    /// As [`Scout::plan`], as far as the call's records are at `whereabouts`. Says where the plan
+    /// is gone on with, by [`Scout::go_on`], or that it is made.
     pub fn set_out(
         &mut self,
         (program, arguments): (&Program, &Arguments),

@@ -1,4 +1,5 @@
-//! Locks on ranges of keys (VLL §2.7): what they cover, how they are named, and how a call's are planned.
+//! Locks on ranges of keys (VLL §2.7): what they cover, how they are named, and how a call's are
+//! planned.
 //!
 //! | module | holds |
 //! |---|---|
@@ -10,8 +11,9 @@
 //!
 //! # What is locked
 //!
-//! A table's keys are in [key spaces](kiln_storage::table::KeySpace), one for each kind of key that it has indexes of. A lock
-//! belongs to a key, or a range of keys, whether there are records or not:
+//! A table's keys are in [key spaces](kiln_storage::table::KeySpace), one for each kind of key that
+//! it has indexes of. A lock belongs to a key, or a range of keys, whether there are records or
+//! not:
 //!
 //! | who | locks |
 //! |---|---|
@@ -21,8 +23,9 @@
 //! | an insert | the keys that it brings, exclusively |
 //! | an update of a key | the old key and the new one, exclusively |
 //!
-//! So whoever has a key's lock, by whichever space, relies on the record with all its columns, or on there being none: writers
-//! have the record's keys in all spaces. There are no locks on records, and no gaps to be compared.
+//! So whoever has a key's lock, by whichever space, relies on the record with all its columns, or
+//! on there being none: writers have the record's keys in all spaces. There are no locks on
+//! records, and no gaps to be compared.
 //!
 //! # The hierarchy
 //!
@@ -32,11 +35,14 @@
 //!          └── 1··· ── …
 //! ```
 //!
-//! The paper locks prefixes of bit strings and puts intentions on each shorter one, bit by bit: sixteen for the keys of its
-//! experiments. Our keys have 32 to 2048 bits, of which most never differ. So only some prefixes are nodes
-//! ([`KeyLayout::cuts`](kiln_storage::key::KeyLayout::cuts)): one for all keys, one behind each column, and within the last two columns
-//! one for each four bits of the last sixteen of a number. A range is covered by the finest nodes of which eight will do, so it
-//! locks at most some fifteenths of its neighbourhood besides. Keys longer than 128 bits are locked by their first 128.
+//! The paper locks prefixes of bit strings and puts intentions on each shorter one, bit by bit:
+//! sixteen for the keys of its experiments. Our keys have 32 to 2048 bits, of which most never
+//! differ. So only some prefixes are nodes
+//! ([`KeyLayout::cuts`](kiln_storage::key::KeyLayout::cuts)): one for all keys, one behind each
+//! column, and within the last two columns one for each four bits of the last sixteen of a number.
+//! A range is covered by the finest nodes of which eight will do, so it locks at most some
+//! fifteenths of its neighbourhood besides. Keys longer than 128 bits are locked by their
+//! first 128.
 
 pub mod claim;
 pub mod nodes;
@@ -69,7 +75,8 @@ pub trait RangeManager: Send {
         unreachable!("a scheduler takes what is planned")
     }
 
-    /// An attempt has begun, of the transaction with a number, that holds what it planned, as a scheduler has taken it.
+    /// An attempt has begun, of the transaction with a number, that holds what it planned, as a
+    /// scheduler has taken it.
     fn hold(&mut self, _plan: &RangePlan<Self::Naming>, _txn: u32) {
         unreachable!("attempts take what they plan")
     }

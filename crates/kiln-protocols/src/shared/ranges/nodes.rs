@@ -1,4 +1,5 @@
-//! The nodes of the prefix hierarchy: which ones a claim asks for, and which modes conflict (VLL §2.7, Fig. 5 and 6).
+//! The nodes of the prefix hierarchy: which ones a claim asks for, and which modes conflict (VLL
+//! §2.7, Fig. 5 and 6).
 
 use super::claim::{RangeClaim, SpaceId, prefix};
 use crate::canary::Canary;
@@ -100,7 +101,8 @@ impl Default for Path {
 }
 
 impl Path {
-    /// Calls `want` with the nodes that `claim` asks for, but those that the last claims have asked for in the same mode.
+    /// Calls `want` with the nodes that `claim` asks for, but those that the last claims have asked
+    /// for in the same mode.
     #[inline]
     pub fn nodes_of(&mut self, claim: &RangeClaim, mut want: impl FnMut(Node, Modes)) {
         if self.space != claim.space {

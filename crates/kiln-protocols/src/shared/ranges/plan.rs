@@ -54,8 +54,8 @@ pub fn merge(requests: &mut Vec<Request>) {
     });
 }
 
-/// The ranges that a transaction asks for: in the order of their first keys, none within another. Its memory is used
-/// again.
+/// The ranges that a transaction asks for: in the order of their first keys, none within another.
+/// Its memory is used again.
 #[derive(Debug)]
 pub struct RangePlan<N> {
     claims: Vec<RangeClaim>,
@@ -91,8 +91,8 @@ impl<N: Naming> RangePlan<N> {
         &self.claims
     }
 
-    /// The nodes that the claims ask for, in the order of their names, each once; none where ranges are not locked by
-    /// nodes.
+    /// The nodes that the claims ask for, in the order of their names, each once; none where ranges
+    /// are not locked by nodes.
     #[inline(always)]
     pub fn requests(&self) -> &[Request] {
         debug_assert!(self.is_arranged);

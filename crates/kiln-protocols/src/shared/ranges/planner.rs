@@ -9,7 +9,8 @@ use super::reconnaissance::RangeReconnaissance;
 use crate::shared::planning::reconnaissance::{Reconnaissance, Remembered};
 use crate::shared::planning::{Demand, Findings, Footprint, Planned};
 
-/// A reconnaissance that takes longer than this many nanoseconds ends where it is, as for plans of records.
+/// A reconnaissance that takes longer than this many nanoseconds ends where it is, as for plans of
+/// records.
 const RECONNAISSANCE_MAX_NS: u64 = 50_000_000;
 
 /// Makes plans, in memory that is used again.
@@ -24,8 +25,8 @@ pub struct RangePlanner {
 }
 
 impl RangePlanner {
-    /// Plans a call: what its reconnaissance asks for, and what its failed attempts missed. The worker is in the epoch
-    /// `epoch`.
+    /// Plans a call: what its reconnaissance asks for, and what its failed attempts missed. The
+    /// worker is in the epoch `epoch`.
     pub fn plan<N: Naming>(
         &mut self,
         program: &Program,

@@ -1,5 +1,5 @@
-//! The access of a reconnaissance that collects ranges: that of records, which is told of all that happens, and besides what each
-//! look-up, scan and change asks for.
+//! The access of a reconnaissance that collects ranges: that of records, which is told of all that
+//! happens, and besides what each look-up, scan and change asks for.
 
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
@@ -69,8 +69,8 @@ impl<'a, N: Naming> RangeReconnaissance<'a, N> {
     }
 }
 
-/// The key that an index has for a row that others may be writing, when it gets those values that `written` gives; none where
-/// that is outside of the row.
+/// The key that an index has for a row that others may be writing, when it gets those values that
+/// `written` gives; none where that is outside of the row.
 fn key_of(
     table: &Table,
     index: &Index,

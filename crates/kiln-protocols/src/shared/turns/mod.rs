@@ -1,14 +1,15 @@
 //! Taking turns: with more workers than cores, one worker of each core is inside of a call.
 //!
-//! A worker that loses its core in the middle of a call keeps what it has locked, and all others fail at
-//! that, or wait for it, for as long as it takes the system to come back to it: some milliseconds for each
-//! other thread that wants the core. So with more workers than cores throughput falls, whatever the protocol:
-//! locks are waited for, optimistic attempts are repeated in vain, calls that starve ask to be alone. With as
-//! many workers inside as there are cores, each keeps its core. Those outside hold nothing that
-//! another worker could wait for.
+//! A worker that loses its core in the middle of a call keeps what it has locked, and all others
+//! fail at that, or wait for it, for as long as it takes the system to come back to it: some
+//! milliseconds for each other thread that wants the core. So with more workers than cores
+//! throughput falls, whatever the protocol: locks are waited for, optimistic attempts are repeated
+//! in vain, calls that starve ask to be alone. With as many workers inside as there are cores, each
+//! keeps its core. Those outside hold nothing that another worker could wait for.
 //!
-//! Each core has one turn, and the workers that are pinned to it hand it to each other: two that had turns on one
-//! core would share it while another core has nothing to do. Workers that are not pinned are dealt out to the cores.
+//! Each core has one turn, and the workers that are pinned to it hand it to each other: two that
+//! had turns on one core would share it while another core has nothing to do. Workers that are not
+//! pinned are dealt out to the cores.
 //!
 //! Where fewer cores do more (`working.rs`) the others rest: a worker that has its turns there
 //! waits for the turn of a core that works, and moves to it. Pinned threads go home as soon as
@@ -26,19 +27,22 @@
 //! of theirs interrupts the holder in the middle of a call, and with it the workers on other cores
 //! that wait for its locks.
 //!
-//! A slice is twenty-four times as long as a hand-over costs, so that these cost a twenty-fifth of the time. The one who is handed a turn
-//! runs within some ten microseconds on a core of its own, but has its own memory in no cache: plans, images, the records of its last
-//! calls; that costs more than the hand-over, and decides `SLICE_NS`. With as many as 32 workers a core each waits for a tenth of a
-//! second now and then, one call of some hundreds; with more of them, or on a core that works for others too, slices are shorter. Where other processes want the cores as well, a hand-over takes milliseconds, and
-//! slices are longer.
+//! A slice is twenty-four times as long as a hand-over costs, so that these cost a twenty-fifth of
+//! the time. The one who is handed a turn runs within some ten microseconds on a core of its own,
+//! but has its own memory in no cache: plans, images, the records of its last calls; that costs
+//! more than the hand-over, and decides `SLICE_NS`. With as many as 32 workers a core each waits
+//! for a tenth of a second now and then, one call of some hundreds; with more of them, or on a core
+//! that works for others too, slices are shorter. Where other processes want the cores as well, a
+//! hand-over takes milliseconds, and slices are longer.
 //!
 //! A worker that has a turn uses the core's memory in place of its own ([`Participant::memory`]):
 //! cells that the one before it has freed, and what that one has retired. Else all that a worker
 //! retires would wait for its next turn, and the memory of many workers for theirs, in no cache.
 //!
-//! Transactions of several statements take no turns: they last as long as their client thinks. A call that waits for what such a
-//! transaction has locked would keep its turn for nothing, and a few of these calls would keep all other workers out. So a call
-//! whose turn others want ends its attempt after a wait of `WAIT_IN_TURN_NS` ([`SharedTurns::is_awaited`]), lets its locks go,
+//! Transactions of several statements take no turns: they last as long as their client thinks. A
+//! call that waits for what such a transaction has locked would keep its turn for nothing, and a
+//! few of these calls would keep all other workers out. So a call whose turn others want ends its
+//! attempt after a wait of `WAIT_IN_TURN_NS` ([`SharedTurns::is_awaited`]), lets its locks go,
 //! hands the turn on and repeats the attempt in its next turn.
 
 mod working;
@@ -55,8 +59,9 @@ use kiln_storage::table::WORKERS_MAX;
 
 use working::Working;
 
-/// How long a worker has its turn at least while others wait, in nanoseconds, unless [`ROUND_MAX_NS`] allows less. Trials on
-/// virtual cores take a millisecond, and turns are handed on in the midst of them.
+/// How long a worker has its turn at least while others wait, in nanoseconds, unless
+/// [`ROUND_MAX_NS`] allows less. Trials on virtual cores take a millisecond, and turns are handed
+/// on in the midst of them.
 const SLICE_NS: u64 = if cfg!(kiln_sim) { 20_000 } else { 3_000_000 };
 /// How long at most.
 const SLICE_MAX_NS: u64 = 10_000_000;
@@ -74,19 +79,21 @@ const LOOK_NS: u64 = 200_000;
 /// they are not told if the worker that was handed it soon leaves it free.
 const SLEEP_NS: u64 = 5_000_000;
 const SLICES_LATER: u64 = 2;
-/// How long the first one waits before it looks again at a turn that it has found free, and how often it must be so: most are
-/// free between two calls of a worker that goes on with them.
+/// How long the first one waits before it looks again at a turn that it has found free, and how
+/// often it must be so: most are free between two calls of a worker that goes on with them.
 const LOOK_AGAIN_NS: u64 = 20_000;
 const LOOKS: u32 = 3;
-/// So many looks at the clock in a slice are enough, but between two of them there are no more calls than this.
+/// So many looks at the clock in a slice are enough, but between two of them there are no more
+/// calls than this.
 const LOOKS_IN_SLICE: u32 = 64;
 const STRIDE_MAX: u32 = 16;
 /// Where cores rest, a worker that has waited so long, and for so many slices, for a turn that is
 /// not handed on lets all cores work.
 const STUCK_NS: u64 = if cfg!(kiln_sim) { 100_000 } else { 20_000_000 };
 const STUCK_SLICES: u64 = 4;
-/// How long a call waits for the locks of others in a turn that other workers want, in nanoseconds. A lock holder that runs lets
-/// them go sooner; one that does not run has no use for the turn either.
+/// How long a call waits for the locks of others in a turn that other workers want, in nanoseconds.
+/// A lock holder that runs lets them go sooner; one that does not run has no use for the turn
+/// either.
 pub(crate) const WAIT_IN_TURN_NS: u64 = if cfg!(kiln_sim) { 40_000 } else { 1_000_000 };
 /// The longest wait for a turn that is not handed on, in nanoseconds.
 const WAIT_MAX_NS: u64 = 50_000_000;
@@ -129,7 +136,8 @@ struct Turns {
     /// Workers that may want turns.
     workers: AtomicU32,
     cores: Box<[Core]>,
-    /// Under one lock, as workers wait elsewhere when fewer or more cores work; it is taken some times in a slice.
+    /// Under one lock, as workers wait elsewhere when fewer or more cores work; it is taken some
+    /// times in a slice.
     queues: Mutex<Queues>,
     waiters: Box<[Waiter]>,
 }
@@ -207,7 +215,8 @@ pub struct Turn {
     has_lasted: bool,
     /// The calls of the worker that had ended when others were told last.
     told: u64,
-    /// How often it was asked whether the turn is over, in all of it and since the last look at the clock.
+    /// How often it was asked whether the turn is over, in all of it and since the last look at the
+    /// clock.
     asked: u32,
     unlooked: u32,
     /// So often it is asked for each look.
@@ -215,7 +224,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// For the worker that `participant` stands for, which has another number than all that share the turns.
+    /// For the worker that `participant` stands for, which has another number than all that share
+    /// the turns.
     pub fn new(shared: &SharedTurns, participant: &Participant) -> Turn {
         let worker = participant.slot() as u32;
         shared.0.workers.fetch_add(1, Ordering::Relaxed);
@@ -251,7 +261,8 @@ impl Turn {
             self.is_held = self.is_there() && self.shared.cores[self.core].take_free(self.worker)
                 || self.wait(deadline_ns);
             if self.is_held {
-                // SAFETY: the worker does nothing else at this time. Who has the memory still, if anybody, has not left its turn.
+                // SAFETY: the worker does nothing else at this time. Who has the memory still, if
+                // anybody, has not left its turn.
                 unsafe { self.epochs.lend(self.worker as usize, self.core) };
             }
         } else if self.core != self.home {
@@ -289,7 +300,8 @@ impl Turn {
         self.shared.cores[self.core].waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Looks whether the slice is over. Where calls are short that costs as much as a tenth of one, and is not done after each.
+    /// Looks whether the slice is over. Where calls are short that costs as much as a tenth of one,
+    /// and is not done after each.
     #[inline]
     fn has_lasted(&mut self, ended: u64) -> bool {
         self.asked += 1;
@@ -410,7 +422,8 @@ impl Turn {
                 let moved = core.handed_on_ns.load(Ordering::Relaxed).max(since);
                 let latest = deadline.min(moved + WAIT_MAX_NS);
                 let takes = match now >= moved + WAIT_MAX_NS {
-                    // The holder is in a call that takes long, or has no core. The turn goes round without it.
+                    // The holder is in a call that takes long, or has no core. The turn goes round
+                    // without it.
                     true => {
                         core.holder.store(self.worker, Ordering::Relaxed);
                         core.handed_on_ns.store(now, Ordering::Relaxed);
@@ -534,8 +547,8 @@ impl Turns {
         Some(next)
     }
 
-    /// Hands the turn that `holder` has had since `since_ns` to the worker that has waited longest, if one waits, the core works and
-    /// the turn was not taken from the holder.
+    /// Hands the turn that `holder` has had since `since_ns` to the worker that has waited longest,
+    /// if one waits, the core works and the turn was not taken from the holder.
     #[cold]
     fn hand_on(&self, core: usize, holder: u32, since_ns: u64) -> bool {
         let now = time::now_ns();
@@ -555,7 +568,8 @@ impl Turns {
         next.is_some()
     }
 
-    /// Lets so many cores work. Those who wait are dealt out to them, and have those turns that are free.
+    /// Lets so many cores work. Those who wait are dealt out to them, and have those turns that are
+    /// free.
     #[cold]
     fn put_to_work(&self, number: u32, now_ns: u64) {
         let mut locked = lock(&self.queues);
@@ -626,7 +640,8 @@ mod tests {
         all_have_turns(SharedTurns::of(4), Some([1, 4, 2, 3]));
     }
 
-    /// Many workers have turns, while one of them lets these numbers of cores work, one after the other.
+    /// Many workers have turns, while one of them lets these numbers of cores work, one after the
+    /// other.
     fn all_have_turns(shared: SharedTurns, numbers: Option<[u32; 4]>) {
         let cores = shared.0.cores.len() as u32;
         let workers = cores + 6;

@@ -1,10 +1,12 @@
 //! How many cores work at once, while workers take turns.
 //!
-//! Where all calls want one row, a second core brings little: the row's cache line travels for each call, and each core waits
-//! for the other. Under some protocols both together do less than one of them alone. So the number of cores that work is
-//! found by [trials](crate::shared::trials) of what a call costs with half as many, and with twice as many, a window each, and less and
-//! less often once that has settled. To let fewer in than there is room for is *concurrency restriction* (Dice and Kogan, Euro-Par 2019) or
-//! *load control* (Heiss and Wagner, VLDB 1991); the first is about one lock, the second about a whole system's conflicts, as here.
+//! Where all calls want one row, a second core brings little: the row's cache line travels for each
+//! call, and each core waits for the other. Under some protocols both together do less than one of
+//! them alone. So the number of cores that work is found by [trials](crate::shared::trials) of what
+//! a call costs with half as many, and with twice as many, a window each, and less and less often
+//! once that has settled. To let fewer in than there is room for is *concurrency restriction* (Dice
+//! and Kogan, Euro-Par 2019) or *load control* (Heiss and Wagner, VLDB 1991); the first is about
+//! one lock, the second about a whole system's conflicts, as here.
 //!
 //! A call that takes long would keep all others out that have their turns on the same core. A
 //! worker that waits for longer than for some slices lets all cores work, and nothing is tried for
@@ -26,7 +28,8 @@ const CHANGE_NS: u64 = if cfg!(kiln_sim) { 10_000 } else { 2_000_000 };
 const CALLS_MIN: u64 = if cfg!(kiln_sim) { 8 } else { 512 };
 /// One that takes so many times as long has found out nothing.
 const WINDOWS_MAX: u64 = 64;
-/// Twice as many cores have to bring more than one call for so many, and for what a comparison wants besides; else they may as well rest.
+/// Twice as many cores have to bring more than one call for so many, and for what a comparison
+/// wants besides; else they may as well rest.
 const DOUBLING: u64 = 32;
 /// For so long nothing is tried after a worker had to wait for a call that takes long.
 const CALM_NS: u64 = if cfg!(kiln_sim) {
@@ -170,7 +173,8 @@ fn trials(cores: u32) -> Trials {
 mod tests {
     use super::*;
 
-    /// How many of the last hundred windows had this number of cores at work, of calls that take the longer the more that differs from `best`.
+    /// How many of the last hundred windows had this number of cores at work, of calls that take
+    /// the longer the more that differs from `best`.
     fn windows_at(working: &Working, now: &mut u64, best: u32) -> usize {
         let windows = 1_500;
         let mut at_best = 0;

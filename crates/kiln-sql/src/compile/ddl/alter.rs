@@ -1,7 +1,7 @@
 //! ALTER TABLE: what a table becomes, change by change, and how its rows follow.
 //!
-//! A [`Draft`] is the table as it will be. Each change is checked against it, so that several changes of one statement see each other; the
-//! expressions of USING see the rows as they were.
+//! A [`Draft`] is the table as it will be. Each change is checked against it, so that several
+//! changes of one statement see each other; the expressions of USING see the rows as they were.
 
 use kiln_engine::SearchPath;
 use kiln_engine::{NewColumn, NewRows};
@@ -118,7 +118,8 @@ impl<'s> Draft<'s> {
         !self.sources.iter().enumerate().all(is_same) || !self.before.has_layout_of(&self.schema)
     }
 
-    /// ADD COLUMN of a column that is not there. Returns the sequence from which it has its default value, if it has one of its own.
+    /// ADD COLUMN of a column that is not there. Returns the sequence from which it has its default
+    /// value, if it has one of its own.
     ///
     /// # Errors
     /// As for CREATE TABLE.
@@ -148,7 +149,8 @@ impl<'s> Draft<'s> {
         Ok(made)
     }
 
-    /// DROP COLUMN, with the indexes and the constraints of the table that it is in. Nothing of other tables needs it.
+    /// DROP COLUMN, with the indexes and the constraints of the table that it is in. Nothing of
+    /// other tables needs it.
     ///
     /// # Errors
     /// 42P16 for the column by which rows are divided.
@@ -266,8 +268,8 @@ impl<'s> Draft<'s> {
     /// ALTER COLUMN TYPE.
     ///
     /// # Errors
-    /// 42704 and its like for the type; 42804 where values do not convert by themselves, or a foreign key cannot be; what a CHECK
-    /// says of other types.
+    /// 42704 and its like for the type; 42804 where values do not convert by themselves, or a
+    /// foreign key cannot be; what a CHECK says of other types.
     pub fn set_type(
         &mut self,
         column: ColumnId,
@@ -323,7 +325,8 @@ impl<'s> Draft<'s> {
         Ok(())
     }
 
-    /// A column from which another one is computed keeps its type, and a column that is computed converts by itself.
+    /// A column from which another one is computed keeps its type, and a column that is computed
+    /// converts by itself.
     fn check_generated_type(&self, column: ColumnId, using: Option<&Expr>) -> Result<()> {
         let definition = &self.schema.columns[column.index()];
         let name = &definition.name;
@@ -558,7 +561,8 @@ impl<'s> Draft<'s> {
         })
     }
 
-    /// A program that computes the values of some columns of the new row from columns of the old one.
+    /// A program that computes the values of some columns of the new row from columns of the old
+    /// one.
     fn program(
         &self,
         arguments: &[ColumnId],
@@ -728,7 +732,8 @@ fn in_partition_key(what: &str, schema: &TableSchema, column: ColumnId) -> Error
     Error::new(SqlState::INVALID_TABLE_DEFINITION, message)
 }
 
-/// Whether a foreign key of another table can stay when the columns that it refers to have other types.
+/// Whether a foreign key of another table can stay when the columns that it refers to have other
+/// types.
 ///
 /// # Errors
 /// 42804.

@@ -1,7 +1,7 @@
 //! Generated columns: `GENERATED ALWAYS AS (expression) STORED`.
 //!
-//! The catalog keeps the expression as text. It names other columns of its row and immutable functions alone, so that its
-//! value changes when one of these columns does, and at no other time.
+//! The catalog keeps the expression as text. It names other columns of its row and immutable
+//! functions alone, so that its value changes when one of these columns does, and at no other time.
 
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
@@ -54,7 +54,8 @@ pub(super) fn written<'d>(table: &str, definition: &'d ColumnDef) -> Result<Opti
 /// Checks the expressions from which the columns behind the first `known` are computed.
 ///
 /// # Errors
-/// 42P17 for one that names a generated column or is not immutable, 42804 for another type, 0A000 for a subquery.
+/// 42P17 for one that names a generated column or is not immutable, 42804 for another type, 0A000
+/// for a subquery.
 pub(super) fn check(schema: &TableSchema, known: usize, catalog: &dyn CatalogView) -> Result<()> {
     for at in known..schema.shown().len() {
         if let Some(text) = &schema.columns[at].generated {
@@ -210,8 +211,9 @@ fn is_fixed_call(function: &Function, schema: &TableSchema, catalog: &dyn Catalo
     is_immutable(&name, &types)
 }
 
-/// Whether values convert in the same way at all times and under all settings. Labels of an enum may get other texts; PostgreSQL's conversions of dates and times to and from texts
-/// depend on DateStyle, and those between times with and without a zone on TimeZone.
+/// Whether values convert in the same way at all times and under all settings. Labels of an enum
+/// may get other texts; PostgreSQL's conversions of dates and times to and from texts depend on
+/// DateStyle, and those between times with and without a zone on TimeZone.
 fn is_fixed_cast(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     match (from, to) {

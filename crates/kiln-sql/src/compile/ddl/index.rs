@@ -27,8 +27,8 @@ pub struct IndexDeclaration {
 /// Checks CREATE INDEX. `Ok(None)` means that IF NOT EXISTS found the index.
 ///
 /// # Errors
-/// 42P01 without the table, 42703 without a column, 42P07 when the name is taken, 42P17 for an expression that is not
-/// immutable, 0A000 for indexes that are not supported.
+/// 42P01 without the table, 42703 without a column, 42P07 when the name is taken, 42P17 for an
+/// expression that is not immutable, 0A000 for indexes that are not supported.
 pub fn create_index(
     statement: &CreateIndex,
     catalog: &dyn CatalogView,
@@ -258,8 +258,8 @@ fn check_access_method(statement: &CreateIndex, columns: usize, position: Positi
     }
 }
 
-/// PostgreSQL's operator classes of ordered indexes: a type, and the classes that order its values. Those called `pattern` compare bytes,
-/// as all do here.
+/// PostgreSQL's operator classes of ordered indexes: a type, and the classes that order its values.
+/// Those called `pattern` compare bytes, as all do here.
 const OPERATOR_CLASSES: [(&str, &[&str]); 18] = [
     ("array", &["array_ops"]),
     ("bigint", &["int8_ops"]),
@@ -322,8 +322,8 @@ fn check_operator_class(
     }
 }
 
-/// The name of a constraint's column. ASC, DESC and NULLS FIRST say nothing here: an index is read in
-/// either direction, and sorts that it does not serve are sorted.
+/// The name of a constraint's column. ASC, DESC and NULLS FIRST say nothing here: an index is read
+/// in either direction, and sorts that it does not serve are sorted.
 pub(super) fn index_column_name(column: &IndexColumn) -> Result<String> {
     match &column.column.expr {
         Expr::Identifier(ident) => Ok(name_of(ident)),

@@ -1,4 +1,5 @@
-//! Expressions in indexes, and predicates of partial ones. A hidden column of the table holds their values.
+//! Expressions in indexes, and predicates of partial ones. A hidden column of the table holds their
+//! values.
 
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::TableSchema;

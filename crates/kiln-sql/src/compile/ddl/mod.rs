@@ -1,5 +1,5 @@
-//! CREATE TABLE, ALTER TABLE and CREATE INDEX: from syntax trees to definitions, checked as PostgreSQL checks
-//! them. Nothing is created here; the catalog does that.
+//! CREATE TABLE, ALTER TABLE and CREATE INDEX: from syntax trees to definitions, checked as
+//! PostgreSQL checks them. Nothing is created here; the catalog does that.
 //!
 //! | module | holds |
 //! |---|---|

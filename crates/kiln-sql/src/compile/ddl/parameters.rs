@@ -1,4 +1,5 @@
-//! Parameters of PostgreSQL's storage, as pg_dump and scripts write them: their names are checked, and they have no effect.
+//! Parameters of PostgreSQL's storage, as pg_dump and scripts write them: their names are checked,
+//! and they have no effect.
 
 use kiln_storage::error::{Result, SqlState};
 use sqlparser::ast::{Expr, Ident, SqlOption};

@@ -1,7 +1,8 @@
 //! PARTITION BY: how a table's rows are divided over partitions.
 //!
-//! `CREATE TABLE … PARTITION BY HASH (column)` is PostgreSQL's. There it makes a table without rows of its own, so
-//! scripts that are to run on both leave it out, and have a script of these beside them:
+//! `CREATE TABLE … PARTITION BY HASH (column)` is PostgreSQL's. There it makes a table without rows
+//! of its own, so scripts that are to run on both leave it out, and have a script of these beside
+//! them:
 //!
 //! ```sql
 //! ALTER TABLE t PARTITION BY HASH (column);
@@ -17,7 +18,8 @@ use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments};
 use super::super::{fail, name_of, object_name, position_of, unsupported};
 use super::table::column_called;
 
-/// How the rows of a table are divided by PARTITION BY, or by SET REPLICATED, which has no expression.
+/// How the rows of a table are divided by PARTITION BY, or by SET REPLICATED, which has no
+/// expression.
 ///
 /// # Errors
 /// 42703 without the column, 0A000 when a unique key does not have it.
@@ -106,7 +108,8 @@ pub(super) fn check_keys<'k>(
     )
 }
 
-/// Refuses actions of foreign keys that would change the column by which rows are divided: a row stays where it is.
+/// Refuses actions of foreign keys that would change the column by which rows are divided: a row
+/// stays where it is.
 ///
 /// # Errors
 /// 0A000.

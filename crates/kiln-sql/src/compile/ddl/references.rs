@@ -148,7 +148,8 @@ pub(super) fn foreign_key(
     Ok(key)
 }
 
-/// The table that a foreign key of the table `schema` refers to, which may be that table, though it is not there yet.
+/// The table that a foreign key of the table `schema` refers to, which may be that table, though it
+/// is not there yet.
 fn referenced_table(
     schema: &TableSchema,
     written: &ast::ObjectName,
@@ -241,8 +242,9 @@ pub(super) fn deferral(written: &Option<ConstraintCharacteristics>) -> Result<De
     }
 }
 
-/// Whether a referencing value is compared with a referenced one: as PostgreSQL finds an operator for the referenced key's index, for both types
-/// or for one to which the referencing type converts by itself.
+/// Whether a referencing value is compared with a referenced one: as PostgreSQL finds an operator
+/// for the referenced key's index, for both types or for one to which the referencing type converts
+/// by itself.
 fn comparable(own: &DataType, other: &DataType) -> bool {
     use DataType::{Date, Double};
     let (own, other) = (&own.without_modifier(), &other.without_modifier());

@@ -1,4 +1,5 @@
-//! Other names in the expressions that a catalog keeps as text: PostgreSQL keeps what they mean, which has another name then.
+//! Other names in the expressions that a catalog keeps as text: PostgreSQL keeps what they mean,
+//! which has another name then.
 
 use kiln_storage::error::Result;
 use kiln_storage::types::DataType as ColumnType;
@@ -25,7 +26,8 @@ pub enum Renamed<'a> {
     Sequence(&'a str),
 }
 
-/// An expression as it is kept, where something is called `to` now; `None` when it does not name that.
+/// An expression as it is kept, where something is called `to` now; `None` when it does not name
+/// that.
 ///
 /// # Errors
 /// 0A000 for an expression of which it is not known what it names.
@@ -36,8 +38,8 @@ pub fn renamed_expression(text: &str, what: Renamed<'_>, to: &str) -> Result<Opt
     Ok((expr != before).then(|| expr.to_string()))
 }
 
-/// The text of a default value that a statement gives. The catalog reads it along the default path, so that sequences of other
-/// schemas have them in their names.
+/// The text of a default value that a statement gives. The catalog reads it along the default path,
+/// so that sequences of other schemas have them in their names.
 ///
 /// # Errors
 /// 0A000 for an expression of which it is not known what it names.

@@ -76,7 +76,8 @@ fn type_of(written: &Written, is_identity: bool) -> Result<DataType> {
     }
 }
 
-/// What CREATE SEQUENCE declares, but for its owner, and the value at which it begins if that is another one than its first.
+/// What CREATE SEQUENCE declares, but for its owner, and the value at which it begins if that is
+/// another one than its first.
 ///
 /// # Errors
 /// 22023, as PostgreSQL checks the options.
@@ -165,7 +166,8 @@ fn check(definition: &SequenceDefinition, last: i64) -> Result<()> {
     Ok(())
 }
 
-/// What ALTER SEQUENCE makes of a sequence whose last value is `last`, and the value at which it begins anew, if it does.
+/// What ALTER SEQUENCE makes of a sequence whose last value is `last`, and the value at which it
+/// begins anew, if it does.
 ///
 /// # Errors
 /// 22023, as PostgreSQL checks the options.
@@ -344,7 +346,8 @@ pub fn added_identity(
     Ok(made)
 }
 
-/// What the sequence of an identity column becomes, whose last value is `last`, and the value at which it begins anew, if it does.
+/// What the sequence of an identity column becomes, whose last value is `last`, and the value at
+/// which it begins anew, if it does.
 ///
 /// # Errors
 /// 22023.
@@ -361,7 +364,8 @@ pub fn altered_identity(
     Ok((new, restart))
 }
 
-/// What the sequence of an identity column becomes, whose last value is `last`, when the column has another type.
+/// What the sequence of an identity column becomes, whose last value is `last`, when the column has
+/// another type.
 ///
 /// # Errors
 /// 22023.

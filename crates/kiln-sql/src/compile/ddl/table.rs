@@ -57,8 +57,8 @@ pub(super) struct Constraints<'s> {
     pub foreign_keys: Vec<(Vec<ColumnId>, Written<'s, ForeignKeyConstraint>)>,
 }
 
-/// Checks CREATE TABLE, in which each LIKE was replaced by what it stands for. `Ok(None)` means that IF NOT EXISTS found the
-/// table.
+/// Checks CREATE TABLE, in which each LIKE was replaced by what it stands for. `Ok(None)` means
+/// that IF NOT EXISTS found the table.
 ///
 /// # Errors
 /// PostgreSQL's: 42P07 when the name is taken, 42701 for a column twice, 42P16 for two primary
@@ -174,7 +174,8 @@ fn declare_sequences(
     Ok(sequences)
 }
 
-/// The sequence of the column at a position, if it is SERIAL or has an identity; the column has its default value from there.
+/// The sequence of the column at a position, if it is SERIAL or has an identity; the column has its
+/// default value from there.
 pub(super) fn declare_sequence(
     schema: &mut TableSchema,
     at: usize,
@@ -531,7 +532,8 @@ pub(super) fn check_default(
     Ok(())
 }
 
-/// The indexes of the UNIQUE constraints, besides those that there are; `is_taken` says which names relations have.
+/// The indexes of the UNIQUE constraints, besides those that there are; `is_taken` says which names
+/// relations have.
 pub(super) fn declare_keys(
     schema: &TableSchema,
     indexes: &mut Vec<IndexDefinition>,

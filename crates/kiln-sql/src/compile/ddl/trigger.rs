@@ -18,8 +18,9 @@ use crate::parse::CreateTrigger;
 /// The trigger that a statement creates for a table.
 ///
 /// # Errors
-/// PostgreSQL's: 42703 and 42701 for columns of UPDATE OF, 42883 for a function that there is not, 42P17 for one that is not for
-/// triggers, and for a condition that looks at what is not there; 0A000 for what is not supported.
+/// PostgreSQL's: 42703 and 42701 for columns of UPDATE OF, 42883 for a function that there is not,
+/// 42P17 for one that is not for triggers, and for a condition that looks at what is not there;
+/// 0A000 for what is not supported.
 pub fn create_trigger(
     statement: &CreateTrigger,
     table: &Table,

@@ -20,8 +20,9 @@ use crate::parse::{CreateView, Star};
 /// The view that CREATE VIEW makes, but for the functions that it calls.
 ///
 /// # Errors
-/// PostgreSQL's: 42P07 when another relation has the name, 42P16 where the columns of a view that is replaced would be others,
-/// 42P17 for a view that reads from itself, 42701 for a column twice; 0A000 for what is not supported.
+/// PostgreSQL's: 42P07 when another relation has the name, 42P16 where the columns of a view that
+/// is replaced would be others, 42P17 for a view that reads from itself, 42701 for a column twice;
+/// 0A000 for what is not supported.
 pub fn create_view(statement: &CreateView, catalog: &dyn CatalogView) -> Result<View> {
     let position = position_of(&statement.name);
     let name = new_relation_name(catalog, &statement.name, statement.is_temporary)?;
@@ -163,7 +164,8 @@ fn reads(
     relations.into_iter().map(of).collect()
 }
 
-/// The text of a query with columns in the place of each `*`, so that a table may get columns that a view does not show.
+/// The text of a query with columns in the place of each `*`, so that a table may get columns that
+/// a view does not show.
 fn without_stars(text: &str, stars: &[Star], found: &[(Position, String)]) -> Result<String> {
     let mut changed = text.to_owned();
     for star in stars.iter().rev() {

@@ -1,5 +1,5 @@
-//! What follows from changed rows at the end of a statement: referential actions (what becomes of rows
-//! that refer to a row that is deleted, or whose key changes), and AFTER triggers.
+//! What follows from changed rows at the end of a statement: referential actions (what becomes of
+//! rows that refer to a row that is deleted, or whose key changes), and AFTER triggers.
 //!
 //! The rows that a statement changes are *events* in a queue. When the statement has changed its
 //! last row the queue is worked off: each event has its actions and checks made, in the order in
@@ -40,8 +40,8 @@ use super::triggers::{Rows, fired};
 use super::{quoted, shown_columns, stored_expression};
 use crate::parse::{SourceStatement, Statement, statement};
 
-/// PostgreSQL makes the checks and actions of foreign keys by triggers whose names begin so, and all triggers fire in the order of
-/// their names.
+/// PostgreSQL makes the checks and actions of foreign keys by triggers whose names begin so, and
+/// all triggers fire in the order of their names.
 const FOREIGN_KEY_TRIGGERS: &str = "RI_ConstraintTrigger_";
 
 /// All that may follow from the changes of one statement.
@@ -123,7 +123,8 @@ impl Event {
         }
     }
 
-    /// Finds places in a row of the queue for what the event keeps: keys, and for triggers whole rows.
+    /// Finds places in a row of the queue for what the event keeps: keys, and for triggers whole
+    /// rows.
     fn place_values(&mut self, types: &mut Vec<DataType>, first: usize) {
         let all: Vec<ColumnId> = match self.triggers.is_empty() {
             true => Vec::new(),

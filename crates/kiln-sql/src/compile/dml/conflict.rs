@@ -161,8 +161,8 @@ impl Compiler<'_> {
         result
     }
 
-    /// Checks ON CONFLICT and finds the index that it means. `inserted` is what the new rows may violate, and `single` says that
-    /// there is one of them at most.
+    /// Checks ON CONFLICT and finds the index that it means. `inserted` is what the new rows may
+    /// violate, and `single` says that there is one of them at most.
     pub(super) fn plan_conflict<'s>(
         &mut self,
         target: &Target,
@@ -264,7 +264,8 @@ impl Compiler<'_> {
 }
 
 impl Compiler<'_> {
-    /// The unique index over columns and expressions, whose rows are all that are of the target's part of the table.
+    /// The unique index over columns and expressions, whose rows are all that are of the target's
+    /// part of the table.
     fn inferred_index(
         &mut self,
         target: &Target,

@@ -1,15 +1,18 @@
 //! REFERENCES constraints that are DEFERRABLE: their checks may wait until the transaction ends.
 //!
-//! A statement asks when it begins whether a constraint waits: what SET CONSTRAINTS has said, or what was declared. The keys that wait
-//! are kept in a buffer of the program, one for each constraint and side. At its end the program checks them itself; unless it is a
-//! part of a larger transaction, whose session takes the buffer and has [`deferred_check_program`] check it before it commits.
+//! A statement asks when it begins whether a constraint waits: what SET CONSTRAINTS has said, or
+//! what was declared. The keys that wait are kept in a buffer of the program, one for each
+//! constraint and side. At its end the program checks them itself; unless it is a part of a larger
+//! transaction, whose session takes the buffer and has [`deferred_check_program`] check it before
+//! it commits.
 //!
 //! ```text
 //! CALL ship(7)                              alone: ship(7), then its keys    in a block: ship(7), …; COMMIT checks all keys
 //! ```
 //!
-//! A key that waits may be of a row that has changed or gone again by then, also where a subtransaction was undone. So the last check
-//! asks for both sides: it fails if a row still refers to a key that is not there.
+//! A key that waits may be of a row that has changed or gone again by then, also where a
+//! subtransaction was undone. So the last check asks for both sides: it fails if a row still refers
+//! to a key that is not there.
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{BufferId, Class, Instruction, Reg, Step};
@@ -178,7 +181,8 @@ impl Compiler<'_> {
         Ok(self.builder.finish())
     }
 
-    /// Appends the end of the program: the keys that it has kept are checked, or left to the transaction that it is a part of.
+    /// Appends the end of the program: the keys that it has kept are checked, or left to the
+    /// transaction that it is a part of.
     ///
     /// # Errors
     /// Those of the constraints' tables.
@@ -233,7 +237,8 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether the constraint of a table, which are the first arguments, waits; the third says whether it does initially.
+/// Whether the constraint of a table, which are the first arguments, waits; the third says whether
+/// it does initially.
 fn is_deferred(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
     let [table, constraint, initially] = arguments else {
         return Ok(Slot::NULL);
@@ -251,8 +256,8 @@ fn is_part(heap: &mut Heap, _: &[Slot]) -> Result<Slot> {
     Ok(Slot::from_bool(heap.constraint_modes.is_some()))
 }
 
-/// A program that checks keys which were left to the end of a transaction: an array for each column of the constraint. It checks
-/// nothing where the constraint is gone.
+/// A program that checks keys which were left to the end of a transaction: an array for each column
+/// of the constraint. It checks nothing where the constraint is gone.
 ///
 /// # Errors
 /// Those of the constraint's types.

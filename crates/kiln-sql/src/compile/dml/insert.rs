@@ -433,7 +433,8 @@ impl<'a> Compiler<'a> {
         identities.collect()
     }
 
-    /// The default value of a column. An identity column draws from its sequence without anybody being asked for privileges.
+    /// The default value of a column. An identity column draws from its sequence without anybody
+    /// being asked for privileges.
     fn bind_default_of(&mut self, plan: &Plan<'_>, column: ColumnId) -> Result<Bound> {
         let definition = &plan.table.schema().columns[column.index()];
         match plan.identities.iter().any(|(known, _)| *known == column) {

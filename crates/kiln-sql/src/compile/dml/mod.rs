@@ -216,8 +216,8 @@ impl<'a> Compiler<'a> {
         result
     }
 
-    /// Binds an expression of a table over its row `source`, which it may call by the table's name, whatever the statement
-    /// does. It can name nothing else.
+    /// Binds an expression of a table over its row `source`, which it may call by the table's name,
+    /// whatever the statement does. It can name nothing else.
     fn named_as_table<T>(
         &mut self,
         table: &Table,
@@ -250,7 +250,8 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The column that a target of one or more names means, for a statement that is `doing` something with it.
+    /// The column that a target of one or more names means, for a statement that is `doing`
+    /// something with it.
     fn target_column_of(
         &self,
         target: &Target,
@@ -277,8 +278,9 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Whether a part of a statement may have a subquery that reads `table`, also by way of a view. It looks at the text, so
-    /// that it also says yes to some that do not: those rows are collected without need.
+    /// Whether a part of a statement may have a subquery that reads `table`, also by way of a view.
+    /// It looks at the text, so that it also says yes to some that do not: those rows are collected
+    /// without need.
     fn may_read(&self, parts: &[String], table: &Table) -> bool {
         let name = &table.schema().name;
         let mut names = vec![name_in_schema(name).to_lowercase()];

@@ -178,7 +178,8 @@ impl Compiler<'_> {
         Ok(References::Checked(checks))
     }
 
-    /// The references of an INSERT whose rows update others instead: their events are in one queue where triggers fire after them.
+    /// The references of an INSERT whose rows update others instead: their events are in one queue
+    /// where triggers fire after them.
     pub(super) fn plan_upsert(
         &mut self,
         table: &Arc<Table>,

@@ -18,8 +18,8 @@ use super::references::Change;
 use super::update::refuse_moving;
 use super::{Returning, generated, shown_columns};
 
-/// A program that inserts a row; its parameters are the columns that statements can name. With `ignore_conflict` it emits
-/// whether it inserted, and else raises 23505 when a key is taken.
+/// A program that inserts a row; its parameters are the columns that statements can name. With
+/// `ignore_conflict` it emits whether it inserted, and else raises 23505 when a key is taken.
 ///
 /// # Errors
 /// Those of the constraints' expressions.

@@ -1,8 +1,9 @@
 //! What INSERT, UPDATE and DELETE change: a table, also by way of a view.
 //!
-//! A view whose query is a condition on the rows of one table, or of such a view, can be changed: the statement changes the
-//! rows of the table. Only its names and conditions are the view's. The row at hand is the table's; a second source *shows* it,
-//! with the view's columns, as a view in FROM shows those of its tables.
+//! A view whose query is a condition on the rows of one table, or of such a view, can be changed:
+//! the statement changes the rows of the table. Only its names and conditions are the view's. The
+//! row at hand is the table's; a second source *shows* it, with the view's columns, as a view in
+//! FROM shows those of its tables.
 
 use std::rc::Rc;
 
@@ -41,7 +42,8 @@ pub(in super::super) struct TargetView {
     layers: Vec<Layer>,
     /// The columns of the first one, and those of the table that they are.
     columns: Vec<(String, Option<ColumnId>)>,
-    /// Whether a view asks about other rows than the one at hand, which a statement may have changed by then.
+    /// Whether a view asks about other rows than the one at hand, which a statement may have
+    /// changed by then.
     has_subquery: bool,
 }
 

@@ -1,8 +1,9 @@
 //! Row triggers of the rows that a statement writes.
 //!
-//! BEFORE triggers run where a row is about to be written, one after the other by their names, each on the row that the one
-//! before it has returned; a row for which one returns NULL is left alone. AFTER triggers run at the end of the statement: the rows
-//! wait in the queue of [`actions`](super::actions), together with what follows from them by foreign keys.
+//! BEFORE triggers run where a row is about to be written, one after the other by their names, each
+//! on the row that the one before it has returned; a row for which one returns NULL is left alone.
+//! AFTER triggers run at the end of the statement: the rows wait in the queue of
+//! [`actions`](super::actions), together with what follows from them by foreign keys.
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Instruction, Reg};
@@ -25,7 +26,8 @@ pub(super) struct Rows<'r> {
     pub new: Option<&'r [Reg]>,
 }
 
-/// The triggers of a table that fire for `change`, which names the columns that the statement sets, in their order.
+/// The triggers of a table that fire for `change`, which names the columns that the statement sets,
+/// in their order.
 pub(super) fn fired(table: &Arc<Table>, time: TriggerTime, change: Change) -> Vec<Firing> {
     let event = match change {
         Change::Insert => TriggerEvent::Insert,
@@ -50,8 +52,8 @@ pub(super) fn fired(table: &Arc<Table>, time: TriggerTime, change: Change) -> Ve
 }
 
 impl Compiler<'_> {
-    /// The columns that may change in a row of which a statement sets these: those of BEFORE triggers too, and what is computed
-    /// from any of them.
+    /// The columns that may change in a row of which a statement sets these: those of BEFORE
+    /// triggers too, and what is computed from any of them.
     ///
     /// # Errors
     /// 0A000 for a trigger that may move the row to another partition.

@@ -394,8 +394,8 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// Changes one row, unless a BEFORE trigger keeps it as it is. After that the row's columns have their new values, and `done`
-    /// follows.
+    /// Changes one row, unless a BEFORE trigger keeps it as it is. After that the row's columns
+    /// have their new values, and `done` follows.
     pub(super) fn emit_change(
         &mut self,
         table: &Arc<Table>,

@@ -222,7 +222,8 @@ pub(crate) fn array_set() -> Named {
     ("array_set", function)
 }
 
-/// As [`array_set`], for a column: what PostgreSQL would store as an array that begins at another number is refused.
+/// As [`array_set`], for a column: what PostgreSQL would store as an array that begins at another
+/// number is refused.
 pub(in super::super) fn array_set_in_row() -> Named {
     fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
         set_element(heap, arguments, false)
@@ -335,8 +336,8 @@ strict! {
     };
 }
 
-/// The parts of a text between delimiters, its letters where the delimiter is NULL. A part that is the same as the third argument, if
-/// there is one, is NULL.
+/// The parts of a text between delimiters, its letters where the delimiter is NULL. A part that is
+/// the same as the third argument, if there is one, is NULL.
 pub(in super::super) const fn string_to_array() -> Named {
     fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
         let [text, delimiter, rest @ ..] = arguments else {
@@ -402,8 +403,8 @@ const fn array_to_string_with_nulls() -> Named {
     ("array_to_string_with_nulls", function)
 }
 
-/// The values of an aggregate in its own order: the arguments are the values, arrays of what they are
-/// sorted by, and how, see [`order_of`].
+/// The values of an aggregate in its own order: the arguments are the values, arrays of what they
+/// are sorted by, and how, see [`order_of`].
 pub(in super::super) fn sorted_values() -> Named {
     fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
         let Some((values, order)) = sorted(heap, arguments)? else {

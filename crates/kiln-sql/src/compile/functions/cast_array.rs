@@ -1,4 +1,5 @@
-//! Builtins behind conversions of arrays. Those of arrays of any type are told the type of their elements by its name.
+//! Builtins behind conversions of arrays. Those of arrays of any type are told the type of their
+//! elements by its name.
 
 use kiln_procedure::frame::{push_value, to_value};
 use kiln_procedure::ir::ScalarFunction;

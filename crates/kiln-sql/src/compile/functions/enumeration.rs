@@ -1,6 +1,7 @@
 //! Enums: conversions from and to texts, and the functions over their labels.
 //!
-//! A function over values of an enum is given the type's description ([`EnumType`](kiln_storage::types::EnumType)) as a text.
+//! A function over values of an enum is given the type's description
+//! ([`EnumType`](kiln_storage::types::EnumType)) as a text.
 
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::Slot;

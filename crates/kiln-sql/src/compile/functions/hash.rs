@@ -1,5 +1,5 @@
-//! PostgreSQL's hashes of texts: Bob Jenkins's lookup3 of the bytes, with PostgreSQL's start. Clients make keys of advisory locks of
-//! them.
+//! PostgreSQL's hashes of texts: Bob Jenkins's lookup3 of the bytes, with PostgreSQL's start.
+//! Clients make keys of advisory locks of them.
 
 use kiln_storage::slot::{Heap, Slot};
 

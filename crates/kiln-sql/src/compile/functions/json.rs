@@ -1,6 +1,7 @@
 //! Functions and operators over JSON and JSONB.
 //!
-//! Operators have their symbols for names here. What makes JSON of SQL's values is in `compile/json.rs`.
+//! Operators have their symbols for names here. What makes JSON of SQL's values is in
+//! `compile/json.rs`.
 
 use kiln_procedure::ir::Comparison;
 use kiln_storage::error::{Error, Result, SqlState};

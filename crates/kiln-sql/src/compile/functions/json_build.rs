@@ -129,7 +129,8 @@ fn joined(heap: &Heap, values: &[Slot]) -> String {
     format!("[{}]", values.join(", ").trim_start())
 }
 
-/// Keys and values in turn as the members of an object; `between` is written between a key and its value.
+/// Keys and values in turn as the members of an object; `between` is written between a key and its
+/// value.
 fn members(heap: &Heap, arguments: &[Slot], between: &str) -> Result<Vec<String>> {
     let pairs = arguments.chunks_exact(2).enumerate();
     pairs

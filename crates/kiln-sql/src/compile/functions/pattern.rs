@@ -518,7 +518,8 @@ impl Reader {
     }
 }
 
-/// What a class of characters that is written as an escape has in it, and whether that is what it has not.
+/// What a class of characters that is written as an escape has in it, and whether that is what it
+/// has not.
 fn class_of(letter: char) -> Option<(&'static str, bool)> {
     Some(match letter {
         'd' | 'D' => ("0-9", letter == 'D'),
@@ -537,8 +538,8 @@ fn push_letter(text: &mut String, letter: char) {
     }
 }
 
-/// The regular expression that a pattern of SIMILAR TO stands for; `escape` is empty when nothing is
-/// escaped.
+/// The regular expression that a pattern of SIMILAR TO stands for; `escape` is empty when nothing
+/// is escaped.
 ///
 /// # Errors
 /// 22025 for an escape of more than one character.

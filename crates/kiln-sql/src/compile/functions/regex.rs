@@ -1,7 +1,7 @@
 //! Functions over regular expressions.
 //!
-//! A match is PostgreSQL's: the one that begins first, and of those the longest, or the shortest when
-//! the pattern's first quantifier is not greedy. What was compiled is kept for each thread.
+//! A match is PostgreSQL's: the one that begins first, and of those the longest, or the shortest
+//! when the pattern's first quantifier is not greedy. What was compiled is kept for each thread.
 
 use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
@@ -254,8 +254,8 @@ fn first_match(heap: &mut Heap, text: Slot, pattern: Slot, flags: &str) -> Resul
     Ok(heap.push_array(&parts))
 }
 
-/// The parts of a text between matches. As in PostgreSQL, an empty match at the beginning, at the end, or directly behind
-/// another match divides nothing.
+/// The parts of a text between matches. As in PostgreSQL, an empty match at the beginning, at the
+/// end, or directly behind another match divides nothing.
 fn split(heap: &mut Heap, text: Slot, pattern: Slot, flags: &str, name: &str) -> Result<Slot> {
     let (options, is_global) = split_flags(flags)?;
     if is_global {

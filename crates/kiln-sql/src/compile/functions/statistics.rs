@@ -28,7 +28,8 @@ pub(in super::super) struct Deviation {
     pub is_root: bool,
 }
 
-/// The variance of NUMERICs, or its root. PostgreSQL computes it exactly (`numeric_stddev_internal`), and divides once.
+/// The variance of NUMERICs, or its root. PostgreSQL computes it exactly
+/// (`numeric_stddev_internal`), and divides once.
 fn of_decimals(heap: &Heap, array: Slot, asked: Deviation) -> Result<Slot> {
     let values = values(heap, array);
     let (mut sum, mut squares) = (Decimal::ZERO, Decimal::ZERO);
@@ -55,7 +56,8 @@ fn of_decimals(heap: &Heap, array: Slot, asked: Deviation) -> Result<Slot> {
     }))
 }
 
-/// The same of DOUBLE PRECISIONs, taken in one after the other as PostgreSQL does (`float8_accum`, after Youngs and Cramer).
+/// The same of DOUBLE PRECISIONs, taken in one after the other as PostgreSQL does (`float8_accum`,
+/// after Youngs and Cramer).
 fn of_doubles(heap: &Heap, array: Slot, asked: Deviation) -> Slot {
     let (mut count, mut sum, mut spread) = (0.0, 0.0, 0.0);
     for value in values(heap, array) {
@@ -185,7 +187,8 @@ fn fraction(slot: Slot) -> Result<Option<f64>> {
     }
 }
 
-/// `percentile_cont` of DOUBLE PRECISIONs in their order: between two of them where the fraction asks for that.
+/// `percentile_cont` of DOUBLE PRECISIONs in their order: between two of them where the fraction
+/// asks for that.
 pub(in super::super) const PERCENTILE_CONT: Named = ("percentile_cont", |heap, arguments| {
     let (Some(fraction), values) = (fraction(arguments[1])?, values(heap, arguments[0])) else {
         return Ok(Slot::NULL);
@@ -203,7 +206,8 @@ pub(in super::super) const PERCENTILE_CONT: Named = ("percentile_cont", |heap, a
     Ok(Slot::from_f64(low + (place - first) * (high - low)))
 });
 
-/// `percentile_disc` of values in their order: the first whose place is at the fraction or behind it.
+/// `percentile_disc` of values in their order: the first whose place is at the fraction or behind
+/// it.
 pub(in super::super) const PERCENTILE_DISC: Named = ("percentile_disc", |heap, arguments| {
     let (Some(fraction), values) = (fraction(arguments[1])?, values(heap, arguments[0])) else {
         return Ok(Slot::NULL);
@@ -215,7 +219,8 @@ pub(in super::super) const PERCENTILE_DISC: Named = ("percentile_disc", |heap, a
         .unwrap_or(Slot::NULL))
 });
 
-/// The value of a sorted array that is there most often, the first of several; by how values of a class compare.
+/// The value of a sorted array that is there most often, the first of several; by how values of a
+/// class compare.
 pub(in super::super) fn mode(class: Class) -> Named {
     macro_rules! of {
         ($($class:ident)+) => {

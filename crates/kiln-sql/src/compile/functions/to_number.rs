@@ -26,7 +26,8 @@ enum Part {
     Character,
 }
 
-/// The patterns, the longer ones before those that they begin with; those without a part are not here.
+/// The patterns, the longer ones before those that they begin with; those without a part are not
+/// here.
 const PATTERNS: &[(&str, Option<Part>)] = &[
     (",", Some(Part::Comma)),
     (".", Some(Part::Point)),

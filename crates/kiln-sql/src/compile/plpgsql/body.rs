@@ -164,8 +164,8 @@ impl Body {
         self.declare_parameters(c, arguments, false, &|_| false)
     }
 
-    /// Declares parameters by name and by number; `numbers_outputs` says whether those that only give
-    /// a value back are counted too.
+    /// Declares parameters by name and by number; `numbers_outputs` says whether those that only
+    /// give a value back are counted too.
     fn declare_parameters(
         &mut self,
         c: &mut Compiler<'_>,

@@ -1,4 +1,5 @@
-//! Cursors of bodies that are run step by step: which variables are cursors, and what OPEN gives their arguments.
+//! Cursors of bodies that are run step by step: which variables are cursors, and what OPEN gives
+//! their arguments.
 
 use kiln_storage::error::{Error, Result, SqlState};
 use sqlparser::ast::Ident;

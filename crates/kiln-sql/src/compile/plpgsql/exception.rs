@@ -1,7 +1,8 @@
 //! EXCEPTION clauses, and what their handlers ask of the error.
 //!
-//! The statements of the block become the body of a protected region ([`Step::Protect`]), and the handlers conditionals behind
-//! it. What the default of a variable raises is not caught, as in PostgreSQL: declarations come before the region.
+//! The statements of the block become the body of a protected region ([`Step::Protect`]), and the
+//! handlers conditionals behind it. What the default of a variable raises is not caught, as in
+//! PostgreSQL: declarations come before the region.
 
 use kiln_procedure::ir::{Class, Comparison, DiagnosticItem, Instruction, Reg, RegionId, Step};
 use kiln_storage::error::{Error, Result, SqlState};

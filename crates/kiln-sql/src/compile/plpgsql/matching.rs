@@ -14,8 +14,8 @@ use crate::parse::RoutineKind;
 pub(in super::super) type Argument<'g> = (Option<&'g Ident>, Bound);
 
 impl Routine {
-    /// The input parameters' values, converted: `given` are the arguments in the order written. With
-    /// `outputs` there is one for each OUT parameter too, as in CALL; it is not even computed.
+    /// The input parameters' values, converted: `given` are the arguments in the order written.
+    /// With `outputs` there is one for each OUT parameter too, as in CALL; it is not even computed.
     ///
     /// # Errors
     /// 42883 when the routine takes other arguments.

@@ -123,7 +123,8 @@ pub(super) struct Memory {
 #[derive(Debug)]
 struct Active {
     name: String,
-    /// Whether its caller needs no privileges for what its body does. Of the outermost routine that does not matter here.
+    /// Whether its caller needs no privileges for what its body does. Of the outermost routine that
+    /// does not matter here.
     is_definer: bool,
 }
 
@@ -176,7 +177,8 @@ pub fn compile_function(
     finish(compiler, routine, memory)
 }
 
-/// Checks a trigger function. Its program only says that it cannot be called: its body is compiled where a trigger fires.
+/// Checks a trigger function. Its program only says that it cannot be called: its body is compiled
+/// where a trigger fires.
 fn compile_trigger_function(
     catalog: &dyn CatalogView,
     definition: &FunctionDefinition,
@@ -187,7 +189,8 @@ fn compile_trigger_function(
         compiler.builder = ProgramBuilder::new(&routine.name, []);
         Body::new(compiler, &routine).checked_trigger(compiler, definition)
     });
-    // A body with more statements than are noted that need the columns of a table has no other fault yet.
+    // A body with more statements than are noted that need the columns of a table has no other
+    // fault yet.
     match checked {
         Err(error) if memory.deferred.len() <= DEFERRED_MAX => return Err(error),
         _ => {}

@@ -1,9 +1,10 @@
 //! Pieces of bodies that are run step by step.
 //!
-//! A body with EXECUTE, COMMIT or a definition is no program: what it reads and writes is known only when it runs. The session
-//! runs it statement by statement instead, and keeps its variables in a [`Frame`]. Whatever of it needs nothing of the kind, be
-//! it an expression or a loop with all that is in it, is compiled as a piece: a program that takes the variables, and gives them
-//! back as its one row.
+//! A body with EXECUTE, COMMIT or a definition is no program: what it reads and writes is known
+//! only when it runs. The session runs it statement by statement instead, and keeps its variables
+//! in a [`Frame`]. Whatever of it needs nothing of the kind, be it an expression or a loop with all
+//! that is in it, is compiled as a piece: a program that takes the variables, and gives them back
+//! as its one row.
 
 use kiln_procedure::ProgramBuilder;
 use kiln_procedure::ir::{Instruction, Reg, Step};
@@ -72,8 +73,8 @@ pub struct FrameScope {
     pub variables: Vec<(String, Kind)>,
 }
 
-/// The variables around a piece, the outermost block first. That one has the routine's parameters and the columns of RETURNS
-/// TABLE, in the order of its header.
+/// The variables around a piece, the outermost block first. That one has the routine's parameters
+/// and the columns of RETURNS TABLE, in the order of its header.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Frame {
     /// The blocks.
@@ -93,7 +94,8 @@ pub enum Work {
     Condition(Expression),
     /// Gives rows.
     Rows(RowSource),
-    /// Assigns a row, whose values follow the variables' among the arguments, to targets, and gives the variables back.
+    /// Assigns a row, whose values follow the variables' among the arguments, to targets, and gives
+    /// the variables back.
     Assign {
         /// What is assigned to.
         targets: Vec<Target>,
@@ -110,9 +112,9 @@ pub enum Work {
     Arguments(Call, Box<Routine>),
 }
 
-/// A piece ready to run. The parameters of its program are ROW_COUNT, FOUND, the values of all variables, and what
-/// [`Work::Assign`] takes. What gives the variables back gives them in that order too, with a BOOLEAN before the fields of each
-/// record that says whether it was assigned to.
+/// A piece ready to run. The parameters of its program are ROW_COUNT, FOUND, the values of all
+/// variables, and what [`Work::Assign`] takes. What gives the variables back gives them in that
+/// order too, with a BOOLEAN before the fields of each record that says whether it was assigned to.
 #[derive(Debug)]
 pub struct CompiledPiece {
     /// Its program.
@@ -153,8 +155,8 @@ fn has_commands(list: &[Statement]) -> bool {
     })
 }
 
-/// Whether a statement of such a body is no piece, but consists of some: it has a command, leaves what is around it, gives
-/// something back, or asks for the error that is being handled.
+/// Whether a statement of such a body is no piece, but consists of some: it has a command, leaves
+/// what is around it, gives something back, or asks for the error that is being handled.
 pub fn runs_stepped(statement: &Statement, is_stepped: &dyn Fn(&Call) -> bool) -> bool {
     let one = std::slice::from_ref(statement);
     has_commands(one)
@@ -527,7 +529,8 @@ impl Body {
         Ok(all)
     }
 
-    /// Declares FOUND, and tells which of the outermost variables are the routine's parameters and results.
+    /// Declares FOUND, and tells which of the outermost variables are the routine's parameters and
+    /// results.
     fn declare_routine(&mut self, c: &mut Compiler<'_>, variables: Vec<Slot>) -> Result<()> {
         let parameters = self.routine.parameters.len();
         let outputs = variables.iter().enumerate().filter(|(number, _)| {

@@ -1,7 +1,9 @@
-//! Trigger functions: their bodies are compiled where a row is written, with the row in NEW and OLD.
+//! Trigger functions: their bodies are compiled where a row is written, with the row in NEW and
+//! OLD.
 //!
-//! The same function may serve several tables and events. It is compiled for each of them by itself: NEW and OLD have the columns
-//! of the table, and what `TG_OP` and its like say is known, so that the branches of other events are left out.
+//! The same function may serve several tables and events. It is compiled for each of them by
+//! itself: NEW and OLD have the columns of the table, and what `TG_OP` and its like say is known,
+//! so that the branches of other events are left out.
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::analysis::names::for_each_step;
@@ -88,8 +90,8 @@ impl<'a> Compiler<'a> {
     /// Compiles the function of a trigger in this place.
     ///
     /// # Errors
-    /// 0A000 for a trigger that fires itself, and for a BEFORE trigger that writes its own table; 42883 without the function; the
-    /// errors of its body.
+    /// 0A000 for a trigger that fires itself, and for a BEFORE trigger that writes its own table;
+    /// 42883 without the function; the errors of its body.
     pub(in super::super) fn fire_trigger(
         &mut self,
         firing: &Firing,
@@ -148,7 +150,8 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// A statement must not read what its BEFORE triggers write, and these must not write the table of the row.
+    /// A statement must not read what its BEFORE triggers write, and these must not write the table
+    /// of the row.
     fn note_tables_written(&mut self, firing: &Firing, body: &[Step]) -> Result<()> {
         let mut tables = Vec::new();
         for_each_step(body, &mut |step| {
@@ -176,8 +179,9 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// The function of a trigger, of whose body compilations have learnt all. Each trigger has a copy of its own: what is learnt is
-    /// known by the nodes of its tree, and holds for one table and event.
+    /// The function of a trigger, of whose body compilations have learnt all. Each trigger has a
+    /// copy of its own: what is learnt is known by the nodes of its tree, and holds for one table
+    /// and event.
     fn trigger_function(&mut self, firing: &Firing, key: &str) -> Result<Arc<FunctionDefinition>> {
         let known = self.routines.of_triggers.iter();
         let mut known = known.filter(|(name, _)| name == key);
@@ -237,7 +241,8 @@ impl<'a> Compiler<'a> {
         known_truth(&bound)
     }
 
-    /// The columns of NEW that the function of a BEFORE trigger may change; all of them where that is not known.
+    /// The columns of NEW that the function of a BEFORE trigger may change; all of them where that
+    /// is not known.
     pub(in super::super) fn columns_of_new(&self, table: &Table, function: &str) -> ColumnSet {
         let all = ColumnSet::first(table.schema().shown().len());
         let Some(definition) = self.catalog.routine(function) else {
@@ -436,7 +441,8 @@ impl Body {
         Ok(())
     }
 
-    /// Compiles the body of a trigger function where no table is known, to see what is wrong with it.
+    /// Compiles the body of a trigger function where no table is known, to see what is wrong with
+    /// it.
     pub(super) fn checked_trigger(
         &mut self,
         c: &mut Compiler<'_>,

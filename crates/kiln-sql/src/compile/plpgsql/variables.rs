@@ -116,7 +116,8 @@ impl Body {
         Ok(fields)
     }
 
-    /// Declares a row that is not there, to which nothing is assigned: its fields are NULL, which is known.
+    /// Declares a row that is not there, to which nothing is assigned: its fields are NULL, which
+    /// is known.
     pub(super) fn declare_absent_row(
         &mut self,
         c: &mut Compiler<'_>,

@@ -104,8 +104,8 @@ impl Alteration<'_> {
         self.notices.push(Notice::new(message));
     }
 
-    /// The foreign keys that refer to the table, by columns of which `is_meant` says yes; the columns are the draft's. Keys of the
-    /// table itself are among them.
+    /// The foreign keys that refer to the table, by columns of which `is_meant` says yes; the
+    /// columns are the draft's. Keys of the table itself are among them.
     fn references(
         &self,
         change: &CatalogChange<'_>,

@@ -1,7 +1,8 @@
 //! ALTER of tables, indexes, sequences and routines.
 //!
-//! The changes of one ALTER TABLE are made in PostgreSQL's order, whatever the order in which they are written: what goes, goes first. They
-//! are gathered in a [`Draft`] of the table; its rows are put into another layout once, if they have to be.
+//! The changes of one ALTER TABLE are made in PostgreSQL's order, whatever the order in which they
+//! are written: what goes, goes first. They are gathered in a [`Draft`] of the table; its rows are
+//! put into another layout once, if they have to be.
 //!
 //! | module | holds |
 //! |---|---|

@@ -187,7 +187,8 @@ fn not_there(statement: &AlterTable) -> Result<Vec<Notice>> {
     }
 }
 
-/// Objects belong to the superusers, all of them to each: one that becomes the owner is that already.
+/// Objects belong to the superusers, all of them to each: one that becomes the owner is that
+/// already.
 ///
 /// # Errors
 /// 42704 for a role that is none; 0A000 for one that is no superuser.
@@ -274,7 +275,8 @@ pub(super) fn constraint(
     Ok(())
 }
 
-/// Renames an index with the constraint that it belongs to. The hash index beside it is derived anew.
+/// Renames an index with the constraint that it belongs to. The hash index beside it is derived
+/// anew.
 fn rename_index(change: &mut CatalogChange<'_>, table: &str, from: &str, to: &str) -> Result<()> {
     let known = change.catalog().require_table(table)?.clone();
     let indexes = known.indexes().iter().map(|index| index.definition());

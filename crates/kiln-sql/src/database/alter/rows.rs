@@ -1,4 +1,5 @@
-//! The table that comes of a draft: its rows in their layout, its indexes, and the rows that its constraints ask about.
+//! The table that comes of a draft: its rows in their layout, its indexes, and the rows that its
+//! constraints ask about.
 
 use kiln_engine::{Access, CatalogChange, NewRows, Object};
 use kiln_storage::error::{Error, Result, SqlState, Subject};
@@ -13,7 +14,8 @@ use crate::compile::ddl::{self, Draft};
 use crate::compile::{quote_identifier, sql_name};
 use crate::parse::{self, SourceStatement};
 
-/// Puts the table of the draft in the place of the one before it, and checks what its rows have to satisfy.
+/// Puts the table of the draft in the place of the one before it, and checks what its rows have to
+/// satisfy.
 pub(in super::super) fn follow(
     change: &mut CatalogChange<'_>,
     draft: &mut Draft<'_>,
@@ -117,7 +119,8 @@ fn redeclare(change: &mut CatalogChange<'_>, draft: &Draft<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Puts the rows into another layout. Sequences of which default values draw go on from states that a recovery knows.
+/// Puts the rows into another layout. Sequences of which default values draw go on from states that
+/// a recovery knows.
 fn rewrite(change: &mut CatalogChange<'_>, draft: &Draft<'_>) -> Result<()> {
     let (mut rows, sequences) = compiled(change, draft)?;
     if !sequences.is_empty() {

@@ -1,4 +1,5 @@
-//! Explanations as PostgreSQL lays JSON out: an array of one object, whose `Plan` is a tree of nodes.
+//! Explanations as PostgreSQL lays JSON out: an array of one object, whose `Plan` is a tree of
+//! nodes.
 
 use kiln_procedure::Program;
 use kiln_procedure::explain::{Node, Property, tree};

@@ -36,7 +36,8 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Puts the next block into `block` and returns its table; `None` when it is time for a pause, or all are read.
+    /// Puts the next block into `block` and returns its table; `None` when it is time for a pause,
+    /// or all are read.
     ///
     /// # Errors
     /// Those of [`RowsReader::next_block`].

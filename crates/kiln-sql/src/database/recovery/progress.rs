@@ -16,7 +16,8 @@ pub enum RecoveryStage {
     Indexes,
 }
 
-/// How far a recovery has come ([`Database::open_with_progress`](crate::Database::open_with_progress)).
+/// How far a recovery has come
+/// ([`Database::open_with_progress`](crate::Database::open_with_progress)).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecoveryProgress {
     /// What it is at.
@@ -31,9 +32,11 @@ pub struct RecoveryProgress {
     pub log_bytes_all: u64,
     /// How long the database has been opening, in nanoseconds.
     pub elapsed_ns: u64,
-    /// How fast it reads in this stage, in bytes a second; 0 as long as it has read nothing in it, and while it builds indexes.
+    /// How fast it reads in this stage, in bytes a second; 0 as long as it has read nothing in it,
+    /// and while it builds indexes.
     pub bytes_per_s: f64,
-    /// The seconds that reading the rest will take, as estimated; 0 while it builds indexes, which are not counted.
+    /// The seconds that reading the rest will take, as estimated; 0 while it builds indexes, which
+    /// are not counted.
     pub remaining_s: f64,
 }
 
@@ -44,7 +47,8 @@ pub(super) struct Observed<'a> {
     /// How fast recoveries have been before.
     rates: RecoveryRates,
     began_ns: u64,
-    /// When the files were begun that are read: an older checkpoint may take the place of a damaged one.
+    /// When the files were begun that are read: an older checkpoint may take the place of a damaged
+    /// one.
     reading_since_ns: u64,
     stage_since_ns: u64,
     /// When the observer is called again.
@@ -78,7 +82,8 @@ impl<'a> Observed<'a> {
         }
     }
 
-    /// Reading begins, or begins anew from an older checkpoint, with these bytes of a checkpoint and of the log.
+    /// Reading begins, or begins anew from an older checkpoint, with these bytes of a checkpoint
+    /// and of the log.
     pub fn begin(&mut self, now_ns: u64, checkpoint_bytes: u64, log_bytes: u64) {
         self.reading_since_ns = now_ns;
         self.progress = RecoveryProgress {
@@ -109,7 +114,8 @@ impl<'a> Observed<'a> {
         self.look(now_ns);
     }
 
-    /// All is read, and the indexes are next. An observer that is called at all is told at once: they may take long.
+    /// All is read, and the indexes are next. An observer that is called at all is told at once:
+    /// they may take long.
     pub fn builds_indexes(&mut self, now_ns: u64) {
         self.progress.log_bytes = self.progress.log_bytes_all;
         self.enter(now_ns, RecoveryStage::Indexes);
@@ -145,7 +151,8 @@ impl<'a> Observed<'a> {
     }
 }
 
-/// The seconds that the rest takes: as long as at the rates of former recoveries, times how much longer what was read until now has taken.
+/// The seconds that the rest takes: as long as at the rates of former recoveries, times how much
+/// longer what was read until now has taken.
 fn remaining_s(progress: &RecoveryProgress, rates: &RecoveryRates, reading_ns: u64) -> f64 {
     let all = rates.seconds(progress.checkpoint_bytes_all, progress.log_bytes_all);
     let done = rates.seconds(progress.checkpoint_bytes, progress.log_bytes);

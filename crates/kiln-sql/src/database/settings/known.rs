@@ -3,7 +3,8 @@
 use super::NO_ROLE;
 use super::planner::WITHOUT_EFFECTS;
 
-/// A setting: its name in lower case, as PostgreSQL writes it, its default, its values and what it is for.
+/// A setting: its name in lower case, as PostgreSQL writes it, its default, its values and what it
+/// is for.
 pub(super) type Known = (&'static str, &'static str, &'static str, Kind, &'static str);
 
 /// Which values a setting takes.

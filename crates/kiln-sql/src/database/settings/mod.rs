@@ -1,7 +1,8 @@
 //! Settings of a session: what can be set, to which values, and until when.
 //!
-//! Many settings of PostgreSQL have one value here, which is what most clients ask for at their start. That is taken, and what asks for
-//! something else is refused. A setting with a point in its name that is not known belongs to the client, as in PostgreSQL.
+//! Many settings of PostgreSQL have one value here, which is what most clients ask for at their
+//! start. That is taken, and what asks for something else is refused. A setting with a point in its
+//! name that is not known belongs to the client, as in PostgreSQL.
 //!
 //! | module | holds |
 //! |---|---|
@@ -143,8 +144,8 @@ impl Settings {
     /// Gives a setting a value, or `None` for what it began with.
     ///
     /// # Errors
-    /// 42704 for an unknown setting, 55P02 for one that cannot be changed, 22023 for a value that is none, 0A000 for one that is not
-    /// supported, 53400 for too many.
+    /// 42704 for an unknown setting, 55P02 for one that cannot be changed, 22023 for a value that
+    /// is none, 0A000 for one that is not supported, 53400 for too many.
     pub fn set(&mut self, assignment: Assignment, in_block: bool) -> Result<()> {
         let Assignment { name, value, scope } = assignment;
         let value = match value {

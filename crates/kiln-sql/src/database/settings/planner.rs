@@ -1,5 +1,6 @@
-//! Settings of PostgreSQL's planner, its memory and its statistics: taken, so that scripts that tune it run, and without effect. What a
-//! statement reads is decided when it is compiled, without costs, and no statement sorts or joins on disk.
+//! Settings of PostgreSQL's planner, its memory and its statistics: taken, so that scripts that
+//! tune it run, and without effect. What a statement reads is decided when it is compiled, without
+//! costs, and no statement sorts or joins on disk.
 
 use super::known::{Kind, Known};
 

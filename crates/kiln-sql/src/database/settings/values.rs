@@ -135,7 +135,8 @@ pub(super) fn checked(name: &str, value: &str) -> Result<Option<String>> {
         }
         Kind::Text => value.to_owned(),
     };
-    // What was asked for is kept even where it is the default: the session may have begun with something else.
+    // What was asked for is kept even where it is the default: the session may have begun with
+    // something else.
     Ok(Some(kept))
 }
 
@@ -165,7 +166,8 @@ fn boolean(word: &str) -> Option<bool> {
     }
 }
 
-/// The names in the value of `search_path`: folded to lower case but where they are quoted. `None` where it is no list of names.
+/// The names in the value of `search_path`: folded to lower case but where they are quoted. `None`
+/// where it is no list of names.
 pub(in crate::database) fn schemas_of(value: &str) -> Option<Vec<String>> {
     let (mut names, mut rest) = (Vec::new(), value.trim());
     if rest.is_empty() {

@@ -118,7 +118,8 @@ impl Run<'_> {
     }
 }
 
-/// Where a call that a query was read as says to stand; the errors of its parts have places of their own.
+/// Where a call that a query was read as says to stand; the errors of its parts have places of
+/// their own.
 const START: Position = Position { line: 1, column: 1 };
 
 /// The command's first word.

@@ -50,8 +50,8 @@ impl Run<'_> {
         self.deeper(|run| run.step(statement))
     }
 
-    /// Whether a statement is run in parts: also where an error in the middle of it is handled, as variables keep what was assigned
-    /// to them until then.
+    /// Whether a statement is run in parts: also where an error in the middle of it is handled, as
+    /// variables keep what was assigned to them until then.
     fn is_run_stepped(&mut self, statement: &Statement) -> bool {
         let is_compound = matches!(
             statement.kind,
@@ -240,7 +240,8 @@ impl Run<'_> {
         })
     }
 
-    /// The statements of a block with handlers. A savepoint is where its error leads back to; variables stay as they are.
+    /// The statements of a block with handlers. A savepoint is where its error leads back to;
+    /// variables stay as they are.
     fn protected(&mut self, block: &Block) -> Result<Flow> {
         let name = format!("\u{1}{}", self.session.stepped_depth);
         let depth = self.frame.scopes.len();

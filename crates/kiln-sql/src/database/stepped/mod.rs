@@ -1,8 +1,10 @@
-//! Bodies that the session runs step by step: those with EXECUTE, COMMIT, ROLLBACK, cursors or definitions.
+//! Bodies that the session runs step by step: those with EXECUTE, COMMIT, ROLLBACK, cursors or
+//! definitions.
 //!
-//! What such a body does is known only when it runs, so it is no program that a protocol could plan or a worker run. The session
-//! runs it as a client would: as statements of a transaction block, between which it keeps the variables. What of the body
-//! has no such statement in it is compiled, however large ([`crate::compile::plpgsql::Work`]).
+//! What such a body does is known only when it runs, so it is no program that a protocol could plan
+//! or a worker run. The session runs it as a client would: as statements of a transaction block,
+//! between which it keeps the variables. What of the body has no such statement in it is compiled,
+//! however large ([`crate::compile::plpgsql::Work`]).
 //!
 //! | module | holds |
 //! |---|---|
@@ -138,8 +140,8 @@ impl Session {
         })
     }
 
-    /// Runs a body in the open block, or in transactions of its own. One that has met a conflict before it has committed anything
-    /// begins again.
+    /// Runs a body in the open block, or in transactions of its own. One that has met a conflict
+    /// before it has committed anything begins again.
     fn run_stepped(
         &mut self,
         routine: &Arc<Routine>,

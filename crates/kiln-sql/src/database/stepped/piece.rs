@@ -99,7 +99,8 @@ impl kiln_engine::Statement for Piece {
 }
 
 impl Run<'_> {
-    /// Runs the piece that `work` makes of `node`; returns its rows. What it gives the variables back by is assigned to them.
+    /// Runs the piece that `work` makes of `node`; returns its rows. What it gives the variables
+    /// back by is assigned to them.
     fn piece<T>(
         &mut self,
         node: &T,

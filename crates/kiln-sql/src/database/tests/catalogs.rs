@@ -222,7 +222,8 @@ fn what_was_compiled_before_sees_later_changes() {
     assert_eq!(count(), 2);
 }
 
-/// Numbers stay when objects are altered, truncated and replaced, and when the database is opened again.
+/// Numbers stay when objects are altered, truncated and replaced, and when the database is opened
+/// again.
 #[test]
 fn numbers_stay_while_their_objects_live() {
     let temporary = TemporaryDirectory::new("kiln-catalogs").expect("there is room");

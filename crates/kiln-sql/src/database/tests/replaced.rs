@@ -1,4 +1,5 @@
-//! Procedures that are replaced while they are called: arguments go to the parameters that they were meant for.
+//! Procedures that are replaced while they are called: arguments go to the parameters that they
+//! were meant for.
 
 use kiln_engine::{Completions, Options};
 use kiln_platform::atomic::{AtomicBool, Ordering};
@@ -18,8 +19,8 @@ const OTHER: &str = "DROP PROCEDURE IF EXISTS note;
     BEGIN INSERT INTO pair (low, high) VALUES (low, high); END $$";
 const DURATION_NS: u64 = 700_000_000;
 
-/// Calls the procedure in a way while another thread replaces it; what went wrong is an error that a client may
-/// meet then, or nothing.
+/// Calls the procedure in a way while another thread replaces it; what went wrong is an error that
+/// a client may meet then, or nothing.
 fn calls(mut call: impl FnMut(&mut Session, i32) -> Result<(), SqlState>) {
     let database = Database::open(Options::new().workers(1).pin_workers(false)).expect("it opens");
     database.execute(TABLE).expect("it is sound");

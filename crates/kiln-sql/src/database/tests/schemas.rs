@@ -1,4 +1,5 @@
-//! Schemas: what is kept of them, who may use them, and how sessions with other paths share a database.
+//! Schemas: what is kept of them, who may use them, and how sessions with other paths share a
+//! database.
 
 use kiln_engine::Options;
 use kiln_platform::disk::TemporaryDirectory;

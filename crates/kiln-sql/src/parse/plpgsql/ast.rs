@@ -322,7 +322,8 @@ pub enum RaiseLevel {
 /// What a [`Raise`] raises.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RaiseMessage {
-    /// `RAISE;`, in a handler: the error that was caught. Elsewhere, running it is an error (0Z002).
+    /// `RAISE;`, in a handler: the error that was caught. Elsewhere, running it is an error
+    /// (0Z002).
     Again,
     /// `'format', arguments`: each `%` of the format stands for an argument and `%%` for a percent
     /// sign. The parser has checked that there are as many arguments as signs.

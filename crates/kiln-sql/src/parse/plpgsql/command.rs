@@ -1,4 +1,5 @@
-//! Commands that are run as clients would run them: EXECUTE, definitions and settings, COMMIT and ROLLBACK.
+//! Commands that are run as clients would run them: EXECUTE, definitions and settings, COMMIT and
+//! ROLLBACK.
 
 use std::ops::Range;
 

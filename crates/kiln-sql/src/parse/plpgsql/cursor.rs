@@ -14,7 +14,8 @@ use crate::parse::cursor::Direction;
 use crate::parse::tokens::{Expression, Tokens};
 use crate::parse::types::{self, TypeKind, TypeReference};
 
-/// The arguments that OPEN, or a loop, gives a cursor: each with its parameter's name where that is written.
+/// The arguments that OPEN, or a loop, gives a cursor: each with its parameter's name where that is
+/// written.
 pub type CursorArguments = Vec<(Option<Ident>, Expression)>;
 
 /// What `name CURSOR [(arguments)] FOR query` declares.
@@ -46,7 +47,8 @@ pub struct Open {
 pub enum OpenSource {
     /// The rows of a query or command.
     Rows(RowSource),
-    /// The query of its declaration, with these values of its arguments, some of them with names; `None` without parentheses.
+    /// The query of its declaration, with these values of its arguments, some of them with names;
+    /// `None` without parentheses.
     Bound(Option<CursorArguments>),
 }
 

@@ -44,7 +44,8 @@ impl Image {
         Image { files }
     }
 
-    /// Makes the directory at `path` have these files and no others. What is right already is not written.
+    /// Makes the directory at `path` have these files and no others. What is right already is not
+    /// written.
     pub fn put(&self, path: &Path) {
         for part in ["log", "checkpoints"] {
             Directory::create(&path.join(part)).expect("the test may write there");
@@ -104,8 +105,8 @@ impl Image {
 }
 
 impl Image {
-    /// The same with other payloads of the log, in blocks as if they had been written so: they have as many pages as before. The first block
-    /// has the number after `before`, if that is said.
+    /// The same with other payloads of the log, in blocks as if they had been written so: they have
+    /// as many pages as before. The first block has the number after `before`, if that is said.
     pub fn with_blocks(
         &self,
         before: Option<u64>,
@@ -130,8 +131,8 @@ impl Image {
         image
     }
 
-    /// The same with another catalog and other rows in the newest checkpoint, as if they had been written so. Uses the directory at
-    /// `path`, and leaves it with what is returned.
+    /// The same with another catalog and other rows in the newest checkpoint, as if they had been
+    /// written so. Uses the directory at `path`, and leaves it with what is returned.
     pub fn with_rows(
         &self,
         path: &Path,

@@ -1,5 +1,5 @@
-//! The life of a small database, step by step, each of which writes one group of its log at most; and what can be seen of
-//! it after each.
+//! The life of a small database, step by step, each of which writes one group of its log at most;
+//! and what can be seen of it after each.
 
 #![allow(dead_code, reason = "no test uses all of it")]
 
@@ -17,9 +17,10 @@ pub enum Step {
     Checkpoint,
 }
 
-/// Tables with a primary key, a unique index, and none of them; values of most types; NULLs; updates of indexed columns and of
-/// keys; deletions; changes of the catalog between them; calls with keys that are committed, rejected, and only read. The last step and one
-/// before it write several blocks.
+/// Tables with a primary key, a unique index, and none of them; values of most types; NULLs;
+/// updates of indexed columns and of keys; deletions; changes of the catalog between them; calls
+/// with keys that are committed, rejected, and only read. The last step and one before it write
+/// several blocks.
 pub const LIFE: [Step; 24] = {
     use Step::{Call, Checkpoint, Sql};
     [
@@ -58,7 +59,8 @@ pub const LIFE: [Step; 24] = {
     ]
 };
 
-/// The calls of a life, in their order. The golden directories know their answers: what is here stays.
+/// The calls of a life, in their order. The golden directories know their answers: what is here
+/// stays.
 pub fn calls() -> [Call; 4] {
     let pay = |name: &str, arguments: (i32, i32, &'static str)| {
         let key = IdempotencyKey::new(name).expect("it is short");
@@ -122,7 +124,8 @@ pub struct Moment {
     pub state: State,
 }
 
-/// A directory for a data directory, in memory where the system has such a place: tests open thousands, each with some syncs.
+/// A directory for a data directory, in memory where the system has such a place: tests open
+/// thousands, each with some syncs.
 pub fn temporary() -> TemporaryDirectory {
     let in_memory = Path::new("/dev/shm");
     let parent = match Directory::open(in_memory) {
@@ -142,8 +145,8 @@ pub fn options(path: &Path) -> Options {
         .data_dir(Some(path.to_owned()))
 }
 
-/// Lives a life in a new data directory at `path`, with only the last of its checkpoints. Returns what the database was at the beginning
-/// and after each step.
+/// Lives a life in a new data directory at `path`, with only the last of its checkpoints. Returns
+/// what the database was at the beginning and after each step.
 pub fn live(path: &Path, checkpoints: usize) -> Vec<Moment> {
     let database = Database::open(options(path)).expect("it is new");
     let moment = |calls| Moment {

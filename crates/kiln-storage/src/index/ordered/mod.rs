@@ -154,16 +154,16 @@ impl<K: Key> OrderedIndex<K> {
         is_whole.then(|| Sighting::new(payload, leaf.version(), seen))
     }
 
-    /// Starts fetching the leaf of `key` into the cache; walks the inner nodes, and does not wait for the leaf. Another thread's change
-    /// of these nodes ends it.
+    /// Starts fetching the leaf of `key` into the cache; walks the inner nodes, and does not wait
+    /// for the leaf. Another thread's change of these nodes ends it.
     pub fn prefetch(&self, key: &K) {
         let (mut word, mut seen) = (&self.root.version, version::read(&self.root.version));
         let mut child = Child::from_word(self.root.child.load(Ordering::Relaxed));
         // Before the address is followed: it may be half of a change.
         while version::validate(word, seen) {
             child.prefetch::<K>();
-            // SAFETY: the child was read from a node, or the root pointer, that was valid then, so it is a node of this tree and stays one
-            // of its kind.
+            // SAFETY: the child was read from a node, or the root pointer, that was valid then, so
+            // it is a node of this tree and stays one of its kind.
             let inner = match unsafe { child.node::<K>() } {
                 Node::Leaf(_) => return,
                 Node::Inner(inner) => inner,
@@ -251,8 +251,8 @@ impl<K: Key> OrderedIndex<K> {
         self.take_out(key, payload, participant, false)
     }
 
-    /// [`OrderedIndex::remove`] of a record that lives on under another key. Guards of the leaf fail: a
-    /// scan that has met the entry here may see the record as it is there.
+    /// [`OrderedIndex::remove`] of a record that lives on under another key. Guards of the leaf
+    /// fail: a scan that has met the entry here may see the record as it is there.
     pub fn remove_moved(&self, key: &K, payload: u64, participant: &Participant) -> bool {
         self.take_out(key, payload, participant, true)
     }
@@ -265,8 +265,8 @@ impl<K: Key> OrderedIndex<K> {
         withdrawal != Withdrawal::Missing
     }
 
-    /// [`OrderedIndex::remove`] for a transaction that goes on, and may guard the leaf: it stays where it is, also when it is
-    /// empty, until [`OrderedIndex::unlink_empty_leaf`].
+    /// [`OrderedIndex::remove`] for a transaction that goes on, and may guard the leaf: it stays
+    /// where it is, also when it is empty, until [`OrderedIndex::unlink_empty_leaf`].
     pub fn withdraw(&self, key: &K, payload: u64, _: &Participant) -> Withdrawal {
         self.take_from_leaf(key, payload, false)
     }
@@ -303,7 +303,8 @@ impl<K: Key> OrderedIndex<K> {
         self.exchange(key, old, new, false)
     }
 
-    /// [`OrderedIndex::replace`] of a record that lives on under another key; guards of the leaf fail.
+    /// [`OrderedIndex::replace`] of a record that lives on under another key; guards of the leaf
+    /// fail.
     pub fn replace_moved(&self, key: &K, old: u64, new: u64) -> bool {
         self.exchange(key, old, new, true)
     }

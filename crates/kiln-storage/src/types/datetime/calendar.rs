@@ -16,7 +16,8 @@ pub const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 /// The digits of a second that microseconds have.
 const DIGITS_MAX: u32 = 6;
 
-/// Microseconds rounded to so many digits of a second, half away from zero as PostgreSQL does. Infinity stays.
+/// Microseconds rounded to so many digits of a second, half away from zero as PostgreSQL does.
+/// Infinity stays.
 pub fn round_seconds(microseconds: i64, digits: Option<u8>) -> i64 {
     let dropped = digits.map_or(0, |digits| DIGITS_MAX.saturating_sub(digits.into()));
     let unit = 10_i64.pow(dropped);

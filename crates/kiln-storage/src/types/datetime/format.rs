@@ -57,7 +57,8 @@ pub(super) trait Printed {
     fn push_text(&self, pattern: &str, fill: bool, out: &mut String) -> Result<()>;
 }
 
-/// Prints by a template. Text outside patterns is copied; text in double quotes is copied without looking for patterns.
+/// Prints by a template. Text outside patterns is copied; text in double quotes is copied without
+/// looking for patterns.
 pub(super) fn print(template: &str, printed: &impl Printed) -> Result<String> {
     let mut out = String::with_capacity(template.len() + 8);
     let mut rest = template;

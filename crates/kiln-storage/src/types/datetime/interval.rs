@@ -195,12 +195,14 @@ impl Interval {
         Ok(justified)
     }
 
-    /// Turns each 24 hours into a day and each 30 days into a month, and gives all parts one sign (PostgreSQL's `justify_interval`).
+    /// Turns each 24 hours into a day and each 30 days into a month, and gives all parts one sign
+    /// (PostgreSQL's `justify_interval`).
     ///
     /// # Errors
     /// 22008, `interval out of range`.
     pub fn justify(self) -> Result<Interval> {
-        // Days and a time of different signs cannot be too many together; others become months first.
+        // Days and a time of different signs cannot be too many together; others become months
+        // first.
         let mut justified = match i64::from(self.days).signum() == self.microseconds.signum() {
             true => self.with_months_of_days()?,
             false => self,

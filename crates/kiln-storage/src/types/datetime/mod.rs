@@ -3,8 +3,8 @@
 //!
 //! A DATE is an `i32` of days since 2000-01-01. A TIMESTAMP is an `i64` of microseconds since
 //! 2000-01-01 00:00; a TIMESTAMPTZ is the same in UTC, which is every session's time zone. The
-//! smallest and largest integer of each mean `-infinity` and `infinity`. A TIME is an `i64` of microseconds since
-//! midnight, up to 24 hours.
+//! smallest and largest integer of each mean `-infinity` and `infinity`. A TIME is an `i64` of
+//! microseconds since midnight, up to 24 hours.
 
 mod arithmetic;
 mod calendar;

@@ -9,7 +9,8 @@ use super::format::ROMAN;
 use super::input::{MONTHS, WEEKDAYS};
 use crate::error::{Error, Result, SqlState};
 
-/// The patterns, the longer ones before those that they begin with; a number's has digits in the text.
+/// The patterns, the longer ones before those that they begin with; a number's has digits in the
+/// text.
 const PATTERNS: &[(&str, Kind)] = &[
     ("A.D.", Kind::Name),
     ("A.M.", Kind::Name),
@@ -168,7 +169,8 @@ fn is_blank(character: char) -> bool {
     character.is_ascii_whitespace() || character == '\x0b'
 }
 
-/// What a text says, by the patterns of the template. 0 stands for what it does not say, as in PostgreSQL.
+/// What a text says, by the patterns of the template. 0 stands for what it does not say, as in
+/// PostgreSQL.
 #[derive(Default)]
 struct Found {
     hour: i32,
@@ -383,7 +385,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number of at most `length` digits, or of as many as there are, and how many characters it had.
+    /// A number of at most `length` digits, or of as many as there are, and how many characters it
+    /// had.
     fn number(&mut self, name: &str, length: usize, takes_all: bool) -> Result<(i32, usize)> {
         self.skip_blanks();
         let all = self.rest;
@@ -494,7 +497,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a number ends where the text has something other than a digit, by what follows in the template.
+/// Whether a number ends where the text has something other than a digit, by what follows in the
+/// template.
 fn ends_number(next: Option<&Part<'_>>) -> bool {
     match next {
         Some(Part::Pattern { kind, .. }) => *kind != Kind::Digits,

@@ -10,7 +10,8 @@ use super::calendar::{
 use super::interval::Interval;
 use crate::error::{Error, Result, SqlState};
 
-/// Abbreviations with the hours east of UTC that PostgreSQL takes them for, whatever the time of the year.
+/// Abbreviations with the hours east of UTC that PostgreSQL takes them for, whatever the time of
+/// the year.
 const ABBREVIATIONS: &[(&str, i64)] = &[
     ("utc", 0),
     ("gmt", 0),
@@ -114,7 +115,8 @@ fn zone(name: &str) -> Result<Zone> {
     }
 }
 
-/// Whether clocks of a zone show UTC at all times. An abbreviation names no zone here, as in PostgreSQL's setting `TimeZone`.
+/// Whether clocks of a zone show UTC at all times. An abbreviation names no zone here, as in
+/// PostgreSQL's setting `TimeZone`.
 ///
 /// # Errors
 /// 22023 for an unknown zone.
@@ -129,8 +131,8 @@ pub fn is_utc(name: &str) -> Result<bool> {
     }
 }
 
-/// How far a zone is east of UTC that is written as POSIX does, hours, minutes and seconds west of it, perhaps behind a name: `UTC-2`,
-/// `+02:30`, `<+02>-2`.
+/// How far a zone is east of UTC that is written as POSIX does, hours, minutes and seconds west of
+/// it, perhaps behind a name: `UTC-2`, `+02:30`, `<+02>-2`.
 fn written_offset(name: &str) -> Option<i64> {
     let offset = match name.strip_prefix('<') {
         Some(quoted) => quoted.split_once('>')?.1,
@@ -184,8 +186,8 @@ pub fn timestamptz_at_zone(timestamp: i64, name: &str) -> Result<i64> {
     check_timestamp(i128::from(timestamp) + i128::from(east))
 }
 
-/// When clocks of a zone show a time: `timestamp AT TIME ZONE zone`. A time that they skip is read as if they had not been set yet, one
-/// that they show twice as if they had been.
+/// When clocks of a zone show a time: `timestamp AT TIME ZONE zone`. A time that they skip is read
+/// as if they had not been set yet, one that they show twice as if they had been.
 ///
 /// # Errors
 /// As [`timestamptz_at_zone`].
@@ -198,7 +200,8 @@ pub fn timestamp_at_zone(timestamp: i64, name: &str) -> Result<i64> {
     check_timestamp(i128::from(timestamp) - i128::from(east))
 }
 
-/// A time moved by an interval of hours, which says how far a zone is east of UTC: away from UTC, or back.
+/// A time moved by an interval of hours, which says how far a zone is east of UTC: away from UTC,
+/// or back.
 ///
 /// # Errors
 /// 22023 for an interval of months or days.

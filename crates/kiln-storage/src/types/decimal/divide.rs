@@ -169,7 +169,8 @@ impl Decimal {
         self.sqrt_at_scale(root_scale as u8)
     }
 
-    /// The square root of a value that is not negative, rounded to so many places: at least half as many as it has.
+    /// The square root of a value that is not negative, rounded to so many places: at least half as
+    /// many as it has.
     ///
     /// # Errors
     /// 22003 when the root does not fit.

@@ -16,7 +16,8 @@ const FRACTION_DIGITS_MAX: i64 = 16_383;
 /// The canonical text of the JSONB value that `text` writes.
 ///
 /// # Errors
-/// Those of [`read`] and [`unescape`]; 22003 for a number with too many digits, 54000 for a value that is too large.
+/// Those of [`read`] and [`unescape`]; 22003 for a number with too many digits, 54000 for a value
+/// that is too large.
 pub fn canonical(text: &str) -> Result<String> {
     let mut out = String::with_capacity(text.len() + text.len() / 8);
     append(&read(text)?, &mut out)?;

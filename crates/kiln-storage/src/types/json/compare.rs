@@ -31,7 +31,8 @@ pub fn compare_texts(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// A text that is the same for all canonical texts that [`compare_texts`] calls equal: numbers have no zeros at their end.
+/// A text that is the same for all canonical texts that [`compare_texts`] calls equal: numbers have
+/// no zeros at their end.
 pub fn normal_form(text: &str) -> Cow<'_, str> {
     if !text.contains('.') {
         return Cow::Borrowed(text);
@@ -155,7 +156,8 @@ fn compare_numbers(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// `left @> right`: whether all of `right` is somewhere in `left`, at the same depth. Both are canonical.
+/// `left @> right`: whether all of `right` is somewhere in `left`, at the same depth. Both are
+/// canonical.
 pub fn contains(left: &Json<'_>, right: &Json<'_>) -> bool {
     match (&left.node, &right.node) {
         (Node::Array(elements), Node::Array(wanted)) => wanted

@@ -193,7 +193,8 @@ fn the_same_texts_are_json_as_for_another_reader() {
                 );
                 assert_eq!(canonical(&ours).unwrap(), ours, "case {case}: {text}");
             }
-            // Numbers of theirs are no larger than a DOUBLE PRECISION; the character 0 is one of theirs alone.
+            // Numbers of theirs are no larger than a DOUBLE PRECISION; the character 0 is one of
+            // theirs alone.
             (Ok(_), Err(error)) => {
                 assert!(
                     error.to_string().contains("out of range"),

@@ -49,7 +49,8 @@ impl FollowedCatalog {
         }
     }
 
-    /// The changes of a commit by table: insertions, updates, deletions. `None` where the catalog is not known.
+    /// The changes of a commit by table: insertions, updates, deletions. `None` where the catalog
+    /// is not known.
     pub fn changes(&self, epoch: u64, commit: &[u8]) -> Option<BTreeMap<String, [u64; 3]>> {
         let database = self.database.as_ref().filter(|_| epoch >= self.from)?;
         let catalog = database.engine().catalog();
@@ -91,7 +92,8 @@ fn at(directory: &DataDirectory, number: u64) -> Result<Database> {
     Database::rebuild(options(), &reader.catalog()?.parse()?)
 }
 
-/// The names of the tables of a checkpoint, by their numbers; `None` when its catalog cannot be read.
+/// The names of the tables of a checkpoint, by their numbers; `None` when its catalog cannot be
+/// read.
 pub fn table_names(directory: &DataDirectory, number: u64) -> Option<BTreeMap<TableId, String>> {
     let database = at(directory, number).ok()?;
     let catalog = database.engine().catalog();

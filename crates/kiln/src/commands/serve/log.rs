@@ -1,7 +1,8 @@
 //! The server's log: lines on standard error, for people or as JSON.
 //!
-//! A reader of standard error that does not read must not hold up clients. So a thread of its own writes the lines, a bounded number of
-//! bytes waits for it, and lines that find no room are counted and left out.
+//! A reader of standard error that does not read must not hold up clients. So a thread of its own
+//! writes the lines, a bounded number of bytes waits for it, and lines that find no room are
+//! counted and left out.
 
 use std::io::{self, Write};
 use std::time::Duration;

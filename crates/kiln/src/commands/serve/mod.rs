@@ -99,7 +99,8 @@ struct Voice {
 fn serve(settings: &Settings, voice: Voice) -> Result<(), String> {
     let options = server_options(settings)?;
     let database = open(database_options(settings)?, voice)?;
-    // From here on the server ends in good order. A signal during a recovery ends the process, and nothing is lost.
+    // From here on the server ends in good order. A signal during a recovery ends the process, and
+    // nothing is lost.
     let mut signals =
         Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("cannot take signals: {error}"))?;
     let signal = signals.handle();
@@ -171,7 +172,8 @@ fn database_options(settings: &Settings) -> Result<Options, String> {
     })
 }
 
-/// Opens the database, and says how far its recovery has come, what it has read, and what was wrong with it.
+/// Opens the database, and says how far its recovery has come, what it has read, and what was wrong
+/// with it.
 fn open(options: Options, voice: Voice) -> Result<Database, String> {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -212,7 +214,8 @@ fn allow_descriptors(connections: usize) {
     }
 }
 
-/// Says that clients are served. Scripts look for the line `Listening on ADDRESS`, which has nothing before it unless the log is JSON.
+/// Says that clients are served. Scripts look for the line `Listening on ADDRESS`, which has
+/// nothing before it unless the log is JSON.
 fn announce(settings: &Settings, server: &Server, voice: Voice) {
     let lines = server
         .addresses()

@@ -20,8 +20,8 @@ pub struct Entry {
 /// Reads a file of settings.
 ///
 /// # Errors
-/// A sentence with the file and the line: for a file that cannot be read, or is no TOML, and for a setting that is not known or cannot have
-/// that value.
+/// A sentence with the file and the line: for a file that cannot be read, or is no TOML, and for a
+/// setting that is not known or cannot have that value.
 pub fn read(path: &Path) -> Result<BTreeMap<&'static str, Entry>, String> {
     let text = file::read_to_string(path).map_err(|error| format!("cannot read {error}"))?;
     parse(&text).map_err(|(line, why)| format!("{}:{line}: {why}", path.display()))

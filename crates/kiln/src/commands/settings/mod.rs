@@ -1,4 +1,5 @@
-//! What a server is told: by flags, variables of the environment, and a file; and what it does without.
+//! What a server is told: by flags, variables of the environment, and a file; and what it does
+//! without.
 
 mod file;
 mod resolve;

@@ -1,4 +1,5 @@
-//! Which value a setting has: the flag's, else the environment's, else the file's, else the default.
+//! Which value a setting has: the flag's, else the environment's, else the file's, else the
+//! default.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -59,11 +60,12 @@ pub struct Given {
 }
 
 impl Given {
-    /// Looks the values of all settings up; `variable` is the environment. The file is the one that was named, else the one in the data
-    /// directory if there is one.
+    /// Looks the values of all settings up; `variable` is the environment. The file is the one that
+    /// was named, else the one in the data directory if there is one.
     ///
     /// # Errors
-    /// A sentence for a file that cannot be read or has mistakes, and for a variable that cannot have that value.
+    /// A sentence for a file that cannot be read or has mistakes, and for a variable that cannot
+    /// have that value.
     pub fn resolve(&self, variable: impl Fn(&str) -> Option<String>) -> Result<Resolved, String> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
         let data = setting("data");

@@ -1,4 +1,5 @@
-//! The table of settings: what a server can be told, once, for flags, environment, file and `kiln config`.
+//! The table of settings: what a server can be told, once, for flags, environment, file and `kiln
+//! config`.
 
 use std::path::PathBuf;
 
@@ -25,7 +26,8 @@ pub enum Kind {
 /// A setting.
 #[derive(Clone, Copy)]
 pub struct Setting {
-    /// Its name in a file. With hyphens it is the flag's, in capitals behind `KILN_` the variable's.
+    /// Its name in a file. With hyphens it is the flag's, in capitals behind `KILN_` the
+    /// variable's.
     pub name: &'static str,
     /// What help calls its value.
     pub value_name: &'static str,
@@ -51,7 +53,8 @@ impl Setting {
     }
 }
 
-/// Declares the settings, each with its type, its default, what help calls its value and how a file has it.
+/// Declares the settings, each with its type, its default, what help calls its value and how a file
+/// has it.
 macro_rules! settings {
     ($($(#[doc = $help:literal])+ $name:ident: $type:ty = $default:expr, $value:literal, $kind:ident;)*) => {
         /// What a server was told.
@@ -83,24 +86,28 @@ macro_rules! settings {
 }
 
 settings! {
-    /// Keep the database in this directory, which is made if it is not there; one that is there is recovered first. Without it the
-    /// database is in memory alone, and gone when the server ends.
+    /// Keep the database in this directory, which is made if it is not there; one that is there is
+    /// recovered first. Without it the database is in memory alone, and gone when the server ends.
     data: Option<PathBuf> = "", "DIR", Text;
-    /// Listen for TCP connections on these addresses of this machine, separated by commas; port 0 lets the system choose.
+    /// Listen for TCP connections on these addresses of this machine, separated by commas; port 0
+    /// lets the system choose.
     listen: Addresses = "127.0.0.1:5432", "ADDRESS[,…]", List;
-    /// Listen on the Unix socket .s.PGSQL.PORT in this directory as well, with the port of the first address, as psql and drivers
-    /// look for it with -h DIR.
+    /// Listen on the Unix socket .s.PGSQL.PORT in this directory as well, with the port of the
+    /// first address, as psql and drivers look for it with -h DIR.
     socket_dir: Option<PathBuf> = "", "DIR", Text;
-    /// Answer with metrics and health over HTTP on this address (/metrics, /healthz), to all who can reach it. Without it, nowhere.
+    /// Answer with metrics and health over HTTP on this address (/metrics, /healthz), to all who
+    /// can reach it. Without it, nowhere.
     admin: Option<SocketAddr> = "", "ADDRESS", Text;
     /// Threads that run transactions; without it, one for each core.
     workers: Option<Number<1, 256>> = "", "N", Number;
     /// Clients at a time; further ones are told that there are too many.
     connections: Number<1, 60_000> = 10_000, "N", Number;
-    /// Who must prove with a password who they are: automatic asks as soon as a role has a password, and trusts this machine
-    /// until then; trust trusts this machine always; password trusts no client. Clients from other machines are always asked.
+    /// Who must prove with a password who they are: automatic asks as soon as a role has a
+    /// password, and trusts this machine until then; trust trusts this machine always; password
+    /// trusts no client. Clients from other machines are always asked.
     auth: Authentication = "automatic", "WHO", Text;
-    /// Encrypt connections of clients that ask for it, with the certificate in this PEM file, its issuers behind it.
+    /// Encrypt connections of clients that ask for it, with the certificate in this PEM file, its
+    /// issuers behind it.
     tls_cert: Option<PathBuf> = "", "FILE", Text;
     /// The private key of the certificate, a PEM file.
     tls_key: Option<PathBuf> = "", "FILE", Text;
@@ -110,16 +117,18 @@ settings! {
     protocol: Configuration = Configuration::default(), "P", Text;
     /// Let the protocol be a baseline that does not serialize transactions, and loses updates.
     allow_unserializable: bool = false, "BOOL", Truth;
-    /// What the log keeps of a call of a procedure: values, what it wrote; or commands, the call, which only protocols can that order
-    /// calls before they run (serial, vll and its kin).
+    /// What the log keeps of a call of a procedure: values, what it wrote; or commands, the call,
+    /// which only protocols can that order calls before they run (serial, vll and its kin).
     logging: Logging = Logging::Values, "WHAT", Text;
-    /// How long a recovery is to take at most, as estimated: a checkpoint is written when it would take longer; off writes none.
+    /// How long a recovery is to take at most, as estimated: a checkpoint is written when it would
+    /// take longer; off writes none.
     recovery_target: Period = Period::of_s(Options::new().recovery_target_s), "TIME", Text;
     /// Statements of transaction blocks at a time; further ones wait.
     session_slots: Number<1, 256> = Options::new().session_slots, "N", Number;
     /// How long such a statement waits at most.
     slot_wait: Period = Period::of_ms(Options::new().slot_wait_ms), "TIME", Text;
-    /// How long an open transaction block may wait for its client before it is rolled back; off lets it wait for ever.
+    /// How long an open transaction block may wait for its client before it is rolled back; off
+    /// lets it wait for ever.
     idle_in_transaction: Period = Period::of_ms(Options::new().idle_in_transaction_ms), "TIME", Text;
     /// How long clients have to end what they have begun when the server ends.
     drain: Period = Period::of_s(10), "TIME", Text;
@@ -129,8 +138,8 @@ settings! {
     log_level: Level = "info", "LEVEL", Text;
     /// Log statements that take this long or longer.
     log_slow: Period = Period::OFF, "TIME", Text;
-    /// Log slow statements with their literals and the values of their parameters, in place of question marks. Statements on roles
-    /// are logged without in any case.
+    /// Log slow statements with their literals and the values of their parameters, in place of
+    /// question marks. Statements on roles are logged without in any case.
     log_values: bool = false, "BOOL", Truth;
     /// Log transaction blocks that have been open for this long.
     log_block: Period = Period::of_s(60), "TIME", Text;

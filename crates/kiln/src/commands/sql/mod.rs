@@ -1,4 +1,5 @@
-//! `kiln sql`: statements and scripts against a database in memory or in a data directory, or against a server, and a shell.
+//! `kiln sql`: statements and scripts against a database in memory or in a data directory, or
+//! against a server, and a shell.
 
 mod describe;
 mod interactive;
@@ -31,8 +32,9 @@ pub struct Arguments {
     sources: Sources,
     #[command(flatten)]
     database: DatabaseArguments,
-    /// Run them on a server, of Kiln or of PostgreSQL: postgresql://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=MODE&sslrootcert=FILE; for a
-    /// Unix socket ?host=DIRECTORY. Passwords are better in PGPASSWORD
+    /// Run them on a server, of Kiln or of PostgreSQL:
+    /// postgresql://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=MODE&sslrootcert=FILE; for a Unix
+    /// socket ?host=DIRECTORY. Passwords are better in PGPASSWORD
     #[arg(long, value_name = "URL", conflicts_with_all = ["data", "logging", "protocol", "allow_unserializable"])]
     connect: Option<String>,
     /// Print results as comma-separated values and nothing else, as psql -q --csv does

@@ -12,8 +12,8 @@ enum Source {
     Text(String),
 }
 
-/// All files and statements of a command line. clap's derive would keep the two kinds apart and lose
-/// their order.
+/// All files and statements of a command line. clap's derive would keep the two kinds apart and
+/// lose their order.
 pub struct Sources(Vec<Source>);
 
 /// A script and the name by which errors call it.

@@ -64,7 +64,8 @@ impl Target {
     /// Runs one statement of a script.
     ///
     /// # Errors
-    /// PostgreSQL's, with line and column in the script; a server's connection may be over as well (08006).
+    /// PostgreSQL's, with line and column in the script; a server's connection may be over as well
+    /// (08006).
     pub fn execute(&mut self, statement: &SourceStatement<'_>) -> Result<StatementResult, Error> {
         match self {
             Target::Own { session, .. } => session.execute_statement(statement),

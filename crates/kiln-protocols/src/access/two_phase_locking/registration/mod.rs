@@ -1,4 +1,5 @@
-//! Strict two-phase locking, in the table of protocols: a row for each handling of deadlocks. Where the locks are planned: `planned.rs`.
+//! Strict two-phase locking, in the table of protocols: a row for each handling of deadlocks. Where
+//! the locks are planned: `planned.rs`.
 
 pub(crate) mod planned;
 
@@ -64,8 +65,8 @@ pub(crate) const DREADLOCKS: Registration = Registration {
     },
 };
 
-/// A family whose locks are waited for, where the setting places them, with the handling of deadlocks that `handling` makes for a
-/// worker's number.
+/// A family whose locks are waited for, where the setting places them, with the handling of
+/// deadlocks that `handling` makes for a worker's number.
 fn waiting<H: Handling + Send + 'static>(
     setting: &Setting,
     handling: fn(&SharedLocks, u32) -> H,

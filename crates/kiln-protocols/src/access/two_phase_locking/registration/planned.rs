@@ -1,4 +1,5 @@
-//! Two-phase locking whose locks are all taken before a transaction runs, in the table of protocols.
+//! Two-phase locking whose locks are all taken before a transaction runs, in the table of
+//! protocols.
 
 use super::over;
 use crate::protocol::ProtocolOption;

@@ -1,7 +1,7 @@
 //! Dreadlocks: each waiter shows whom it waits for, directly or not, as a set of bits.
 //!
-//! Source: ORTHRUS §4, after Koskinen and Herlihy, *Dreadlocks: Efficient Deadlock Detection*, SPAA 2008,
-//! and its use in Shore-MT (Johnson, Pandis, Ailamaki).
+//! Source: ORTHRUS §4, after Koskinen and Herlihy, *Dreadlocks: Efficient Deadlock Detection*, SPAA
+//! 2008, and its use in Shore-MT (Johnson, Pandis, Ailamaki).
 //!
 //! A transaction's *digest* has its own bit and the digests of those that it waits for. A waiter
 //! computes its digest anew in each turn of its spinning, so that what is known about the end of a
@@ -10,15 +10,17 @@
 //!
 //! # Bits
 //!
-//! A digest has three bits for each worker, which its attempts use in turn, the present attempt's number, and the
-//! lock that it waits for. So what is left in some digest of an attempt that has ended does not speak of
-//! the worker's next ones. The bits of the first half of the workers are on its first cache line. Those of the others
-//! are on a second one, which is looked at only where the first line says that some of them are set.
+//! A digest has three bits for each worker, which its attempts use in turn, the present attempt's
+//! number, and the lock that it waits for. So what is left in some digest of an attempt that has
+//! ended does not speak of the worker's next ones. The bits of the first half of the workers are on
+//! its first cache line. Those of the others are on a second one, which is looked at only where the
+//! first line says that some of them are set.
 //!
-//! A digest may be out of date while its worker sleeps, or has not noticed that it got its lock. That of
-//! a holder that still says it waits for this very lock is passed over: else what ended long ago would
-//! be handed from one digest to the next. And a bit that is found is looked for a second time, some turns
-//! later, before anybody gives up. What is wrong still costs an attempt, and no more.
+//! A digest may be out of date while its worker sleeps, or has not noticed that it got its lock.
+//! That of a holder that still says it waits for this very lock is passed over: else what ended
+//! long ago would be handed from one digest to the next. And a bit that is found is looked for a
+//! second time, some turns later, before anybody gives up. What is wrong still costs an attempt,
+//! and no more.
 
 use kiln_platform::atomic::{AtomicU64, Ordering, fence};
 use kiln_platform::memory::name_range;
@@ -43,8 +45,8 @@ type Bits = [u64; WORDS];
 struct Digest {
     /// The attempt that is blocked, its worker in the low bits; 0 when none is.
     blocked: AtomicU64,
-    /// The address of the record whose lock it waits for, with [`UPGRADE`] if it shares it already, and
-    /// [`FAR`] if there are bits on the second line.
+    /// The address of the record whose lock it waits for, with [`UPGRADE`] if it shares it already,
+    /// and [`FAR`] if there are bits on the second line.
     lock: AtomicU64,
     bits: [AtomicU64; WORDS],
 }

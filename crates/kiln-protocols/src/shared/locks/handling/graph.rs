@@ -1,12 +1,14 @@
 //! The waits-for graph: an attempt that is blocked looks for a cycle.
 //!
-//! Source: ORTHRUS §4 and VLL §3.1.1 (there after Gray), as Yu et al., *Staring into the Abyss*, PVLDB 8,
-//! 2014, implement it (`DL_DETECT`): the graph is partitioned by worker. A worker writes the edges from
-//! itself into its own part when it is blocked, and only then; others read them without latches.
+//! Source: ORTHRUS §4 and VLL §3.1.1 (there after Gray), as Yu et al., *Staring into the Abyss*,
+//! PVLDB 8, 2014, implement it (`DL_DETECT`): the graph is partitioned by worker. A worker writes
+//! the edges from itself into its own part when it is blocked, and only then; others read them
+//! without latches.
 //!
 //! # Why no deadlock is missed
 //!
-//! Take a cycle of attempts that wait for each other, each of which will wait for ever if none gives up.
+//! Take a cycle of attempts that wait for each other, each of which will wait for ever if none
+//! gives up.
 //!
 //! 1. *Every attempt's edges are there in the end.* Edges are taken from the queue under its latch,
 //!    in the moment in which the request is lined up. Later the attempt waits for another one than

@@ -19,7 +19,8 @@ pub trait Handling {
     /// Whether a request may wait only for younger ones; [`Handling::stamp`] is an age then.
     const BY_AGE: bool = false;
     /// Whether the one who waits wants to know for whom: then `watch`, `block`, `is_deadlocked` and
-    /// `unblock` are called. Not with [`Handling::BY_AGE`], where requests come between those that wait.
+    /// `unblock` are called. Not with [`Handling::BY_AGE`], where requests come between those that
+    /// wait.
     const WATCHES: bool = false;
     /// Whether another attempt may take a lock that is let go before the first waiter comes for it;
     /// see *Overtaking* in the module above. Not for an attempt that asks for several locks before
@@ -82,9 +83,9 @@ impl Handling for Patient {
     const REFUSED: [AbortCause; 2] = [AbortCause::Deadlock; 2];
 }
 
-/// Waiting for one lock at a time, in an order of all locks that excludes deadlocks. Overtaking does not
-/// change that: who overtakes waits only for locks that come later. An upgrade keeps no order; so of two
-/// sharers that both want the lock for themselves the second is refused.
+/// Waiting for one lock at a time, in an order of all locks that excludes deadlocks. Overtaking
+/// does not change that: who overtakes waits only for locks that come later. An upgrade keeps no
+/// order; so of two sharers that both want the lock for themselves the second is refused.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ordered;
 

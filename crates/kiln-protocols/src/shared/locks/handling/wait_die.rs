@@ -1,7 +1,8 @@
 //! Wait-die: an older transaction waits for a younger one, and never the other way round.
 //!
 //! Source: ORTHRUS §4, after Rosenkrantz, Stearns and Lewis, *System Level Concurrency Control for
-//! Distributed Database Systems*, TODS 3, 1978, and Yu et al., *Staring into the Abyss*, PVLDB 8, 2014.
+//! Distributed Database Systems*, TODS 3, 1978, and Yu et al., *Staring into the Abyss*, PVLDB
+//! 8, 2014.
 //!
 //! Each waiter is older than all that it waits for, so there is no cycle. Waiters stand in the
 //! order of their ages, the youngest first, as with Yu et al.: then a transaction may wait although
@@ -9,8 +10,8 @@
 //! transaction waits no new one joins the sharers, or an old writer would never get in between
 //! them.
 //!
-//! A transaction keeps its age over its attempts. So it becomes the oldest one day, and does not die
-//! any more.
+//! A transaction keeps its age over its attempts. So it becomes the oldest one day, and does not
+//! die any more.
 
 use kiln_platform::time;
 use kiln_procedure::AbortCause;

@@ -121,7 +121,8 @@ impl Connection {
         }
     }
 
-    /// Reads up to the first ReadyForQuery, and proves who the client is when the server wants that.
+    /// Reads up to the first ReadyForQuery, and proves who the client is when the server wants
+    /// that.
     fn authenticate(&mut self, target: &Target) -> Result<(), Failure> {
         let mut exchange = None;
         self.send()?;

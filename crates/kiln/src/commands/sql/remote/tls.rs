@@ -17,7 +17,8 @@ use super::url::{Encryption, Target};
 /// The client's side of a connection that begins.
 ///
 /// # Errors
-/// A sentence that says what is wrong with the certificates that are trusted, or with the host's name.
+/// A sentence that says what is wrong with the certificates that are trusted, or with the host's
+/// name.
 pub(super) fn connect(target: &Target) -> Result<ClientConnection, String> {
     let refused = |error: Error| error.to_string();
     let provider = Arc::new(rustls::crypto::ring::default_provider());

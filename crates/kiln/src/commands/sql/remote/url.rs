@@ -1,7 +1,8 @@
-//! Where a server is, as a URL says it: `postgresql://user:password@host:port/database?sslmode=require`.
+//! Where a server is, as a URL says it:
+//! `postgresql://user:password@host:port/database?sslmode=require`.
 //!
-//! The parts are those of libpq's URLs. What is not in the URL is taken from `PGHOST`, `PGPORT`, `PGUSER`, `PGPASSWORD`, `PGDATABASE` and
-//! `PGSSLMODE`, as psql takes it.
+//! The parts are those of libpq's URLs. What is not in the URL is taken from `PGHOST`, `PGPORT`,
+//! `PGUSER`, `PGPASSWORD`, `PGDATABASE` and `PGSSLMODE`, as psql takes it.
 
 use std::path::{Path, PathBuf};
 

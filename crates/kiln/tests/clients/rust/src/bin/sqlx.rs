@@ -1,4 +1,5 @@
-//! sqlx against a server of Kiln: its pool, prepared statements, streams, nested transactions, COPY, a restart.
+//! sqlx against a server of Kiln: its pool, prepared statements, streams, nested transactions,
+//! COPY, a restart.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,5 @@
-//! tokio-postgres against a server of Kiln: binary values, pipelines, COPY, portals, cancellation, a restart.
+//! tokio-postgres against a server of Kiln: binary values, pipelines, COPY, portals, cancellation,
+//! a restart.
 
 use std::fmt::Debug;
 use std::pin::pin;
