@@ -256,6 +256,8 @@ pub struct Catalog {
     pub(crate) sequences: BTreeMap<String, Arc<Sequence>>,
     pub(crate) views: BTreeMap<String, Arc<View>>,
     pub(crate) enums: BTreeMap<String, Arc<EnumType>>,
+    /// With their schemas.
+    pub(crate) extensions: BTreeMap<String, String>,
     /// The versions of the catalog in which tables took the places of others.
     pub(crate) changed: BTreeMap<TableId, u64>,
     pub(crate) procedures: BTreeMap<String, Arc<Procedure>>,
@@ -283,6 +285,7 @@ impl Default for Catalog {
             sequences: BTreeMap::new(),
             views: BTreeMap::new(),
             enums: BTreeMap::new(),
+            extensions: BTreeMap::new(),
             changed: BTreeMap::new(),
             procedures: BTreeMap::new(),
             roles: Arc::default(),
@@ -318,6 +321,7 @@ impl Catalog {
             sequences: self.sequences.clone(),
             views: self.views.clone(),
             enums: self.enums.clone(),
+            extensions: self.extensions.clone(),
             changed: self.changed.clone(),
             procedures: self.procedures.clone(),
             roles: self.roles.clone(),

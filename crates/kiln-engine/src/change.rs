@@ -15,8 +15,9 @@ use kiln_storage::table::{Table, WORKERS_MAX};
 use crate::catalog::{Catalog, Procedure, RowPrograms};
 use crate::errors;
 use crate::memory::SeatUser;
+use crate::numbers::NumberedObject;
 use crate::options::{DesignFactors, RESERVED};
-use crate::roles::{Object, Privileges, Role, Roles};
+use crate::roles::{Object, ObjectKind, Privileges, Role, Roles};
 use crate::shared::Shared;
 use crate::statement::{CatalogStatement, Source, TableSplit};
 use crate::temporary::TemporaryChange;
@@ -221,6 +222,7 @@ impl<'a> CatalogChange<'a> {
             self.catalog.tables.insert(name, Arc::new(made));
         }
         self.catalog.schemas.clone_from(&written.schemas);
+        self.catalog.extensions.clone_from(&written.extensions);
         self.restore_sequences(&written.sequences);
         let enums = written.enums.iter();
         self.catalog.enums = enums.map(|of| (of.name().to_owned(), of.clone())).collect();
@@ -563,6 +565,38 @@ impl<'a> CatalogChange<'a> {
         (self.roles()).change(object, grantee, |privileges| privileges.without(revoked))
     }
 
+    /// Makes a role a member of another one: it may do what that one may do. Says whether it was
+    /// none before.
+    ///
+    /// # Errors
+    /// 42704 when there is no such role; 0LP01 when the other one is a member of it.
+    pub fn add_member(&mut self, member: &str, role: &str) -> Result<bool> {
+        self.roles().add_member(member, role)
+    }
+
+    /// Ends a membership; says whether there was one.
+    ///
+    /// # Errors
+    /// 42704 when there is no such role.
+    pub fn remove_member(&mut self, member: &str, role: &str) -> Result<bool> {
+        self.roles().remove_member(member, role)
+    }
+
+    /// Changes what a grantee may do with objects of a kind that are made from here on, in one
+    /// schema or in all.
+    ///
+    /// # Errors
+    /// 42704 when there is no such role.
+    pub fn change_default_privileges(
+        &mut self,
+        kind: ObjectKind,
+        schema: Option<&str>,
+        grantee: &str,
+        change: impl FnOnce(Privileges) -> Privileges,
+    ) -> Result<()> {
+        (self.roles()).change_defaults(kind, schema, grantee, change)
+    }
+
     /// Sets the factory that makes the programs for rows written from Rust.
     pub fn set_row_programs(&mut self, programs: Arc<dyn RowPrograms>) {
         self.catalog.row_programs = Some(programs);
@@ -599,15 +633,18 @@ impl<'a> CatalogChange<'a> {
         Ok(self.put_in_force())
     }
 
-    /// Gives numbers to the objects that it has made, and forgets numbers and comments of those
-    /// that are gone.
+    /// Gives numbers and privileges to the objects that it has made, and forgets numbers and
+    /// comments of those that are gone.
     ///
     /// # Errors
     /// 54000 when all numbers of objects are given out.
     pub(crate) fn number_objects(&mut self) -> Result<()> {
         let mut numbers = (*self.catalog.numbers).clone();
-        numbers.follow(&self.catalog)?;
+        let new = numbers.follow(&self.catalog)?;
         self.catalog.numbers = Arc::new(numbers);
+        for object in new.iter().filter_map(NumberedObject::object) {
+            self.roles().give_defaults(&object);
+        }
         let mut comments = (*self.catalog.comments).clone();
         comments.follow(&self.catalog);
         self.catalog.comments = Arc::new(comments);

@@ -15,7 +15,7 @@ use kiln_storage::qualified::{PUBLIC_SCHEMA, beside, schema_of};
 use kiln_storage::table::Table;
 
 use crate::catalog::Catalog;
-use crate::roles::FIRST_ROLE;
+use crate::roles::{FIRST_ROLE, Object};
 use crate::text_form::{Counted, Reader};
 
 /// PostgreSQL gives its own objects the numbers before.
@@ -48,6 +48,8 @@ pub enum NumberedObject {
     Trigger(String, String),
     /// A schema other than `public`, which has PostgreSQL's number.
     Schema(String),
+    /// An extension.
+    Extension(String),
     /// An enum.
     Enum(String),
     /// The type of its arrays.
@@ -72,9 +74,21 @@ impl NumberedObject {
             NumberedObject::View(name) => ("view", name, None),
             NumberedObject::Trigger(table, name) => ("trigger", table, Some(name)),
             NumberedObject::Schema(name) => ("namespace", name, None),
+            NumberedObject::Extension(name) => ("extension", name, None),
             NumberedObject::Enum(name) => ("enum", name, None),
             NumberedObject::EnumArray(name) => ("enum-array", name, None),
             NumberedObject::EnumLabel(of, label) => ("enum-label", of, Some(label)),
+        }
+    }
+
+    /// What privileges are granted for; `None` for what has none.
+    pub(crate) fn object(&self) -> Option<Object> {
+        match self {
+            NumberedObject::Table(name) | NumberedObject::View(name) => Some(Object::table(name)),
+            NumberedObject::Routine(name) => Some(Object::routine(name)),
+            NumberedObject::Sequence(name) => Some(Object::sequence(name)),
+            NumberedObject::Schema(name) => Some(Object::schema(name)),
+            _ => None,
         }
     }
 
@@ -82,7 +96,7 @@ impl NumberedObject {
     pub(crate) fn schema(&self) -> &str {
         match self {
             NumberedObject::Schema(name) => name,
-            NumberedObject::Role(_) => PUBLIC_SCHEMA,
+            NumberedObject::Role(_) | NumberedObject::Extension(_) => PUBLIC_SCHEMA,
             other => schema_of(other.parts().1),
         }
     }
@@ -94,7 +108,7 @@ impl NumberedObject {
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<NumberedObject> {
         let kind = reader.word();
         let name = match kind {
-            "role" | "namespace" => reader.counted()?.to_owned(),
+            "role" | "namespace" | "extension" => reader.counted()?.to_owned(),
             _ => reader.qualified()?,
         };
         Ok(match kind {
@@ -110,6 +124,7 @@ impl NumberedObject {
             "view" => NumberedObject::View(name),
             "trigger" => NumberedObject::Trigger(name, reader.counted()?.to_owned()),
             "namespace" => NumberedObject::Schema(name),
+            "extension" => NumberedObject::Extension(name),
             "enum" => NumberedObject::Enum(name),
             "enum-array" => NumberedObject::EnumArray(name),
             "enum-label" => NumberedObject::EnumLabel(name, reader.counted()?.to_owned()),
@@ -171,11 +186,11 @@ impl ObjectNumbers {
         self.numbers = numbers.collect();
     }
 
-    /// Numbers what is new in the catalog, and forgets what is gone.
+    /// Numbers what is new in the catalog, which it returns, and forgets what is gone.
     ///
     /// # Errors
     /// 54000 when all numbers are given out.
-    pub(crate) fn follow(&mut self, catalog: &Catalog) -> Result<()> {
+    pub(crate) fn follow(&mut self, catalog: &Catalog) -> Result<Vec<NumberedObject>> {
         let mut known = std::mem::take(&mut self.numbers);
         let mut objects = Vec::new();
         for table in catalog.tables.values() {
@@ -192,6 +207,8 @@ impl ObjectNumbers {
         objects.extend(views.map(NumberedObject::View));
         let schemas = catalog.schemas.iter().cloned();
         objects.extend(schemas.map(NumberedObject::Schema));
+        let extensions = catalog.extensions.keys().cloned();
+        objects.extend(extensions.map(NumberedObject::Extension));
         for of in catalog.enums() {
             let name = || of.name().to_owned();
             objects.extend([
@@ -202,14 +219,18 @@ impl ObjectNumbers {
             objects.extend(labels.map(|it| NumberedObject::EnumLabel(name(), it.text.clone())));
         }
         objects.sort_unstable();
+        let mut new = Vec::new();
         for object in objects {
             let number = match known.remove(&object) {
                 Some(number) => number,
-                None => self.give_out()?,
+                None => {
+                    new.push(object.clone());
+                    self.give_out()?
+                }
             };
             self.numbers.insert(object, number);
         }
-        Ok(())
+        Ok(new)
     }
 
     /// The number of an object that a change makes, which needs it before the change is complete.

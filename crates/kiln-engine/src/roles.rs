@@ -4,12 +4,14 @@
 //! change of them is logged as any other definition is. A table or procedure has no owner;
 //! superusers define, and grant.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::qualified::name_in_schema;
+use kiln_storage::qualified::{PUBLIC_SCHEMA, name_in_schema, schema_of};
+
+use crate::memberships::Memberships;
 
 /// The superuser of a fresh database, which cannot be dropped.
 pub const FIRST_ROLE: &str = "kiln";
@@ -231,6 +233,14 @@ impl Object {
 }
 
 impl ObjectKind {
+    /// All of them.
+    pub const ALL: [ObjectKind; 4] = [
+        ObjectKind::Table,
+        ObjectKind::Routine,
+        ObjectKind::Sequence,
+        ObjectKind::Schema,
+    ];
+
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
@@ -267,6 +277,11 @@ pub struct Roles {
     /// The grants of objects whose privileges were granted or revoked; the others have
     /// [`Roles::default_grantees`].
     grants: BTreeMap<Object, Grantees>,
+    memberships: Memberships,
+    /// What ALTER DEFAULT PRIVILEGES has made of the privileges for new objects of a kind: in all
+    /// schemas, where they take the place of [`Roles::default_grantees`], and in one schema, where
+    /// they are added.
+    defaults: BTreeMap<(ObjectKind, Option<String>), Grantees>,
 }
 
 impl Default for Roles {
@@ -275,6 +290,8 @@ impl Default for Roles {
         Roles {
             roles: BTreeMap::from([(first.name.clone(), Arc::new(first))]),
             grants: BTreeMap::new(),
+            memberships: Memberships::default(),
+            defaults: BTreeMap::new(),
         }
     }
 }
@@ -333,9 +350,118 @@ impl Roles {
         };
         role.is_superuser
             || match self.grants.get(object) {
-                Some(grantees) => has(grantees.get(&role.name)) || has(grantees.get(PUBLIC)),
+                Some(grantees) => {
+                    has(grantees.get(&role.name))
+                        || has(grantees.get(PUBLIC))
+                        || (self.roles_of(&role.name).iter()).any(|role| has(grantees.get(*role)))
+                }
                 None => object.kind == ObjectKind::Routine,
             }
+    }
+
+    /// The roles that a role is a member of, through others too; without itself.
+    pub fn roles_of(&self, member: &str) -> BTreeSet<&str> {
+        match self.memberships.is_empty() {
+            true => BTreeSet::new(),
+            false => self.memberships.of(member),
+        }
+    }
+
+    /// Each membership that was granted: the member, and the role.
+    pub fn memberships(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.memberships.iter()
+    }
+
+    /// Makes a role a member of another one; says whether it was none.
+    ///
+    /// # Errors
+    /// 42704 when there is no such role; 0LP01 when the other one is a member of it.
+    pub(crate) fn add_member(&mut self, member: &str, role: &str) -> Result<bool> {
+        self.require(role)?;
+        self.require(member)?;
+        self.memberships.add(member, role)
+    }
+
+    /// Ends a membership; says whether there was one.
+    ///
+    /// # Errors
+    /// 42704 when there is no such role.
+    pub(crate) fn remove_member(&mut self, member: &str, role: &str) -> Result<bool> {
+        self.require(role)?;
+        self.require(member)?;
+        Ok(self.memberships.remove(member, role))
+    }
+
+    /// The privileges for new objects, where they are not the system's.
+    pub(crate) fn defaults(&self) -> impl Iterator<Item = (ObjectKind, Option<&str>, &Grantees)> {
+        let all = self.defaults.iter();
+        all.map(|((kind, schema), grantees)| (*kind, schema.as_deref(), grantees))
+    }
+
+    /// Puts back what was written down of the privileges for new objects.
+    pub(crate) fn restore_defaults(
+        &mut self,
+        kind: ObjectKind,
+        schema: Option<String>,
+        grantees: Grantees,
+    ) {
+        self.defaults.insert((kind, schema), grantees);
+    }
+
+    /// Changes what a grantee may do with new objects of a kind, of one schema or of all.
+    ///
+    /// # Errors
+    /// 42704 when there is no such role.
+    pub(crate) fn change_defaults(
+        &mut self,
+        kind: ObjectKind,
+        schema: Option<&str>,
+        grantee: &str,
+        change: impl FnOnce(Privileges) -> Privileges,
+    ) -> Result<()> {
+        if grantee != PUBLIC {
+            self.require(grantee)?;
+        }
+        let fresh = match schema {
+            None => Roles::default_grantees(kind),
+            Some(_) => Grantees::new(),
+        };
+        let key = (kind, schema.map(str::to_owned));
+        let grantees = self.defaults.entry(key.clone());
+        let grantees = grantees.or_insert_with(|| fresh.clone());
+        set(grantees, grantee, change);
+        if *grantees == fresh {
+            self.defaults.remove(&key);
+        }
+        Ok(())
+    }
+
+    /// Gives a new object the privileges that new objects have.
+    pub(crate) fn give_defaults(&mut self, object: &Object) {
+        if self.defaults.is_empty() {
+            return;
+        }
+        let of = |schema: Option<&str>| {
+            let key = (object.kind, schema.map(str::to_owned));
+            self.defaults.get(&key)
+        };
+        let system = Roles::default_grantees(object.kind);
+        let mut grantees = of(None).unwrap_or(&system).clone();
+        let schema = match object.kind {
+            ObjectKind::Table | ObjectKind::Sequence => Some(schema_of(&object.name)),
+            ObjectKind::Routine => Some(PUBLIC_SCHEMA),
+            ObjectKind::Schema => None,
+        };
+        if let Some(of_schema) = schema.and_then(|schema| of(Some(schema))) {
+            for (grantee, granted) in of_schema {
+                set(&mut grantees, grantee, |privileges| {
+                    privileges.and(*granted)
+                });
+            }
+        }
+        if grantees != system {
+            self.grants.insert(object.clone(), grantees);
+        }
     }
 
     /// Checks that the role may do this. Who may set a sequence may draw from it.
@@ -418,7 +544,15 @@ impl Roles {
                 "Revoke them first: REVOKE ALL ON {object} FROM {name}."
             )));
         }
+        if self.defaults.values().any(|them| them.contains_key(name)) {
+            let message =
+                format!("role \"{name}\" cannot be dropped because some objects depend on it");
+            return Err(dependent(message)
+                .with_detail("default privileges for new objects")
+                .with_hint("Revoke them first: ALTER DEFAULT PRIVILEGES REVOKE …."));
+        }
         self.roles.remove(name);
+        self.memberships.forget(name);
         Ok(())
     }
 
@@ -439,11 +573,7 @@ impl Roles {
             .grants
             .entry(object.clone())
             .or_insert_with(|| Roles::default_grantees(object.kind));
-        let changed = change(grantees.get(grantee).copied().unwrap_or_default());
-        match changed.is_empty() {
-            true => grantees.remove(grantee),
-            false => grantees.insert(grantee.to_owned(), changed),
-        };
+        set(grantees, grantee, change);
         if *grantees == Roles::default_grantees(object.kind) {
             self.grants.remove(object);
         }
@@ -457,6 +587,15 @@ impl Roles {
 
     /// An object has another name.
     pub(crate) fn rename(&mut self, from: &Object, to: Object) {
+        if from.kind == ObjectKind::Schema {
+            let all = std::mem::take(&mut self.defaults).into_iter();
+            let renamed = all.map(|((kind, schema), grantees)| {
+                let is_it = schema.as_ref() == Some(&from.name);
+                let schema = if is_it { Some(to.name.clone()) } else { schema };
+                ((kind, schema), grantees)
+            });
+            self.defaults = renamed.collect();
+        }
         if let Some(grantees) = self.grants.remove(from) {
             self.grants.insert(to, grantees);
         }
@@ -465,7 +604,20 @@ impl Roles {
     /// Forgets the privileges for an object that is gone.
     pub(crate) fn forget(&mut self, object: &Object) {
         self.grants.remove(object);
+        if object.kind == ObjectKind::Schema {
+            let is_other = |schema: &Option<String>| schema.as_ref() != Some(&object.name);
+            self.defaults.retain(|(_, schema), _| is_other(schema));
+        }
     }
+}
+
+/// Changes the privileges of a grantee.
+fn set(grantees: &mut Grantees, grantee: &str, change: impl FnOnce(Privileges) -> Privileges) {
+    let changed = change(grantees.get(grantee).copied().unwrap_or_default());
+    match changed.is_empty() {
+        true => grantees.remove(grantee),
+        false => grantees.insert(grantee.to_owned(), changed),
+    };
 }
 
 #[cold]

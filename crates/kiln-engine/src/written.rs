@@ -3,7 +3,7 @@
 //! A catalog is written as the list of what is in it, and not of the statements that made it: a
 //! database that creates and drops tables all day has a list as long as the number of its objects.
 //! Written are the tables, with their numbers, the order and the kind of their indexes, derived
-//! ones included, and their next row numbers; the enums; the sequences, and how far they have got;
+//! ones included, and their next row numbers; the enums; the extensions; the sequences, and how far they have got;
 //! the views; the statements that created the procedures; and the numbers of objects and the
 //! comments on them. Nothing else of a catalog depends on how it came about, as the programs of
 //! procedures follow from their statements and the tables ([`Lookups`](crate::Lookups) sees to
@@ -52,6 +52,8 @@ pub struct WrittenCatalog {
     pub(crate) next_table_id: TableId,
     /// Besides `public`.
     pub(crate) schemas: BTreeSet<String>,
+    /// With their schemas.
+    pub(crate) extensions: BTreeMap<String, String>,
     /// In the order of their names.
     pub(crate) enums: Vec<Arc<EnumType>>,
     /// In the order of their names.
@@ -118,6 +120,7 @@ impl Catalog {
             comments: self.comments().clone(),
             version: self.version(),
             schemas: self.schemas.clone(),
+            extensions: self.extensions.clone(),
             next_table_id: self.next_table_id(),
             tables: self
                 .tables()
@@ -266,6 +269,9 @@ impl fmt::Display for WrittenCatalog {
         )?;
         for schema in &self.schemas {
             writeln!(f, "schema {}", Counted(schema))?;
+        }
+        for (name, schema) in &self.extensions {
+            writeln!(f, "extension {} in {}", Counted(name), Counted(schema))?;
         }
         for of in &self.enums {
             enums::write(f, of)?;
@@ -435,6 +441,12 @@ impl FromStr for WrittenCatalog {
             let schema = reader.counted()?.to_owned();
             reader.schemas.insert(schema);
         }
+        let mut extensions = BTreeMap::new();
+        while reader.takes("extension") {
+            let name = reader.counted()?.to_owned();
+            reader.expect("in")?;
+            extensions.insert(name, reader.counted()?.to_owned());
+        }
         let mut enums = Vec::new();
         while reader.takes("type") {
             enums.push(Arc::new(enums::read(&mut reader)?));
@@ -465,6 +477,7 @@ impl FromStr for WrittenCatalog {
             version,
             next_table_id,
             schemas: reader.schemas,
+            extensions,
             enums,
             tables,
             sequences,

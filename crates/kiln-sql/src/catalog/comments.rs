@@ -2,7 +2,7 @@
 
 use kiln_engine::{Catalog, Commented, FIRST_ROLE, NumberedObject};
 
-use super::routines::PLPGSQL;
+use super::extensions::PLPGSQL_OID;
 use super::snapshot::Snapshot;
 use super::values::{Row, integer, oid, text};
 use super::{DATABASE_OID, FIRST_ROLE_OID, PG_CATALOG_OID, PUBLIC_OID};
@@ -73,7 +73,7 @@ pub(super) fn entries(catalog: &Catalog, snapshot: &Snapshot) -> Vec<CommentEntr
             CommentClass::Namespace,
             "system catalog schema",
         ),
-        entry(PLPGSQL, CommentClass::Extension, plpgsql),
+        entry(PLPGSQL_OID, CommentClass::Extension, plpgsql),
     ];
     let mut of_schema = "standard public schema";
     for (on, text) in catalog.comments().iter() {
@@ -122,6 +122,7 @@ fn class_of(object: &NumberedObject) -> CommentClass {
         NumberedObject::Role(_) => CommentClass::AuthId,
         NumberedObject::Trigger(..) => CommentClass::Trigger,
         NumberedObject::Schema(_) => CommentClass::Namespace,
+        NumberedObject::Extension(_) => CommentClass::Extension,
         NumberedObject::Table(_)
         | NumberedObject::Index(_)
         | NumberedObject::Default(..)

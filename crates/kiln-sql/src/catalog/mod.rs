@@ -29,6 +29,7 @@ mod comments;
 mod constraint;
 mod deparse;
 mod expression;
+mod extensions;
 pub(crate) mod functions;
 mod information;
 pub(crate) mod names;

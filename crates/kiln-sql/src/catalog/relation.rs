@@ -7,8 +7,8 @@ use kiln_storage::types::{DataType, Value};
 
 use super::values::Row;
 use super::{
-    Snapshot, builtin, class, comments, constraint, information, roles, routines, sequences,
-    statistics, triggers, types, views,
+    Snapshot, builtin, class, comments, constraint, extensions, information, roles, routines,
+    sequences, statistics, triggers, types, views,
 };
 
 /// Schema, name, kind, number and columns of each relation, a line each.
@@ -67,10 +67,13 @@ fn rows_of(schema: &str, name: &str) -> Rows {
         "pg_shdescription" => comments::pg_shdescription,
         "pg_proc" => routines::pg_proc,
         "pg_trigger" => triggers::pg_trigger,
-        "pg_extension" => routines::pg_extension,
+        "pg_extension" => extensions::pg_extension,
+        "pg_available_extensions" => extensions::pg_available_extensions,
+        "pg_available_extension_versions" => extensions::pg_available_extension_versions,
         "pg_database" => roles::pg_database,
         "pg_authid" => roles::pg_authid,
         "pg_roles" => roles::pg_roles,
+        "pg_auth_members" => roles::pg_auth_members,
         "pg_user" => roles::pg_user,
         "pg_shadow" => roles::pg_shadow,
         "pg_sequence" => sequences::pg_sequence,

@@ -41,6 +41,28 @@ fn all(snapshot: &Snapshot) -> Vec<Shown<'_>> {
     own.chain([owner]).collect()
 }
 
+/// Which roles are members of which.
+pub(super) fn pg_auth_members(snapshot: &Snapshot) -> Vec<Row> {
+    let number = |name: &str| {
+        let mut roles = snapshot.roles.iter();
+        roles
+            .find(|(_, role)| role.name == name)
+            .map(|(number, _)| *number)
+    };
+    let rows = snapshot
+        .privileges
+        .memberships()
+        .filter_map(|(member, role)| {
+            Some(vec![
+                oid(number(role)?),
+                oid(number(member)?),
+                oid(FIRST_ROLE_OID),
+                boolean(false),
+            ])
+        });
+    rows.collect()
+}
+
 /// Roles, as superusers see them. What passwords are verified with is not shown.
 pub(super) fn pg_authid(snapshot: &Snapshot) -> Vec<Row> {
     let rows = all(snapshot).into_iter().map(|role| {

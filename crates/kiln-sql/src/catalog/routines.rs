@@ -5,7 +5,7 @@ use kiln_storage::types::Value;
 
 use super::snapshot::{RoutineEntry, Snapshot, type_oid};
 use super::values::{Row, array, boolean, no_function, oid, optional, small, text};
-use super::{FIRST_ROLE_OID, PG_CATALOG_OID, PUBLIC_OID, builtin, expression, roles};
+use super::{FIRST_ROLE_OID, PUBLIC_OID, builtin, expression, roles};
 use crate::compile::plpgsql::{ResultKind, Routine};
 use sqlparser::ast::ObjectName;
 
@@ -21,9 +21,6 @@ const VOID: u32 = 2278;
 const TRIGGER: u32 = 2279;
 /// The number of the type RECORD.
 const RECORD: u32 = 2249;
-
-/// The number of the extension `plpgsql`.
-pub(super) const PLPGSQL: u32 = 13_559;
 
 /// What a routine's header says.
 pub(crate) struct RoutineFacts {
@@ -150,20 +147,6 @@ fn row_type(catalog: &Catalog, kind: &TypeKind) -> Option<String> {
         _ => return None,
     };
     catalog.table(&name).map(|_| name)
-}
-
-/// The extension that PL/pgSQL is.
-pub(super) fn pg_extension(_: &Snapshot) -> Vec<Row> {
-    vec![vec![
-        oid(PLPGSQL),
-        text("plpgsql"),
-        oid(FIRST_ROLE_OID),
-        oid(PG_CATALOG_OID),
-        boolean(false),
-        text("1.0"),
-        Value::Null,
-        Value::Null,
-    ]]
 }
 
 /// Functions and procedures.

@@ -11,6 +11,7 @@ use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, EnumType};
 
 use super::comments::{self, CommentEntry};
+use super::extensions::ExtensionEntry;
 use super::routines::RoutineFacts;
 use super::{FIRST_ROLE_OID, Relation, builtin};
 use crate::database::{is_auxiliary, sequences_of_default, updatable_columns};
@@ -30,6 +31,8 @@ pub(crate) struct Snapshot {
     pub roles: Vec<(u32, Arc<Role>)>,
     /// The schemas besides `public`, and their numbers.
     pub schemas: Vec<(u32, String)>,
+    /// The extensions that users have created.
+    pub extensions: Vec<ExtensionEntry>,
     /// Along which names without a schema are looked for.
     pub path: SearchPath,
     /// The temporary schema of the session, if it has one, and its number.
@@ -200,6 +203,14 @@ impl Snapshot {
             let object = NumberedObject::Schema(name.to_owned());
             (number(numbers, object), name.to_owned())
         });
+        let extensions = catalog.extensions().map(|(name, schema)| {
+            let object = NumberedObject::Extension(name.to_owned());
+            ExtensionEntry {
+                oid: number(numbers, object),
+                name: name.to_owned(),
+                schema: schema.to_owned(),
+            }
+        });
         let mut snapshot = Snapshot {
             tables: tables.collect(),
             sequences: sequences.collect(),
@@ -208,6 +219,7 @@ impl Snapshot {
             enums: enums.collect(),
             roles: roles.collect(),
             schemas: schemas.collect(),
+            extensions: extensions.collect(),
             path: catalog.path().clone(),
             temporary: catalog.temporary_schema().map(|name| {
                 let object = NumberedObject::Schema(name.to_owned());

@@ -39,6 +39,7 @@ mod control;
 pub mod ddl;
 pub mod dml;
 mod emit;
+pub(crate) mod extensions;
 mod from;
 mod functions;
 mod group;

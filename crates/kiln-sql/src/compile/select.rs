@@ -3,13 +3,14 @@
 use kiln_engine::Privilege;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::ColumnId;
+use kiln_storage::types::DataType;
 use sqlparser::ast::{
     self, Distinct, Expr, GroupByExpr, Ident, Query, SelectItem, SelectItemQualifiedWildcardKind,
 };
 
 use super::aggregate::AggregateCall;
 use super::bound::{Bound, Kind};
-use super::bound_select::{Grouping, ItemKind, Output, Select, conjuncts};
+use super::bound_select::{FromItem, Grouping, ItemKind, Output, Select, conjuncts};
 use super::coerce::{CastContext, coerce};
 use super::from::FromScope;
 use super::names::figure_name;
@@ -123,7 +124,7 @@ impl Compiler<'_> {
             columns.push(name);
             outputs.push(bound);
         }
-        let output = self.output.take();
+        let mut output = self.output.take();
         // After the output, as in PostgreSQL: the first context decides a parameter's type.
         if let Some(selection) = &select.selection {
             self.allow_aggregates(AggregatePolicy::Refused("WHERE"));
@@ -161,11 +162,10 @@ impl Compiler<'_> {
         }
         let origins: Vec<_> = outputs.iter().map(|bound| self.origin_of(bound)).collect();
         let keys = self.bind_group_by(select, &outputs, &columns)?;
-        let functions = || output.iter().flat_map(|output| &output.row_functions);
-        let names_function = |key: &Bound| functions().any(|(one, _)| key.sources().contains(one));
-        if keys.iter().flatten().any(names_function) {
-            let what = "GROUP BY of a function that gives rows";
-            return Err(unsupported(what, position_of(query)));
+        let mut items = from.items;
+        if let (Some(output), Some(keys)) = (&mut output, &keys) {
+            let functions = functions_grouped_by(keys, output);
+            items.extend(functions);
         }
         let mut having = None;
         if let Some(expr) = &select.having {
@@ -196,7 +196,7 @@ impl Compiler<'_> {
         };
         let output = self.output.take().unwrap_or_default();
         let mut bound = Select {
-            items: from.items,
+            items,
             filters,
             outputs,
             open_outputs,
@@ -378,6 +378,13 @@ impl Compiler<'_> {
                     position_of(item),
                 ));
             }
+            if bound.any(|node| matches!(&node.kind, Kind::Window(call) if call.level == level)) {
+                return Err(fail(
+                    SqlState::WINDOWING_ERROR,
+                    "window functions are not allowed in GROUP BY",
+                    bound.position,
+                ));
+            }
             if !keys.contains(&bound) {
                 keys.push(bound);
             }
@@ -504,6 +511,9 @@ impl Compiler<'_> {
             // Under an operator a key may have got another type, such as a wider integer, which its
             // slot has as well.
             let is_key = |key: &Bound| {
+                if integer_bytes(&key.data_type) > integer_bytes(&bound.data_type) {
+                    return false;
+                }
                 let data_type = bound.data_type.clone();
                 Bound::new(key.kind.clone(), data_type, key.position).has_form_of(bound)
             };
@@ -701,5 +711,32 @@ pub(super) fn refuse_rows(columns: &[ColumnMeta]) -> Result<()> {
     match columns.iter().any(|column| column.name.contains('\0')) {
         true => Err(unsupported("a row as a value", None)),
         false => Ok(()),
+    }
+}
+
+/// The functions that give rows and that GROUP BY names, taken out of the output: groups are made
+/// of the rows that they give, so that they stand in FROM. Functions of their arguments go along.
+fn functions_grouped_by(keys: &[Bound], output: &mut Output) -> Vec<FromItem> {
+    let is_named = |source: &SourceId| keys.iter().any(|key| key.sources().contains(source));
+    let mut all = output.row_functions.iter();
+    let last = all.rposition(|(source, _)| is_named(source));
+    let moved = output
+        .row_functions
+        .drain(..last.map_or(0, |last| last + 1));
+    let items = moved.map(|(source, functions)| FromItem {
+        source,
+        kind: ItemKind::Functions(Box::new(functions)),
+        left: None,
+    });
+    items.collect()
+}
+
+/// The width of an integer type; 0 for any other type.
+fn integer_bytes(data_type: &DataType) -> u8 {
+    match data_type {
+        DataType::SmallInt => 2,
+        DataType::Integer => 4,
+        DataType::BigInt => 8,
+        _ => 0,
     }
 }

@@ -14,6 +14,7 @@ use super::bind::{as_array, case};
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, call, coerce, common_type, padded};
 use super::collected::{Collected, Ordered};
+use super::extensions::Extension;
 use super::functions::Now;
 use super::json::Maker;
 use super::order::{Needs, class_in};
@@ -575,9 +576,18 @@ impl Compiler<'_> {
             arguments.iter().chain(&filter).chain(keys)
         };
         let owner = self.owner_of(expressions()).unwrap_or(last);
+        let number = self.levels[owner].number;
+        let is_nested = expressions().any(|bound| {
+            let is_inner = |node: &Bound| {
+                matches!(&node.kind, Kind::Aggregate(inner) if inner.level == number)
+            };
+            bound.any(is_inner)
+        });
         let refused = match self.levels[owner].aggregates {
-            AggregatePolicy::Allowed => None,
-            AggregatePolicy::Inside => Some("aggregate function calls cannot be nested".to_owned()),
+            AggregatePolicy::Allowed if !is_nested => None,
+            AggregatePolicy::Allowed | AggregatePolicy::Inside => {
+                Some("aggregate function calls cannot be nested".to_owned())
+            }
             AggregatePolicy::Refused(clause) => {
                 Some(format!("aggregate functions are not allowed in {clause}"))
             }
@@ -856,6 +866,18 @@ pub(super) fn coalesce(
     Ok(Bound::new(Kind::Coalesce(kept), data_type, position))
 }
 
+/// The name of what is called. Functions of extensions are found in every schema: a procedure that
+/// calls one keeps its meaning whatever becomes of the extension and its schema.
+fn callee_name(name: &sqlparser::ast::ObjectName) -> Result<String> {
+    if let [_, last] = name.0.as_slice()
+        && let Some(last) = last.as_ident().map(name_of)
+        && Extension::has_function(&last)
+    {
+        return Ok(last);
+    }
+    object_name(name)
+}
+
 fn read_call(function: &Function) -> Result<Call<'_>> {
     let position = position_of(function);
     let schema = function.name.0.first().and_then(|part| part.as_ident());
@@ -863,7 +885,7 @@ fn read_call(function: &Function) -> Result<Call<'_>> {
         let what = format!("function {}", function.name);
         return Err(unsupported(what, position));
     }
-    let name = object_name(&function.name)?;
+    let name = callee_name(&function.name)?;
     let refuse = |what: &str| Err(unsupported(what, position));
     if function.null_treatment.is_some() || function.uses_odbc_syntax {
         return refuse("this form of a call");

@@ -680,7 +680,7 @@ fn is_call(call: &Bound, node: &Bound) -> bool {
     let (Kind::Window(_), Kind::Window(_)) = (&call.kind, &node.kind) else {
         return false;
     };
-    call == node
+    call == node || (call.position == node.position && call.has_form_of(node))
 }
 
 /// The arguments of a function that is no aggregate, and its type.

@@ -10,6 +10,7 @@ use super::definition::{Definition, find_routine, missing_routine};
 use super::result::{Notice, StatementResult};
 use super::view::relation_of;
 use crate::catalog::DATABASE;
+use crate::compile::extensions::PLPGSQL;
 use crate::compile::{
     name_of, object_name, plain_type, undefined_schema, unsupported, written_name,
 };
@@ -56,6 +57,7 @@ fn commented(change: &CatalogChange<'_>, object: &CommentedObject) -> Result<Com
         }
         CommentedObject::Database(_) => return Ok(Commented::Database),
         CommentedObject::Schema(name) => return schema(change.catalog(), name),
+        CommentedObject::Extension(name) => extension(change.catalog(), name)?,
         CommentedObject::Type(written) => row_type(change, written)?,
     };
     Ok(Commented::Object(numbered))
@@ -177,6 +179,20 @@ fn schema(catalog: &Catalog, name: &Ident) -> Result<Commented> {
             Ok(Commented::Object(NumberedObject::Schema(name.to_owned())))
         }
         name => Err(undefined_schema(name)),
+    }
+}
+
+fn extension(catalog: &Catalog, name: &Ident) -> Result<NumberedObject> {
+    let name = name_of(name);
+    if name == PLPGSQL {
+        return Err(unsupported("a comment on the extension plpgsql", None));
+    }
+    match catalog.extension_schema(&name) {
+        Some(_) => Ok(NumberedObject::Extension(name)),
+        None => {
+            let message = format!("extension \"{name}\" does not exist");
+            Err(Error::new(SqlState::UNDEFINED_OBJECT, message))
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use super::comments;
 use super::dependents::{self, Dependent};
 use super::design;
 use super::enums;
+use super::extensions;
 use super::indexes;
 use super::like;
 use super::panics::caught;
@@ -80,6 +81,7 @@ impl<'a> Definition<'a> {
             Tree::CreateSchema(statement) => schemas::create(self, statement),
             Tree::AlterSchema(statement) => schemas::alter(self, statement),
             Tree::DropSchema(statement) => schemas::drop(self, statement),
+            Tree::Extension(statement) => extensions::run(self, statement),
             Tree::CreateSequence(statement) => sequences::create(self, statement),
             Tree::AlterSequence(statement) => sequences::alter(self, statement),
             Tree::CreateIndex(statement) => indexes::create(self, statement),
@@ -101,6 +103,8 @@ impl<'a> Definition<'a> {
             Tree::AlterRole(statement) => roles::alter(self, statement),
             Tree::DropRole(statement) => roles::drop(self, statement),
             Tree::Grant(statement) => roles::grant(self, statement),
+            Tree::GrantRoles(statement) => roles::grant_roles(self, statement),
+            Tree::DefaultPrivileges(statement) => roles::default_privileges(self, statement),
             Tree::Comment(statement) => comments::comment(self, statement),
             _ => Err(Error::internal("the statement is none that defines")),
         }

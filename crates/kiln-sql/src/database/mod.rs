@@ -33,6 +33,7 @@ mod dependents;
 mod design;
 mod enums;
 mod explain;
+mod extensions;
 mod indexes;
 mod like;
 mod listening;

@@ -17,7 +17,7 @@ use super::statement::{Prepared, Shape, compile, result_of, result_of_call};
 use super::stepped::stepped_call;
 use super::{explain, settings, values};
 use crate::compile::{ColumnMeta, ColumnOrigin, SessionValue};
-use crate::parse::{self, DropKind, RoutineKind};
+use crate::parse::{self, DropKind, ExtensionStatement, RoutineKind};
 
 /// A column of a statement's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -608,6 +608,7 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::CreateSchema(_)
         | Tree::AlterSchema(_)
         | Tree::DropSchema(_)
+        | Tree::Extension(_)
         | Tree::CreateSequence(_)
         | Tree::AlterSequence(_)
         | Tree::CreateIndex(_)
@@ -630,6 +631,8 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::AlterRole(_)
         | Tree::DropRole(_)
         | Tree::Grant(_)
+        | Tree::GrantRoles(_)
+        | Tree::DefaultPrivileges(_)
         | Tree::Comment(_) => StatementKind::Definition,
     }
 }
@@ -646,6 +649,11 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::CreateSchema(_) => "CREATE SCHEMA",
         Tree::AlterSchema(_) => "ALTER SCHEMA",
         Tree::DropSchema(_) => "DROP SCHEMA",
+        Tree::Extension(statement) => match **statement {
+            ExtensionStatement::Create { .. } => "CREATE EXTENSION",
+            ExtensionStatement::Update { .. } => "ALTER EXTENSION",
+            ExtensionStatement::Drop { .. } => "DROP EXTENSION",
+        },
         Tree::CreateSequence(_) => "CREATE SEQUENCE",
         Tree::AlterSequence(_) => "ALTER SEQUENCE",
         Tree::CreateIndex(_) => "CREATE INDEX",
@@ -684,6 +692,9 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::CreateRole(_) => "CREATE ROLE",
         Tree::AlterRole(_) => "ALTER ROLE",
         Tree::DropRole(_) => "DROP ROLE",
+        Tree::GrantRoles(grant) if grant.is_revoke => "REVOKE ROLE",
+        Tree::GrantRoles(_) => "GRANT ROLE",
+        Tree::DefaultPrivileges(_) => "ALTER DEFAULT PRIVILEGES",
         Tree::Grant(grant) if grant.is_revoke => "REVOKE",
         Tree::Grant(_) => "GRANT",
         Tree::Comment(_) => "COMMENT",

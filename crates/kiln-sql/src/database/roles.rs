@@ -7,13 +7,15 @@ use kiln_engine::{
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::{PUBLIC_SCHEMA, name_in_schema, schema_of};
 
+use super::alter::check_owner;
 use super::definition::Definition;
 use super::result::{Notice, StatementResult};
 use super::secret::Secret;
 use super::view::relation_of;
 use crate::compile::{fail, object_name, position_of, undefined_schema, written_name};
 use crate::parse::{
-    DropRole, Grant, GrantObjects, RoleDefinition, RoleName, RoutineSignature, Statement as Tree,
+    DefaultPrivileges, DropRole, Grant, GrantObjects, GrantRoles, RoleDefinition, RoleName,
+    RoutineSignature, Statement as Tree,
 };
 
 /// The statement that is run and logged in the place of one that defines a role: it names the
@@ -82,6 +84,12 @@ pub(super) fn create(
         let had_passwords = change.catalog().roles().has_passwords();
         let created = change.create_role(role.clone());
         created.map_err(|error| error.or_at(definition.position))?;
+        for of in &definition.in_roles {
+            change.add_member(&role.name, of)?;
+        }
+        for member in &definition.members {
+            change.add_member(member, &role.name)?;
+        }
         Ok(first_password(change, had_passwords))
     })?;
     let mut result = StatementResult::of_tag("CREATE ROLE");
@@ -146,7 +154,80 @@ pub(super) fn drop(statement: &Definition<'_>, dropped: &DropRole) -> Result<Sta
     Ok(result)
 }
 
-/// GRANT and REVOKE.
+/// GRANT and REVOKE of roles.
+pub(super) fn grant_roles(
+    statement: &Definition<'_>,
+    grant: &GrantRoles,
+) -> Result<StatementResult> {
+    let notices = statement.change_catalog(|change| {
+        let mut notices = Vec::new();
+        for role in &grant.roles {
+            for member in &grant.members {
+                if grant.is_revoke {
+                    if !change.remove_member(member, role)? {
+                        let message =
+                            format!("role \"{member}\" is not a member of role \"{role}\"");
+                        notices.push(Notice::warning(&message));
+                    }
+                } else if !change.add_member(member, role)? {
+                    let message =
+                        format!("role \"{member}\" is already a member of role \"{role}\"");
+                    notices.push(Notice::new(message));
+                }
+            }
+        }
+        Ok(notices)
+    })?;
+    let mut result = StatementResult::of_tag(match grant.is_revoke {
+        true => "REVOKE ROLE",
+        false => "GRANT ROLE",
+    });
+    result.notices = notices;
+    Ok(result)
+}
+
+/// ALTER DEFAULT PRIVILEGES.
+pub(super) fn default_privileges(
+    statement: &Definition<'_>,
+    wanted: &DefaultPrivileges,
+) -> Result<StatementResult> {
+    let all = Privileges::of(wanted.kind);
+    let privileges = match &wanted.privileges {
+        Some(privileges) => privileges_among(privileges, wanted.kind)?,
+        None => all,
+    };
+    if wanted.kind == ObjectKind::Schema && !wanted.schemas.is_empty() {
+        let message = "cannot use IN SCHEMA clause when using GRANT/REVOKE ON SCHEMAS";
+        return Err(Error::new(SqlState::INVALID_GRANT_OPERATION, message));
+    }
+    statement.change_catalog(|change| {
+        for creator in &wanted.creators {
+            check_owner(change.catalog(), creator)?;
+        }
+        let schemas = existing(change.catalog(), &wanted.schemas)?;
+        let mut schemas: Vec<Option<&str>> = schemas.iter().map(|it| Some(it.as_str())).collect();
+        if schemas.is_empty() {
+            schemas.push(None);
+        }
+        for schema in schemas {
+            for grantee in &wanted.grantees {
+                change.change_default_privileges(
+                    wanted.kind,
+                    schema,
+                    grantee,
+                    |had| match wanted.is_revoke {
+                        true => had.without(privileges),
+                        false => had.and(privileges),
+                    },
+                )?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(StatementResult::of_tag("ALTER DEFAULT PRIVILEGES"))
+}
+
+/// GRANT and REVOKE of privileges.
 pub(super) fn grant(statement: &Definition<'_>, grant: &Grant) -> Result<StatementResult> {
     statement.change_catalog(|change| {
         let objects = objects_of(change, &grant.objects)?;
@@ -280,13 +361,19 @@ fn is_in(name: &str, schemas: &[String]) -> bool {
 }
 
 fn privileges_of(grant: &Grant, object: &Object) -> Result<Privileges> {
-    let all = Privileges::of(object.kind);
-    let Some(granted) = &grant.privileges else {
-        return Ok(all);
-    };
+    match &grant.privileges {
+        Some(granted) => privileges_among(granted, object.kind),
+        None => Ok(Privileges::of(object.kind)),
+    }
+}
+
+/// # Errors
+/// 0LP01 for one that objects of this kind do not have.
+fn privileges_among(granted: &[Privilege], kind: ObjectKind) -> Result<Privileges> {
+    let all = Privileges::of(kind);
     let mut privileges = granted.iter();
     if let Some(privilege) = privileges.find(|privilege| !all.contains(**privilege)) {
-        let kind = match object.kind {
+        let kind = match kind {
             ObjectKind::Table => "relation",
             ObjectKind::Routine => "function",
             ObjectKind::Sequence => "sequence",

@@ -106,7 +106,7 @@ fn contents(catalog: &Catalog, schema: &str) -> Vec<Content> {
     found
 }
 
-/// A table, view or sequence in a schema.
+/// A table, view, sequence or extension in a schema.
 struct Content {
     number: u32,
     kind: &'static str,
@@ -129,12 +129,22 @@ impl Content {
     }
 
     fn described(&self) -> String {
-        format!("{} {}", self.kind, short_name(&self.name))
+        match self.kind {
+            "extension" => format!("extension {}", quote_identifier(&self.name)),
+            kind => format!("{kind} {}", short_name(&self.name)),
+        }
     }
 }
 
 fn drop_one(change: &mut CatalogChange<'_>, schema: &str, cascade: bool) -> Result<Vec<Notice>> {
-    let contents = contents(change.catalog(), schema);
+    let mut contents = contents(change.catalog(), schema);
+    let extensions = change.catalog().extensions();
+    let extensions = extensions.filter(|(_, of)| *of == schema);
+    contents.extend(extensions.map(|(name, _)| Content {
+        number: 0,
+        kind: "extension",
+        name: name.to_owned(),
+    }));
     if !contents.is_empty() && !cascade {
         let quoted = quote_identifier(schema);
         let lines = contents
@@ -162,6 +172,9 @@ fn drop_one(change: &mut CatalogChange<'_>, schema: &str, cascade: bool) -> Resu
         if change.catalog().sequence(&sequence.name).is_some() {
             sequences::drop_all(change, std::slice::from_ref(&sequence.name), true)?;
         }
+    }
+    for extension in contents.iter().filter(|it| it.kind == "extension") {
+        change.drop_extension(&extension.name)?;
     }
     change.drop_schema(schema)?;
     let mut notices = Vec::new();

@@ -114,8 +114,8 @@ impl Session {
     /// Refuses roles that the session may not act as.
     ///
     /// # Errors
-    /// 22023 where there is no such role, 42501 where the session's role is neither it nor a
-    /// superuser.
+    /// 22023 where there is no such role, 42501 where the session's role is neither it, nor for SET
+    /// ROLE a member of it, nor a superuser.
     fn check_role(&self, assignment: &Assignment) -> Result<()> {
         let name = assignment.name.as_str();
         let (by, wanted) = match (name, assignment.value.as_deref()) {
@@ -129,7 +129,8 @@ impl Session {
             let message = format!("role \"{wanted}\" does not exist");
             return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message));
         }
-        if by == wanted || roles.require(by)?.is_superuser {
+        let is_member = name == "role" && roles.roles_of(by).contains(wanted);
+        if by == wanted || is_member || roles.require(by)?.is_superuser {
             return Ok(());
         }
         let what = match name {

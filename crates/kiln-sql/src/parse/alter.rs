@@ -8,6 +8,7 @@ use kiln_storage::sequence::Identity;
 use sqlparser::ast::{self, Ident, ObjectName};
 use sqlparser::tokenizer::Token;
 
+use super::extension;
 use super::role::{self, RoleName};
 use super::schema;
 use super::sequence::{self, ColumnChange, SequenceOptions, SetColumns};
@@ -157,13 +158,14 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "view" => view::alter(tokens, range),
         "trigger" => trigger::alter(tokens, range),
         "schema" => schema::alter(tokens, range),
+        "extension" => extension::alter(tokens, range),
         "type" => type_definition::alter(tokens, range),
         word if statement::is_object(word) => {
             let feature = format!("ALTER {}", word.to_ascii_uppercase());
             Err(tokens.unsupported(range.start, &feature))
         }
         "default" if tokens.word(range.start + 2) == "privileges" => {
-            Err(tokens.unsupported(range.start, "ALTER DEFAULT PRIVILEGES"))
+            role::default_privileges(tokens, range)
         }
         _ => Err(tokens.syntax_error(range.start + 1)),
     }

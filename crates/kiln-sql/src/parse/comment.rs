@@ -37,6 +37,8 @@ pub enum CommentedObject {
     Database(Ident),
     /// A schema.
     Schema(Ident),
+    /// An extension.
+    Extension(Ident),
     /// A type.
     Type(Box<ast::DataType>),
 }
@@ -75,7 +77,6 @@ const REFUSED: &[&str] = &[
     "conversion",
     "domain",
     "event",
-    "extension",
     "foreign",
     "language",
     "large",
@@ -129,6 +130,7 @@ pub(super) fn comment(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statem
         "role" => CommentedObject::Role(single(tokens, named)?),
         "database" => CommentedObject::Database(single(tokens, named)?),
         "schema" => CommentedObject::Schema(single(tokens, named)?),
+        "extension" => CommentedObject::Extension(single(tokens, named)?),
         "type" => {
             let data_type = tokens.sql(named, |parser| parser.parse_data_type())?;
             CommentedObject::Type(Box::new(data_type))

@@ -51,6 +51,10 @@ pub(super) fn create(
         listed = Some(at + 1..close);
         at = close + 1;
     }
+    if at < range.end && tokens.word(at) == "using" {
+        sequence::check_access_method(tokens, at + 1)?;
+        at += 2;
+    }
     let options = at;
     let starts = |at: &usize| tokens.word(*at) == "as";
     let Some(as_) = (options..range.end).find(starts) else {

@@ -17,6 +17,7 @@ mod create_as;
 mod cursor;
 mod dialect;
 mod explain;
+mod extension;
 mod function;
 mod lexer;
 mod like;
@@ -54,6 +55,7 @@ pub use copy::{Copied, Copy};
 pub use create_as::CreateTableAs;
 pub use cursor::{Declare, Direction, Fetch};
 pub use explain::{Explain, ExplainFormat, ExplainOptions, WrittenOption};
+pub use extension::ExtensionStatement;
 pub use function::{
     Argument, ArgumentMode, Body, FunctionDefinition, FunctionHeader, FunctionSource, ResultColumn,
     Returns, Volatility, function_header, function_source,
@@ -65,7 +67,9 @@ pub use notify::Notify;
 pub use position::position_of;
 pub use prepare::{Execute, Part, Prepare};
 pub use reserved::{is_quoted_when_printed, is_reserved};
-pub use role::{DropRole, Grant, GrantObjects, RoleDefinition, RoleName};
+pub use role::{
+    DefaultPrivileges, DropRole, Grant, GrantObjects, GrantRoles, RoleDefinition, RoleName,
+};
 pub use schema::{AlterSchema, CreateSchema, DropSchema, SchemaChange};
 pub use script::{SourceStatement, highest_placeholder, is_complete, script, without_literals};
 pub use sequence::{

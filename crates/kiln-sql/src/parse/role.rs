@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use kiln_engine::Privilege;
+use kiln_engine::{ObjectKind, Privilege};
 use kiln_storage::error::{Position, Result};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
@@ -35,6 +35,10 @@ pub struct RoleDefinition {
     pub login: Option<bool>,
     /// Its password or secret, if one is given; `Some(None)` takes it away.
     pub password: Option<Option<String>>,
+    /// The roles that a new one becomes a member of.
+    pub in_roles: Vec<String>,
+    /// The members that a new one has.
+    pub members: Vec<String>,
 }
 
 /// DROP ROLE.
@@ -55,6 +59,34 @@ pub struct Grant {
     pub privileges: Option<Vec<Privilege>>,
     /// For which objects.
     pub objects: GrantObjects,
+    /// To or from whom.
+    pub grantees: Vec<String>,
+}
+
+/// GRANT or REVOKE of membership in roles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GrantRoles {
+    /// Whether memberships end.
+    pub is_revoke: bool,
+    /// In which; never empty.
+    pub roles: Vec<String>,
+    /// Of whom; never empty.
+    pub members: Vec<String>,
+}
+
+/// ALTER DEFAULT PRIVILEGES.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DefaultPrivileges {
+    /// Whose objects are meant; none for those of the session's role.
+    pub creators: Vec<RoleName>,
+    /// The schemas; none for all.
+    pub schemas: Vec<ast::Ident>,
+    /// Whether the privileges are taken away.
+    pub is_revoke: bool,
+    /// Which; `None` for all that such objects have.
+    pub privileges: Option<Vec<Privilege>>,
+    /// For which kind of objects.
+    pub kind: ObjectKind,
     /// To or from whom.
     pub grantees: Vec<String>,
 }
@@ -95,10 +127,17 @@ impl fmt::Display for RoleDefinition {
             }
         }
         match &self.password {
-            Some(Some(password)) => write!(f, " PASSWORD '{}'", password.replace('\'', "''")),
-            Some(None) => f.write_str(" PASSWORD NULL"),
-            None => Ok(()),
+            Some(Some(password)) => write!(f, " PASSWORD '{}'", password.replace('\'', "''"))?,
+            Some(None) => f.write_str(" PASSWORD NULL")?,
+            None => {}
         }
+        for (roles, words) in [(&self.in_roles, "IN ROLE"), (&self.members, "ROLE")] {
+            for (at, role) in roles.iter().enumerate() {
+                let before = if at == 0 { words } else { "," };
+                write!(f, " {before} \"{}\"", role.replace('"', "\"\""))?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -116,18 +155,29 @@ pub(super) fn create(tokens: &Tokens<'_>, range: Range<usize>, kind: usize) -> R
 /// Parses ALTER ROLE, USER or GROUP.
 pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     let name = range.start + 2;
+    if tokens.word(range.start + 1) == "group"
+        && matches!(tokens.word(name + 1), "add" | "drop")
+        && tokens.word(name + 2) == "user"
+    {
+        return Ok(Statement::GrantRoles(Box::new(GrantRoles {
+            is_revoke: tokens.word(name + 1) == "drop",
+            roles: names(tokens, name..name + 1)?,
+            members: names(tokens, name + 3..range.end)?,
+        })));
+    }
     for (word, feature) in [
         ("rename", "ALTER ROLE … RENAME"),
         ("set", "settings of a role"),
         ("reset", "settings of a role"),
-        ("add", "membership in roles"),
-        ("drop", "membership in roles"),
     ] {
         if tokens.word(name + 1) == word {
             return Err(tokens.unsupported(name + 1, feature));
         }
     }
     let definition = attributes(tokens, name..range.end)?;
+    if !definition.in_roles.is_empty() || !definition.members.is_empty() {
+        return Err(tokens.syntax_error(name + 1));
+    }
     Ok(Statement::AlterRole(Box::new(definition)))
 }
 
@@ -139,6 +189,8 @@ fn attributes(tokens: &Tokens<'_>, range: Range<usize>) -> Result<RoleDefinition
         superuser: None,
         login: None,
         password: None,
+        in_roles: Vec::new(),
+        members: Vec::new(),
     };
     let mut at = range.start + 1;
     if tokens.word(at) == "with" {
@@ -167,7 +219,27 @@ fn attributes(tokens: &Tokens<'_>, range: Range<usize>) -> Result<RoleDefinition
                 let feature = format!("the role attribute {}", word.to_ascii_uppercase());
                 return Err(tokens.unsupported(at, &feature));
             }
-            "connection" | "valid" | "in" | "role" | "user" | "admin" | "sysid" => {
+            "in" | "role" | "user" => {
+                let is_in = word == "in";
+                if is_in && !matches!(tokens.word(at + 1), "role" | "group") {
+                    return Err(tokens.syntax_error(at + 1));
+                }
+                let first = at + 1 + usize::from(is_in);
+                let mut end = first + 1;
+                while *tokens.get(end) == Token::Comma && end < range.end {
+                    end += 2;
+                }
+                let listed = names(tokens, first..end.min(range.end))?;
+                at = end - 1;
+                let into = match is_in {
+                    true => &mut definition.in_roles,
+                    false => &mut definition.members,
+                };
+                let is_first = into.is_empty();
+                *into = listed;
+                is_first
+            }
+            "connection" | "valid" | "admin" | "sysid" => {
                 let feature = format!("the role option {}", word.to_ascii_uppercase());
                 return Err(tokens.unsupported(at, &feature));
             }
@@ -211,7 +283,7 @@ pub(super) fn grant(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         rest.find(|at| tokens.word(*at) == word)
     };
     let Some(on) = find(start, "on") else {
-        return Err(tokens.unsupported(range.start, "membership in roles"));
+        return grant_roles(tokens, start..end, is_revoke);
     };
     let to =
         find(on, if is_revoke { "from" } else { "to" }).ok_or_else(|| tokens.syntax_error(end))?;
@@ -226,6 +298,91 @@ pub(super) fn grant(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         privileges: privileges(tokens, start..on, tokens.word(on + 1))?,
         objects: objects(tokens, on + 1..to)?,
         grantees: names(tokens, to + 1..end)?,
+    })))
+}
+
+/// Parses GRANT and REVOKE of roles, behind that word.
+fn grant_roles(tokens: &Tokens<'_>, range: Range<usize>, is_revoke: bool) -> Result<Statement> {
+    let word = if is_revoke { "from" } else { "to" };
+    let mut rest = range.clone();
+    let to = rest.find(|at| tokens.word(*at) == word);
+    let to = to.ok_or_else(|| tokens.syntax_error(range.end))?;
+    let mut end = range.end;
+    if tokens.words(range.start, &["admin", "option", "for"]) {
+        return Err(tokens.unsupported(range.start, "ADMIN OPTION"));
+    }
+    for (word, feature) in [("with", "WITH ADMIN OPTION"), ("granted", "GRANTED BY")] {
+        if let Some(at) = (to..end).find(|at| tokens.word(*at) == word) {
+            return Err(tokens.unsupported(at, feature));
+        }
+    }
+    if is_revoke && matches!(tokens.word(end - 1), "cascade" | "restrict") {
+        end -= 1;
+    }
+    Ok(Statement::GrantRoles(Box::new(GrantRoles {
+        is_revoke,
+        roles: names(tokens, range.start..to)?,
+        members: names(tokens, to + 1..end)?,
+    })))
+}
+
+/// Parses ALTER DEFAULT PRIVILEGES.
+pub(super) fn default_privileges(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let mut at = range.start + 3;
+    let (mut creators, mut schemas) = (Vec::new(), Vec::new());
+    let end_of_list = |from: usize| {
+        let mut at = from + 1;
+        while at < range.end && *tokens.get(at) == Token::Comma {
+            at += 2;
+        }
+        at.min(range.end)
+    };
+    while !matches!(tokens.word(at), "grant" | "revoke") {
+        if tokens.word(at) == "for" && matches!(tokens.word(at + 1), "role" | "user") {
+            let end = end_of_list(at + 2);
+            for part in tokens.split(at + 2..end) {
+                creators.push(role(tokens, part.start)?);
+            }
+            at = end;
+        } else if tokens.words(at, &["in", "schema"]) {
+            let end = end_of_list(at + 2);
+            schemas = schema::names(tokens, at + 2..end)?;
+            at = end;
+        } else {
+            return Err(tokens.syntax_error(at));
+        }
+    }
+    let is_revoke = tokens.word(at) == "revoke";
+    if tokens.words(at + 1, &["grant", "option", "for"]) {
+        return Err(tokens.unsupported(at + 1, "GRANT OPTION"));
+    }
+    let mut end = range.end;
+    if is_revoke && matches!(tokens.word(end - 1), "cascade" | "restrict") {
+        end -= 1;
+    }
+    if let Some(with) = (at..end).find(|at| tokens.word(*at) == "with") {
+        return Err(tokens.unsupported(with, "WITH GRANT OPTION"));
+    }
+    let on = (at + 1..end).find(|at| tokens.word(*at) == "on");
+    let on = on.ok_or_else(|| tokens.syntax_error(end))?;
+    let kind = match tokens.word(on + 1) {
+        "tables" => ObjectKind::Table,
+        "sequences" => ObjectKind::Sequence,
+        "functions" | "routines" => ObjectKind::Routine,
+        "schemas" => ObjectKind::Schema,
+        "types" => return Err(tokens.unsupported(on + 1, "a privilege for types")),
+        _ => return Err(tokens.syntax_error(on + 1)),
+    };
+    if tokens.word(on + 2) != if is_revoke { "from" } else { "to" } {
+        return Err(tokens.syntax_error(on + 2));
+    }
+    Ok(Statement::DefaultPrivileges(Box::new(DefaultPrivileges {
+        creators,
+        schemas,
+        is_revoke,
+        privileges: privileges(tokens, at + 1..on, tokens.word(on + 1))?,
+        kind,
+        grantees: names(tokens, on + 3..end)?,
     })))
 }
 

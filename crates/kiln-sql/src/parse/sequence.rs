@@ -409,12 +409,32 @@ pub(super) fn column_parts(
     Ok(parts)
 }
 
+/// The access method of a table, which is the one that rows have.
+///
+/// # Errors
+/// 42704 for another one.
+pub(super) fn check_access_method(tokens: &Tokens<'_>, at: usize) -> Result<()> {
+    let method = types::identifier(tokens, at)?.value;
+    match method.as_str() {
+        "heap" => Ok(()),
+        _ => {
+            let message = format!("access method \"{method}\" does not exist");
+            Err(tokens.error_at(at, SqlState::UNDEFINED_OBJECT, message))
+        }
+    }
+}
+
 /// Parses CREATE TABLE: the SQL parser all but the identities of columns, and lists of columns that
 /// actions set.
 pub(super) fn create_table(tokens: &Tokens<'_>, range: Range<usize>) -> Result<CreateTable> {
     let (mut identities, mut set_columns) = (Vec::new(), Vec::new());
     let mut parts = Vec::new();
     let (mut start, mut at, mut depth) = (range.start, range.start, 0_i32);
+    // A table that is not logged in PostgreSQL is logged here.
+    if tokens.word(at + 1) == "unlogged" {
+        parts.push(at..at + 1);
+        (start, at) = (at + 2, at + 2);
+    }
     // Where the definition of the present column begins.
     let mut column = None;
     let (mut likes, mut columns, mut has_element) = (Vec::new(), 0, false);
@@ -429,6 +449,12 @@ pub(super) fn create_table(tokens: &Tokens<'_>, range: Range<usize>) -> Result<C
             Token::RParen => depth -= 1,
             Token::Comma if depth == 1 => column = Some(at + 1),
             _ => {}
+        }
+        if depth == 0 && column.is_some() && tokens.word(at) == "using" {
+            check_access_method(tokens, at + 1)?;
+            parts.push(start..at);
+            (start, at) = (at + 2, at + 2);
+            continue;
         }
         if depth == 1 && column == Some(at) {
             if tokens.word(at) == "like" {

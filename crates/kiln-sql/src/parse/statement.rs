@@ -6,12 +6,13 @@ use super::copy::{self, Copy};
 use super::create_as::{self, CreateTableAs};
 use super::cursor::{self, Declare, Fetch};
 use super::explain::{self, Explain};
+use super::extension::{self, ExtensionStatement};
 use super::function::{self, FunctionDefinition};
 use super::lock::{self, LockTable};
 use super::notify::{self, Notify};
 use super::plpgsql;
 use super::prepare::{self, Execute, Prepare};
-use super::role::{self, DropRole, Grant, RoleDefinition};
+use super::role::{self, DefaultPrivileges, DropRole, Grant, GrantRoles, RoleDefinition};
 use super::schema::{self, AlterSchema, CreateSchema, DropSchema};
 use super::script::SourceStatement;
 use super::sequence::{self, AlterSequence, CreateSequence, CreateTable};
@@ -48,6 +49,8 @@ pub enum Statement {
     AlterSchema(AlterSchema),
     /// `DROP SCHEMA`.
     DropSchema(DropSchema),
+    /// `CREATE EXTENSION`, `ALTER EXTENSION` or `DROP EXTENSION`.
+    Extension(Box<ExtensionStatement>),
     /// `CREATE SEQUENCE`.
     CreateSequence(Box<CreateSequence>),
     /// `ALTER SEQUENCE`.
@@ -105,8 +108,12 @@ pub enum Statement {
     AlterRole(Box<RoleDefinition>),
     /// `DROP ROLE` or `DROP USER`.
     DropRole(DropRole),
-    /// `GRANT` or `REVOKE`.
+    /// `GRANT` or `REVOKE` of privileges.
     Grant(Box<Grant>),
+    /// `GRANT` or `REVOKE` of roles.
+    GrantRoles(Box<GrantRoles>),
+    /// `ALTER DEFAULT PRIVILEGES`.
+    DefaultPrivileges(Box<DefaultPrivileges>),
     /// `COMMENT`.
     Comment(Box<Comment>),
     /// `CALL`.
@@ -443,8 +450,15 @@ fn create(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
             .map(|definition| Statement::CreateFunction(Box::new(definition))),
         "role" | "user" | "group" if !or_replace => role::create(tokens, range, kind),
         "table" | "unique" | "index" | "sequence" if or_replace => Err(tokens.syntax_error(kind)),
-        word @ ("global" | "local" | "unlogged" | "foreign") if tokens.word(kind + 1) != "data" => {
+        word @ ("global" | "local" | "foreign") if tokens.word(kind + 1) != "data" => {
             Err(tokens.unsupported(kind, &format!("CREATE {} TABLE", word.to_ascii_uppercase())))
+        }
+        "unlogged" if !or_replace && tokens.word(kind + 1) == "table" => {
+            match create_as::create(tokens, range.clone(), kind + 2, false)? {
+                Some(statement) => Ok(statement),
+                None => sequence::create_table(tokens, range)
+                    .map(|table| Statement::CreateTable(Box::new(table))),
+            }
         }
         "table" => match create_as::create(tokens, range.clone(), kind + 1, false)? {
             Some(statement) => Ok(statement),
@@ -452,6 +466,7 @@ fn create(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
                 .map(|table| Statement::CreateTable(Box::new(table))),
         },
         "schema" if !or_replace => schema::create(tokens, range),
+        "extension" if !or_replace => extension::create(tokens, range),
         "sequence" if !or_replace => sequence::create(tokens, range, kind + 1, false),
         "type" if !or_replace => type_definition::create(tokens, range, kind + 1),
         "view" => view::create(tokens, range, kind + 1, (or_replace, false)),
@@ -694,6 +709,7 @@ fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         "view" => drop_named(tokens, range, DropKind::View),
         "type" => drop_named(tokens, range, DropKind::Type),
         "schema" => schema::drop(tokens, range),
+        "extension" => extension::drop(tokens, range),
         "trigger" => trigger::drop(tokens, range),
         "function" => drop_function(tokens, range, Some(RoutineKind::Function)),
         "procedure" => drop_function(tokens, range, Some(RoutineKind::Procedure)),

@@ -9,8 +9,8 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::{CreateIndex, Expr, Ident, IndexColumn, IndexType, ObjectName};
 
 use super::super::{
-    CatalogView, Position, fail, name_of, object_name, position_of, relation_name, unsupported,
-    written_name,
+    CatalogView, Position, fail, name_of, object_name, position_of, position_of_span,
+    relation_name, unsupported, written_name,
 };
 use super::{index_expression, names, parameters, partition};
 
@@ -46,6 +46,7 @@ pub fn create_index(
         fail(SqlState::UNDEFINED_TABLE, message, position)
     })?;
     refuse_options(statement, position)?;
+    check_included(&statement.include, table.schema())?;
     let mut key = Key::of(table.schema());
     if let Some(predicate) = &statement.predicate {
         key.add_predicate(predicate, catalog)?;
@@ -100,11 +101,6 @@ pub fn create_index(
 }
 
 fn refuse_options(statement: &CreateIndex, position: Position) -> Result<()> {
-    if !statement.include.is_empty() {
-        return Err(unsupported("INCLUDE in an index", position).with_hint(
-            "Rows are in memory: list the columns after the key's, or leave them out.",
-        ));
-    }
     if statement.nulls_distinct == Some(false) {
         return Err(unsupported("NULLS NOT DISTINCT", position));
     }
@@ -113,6 +109,22 @@ fn refuse_options(statement: &CreateIndex, position: Position) -> Result<()> {
     }
     let options = parameters::names_of_conditions(&statement.with);
     parameters::check_parameters(options, parameters::OF_INDEX)
+}
+
+/// The columns of INCLUDE have to be there. Rows are in memory, so that an index has nothing of
+/// them.
+fn check_included(included: &[Ident], schema: &TableSchema) -> Result<()> {
+    let missing = included
+        .iter()
+        .find(|ident| schema.column(&name_of(ident)).is_none());
+    match missing {
+        None => Ok(()),
+        Some(ident) => Err(fail(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{}\" does not exist", name_of(ident)),
+            position_of_span(ident.span),
+        )),
+    }
 }
 
 /// The key of an index that is being declared.
@@ -228,8 +240,8 @@ fn index_name(name: &ObjectName) -> Result<String> {
     }
 }
 
-/// USING btree and hash are taken; what an index is built of is our own decision, and every index
-/// serves ranges.
+/// USING btree, hash and brin are taken; what an index is built of is our own decision, and every
+/// index serves ranges.
 fn check_access_method(statement: &CreateIndex, columns: usize, position: Position) -> Result<()> {
     match &statement.using {
         None | Some(IndexType::BTree) => Ok(()),
@@ -245,6 +257,12 @@ fn check_access_method(statement: &CreateIndex, columns: usize, position: Positi
             position,
         )),
         Some(IndexType::Hash) => Ok(()),
+        Some(IndexType::BRIN) if statement.unique => Err(fail(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "access method \"brin\" does not support unique indexes",
+            position,
+        )),
+        Some(IndexType::BRIN) => Ok(()),
         Some(IndexType::Custom(name))
             if !matches!(name_of(name).as_str(), "gin" | "gist" | "spgist" | "brin") =>
         {

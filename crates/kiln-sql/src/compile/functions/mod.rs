@@ -9,6 +9,7 @@ mod catalog;
 mod datetime;
 mod digest;
 mod enumeration;
+mod extensions;
 mod format;
 mod hash;
 mod json;
@@ -180,6 +181,8 @@ fn candidates(name: &str) -> Vec<Signature> {
         json::SIGNATURES,
         json_change::SIGNATURES,
         to_number::SIGNATURES,
+        extensions::SIGNATURES,
+        extensions::VOLATILE,
     ]
     .into_iter()
     .flatten()

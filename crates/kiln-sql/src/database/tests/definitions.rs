@@ -36,6 +36,7 @@ fn names_and_errors_are_those_of_postgresql() {
          CREATE INDEX ON u (lower(b));
          CREATE INDEX ON u (b) WHERE a > 1;
          CREATE INDEX ON u (b) INCLUDE (a);
+         CREATE INDEX ON u (b) INCLUDE (z);
          CREATE INDEX ON u (b, a, b);
          CREATE INDEX ON u USING hash (b);
          CREATE INDEX ON u USING nosuch (b);
@@ -73,7 +74,8 @@ fn names_and_errors_are_those_of_postgresql() {
          42703: column \"z\" named in partition key does not exist
          CREATE INDEX
          CREATE INDEX
-         0A000: INCLUDE in an index is not supported
+         CREATE INDEX
+         42703: column \"z\" does not exist
          0A000: a column twice in an index is not supported
          CREATE INDEX
          42704: access method \"nosuch\" does not exist

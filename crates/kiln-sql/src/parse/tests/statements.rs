@@ -344,7 +344,6 @@ fn what_is_not_supported_is_named() {
             "create schema s ¶create table t (a int)",
             "CREATE SCHEMA with what is in it",
         ),
-        ("create ¶unlogged table t (a int)", "CREATE UNLOGGED TABLE"),
         (
             "select 1 ¶into unlogged t from u",
             "SELECT INTO an unlogged",

@@ -157,3 +157,42 @@ SELECT string_agg(c, NULL ORDER BY id), string_agg(NULLIF(c, '2'), '-' ORDER BY 
 SELECT string_agg(c, ',') FROM t WHERE id < 0;
 SELECT id, string_agg(c, '+') OVER (ORDER BY id) FROM t WHERE id < 6 ORDER BY id;
 SELECT string_agg(c, ',') FILTER (WHERE id % 2 = 0) FROM t WHERE id < 9;
+
+-- snippet: aggregates-of-outer-rows-do-not-nest
+CREATE TABLE outer_rows (a INTEGER);
+CREATE TABLE inner_rows (b INTEGER);
+INSERT INTO outer_rows VALUES (1), (2);
+INSERT INTO inner_rows VALUES (5), (6);
+-- error: 42803
+SELECT (SELECT max(min(a)) FROM inner_rows) FROM outer_rows;
+-- error: 42803
+SELECT (SELECT max(min(a) FILTER (WHERE a > 0)) FROM inner_rows) FROM outer_rows;
+SELECT (SELECT max(b + min(a)) FROM inner_rows) FROM outer_rows;
+
+-- snippet: a-merged-column-of-another-width
+CREATE TABLE narrow (k INTEGER, v INTEGER);
+CREATE TABLE wide (k BIGINT, w INTEGER);
+INSERT INTO narrow VALUES (1, 1), (1, 2), (2, 3);
+INSERT INTO wide VALUES (1, 10);
+SELECT k, count(*) FROM narrow LEFT JOIN wide USING (k) GROUP BY k ORDER BY k;
+-- error: 42803
+SELECT narrow.k FROM narrow LEFT JOIN wide USING (k) GROUP BY k;
+-- error: 42803
+SELECT narrow.k, count(*) FROM narrow LEFT JOIN wide USING (k) GROUP BY k;
+SELECT k + 1, count(*) FROM narrow LEFT JOIN wide USING (k) GROUP BY k ORDER BY 1;
+-- error: 42P20
+SELECT rank() OVER (ORDER BY 1), count(*) FROM narrow GROUP BY 1;
+SELECT count(*) FROM (SELECT k, count(random()) OVER (PARTITION BY k) AS total FROM narrow) s WHERE total > 1;
+SELECT total FROM (SELECT k, count(random()) OVER (PARTITION BY k) AS total, count(random() > 2) OVER (PARTITION BY v) AS other FROM narrow) s WHERE other > 0 ORDER BY k;
+
+-- snippet: groups-of-what-a-function-gives
+CREATE TABLE tagged (id INTEGER, tags TEXT[]);
+INSERT INTO tagged VALUES (1, '{a,b}'), (2, '{b,c}'), (3, '{}'), (4, NULL), (5, '{b,NULL}');
+SELECT unnest(tags) AS tag, count(*) FROM tagged GROUP BY 1 ORDER BY 2 DESC, 1;
+SELECT unnest(tags) AS tag, count(*), min(id), max(id) FROM tagged GROUP BY tag HAVING count(*) > 1;
+SELECT upper(unnest(tags)) AS tag, count(DISTINCT id) FROM tagged WHERE id < 5 GROUP BY tag ORDER BY tag;
+SELECT generate_series(1, id) AS n, sum(id) FROM tagged GROUP BY n ORDER BY n;
+SELECT count(*) FROM (SELECT unnest(tags) AS tag FROM tagged GROUP BY tag) s;
+SELECT generate_series(1, 3) AS n GROUP BY n ORDER BY n DESC;
+-- error: 42803
+SELECT unnest(tags) AS tag, id FROM tagged GROUP BY tag;

@@ -98,5 +98,4 @@ WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x FOR UPDATE) SELEC
 -- snippet: groups-by-functions-of-rows
 CREATE TABLE few (id INTEGER, dataa TEXT);
 INSERT INTO few VALUES (1, 'a'), (2, 'b');
--- refused: GROUP BY of a function that gives rows
-SELECT dataa, count(*), unnest('{1,1,3}'::int[]) FROM few GROUP BY dataa, 3;
+SELECT dataa, count(*), unnest('{1,1,3}'::int[]) FROM few GROUP BY dataa, 3 ORDER BY 1, 3;
