@@ -5,6 +5,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
 use super::bound::{Bound, Kind, Operation};
+use super::functions::{self, Now};
 use super::scope::{Available, SourceId};
 use super::subquery::Subquery;
 use super::{Compiler, Typed, fail};
@@ -113,6 +114,13 @@ impl Compiler<'_> {
                 .get(number)
                 .copied()
                 .ok_or_else(|| Error::internal("a value of a group is not at hand")),
+            // All that say "now" say the same.
+            Kind::Operation(Operation::Call(clock), operands)
+                if operands.is_empty() && clock.name == functions::clock(Now::Transaction).0 =>
+            {
+                let now = self.now(Now::Transaction, bound.position);
+                self.emit_node(&now, target)
+            }
             Kind::Operation(operation, operands) => {
                 self.emit_operation(*operation, operands, data_type, target)
             }

@@ -25,6 +25,8 @@ pub(super) struct Maker {
 enum What {
     /// One value.
     Value,
+    /// A value that is an array.
+    OfArray,
     /// A row.
     Row,
     Array,
@@ -41,6 +43,7 @@ impl Maker {
         let (what, is_binary) = match name {
             "to_json" => (What::Value, false),
             "to_jsonb" => (What::Value, true),
+            "array_to_json" => (What::OfArray, false),
             "row_to_json" => (What::Row, false),
             "json_build_array" => (What::Array, false),
             "jsonb_build_array" => (What::Array, true),
@@ -133,6 +136,14 @@ impl Compiler<'_> {
         let data_type = maker.data_type();
         let made = match (maker.what, arguments) {
             (What::Value, [one]) => self.bind_json_value(one)?,
+            (What::OfArray, [one]) => {
+                let bound = self.bind(one)?;
+                if bound.is_unknown() || bound.data_type.element().is_none() {
+                    let message = format!("function {name}({}) does not exist", bound.type_name());
+                    return Err(fail(SqlState::UNDEFINED_FUNCTION, message, position));
+                }
+                json_value(bound)?
+            }
             (What::Row, [one]) => match self.bind_json_row(one)? {
                 Some(row) => row,
                 None => {

@@ -812,7 +812,7 @@ impl Compiler<'_> {
     }
 
     /// The time at which the transaction or the statement began: read once, before anything else.
-    fn now(&mut self, now: Now, position: Position) -> Bound {
+    pub(super) fn now(&mut self, now: Now, position: Position) -> Bound {
         let now = match self.is_one_moment {
             true => Now::Transaction,
             false => now,

@@ -2,7 +2,7 @@
 
 use kiln_engine::{Ended, Mailbox, Source};
 use kiln_platform::sync::Arc;
-use kiln_storage::error::{Result, SqlState};
+use kiln_storage::error::{Error, Result, SqlState};
 
 use super::definition::{Definition, DefinitionOfBlock, referring_first, truncated};
 use super::prepared::Statement;
@@ -53,6 +53,26 @@ impl Session {
             Ended::Committed => Ok(StatementResult::of_tag("COMMIT")),
             Ended::RolledBack => Ok(StatementResult::of_tag("ROLLBACK")),
         }
+    }
+
+    /// Ends the open block by `end`, and begins another one that is like it.
+    ///
+    /// # Errors
+    /// 25P01 outside of a block; those of `end`.
+    pub(super) fn and_chain(
+        &mut self,
+        command: &str,
+        end: impl FnOnce(&mut Session) -> Result<StatementResult>,
+    ) -> Result<StatementResult> {
+        if !self.session.in_transaction() {
+            let message = format!("{command} AND CHAIN can only be used in transaction blocks");
+            return Err(Error::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message));
+        }
+        let reads_only = self.settings.block_reads_only;
+        let result = end(self)?;
+        let modes = reads_only.map(TransactionMode::ReadOnly);
+        self.begin(modes.as_slice())?;
+        Ok(result)
     }
 
     /// Commits the open block. What was compiled before it has defined anything is of no use any

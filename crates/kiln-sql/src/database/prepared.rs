@@ -580,7 +580,9 @@ fn without_inference(declared: &[Option<DataType>]) -> Result<Vec<DataType>> {
 fn kind(tree: &parse::Statement) -> StatementKind {
     use parse::Statement as Tree;
     match tree {
-        Tree::Begin(_) | Tree::Commit | Tree::Rollback => StatementKind::TransactionControl,
+        Tree::Begin(_) | Tree::Commit { .. } | Tree::Rollback { .. } => {
+            StatementKind::TransactionControl
+        }
         Tree::Savepoint(_) | Tree::Release(_) | Tree::RollbackTo(_) => StatementKind::Savepoint,
         Tree::Set(_)
         | Tree::SetTransaction(_)
@@ -676,8 +678,8 @@ fn command(tree: &parse::Statement) -> &'static str {
         },
         Tree::Truncate(_) => "TRUNCATE TABLE",
         Tree::Begin(_) => "BEGIN",
-        Tree::Commit => "COMMIT",
-        Tree::Rollback | Tree::RollbackTo(_) => "ROLLBACK",
+        Tree::Commit { .. } => "COMMIT",
+        Tree::Rollback { .. } | Tree::RollbackTo(_) => "ROLLBACK",
         Tree::Savepoint(_) => "SAVEPOINT",
         Tree::Release(_) => "RELEASE",
         Tree::CreateFunction(definition) => match definition.kind {

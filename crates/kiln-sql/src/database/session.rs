@@ -528,8 +528,12 @@ impl Session {
         self.authorize(statement)?;
         self.check_writable(statement)?;
         match &**tree {
-            Tree::Commit => self.commit(),
-            Tree::Rollback => self.end_without_effects(),
+            Tree::Commit { chain: true } => self.and_chain("COMMIT", Session::commit),
+            Tree::Rollback { chain: true } => {
+                self.and_chain("ROLLBACK", Session::end_without_effects)
+            }
+            Tree::Commit { chain: false } => self.commit(),
+            Tree::Rollback { chain: false } => self.end_without_effects(),
             Tree::Query(_) | Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) => {
                 self.run_data(statement, values)
             }
@@ -850,7 +854,11 @@ fn sets_role(tree: &Tree) -> bool {
 
 /// Refuses, in a failed block, all but its end.
 fn admit(tree: &Tree, has_failed: bool) -> Result<()> {
-    if has_failed && !matches!(tree, Tree::Commit | Tree::Rollback | Tree::RollbackTo(_)) {
+    let is_end = matches!(
+        tree,
+        Tree::Commit { .. } | Tree::Rollback { .. } | Tree::RollbackTo(_)
+    );
+    if has_failed && !is_end {
         return Err(Error::new(
             SqlState::IN_FAILED_SQL_TRANSACTION,
             "current transaction is aborted, commands ignored until end of transaction block",

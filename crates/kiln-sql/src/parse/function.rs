@@ -596,8 +596,8 @@ fn sql_body(tokens: &Tokens<'_>, index: usize) -> Result<Vec<(Position, Statemen
             | Statement::Delete(_)
             | Statement::Call(_) => None,
             Statement::Begin(_)
-            | Statement::Commit
-            | Statement::Rollback
+            | Statement::Commit { .. }
+            | Statement::Rollback { .. }
             | Statement::Savepoint(_)
             | Statement::Release(_)
             | Statement::RollbackTo(_) => Some("a transaction statement in a function"),

@@ -85,9 +85,15 @@ pub enum Statement {
     /// `BEGIN` or `START TRANSACTION`.
     Begin(Vec<TransactionMode>),
     /// `COMMIT` or `END`.
-    Commit,
+    Commit {
+        /// `AND CHAIN`: another transaction begins.
+        chain: bool,
+    },
     /// `ROLLBACK` or `ABORT`.
-    Rollback,
+    Rollback {
+        /// `AND CHAIN`: another transaction begins.
+        chain: bool,
+    },
     /// `SAVEPOINT` of this name.
     Savepoint(String),
     /// `RELEASE` of the savepoint of this name.
@@ -804,6 +810,17 @@ fn control(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         && let Some(set) = transaction::set(tokens, range.clone())?
     {
         return Ok(set);
+    }
+    if tokens.words(first, &["set", "local", "session", "authorization"]) {
+        let parts = [first..first + 1, first + 2..range.end];
+        return match tokens.sql_parts(None, &parts, |parser| parser.parse_statement())? {
+            ast::Statement::Set(ast::Set::SetSessionAuthorization(mut set)) => {
+                set.scope = ast::ContextModifier::Local;
+                let set = ast::Set::SetSessionAuthorization(set);
+                Ok(Statement::Set(Box::new(set)))
+            }
+            _ => Err(tokens.syntax_error(first + 1)),
+        };
     }
     match tokens.sql(range, |parser| parser.parse_statement())? {
         ast::Statement::Truncate(truncate) => Ok(Statement::Truncate(Box::new(truncate))),

@@ -63,18 +63,18 @@ pub(super) fn end(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement>
         at += 1 + usize::from(tokens.word(at + 1) == "savepoint");
         return name(tokens, at..range.end).map(Statement::RollbackTo);
     }
-    if tokens.words(at, &["and", "chain"]) {
-        return Err(tokens.unsupported(at + 1, "AND CHAIN"));
-    }
-    if tokens.words(at, &["and", "no", "chain"]) {
+    let chain = tokens.words(at, &["and", "chain"]);
+    if chain {
+        at += 2;
+    } else if tokens.words(at, &["and", "no", "chain"]) {
         at += 3;
     }
     if at != range.end {
         return Err(tokens.syntax_error(at));
     }
     Ok(match first {
-        "commit" | "end" => Statement::Commit,
-        _ => Statement::Rollback,
+        "commit" | "end" => Statement::Commit { chain },
+        _ => Statement::Rollback { chain },
     })
 }
 

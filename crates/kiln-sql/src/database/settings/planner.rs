@@ -112,6 +112,12 @@ pub(super) const WITHOUT_EFFECTS: &[Known] = &[
     switch("track_counts", "on"),
     word("track_functions", "none", &["none", "pl", "all"]),
     switch("track_io_timing", "off"),
-    cost("vacuum_cost_delay", "0"),
+    (
+        "vacuum_cost_delay",
+        "vacuum_cost_delay",
+        "0",
+        Kind::Duration,
+        WITHOUT_EFFECT,
+    ),
     size("work_mem", "4MB", 1),
 ];

@@ -350,7 +350,6 @@ fn what_is_not_supported_is_named() {
         ),
         ("commit ¶prepared 'x'", "two-phase commit"),
         ("set transaction ¶snapshot 'x'", "SET TRANSACTION SNAPSHOT"),
-        ("commit and ¶chain", "AND CHAIN"),
         ("select ¶U&'x'", "Unicode escapes"),
         (
             "create function f(¶variadic a int[]) returns int language sql as ''",

@@ -283,3 +283,8 @@ SELECT total('{"lines":[{"price":1.50,"count":2},{"price":"10","count":1}]}'), t
 SELECT * FROM log ORDER BY id;
 CREATE FUNCTION has(doc JSON, key TEXT) RETURNS BOOLEAN LANGUAGE sql AS $$ SELECT doc -> key IS NOT NULL $$;
 SELECT has('{"a":1}', 'a'), has('{"a":1}', 'b');
+
+-- snippet: arrays-as-json
+SELECT array_to_json(ARRAY[1, 2, NULL]), array_to_json('{a,"b c"}'::text[]), array_to_json(NULL::int[]);
+-- error: 42883
+SELECT array_to_json(1);

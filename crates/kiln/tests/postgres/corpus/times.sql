@@ -115,3 +115,14 @@ SELECT justify_interval(i), justify_days(i), justify_hours(i) FROM (VALUES (INTE
 SELECT justify_days(INTERVAL '2147483647 months 30 days');
 -- error: 22008
 SELECT justify_interval(INTERVAL '-2147483648 months -30 days -24:00:00');
+
+-- snippet: moments-that-pass
+SELECT 'today'::date = current_date, date 'tomorrow' - date 'yesterday', ' ToDay '::date = current_date;
+SELECT 'now'::timestamptz = now(), 'now'::date = current_date, 'now'::timestamp = localtimestamp, 'now'::time = localtime;
+SELECT 'today'::timestamp = date_trunc('day', localtimestamp), timestamptz 'tomorrow' - timestamptz 'today';
+CREATE TABLE visits (day DATE, at TIMESTAMPTZ);
+INSERT INTO visits VALUES ('today', 'now'), ('yesterday', 'yesterday'), ('tomorrow', 'tomorrow');
+SELECT count(*) FROM visits WHERE day = 'today';
+SELECT count(*) FROM visits WHERE at >= 'tomorrow' AND day > 'today';
+DELETE FROM visits WHERE day < 'today';
+SELECT day - current_date FROM visits ORDER BY 1;

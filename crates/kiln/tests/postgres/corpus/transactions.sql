@@ -282,3 +282,27 @@ BEGIN;
 SELECT f();
 SELECT f() AND now() < statement_timestamp();
 ROLLBACK;
+
+-- snippet: blocks-that-follow-each-other
+CREATE TABLE chained (a INTEGER);
+BEGIN;
+INSERT INTO chained VALUES (1);
+COMMIT AND CHAIN;
+INSERT INTO chained VALUES (2);
+ROLLBACK AND CHAIN;
+INSERT INTO chained VALUES (3);
+END AND CHAIN;
+COMMIT;
+SELECT * FROM chained ORDER BY a;
+START TRANSACTION READ ONLY;
+COMMIT AND CHAIN;
+-- error: 25006
+INSERT INTO chained VALUES (4);
+ROLLBACK AND CHAIN;
+SHOW transaction_read_only;
+COMMIT AND NO CHAIN;
+-- error: 25P01
+COMMIT AND CHAIN;
+-- error: 25P01
+ROLLBACK AND CHAIN;
+SELECT count(*) FROM chained;
