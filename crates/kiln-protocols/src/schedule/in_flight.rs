@@ -1,5 +1,5 @@
 //! A call in flight: what a scheduler keeps of a call that is planned now and run later, and the
-//! attempt that runs it with locks that somebody has taken for it.
+//! attempt that runs it with locks that its scheduler has taken for it.
 
 use std::mem::offset_of;
 
@@ -46,8 +46,8 @@ pub(crate) struct InFlight<C = Claim> {
     parked: Parked,
 }
 
-// SAFETY: the program is kept until the call has ended, whoever runs it; records are followed only
-// by an attempt that holds them, inside of an epoch.
+// SAFETY: the call keeps its program until it has ended, whichever worker runs it; records are
+// followed only by an attempt that holds them, inside of an epoch.
 unsafe impl<C: Send> Send for InFlight<C> {}
 
 impl<C> Default for InFlight<C> {

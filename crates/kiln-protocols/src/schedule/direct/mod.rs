@@ -3,7 +3,8 @@
 //! The scheduler of all protocols that need to know nothing before they run. A failed attempt waits
 //! for a random time that doubles with each failure (STO §4.1) and starts again with the same
 //! arguments, so that a caller never hears "please retry". The waits are there so that attempts do
-//! not fail each other: a read-only one that has no locks fails nobody, and goes on almost at once.
+//! not fail each other: a read-only one that has no locks fails no other, and goes on almost at
+//! once.
 
 mod scheduler;
 
@@ -66,10 +67,10 @@ struct Open {
     ending: Option<End>,
 }
 
-/// So many attempts fail before anybody looks at the clock: contention, not starvation.
+/// Attempts that fail before the worker looks at the clock: contention, not starvation.
 const ATTEMPTS_BEFORE_STARVING: u32 = 8;
 
-/// So many attempts may fail in one turn; the waits after these are long.
+/// Attempts that may fail in one turn; the waits after these are long.
 const ATTEMPTS_IN_TURN: u32 = 14;
 
 /// How an attempt ended.
@@ -127,7 +128,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         }
     }
 
-    /// Whether it is time to leave the turn to somebody who waits, or to wait for one.
+    /// Whether it is time to leave the turn to a worker that waits, or to wait for one.
     #[inline(always)]
     pub(crate) fn is_turn_over(&mut self) -> bool {
         let ended = self.counters.ended();
@@ -146,7 +147,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         self.frame.interrupt.as_ref()
     }
 
-    /// Leaves the turn to somebody who waits: the worker has nothing to do.
+    /// Leaves the turn to a worker that waits: this one has nothing to do.
     pub(crate) fn give_way(&mut self) {
         if let Some(turn) = &mut self.turn {
             turn.give_way();
@@ -260,7 +261,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                     break Outcome::Committed;
                 }
                 Err(Stop::Abort(cause)) => {
-                    // As long as ten attempts of others, and longer than anybody's patience at
+                    // As long as ten attempts of others, and longer than any caller's patience at
                     // first.
                     has_waited_long = cause == AbortCause::LockTimeout;
                     self.retreat(cause, read_only);
@@ -356,9 +357,9 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             return self.access.phases().enter(Phase::Execute);
         }
         self.access.phases().enter(Phase::Wait);
-        // What only reads without a lock is in nobody's way: the longer it waited, the fewer
-        // attempts it would have.
-        let in_nobodys_way =
+        // What only reads without a lock is in no other attempt's way: the longer it waited, the
+        // fewer attempts it would have.
+        let is_harmless =
             read_only && matches!(cause, AbortCause::ReadValidation | AbortCause::Phantom);
         // The first waits are shorter than that for another turn, but other workers want this one.
         let leaves_turn =
@@ -366,7 +367,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         if leaves_turn && let Some(turn) = &mut self.turn {
             turn.give_way();
         }
-        match in_nobodys_way && self.factors.regulation == Regulation::Backoff {
+        match is_harmless && self.factors.regulation == Regulation::Backoff {
             true => self.backoff.wait_shortly(),
             false => self.back_off(self.frame.deadline_ns),
         }

@@ -9,8 +9,8 @@
 //! In other systems a thread is assigned to a transaction, and touches records all over the
 //! database: locks and rows move between all cores. Here each partition of the data has an *owner*,
 //! a worker that alone keeps the locks of its records, without latches, and alone reads and writes
-//! them: a transaction goes to where its data are, one operation after the other. Whoever has a
-//! partition's records in its cache keeps them there.
+//! them: a transaction goes to where its data are, one operation after the other. The owner has its
+//! partition's records in its cache and keeps them there.
 //!
 //! # Phases
 //!
@@ -40,8 +40,8 @@
 //!
 //! # Which anomalies are excluded, and how
 //!
-//! All: as in strict two-phase locking nobody touches a record on which another has a conflicting
-//! lock, and all locks are held to the end.
+//! All: as in strict two-phase locking no transaction touches a record on which another has a
+//! conflicting lock, and all locks are held to the end.
 
 pub(crate) mod registration;
 

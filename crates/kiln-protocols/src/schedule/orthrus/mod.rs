@@ -7,11 +7,11 @@
 //! # The idea
 //!
 //! In other systems every thread does everything, so that the lock manager's data move between all
-//! cores. Here the locks are partitioned over *concurrency-control* (CC) workers, and nobody else
-//! touches a partition's lock table: it stays in one core's cache and needs no latches. *Execution*
-//! workers plan a transaction, send what it wants to the first of its partitions, and go on with
-//! others; they hear from the last one that all is granted. Then the transaction runs, on records
-//! that nobody else may touch.
+//! cores. Here the locks are partitioned over *concurrency-control* (CC) workers, and no other
+//! worker touches a partition's lock table: it stays in one core's cache and needs no latches.
+//! *Execution* workers plan a transaction, send what it wants to the first of its partitions, and
+//! go on with others; they hear from the last one that all is granted. Then the transaction runs,
+//! on records that no other transaction may touch.
 //!
 //! # Phases
 //!
@@ -30,8 +30,8 @@
 //!
 //! # Which anomalies are excluded, and how
 //!
-//! All: as in strict two-phase locking nobody touches a record on which another has a conflicting
-//! lock, and all locks are held to the end.
+//! All: as in strict two-phase locking no transaction touches a record on which another has a
+//! conflicting lock, and all locks are held to the end.
 
 pub(crate) mod registration;
 mod shared_table;

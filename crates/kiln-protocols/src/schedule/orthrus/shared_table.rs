@@ -2,14 +2,14 @@
 //!
 //! One CC worker takes all locks of a transaction, in the order of their addresses, as transactions
 //! that others lock at the same time come between. Where it has to wait it is left in the queue of
-//! that lock, and whoever grants the lock goes on for it. So nobody waits for a lock before one
-//! that he has, and there are no deadlocks.
+//! that lock, and the thread that grants the lock goes on for it. So no transaction waits for a
+//! lock before one that it has, and there are no deadlocks.
 //!
 //! # Whose a demand is
 //!
 //! A demand is with one thread at a time: with the one that takes locks for it, or, while it waits,
 //! with the one that has the latch of the bucket in which it waits. `pending` are the locks that it
-//! has not asked for yet: it is set before a request enters its queue, as somebody else may go on
+//! has not asked for yet: it is set before a request enters its queue, as another thread may go on
 //! at once.
 //!
 //! One that is withdrawn is found by its CC worker where it waits, as it looks through its requests
@@ -42,14 +42,14 @@ pub struct SharedLockTable {
     buckets: Arc<[Bucket]>,
 }
 
-// SAFETY: the locks are used under the latch; requests belong to whoever uses their bucket.
+// SAFETY: the locks are used under the latch; requests belong to the thread that uses their bucket.
 unsafe impl Sync for Bucket {}
 // SAFETY: as above.
 unsafe impl Send for Bucket {}
 
 /// How far a demand has got.
 enum Progress {
-    /// It waits, and somebody else may have it already.
+    /// It waits, and another thread may have it already.
     Waits,
     /// It has all its locks, or none as it was withdrawn.
     Through,
@@ -59,7 +59,7 @@ impl SharedLockTable {
     /// The number of buckets as a power of two.
     const BITS: u32 = 14;
 
-    /// Uses the bucket of a request's lock, when nobody else does.
+    /// Uses the bucket of a request's lock, when no other thread does.
     ///
     /// # Safety
     /// The request is alive, and its lock does not change.
@@ -69,7 +69,7 @@ impl SharedLockTable {
         request: *const Request,
         body: impl FnOnce(&mut queues::Bucket) -> R,
     ) -> R {
-        // SAFETY: by the contract.
+        // SAFETY: the caller says that the request is alive, and that its lock does not change.
         let hash = hash(unsafe { (*request).lock });
         let bucket = &self.buckets[(hash >> (64 - SharedLockTable::BITS)) as usize];
         let mut spinner = Spinner::default();
@@ -89,7 +89,8 @@ impl SharedLockTable {
     /// # Safety
     /// This thread alone may use the demand.
     unsafe fn go_on(&self, demand: *mut Demand, woken: &mut *mut Request) -> Progress {
-        // SAFETY: by the contract; requests that wait are not touched any more.
+        // SAFETY: this thread alone may use the demand, as the caller says; a request that waits is
+        // not touched any more.
         unsafe {
             Demand::note_reads(demand);
             Demand::note_progress(demand);
@@ -104,7 +105,7 @@ impl SharedLockTable {
                         return None;
                     }
                     if Canary::ForwardedEarly.sings() {
-                        // Nobody goes on for it a second time.
+                        // No thread goes on for it a second time.
                         (*request).demand = null_mut();
                         return None;
                     }
@@ -140,8 +141,9 @@ impl SharedLockTable {
         woken: &mut *mut Request,
     ) {
         for at in range {
-            // SAFETY: by the contract. A request that is granted here is its demand's, which waits
-            // until somebody goes on for it; only this thread knows of it.
+            // SAFETY: the caller says that the requests are granted and this thread's alone. One
+            // that is granted here is its demand's, which waits until a thread goes on for it; only
+            // this thread knows of it.
             unsafe {
                 let request = requests.add(at as usize);
                 self.with_bucket(request, |bucket| {
@@ -158,7 +160,8 @@ impl SharedLockTable {
     unsafe fn wake(&self, mut woken: *mut Request, granted: &mut impl FnMut(*mut Demand)) {
         while !woken.is_null() {
             point("orthrus.woken");
-            // SAFETY: by the contract, until it waits again.
+            // SAFETY: this thread has granted the request, as the caller says, so the demand is its
+            // own until that waits again.
             unsafe {
                 let demand = (*woken).demand;
                 woken = (*woken).sibling;
@@ -175,7 +178,7 @@ impl SharedLockTable {
 /// # Safety
 /// It waited, and this thread has the latch of its bucket.
 unsafe fn note(request: *mut Request, woken: &mut *mut Request) {
-    // SAFETY: by the contract.
+    // SAFETY: the request is in the bucket whose latch the caller has.
     unsafe {
         if !(*request).demand.is_null() {
             (*request).sibling = *woken;
@@ -214,7 +217,8 @@ impl PartitionTable for SharedLockTable {
         granted: &mut impl FnMut(*mut Demand),
     ) -> bool {
         let mut woken = null_mut();
-        // SAFETY: by the contract.
+        // SAFETY: the caller says that the transaction waits, and that this thread alone may use
+        // its demand.
         unsafe {
             (*demand).pending = span.end - span.start;
             let progress = self.go_on(demand, &mut woken);
@@ -230,7 +234,8 @@ impl PartitionTable for SharedLockTable {
         granted: &mut impl FnMut(*mut Demand),
     ) {
         let mut woken = null_mut();
-        // SAFETY: by the contract.
+        // SAFETY: the transaction has all locks of the span, as the caller says, and other
+        // partitions use none of its requests.
         unsafe {
             self.let_go(requests, span.start..span.end, &mut woken);
             self.wake(woken, granted);
@@ -245,8 +250,9 @@ impl PartitionTable for SharedLockTable {
     ) -> bool {
         let mut woken = null_mut();
         for at in span.start..span.end {
-            // SAFETY: by the contract; a request is looked at under its latch. Where it waits
-            // there, the demand is this thread's once it is out of the queue.
+            // SAFETY: the demand's memory stays, as the caller says, and a request is looked at
+            // under its latch. Where it waits there, the demand is this thread's once it is out of
+            // the queue.
             unsafe {
                 let request = requests.add(at as usize);
                 let state = self.with_bucket(request, |bucket| {
@@ -271,7 +277,8 @@ impl PartitionTable for SharedLockTable {
     }
 
     unsafe fn take_free(&mut self, request: *mut Request, _: &mut impl FnMut(*mut Demand)) -> bool {
-        // SAFETY: by the contract.
+        // SAFETY: the request is this thread's and stays where it is, as the caller says; it is
+        // linked under the bucket's latch.
         unsafe {
             self.with_bucket(request, |bucket| {
                 let is_granted = enqueue(bucket, request);
@@ -284,12 +291,13 @@ impl PartitionTable for SharedLockTable {
     }
 
     unsafe fn upgrade(&mut self, request: *mut Request) -> bool {
-        // SAFETY: by the contract.
+        // SAFETY: the request was put in by `take_free`, as the caller says, and is looked at under
+        // the bucket's latch.
         unsafe { self.with_bucket(request, |_| queues::upgrade(request)) }
     }
 
     unsafe fn give_back(&mut self, request: *mut Request, granted: &mut impl FnMut(*mut Demand)) {
-        // SAFETY: by the contract.
+        // SAFETY: the request was granted by `take_free`, as the caller says, and is this thread's.
         unsafe {
             let mut woken = null_mut();
             self.let_go(request, 0..1, &mut woken);

@@ -7,7 +7,7 @@
 //! step, down to one. Then the number stays for [`REST`] counts, or until the rate has changed
 //! much: other calls may have come. No model of the workload is needed, and none of the machine.
 //!
-//! Anything else that tells how busy somebody is misleads: a controller that polls is always busy,
+//! Anything else that tells how busy a worker is misleads: a controller that polls is always busy,
 //! and execution workers are idle because there are too few controllers, or because their
 //! transactions wait for each other.
 //!
@@ -117,7 +117,7 @@ fn first_step(number: u32) -> i32 {
 pub struct Balance {
     number: AtomicU32,
     climb: Mutex<Count>,
-    /// When somebody should look again.
+    /// When the worker that looks should do so again.
     look_ns: AtomicU64,
     /// Transactions of a count.
     count: u32,
@@ -149,7 +149,8 @@ impl Balance {
 
     /// There are so many controllers now.
     pub fn adopt(&self, number: u32) {
-        // Relaxed: whoever begins a transaction later has seen that nobody keeps it out any more.
+        // Relaxed: a worker that begins a transaction later has seen that none keeps it out any
+        // more.
         self.number.store(number, Ordering::Relaxed);
     }
 

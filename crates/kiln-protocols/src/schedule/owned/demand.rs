@@ -108,8 +108,8 @@ pub struct Span {
     pub(crate) end: u32,
 }
 
-/// What a transaction wants of the partitions, and how far it has got. It belongs to whoever has
-/// the last message about it.
+/// What a transaction wants of the partitions, and how far it has got. It belongs to the thread
+/// that has the last message about it.
 #[repr(align(128))]
 pub struct Demand {
     /// The worker that waits for it.
@@ -249,7 +249,7 @@ impl Demand {
     /// The demand is there, and no thread changes its spans.
     #[inline(always)]
     pub(crate) unsafe fn note_reads(demand: *const Demand) {
-        // SAFETY: by the contract.
+        // SAFETY: the caller says that the demand is there, and that no thread changes its spans.
         unsafe {
             plain::reads_one(&raw const (*demand).first);
             plain::reads_one(&raw const (*demand).stage);
@@ -265,7 +265,7 @@ impl Demand {
     /// The demand is there.
     #[inline(always)]
     pub(crate) unsafe fn note_progress(demand: *const Demand) {
-        // SAFETY: by the contract.
+        // SAFETY: the caller says that the demand is there; its address alone is used.
         unsafe {
             plain::writes_one(&raw const (*demand).stage);
             plain::writes_one(&raw const (*demand).pending);
@@ -330,13 +330,13 @@ impl Demand {
     /// The transaction has committed, and has its locks; the caller owns the partition.
     pub(crate) unsafe fn install(demand: *const Demand, span: Span) {
         for at in span.start..span.end {
-            // SAFETY: by the contract; each partition touches its own requests, and a record whose
-            // lock is held stays.
+            // SAFETY: the caller owns the span's partition, and each partition touches its own
+            // requests; the transaction has its locks, and a record whose lock is held stays.
             unsafe {
                 let request = (*demand).first.add(at as usize);
                 if (*request).is_written {
                     let record = RecordRef::from_address((*request).lock);
-                    // Release: whoever reads this tid sees the row that it belongs to.
+                    // Release: a thread that reads this tid sees the row that it belongs to.
                     record.tid().store((*demand).tid, Ordering::Release);
                 }
             }
@@ -378,7 +378,7 @@ impl Demand {
     /// Whether its worker does not want it any more.
     #[inline(always)]
     pub(crate) fn is_withdrawn(&self) -> bool {
-        // Relaxed: whoever has to see it has had the message that was sent after it.
+        // Relaxed: a partition that has to see it has had the message that was sent after it.
         self.wish.load(Ordering::Relaxed) == Demand::WITHDRAWN
     }
 

@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    /// No demand is behind it, as nobody looks at it.
+    /// No demand is behind it: this test never follows it.
     fn message(ring: usize, at: usize) -> u64 {
         (ring as u64) << 16 | (at as u64) << 8
     }

@@ -16,7 +16,7 @@ const MISS: AbortCause = AbortCause::FootprintMiss;
 /// How a lock is held.
 #[derive(Clone, Copy)]
 pub enum Held {
-    /// It was granted before the run; whoever gave it takes it back.
+    /// It was granted before the run; the partition that gave it takes it back.
     Granted,
     /// The record is the transaction's own.
     New,
@@ -65,8 +65,8 @@ impl<T: PartitionTable> GrantedLocks<T> {
         self.here = partition;
     }
 
-    /// Takes a lock from its partition, or of a table from all that are wanted, if nobody has it or
-    /// waits for it, and its record is no fresh one.
+    /// Takes a lock from its partition, or of a table from all that are wanted, if no transaction
+    /// has it or waits for it, and its record is no fresh one.
     fn take_free(&mut self, claim: Claim) -> Option<*mut Request> {
         let mut first = std::ptr::null_mut();
         for partition in self.shared.partitions_of(claim) {
@@ -166,7 +166,8 @@ impl<T: PartitionTable> Locks for GrantedLocks<T> {
         let taken = soon(|| {
             let taken = self.take_free(claim);
             if taken.is_none() {
-                // What ended calls give back may be on its way, and nobody else here to take it.
+                // What ended calls give back may be on its way, and no other worker here to take
+                // it.
                 self.shared.control_all(nobody::<T>());
             }
             taken

@@ -44,12 +44,12 @@
 //! # What else there is
 //!
 //! - *Records that were not planned* end the attempt, and are in the next plan. *New records* have
-//!   a mark in `aux` until their transaction has ended, as no partition knows them; whoever meets
-//!   one with its mark starts again. Gaps are guarded by the versions of index nodes
+//!   a mark in `aux` until their transaction has ended, as no partition knows them; an attempt that
+//!   meets one with its mark starts again. Gaps are guarded by the versions of index nodes
 //!   (`access/two_phase_locking`).
 //! - *Transactions of several statements* take what is free from the partitions themselves, and
-//!   wait for nobody.
-//! - *More workers than cores* have no owners: everybody looks after the partitions when it would
+//!   wait for none.
+//! - *More workers than cores* have no owners: each worker looks after the partitions when it would
 //!   wait.
 //! - *Deadlines.* A demand whose call has no time left is withdrawn, unless owners are planning it
 //!   still: its worker tells all its partitions, and the one where it waits sends it home. It is
@@ -179,19 +179,19 @@ pub trait PartitionTable: 'static {
         granted: &mut impl FnMut(*mut Demand),
     ) -> bool;
 
-    /// Takes a lock if nobody has it or waits for it; whether it is taken. If not, nobody knows of
-    /// it.
+    /// Takes a lock if no transaction has it or waits for it; whether it is taken. If not, the
+    /// table does not know of it.
     ///
     /// # Safety
-    /// The request has no demand, and stays where it is until it is given back; nobody else uses
-    /// it. The caller owns the partition.
+    /// The request has no demand, and stays where it is until it is given back; the caller alone
+    /// uses it, and owns the partition.
     unsafe fn take_free(
         &mut self,
         request: *mut Request,
         granted: &mut impl FnMut(*mut Demand),
     ) -> bool;
 
-    /// Makes a shared lock exclusive if nobody else has it or waits for it; whether it is.
+    /// Makes a shared lock exclusive if no other transaction has it or waits for it; whether it is.
     ///
     /// # Safety
     /// The lock was taken by [`PartitionTable::take_free`]; the caller owns the partition.
@@ -215,7 +215,7 @@ pub struct Shared<T> {
     serving: Serving,
     /// How many of them look after partitions.
     controllers: AtomicU32,
-    /// The worker that keeps all others out, and one more; 0 is nobody.
+    /// The worker that keeps all others out, and one more; 0 is none.
     alone: AtomicU32,
     /// When a transaction may ask for that.
     solitude: Solitude,
@@ -253,7 +253,7 @@ enum Division {
 #[repr(align(128))]
 struct Partition<T> {
     latch: AtomicBool,
-    /// Whether something is ready that nobody has run.
+    /// Whether something is ready that no worker has run.
     has_ready: AtomicBool,
     core: UnsafeCell<Core<T>>,
     /// By partition: demands that come from there.
@@ -439,7 +439,7 @@ impl<T: PartitionTable> Shared<T> {
         }
     }
 
-    /// Uses a partition, when nobody else does.
+    /// Uses a partition, when no other thread does.
     fn with_partition<R>(
         &self,
         number: u16,
@@ -455,8 +455,8 @@ impl<T: PartitionTable> Shared<T> {
         body(self, unsafe { &mut *partition.core.get() })
     }
 
-    /// Works off the messages of a partition, unless somebody else does at this time, and runs what
-    /// is ready there, if there is who does. Whether there was anything.
+    /// Works off the messages of a partition, unless another thread does at this time, and runs
+    /// what is ready there, if the caller does that. Whether there was anything.
     fn work_off(
         &self,
         number: usize,
@@ -531,7 +531,7 @@ impl<T: PartitionTable> Shared<T> {
         let mut granted = |demand| self.advance(number, demand);
         // SAFETY: a message is about a demand that waits for its answer, at an address that stays;
         // the caller has the partition's latch. Of a demand that is elsewhere at this time only
-        // those fields are touched that nobody changes.
+        // those fields are touched that no thread changes.
         unsafe {
             Demand::note_reads(demand);
             let (requests, spans) = ((*demand).first, &(*demand).spans);
@@ -615,8 +615,8 @@ impl<T: PartitionTable> Shared<T> {
     /// # Safety
     /// The demand is the caller's, and was not sent anywhere.
     unsafe fn sequence(&self, demand: *mut Demand) {
-        // SAFETY: by the contract. Its spans stay as they are until the last partition has
-        // answered, which it cannot before the demand has come there.
+        // SAFETY: the demand is the caller's. Its spans stay as they are until the last partition
+        // has answered, which it cannot before the demand has come there.
         let (spans, count) = unsafe { ((*demand).spans.as_ptr(), (*demand).spans.len()) };
         let mut order = Some(lock(&self.sequencer.0));
         for at in 0..count {
@@ -641,7 +641,7 @@ impl<T: PartitionTable> Shared<T> {
     /// The demand is the caller's, and its passenger's plan is made.
     unsafe fn ask(&self, core: &mut Core<T>, demand: *mut Demand) -> bool {
         let number = core.number;
-        // SAFETY: by the contract; once the demand is sent on it is not touched any more.
+        // SAFETY: the demand is the caller's; once it is sent on it is not touched any more.
         unsafe {
             let (spans, first_stop) = (&(*demand).spans, (*demand).first_stop);
             let is_single = spans.len() <= 1 && first_stop == number;
@@ -726,8 +726,8 @@ impl<T: PartitionTable> Shared<T> {
             true => serving.len().saturating_sub(1),
             false => serving.len(),
         };
-        // Of more workers than cores some do not run when they are wanted: then everybody looks
-        // after all partitions when it would wait.
+        // Of more workers than cores some do not run when they are wanted: then each looks after
+        // all partitions when it would wait.
         let controllers = match serving.len() > self.cores {
             true => 0,
             false => self.partitions().min(most),
@@ -781,7 +781,7 @@ impl<T: PartitionTable> Shared<T> {
         slots.look(self.partitions()).then_some(Division::Slots)
     }
 
-    /// Divides the locks anew, while the caller keeps all others out and nobody has a lock.
+    /// Divides the locks anew, while the caller keeps all others out and no transaction has a lock.
     fn divide(&self, division: Division) {
         match (division, &self.balance, &self.slots) {
             (Division::Number(number), Some(balance), slots) => {
@@ -842,7 +842,7 @@ impl<T: PartitionTable> Shared<T> {
     }
 
     /// A worker has `running` transactions that may have locks, one more than before; false when
-    /// somebody keeps all others out, and then it has not.
+    /// another worker keeps all others out, and then it has not.
     fn enter(&self, worker: u32, running: u32) -> bool {
         let desk = &self.desks[worker as usize];
         // Sequentially consistent, as in `is_alone`: of two workers that write first and then read,

@@ -32,7 +32,8 @@ impl Found {
         let (mut first, mut before) = (*bucket, null_mut());
         plain::reads_one(bucket);
         plain::reads_one(request);
-        // SAFETY: by the contract.
+        // SAFETY: the caller says that the request, and all that are in the bucket, are alive and
+        // its own.
         unsafe {
             let lock = (*request).lock;
             while !first.is_null() {
@@ -58,7 +59,7 @@ impl Found {
                 plain::writes_one(bucket);
             }
             false => {
-                // SAFETY: alive, by the contract.
+                // SAFETY: it is in the bucket, where all are alive.
                 unsafe { (*self.before).next_lock = to };
                 plain::writes_one(self.before);
             }
@@ -72,7 +73,8 @@ impl Found {
 /// The request stays where it is until it is taken back; it, and all that are in the bucket, are
 /// the caller's alone.
 pub unsafe fn enqueue(bucket: &mut Bucket, request: *mut Request) -> bool {
-    // SAFETY: by the contract, for this request and all that are in the bucket.
+    // SAFETY: the caller alone uses this request and all that are in the bucket, and they are
+    // alive.
     unsafe {
         let found = Found::new(bucket, request);
         let first = found.first;
@@ -109,7 +111,7 @@ pub unsafe fn enqueue(bucket: &mut Bucket, request: *mut Request) -> bool {
 /// # Safety
 /// As for [`enqueue`], which has put it in.
 pub unsafe fn upgrade(request: *mut Request) -> bool {
-    // SAFETY: by the contract.
+    // SAFETY: the caller alone uses the request, which is in its queue.
     unsafe {
         let is_alone = (*request).previous.is_null() && (*request).next.is_null();
         (*request).exclusive |= is_alone;
@@ -127,7 +129,8 @@ pub unsafe fn dequeue(
     request: *mut Request,
     granted: &mut impl FnMut(*mut Request),
 ) {
-    // SAFETY: by the contract, for this request and all that are in the bucket.
+    // SAFETY: the caller alone uses this request, which `enqueue` has put in, and all that are in
+    // the bucket, and they are alive.
     unsafe {
         let found = Found::new(bucket, request);
         let first = found.first;
@@ -165,8 +168,8 @@ pub unsafe fn dequeue(
             };
             plain::writes_one(neighbour);
         }
-        // Whoever waits, waits for the holders, of whom the first in the queue is one; or for an
-        // exclusive request that waits before it, and may be the only one that keeps it from
+        // A request that waits, waits for the holders, of which the first in the queue is one; or
+        // for an exclusive request that waits before it, and may be the only one that keeps it from
         // sharing the lock with them.
         let sharers_end_here = has_waited
             && (*request).exclusive
@@ -206,7 +209,7 @@ mod tests {
 
     fn request(exclusive: bool) -> Box<Request> {
         let claim = Claim {
-            // SAFETY: nobody follows it here.
+            // SAFETY: this test never follows the address.
             record: unsafe { RecordRef::from_address(64) },
             exclusive,
             is_left: false,

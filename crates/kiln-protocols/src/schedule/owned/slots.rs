@@ -50,7 +50,7 @@ pub struct Slots {
     /// Workers that there have been.
     workers: AtomicUsize,
     search: Mutex<Search>,
-    /// When somebody should look again.
+    /// When the worker that looks should do so again.
     look_ns: AtomicU64,
     /// Claims that there must be for each partition before chance no longer decides which one is
     /// the busiest.
@@ -99,7 +99,7 @@ impl Slots {
     /// The partition of a part of the data.
     #[inline(always)]
     pub fn partition(&self, part: Part) -> usize {
-        // Relaxed: whoever begins a transaction has seen that nobody keeps it out any more.
+        // Relaxed: a worker that begins a transaction has seen that none keeps it out any more.
         self.partitions[part.partition(SLOTS)].load(Ordering::Relaxed) as usize
     }
 
@@ -148,13 +148,13 @@ impl Slots {
         search.think(&self.assignment(), partitions, self.claims)
     }
 
-    /// Lets what [`Slots::look`] has found hold, while nobody has a lock.
+    /// Lets what [`Slots::look`] has found hold, while no transaction has a lock.
     pub fn adopt(&self) {
         let search = lock(&self.search);
         self.set(&search.better);
     }
 
-    /// There are so many partitions now, and nobody has a lock.
+    /// There are so many partitions now, and no transaction has a lock.
     pub fn divide(&self, partitions: usize) {
         let search = lock(&self.search);
         let begin: Vec<u16> = (0..SLOTS).map(|slot| (slot % partitions) as u16).collect();

@@ -29,10 +29,11 @@ impl<const OWNERS_RUN: bool> LockTable<OWNERS_RUN> {
     /// Puts a request into the queue of its lock; whether it is granted at once.
     ///
     /// # Safety
-    /// The request stays where it is until it is taken back, and nobody else uses it; the caller
-    /// owns the partition.
+    /// The request stays where it is until it is taken back, and no other thread uses it; the
+    /// caller owns the partition.
     unsafe fn acquire(&mut self, request: *mut Request) -> bool {
-        // SAFETY: by the contract, for this request and all that are in the table.
+        // SAFETY: the caller owns the partition, so this request and all that are in the table are
+        // its own; they stay where they are until they are taken back.
         unsafe { enqueue(self.bucket(&*request), request) }
     }
 
@@ -42,8 +43,8 @@ impl<const OWNERS_RUN: bool> LockTable<OWNERS_RUN> {
     /// # Safety
     /// The request was put in; the caller owns the partition.
     unsafe fn release(&mut self, request: *mut Request, granted: &mut impl FnMut(*mut Demand)) {
-        // SAFETY: by the contract, for this request and all that are in the table, with their
-        // demands, which wait.
+        // SAFETY: the caller owns the partition, so this request and all that are in the table are
+        // its own, with their demands, which wait.
         unsafe {
             dequeue(self.bucket(&*request), request, &mut |next| {
                 let demand = (*next).demand;
@@ -78,8 +79,8 @@ impl<const OWNERS_RUN: bool> PartitionTable for LockTable<OWNERS_RUN> {
         span: Span,
         _: &mut impl FnMut(*mut Demand),
     ) -> bool {
-        // SAFETY: by the contract; the requests are in the demand's memory, which stays where it
-        // is.
+        // SAFETY: this thread alone may use the demand, as the caller says; the requests are in its
+        // memory, which stays where it is.
         unsafe {
             let requests = (*demand).first;
             let mut pending = 0;
@@ -87,7 +88,7 @@ impl<const OWNERS_RUN: bool> PartitionTable for LockTable<OWNERS_RUN> {
                 pending += u32::from(!self.acquire(requests.add(at as usize)));
             }
             if Canary::ForwardedEarly.sings() {
-                // More than ever come, so that nobody passes it on a second time.
+                // More than ever come, so that no thread passes it on a second time.
                 (*demand).pending = u32::MAX;
                 return true;
             }
@@ -104,7 +105,8 @@ impl<const OWNERS_RUN: bool> PartitionTable for LockTable<OWNERS_RUN> {
         granted: &mut impl FnMut(*mut Demand),
     ) {
         for at in span.start..span.end {
-            // SAFETY: by the contract; each partition touches its own requests.
+            // SAFETY: the requests of the span are in this partition, and each partition touches
+            // its own.
             unsafe { self.release(requests.add(at as usize), granted) };
         }
     }
@@ -116,11 +118,12 @@ impl<const OWNERS_RUN: bool> PartitionTable for LockTable<OWNERS_RUN> {
         granted: &mut impl FnMut(*mut Demand),
     ) -> bool {
         let mut own = span.start..span.end;
-        // SAFETY: by the contract; each partition touches its own requests.
+        // SAFETY: the requests of the span are this partition's or on their way to it, and each
+        // partition touches its own.
         let waits =
             own.any(|at| unsafe { (*requests.add(at as usize)).state == RequestState::Here });
         if waits {
-            // SAFETY: by the contract.
+            // SAFETY: one request waits here, so `acquire_span` has put all of the span in.
             unsafe { self.release_span(requests, span, granted) };
         }
         waits
@@ -131,7 +134,7 @@ impl<const OWNERS_RUN: bool> PartitionTable for LockTable<OWNERS_RUN> {
         request: *mut Request,
         granted: &mut impl FnMut(*mut Demand),
     ) -> bool {
-        // SAFETY: by the contract.
+        // SAFETY: the request is the caller's and stays where it is; the caller owns the partition.
         unsafe {
             let is_granted = self.acquire(request);
             if !is_granted {
@@ -142,12 +145,12 @@ impl<const OWNERS_RUN: bool> PartitionTable for LockTable<OWNERS_RUN> {
     }
 
     unsafe fn upgrade(&mut self, request: *mut Request) -> bool {
-        // SAFETY: by the contract.
+        // SAFETY: `take_free` has put the request in, and the caller owns the partition.
         unsafe { queues::upgrade(request) }
     }
 
     unsafe fn give_back(&mut self, request: *mut Request, granted: &mut impl FnMut(*mut Demand)) {
-        // SAFETY: by the contract.
+        // SAFETY: `take_free` has put the request in, and the caller owns the partition.
         unsafe { self.release(request, granted) };
     }
 }

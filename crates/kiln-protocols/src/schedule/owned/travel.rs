@@ -128,7 +128,8 @@ pub(super) unsafe fn act<T: PartitionTable>(
     direct: &mut Direct<TwoPhaseLocking<GrantedLocks<T>>>,
     demand: *mut Demand,
 ) {
-    // SAFETY: by the contract.
+    // SAFETY: the caller says that the demand was sent to be planned or run here, so this thread
+    // alone uses it and its passenger, whose type is this one.
     unsafe {
         Demand::note_reads(demand);
         let passenger = &mut *(*demand).passenger.cast::<Passenger<T>>();
@@ -162,7 +163,7 @@ unsafe fn plan<T: PartitionTable>(
     point("owned.planned");
     passenger.stage = Stage::Planned;
     let planner = access.manager().worker();
-    // SAFETY: by the contract.
+    // SAFETY: this thread alone uses the demand, as the caller says, and the plan is made.
     unsafe {
         shared.demand(planner, passenger.footprint.claims(), &mut *demand);
         shared.ask(core, demand)
@@ -199,21 +200,21 @@ unsafe fn run<T: PartitionTable>(
     let access = direct.access();
     access.manager().set_here(None);
     let next = access.put_aside(parked);
-    // SAFETY: by the contract.
+    // SAFETY: this thread alone uses the demand, as the caller says.
     access.take_left(|record, partition, tid| unsafe {
         (*demand).set_written(record, partition, tid);
     });
     match (ran, next) {
         (Ran::Away, Some(partition)) => {
             if Canary::LocksLeftBehind.sings() {
-                // SAFETY: by the contract; the locks are all granted.
+                // SAFETY: this thread alone uses the demand, whose locks are all granted.
                 unsafe { let_go_here(shared, core, demand) };
             }
             point("owned.travels");
             shared.pass_on(core.number, partition, demand, ACT);
         }
         (Ran::Away, None) => unreachable!("a transaction leaves for a partition"),
-        // SAFETY: by the contract.
+        // SAFETY: this thread alone uses the demand, as the caller says.
         (Ran::Ended, _) => unsafe { arrive(shared, core, demand) },
     }
 }
@@ -228,7 +229,7 @@ unsafe fn let_go_here<T: PartitionTable>(
     core: &mut Core<T>,
     demand: *mut Demand,
 ) {
-    // SAFETY: by the contract.
+    // SAFETY: this thread alone uses the demand, as the caller says, and has the partition's latch.
     unsafe {
         let spans = &mut (*demand).spans;
         let mut spans = spans.iter_mut();
@@ -248,8 +249,9 @@ unsafe fn let_go_here<T: PartitionTable>(
 /// # Safety
 /// As for [`act`].
 unsafe fn arrive<T: PartitionTable>(shared: &Shared<T>, core: &mut Core<T>, demand: *mut Demand) {
-    // SAFETY: by the contract; of the spans nobody changes anything before its worker uses the
-    // demand again, which it does not before it has the demand, and all locks are given back.
+    // SAFETY: this thread has the demand, as the caller says; no thread changes its spans before
+    // its worker uses it again, which it does not before it has the demand, and all locks are given
+    // back.
     unsafe {
         (*demand).has_run = true;
         let spans = &(*demand).spans;

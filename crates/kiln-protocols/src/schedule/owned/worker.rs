@@ -127,9 +127,9 @@ impl<T: PartitionTable> Owned<T> {
             let role = self.shared.desks[self.number as usize]
                 .role
                 .load(Ordering::Relaxed);
-            // Then workers take turns, and whoever has none has nothing in flight that others could
-            // wait for: one call is drawn after the other. While its turn lasts the locks of one
-            // are given back with the request for those of the next.
+            // Then workers take turns, and one that has none has nothing in flight that others
+            // could wait for: one call is drawn after the other. While its turn lasts the locks of
+            // one are given back with the request for those of the next.
             let is_crowded = self.shared.controllers.load(Ordering::Relaxed) == 0;
             self.unpark();
             if is_over && !self.parked.is_empty() && calls.takes_back() {
@@ -157,8 +157,9 @@ impl<T: PartitionTable> Owned<T> {
             has_done |= self.reap();
             has_done |= self.retry(calls);
             if !is_over && (is_free || !is_crowded || has_turn && self.may_follow()) {
-                // Where owners run transactions, some have what these bring to do. Somebody who
-                // thinks may have what all of them wait for, and not what the next one wants.
+                // Where owners run transactions, some have what these bring to do. A block whose
+                // client thinks may have what all of them wait for, and not what the next one
+                // wants.
                 let has_room = !T::DEDICATED
                     || self.waiting.len() < self.limit.calls()
                     || idle.is_long()
@@ -201,8 +202,8 @@ impl<T: PartitionTable> Owned<T> {
                     if is_free && std::mem::take(&mut has_turn) {
                         self.direct.give_way();
                     }
-                    // A lock that was granted to who sleeps is nobody's, and so is a message to an
-                    // owner.
+                    // A lock that is granted to a worker that sleeps serves no transaction, and
+                    // neither does a message to an owner that sleeps.
                     let is_awaited = role > 0 || !self.waiting.is_empty();
                     match is_awaited && !is_crowded {
                         true => idle.turn_awake(),
@@ -240,7 +241,7 @@ impl<T: PartitionTable> Owned<T> {
     }
 
     /// Waits for its turn, after it has left the one that it had. Nothing of it is in flight but
-    /// what is parked, and nobody looks for messages from it.
+    /// what is parked, and no owner looks for messages from it.
     #[cold]
     fn pass_turn(&mut self) {
         self.direct.leave_turn();
@@ -304,7 +305,7 @@ impl<T: PartitionTable> Owned<T> {
             shared.divide(division);
             self.give_up_division();
         } else if role != 1 || time::now_ns() >= limit {
-            // Somebody thinks; there is another count.
+            // A client of a block is thinking; there is another count.
             self.give_up_division();
         }
     }
@@ -571,7 +572,7 @@ impl<T: PartitionTable> Owned<T> {
         let spans = demand.spans.as_ptr();
         self.leaving.push(context);
         for at in (0..u64::BITS as usize).filter(|at| held >> at & 1 != 0) {
-            // SAFETY: the demand stays where it is, and nobody changes its spans before all is
+            // SAFETY: the demand stays where it is, and no thread changes its spans before all is
             // given back; the counter cannot be 0 before the last message of this loop.
             self.send(unsafe { (*spans.add(at)).partition }, message);
         }
@@ -582,7 +583,8 @@ impl<T: PartitionTable> Owned<T> {
         let mut has_done = false;
         let mut at = 0;
         while at < self.leaving.len() {
-            // Acquire pairs with the release in `handle`: nobody looks at the demand any more.
+            // Acquire pairs with the release in `handle`: no partition looks at the demand any
+            // more.
             if self.leaving[at].demand.holds.0.load(Ordering::Acquire) > 0 {
                 at += 1;
                 continue;
@@ -644,7 +646,7 @@ impl<T: PartitionTable> Owned<T> {
         });
         self.shared.solitude.asked(is_alone);
         if !is_alone {
-            // Somebody thinks; it goes on among the others.
+            // A client of a block is thinking; the call goes on among the others.
             self.shared.alone.store(0, Ordering::Release);
             self.retries.push(context);
             return false;

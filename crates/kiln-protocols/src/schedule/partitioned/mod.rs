@@ -26,7 +26,7 @@
 //!   ([`part_of`](kiln_storage::table::Table::part_of)), and is asked when it is met.
 //! - Rows of a table that every partition has are read with any lock, and written with all.
 //! - A record that its transaction inserts may be of a partition that it does not have: it is
-//!   marked until the end ([`fresh`]), and whoever meets the mark starts again.
+//!   marked until the end ([`fresh`]), and an attempt that meets the mark starts again.
 //! - Gaps are guarded by the versions of index nodes, as indexes are not divided.
 //!
 //! # Order of locks
@@ -34,7 +34,7 @@
 //! A planned transaction waits for partitions in the order of their numbers, before it has done
 //! anything. Whatever was not planned is taken only if it is free, else the attempt ends and the
 //! next plan has it. Transactions of several statements take what is free as they meet it; one that
-//! is repeated takes what its last attempt met, in order, before it starts. So nobody waits in a
+//! is repeated takes what its last attempt met, in order, before it starts. So no workers wait in a
 //! circle.
 //!
 //! # Which anomalies are excluded, and how
@@ -61,7 +61,7 @@ use crate::shared::turns::{SharedTurns, WAIT_IN_TURN_NS};
 /// Partitions at most.
 pub const PARTITIONS_MAX: usize = 4096;
 
-/// What the transaction missed: somebody else has what it did not plan.
+/// What the transaction missed: another one has what it did not plan.
 const MISS: AbortCause = AbortCause::FootprintMiss;
 
 /// What the workers share: the locks.
@@ -72,7 +72,7 @@ pub struct Shared {
 /// The lock of a partition, on cache lines of its own.
 #[repr(align(128))]
 struct Partition {
-    /// The worker that has it, and one more; 0 is nobody.
+    /// The worker that has it, and one more; 0 is none.
     owner: AtomicU32,
 }
 
@@ -144,7 +144,7 @@ impl PartitionLocks {
         self.shared.partitions.len()
     }
 
-    /// Takes the lock of a partition, which it does not have, if nobody has it.
+    /// Takes the lock of a partition, which it does not have, if no other worker has it.
     #[inline]
     fn try_take(&mut self, partition: u16) -> bool {
         let owner = &self.shared.partitions[partition as usize].owner;
@@ -254,8 +254,8 @@ impl Locks for PartitionLocks {
         unreachable!("locks are taken with the part of the data that they are in")
     }
 
-    /// Takes the lock of a partition that was not planned, or all that are left, if nobody has to
-    /// be waited for.
+    /// Takes the lock of a partition that was not planned, or all that are left, if no worker has
+    /// to be waited for.
     #[cold]
     fn take_claim(&mut self, claim: Claim) -> Result<Taken<Held>, AbortCause> {
         let count = self.count();

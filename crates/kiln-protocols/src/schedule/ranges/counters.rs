@@ -2,8 +2,8 @@
 //!
 //! Memory is bounded: a fixed number of nodes, each with the counters of all prefixes that its
 //! number is a hash of. Two prefixes may share one, and then their transactions may wait for each
-//! other in vain. That hardly matters for intentions, which are in nobody's way who has one as
-//! well; so leaves and the nodes above them have nodes of their own.
+//! other in vain. That hardly matters for intentions, which are in the way of no transaction that
+//! has one as well; so leaves and the nodes above them have nodes of their own.
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::sync::Arc;
@@ -37,7 +37,7 @@ impl Counts {
         modes & 1 | (modes & 2) << 15 | (modes & 4) << 30 | (modes & 8) << 45
     }
 
-    /// Whether anybody is counted in one of the modes.
+    /// Whether a request is counted in one of the modes.
     #[inline(always)]
     const fn has(self, modes: Modes) -> bool {
         self.0 & (Counts::one(modes) * 0xffff) != 0
@@ -50,7 +50,7 @@ impl Counts {
 struct Counted {
     /// All requests.
     all: AtomicU64,
-    /// Of these, what was taken unplanned: nobody's plan names it.
+    /// Of these, what was taken unplanned: it is in no plan.
     taken: AtomicU64,
 }
 
@@ -265,7 +265,7 @@ impl OwnRanges<Numbers> for Own {
         });
         merge(wanted);
         let (planned, taken) = (&self.planned, &self.taken);
-        // Whoever has the node, whatever it has it for, needs it no second time.
+        // An attempt that has the node, whatever it has it for, needs it no second time.
         wanted.retain_mut(|request| {
             let name = request.name();
             let own = Own::planned_modes_of(planned, name).0 | taken.modes_of(name).0;

@@ -26,7 +26,7 @@ impl Naming for Keys {
     }
 }
 
-/// A range of keys that somebody wants, and its node in the tree.
+/// A range of keys that a transaction wants, and its node in the tree.
 #[derive(Default)]
 struct Fragment {
     space: AtomicU64,
@@ -238,7 +238,7 @@ impl RangeMap {
             let fragment = match found.filter(|(_, first)| *first <= claim.last) {
                 Some((found, first)) if first < next => self.cut(found, next),
                 Some((found, first)) if first == next => found,
-                // Nobody wants the keys up to the next fragment, or to the end.
+                // No transaction wants the keys up to the next fragment, or to the end.
                 before => {
                     let last = before.map_or(claim.last, |(_, first)| first - 1);
                     self.insert(claim.space, (next, last), Queue::EMPTY)
@@ -320,7 +320,7 @@ mod tests {
         all
     }
 
-    /// Against lists of whole ranges: who has to wait, and who may run when somebody goes.
+    /// Against lists of whole ranges: who has to wait, and who may run when a transaction goes.
     #[test]
     fn fragments_say_what_whole_ranges_say() {
         let mut random = Random::from_seed(11);

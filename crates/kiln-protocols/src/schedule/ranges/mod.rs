@@ -41,7 +41,7 @@ pub trait RangeLedger: Ledger {
     /// How nodes are named.
     type Naming: Naming;
 
-    /// Takes a claim, if nobody has to be waited for; under the queue's latch.
+    /// Takes a claim, if no transaction has to be waited for; under the queue's latch.
     fn take(&mut self, own: &mut Self::Own, txn: u32, claim: &RangeClaim) -> bool;
 
     /// Lets all go that was taken; under the queue's latch.

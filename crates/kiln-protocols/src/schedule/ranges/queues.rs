@@ -3,7 +3,7 @@
 //!
 //! A request is granted when it is in the way of none before it, and keeps its lock until it goes.
 //! One who has requests in several queues runs when all are granted. Requests are made in one
-//! critical section, so nobody waits in a circle: in each queue transactions are in the order of
+//! critical section, so no transactions wait in a circle: in each queue they are in the order of
 //! their critical sections.
 
 use kiln_platform::atomic::{AtomicU32, Ordering};

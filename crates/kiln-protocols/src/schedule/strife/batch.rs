@@ -218,7 +218,7 @@ pub(super) struct Batch {
     parted: Box<[AtomicU32]>,
     /// Data nodes that workers have taken for themselves.
     pub nodes_taken: Apart<AtomicU32>,
-    /// Whether anybody has labelled records that are left to commits.
+    /// Whether a worker has labelled records that are left to commits.
     has_left: Apart<AtomicBool>,
     /// Special clusters that SPOT has made.
     pub specials: AtomicU32,
@@ -402,7 +402,7 @@ impl Batch {
     ///
     /// # Safety
     /// The batch is collected, and the caller has the lock.
-    #[expect(clippy::mut_from_ref, reason = "the contract makes it exclusive")]
+    #[expect(clippy::mut_from_ref, reason = "the holder of the lock has it alone")]
     pub unsafe fn contexts_mut(&self) -> &mut Vec<NonNull<Context>> {
         // SAFETY: while the batch is collected only the holder of the lock uses the list, and the
         // caller has it.
@@ -415,7 +415,10 @@ impl Batch {
     /// The caller has taken the item that the transaction belongs to, and has no other reference to
     /// it.
     #[inline]
-    #[expect(clippy::mut_from_ref, reason = "the contract makes it exclusive")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the taker of an item has its own alone"
+    )]
     pub unsafe fn context(&self, number: u32) -> &mut Context {
         // SAFETY: the caller has taken the transaction's item, and has no other reference to it;
         // the batch is not collected while items are taken.
@@ -480,7 +483,10 @@ impl Batch {
     ///
     /// # Safety
     /// The caller has done the last item of a stage, and has not opened the next one.
-    #[expect(clippy::mut_from_ref, reason = "the contract makes it exclusive")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the worker between two stages has it alone"
+    )]
     pub unsafe fn plan_mut(&self) -> &mut Plan {
         plain::reads_one(&self.plan);
         plain::writes_one(&self.plan);

@@ -64,8 +64,12 @@ impl Explanation {
     }
 }
 
+/// What became of a batch.
+///
+/// # Safety
+/// The caller has done the last item of ALLOCATE, and has not opened the next stage.
 unsafe fn explain(batch: &Batch) -> Explained {
-    // SAFETY: the caller's contract.
+    // SAFETY: the caller has done the last item of ALLOCATE, and no stage is open.
     let (contexts, clusters) = unsafe { (batch.contexts(), batch.clusters()) };
     let mut roots = batch.roots();
     roots.retain(|(_, length)| *length > 0);
@@ -82,14 +86,14 @@ unsafe fn explain(batch: &Batch) -> Explained {
         let mut next = batch.queue(root).load(Ordering::Relaxed) as u32;
         while next > 0 {
             explained.transactions[next as usize - 1].cluster = Some(position);
-            // SAFETY: the caller's contract.
+            // SAFETY: no stage is open, so no worker uses the batch's transactions.
             next = unsafe { batch.next_of(next - 1) };
         }
     }
     let mut numbers: BTreeMap<u64, usize> = BTreeMap::new();
     let mut left: BTreeSet<u64> = BTreeSet::new();
     for (at, transaction) in explained.transactions.iter_mut().enumerate() {
-        // SAFETY: the caller's contract.
+        // SAFETY: no stage is open, so no worker uses the batch's transactions.
         let context = unsafe { batch.context(at as u32) };
         for claim in context.footprint.claims() {
             let Some(node) = tie_of(claim.record, batch.number()) else {

@@ -85,7 +85,7 @@ impl Forest {
         special - self.data_nodes
     }
 
-    /// Makes a node a cluster of its own, before anybody else knows it.
+    /// Makes a node a cluster of its own, before any other worker knows it.
     #[inline(always)]
     pub fn reset(&self, node: u32) {
         self.parents[node as usize].store(node, Ordering::Relaxed);

@@ -235,7 +235,7 @@ mod tests {
     /// alone.
     fn check(batch: &Batch) {
         let places = places(batch);
-        // By record: whether anybody writes it, and the places of those who touch it.
+        // By record: whether a transaction writes it, and the places of those that touch it.
         let mut touched: BTreeMap<u64, (bool, Vec<Option<u32>>)> = BTreeMap::new();
         for (at, place) in places.iter().enumerate() {
             // SAFETY: asked by who has done the last item of ALLOCATE.

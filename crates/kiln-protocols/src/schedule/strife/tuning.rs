@@ -44,7 +44,7 @@ const PATIENCE: std::ops::RangeInclusive<u32> = 16..=4096;
 /// `auto` makes no batch larger that takes longer than this: every call waits for all of its batch.
 const TIME_MAX_NS: u64 = 4_000_000;
 
-/// The least and the most that may be chosen; both are the same where somebody else has.
+/// The least and the most that may be chosen; both are the same where the user has chosen.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     pub size: std::ops::RangeInclusive<u32>,

@@ -96,7 +96,7 @@ struct List<L: Ledger> {
     ledger: L,
     /// Transactions of several statements that are open outside of the queue.
     open: usize,
-    /// The first one, if it waits for somebody outside, and since when.
+    /// The first one, if it waits for a transaction outside, and since when.
     barred: Option<(Place, u64)>,
 }
 

@@ -24,7 +24,7 @@ struct Counter {
 }
 
 impl Counter {
-    /// Whether nobody has a request that is in the way.
+    /// Whether no transaction has a request that is in the way.
     #[inline(always)]
     fn is_free_for(&self, exclusive: bool) -> bool {
         self.exclusive == 0 && !(exclusive && self.shared > 0)
@@ -189,8 +189,8 @@ impl PartitionTable for CounterTable {
         span: Span,
         _: &mut impl FnMut(*mut Demand),
     ) -> bool {
-        // SAFETY: by the contract; the requests are in the demand's memory, which stays where it
-        // is.
+        // SAFETY: the requests of the span are this thread's, as the caller says, and lie in the
+        // demand's memory, which stays where it is.
         let requests = unsafe {
             let first = (*demand).first.add(span.start as usize);
             std::slice::from_raw_parts_mut(first, (span.end - span.start) as usize)
@@ -203,7 +203,7 @@ impl PartitionTable for CounterTable {
         }
         if !is_free && self.txn_queue.is_empty() && !Canary::ForwardedEarly.sings() {
             // A statement is in its way: see `wake_first`.
-            // SAFETY: by the contract.
+            // SAFETY: the demand waits, so it is there; the flag is an atomic.
             unsafe { (*demand).give_up() };
             return true;
         }
@@ -230,7 +230,8 @@ impl PartitionTable for CounterTable {
         span: Span,
         granted: &mut impl FnMut(*mut Demand),
     ) {
-        // SAFETY: by the contract; each partition touches its own requests.
+        // SAFETY: the requests of the span are in this partition, and each partition touches its
+        // own.
         let requests = unsafe {
             let first = requests.add(span.start as usize);
             std::slice::from_raw_parts_mut(first, (span.end - span.start) as usize)
@@ -246,21 +247,22 @@ impl PartitionTable for CounterTable {
         span: Span,
         granted: &mut impl FnMut(*mut Demand),
     ) -> bool {
-        // SAFETY: by the contract; each partition touches its own requests.
+        // SAFETY: the requests of the span are this partition's or on their way to it, and each
+        // partition touches its own.
         let first = unsafe { &*requests.add(span.start as usize) };
         let waits = first.state == RequestState::Here && {
             let position = first.place.wrapping_sub(self.first);
             self.txn_queue[position as usize].is_blocked
         };
         if waits {
-            // SAFETY: by the contract.
+            // SAFETY: the span is in this partition's queue, whose owner the caller is.
             unsafe { self.release_span(requests, span, granted) };
         }
         waits
     }
 
     unsafe fn take_free(&mut self, request: *mut Request, _: &mut impl FnMut(*mut Demand)) -> bool {
-        // SAFETY: by the contract.
+        // SAFETY: the request stays where it is, and the caller alone uses it.
         let request = unsafe { &*request };
         let exclusive = request.exclusive;
         let taker = request.place + 1;
@@ -279,7 +281,7 @@ impl PartitionTable for CounterTable {
     }
 
     unsafe fn upgrade(&mut self, request: *mut Request) -> bool {
-        // SAFETY: by the contract.
+        // SAFETY: `take_free` has taken the lock for the request, which the caller alone uses.
         let request = unsafe { &mut *request };
         let counter = self.counter(request);
         let is_alone = counter.exclusive == 0 && counter.shared == 1;
@@ -296,7 +298,7 @@ impl PartitionTable for CounterTable {
     }
 
     unsafe fn give_back(&mut self, request: *mut Request, granted: &mut impl FnMut(*mut Demand)) {
-        // SAFETY: by the contract.
+        // SAFETY: `take_free` has taken the lock for the request, which the caller alone uses.
         let request = unsafe { &*request };
         let exclusive = request.exclusive;
         let counter = self.counter(request);

@@ -8,7 +8,7 @@
 //!
 //! [`vll`](super::vll) counts the requests for each lock, and has one queue of transactions, under
 //! a latch. Here the data are partitioned, and each partition has its counters, its queue and its
-//! thread: nobody else touches them, so they need neither latches nor atomic instructions. In
+//! thread: no other thread touches them, so they need neither latches nor atomic instructions. In
 //! H-Store such a thread runs one transaction after the other, and sleeps while it waits for
 //! another partition. Here it goes on: a transaction that waits for other partitions is put aside
 //! (*waiting*), with its locks counted, and whatever does not conflict with it runs meanwhile.
@@ -42,8 +42,8 @@
 //!
 //! # Which anomalies are excluded, and how
 //!
-//! All: as in strict two-phase locking nobody touches a record on which another has a conflicting
-//! lock, and all locks are held to the end.
+//! All: as in strict two-phase locking no transaction touches a record on which another has a
+//! conflicting lock, and all locks are held to the end.
 
 mod counters;
 pub(crate) mod registration;
