@@ -8,8 +8,8 @@
 //!   loop that waits for another worker, or repeats an attempt, looks at that.
 //! - **Nothing is freed that others can reach.** The worker that panicked is never dropped, nor are
 //!   the others of that database ([`Worker::leak`](crate::Worker::leak)); what unwinding drops on
-//!   its way there is [`Lent`](crate::shared::lent::Lent), and leaks. Epochs stand still as far as
-//!   the worker was in one.
+//!   its way there leaks, as what is lent does (`schedule/in_flight/lending.rs`). Epochs stand
+//!   still as far as the worker was in one.
 
 use kiln_storage::error::Error;
 

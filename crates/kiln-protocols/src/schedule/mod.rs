@@ -1,11 +1,14 @@
-//! Schedulers: when a call may run, and on which worker. One folder a scheduler.
+//! Schedulers: when a call may run, and on which worker. One folder a scheduler; what those have in
+//! common that have several calls in flight is in `in_flight/`, and what finds out by trials which
+//! setting does best is in `climb.rs`.
 
+mod apart;
+mod climb;
 pub mod direct;
 pub mod dora;
 mod in_flight;
 pub mod orthrus;
 pub mod owned;
-mod parking;
 pub mod partitioned;
 pub mod ranges;
 pub mod strife;

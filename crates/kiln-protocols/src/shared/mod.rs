@@ -3,7 +3,6 @@
 pub mod emptied;
 pub mod in_place;
 pub mod index_changes;
-pub mod lent;
 pub mod links;
 pub mod locks;
 pub mod node_set;

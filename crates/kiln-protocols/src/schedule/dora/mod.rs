@@ -45,8 +45,6 @@
 
 pub(crate) mod registration;
 
-use kiln_platform::thread;
-
 use super::owned;
 
 /// The locks of a partition, whose owner does what is done with its records.
@@ -54,14 +52,3 @@ pub type LockTable = owned::LockTable<true>;
 
 /// A worker.
 pub type Dora = owned::Owned<LockTable>;
-
-/// What the workers share.
-pub type Shared = owned::Shared<LockTable>;
-
-/// With so many partitions; with 0 as many as there are cores.
-pub fn shared(partitions: usize) -> Shared {
-    match partitions {
-        0 => Shared::new(thread::available_cores()),
-        wanted => Shared::new(wanted),
-    }
-}

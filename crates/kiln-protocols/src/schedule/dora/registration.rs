@@ -1,10 +1,8 @@
 //! Dora, in the table of protocols.
 
-use kiln_platform::sync::Arc;
-
-use super::{Dora, shared};
-use crate::family;
+use super::LockTable;
 use crate::registry::{Promises, Registration};
+use crate::schedule::owned;
 
 pub(crate) const DORA: Registration = Registration {
     name: "dora",
@@ -13,12 +11,5 @@ pub(crate) const DORA: Registration = Registration {
     promises: Promises::STRICT,
     options: &[],
     factors: &["data-partitions", "partitioning"],
-    family: |setting| {
-        let factors = setting.factors;
-        let shared = shared(factors.partitions as usize).divided(factors.partitioning);
-        let shared = Arc::new(shared);
-        family::of_workers(move |participant, random| {
-            Dora::new(shared.clone(), participant, random)
-        })
-    },
+    family: |setting| owned::of_data::<LockTable>(setting.factors),
 };

@@ -1,11 +1,9 @@
 //! Orthrus, with lock tables for each concurrency controller or with one, in the table of
 //! protocols.
 
-use kiln_platform::sync::Arc;
-
-use super::{Orthrus, OrthrusShared, shared};
-use crate::family;
+use super::{LockTable, SharedLockTable, shared};
 use crate::registry::{Promises, Registration};
+use crate::schedule::owned;
 
 pub(crate) const ORTHRUS: Registration = Registration {
     name: "orthrus",
@@ -16,11 +14,8 @@ pub(crate) const ORTHRUS: Registration = Registration {
     factors: &["cc-threads", "partitioning"],
     family: |setting| {
         let factors = setting.factors;
-        let shared = shared(factors.concurrency_controllers).divided(factors.partitioning);
-        let shared = Arc::new(shared);
-        family::of_workers(move |participant, random| {
-            Orthrus::new(shared.clone(), participant, random)
-        })
+        let shared = shared::<LockTable>(factors.concurrency_controllers);
+        owned::of_workers(shared.divided(factors.partitioning))
     },
 };
 
@@ -32,9 +27,7 @@ pub(crate) const ORTHRUS_SHARED: Registration = Registration {
     options: &[],
     factors: &["cc-threads"],
     family: |setting| {
-        let shared = Arc::new(shared(setting.factors.concurrency_controllers));
-        family::of_workers(move |participant, random| {
-            OrthrusShared::new(shared.clone(), participant, random)
-        })
+        let controllers = setting.factors.concurrency_controllers;
+        owned::of_workers(shared::<SharedLockTable>(controllers))
     },
 };

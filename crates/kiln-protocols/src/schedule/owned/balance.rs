@@ -19,39 +19,39 @@ use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering};
 use kiln_platform::sync::Mutex;
 use kiln_platform::time;
 
+use crate::schedule::climb::{Climb, Learnt, Rules};
+
 /// A count takes no longer, in nanoseconds: where calls are rare, the split does not matter.
 const COUNT_NS: u64 = 50_000_000;
 /// Between two looks at a count, in nanoseconds for each of its transactions; and before it, while
 /// what was begun under another number ends.
 const PAUSE_NS: u64 = 50;
-/// A rate must be greater by this share of itself, or chance may have made it so.
-const BETTER: f64 = 1.01;
+/// When rates differ: by more than chance, or as other calls have come.
+const RULES: Rules = Rules {
+    better: 1.01,
+    other: 1.25,
+};
 /// Counts under one number before its neighbours are tried again.
 const REST: u32 = 50;
-/// Rates that differ by more than this factor are those of another workload.
-const OTHER: f64 = 1.25;
 
 /// Looks for the number under which the rate is greatest.
 #[derive(Debug)]
-struct Climb {
+struct Search {
+    climb: Climb<u32>,
     /// The numbers that there are: from one to this.
     most: u32,
-    best: u32,
-    /// The rate under it; none before it is counted.
-    best_rate: Option<f64>,
-    /// What is added to it next; 0 while it rests.
+    /// What is added to the best number next; 0 while it rests.
     step: i32,
     /// Whether the other direction was tried with this step.
     has_turned: bool,
     rests: u32,
 }
 
-impl Climb {
-    fn new(start: u32, most: u32) -> Climb {
-        Climb {
+impl Search {
+    fn new(start: u32, most: u32) -> Search {
+        Search {
+            climb: Climb::new(start.clamp(1, most), RULES),
             most,
-            best: start.clamp(1, most),
-            best_rate: None,
             step: first_step(start),
             has_turned: false,
             rests: 0,
@@ -60,30 +60,30 @@ impl Climb {
 
     /// Takes the rate under `number`, which it has named last; the number to try next.
     fn next(&mut self, number: u32, rate: f64) -> u32 {
-        if number == self.best {
-            let changed = self
-                .best_rate
-                .is_some_and(|known| rate > known * OTHER || rate * OTHER < known);
-            self.best_rate = Some(rate);
-            if self.step == 0 {
+        match self.climb.learn(number, rate) {
+            Learnt::Same if self.step == 0 => {
                 self.rests += 1;
-                if self.rests < REST && !changed {
-                    return self.best;
+                if self.rests < REST {
+                    return self.climb.best();
                 }
-                self.rests = 0;
-                self.step = if changed { first_step(self.best) } else { 1 };
-                self.has_turned = false;
+                self.begin_again(1);
             }
-        } else if self.best_rate.is_none_or(|known| rate > known * BETTER) {
-            self.best = number;
-            self.best_rate = Some(rate);
+            Learnt::Changed if self.step == 0 => {
+                self.begin_again(first_step(self.climb.best()));
+            }
+            Learnt::Same | Learnt::Changed => {}
             // Where it came from is known to be worse.
-            self.has_turned = true;
-        } else if self.turn() {
+            Learnt::Better => self.has_turned = true,
             // What the best one has by now is counted first.
-            return self.best;
+            Learnt::Worse if self.turn() => return self.climb.best(),
+            Learnt::Worse => {}
         }
         self.neighbour()
+    }
+
+    /// Ends a rest.
+    fn begin_again(&mut self, step: i32) {
+        (self.rests, self.step, self.has_turned) = (0, step, false);
     }
 
     /// Turns to the other direction, or to half the step; whether there is something left to try.
@@ -98,14 +98,15 @@ impl Climb {
 
     /// The next number to try; the best one when there is none.
     fn neighbour(&mut self) -> u32 {
+        let best = self.climb.best();
         while self.step != 0 {
-            let next = (self.best as i32 + self.step).clamp(1, self.most as i32) as u32;
-            if next != self.best {
+            let next = (best as i32 + self.step).clamp(1, self.most as i32) as u32;
+            if next != best {
                 return next;
             }
             self.turn();
         }
-        self.best
+        best
     }
 }
 
@@ -116,16 +117,16 @@ fn first_step(number: u32) -> i32 {
 /// The number of controllers as it is at present, and the search for a better one.
 pub struct Balance {
     number: AtomicU32,
-    climb: Mutex<Count>,
+    count: Mutex<Count>,
     /// When the worker that looks should do so again.
     look_ns: AtomicU64,
     /// Transactions of a count.
-    count: u32,
+    transactions: u32,
 }
 
 /// A count under way.
 struct Count {
-    climb: Climb,
+    search: Search,
     /// Transactions that had ended when it began, and when that was; none before it has begun.
     begun: Option<(u32, u64)>,
 }
@@ -133,12 +134,15 @@ struct Count {
 impl Balance {
     /// Begins with `start` of at most `most`, and compares counts of so many transactions.
     pub fn new(start: u32, most: u32, count: u32) -> Balance {
-        let climb = Climb::new(start, most);
+        let search = Search::new(start, most);
         Balance {
-            number: AtomicU32::new(climb.best),
-            climb: Mutex::new(Count { climb, begun: None }),
+            number: AtomicU32::new(search.climb.best()),
+            count: Mutex::new(Count {
+                search,
+                begun: None,
+            }),
             look_ns: AtomicU64::new(0),
-            count,
+            transactions: count,
         }
     }
 
@@ -162,8 +166,8 @@ impl Balance {
         if now < self.look_ns.load(Ordering::Relaxed) {
             return None;
         }
-        let mut count = self.climb.try_lock().ok()?;
-        let next_look = now + PAUSE_NS * u64::from(self.count);
+        let mut count = self.count.try_lock().ok()?;
+        let next_look = now + PAUSE_NS * u64::from(self.transactions);
         self.look_ns.store(next_look, Ordering::Relaxed);
         let Some((before, since)) = count.begun else {
             count.begun = Some((ended(), now));
@@ -173,11 +177,11 @@ impl Balance {
             ended().wrapping_sub(before),
             now.saturating_sub(since).max(1),
         );
-        if done < self.count && elapsed < COUNT_NS {
+        if done < self.transactions && elapsed < COUNT_NS {
             return None;
         }
         let number = self.number();
-        let next = count.climb.next(number, f64::from(done) / elapsed as f64);
+        let next = count.search.next(number, f64::from(done) / elapsed as f64);
         count.begun = None;
         (next != number).then_some(next)
     }
@@ -189,13 +193,13 @@ mod tests {
 
     /// Climbs for so many counts under a rate for each number, and returns the number that it rests
     /// at.
-    fn climbed(climb: &mut Climb, counts: u32, rate: impl Fn(u32) -> f64) -> u32 {
-        let mut number = climb.best;
+    fn climbed(search: &mut Search, counts: u32, rate: impl Fn(u32) -> f64) -> u32 {
+        let mut number = search.climb.best();
         for _ in 0..counts {
-            number = climb.next(number, rate(number));
-            assert!((1..=climb.most).contains(&number));
+            number = search.next(number, rate(number));
+            assert!((1..=search.most).contains(&number));
         }
-        climb.best
+        search.climb.best()
     }
 
     /// The rate of a pipeline of which a share of the cores is the bottleneck.
@@ -212,7 +216,7 @@ mod tests {
             for start in [1, most / 2, most] {
                 for share in [0.02, 0.1, 0.2, 0.45] {
                     let rate = pipeline(2 * most, share);
-                    let found = climbed(&mut Climb::new(start, most), 30, &rate);
+                    let found = climbed(&mut Search::new(start, most), 30, &rate);
                     let best = (1..=most).map(&rate).fold(0.0, f64::max);
                     assert!(
                         rate(found) > 0.97 * best,
@@ -225,23 +229,23 @@ mod tests {
 
     #[test]
     fn another_workload_is_noticed() {
-        let mut climb = Climb::new(4, 32);
-        climbed(&mut climb, 30, pipeline(64, 0.1));
+        let mut search = Search::new(4, 32);
+        climbed(&mut search, 30, pipeline(64, 0.1));
         let after = pipeline(64, 0.4);
-        let found = climbed(&mut climb, 30, &after);
+        let found = climbed(&mut search, 30, &after);
         assert!(after(found) > 0.9 * after(26), "{found}");
     }
 
     #[test]
     fn noise_does_not_lead_astray() {
         let rate = pipeline(64, 0.2);
-        let mut climb = Climb::new(6, 32);
-        let mut number = climb.best;
+        let mut search = Search::new(6, 32);
+        let mut number = search.climb.best();
         let mut random = kiln_platform::random::Random::from_seed(5);
         let mut seen = Vec::new();
         for count in 0..400 {
             let noise = 1.0 + (random.below(41) as f64 - 20.0) / 1000.0;
-            number = climb.next(number, rate(number) * noise);
+            number = search.next(number, rate(number) * noise);
             if count > 40 {
                 seen.push(rate(number) / rate(13));
             }

@@ -8,7 +8,7 @@ use kiln_platform::plain;
 use kiln_storage::record::RecordRef;
 use kiln_storage::table::Part;
 
-use super::Apart;
+use crate::schedule::apart::Apart;
 use crate::shared::planning::Claim;
 
 /// Where a request is, as its partition knows.
@@ -135,7 +135,7 @@ pub struct Demand {
     pub(crate) awaited: AtomicU32,
     /// Partitions that still have locks of it, while it gives them back, and those that have not
     /// answered that they have heard of its withdrawal.
-    pub(crate) holds: Apart,
+    pub(crate) holds: Apart<AtomicU32>,
     /// Whether its worker still wants it: see [`Demand::WANTED`].
     wish: AtomicU32,
     /// What it demands locks for, where owners of partitions run transactions.
@@ -380,6 +380,11 @@ impl Demand {
     pub(crate) fn is_withdrawn(&self) -> bool {
         // Relaxed: a partition that has to see it has had the message that was sent after it.
         self.wish.load(Ordering::Relaxed) == Demand::WITHDRAWN
+    }
+
+    /// Whether it has all its locks.
+    pub(crate) fn is_through(&self) -> bool {
+        self.stage >= self.spans.len()
     }
 
     /// Whether its worker may withdraw it: it has not, and knows the partitions that have to hear

@@ -8,7 +8,8 @@
 
 use kiln_platform::atomic::prefetch;
 
-use super::{Demand, MARKS};
+use super::Demand;
+use super::messages::MARKS;
 use crate::shared::ring::Ring;
 
 /// Rings that are looked at together: some more than lines that a core fetches at a time.

@@ -6,7 +6,8 @@ use kiln_storage::record::RecordRef;
 
 use kiln_storage::table::Part;
 
-use super::{PartitionTable, Request, Shared, nobody};
+use super::partition::nobody;
+use super::{PartitionTable, Request, Shared};
 use crate::shared::locks::{Locks, Taken, fresh, soon};
 use crate::shared::planning::Claim;
 

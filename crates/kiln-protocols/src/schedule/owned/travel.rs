@@ -23,7 +23,9 @@ use kiln_procedure::executor::Ran;
 use kiln_storage::table::Part;
 
 use super::locks::{GrantedLocks, Held};
-use super::{ACT, Core, Demand, PartitionTable, RELEASE, Shared};
+use super::messages::{ACT, RELEASE};
+use super::partition::Core;
+use super::{Demand, PartitionTable, Shared};
 use crate::access::two_phase_locking::{Parked, TwoPhaseLocking};
 use crate::canary::Canary;
 use crate::phases::{Phased, Phases};

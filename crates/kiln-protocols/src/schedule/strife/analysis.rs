@@ -18,7 +18,8 @@ use kiln_platform::atomic::Ordering;
 use kiln_platform::plain;
 use kiln_platform::random::Random;
 
-use super::batch::{ANALYSED_BYTES, Batch, Context, analysed};
+use super::batch::Batch;
+use super::context::{ANALYSED_BYTES, Context, analysed};
 use super::locks::{Origin, Wanted, claim_left, put_label, tie_of};
 use crate::canary::Canary;
 use crate::shared::planning::{Claim, Demand};

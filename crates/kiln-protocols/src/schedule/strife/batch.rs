@@ -1,20 +1,20 @@
 //! A batch: its transactions, and what the analysis knows of them.
 
 use std::cell::UnsafeCell;
-use std::mem::offset_of;
-use std::ptr::NonNull;
 
-use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, prefetch_plain};
+use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
 use kiln_platform::plain;
-use kiln_platform::time;
 
+use super::context::{Context, analysed, fetch_context};
 use super::forest::Forest;
+use super::list::List;
 use super::locks::NODE_BITS;
-use super::tuning::{Bounds, Shown, Tuned};
-use crate::batches::{BatchStatistics, Clusters, Step};
-use crate::schedule::in_flight::InFlight;
-use crate::shared::planning::{Claim, Findings, Footprint};
+use super::plan::Plan;
+use super::tuning::{Bounds, Tuned};
+use crate::batches::Clusters;
+use crate::schedule::apart::Apart;
+use crate::schedule::in_flight::Loan;
 
 /// Samples of SPOT at most, and special clusters.
 pub(super) const SAMPLES_MAX: u32 = 1024;
@@ -27,175 +27,6 @@ const DATA_NODES_MAX: u32 = 1 << (NODE_BITS - 1);
 /// more, such records stay with the transaction that labelled them first, and a transaction that
 /// needs one is a residual.
 const DATA_NODES_EACH: u32 = 8;
-/// Transactions that one item of the analysis is about, at least and at most.
-const CHUNK: std::ops::RangeInclusive<u32> = 16..=512;
-/// Items of the analysis for each worker: the last one should not be waited for long.
-const CHUNKS_EACH: u32 = 2;
-/// Items that small clusters, or residuals, are divided into at most.
-const GROUPS_MAX: u32 = 192;
-
-/// A call in flight, and its place in a batch. Who has it changes from stage to stage: the worker
-/// that drew it while it is in no batch, else the worker that has taken the item that it belongs
-/// to.
-///
-/// A batch's contexts are more than a core's cache has, and half of them, or more, were last in
-/// another core's. So their lines are asked for some transactions ahead wherever one goes through
-/// them.
-#[repr(C, align(64))]
-pub(super) struct Context {
-    /// Data nodes of its records, those that it writes first. Once FUSE has made one cluster of
-    /// them, one is enough.
-    pub nodes: Vec<u32>,
-    /// Whether the data nodes of what it only reads are among them.
-    pub is_resolved: bool,
-    /// Whether the footprint is that of the call.
-    pub is_planned: bool,
-    /// Whether there is anything that it only reads.
-    pub reads: bool,
-    /// Whether it has labelled records that were left then.
-    pub leaves: bool,
-    /// Whether it runs with locks.
-    pub is_residual: bool,
-    pub footprint: Footprint,
-    pub flight: InFlight,
-}
-
-impl Context {
-    pub fn new() -> Context {
-        let mut footprint = Footprint::default();
-        footprint.clear();
-        Context {
-            flight: InFlight::default(),
-            footprint,
-            nodes: Vec::new(),
-            is_resolved: false,
-            is_planned: false,
-            reads: false,
-            leaves: false,
-            is_residual: false,
-        }
-    }
-
-    /// Adds what its attempts have missed to its plan.
-    #[cold]
-    pub fn plan_missed(&mut self) {
-        for &claim in self.flight.missed() {
-            self.footprint.add(claim);
-        }
-        self.footprint.order(&mut Findings::default());
-    }
-
-    /// Asks for the memory in which the next call will be kept with its plan.
-    #[inline]
-    pub fn fetch_room(&self) {
-        self.flight.fetch_room();
-        self.footprint.fetch_room();
-    }
-}
-
-/// Bytes of a context that the analysis uses, the first ones.
-pub(super) const ANALYSED_BYTES: usize = 64;
-/// Bytes of a context that most calls use.
-pub(super) const USED_BYTES: usize = offset_of!(Context, flight) + InFlight::<Claim>::USED_BYTES;
-
-/// What the analysis uses of a context, apart from what that refers to.
-#[inline]
-pub(super) fn analysed(context: *const Context) -> *const [u8] {
-    std::ptr::slice_from_raw_parts(context.cast::<u8>(), ANALYSED_BYTES)
-}
-
-/// Asks for the first so many bytes of a context.
-#[inline]
-pub(super) fn fetch_context(context: NonNull<Context>, bytes: usize) {
-    let memory = context.as_ptr().cast::<u8>().cast_const();
-    prefetch_plain(std::ptr::slice_from_raw_parts(memory, bytes), bytes);
-}
-
-/// A list that all workers append to. What is in it is read in a later stage.
-pub(super) struct List {
-    slots: Box<[AtomicU32]>,
-    length: Apart<AtomicU32>,
-}
-
-impl List {
-    fn new(capacity: u32) -> List {
-        List {
-            slots: (0..capacity).map(|_| AtomicU32::new(0)).collect(),
-            length: Apart::default(),
-        }
-    }
-
-    // Relaxed, in all of these: the tickets of the stages lie between.
-
-    /// Appends a value; there is room for all transactions of a batch.
-    #[inline]
-    pub fn push(&self, value: u32) {
-        let at = self.length.0.fetch_add(1, Ordering::Relaxed);
-        self.slots[at as usize].store(value, Ordering::Relaxed);
-    }
-
-    /// Appends values; there is room as in [`List::push`].
-    #[inline]
-    pub fn append(&self, values: &[u32]) {
-        if values.is_empty() {
-            return;
-        }
-        let at = self
-            .length
-            .0
-            .fetch_add(values.len() as u32, Ordering::Relaxed) as usize;
-        for (slot, value) in self.slots[at..].iter().zip(values) {
-            slot.store(*value, Ordering::Relaxed);
-        }
-    }
-
-    #[inline]
-    pub fn get(&self, at: u32) -> u32 {
-        self.slots[at as usize].load(Ordering::Relaxed)
-    }
-
-    #[inline]
-    pub fn length(&self) -> u32 {
-        self.length.0.load(Ordering::Relaxed)
-    }
-
-    pub fn clear(&self) {
-        self.length.0.store(0, Ordering::Relaxed);
-    }
-}
-
-/// A word that many workers change, on cache lines of its own.
-#[derive(Default)]
-#[repr(align(128))]
-pub(super) struct Apart<T>(pub T);
-
-/// What one worker decides between two stages.
-#[derive(Default)]
-pub(super) struct Plan {
-    /// Transactions of an item of the analysis.
-    pub chunk: u32,
-    /// Special clusters with transactions, the largest first: their special nodes with the numbers
-    /// of transactions.
-    pub large: Vec<(u32, u32)>,
-    /// How many of the small clusters make one item.
-    pub group: u32,
-    /// How many residuals make one.
-    pub residual_group: u32,
-    /// Whether the batch has one transaction, which no other one disturbs.
-    pub is_alone: bool,
-    /// Whether a transaction of several statements may be open.
-    pub is_among_statements: bool,
-    /// What the batch has shown so far.
-    pub shown: Shown,
-    /// When it was closed, or the stage that `shown` is to know the time of began.
-    pub began_ns: u64,
-    /// When the batch before ended.
-    pub ended_ns: u64,
-    /// What is counted of the batch so far; times are in cycles.
-    pub counted: BatchStatistics,
-    /// When the present step began, by the counter of cycles.
-    pub step_began: u64,
-}
 
 /// See the module's documentation.
 pub(super) struct Batch {
@@ -210,7 +41,7 @@ pub(super) struct Batch {
     /// The number of the batch that is collected, or in work.
     number: Apart<AtomicU64>,
     /// Changed while it is collected, under a lock; read afterwards.
-    contexts: UnsafeCell<Vec<NonNull<Context>>>,
+    contexts: UnsafeCell<Vec<Loan<Context>>>,
     /// Its clusters.
     pub forest: Forest,
     /// By data node: the last batch in which a record was parted from it, by the lower half of its
@@ -252,8 +83,6 @@ pub(super) struct Batch {
 
 // SAFETY: the cells are used as their fields say, and the stages order that.
 unsafe impl Sync for Batch {}
-// SAFETY: contexts may be used by any thread in its turn.
-unsafe impl Send for Batch {}
 
 impl Batch {
     /// A batch that has room for the most that may be chosen.
@@ -321,11 +150,7 @@ impl Batch {
             (&self.residuals, "residuals"),
             (&self.lasts, "lasts"),
         ] {
-            name(
-                list.slots.as_ptr().addr(),
-                size_of_val(&*list.slots),
-                called,
-            );
+            list.name_memory(called);
         }
         self.forest.name_memory();
         name(
@@ -392,7 +217,7 @@ impl Batch {
     /// # Safety
     /// The batch is not collected any more.
     #[inline]
-    pub unsafe fn contexts(&self) -> &[NonNull<Context>] {
+    pub unsafe fn contexts(&self) -> &[Loan<Context>] {
         // SAFETY: workers add transactions only while the batch is collected, which it is not any
         // more.
         unsafe { &*self.contexts.get() }
@@ -403,7 +228,7 @@ impl Batch {
     /// # Safety
     /// The batch is collected, and the caller has the lock.
     #[expect(clippy::mut_from_ref, reason = "the holder of the lock has it alone")]
-    pub unsafe fn contexts_mut(&self) -> &mut Vec<NonNull<Context>> {
+    pub unsafe fn contexts_mut(&self) -> &mut Vec<Loan<Context>> {
         // SAFETY: while the batch is collected only the holder of the lock uses the list, and the
         // caller has it.
         unsafe { &mut *self.contexts.get() }
@@ -440,7 +265,7 @@ impl Batch {
         // SAFETY: the batch is not collected any more.
         if let Some(context) = unsafe { self.contexts() }.get(number as usize) {
             plain::reads_one(context);
-            fetch_context(*context, bytes);
+            fetch_context(context.as_ptr(), bytes);
         }
     }
 
@@ -517,196 +342,6 @@ impl Batch {
     /// Whether something may be left to commits.
     pub fn has_left(&self) -> bool {
         self.has_left.0.load(Ordering::Relaxed)
-    }
-
-    /// Decides what the items of the analysis are, for so many workers.
-    ///
-    /// # Safety
-    /// The batch is not collected any more, and no stage is open.
-    pub unsafe fn divide(&self, workers: u32) {
-        // SAFETY: no stage is open, so the plan is the caller's, and the batch is not collected any
-        // more.
-        let (plan, length) = unsafe { (self.plan_mut(), self.contexts().len() as u32) };
-        let chunk = length.div_ceil(workers.max(1) * CHUNKS_EACH);
-        plan.chunk = chunk.clamp(*CHUNK.start(), *CHUNK.end());
-        (plan.is_alone, plan.is_among_statements) = (false, false);
-        plan.began_ns = time::now_ns();
-        plan.shown.workers = u64::from(workers);
-        plan.shown.transactions = u64::from(length);
-    }
-
-    /// How many items a stage of the analysis has.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan`].
-    pub unsafe fn chunks(&self) -> u32 {
-        // SAFETY: as for `plan`, and the batch is not collected while a stage has items.
-        let (plan, length) = unsafe { (self.plan(), self.contexts().len() as u32) };
-        length.div_ceil(plan.chunk)
-    }
-
-    /// The transactions of an item of the analysis.
-    ///
-    /// # Safety
-    /// The caller has taken it.
-    pub unsafe fn chunk(&self, item: u32) -> std::ops::Range<u32> {
-        // SAFETY: the caller has taken an item, and the batch is not collected while items are
-        // taken.
-        let (plan, length) = unsafe { (self.plan(), self.contexts().len() as u32) };
-        item * plan.chunk..((item + 1) * plan.chunk).min(length)
-    }
-
-    /// Decides what the items of the conflict-free stage are; their number.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`].
-    pub unsafe fn arrange(&self) -> u32 {
-        // SAFETY: the caller is between two stages, as for `plan_mut`.
-        let plan = unsafe { self.plan_mut() };
-        plan.large.clear();
-        for number in 0..self.specials.load(Ordering::Relaxed) {
-            let special = self.forest.special(number);
-            let length = self.queue(special).load(Ordering::Relaxed) >> 32;
-            if length > 0 {
-                plan.large.push((special, length as u32));
-            }
-        }
-        // Who takes a large one last is waited for.
-        plan.large
-            .sort_unstable_by_key(|&(special, length)| (u32::MAX - length, special));
-        let small = self.small.length();
-        plan.group = small.div_ceil(GROUPS_MAX).max(1);
-        self.items_of(plan)
-    }
-
-    /// How many items the conflict-free stage has.
-    pub fn items_of(&self, plan: &Plan) -> u32 {
-        plan.large.len() as u32 + self.small.length().div_ceil(plan.group)
-    }
-
-    /// Notes what the analysis has shown, for `auto`: after [`Batch::arrange`].
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`].
-    pub unsafe fn note_clusters(&self) {
-        // SAFETY: the caller is between two stages, as for `plan_mut`.
-        let plan = unsafe { self.plan_mut() };
-        let shown = &mut plan.shown;
-        shown.batches = 1;
-        shown.full = u64::from(shown.transactions >= u64::from(self.tuned.size()));
-        shown.spot = u64::from(self.specials.load(Ordering::Relaxed));
-        shown.late = u64::from(self.late_specials.load(Ordering::Relaxed));
-        shown.left = plan.large.len() as u64;
-        // What SPOT has not found may have become large all the same.
-        let small = self.largest_small.0.load(Ordering::Relaxed);
-        let large = plan.large.first().map_or(0, |&(_, length)| length);
-        shown.largest = u64::from(large.max(small));
-        shown.residuals = u64::from(self.residuals.length());
-        let counted = &mut plan.counted;
-        (counted.spot, counted.special) = (shown.spot, shown.left);
-        counted.analysed = 1;
-        counted.small = u64::from(self.small.length());
-        (counted.largest, counted.residuals) = (shown.largest, shown.residuals);
-    }
-
-    /// Notes that a step has come to its end, and the next one begins.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`].
-    pub unsafe fn note_end(&self, step: Step) {
-        // SAFETY: the caller is between two stages, as for `plan_mut`.
-        let plan = unsafe { self.plan_mut() };
-        let now = time::cycles();
-        let began = std::mem::replace(&mut plan.step_began, now);
-        // The first batch has no beginning.
-        if began > 0 {
-            plan.counted.step_mut(step).lasted += now.saturating_sub(began);
-        }
-    }
-
-    /// What was counted of the batch, at its end.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`], after the last stage.
-    pub unsafe fn take_counted(&self) -> BatchStatistics {
-        // SAFETY: the caller is between two stages, as for `plan_mut`; the next batch is not
-        // collected yet.
-        let (plan, length) = unsafe { (self.plan_mut(), self.contexts().len() as u64) };
-        let mut counted = std::mem::take(&mut plan.counted);
-        (counted.batches, counted.transactions) = (1, length);
-        counted
-    }
-
-    /// Notes that the time since the last such moment was that of one worker alone.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`].
-    pub unsafe fn note_serial(&self, since_ns: u64) {
-        // SAFETY: the caller is between two stages, as for `plan_mut`.
-        let plan = unsafe { self.plan_mut() };
-        plan.shown.serial_ns += time::now_ns().saturating_sub(since_ns);
-    }
-
-    /// What the batch has shown, at its end.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`], after the last stage.
-    pub unsafe fn take_shown(&self) -> Shown {
-        // SAFETY: the caller is between two stages, as for `plan_mut`.
-        let plan = unsafe { self.plan_mut() };
-        let now_ns = time::now_ns();
-        let mut shown = std::mem::take(&mut plan.shown);
-        shown.total_ns = now_ns.saturating_sub(plan.began_ns);
-        shown.period_ns = now_ns.saturating_sub(plan.ended_ns);
-        plan.ended_ns = now_ns;
-        shown
-    }
-
-    /// Decides what the items of the residual stage are; their number.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`].
-    pub unsafe fn arrange_residuals(&self) -> u32 {
-        // SAFETY: the caller is between two stages, as for `plan_mut`.
-        let plan = unsafe { self.plan_mut() };
-        let residuals = self.residuals.length();
-        plan.residual_group = residuals.div_ceil(GROUPS_MAX).max(1);
-        residuals.div_ceil(plan.residual_group)
-    }
-
-    /// The residuals of an item, by their positions.
-    pub fn residuals_of(&self, plan: &Plan, item: u32) -> std::ops::Range<u32> {
-        let first = item * plan.residual_group;
-        first..(first + plan.residual_group).min(self.residuals.length())
-    }
-
-    /// Decides that the one transaction of the batch runs alone.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`].
-    pub unsafe fn arrange_alone(&self) {
-        // SAFETY: the caller is between two stages, as for `plan_mut`.
-        let plan = unsafe { self.plan_mut() };
-        (plan.is_alone, plan.is_among_statements) = (true, false);
-    }
-
-    /// Decides that all are residuals, as a transaction of several statements is open; how many
-    /// items they are.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`].
-    pub unsafe fn arrange_among_statements(&self) -> u32 {
-        // SAFETY: the caller is between two stages, as for `plan_mut`.
-        unsafe {
-            self.plan_mut().is_among_statements = true;
-            self.arrange_residuals()
-        }
-    }
-
-    /// The small clusters of an item of the conflict-free stage, by their positions.
-    pub fn small_of(&self, plan: &Plan, item: u32) -> std::ops::Range<u32> {
-        let first = (item - plan.large.len() as u32) * plan.group;
-        first..(first + plan.group).min(self.small.length())
     }
 
     /// The clusters after ALLOCATE, by their roots, with the numbers of their transactions; of

@@ -23,14 +23,14 @@
 //! | spot | random transactions make special clusters | `analysis.rs` |
 //! | fuse | each transaction's records become one cluster, unless that made one of two special ones; MERGE | `analysis.rs` |
 //! | allocate | transactions of one cluster get into its queue, others among the residuals | `analysis.rs` |
-//! | conflict-free | queues are taken from a shared list, the largest first, and run | `worker.rs` |
-//! | residual | residuals run under two-phase locking without waiting | `worker.rs` |
-//! | last | what has failed with locks often runs, one after the other | `worker.rs` |
+//! | conflict-free | queues are taken from a shared list, the largest first, and run | `run.rs` |
+//! | residual | residuals run under two-phase locking without waiting | `run.rs` |
+//! | last | what has failed with locks often runs, one after the other | `run.rs` |
 //!
 //! A batch is closed when it has as many calls as it should have, when all workers that serve have
 //! no more calls, or when its first call has waited long enough. How stages follow each other
-//! without waiting for any worker: `stages.rs`. Data nodes and their clusters: `forest.rs`. Labels,
-//! and what an attempt may touch: `locks.rs`. How large batches are, and `k` and `α`: `tuning.rs`.
+//! without waiting for any worker: `stages.rs`, `advance.rs`. Data nodes and their clusters: `forest.rs`. Labels,
+//! and what an attempt may touch: `locks.rs`. How large batches are, and `k` and `α`: `tuning`.
 //!
 //! # Invariants
 //!
@@ -73,7 +73,7 @@
 //! They are in no batch, and what they will touch is not known. They begin when no stage runs that
 //! is without locks, and as long as one is open batches are not analysed: all their transactions
 //! are residuals. A residual that cannot go on because of one stays for a later batch, when one has
-//! ended or after a pause (`parking.rs`), so no other transaction waits for it.
+//! ended or after a pause (`in_flight/parking.rs`), so no other transaction waits for it.
 //!
 //! # Which anomalies are excluded, and how
 //!
@@ -87,18 +87,22 @@
 //!
 //! The lock of the collection, then none.
 
+mod advance;
 mod analysis;
 mod batch;
+mod context;
 mod explain;
 mod forest;
 mod isolated;
+mod list;
 mod locks;
+mod plan;
 pub(crate) mod registration;
+mod run;
+mod spare;
 mod stages;
 mod tuning;
 mod worker;
-
-use std::ptr::NonNull;
 
 use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
@@ -106,17 +110,17 @@ use kiln_platform::plain;
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::time;
 
-use analysis::Analyst;
-use batch::{Apart, Batch, Context};
+use batch::Batch;
+use context::Context;
 use explain::Explanation;
-use locks::NUMBERS_MAX;
+use spare::Spare;
 use stages::{Stage, Stages};
 use tuning::{Bounds, Tuner};
-use worker::Spare;
 
-use crate::batches::{BatchStatistics, Chosen, Explained, Step};
+use crate::batches::{Chosen, Explained};
 use crate::factors::Batches;
-use crate::schedule::parking::Blocks;
+use crate::schedule::apart::Apart;
+use crate::schedule::in_flight::{Blocks, Lent, Own};
 
 pub use isolated::Isolated;
 pub use worker::Strife;
@@ -307,8 +311,8 @@ impl Shared {
     /// `submitted`. `is_ready`: it says so for the first time in this batch.
     fn leave(
         &self,
-        added: &mut Vec<NonNull<Context>>,
-        submitted: &mut Vec<NonNull<Context>>,
+        added: &mut Vec<Own<Context>>,
+        submitted: &mut Vec<Lent<Context>>,
         is_ready: bool,
     ) {
         let mut collection = lock(&self.collection);
@@ -317,9 +321,12 @@ impl Shared {
         let contexts = unsafe { self.batch.contexts_mut() };
         let room = self.batch.capacity as usize - contexts.len();
         let moved = added.len().min(room);
-        contexts.extend_from_slice(&added[..moved]);
+        submitted.extend(added.drain(..moved).map(|context| {
+            let (lent, loan) = context.lend();
+            contexts.push(loan);
+            lent
+        }));
         plain::writes(&raw const contexts[contexts.len() - moved..]);
-        submitted.extend(added.drain(..moved));
         collection.labelling -= 1;
         collection.ready += u32::from(is_ready);
         self.close_if_due(&collection, 0);
@@ -371,107 +378,6 @@ impl Shared {
             self.due_ns.0.store(NEVER_NS, Ordering::Relaxed);
             self.close(collection, length as u32);
         }
-    }
-
-    fn close(&self, collection: &Collection, length: u32) {
-        // SAFETY: no worker can take an item before the stage is open.
-        unsafe { self.batch.note_end(Step::Collect) };
-        let is_shared = collection.open > 0 || collection.is_disturbed;
-        if is_shared || self.batch.number() >= NUMBERS_MAX {
-            for at in 0..length {
-                // SAFETY: no worker can take an item before the stage is open.
-                unsafe { self.batch.context(at) }.is_residual = true;
-                self.batch.residuals.push(at);
-            }
-            // SAFETY: as above.
-            let items = unsafe { self.batch.arrange_among_statements() };
-            self.stages.open(Stage::Residual, items);
-        } else if length == 1 {
-            // SAFETY: no worker can take an item before the stage is open.
-            unsafe { self.batch.arrange_alone() };
-            self.stages.open(Stage::ConflictFree, 1);
-        } else {
-            // SAFETY: as above.
-            unsafe { self.batch.divide(collection.serving) };
-            if self.batch.has_left() {
-                // SAFETY: as above.
-                let items = unsafe { self.batch.chunks() };
-                self.stages.open(Stage::Settle, items);
-            } else {
-                self.stages.open(Stage::Spot, 1);
-            }
-        }
-    }
-
-    /// All items of a stage are done: opens the next one that has any. What becomes of the batch is
-    /// added to `counts` when it ends.
-    fn advance(&self, stage: Stage, counts: &mut BatchStatistics) {
-        let (stages, batch) = (&self.stages, &self.batch);
-        // SAFETY: the caller has done the last item.
-        unsafe { batch.note_end(stage.step()) };
-        match stage {
-            Stage::Collect => unreachable!("it has no items"),
-            Stage::Settle => return stages.open(Stage::Spot, 1),
-            Stage::Spot => {
-                // SAFETY: the caller has done the last item, here and below.
-                return stages.open(Stage::Fuse, unsafe {
-                    batch.note_serial(batch.plan().began_ns);
-                    batch.chunks()
-                });
-            }
-            Stage::Fuse => {
-                let began_ns = time::now_ns();
-                Analyst::merge(batch);
-                // SAFETY: as above.
-                return stages.open(Stage::Allocate, unsafe {
-                    batch.note_end(Step::Merge);
-                    batch.note_serial(began_ns);
-                    batch.chunks()
-                });
-            }
-            Stage::Allocate => {
-                // SAFETY: as above.
-                let items = unsafe {
-                    self.explanation.look(batch);
-                    let items = batch.arrange();
-                    batch.note_clusters();
-                    items
-                };
-                if items > 0 {
-                    return stages.open(Stage::ConflictFree, items);
-                }
-            }
-            Stage::ConflictFree | Stage::Residual | Stage::Last => {}
-        }
-        let is_before = |other: Stage| (stage as u8) < (other as u8);
-        if is_before(Stage::Residual) && batch.residuals.length() > 0 {
-            // SAFETY: the caller has done the last item of a stage.
-            let items = unsafe { batch.arrange_residuals() };
-            stages.open(Stage::Residual, items);
-        } else if is_before(Stage::Last) && batch.lasts.length() > 0 {
-            stages.open(Stage::Last, 1);
-        } else {
-            self.finish(counts);
-        }
-    }
-
-    /// The batch is done; the next one is collected.
-    fn finish(&self, counts: &mut BatchStatistics) {
-        let mut collection = lock(&self.collection);
-        // SAFETY: all stages are done, and no worker adds to it yet.
-        let shown = unsafe {
-            counts.add(&self.batch.take_counted());
-            let shown = self.batch.take_shown();
-            self.batch.clear();
-            shown
-        };
-        collection.tuner.learn(&shown);
-        self.batch.tuned.set(collection.tuner.now);
-        collection.ready = 0;
-        collection.is_disturbed = false;
-        // Relaxed: the opening of the stage publishes it.
-        self.taken.0.store(0, Ordering::Relaxed);
-        self.stages.open(Stage::Collect, 0);
     }
 
     /// Begins a transaction of several statements; false while the stages do not allow it.

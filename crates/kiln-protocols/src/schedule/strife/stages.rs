@@ -30,8 +30,8 @@
 use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
 
-use super::batch::Apart;
 use crate::batches::Step;
+use crate::schedule::apart::Apart;
 
 /// What is being done with the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,7 @@ use kiln_platform::atomic::{AtomicBool, Ordering};
 
 use super::ledger::{Analysis, DemandOf, Ledger};
 use crate::canary::Canary;
-use crate::schedule::in_flight::InFlight;
-use crate::shared::lent::Lent;
+use crate::schedule::in_flight::{Carrier, InFlight, Own};
 use crate::shared::planning::{ClaimOf, Demand};
 
 /// The place of a transaction in the queue, and which of its users it means.
@@ -115,7 +114,7 @@ pub(super) enum Stage {
 pub(super) struct Context<L: Ledger> {
     pub flight: InFlight<ClaimOf<L::Access>>,
     /// Pointed to by the queue while the transaction is in it.
-    pub plan: Lent<Plan<L>>,
+    pub plan: Own<Plan<L>>,
     /// The worker that drew it.
     pub home: u32,
     /// Whether the plan is made, and no attempt has failed by it.
@@ -128,7 +127,7 @@ pub(super) struct Context<L: Ledger> {
 
 impl<L: Ledger> Context<L> {
     pub fn new(home: u32) -> Box<Context<L>> {
-        let mut plan = Lent::<Plan<L>>::default();
+        let mut plan = Own::new(Plan::<L>::default());
         plan.demand.clear();
         Box::new(Context {
             flight: InFlight::default(),
@@ -139,5 +138,19 @@ impl<L: Ledger> Context<L> {
             stage: Stage::Home,
             was_barred: false,
         })
+    }
+}
+
+impl<L: Ledger> Carrier for Context<L> {
+    type Claim = ClaimOf<L::Access>;
+
+    #[inline(always)]
+    fn flight(&self) -> &InFlight<ClaimOf<L::Access>> {
+        &self.flight
+    }
+
+    #[inline(always)]
+    fn flight_mut(&mut self) -> &mut InFlight<ClaimOf<L::Access>> {
+        &mut self.flight
     }
 }

@@ -1,13 +1,14 @@
 //! Transactions of several statements, which are outside of the queue.
 
 use kiln_platform::time;
-use kiln_procedure::{AbortCause, Frame};
+use kiln_procedure::Frame;
 
 use super::context::{Context, Stage};
 use super::queue::{Entered, Guest};
 use super::{Ledger, Vll};
 use crate::Outcome;
-use crate::schedule::in_flight::Idle;
+use crate::schedule::direct::Direct;
+use crate::schedule::in_flight::{Idle, Pipelined};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::planning::{Demand, PlannedAhead};
 
@@ -16,38 +17,10 @@ use crate::shared::planning::{Demand, PlannedAhead};
 const STATEMENTS_WAIT_NS: u64 = 20_000_000;
 
 impl<L: Ledger> Vll<L> {
-    /// Starts a transaction of several statements. One that is repeated stands in the queue with
-    /// what its last attempt met, and waits for it. Says no when it would wait for a worker that
-    /// broke down.
-    pub fn begin(&mut self) -> bool {
-        self.was_call = false;
-        let mut idle = Idle::default();
-        while !self.shared.queue.open() {
-            if self.direct.is_broken() {
-                return false;
-            }
-            idle.turn();
-        }
-        self.shared.blocks.open();
-        self.met.clear();
-        self.direct.access().take_missed(&mut self.met);
-        self.open = match self.met.is_empty() {
-            true => None,
-            false => self.wait_for_met(),
-        };
-        self.direct.begin();
-        if let Some(context) = &self.open {
-            let demand = &context.plan.demand;
-            let held = L::held(context.place.node);
-            self.direct.access().hold_ahead(demand, held);
-        }
-        true
-    }
-
     /// Waits in the queue for what the last attempt met, not too long.
     #[cold]
     fn wait_for_met(&mut self) -> Option<Box<Context<L>>> {
-        let mut context = self.pool.pop()?;
+        let mut context = self.home.pool.pop()?;
         context.plan.demand.clear();
         for claim in self.met.drain(..) {
             context.plan.demand.claim(claim);
@@ -59,7 +32,7 @@ impl<L: Ledger> Vll<L> {
         let place = match self.shared.queue.enter(context, None, Guest::Any) {
             Entered::Free(context) => return Some(context),
             Entered::Full(context) | Entered::Barred(context) => {
-                self.pool.push(context);
+                self.home.pool.push(context);
                 return None;
             }
             Entered::Blocked(place) => place,
@@ -79,12 +52,12 @@ impl<L: Ledger> Vll<L> {
                     idle.turn();
                 }
             }
-            if let Some(context) = self.open_letter() {
+            if let Some(context) = self.shared.open_letter(self.number) {
                 return self.unless_barred(context, limit);
             }
             if idle.has_spun() && (time::now_ns() >= limit || self.direct.is_broken()) {
                 if let Some(context) = self.shared.queue.withdraw(place) {
-                    self.pool.push(context);
+                    self.home.pool.push(context);
                     return None;
                 }
                 if self.direct.is_broken() {
@@ -105,39 +78,75 @@ impl<L: Ledger> Vll<L> {
         if context.stage != Stage::Barred {
             return Some(context);
         }
-        self.pool.push(context);
+        self.home.pool.push(context);
         let (ended, mut idle) = (self.shared.blocks.ended(), Idle::default());
         while self.shared.blocks.ended() == ended && time::now_ns() < limit_ns {
             idle.turn();
         }
         None
     }
+}
 
-    /// The transaction of several statements has ended.
-    fn close(&mut self) {
+impl<L: Ledger> Pipelined for Vll<L>
+where
+    L::Access: Send,
+{
+    type Access = L::Access;
+
+    fn direct(&self) -> &Direct<L::Access> {
+        &self.direct
+    }
+
+    fn direct_mut(&mut self) -> &mut Direct<L::Access> {
+        &mut self.direct
+    }
+
+    fn call_frame(&self) -> Option<&Frame> {
+        self.home.frame()
+    }
+
+    fn serve_calls(&mut self, calls: &mut dyn Calls) {
+        self.serve(calls);
+    }
+
+    fn open_statements(&mut self) -> bool {
+        self.home.was_call = false;
+        let is_open = self.shared.queue.open();
+        if is_open {
+            self.shared.blocks.open();
+        }
+        is_open
+    }
+
+    /// A transaction that is repeated stands in the queue with what its last attempt met, and waits
+    /// for it.
+    fn begin_statements(&mut self) {
+        self.met.clear();
+        self.direct.access().take_missed(&mut self.met);
+        self.open = match self.met.is_empty() {
+            true => None,
+            false => self.wait_for_met(),
+        };
+        self.direct.begin();
+        if let Some(context) = &self.open {
+            let demand = &context.plan.demand;
+            let held = L::held(context.place.node);
+            self.direct.access().hold_ahead(demand, held);
+        }
+    }
+
+    fn close_statements(&mut self) {
         if let Some(mut context) = self.open.take() {
             self.shared.queue.leave_alone(context.place);
             context.stage = Stage::Home;
-            self.pool.push(context);
+            self.home.pool.push(context);
         }
         self.shared.queue.close();
         self.shared.blocks.close();
     }
 
-    /// Ends the transaction.
-    ///
-    /// # Errors
-    /// Why it must be repeated; it is rolled back already.
-    pub fn commit(&mut self) -> Result<(), AbortCause> {
-        let result = self.direct.commit();
-        self.close();
-        result
-    }
-
-    /// Undoes the transaction.
-    pub fn roll_back(&mut self) {
-        self.direct.roll_back();
-        self.close();
+    fn leave_manager(&mut self) {
+        self._manager = None;
     }
 }
 

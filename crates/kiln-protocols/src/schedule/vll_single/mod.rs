@@ -48,22 +48,9 @@
 mod counters;
 pub(crate) mod registration;
 
-use kiln_platform::thread;
-
 use super::owned;
 
 pub use counters::CounterTable;
 
 /// A worker.
 pub type VllSingle = owned::Owned<CounterTable>;
-
-/// What the workers share.
-pub type Shared = owned::Shared<CounterTable>;
-
-/// With so many partitions; with 0 as many as there are cores.
-pub fn shared(partitions: usize) -> Shared {
-    match partitions {
-        0 => Shared::new(thread::available_cores()),
-        wanted => Shared::new(wanted),
-    }
-}

@@ -1,10 +1,8 @@
 //! Vll-single, in the table of protocols.
 
-use kiln_platform::sync::Arc;
-
-use super::{VllSingle, shared};
-use crate::family;
+use super::CounterTable;
 use crate::registry::{Promises, Registration};
+use crate::schedule::owned;
 
 pub(crate) const VLL_SINGLE: Registration = Registration {
     name: "vll-single",
@@ -16,12 +14,5 @@ pub(crate) const VLL_SINGLE: Registration = Registration {
     },
     options: &[],
     factors: &["data-partitions", "partitioning"],
-    family: |setting| {
-        let factors = setting.factors;
-        let shared = shared(factors.partitions as usize).divided(factors.partitioning);
-        let shared = Arc::new(shared);
-        family::of_workers(move |participant, random| {
-            VllSingle::new(shared.clone(), participant, random)
-        })
-    },
+    family: |setting| owned::of_data::<CounterTable>(setting.factors),
 };

@@ -6,11 +6,11 @@
 //! It is tried again when a block has ended, or after a pause, as it may have lost to another call,
 //! or have looked too late to see the end of the block.
 
-use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering};
+use kiln_platform::atomic::{AtomicU32, Ordering};
 use kiln_platform::time;
 
 /// A call that has failed so often while a block is open is parked.
-pub const FAILURES: u32 = 3;
+pub(super) const FAILURES: u32 = 3;
 /// The first pause. It doubles with each further failure, so often.
 const PAUSE_NS: u64 = 20_000;
 const DOUBLINGS: u32 = 9;
@@ -19,7 +19,7 @@ const DOUBLINGS: u32 = 9;
 /// there.
 #[derive(Default)]
 #[repr(align(128))]
-pub struct Blocks {
+pub(crate) struct Blocks {
     open: AtomicU32,
     ended: AtomicU32,
 }
@@ -53,7 +53,7 @@ impl Blocks {
 
 /// Until when a call is parked.
 #[derive(Clone, Copy, Default)]
-pub struct Parked {
+pub(super) struct Parked {
     until_ns: u64,
     /// How many blocks had ended before its last attempt.
     ended: u32,
@@ -88,41 +88,6 @@ impl Parked {
     }
 }
 
-/// When a call may ask to be alone: not for some time after others were held up for that in vain,
-/// by whichever call. Each time that takes twice as long.
-#[derive(Default)]
-pub struct Solitude {
-    pause_ns: AtomicU64,
-    not_before_ns: AtomicU64,
-}
-
-/// The first of these times, and the longest: a call that does starve is helped in the end.
-const SOLITUDE_NS: u64 = 50_000_000;
-const SOLITUDE_MAX_NS: u64 = 1_600_000_000;
-
-impl Solitude {
-    /// Whether a call may ask now.
-    pub fn may_ask(&self) -> bool {
-        // Relaxed, here and below: two that ask at the same time hold the others up for twice as
-        // long, once.
-        time::now_ns() >= self.not_before_ns.load(Ordering::Relaxed)
-    }
-
-    /// A call has asked, and was alone or not.
-    pub fn asked(&self, was_alone: bool) {
-        let pause_ns = match was_alone {
-            true => 0,
-            false => {
-                let pause_ns = self.pause_ns.load(Ordering::Relaxed) * 2;
-                pause_ns.clamp(SOLITUDE_NS, SOLITUDE_MAX_NS)
-            }
-        };
-        self.pause_ns.store(pause_ns, Ordering::Relaxed);
-        let not_before_ns = time::now_ns() + pause_ns;
-        self.not_before_ns.store(not_before_ns, Ordering::Relaxed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,22 +116,5 @@ mod tests {
         parked.look(&blocks);
         blocks.close();
         assert!(parked.park(FAILURES, &blocks) && parked.is_over(&blocks, 0));
-    }
-
-    #[test]
-    fn who_asks_in_vain_keeps_all_from_asking_for_twice_as_long() {
-        let solitude = Solitude::default();
-        assert!(solitude.may_ask());
-        let mut last_ns = 0;
-        for _ in 0..10 {
-            solitude.asked(false);
-            assert!(!solitude.may_ask());
-            let pause_ns = solitude.pause_ns.load(Ordering::Relaxed);
-            assert!(pause_ns == SOLITUDE_MAX_NS || pause_ns >= 2 * last_ns);
-            last_ns = pause_ns;
-        }
-        assert_eq!(last_ns, SOLITUDE_MAX_NS);
-        solitude.asked(true);
-        assert!(solitude.may_ask());
     }
 }

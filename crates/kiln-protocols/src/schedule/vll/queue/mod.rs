@@ -26,7 +26,10 @@
 //! want. So it is *barred*: it leaves the queue, and comes again when no transaction outside has
 //! what it wants.
 
-use std::mem::offset_of;
+mod list;
+#[cfg(test)]
+mod tests;
+
 use std::ptr::{slice_from_raw_parts, without_provenance};
 
 use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering, prefetch_plain};
@@ -35,127 +38,15 @@ use kiln_platform::schedule::point;
 use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::time;
 
-use super::context::{Context, Place, Plan, Stage};
-use super::ledger::{Analysis, Ledger};
-use super::limit::Limit;
-use crate::canary::Canary;
-use crate::shared::locks::counters::BesideRecords;
+use list::{List, NONE, Node, node, node_mut};
 
-/// No node.
-const NONE: u32 = u32::MAX;
+use super::context::{Context, Place, Stage};
+use super::ledger::{Analysis, Ledger};
+use crate::canary::Canary;
 
 /// So long the first of the queue waits for what statements have: longer than most of them take to
 /// end whose client does not think.
 const BARRED_NS: u64 = 200_000;
-
-/// Nodes are touched under the latch alone, so they do not have cache lines of their own: those of
-/// the transactions that run are few, and side by side mostly.
-#[repr(align(32))]
-struct Node<L: Ledger> {
-    previous: u32,
-    next: u32,
-    /// Counts the node's users.
-    sequence: u64,
-    /// The transaction while it waits.
-    waiting: Option<Box<Context<L>>>,
-    /// Of the transaction while it is in the queue.
-    plan: *const Plan<L>,
-}
-
-/// A node that the caller looks at.
-#[inline(always)]
-fn node<L: Ledger>(nodes: &[Node<L>], number: u32) -> &Node<L> {
-    let node = &nodes[number as usize];
-    plain::reads_one(node);
-    node
-}
-
-/// A node that the caller changes.
-#[inline(always)]
-fn node_mut<L: Ledger>(nodes: &mut [Node<L>], number: u32) -> &mut Node<L> {
-    let node = &mut nodes[number as usize];
-    plain::reads_one(&raw const *node);
-    plain::writes_one(&raw const *node);
-    node
-}
-
-/// What each critical section uses comes first, in the cache line that the latch itself is in.
-#[repr(C)]
-struct List<L: Ledger> {
-    nodes: Box<[Node<L>]>,
-    first: u32,
-    last: u32,
-    free: u32,
-    length: u32,
-    waiting: u32,
-    /// Whether a worker wants to be alone: no transaction comes in.
-    is_alone: bool,
-    /// Transactions that have left.
-    departures: u64,
-    limit: Limit,
-    ledger: L,
-    /// Transactions of several statements that are open outside of the queue.
-    open: usize,
-    /// The first one, if it waits for a transaction outside, and since when.
-    barred: Option<(Place, u64)>,
-}
-
-const _: () = assert!(
-    offset_of!(List<BesideRecords>, limit) + Limit::HOT_BYTES <= 56,
-    "with the latch it is a cache line"
-);
-
-// SAFETY: the plans are looked at under the latch, and their transactions are in the queue then.
-unsafe impl<L: Ledger> Send for List<L> {}
-
-impl<L: Ledger> List<L> {
-    /// Takes one out that lingers, unless another worker has done so already.
-    #[inline]
-    fn unlink_lingering(&mut self, place: Place) {
-        if node(&self.nodes, place.node).sequence == place.sequence {
-            self.unlink(place);
-            self.limit.ended();
-        }
-    }
-
-    /// Where a transaction waits, or wants to be alone, takes those out that linger at the head;
-    /// returns whether there were any.
-    #[inline]
-    fn pass_lingering(&mut self) -> bool {
-        let before = self.departures;
-        while (self.waiting > 0 || self.is_alone) && self.first != NONE {
-            let node = node(&self.nodes, self.first);
-            // SAFETY: the transaction is in the queue, so its plan is there and is not changed.
-            if node.waiting.is_some() || !unsafe { &*node.plan }.lingers() {
-                break;
-            }
-            let (node, sequence) = (self.first, node.sequence);
-            self.unlink_lingering(Place { node, sequence });
-        }
-        self.departures > before
-    }
-
-    #[inline]
-    fn unlink(&mut self, place: Place) {
-        let node = node_mut(&mut self.nodes, place.node);
-        debug_assert!(node.sequence == place.sequence && node.waiting.is_none());
-        let (previous, next) = (node.previous, node.next);
-        node.plan = std::ptr::null();
-        // A worker that names its place later names no transaction.
-        node.sequence += 1;
-        node.next = std::mem::replace(&mut self.free, place.node);
-        match previous {
-            NONE => self.first = next,
-            previous => node_mut(&mut self.nodes, previous).next = next,
-        }
-        match next {
-            NONE => self.last = previous,
-            next => node_mut(&mut self.nodes, next).previous = previous,
-        }
-        self.length -= 1;
-        self.departures += 1;
-    }
-}
 
 /// The list with its latch, on cache lines of its own.
 #[repr(align(128))]
@@ -218,34 +109,10 @@ pub(super) enum Guest {
 impl<L: Ledger> TxnQueue<L> {
     /// With room for so many transactions.
     pub fn new(ledger: L, capacity: usize, takes_back: bool) -> TxnQueue<L> {
-        let node = |number: usize| Node {
-            previous: NONE,
-            next: if number + 1 < capacity {
-                number as u32 + 1
-            } else {
-                NONE
-            },
-            sequence: 0,
-            waiting: None,
-            plan: std::ptr::null(),
-        };
-        let nodes: Box<[Node<L>]> = (0..capacity).map(node).collect();
+        let list = List::new(ledger, capacity);
         TxnQueue {
-            nodes: nodes.as_ptr().addr(),
-            list: Latched(Mutex::new(List {
-                nodes,
-                first: NONE,
-                last: NONE,
-                free: if capacity > 0 { 0 } else { NONE },
-                length: 0,
-                waiting: 0,
-                is_alone: false,
-                departures: 0,
-                limit: Limit::new(),
-                ledger,
-                open: 0,
-                barred: None,
-            })),
+            nodes: list.nodes.as_ptr().addr(),
+            list: Latched(Mutex::new(list)),
             hints: Hints {
                 head_waits: AtomicBool::new(false),
                 has_room: AtomicBool::new(true),
@@ -322,7 +189,7 @@ impl<L: Ledger> TxnQueue<L> {
         node.previous = last;
         node.sequence += 1;
         context.plan.enters();
-        node.plan = &raw const *context.plan;
+        node.show(&context.plan);
         let place = Place {
             node: number,
             sequence: node.sequence,
@@ -465,8 +332,7 @@ impl<L: Ledger> TxnQueue<L> {
 
     fn take_back(&self, list: &mut List<L>, place: Place) {
         if self.takes_back {
-            // SAFETY: the transaction is in the queue, so its plan is there and is not changed.
-            let plan = unsafe { &*node(&list.nodes, place.node).plan };
+            let plan = node(&list.nodes, place.node).plan();
             list.ledger.withdraw(plan.wanted());
         }
     }
@@ -545,8 +411,7 @@ impl<L: Ledger> TxnQueue<L> {
         let mut found = None;
         while number != NONE {
             let node = node(&list.nodes, number);
-            // SAFETY: the transaction is in the queue, so its plan is there and is not changed.
-            let plan = unsafe { &*node.plan };
+            let plan = node.plan();
             // One that lingers has no locks.
             // SAFETY: the latch is held.
             let is_clear = !plan.lingers() && unsafe { plan.add_to(analysis) };
@@ -596,252 +461,5 @@ impl<L: Ledger> TxnQueue<L> {
         let mut list = lock(&self.list.0);
         list.is_alone = false;
         self.show(&list);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-
-    use kiln_platform::random::Random;
-    use kiln_storage::record::RecordRef;
-    use kiln_storage::table::Part;
-
-    use super::*;
-    use crate::schedule::vll::CounterArray;
-    use crate::shared::locks::Locks;
-    use crate::shared::locks::counters::{Counted, CounterLocks, Counters};
-    use crate::shared::planning::{Claim, Demand, Findings};
-
-    fn entered(queue: &TxnQueue<BesideRecords>, guest: Guest) -> Option<Place> {
-        match queue.enter(Context::new(0), None, guest) {
-            Entered::Free(context) => Some(context.place),
-            Entered::Blocked(_) => unreachable!("it asks for nothing"),
-            Entered::Full(_) | Entered::Barred(_) => None,
-        }
-    }
-
-    #[test]
-    fn a_full_queue_takes_others_when_one_has_left_its_middle() {
-        let queue = TxnQueue::new(BesideRecords, 3, false);
-        let places: Vec<_> = (0..3).map(|_| entered(&queue, Guest::Any)).collect();
-        assert!(!queue.has_room());
-        assert_eq!(entered(&queue, Guest::Any), None);
-        let middle = places[1].expect("there was room");
-        assert!(queue.leave(middle).is_none());
-        assert!(queue.has_room());
-        let again = entered(&queue, Guest::Any).expect("there is room again");
-        assert_eq!(again.node, middle.node);
-        assert!(queue.withdraw(middle).is_none(), "it has left");
-        for place in [places[0], places[2], Some(again)] {
-            assert!(!queue.is_empty());
-            queue.leave(place.expect("there was room"));
-        }
-        assert!(queue.is_empty());
-    }
-
-    #[test]
-    fn one_that_lingers_leaves_when_the_next_one_comes() {
-        let queue = TxnQueue::new(CounterArray::default(), 4, false);
-        let asks = |address: Option<u64>| {
-            let mut context: Box<Context<CounterArray>> = Context::new(0);
-            if let Some(address) = address {
-                context.plan.demand.claim(Claim {
-                    // SAFETY: this test never follows the address.
-                    record: unsafe { RecordRef::from_address(address) },
-                    exclusive: true,
-                    is_left: false,
-                    part: Part::default(),
-                    finding: Findings::NO_FINDING,
-                });
-            }
-            context.plan.demand.arrange();
-            context
-        };
-        let free = |context, lingers| match queue.enter(context, lingers, Guest::Any) {
-            Entered::Free(context) => context,
-            _ => panic!("no request is in its way"),
-        };
-        let lingers = free(asks(None), None);
-        assert!(queue.may_linger());
-        let runs = free(asks(Some(64)), None);
-        let Entered::Blocked(waits) = queue.enter(asks(Some(64)), None, Guest::Any) else {
-            panic!("another one has its record");
-        };
-        assert!(!queue.may_linger());
-        queue.with_ledger(|ledger| ledger.withdraw(&runs.plan.demand));
-        assert!(queue.leave(runs.place).is_none(), "it is not the first yet");
-        let before = queue.departures();
-        free(asks(None), Some(lingers.place));
-        assert!(queue.departures() > before && queue.head_waits());
-        let head = queue.take_head().expect("all before it have left");
-        assert!(head.place == waits && queue.may_linger());
-    }
-
-    #[test]
-    fn one_that_lingers_keeps_nobody_waiting() {
-        let queue = TxnQueue::new(BesideRecords, 4, false);
-        let free = |lingers| match queue.enter(Context::new(0), lingers, Guest::Any) {
-            Entered::Free(context) => context,
-            _ => panic!("it asks for nothing"),
-        };
-        let lingers = free(None);
-        let other = free(None);
-        lingers.plan.linger();
-        assert!(!queue.pass_lingering(), "no transaction waits");
-        assert!(queue.claim_alone());
-        assert!(queue.pass_lingering());
-        queue.end_alone();
-        assert!(queue.leave(other.place).is_none() && queue.is_empty());
-        // Its worker comes later, and takes no other transaction out.
-        let last = free(Some(lingers.place));
-        assert!(!queue.is_empty());
-        queue.forget(lingers.place);
-        assert!(!queue.is_empty());
-        queue.leave(last.place);
-        assert!(queue.is_empty());
-    }
-
-    #[test]
-    fn a_reader_at_the_head_shares_a_record_with_statements() {
-        let counters = CounterArray::default();
-        // SAFETY: this test never follows the address.
-        let record = unsafe { RecordRef::from_address(64) };
-        let queue = TxnQueue::new(counters.clone(), 4, false);
-        let enter = |exclusive| {
-            let mut context: Box<Context<CounterArray>> = Context::new(0);
-            context.plan.demand.claim(Claim {
-                record,
-                exclusive,
-                is_left: false,
-                part: Part::default(),
-                finding: Findings::NO_FINDING,
-            });
-            context.plan.demand.arrange();
-            match queue.enter(context, None, Guest::Any) {
-                Entered::Blocked(place) => place,
-                _ => panic!("the statement, or the writer, is in its way"),
-            }
-        };
-        let mut statement = CounterLocks::new(counters, false);
-        let shared = statement.take(record, false).map(|_| Counted::Unplanned);
-        let shared = shared.expect("the record is free");
-        let writer = enter(true);
-        let reader = enter(false);
-        assert!(queue.take_head().is_none(), "the statement reads");
-        assert!(queue.withdraw(writer).is_some());
-        let head = queue.take_head().expect("both share the record");
-        assert!(head.place == reader);
-        statement.release(record, shared, false);
-    }
-
-    #[test]
-    fn one_that_waits_for_statements_at_the_head_leaves_it_to_others() {
-        let counters = CounterArray::default();
-        // SAFETY: this test never follows the addresses.
-        let [block, hot] = [64, 128].map(|at| unsafe { RecordRef::from_address(at) });
-        let queue = TxnQueue::new(counters.clone(), 4, false);
-        let wanting = |record| {
-            let mut context: Box<Context<CounterArray>> = Context::new(0);
-            context.plan.demand.claim(Claim {
-                record,
-                exclusive: true,
-                is_left: false,
-                part: Part::default(),
-                finding: Findings::NO_FINDING,
-            });
-            context.plan.demand.arrange();
-            context
-        };
-        let blocked = |context| match queue.enter(context, None, Guest::Any) {
-            Entered::Blocked(place) => place,
-            _ => panic!("a request is in its way"),
-        };
-        let mut statement = CounterLocks::new(counters.clone(), false);
-        assert!(queue.open());
-        assert!(statement.take(block, true).is_ok());
-        let waits = blocked(wanting(block));
-        let Entered::Free(runs) = queue.enter(wanting(hot), None, Guest::Any) else {
-            panic!("no request is in its way");
-        };
-        let behind = blocked(wanting(hot));
-        queue.with_ledger(|ledger| ledger.withdraw(&runs.plan.demand));
-        assert!(queue.leave(runs.place).is_none());
-        let barred = loop {
-            if let Some(first) = queue.take_head() {
-                break first;
-            }
-        };
-        assert!(barred.place == waits && barred.stage == Stage::Barred);
-        let next = queue.take_head().expect("no transaction is before it");
-        assert!(next.place == behind && next.stage != Stage::Barred);
-        // It comes again, and stays out, as long as the statement has its record.
-        let Entered::Barred(barred) = queue.enter(barred, None, Guest::Any) else {
-            panic!("it would be in the way again");
-        };
-        statement.release(block, Counted::Unplanned, true);
-        queue.close();
-        assert!(matches!(
-            queue.enter(barred, None, Guest::Any),
-            Entered::Free(_)
-        ));
-    }
-
-    #[test]
-    fn whoever_is_alone_keeps_the_others_out() {
-        let queue = TxnQueue::new(BesideRecords, 3, false);
-        assert!(queue.open());
-        assert!(queue.claim_alone());
-        assert!(!queue.claim_alone() && !queue.open() && !queue.has_room());
-        assert_eq!(entered(&queue, Guest::Any), None);
-        assert!(
-            !queue.is_empty(),
-            "a transaction of several statements is open"
-        );
-        queue.close();
-        assert!(queue.is_empty());
-        let place = entered(&queue, Guest::Alone).expect("it is its own");
-        queue.leave(place);
-        queue.end_alone();
-        assert!(entered(&queue, Guest::Any).is_some() && queue.open());
-    }
-
-    #[test]
-    fn whoever_is_alone_is_not_in_its_own_way() {
-        let counters = CounterArray::default();
-        let mut random = Random::from_seed(1);
-        let mut met = HashMap::new();
-        // Of some thousands two share a counter.
-        let sharing = loop {
-            let address = (random.below(1 << 40) as u64 + 1) * 16;
-            // SAFETY: this test never follows the address.
-            let record = unsafe { RecordRef::from_address(address) };
-            let other = met.insert(std::ptr::from_ref(counters.word(record)), record);
-            if let Some(other) = other.filter(|other| *other != record) {
-                break [record, other];
-            }
-        };
-        let queue = TxnQueue::new(counters, 2, true);
-        let mut context: Box<Context<CounterArray>> = Context::new(0);
-        for record in sharing {
-            context.plan.demand.claim(Claim {
-                record,
-                exclusive: true,
-                is_left: false,
-                part: Part::default(),
-                finding: Findings::NO_FINDING,
-            });
-        }
-        context.plan.demand.arrange();
-        assert!(queue.claim_alone());
-        let Entered::Free(context) = queue.enter(context, None, Guest::Alone) else {
-            panic!("no other transaction is there");
-        };
-        assert!(queue.leave(context.place).is_none());
-        queue.end_alone();
-        let Entered::Blocked(_) = queue.enter(context, None, Guest::Any) else {
-            panic!("two of its requests share a counter");
-        };
-        assert!(queue.take_head().is_some(), "it is the first");
     }
 }

@@ -6,20 +6,20 @@ use std::mem::offset_of;
 use kiln_history::Moment;
 use kiln_platform::plain;
 use kiln_platform::sync::Arc;
+use kiln_platform::time;
 use kiln_platform::work::{Work, charge};
-use kiln_platform::{spin, thread, time};
 use kiln_procedure::executor::Ran;
-use kiln_procedure::{Access, Arguments, Executor, Frame, Interrupt, Program, Stop};
+use kiln_procedure::{Access, Executor, Frame, Interrupt, Program, Stop};
 
+use super::parking::{self, Blocks, Parked};
+use crate::Outcome;
 use crate::phases::{Phase, Phased, Phases};
 use crate::schedule::direct::{Direct, End, forget_call, set_call};
-use crate::schedule::parking::{self, Blocks, Parked};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::planning::{
     Claim, Demand, Findings, Footprint, PlannedAhead, Scout, Whereabouts,
 };
 use crate::shared::recorder::Recorded;
-use crate::{AnswerWriter, Outcome, broken_down};
 
 /// A call in flight. A worker has some of them and uses them again and again; in the steady state
 /// nothing is allocated. Its plans consist of such claims.
@@ -109,6 +109,15 @@ impl<C> InFlight<C> {
     pub fn is_expired(&self) -> bool {
         let deadline = self.call.deadline_ns;
         self.is_canceled() || deadline.is_some_and(|deadline| time::now_ns() >= deadline)
+    }
+
+    /// Ends it if its time is over, before it has left anything in the database; whether it is.
+    pub fn expires(&mut self) -> bool {
+        let is_expired = self.is_expired();
+        if is_expired {
+            self.outcome = Some(Outcome::Expired);
+        }
+        is_expired
     }
 
     /// Whether it was asked to end.
@@ -418,158 +427,5 @@ impl InFlight {
         };
         phases.stop();
         next
-    }
-}
-
-/// One call, whose caller waits for it.
-pub(crate) struct Single<'a> {
-    program: &'a Arc<Program>,
-    arguments: &'a Arguments,
-    deadline_ns: Option<u64>,
-    interrupt: Option<Interrupt>,
-    patience_ns: Option<u64>,
-    answer: Option<Arc<dyn AnswerWriter>>,
-    /// When the patience ends, once it was asked about.
-    until_ns: Option<u64>,
-    is_drawn: bool,
-    is_given_up: bool,
-    outcome: Option<Outcome>,
-}
-
-impl<'a> Single<'a> {
-    /// A call with these arguments, which ends at `deadline_ns` if ever, or when it is asked to. It
-    /// is given up, if ever, when it has waited for a block for `patience_ns`.
-    pub fn new(
-        program: &'a Arc<Program>,
-        arguments: &'a Arguments,
-        deadline_ns: Option<u64>,
-        patience_ns: Option<u64>,
-        interrupt: Option<&Interrupt>,
-    ) -> Single<'a> {
-        Single {
-            program,
-            arguments,
-            deadline_ns,
-            interrupt: interrupt.cloned(),
-            patience_ns,
-            answer: None,
-            until_ns: None,
-            is_drawn: false,
-            is_given_up: false,
-            outcome: None,
-        }
-    }
-
-    /// With an answer, or without one, which is reported with what it wrote.
-    pub fn answered(self, answer: Option<&Arc<dyn AnswerWriter>>) -> Single<'a> {
-        Single {
-            answer: answer.cloned(),
-            ..self
-        }
-    }
-
-    /// Has its worker serve it, and says how it has ended; `None` when it was given up. A worker
-    /// that did not ask for it has returned as another one broke down.
-    pub fn serve_with(mut self, serve: impl FnOnce(&mut Single<'a>)) -> Option<Outcome> {
-        serve(&mut self);
-        match self.is_given_up {
-            true => None,
-            false => self
-                .outcome
-                .or_else(|| Some(Outcome::Rejected(broken_down()))),
-        }
-    }
-}
-
-impl Calls for Single<'_> {
-    fn next(&mut self, call: &mut Call) -> Next {
-        if std::mem::replace(&mut self.is_drawn, true) {
-            return Next::Pause;
-        }
-        call.set_program(self.program);
-        call.arguments.copy_from(self.arguments);
-        (call.deadline_ns, call.ticket) = (self.deadline_ns, 0);
-        call.interrupt = self.interrupt.take();
-        call.answer = self.answer.take();
-        Next::Call
-    }
-
-    fn is_over(&mut self) -> bool {
-        self.is_drawn
-    }
-
-    fn takes_back(&mut self) -> bool {
-        let Some(patience_ns) = self.patience_ns else {
-            return false;
-        };
-        let now_ns = time::now_ns();
-        now_ns >= *self.until_ns.get_or_insert(now_ns + patience_ns)
-    }
-
-    fn take_back(&mut self, _: &mut Call) {
-        self.is_given_up = true;
-    }
-
-    fn ended(&mut self, _: &Call, outcome: Outcome, _: &Frame) {
-        self.outcome = Some(outcome);
-    }
-}
-
-/// Turns in which a worker had nothing to do, longer and longer.
-#[derive(Default)]
-pub(crate) struct Idle {
-    turns: u32,
-    /// When it had spun enough.
-    since_ns: u64,
-}
-
-impl Idle {
-    const SPINS: u32 = 64;
-    const YIELDS: u32 = 192;
-
-    const YIELDS_AWAKE: u32 = 1024;
-
-    /// Longer than a transaction waits for its locks, mostly, where many want the same; shorter
-    /// than a thread that has lost its core waits for it.
-    const LONG_NS: u64 = 500_000;
-
-    /// Waits for others to do something.
-    pub fn turn(&mut self) {
-        self.wait(Idle::YIELDS);
-    }
-
-    /// As [`Idle::turn`], but sleeps later: others wait for what this worker will be told soon.
-    pub fn turn_awake(&mut self) {
-        self.wait(Idle::YIELDS_AWAKE);
-    }
-
-    fn wait(&mut self, yields: u32) {
-        self.turns = self.turns.saturating_add(1);
-        if self.turns == Idle::SPINS {
-            self.since_ns = time::now_ns();
-        }
-        if self.turns < Idle::SPINS {
-            spin::hint();
-        } else if self.turns < yields {
-            thread::yield_now();
-        } else {
-            thread::park_for(20_000);
-        }
-    }
-
-    /// Whether it spins no more, and lets others have the core: there is time to look at clocks.
-    pub fn has_spun(&self) -> bool {
-        self.turns >= Idle::SPINS
-    }
-
-    /// Whether those who should do something seem not to run: they were given the core again and
-    /// again, and half a millisecond.
-    pub fn is_long(&self) -> bool {
-        self.has_lasted(Idle::LONG_NS)
-    }
-
-    /// Whether others were given the core again and again, and for this time.
-    pub fn has_lasted(&self, nanoseconds: u64) -> bool {
-        self.turns >= Idle::YIELDS && time::now_ns() - self.since_ns >= nanoseconds
     }
 }

@@ -1,0 +1,182 @@
+//! The contexts of a worker that are at home: no other thread has them.
+
+use std::collections::VecDeque;
+use std::ops::DerefMut;
+
+use kiln_platform::time;
+use kiln_procedure::Frame;
+
+use super::{Blocks, InFlight, Solitude};
+use crate::serve::{Calls, Next};
+
+/// A context: a call in flight, with what its scheduler keeps of it.
+pub(crate) trait Carrier {
+    /// What the call's plans consist of.
+    type Claim;
+
+    /// The call.
+    fn flight(&self) -> &InFlight<Self::Claim>;
+
+    /// The same, to be changed.
+    fn flight_mut(&mut self) -> &mut InFlight<Self::Claim>;
+}
+
+impl<C: Carrier + 'static, P: DerefMut<Target = C>> Carrier for P {
+    type Claim = C::Claim;
+
+    #[inline(always)]
+    fn flight(&self) -> &InFlight<C::Claim> {
+        (**self).flight()
+    }
+
+    #[inline(always)]
+    fn flight_mut(&mut self) -> &mut InFlight<C::Claim> {
+        (**self).flight_mut()
+    }
+}
+
+/// The order in which contexts are planned that wait for it.
+pub(crate) trait Order<C>: Extend<C> {
+    /// None, with room for so many.
+    fn with_room(count: usize) -> Self;
+
+    /// Adds one.
+    fn add(&mut self, context: C);
+}
+
+/// The last one comes first: what has just failed is in the core's cache.
+impl<C> Order<C> for Vec<C> {
+    fn with_room(count: usize) -> Vec<C> {
+        Vec::with_capacity(count)
+    }
+
+    fn add(&mut self, context: C) {
+        self.push(context);
+    }
+}
+
+/// The first one comes first.
+impl<C> Order<C> for VecDeque<C> {
+    fn with_room(count: usize) -> VecDeque<C> {
+        VecDeque::with_capacity(count)
+    }
+
+    fn add(&mut self, context: C) {
+        self.push_back(context);
+    }
+}
+
+/// Contexts of one worker, by what becomes of them next.
+pub(crate) struct Home<C, O = Vec<C>> {
+    /// Without a call.
+    pub pool: Vec<C>,
+    /// Planned next.
+    pub ready: O,
+    /// Planned when a transaction of several statements has ended, or some time later.
+    pub parked: Vec<C>,
+    /// Whether the worker's last run was a call, and not a statement.
+    pub was_call: bool,
+}
+
+impl<C: Carrier, O: Order<C>> Home<C, O> {
+    /// With these contexts, which have no call.
+    pub fn new(pool: Vec<C>) -> Home<C, O> {
+        Home {
+            parked: Vec::with_capacity(pool.len()),
+            ready: O::with_room(pool.len()),
+            pool,
+            was_call: false,
+        }
+    }
+
+    /// Has `draw` draw a call into a context of the pool; `is_over` becomes true when there will be
+    /// no more. Without a call the context stays in the pool.
+    #[inline]
+    pub fn draw(
+        &mut self,
+        mut context: C,
+        is_over: &mut bool,
+        draw: impl FnOnce(&mut C) -> Next,
+    ) -> Option<C> {
+        match draw(&mut context) {
+            Next::Call => Some(context),
+            none => {
+                *is_over = none == Next::Pause;
+                self.pool.push(context);
+                None
+            }
+        }
+    }
+
+    /// Keeps a context that has come home: its call has ended, waits for a transaction of several
+    /// statements, or is planned anew.
+    #[inline]
+    pub fn keep(&mut self, mut context: C, blocks: &Blocks) {
+        let flight = context.flight_mut();
+        if flight.has_ended {
+            self.pool.push(context);
+        } else if flight.park(blocks) {
+            self.parked.push(context);
+        } else {
+            self.ready.add(context);
+        }
+    }
+
+    /// Has those planned again that are parked, when there is a reason to.
+    #[inline]
+    pub fn unpark(&mut self, blocks: &Blocks) {
+        if !self.parked.is_empty() {
+            let now_ns = time::now_ns();
+            let may_go_on = |context: &mut C| C::flight(context).may_go_on(blocks, now_ns);
+            self.ready.extend(self.parked.extract_if(.., may_go_on));
+        }
+    }
+
+    /// Hands the calls back that are parked, if their drawer wants that; `ended` is told of each.
+    /// Asked when no more calls are drawn.
+    #[inline]
+    pub fn hand_back(&mut self, calls: &mut dyn Calls, ended: impl FnMut(&InFlight<C::Claim>)) {
+        if !self.parked.is_empty() && calls.takes_back() {
+            self.hand_all_back(calls, ended);
+        }
+    }
+
+    #[cold]
+    fn hand_all_back(&mut self, calls: &mut dyn Calls, mut ended: impl FnMut(&InFlight<C::Claim>)) {
+        while let Some(mut context) = self.parked.pop() {
+            let flight = context.flight_mut();
+            ended(flight);
+            flight.hand_back(calls);
+            self.pool.push(context);
+        }
+    }
+
+    /// When the first of the calls ends that wait here, if ever.
+    pub fn deadline_ns<'a>(&'a self) -> Option<u64>
+    where
+        C: 'a,
+        &'a O: IntoIterator<Item = &'a C>,
+    {
+        let waiting = self.ready.into_iter().chain(&self.parked);
+        waiting
+            .filter_map(|context| context.flight().call.deadline_ns)
+            .min()
+    }
+
+    /// The memory of the last run, if that was a call.
+    pub fn frame(&self) -> Option<&Frame> {
+        let last = self.pool.last().filter(|_| self.was_call);
+        last.map(|context| &context.flight().frame)
+    }
+}
+
+impl<C: Carrier> Home<C> {
+    /// The next of those that are planned anew, and whether it has failed so often that all others
+    /// are to be kept out.
+    #[inline]
+    pub fn next(&mut self, solitude: &Solitude) -> Option<(C, bool)> {
+        let context = self.ready.pop()?;
+        let wants_solitude = solitude.may_ask(context.flight().failures);
+        Some((context, wants_solitude))
+    }
+}
