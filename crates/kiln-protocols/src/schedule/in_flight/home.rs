@@ -180,3 +180,153 @@ impl<C: Carrier> Home<C> {
         Some((context, wants_solitude))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Outcome;
+    use crate::serve::Call;
+
+    struct Context(InFlight);
+
+    impl Carrier for Context {
+        type Claim = crate::shared::planning::Claim;
+
+        fn flight(&self) -> &InFlight {
+            &self.0
+        }
+
+        fn flight_mut(&mut self) -> &mut InFlight {
+            &mut self.0
+        }
+    }
+
+    /// A context whose call has failed so often, before any block that ends from now on.
+    fn failed(ticket: u64, failures: u32, blocks: &Blocks) -> Context {
+        let mut context = Context(InFlight::default());
+        context.0.call.ticket = ticket;
+        context.0.failures = failures;
+        context.0.look(blocks);
+        context
+    }
+
+    fn tickets<'a>(contexts: impl IntoIterator<Item = &'a Context>) -> Vec<u64> {
+        let tickets = contexts.into_iter().map(|context| context.0.call.ticket);
+        tickets.collect()
+    }
+
+    #[test]
+    fn a_context_that_comes_home_is_kept_by_what_becomes_of_its_call() {
+        let blocks = Blocks::default();
+        let mut home = Home::<Context>::new(Vec::new());
+        let mut ended = failed(1, 0, &blocks);
+        ended.0.has_ended = true;
+        home.keep(ended, &blocks);
+        // No block is open that it may have lost to.
+        home.keep(failed(2, 20, &blocks), &blocks);
+        blocks.open();
+        home.keep(failed(3, 1, &blocks), &blocks);
+        home.keep(failed(4, 20, &blocks), &blocks);
+        assert_eq!(tickets(&home.pool), [1]);
+        assert_eq!(tickets(&home.ready), [2, 3]);
+        assert_eq!(tickets(&home.parked), [4]);
+        blocks.close();
+        home.unpark(&blocks);
+        assert_eq!(
+            (tickets(&home.ready), home.parked.len()),
+            (vec![2, 3, 4], 0)
+        );
+    }
+
+    #[test]
+    fn the_order_is_that_of_the_collection() {
+        let blocks = Blocks::default();
+        let (mut last, mut first) = (
+            Home::<Context>::new(Vec::new()),
+            Home::<Context, VecDeque<Context>>::new(Vec::new()),
+        );
+        for ticket in [1, 2] {
+            last.keep(failed(ticket, 1, &blocks), &blocks);
+            first.keep(failed(ticket, 1, &blocks), &blocks);
+        }
+        let ticket = |context: Option<Context>| context.map(|context| context.0.call.ticket);
+        let next = last.next(&Solitude::default());
+        assert_eq!(ticket(next.map(|(context, _)| context)), Some(2));
+        assert_eq!(ticket(first.ready.pop_front()), Some(1));
+    }
+
+    #[test]
+    fn a_call_that_fails_again_and_again_wants_to_be_alone() {
+        let (blocks, solitude) = (Blocks::default(), Solitude::default());
+        let mut home = Home::<Context>::new(Vec::new());
+        for failures in [1, 100] {
+            home.keep(failed(0, failures, &blocks), &blocks);
+        }
+        let mut wants = || home.next(&solitude).map(|(_, wants)| wants);
+        assert_eq!([wants(), wants(), wants()], [Some(true), Some(false), None]);
+    }
+
+    /// Wants calls back, or not.
+    struct Drawer {
+        wants_back: bool,
+        back: Vec<u64>,
+    }
+
+    impl Calls for Drawer {
+        fn next(&mut self, _: &mut Call) -> Next {
+            Next::Pause
+        }
+
+        fn is_over(&mut self) -> bool {
+            true
+        }
+
+        fn takes_back(&mut self) -> bool {
+            self.wants_back
+        }
+
+        fn take_back(&mut self, call: &mut Call) {
+            self.back.push(call.ticket);
+        }
+
+        fn ended(&mut self, _: &Call, _: Outcome, _: &Frame) {
+            unreachable!("no call was run")
+        }
+    }
+
+    #[test]
+    fn calls_that_are_parked_are_handed_back_when_that_is_wanted() {
+        let blocks = Blocks::default();
+        blocks.open();
+        let mut home = Home::<Context>::new(Vec::new());
+        home.keep(failed(7, 20, &blocks), &blocks);
+        let (mut drawer, mut ended) = (
+            Drawer {
+                wants_back: false,
+                back: Vec::new(),
+            },
+            Vec::new(),
+        );
+        home.hand_back(&mut drawer, |flight| ended.push(flight.call.ticket));
+        assert_eq!((drawer.back.len(), home.parked.len()), (0, 1));
+        drawer.wants_back = true;
+        home.hand_back(&mut drawer, |flight| ended.push(flight.call.ticket));
+        assert_eq!((drawer.back, ended), (vec![7], vec![7]));
+        assert_eq!((tickets(&home.pool), home.parked.len()), (vec![7], 0));
+    }
+
+    #[test]
+    fn without_a_call_a_context_stays_in_the_pool() {
+        let blocks = Blocks::default();
+        let mut home = Home::<Context>::new(vec![failed(3, 0, &blocks)]);
+        let mut is_over = false;
+        for (next, expected) in [(Next::Nothing, false), (Next::Pause, true)] {
+            let context = home.pool.pop().expect("it stays there");
+            assert!(home.draw(context, &mut is_over, |_| next).is_none());
+            assert_eq!((is_over, home.pool.len()), (expected, 1));
+        }
+        let context = home.pool.pop().expect("it stays there");
+        let drawn = home.draw(context, &mut is_over, |_| Next::Call);
+        assert!(drawn.is_some() && home.pool.is_empty());
+    }
+}
