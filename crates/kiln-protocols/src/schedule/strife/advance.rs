@@ -6,110 +6,94 @@ use kiln_platform::time;
 
 use super::analysis::Analyst;
 use super::locks::NUMBERS_MAX;
-use super::stages::Stage;
+use super::stages::{Between, Stage};
 use super::{Collection, Shared};
 use crate::batches::{BatchStatistics, Step};
 
 impl Shared {
-    /// Closes the batch that is collected, which has so many transactions: opens its first stage.
-    pub(super) fn close(&self, collection: &Collection, length: u32) {
-        // SAFETY: no worker can take an item before the stage is open.
-        unsafe { self.batch.note_end(Step::Collect) };
+    /// Closes the batch that is collected, to which no worker adds any more: opens its first stage.
+    pub(super) fn close(&self, collection: &Collection, mut between: Between) {
+        let (stages, batch) = (&self.stages, &self.batch);
+        batch.note_end(&mut between, Step::Collect);
+        let length = batch.length(&between);
         let is_shared = collection.open > 0 || collection.is_disturbed;
-        if is_shared || self.batch.number() >= NUMBERS_MAX {
+        if is_shared || batch.number() >= NUMBERS_MAX {
             for at in 0..length {
-                // SAFETY: no worker can take an item before the stage is open.
-                unsafe { self.batch.context(at) }.is_residual = true;
-                self.batch.residuals.push(at);
+                batch.context_between(&mut between, at).is_residual = true;
+                batch.residuals.push(at);
             }
-            // SAFETY: as above.
-            let items = unsafe { self.batch.arrange_among_statements() };
-            self.stages.open(Stage::Residual, items);
+            let items = batch.arrange_among_statements(&mut between);
+            stages.open(between, Stage::Residual, items);
         } else if length == 1 {
-            // SAFETY: no worker can take an item before the stage is open.
-            unsafe { self.batch.arrange_alone() };
-            self.stages.open(Stage::ConflictFree, 1);
+            batch.arrange_alone(&mut between);
+            stages.open(between, Stage::ConflictFree, 1);
         } else {
-            // SAFETY: as above.
-            unsafe { self.batch.divide(collection.serving) };
-            if self.batch.has_left() {
-                // SAFETY: as above.
-                let items = unsafe { self.batch.chunks() };
-                self.stages.open(Stage::Settle, items);
-            } else {
-                self.stages.open(Stage::Spot, 1);
+            batch.divide(&mut between, collection.serving);
+            match batch.has_left() {
+                true => {
+                    let items = batch.chunks(&between);
+                    stages.open(between, Stage::Settle, items);
+                }
+                false => stages.open(between, Stage::Spot, 1),
             }
         }
     }
 
     /// All items of a stage are done: opens the next one that has any. What becomes of the batch is
     /// added to `counts` when it ends.
-    pub(super) fn advance(&self, stage: Stage, counts: &mut BatchStatistics) {
+    pub(super) fn advance(&self, stage: Stage, mut between: Between, counts: &mut BatchStatistics) {
         let (stages, batch) = (&self.stages, &self.batch);
-        // SAFETY: the caller has done the last item.
-        unsafe { batch.note_end(stage.step()) };
+        batch.note_end(&mut between, stage.step());
         match stage {
             Stage::Collect => unreachable!("it has no items"),
-            Stage::Settle => return stages.open(Stage::Spot, 1),
+            Stage::Settle => return stages.open(between, Stage::Spot, 1),
             Stage::Spot => {
-                // SAFETY: the caller has done the last item, here and below.
-                return stages.open(Stage::Fuse, unsafe {
-                    batch.note_serial(batch.plan().began_ns);
-                    batch.chunks()
-                });
+                let began_ns = batch.plan_between(&between).began_ns;
+                batch.note_serial(&mut between, began_ns);
+                let items = batch.chunks(&between);
+                return stages.open(between, Stage::Fuse, items);
             }
             Stage::Fuse => {
                 let began_ns = time::now_ns();
                 Analyst::merge(batch);
-                // SAFETY: as above.
-                return stages.open(Stage::Allocate, unsafe {
-                    batch.note_end(Step::Merge);
-                    batch.note_serial(began_ns);
-                    batch.chunks()
-                });
+                batch.note_end(&mut between, Step::Merge);
+                batch.note_serial(&mut between, began_ns);
+                let items = batch.chunks(&between);
+                return stages.open(between, Stage::Allocate, items);
             }
             Stage::Allocate => {
-                // SAFETY: as above.
-                let items = unsafe {
-                    self.explanation.look(batch);
-                    let items = batch.arrange();
-                    batch.note_clusters();
-                    items
-                };
+                self.explanation.look(batch, &mut between);
+                let items = batch.arrange(&mut between);
+                batch.note_clusters(&mut between);
                 if items > 0 {
-                    return stages.open(Stage::ConflictFree, items);
+                    return stages.open(between, Stage::ConflictFree, items);
                 }
             }
             Stage::ConflictFree | Stage::Residual | Stage::Last => {}
         }
         let is_before = |other: Stage| (stage as u8) < (other as u8);
         if is_before(Stage::Residual) && batch.residuals.length() > 0 {
-            // SAFETY: the caller has done the last item of a stage.
-            let items = unsafe { batch.arrange_residuals() };
-            stages.open(Stage::Residual, items);
+            let items = batch.arrange_residuals(&mut between);
+            stages.open(between, Stage::Residual, items);
         } else if is_before(Stage::Last) && batch.lasts.length() > 0 {
-            stages.open(Stage::Last, 1);
+            stages.open(between, Stage::Last, 1);
         } else {
-            self.finish(counts);
+            self.finish(between, counts);
         }
     }
 
     /// The batch is done; the next one is collected.
-    pub(super) fn finish(&self, counts: &mut BatchStatistics) {
+    pub(super) fn finish(&self, mut between: Between, counts: &mut BatchStatistics) {
         let mut collection = lock(&self.collection);
-        // SAFETY: all stages are done, and no worker adds to it yet.
-        let shown = unsafe {
-            counts.add(&self.batch.take_counted());
-            let shown = self.batch.take_shown();
-            self.batch.clear();
-            shown
-        };
+        counts.add(&self.batch.take_counted(&mut between));
+        let shown = self.batch.take_shown(&mut between);
+        self.batch.clear(&mut between);
         collection.tuner.learn(&shown);
         self.batch.tuned.set(collection.tuner.now());
         collection.ready = 0;
         collection.is_disturbed = false;
         // Relaxed: the opening of the stage publishes it.
         self.taken.0.store(0, Ordering::Relaxed);
-        self.stages.open(Stage::Collect, 0);
+        self.stages.open(between, Stage::Collect, 0);
     }
 }

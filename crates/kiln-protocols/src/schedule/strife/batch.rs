@@ -11,6 +11,7 @@ use super::forest::Forest;
 use super::list::List;
 use super::locks::NODE_BITS;
 use super::plan::Plan;
+use super::stages::Between;
 use super::tuning::{Bounds, Tuned};
 use crate::batches::Clusters;
 use crate::schedule::apart::Apart;
@@ -255,6 +256,18 @@ impl Batch {
         }
     }
 
+    /// How many transactions it has.
+    pub fn length(&self, _: &Between) -> u32 {
+        // SAFETY: no worker adds to it between two stages.
+        unsafe { self.contexts() }.len() as u32
+    }
+
+    /// As [`Batch::context`], between two stages.
+    pub fn context_between<'b>(&'b self, _: &'b mut Between, number: u32) -> &'b mut Context {
+        // SAFETY: no worker has an item, and the caller has one reference at a time.
+        unsafe { self.context(number) }
+    }
+
     /// Asks for the first so many bytes of a transaction's memory, if there is one with this
     /// number.
     ///
@@ -282,6 +295,12 @@ impl Batch {
         unsafe { *next.get() }
     }
 
+    /// As [`Batch::next_of`], between two stages.
+    pub fn next_between(&self, _: &Between, number: u32) -> u32 {
+        // SAFETY: no worker has an item.
+        unsafe { self.next_of(number) }
+    }
+
     /// Says what follows a transaction in its queue.
     ///
     /// # Safety
@@ -304,19 +323,18 @@ impl Batch {
         unsafe { &*self.plan.get() }
     }
 
+    /// As [`Batch::plan`], between two stages.
+    pub fn plan_between<'b>(&'b self, _: &'b Between) -> &'b Plan {
+        // SAFETY: it is changed only by the one that has the time between two stages.
+        unsafe { self.plan() }
+    }
+
     /// What is decided between two stages.
-    ///
-    /// # Safety
-    /// The caller has done the last item of a stage, and has not opened the next one.
-    #[expect(
-        clippy::mut_from_ref,
-        reason = "the worker between two stages has it alone"
-    )]
-    pub unsafe fn plan_mut(&self) -> &mut Plan {
+    pub fn plan_mut<'b>(&'b self, _: &'b mut Between) -> &'b mut Plan {
         plain::reads_one(&self.plan);
         plain::writes_one(&self.plan);
-        // SAFETY: between the last item of a stage and the next stage no other worker uses the
-        // plan; the caller is there.
+        // SAFETY: between two stages no other worker uses the plan, and the caller has one
+        // reference at a time.
         unsafe { &mut *self.plan.get() }
     }
 
@@ -356,18 +374,14 @@ impl Batch {
             .collect()
     }
 
-    /// What the analysis has made of the batch.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`], after ALLOCATE.
-    pub unsafe fn clusters(&self) -> Clusters {
+    /// What the analysis has made of the batch, after ALLOCATE.
+    pub fn clusters(&self, between: &Between) -> Clusters {
         let roots = self.roots().into_iter();
         let mut conflict_free: Vec<usize> = roots.map(|(_, length)| length as usize).collect();
         conflict_free.retain(|length| *length > 0);
         conflict_free.sort_unstable_by(|one, other| other.cmp(one));
         Clusters {
-            // SAFETY: it is not collected any more.
-            transactions: unsafe { self.contexts() }.len(),
+            transactions: self.length(between) as usize,
             spot: self.specials.load(Ordering::Relaxed) as usize,
             conflict_free,
             residuals: self.residuals.length() as usize,
@@ -376,12 +390,9 @@ impl Batch {
         }
     }
 
-    /// Begins the next batch.
-    ///
-    /// # Safety
-    /// All stages are done, and the caller has the lock.
-    pub unsafe fn clear(&self) {
-        // SAFETY: all stages are done, so no worker uses the list, and the caller has the lock.
+    /// Begins the next batch, after the last stage.
+    pub fn clear(&self, _: &mut Between) {
+        // SAFETY: between two stages no other worker uses the list, or adds to it.
         unsafe { self.contexts_mut() }.clear();
         // Relaxed: the ticket of the next stage publishes these.
         self.nodes_taken.0.store(0, Ordering::Relaxed);

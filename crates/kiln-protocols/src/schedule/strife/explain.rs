@@ -8,6 +8,7 @@ use kiln_platform::sync::{Mutex, lock};
 
 use super::batch::Batch;
 use super::locks::{node_of, tie_of};
+use super::stages::Between;
 use crate::batches::{Explained, ExplainedTransaction};
 
 /// The batch that a caller asked for.
@@ -32,31 +33,23 @@ impl Explanation {
     }
 
     /// A batch was analysed.
-    ///
-    /// # Safety
-    /// The caller has done the last item of ALLOCATE, and has not opened the next stage.
     #[inline]
-    pub unsafe fn look(&self, batch: &Batch) {
+    pub fn look(&self, batch: &Batch, between: &mut Between) {
         // Relaxed: which batch it is does not matter.
         if self.is_wanted.load(Ordering::Relaxed) {
-            // SAFETY: the caller has done the last item of ALLOCATE, and has not opened the next
-            // stage.
-            unsafe { self.explain(batch) };
+            self.explain(batch, between);
         }
     }
 
     #[cold]
-    unsafe fn explain(&self, batch: &Batch) {
+    fn explain(&self, batch: &Batch, between: &mut Between) {
         let mut known = lock(&self.explained);
-        // SAFETY: it is not collected any more.
-        let length = unsafe { batch.contexts() }.len();
+        let length = batch.length(between) as usize;
         if known
             .as_ref()
             .is_none_or(|known| known.transactions.len() < length)
         {
-            // SAFETY: the analysis is done, and the next stage is not open: `look` passes its
-            // promise on.
-            *known = Some(unsafe { explain(batch) });
+            *known = Some(explain(batch, between));
         }
         if length * 2 >= batch.tuned.size() as usize {
             self.is_wanted.store(false, Ordering::Relaxed);
@@ -64,19 +57,14 @@ impl Explanation {
     }
 }
 
-/// What became of a batch.
-///
-/// # Safety
-/// The caller has done the last item of ALLOCATE, and has not opened the next stage.
-unsafe fn explain(batch: &Batch) -> Explained {
-    // SAFETY: the caller has done the last item of ALLOCATE, and no stage is open.
-    let (contexts, clusters) = unsafe { (batch.contexts(), batch.clusters()) };
+/// What became of a batch, after ALLOCATE.
+fn explain(batch: &Batch, between: &mut Between) -> Explained {
     let mut roots = batch.roots();
     roots.retain(|(_, length)| *length > 0);
     roots.sort_unstable_by_key(|&(root, length)| (u32::MAX - length, root));
     let mut explained = Explained {
-        clusters,
-        transactions: vec![ExplainedTransaction::default(); contexts.len()],
+        clusters: batch.clusters(between),
+        transactions: vec![ExplainedTransaction::default(); batch.length(between) as usize],
         records: Vec::new(),
         left: 0,
     };
@@ -86,15 +74,13 @@ unsafe fn explain(batch: &Batch) -> Explained {
         let mut next = batch.queue(root).load(Ordering::Relaxed) as u32;
         while next > 0 {
             explained.transactions[next as usize - 1].cluster = Some(position);
-            // SAFETY: no stage is open, so no worker uses the batch's transactions.
-            next = unsafe { batch.next_of(next - 1) };
+            next = batch.next_between(between, next - 1);
         }
     }
     let mut numbers: BTreeMap<u64, usize> = BTreeMap::new();
     let mut left: BTreeSet<u64> = BTreeSet::new();
     for (at, transaction) in explained.transactions.iter_mut().enumerate() {
-        // SAFETY: no stage is open, so no worker uses the batch's transactions.
-        let context = unsafe { batch.context(at as u32) };
+        let context = batch.context_between(between, at as u32);
         for claim in context.footprint.claims() {
             let Some(node) = tie_of(claim.record, batch.number()) else {
                 if node_of(claim.record, batch.number()).is_some() {

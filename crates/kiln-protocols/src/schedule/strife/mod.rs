@@ -114,7 +114,7 @@ use batch::Batch;
 use context::Context;
 use explain::Explanation;
 use spare::Spare;
-use stages::{Stage, Stages};
+use stages::{Between, Stage, Stages};
 use tuning::{Bounds, Tuner};
 
 use crate::batches::{Chosen, Explained};
@@ -376,7 +376,8 @@ impl Shared {
         self.closing.0.store(!is_closed, Ordering::Relaxed);
         if is_closed {
             self.due_ns.0.store(NEVER_NS, Ordering::Relaxed);
-            self.close(collection, length as u32);
+            // SAFETY: the batch is collected, and no worker labels any more; the caller has the lock.
+            self.close(collection, unsafe { Between::after_collection() });
         }
     }
 

@@ -5,6 +5,7 @@ use kiln_platform::atomic::Ordering;
 use kiln_platform::time;
 
 use super::batch::Batch;
+use super::stages::Between;
 use super::tuning::Shown;
 use crate::batches::{BatchStatistics, Step};
 
@@ -45,13 +46,9 @@ pub(super) struct Plan {
 
 impl Batch {
     /// Decides what the items of the analysis are, for so many workers.
-    ///
-    /// # Safety
-    /// The batch is not collected any more, and no stage is open.
-    pub unsafe fn divide(&self, workers: u32) {
-        // SAFETY: no stage is open, so the plan is the caller's, and the batch is not collected any
-        // more.
-        let (plan, length) = unsafe { (self.plan_mut(), self.contexts().len() as u32) };
+    pub fn divide(&self, between: &mut Between, workers: u32) {
+        let length = self.length(between);
+        let plan = self.plan_mut(between);
         let chunk = length.div_ceil(workers.max(1) * CHUNKS_EACH);
         plan.chunk = chunk.clamp(*CHUNK.start(), *CHUNK.end());
         (plan.is_alone, plan.is_among_statements) = (false, false);
@@ -61,13 +58,9 @@ impl Batch {
     }
 
     /// How many items a stage of the analysis has.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan`].
-    pub unsafe fn chunks(&self) -> u32 {
-        // SAFETY: as for `plan`, and the batch is not collected while a stage has items.
-        let (plan, length) = unsafe { (self.plan(), self.contexts().len() as u32) };
-        length.div_ceil(plan.chunk)
+    pub fn chunks(&self, between: &Between) -> u32 {
+        let chunk = self.plan_between(between).chunk;
+        self.length(between).div_ceil(chunk)
     }
 
     /// The transactions of an item of the analysis.
@@ -82,12 +75,8 @@ impl Batch {
     }
 
     /// Decides what the items of the conflict-free stage are; their number.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`].
-    pub unsafe fn arrange(&self) -> u32 {
-        // SAFETY: the caller is between two stages, as for `plan_mut`.
-        let plan = unsafe { self.plan_mut() };
+    pub fn arrange(&self, between: &mut Between) -> u32 {
+        let plan = self.plan_mut(between);
         plan.large.clear();
         for number in 0..self.specials.load(Ordering::Relaxed) {
             let special = self.forest.special(number);
@@ -110,12 +99,8 @@ impl Batch {
     }
 
     /// Notes what the analysis has shown, for `auto`: after [`Batch::arrange`].
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`].
-    pub unsafe fn note_clusters(&self) {
-        // SAFETY: the caller is between two stages, as for `plan_mut`.
-        let plan = unsafe { self.plan_mut() };
+    pub fn note_clusters(&self, between: &mut Between) {
+        let plan = self.plan_mut(between);
         let shown = &mut plan.shown;
         shown.batches = 1;
         shown.full = u64::from(shown.transactions >= u64::from(self.tuned.size()));
@@ -135,12 +120,8 @@ impl Batch {
     }
 
     /// Notes that a step has come to its end, and the next one begins.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`].
-    pub unsafe fn note_end(&self, step: Step) {
-        // SAFETY: the caller is between two stages, as for `plan_mut`.
-        let plan = unsafe { self.plan_mut() };
+    pub fn note_end(&self, between: &mut Between, step: Step) {
+        let plan = self.plan_mut(between);
         let now = time::cycles();
         let began = std::mem::replace(&mut plan.step_began, now);
         // The first batch has no beginning.
@@ -150,35 +131,23 @@ impl Batch {
     }
 
     /// What was counted of the batch, at its end.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`], after the last stage.
-    pub unsafe fn take_counted(&self) -> BatchStatistics {
-        // SAFETY: the caller is between two stages, as for `plan_mut`; the next batch is not
-        // collected yet.
-        let (plan, length) = unsafe { (self.plan_mut(), self.contexts().len() as u64) };
+    pub fn take_counted(&self, between: &mut Between) -> BatchStatistics {
+        let length = u64::from(self.length(between));
+        let plan = self.plan_mut(between);
         let mut counted = std::mem::take(&mut plan.counted);
         (counted.batches, counted.transactions) = (1, length);
         counted
     }
 
     /// Notes that the time since the last such moment was that of one worker alone.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`].
-    pub unsafe fn note_serial(&self, since_ns: u64) {
-        // SAFETY: the caller is between two stages, as for `plan_mut`.
-        let plan = unsafe { self.plan_mut() };
+    pub fn note_serial(&self, between: &mut Between, since_ns: u64) {
+        let plan = self.plan_mut(between);
         plan.shown.serial_ns += time::now_ns().saturating_sub(since_ns);
     }
 
     /// What the batch has shown, at its end.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`], after the last stage.
-    pub unsafe fn take_shown(&self) -> Shown {
-        // SAFETY: the caller is between two stages, as for `plan_mut`.
-        let plan = unsafe { self.plan_mut() };
+    pub fn take_shown(&self, between: &mut Between) -> Shown {
+        let plan = self.plan_mut(between);
         let now_ns = time::now_ns();
         let mut shown = std::mem::take(&mut plan.shown);
         shown.total_ns = now_ns.saturating_sub(plan.began_ns);
@@ -188,12 +157,8 @@ impl Batch {
     }
 
     /// Decides what the items of the residual stage are; their number.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`].
-    pub unsafe fn arrange_residuals(&self) -> u32 {
-        // SAFETY: the caller is between two stages, as for `plan_mut`.
-        let plan = unsafe { self.plan_mut() };
+    pub fn arrange_residuals(&self, between: &mut Between) -> u32 {
+        let plan = self.plan_mut(between);
         let residuals = self.residuals.length();
         plan.residual_group = residuals.div_ceil(GROUPS_MAX).max(1);
         residuals.div_ceil(plan.residual_group)
@@ -206,26 +171,16 @@ impl Batch {
     }
 
     /// Decides that the one transaction of the batch runs alone.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`].
-    pub unsafe fn arrange_alone(&self) {
-        // SAFETY: the caller is between two stages, as for `plan_mut`.
-        let plan = unsafe { self.plan_mut() };
+    pub fn arrange_alone(&self, between: &mut Between) {
+        let plan = self.plan_mut(between);
         (plan.is_alone, plan.is_among_statements) = (true, false);
     }
 
     /// Decides that all are residuals, as a transaction of several statements is open; how many
     /// items they are.
-    ///
-    /// # Safety
-    /// As for [`Batch::plan_mut`].
-    pub unsafe fn arrange_among_statements(&self) -> u32 {
-        // SAFETY: the caller is between two stages, as for `plan_mut`.
-        unsafe {
-            self.plan_mut().is_among_statements = true;
-            self.arrange_residuals()
-        }
+    pub fn arrange_among_statements(&self, between: &mut Between) -> u32 {
+        self.plan_mut(between).is_among_statements = true;
+        self.arrange_residuals(between)
     }
 
     /// The small clusters of an item of the conflict-free stage, by their positions.

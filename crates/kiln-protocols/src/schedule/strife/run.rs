@@ -60,8 +60,8 @@ impl Strife {
         let worked = time::cycles().saturating_sub(began);
         let counts = self.direct.batches();
         counts.step_mut(stage.step()).add_work(worked, transactions);
-        if self.shared.stages.complete() {
-            self.shared.advance(stage, counts);
+        if let Some(between) = self.shared.stages.complete() {
+            self.shared.advance(stage, between, counts);
         }
     }
 

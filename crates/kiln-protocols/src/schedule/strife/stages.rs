@@ -92,6 +92,22 @@ impl Stage {
     }
 }
 
+/// The time between two stages, when no worker can take an item: the one that has done the last item
+/// of a stage has it until it opens the next, and with it all that the batch consists of.
+#[must_use = "no stage is open until it is"]
+pub(super) struct Between(());
+
+impl Between {
+    /// The time after a batch was collected.
+    ///
+    /// # Safety
+    /// The batch is collected, no worker adds to it any more, and the caller has the lock under
+    /// which they would.
+    pub unsafe fn after_collection() -> Between {
+        Between(())
+    }
+}
+
 /// Items of a stage at most.
 pub(super) const ITEMS_MAX: u32 = 1 << 24;
 
@@ -160,20 +176,21 @@ impl Stages {
         None
     }
 
-    /// An item is done; whether it was the last of its stage. Then the caller opens the next one.
+    /// An item is done, which the caller has taken. If it was the last of its stage, the caller opens
+    /// the next one.
     #[inline]
     #[must_use]
-    pub fn complete(&self) -> bool {
+    pub fn complete(&self) -> Option<Between> {
         // Relaxed: the caller has seen the ticket, which keeps the number until this.
         let items = items_of(self.ticket.0.load(Ordering::Relaxed));
         // Release hands on what was done; acquire gathers what the others did, for who opens the
         // next stage.
-        self.done.0.fetch_add(1, Ordering::AcqRel) + 1 == items
+        let is_last = self.done.0.fetch_add(1, Ordering::AcqRel) + 1 == items;
+        is_last.then_some(Between(()))
     }
 
-    /// Opens a stage with so many items. All items of the one before are done, and the caller alone
-    /// opens a stage.
-    pub fn open(&self, stage: Stage, items: u32) {
+    /// Opens a stage with so many items.
+    pub fn open(&self, _: Between, stage: Stage, items: u32) {
         debug_assert!(items < ITEMS_MAX);
         // Relaxed: the ticket publishes it.
         self.done.0.store(0, Ordering::Relaxed);
@@ -198,7 +215,7 @@ mod tests {
     fn run(stages_max: u32) {
         let stages = Stages::default();
         let (sum, opened) = (AtomicU32::new(0), AtomicU32::new(1));
-        stages.open(Stage::Fuse, 1);
+        stages.open(Between(()), Stage::Fuse, 1);
         thread::scope(|scope| {
             for _ in 0..3 {
                 let (stages, sum, opened) = (&stages, &sum, &opened);
@@ -214,14 +231,14 @@ mod tests {
                         // Relaxed: the worker that opens a stage has seen all items of those
                         // before.
                         sum.fetch_add(item + 1, Ordering::Relaxed);
-                        if stages.complete() {
+                        if let Some(between) = stages.complete() {
                             let count = opened.fetch_add(1, Ordering::Relaxed);
                             // Stage number n has n items.
                             let expected = (1..=count).map(|items| items * (items + 1) / 2).sum();
                             assert_eq!(sum.load(Ordering::Relaxed), expected);
                             match count == stages_max {
-                                true => stages.open(Stage::Collect, 0),
-                                false => stages.open(Stage::Allocate, count + 1),
+                                true => stages.open(between, Stage::Collect, 0),
+                                false => stages.open(between, Stage::Allocate, count + 1),
                             }
                         }
                     }

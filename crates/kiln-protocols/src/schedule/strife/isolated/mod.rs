@@ -8,7 +8,7 @@ use kiln_platform::sync::Arc;
 use super::Shared;
 use super::analysis::Analyst;
 use super::context::Context;
-use super::stages::Stage;
+use super::stages::{Between, Stage};
 use crate::batches::{BatchStatistics, Clusters};
 use crate::schedule::in_flight::{Lent, Own};
 use crate::shared::planning::{Claim, Findings};
@@ -54,18 +54,19 @@ impl Isolated {
     /// Analyses a batch, together with the other workers, each of which calls this. To one of them,
     /// the one that did the last of it, `look` tells what became of the batch.
     pub fn analyse(&mut self, look: &mut dyn FnMut(Clusters)) {
-        self.analyse_and(|shared| {
-            // SAFETY: asked by who has done the last item of ALLOCATE.
-            look(unsafe { shared.batch.clusters() });
-        });
+        self.analyse_and(|shared, between| look(shared.batch.clusters(between)));
     }
 
-    fn analyse_and(&mut self, look: impl FnMut(&Shared)) {
+    fn analyse_and(&mut self, look: impl FnMut(&Shared, &mut Between)) {
         self.analyse_or_run(look, None);
     }
 
     /// With `run` transactions are run: it is told how many, and whether with locks.
-    fn analyse_or_run(&mut self, mut look: impl FnMut(&Shared), run: Option<fn(u32, bool)>) {
+    fn analyse_or_run(
+        &mut self,
+        mut look: impl FnMut(&Shared, &mut Between),
+        run: Option<fn(u32, bool)>,
+    ) {
         let mut spinner = Spinner::default();
         let number = loop {
             match self.shared.enter() {
@@ -91,19 +92,19 @@ impl Isolated {
                 Stage::Allocate => self.analyst.allocate(batch, item),
                 _ => self.shared.pretend(stage, item, run),
             }
-            if !self.shared.stages.complete() {
+            let Some(mut between) = self.shared.stages.complete() else {
                 continue;
-            }
+            };
             if stage == Stage::Allocate {
-                look(&self.shared);
+                look(&self.shared, &mut between);
             }
             if stage == Stage::Allocate && run.is_none() {
                 for (root, _) in batch.roots() {
                     batch.queue(root).store(0, Ordering::Relaxed);
                 }
-                self.shared.finish(&mut self.counts);
+                self.shared.finish(between, &mut self.counts);
             } else {
-                self.shared.advance(stage, &mut self.counts);
+                self.shared.advance(stage, between, &mut self.counts);
             }
         }
         // SAFETY: the batch is done.

@@ -55,9 +55,8 @@ impl Records {
 
 /// For each transaction, in the order in which they were added, its cluster, or none for a
 /// residual. Each is in one place.
-fn places(batch: &Batch) -> Vec<Option<u32>> {
-    // SAFETY: asked by who has done the last item of ALLOCATE.
-    let count = unsafe { batch.contexts() }.len();
+fn places(batch: &Batch, between: &Between) -> Vec<Option<u32>> {
+    let count = batch.length(between) as usize;
     let mut places: Vec<Vec<Option<u32>>> = vec![Vec::new(); count];
     for at in 0..batch.residuals.length() {
         places[batch.residuals.get(at) as usize].push(None);
@@ -68,8 +67,7 @@ fn places(batch: &Batch) -> Vec<Option<u32>> {
         let mut found = 0;
         while next > 0 {
             places[next as usize - 1].push(Some(root));
-            // SAFETY: as above.
-            next = unsafe { batch.next_of(next - 1) };
+            next = batch.next_between(between, next - 1);
             found += 1;
         }
         assert_eq!(found, length, "a queue is as long as it says");
@@ -83,13 +81,12 @@ fn places(batch: &Batch) -> Vec<Option<u32>> {
 
 /// Transactions of different clusters do not conflict, and residuals belong to no cluster
 /// alone.
-fn check(batch: &Batch) {
-    let places = places(batch);
+fn check(batch: &Batch, between: &mut Between) {
+    let places = places(batch, between);
     // By record: whether a transaction writes it, and the places of those that touch it.
     let mut touched: BTreeMap<u64, (bool, Vec<Option<u32>>)> = BTreeMap::new();
     for (at, place) in places.iter().enumerate() {
-        // SAFETY: asked by who has done the last item of ALLOCATE.
-        let context = unsafe { batch.context(at as u32) };
+        let context = batch.context_between(between, at as u32);
         for claim in context.footprint.claims() {
             let (is_written, by) = touched.entry(claim.record.address()).or_default();
             *is_written |= claim.exclusive && place.is_some();
@@ -115,10 +112,9 @@ fn analysed(batches: Batches, transactions: &[Vec<Claim>], seed: u64) -> Cluster
     let random = Random::from_seed(seed);
     let mut worker = Isolated::new(shared, transactions, random);
     let mut clusters = Clusters::default();
-    worker.analyse_and(|shared| {
-        check(&shared.batch);
-        // SAFETY: as in `analyse`.
-        clusters = unsafe { shared.batch.clusters() };
+    worker.analyse_and(|shared, between| {
+        check(&shared.batch, between);
+        clusters = shared.batch.clusters(between);
     });
     clusters
 }
@@ -186,9 +182,8 @@ fn batches_are_counted_when_they_end() {
     let mut worker = Isolated::new(Shared::new(batches), &transactions, random);
     let mut expected = BatchStatistics::default();
     for _ in 0..BATCHES {
-        let look = |shared: &Shared| {
-            // SAFETY: as in `analyse`.
-            let clusters = unsafe { shared.batch.clusters() };
+        let look = |shared: &Shared, between: &mut Between| {
+            let clusters = shared.batch.clusters(between);
             expected.spot += clusters.spot as u64;
             expected.small += clusters.conflict_free.len() as u64;
             expected.largest += clusters.conflict_free[0] as u64;
@@ -309,7 +304,7 @@ fn race(seed: u64, batches_count: usize) {
         for worker in &mut workers {
             scope.spawn(move || {
                 for _ in 0..batches_count {
-                    worker.analyse_and(|shared| check(&shared.batch));
+                    worker.analyse_and(|shared, between| check(&shared.batch, between));
                 }
             });
         }
@@ -369,7 +364,7 @@ fn change_workload(samples: u16) -> Vec<(Chosen, u64, u64)> {
                 scope.spawn(move || {
                     thread::pin_to_core(at);
                     for _ in 0..count {
-                        let look = |_: &Shared| lock(times).push(time::now_ns());
+                        let look = |_: &Shared, _: &mut Between| lock(times).push(time::now_ns());
                         worker.analyse_or_run(look, Some(run));
                     }
                 });
