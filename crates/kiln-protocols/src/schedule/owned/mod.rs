@@ -57,9 +57,9 @@
 //! - *How many owners there are* may be found out while they run (`balance.rs`), and which of them
 //!   has which data (`slots.rs`).
 //! - *Blocks that idle.* A call that fails again and again while a transaction of several
-//!   statements is open is parked (`in_flight/parking.rs`), and has nothing in the partitions meanwhile. With
-//!   more workers than cores a demand that waits for longer than a millisecond meanwhile is
-//!   withdrawn, and its call is parked: while it waits its worker keeps its turn.
+//!   statements is open is parked (`in_flight/parking.rs`), and has nothing in the partitions
+//!   meanwhile. With more workers than cores a demand that waits for longer than a millisecond
+//!   meanwhile is withdrawn, and its call is parked: while it waits its worker keeps its turn.
 //! - *Starvation.* A call that has failed often runs while all others are kept out.
 
 mod alone;

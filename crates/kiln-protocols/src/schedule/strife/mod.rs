@@ -29,8 +29,9 @@
 //!
 //! A batch is closed when it has as many calls as it should have, when all workers that serve have
 //! no more calls, or when its first call has waited long enough. How stages follow each other
-//! without waiting for any worker: `stages.rs`, `advance.rs`. Data nodes and their clusters: `forest.rs`. Labels,
-//! and what an attempt may touch: `locks.rs`. How large batches are, and `k` and `α`: `tuning`.
+//! without waiting for any worker: `stages.rs`, `advance.rs`. Data nodes and their clusters:
+//! `forest.rs`. Labels, and what an attempt may touch: `locks.rs`. How large batches are, and `k`
+//! and `α`: `tuning`.
 //!
 //! # Invariants
 //!
@@ -376,7 +377,8 @@ impl Shared {
         self.closing.0.store(!is_closed, Ordering::Relaxed);
         if is_closed {
             self.due_ns.0.store(NEVER_NS, Ordering::Relaxed);
-            // SAFETY: the batch is collected, and no worker labels any more; the caller has the lock.
+            // SAFETY: the batch is collected, and no worker labels any more; the caller has the
+            // lock.
             self.close(collection, unsafe { Between::after_collection() });
         }
     }

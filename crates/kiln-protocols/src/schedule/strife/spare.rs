@@ -1,4 +1,5 @@
-//! Contexts without a call, left by workers that are outside of their turn to those that are inside.
+//! Contexts without a call, left by workers that are outside of their turn to those that are
+//! inside.
 
 use kiln_platform::sync::{Mutex, lock};
 

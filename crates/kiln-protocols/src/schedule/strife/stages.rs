@@ -92,8 +92,8 @@ impl Stage {
     }
 }
 
-/// The time between two stages, when no worker can take an item: the one that has done the last item
-/// of a stage has it until it opens the next, and with it all that the batch consists of.
+/// The time between two stages, when no worker can take an item: the one that has done the last
+/// item of a stage has it until it opens the next, and with it all that the batch consists of.
 #[must_use = "no stage is open until it is"]
 pub(super) struct Between(());
 
@@ -176,8 +176,8 @@ impl Stages {
         None
     }
 
-    /// An item is done, which the caller has taken. If it was the last of its stage, the caller opens
-    /// the next one.
+    /// An item is done, which the caller has taken. If it was the last of its stage, the caller
+    /// opens the next one.
     #[inline]
     #[must_use]
     pub fn complete(&self) -> Option<Between> {

@@ -53,8 +53,8 @@
 //!   of the queue from running, which looks at the unplanned counts of its records. One that is
 //!   repeated, as a closure is, stands in the queue with what its last attempt met.
 //! - *Blocks that idle.* A transaction at the head that wants what statements have leaves the
-//!   queue, and is parked (`in_flight/parking.rs`), as is one that fails again and again while statements are
-//!   open.
+//!   queue, and is parked (`in_flight/parking.rs`), as is one that fails again and again while
+//!   statements are open.
 //! - *Starvation.* A call that has failed often keeps all others out and runs alone.
 //!
 //! # Which anomalies are excluded, and how
