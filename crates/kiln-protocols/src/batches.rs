@@ -73,8 +73,8 @@ pub struct StepTime {
     pub worked: u64,
     /// So many transactions were worked on in that time. Of planning and PREPARE some are measured.
     pub transactions: u64,
-    /// From its beginning to its end, whoever worked, of the batches that ended. Planning and
-    /// PREPARE are parts of other steps, and have none.
+    /// From its beginning to its end, whichever workers took part, of the batches that ended.
+    /// Planning and PREPARE are parts of other steps, and have none.
     pub lasted: u64,
 }
 

@@ -33,9 +33,9 @@ pub enum Canary {
     /// `silo` lets two attempts move the same record. This was an error of ours once: each took the
     /// other's moving entry for its own, and found the record under a key that it never had.
     MovedByTwo,
-    /// An attempt that takes a row through a unique key, and on again, forgets that it relies on
-    /// nobody else having had the key. This was an error of ours once, in all protocols that guard
-    /// nodes.
+    /// An attempt that takes a row through a unique key, and on again, forgets that it relies on no
+    /// other attempt having had the key. This was an error of ours once, in all protocols that
+    /// guard nodes.
     LeftKeyForgotten,
     /// `2pl` reads without a lock.
     SharedLockSkipped,
@@ -43,7 +43,7 @@ pub enum Canary {
     ReleasedBeforeInstall,
     /// `2pl` lets go of a record that it only reads as soon as it has it.
     SharedLockReleasedEarly,
-    /// Locks with queues: whoever lets go does not pass the lock on.
+    /// Locks with queues: a holder that lets go does not pass the lock on.
     LockNotPassedOn,
     /// Locks with queues: one of two sharers lets go, and the lock is passed on to a writer.
     LockPassedToTwo,
@@ -74,8 +74,8 @@ pub enum Canary {
     ReadStaysUnobserved,
     /// `+ts` writes a column that is kept apart without advancing its timestamp.
     GroupNotAdvanced,
-    /// TicToc with timestamp splitting: who observes columns kept apart may come before whoever
-    /// wrote them.
+    /// TicToc with timestamp splitting: an attempt that observes columns kept apart may come before
+    /// the one that wrote them.
     GroupWithoutTime,
     /// TicToc with timestamp splitting: who repeats an attempt reads copies of what it did not
     /// reserve.
@@ -83,10 +83,10 @@ pub enum Canary {
     /// TicToc with timestamp splitting: who repeats an attempt reads copies of records that have
     /// moved since.
     CopyOfMovedRecord,
-    /// `mvcc` with timestamp splitting: who observes columns kept apart does not look whether
-    /// somebody is about to write them.
+    /// `mvcc` with timestamp splitting: an attempt that observes columns kept apart does not look
+    /// whether another is about to write them.
     GroupWritersIgnored,
-    /// Protocols that plan read a record that was not planned, and that somebody else has.
+    /// Protocols that plan read a record that was not planned, and that another transaction has.
     FootprintMissIgnored,
     /// Protocols that plan take the record that the plan has found for a key, though it went on to
     /// another one before it was locked.
@@ -103,7 +103,7 @@ pub enum Canary {
     /// `vll-single`: transactions come to several partitions in different orders, and wait for each
     /// other.
     OutOfSequence,
-    /// `vll`: nobody hears that the first of the queue may run.
+    /// `vll`: no worker hears that the first of the queue may run.
     HeadNotWoken,
     /// `strife` merges special clusters, and leaves each its queue.
     SpecialsMergedByName,
@@ -111,7 +111,7 @@ pub enum Canary {
     ResidualWithoutLocks,
     /// `strife` loses unions of data nodes.
     UnionLost,
-    /// `strife+cu` leaves updates of a record to commits that somebody in the batch reads.
+    /// `strife+cu` leaves updates of a record to commits that a transaction of the batch reads.
     LeftThoughRead,
     /// `healing` reads anew what was found to have changed first, and leaves the values of what
     /// depends on it, and has changed too, as they were.
@@ -133,13 +133,14 @@ pub enum Canary {
     LocksLeftBehind,
     /// Locks on ranges: scans take none.
     RangeNotLocked,
-    /// Locks on ranges: whoever locks a key exclusively does not say so to the prefixes above it.
+    /// Locks on ranges: a transaction that locks a key exclusively does not say so to the prefixes
+    /// above it.
     IntentionForgotten,
     /// `vllr-sca` does not look at the intentions of the transactions before.
     ScaIntentionsIgnored,
-    /// Owners of partitions, and concurrency controllers, pass a lock on to the one behind whoever
-    /// lets it go, and not to the first who waits: others that share it may still be before that
-    /// one.
+    /// Owners of partitions, and concurrency controllers, pass a lock on to the one behind the
+    /// holder that lets it go, and not to the first who waits: others that share it may still be
+    /// before that one.
     UnlockedOutOfOrder,
     /// Owners of partitions, and concurrency controllers, are given other data while transactions
     /// have locks.

@@ -87,14 +87,14 @@ impl Common {
             table.slab().for_each_cell(|cell| {
                 // SAFETY: the cell is of this table's slab.
                 let record = unsafe { RecordRef::from_cell(cell) };
-                // Nobody else is there; whoever comes later comes through the gate's barrier.
+                // No worker runs; one that comes later comes through the gate's barrier.
                 record.aux().store(0, Ordering::Relaxed);
             });
         }
     }
 
     /// Brings the rows up to date, and the indexes, where the protocol leaves that for later: asked
-    /// before anybody but its workers looks at rows, and before a table is changed or goes. No
+    /// before any thread but its workers looks at rows, and before a table is changed or goes. No
     /// transaction runs; all tables that transactions have used since the last time are still
     /// there.
     pub fn settle(&self, participant: &Participant) {
@@ -125,7 +125,7 @@ impl Common {
 
     /// Does for idle workers what the protocol's workers do for memory between their transactions,
     /// a portion of it; `participant` belongs to no worker. Returns whether it did all that can be
-    /// done now. Nobody settles meanwhile.
+    /// done now. No other thread settles meanwhile.
     pub fn look_after_idle(&self, participant: &Participant) -> bool {
         self.family.look_after_idle(participant)
     }
@@ -136,7 +136,7 @@ impl Common {
     pub fn clear_aux(&self, table: &Table) {
         if self.configuration().leaves_aux() {
             table.indexes()[0].for_each(|record| {
-                // Nobody else is there; whoever comes later comes through the gate's barrier.
+                // No worker runs; one that comes later comes through the gate's barrier.
                 record.aux().store(0, Ordering::Relaxed);
             });
         }

@@ -228,8 +228,8 @@ impl Configuration {
         self.has(ProtocolOption::CommitTimeUpdates) || self.has(ProtocolOption::TimestampSplitting)
     }
 
-    /// Whether an attempt may rely on some columns of a record and not on all: then whoever changes
-    /// a primary key deletes the row and inserts another.
+    /// Whether an attempt may rely on some columns of a record and not on all: then a transaction
+    /// that changes a primary key deletes the row and inserts another.
     pub const fn looks_at_columns(self) -> bool {
         self.has_columns() || self.protocol.promises().looks_at_columns
     }

@@ -71,7 +71,7 @@ impl Worker {
         self.attempts().attach(journal);
     }
 
-    /// Whether the history has no room for another call: whoever makes the calls stops then.
+    /// Whether the history has no room for another call: the one that makes the calls stops then.
     pub fn is_history_full(&mut self) -> bool {
         self.scheduler.is_history_full()
     }

@@ -329,7 +329,7 @@ impl InPlace {
     }
 
     /// Inserts a record whose header's `aux` is `aux`, or what its cell had last. `created` gets it
-    /// before anybody else can.
+    /// before any other attempt can.
     ///
     /// # Errors
     /// What `created` and `noted` return, and 54000 when a key is too long.

@@ -59,7 +59,7 @@ pub struct Reporter {
 const BYTES_KEPT_MAX: usize = 64 << 10;
 
 struct Attached {
-    /// Shared with nobody: so that a [`Window`] can point to it while the listener is told.
+    /// Not shared: behind an `Arc` so that a [`Window`] can point to it while the listener is told.
     place: Arc<Place>,
     listener: Box<dyn Listener>,
 }
@@ -76,7 +76,7 @@ unsafe impl Send for Reporter {}
 
 /// A worker's window of a log epoch; closed when this is dropped, also by a panic.
 pub struct Window {
-    /// Null where nobody listens.
+    /// Null without a listener.
     place: *const Place,
     epoch: LogEpoch,
 }
@@ -130,7 +130,7 @@ impl Reporter {
         });
     }
 
-    /// Whether somebody listens.
+    /// Whether there is a listener.
     #[inline(always)]
     pub fn is_attached(&self) -> bool {
         self.attached.is_some()
@@ -186,7 +186,7 @@ impl Reporter {
         clear(&mut self.answer);
     }
 
-    /// Opens the worker's window, if somebody listens.
+    /// Opens the worker's window, if there is a listener.
     #[inline]
     pub fn open(&self) -> Window {
         match &self.attached {

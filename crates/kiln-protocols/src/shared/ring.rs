@@ -84,7 +84,8 @@ impl Ring {
         prefetch(&raw const self.producer);
     }
 
-    /// Whether there seems to be a word. Called by anybody: what has just come may not be seen yet.
+    /// Whether there seems to be a word. Any thread may ask: what has just come may not be seen
+    /// yet.
     #[inline]
     pub fn seems_filled(&self) -> bool {
         // Relaxed: a hint.

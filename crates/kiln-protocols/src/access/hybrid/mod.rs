@@ -73,7 +73,7 @@ impl HybridCommit {
         if !self.locks.try_hold(record, mode) {
             return Err(cause);
         }
-        // Nobody else changes it from now on, and what the last one did is visible.
+        // No other attempt changes it from now on, and what the last holder did is visible.
         let tid = Tid(record.tid().load(Ordering::Relaxed));
         if tid.is_dead() {
             self.locks.release(record);

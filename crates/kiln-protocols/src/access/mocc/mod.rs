@@ -182,7 +182,8 @@ impl Commit for MoccCommit {
             return Ok((stable_tid(record)?, ()));
         };
         self.lock(record, mode)?;
-        // Nobody else changes it while the lock is held, and what the last one did is visible.
+        // No other attempt changes it while this one holds the lock, and what the last holder did
+        // is visible.
         let tid = Tid(record.tid().load(Ordering::Relaxed));
         if tid.is_dead() {
             self.locks.release(record);

@@ -4,7 +4,7 @@
 //! of validation failures, raised by one with a probability that halves each time, so that hot
 //! counters are hardly ever written. Kiln has no pages: counters are in an array, by the hash of a
 //! record's address. The paper resets all of them from time to time; here each cools by itself, one
-//! degree a period, without anybody going over the array.
+//! degree a period, and no worker goes over the array.
 
 use kiln_platform::atomic::{AtomicU32, Ordering};
 use kiln_platform::memory;

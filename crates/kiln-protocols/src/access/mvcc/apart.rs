@@ -55,7 +55,7 @@ impl Write {
             _ if split.is_empty() || Canary::GroupNotAdvanced.sings() => false,
             WriteKind::Update => self.columns.union(self.pending).intersects(split),
             WriteKind::Delete => true,
-            // Nobody has observed columns of a record that is not there.
+            // No transaction has observed columns of a record that is not there.
             WriteKind::Insert | WriteKind::Forget | WriteKind::Touch => false,
         }
     }
@@ -168,7 +168,7 @@ impl Mvcc {
     }
 
     /// Whether no version writes columns apart from `from` on down to the version that the item
-    /// met, which nobody can change any more; `None` stands for the row.
+    /// met, which no transaction can change any more; `None` stands for the row.
     #[inline(never)]
     pub(super) fn is_unmarked_down_from(&self, from: Option<NodeRef>, item: &Item) -> bool {
         let mut node = from;
@@ -208,8 +208,8 @@ impl Mvcc {
         result
     }
 
-    /// One look at a record; `None` when it is worth another. If nobody is `held` off, the record's
-    /// `rts` is raised.
+    /// One look at a record; `None` when it is worth another. Where no writer is `held` off, the
+    /// record's `rts` is raised.
     fn try_settle_apart(
         &self,
         item: &Item,
@@ -244,7 +244,7 @@ impl Mvcc {
         let mut from = Some(newest);
         if state == status::PENDING {
             if newest.wts() < timestamp && is_marked(newest.status()) {
-                // Whoever waits has the greater timestamp.
+                // An attempt that waits has the greater timestamp.
                 return None;
             }
             from = newest.next();
@@ -257,7 +257,7 @@ impl Mvcc {
         if !self.is_unmarked_down_from(from, item) {
             return Some(Err(AbortCause::ReadValidation));
         }
-        // Below a committed version nobody gets in any more.
+        // No version can be inserted below a committed one any more.
         if !held && (state == status::PENDING || newest.wts() < timestamp) {
             let known = newest.read_until().fetch_max(timestamp, Ordering::SeqCst);
             // `CLOSED` is greater than any timestamp: then `aux` is about to change.

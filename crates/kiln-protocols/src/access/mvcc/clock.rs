@@ -7,8 +7,8 @@
 //! that do not follow real time: a client would have to wait for the clocks to pass its last commit
 //! before it sees it from another worker, and the order of transactions would no longer be strict.
 //! The counter is touched once a commit of a writer, so it is the bottleneck only where
-//! transactions are far shorter than any procedure here; whoever finds it to be one changes this
-//! file alone.
+//! transactions are far shorter than any procedure here; should it become one, this file alone has
+//! to change.
 //!
 //! # Who uses which
 //!
@@ -18,14 +18,14 @@
 //!   are decided. Between, it shows a bound below.
 //! - *reading*: the timestamp of the snapshot that it reads, likewise from before it is fixed.
 //!
-//! **Snapshots.** A snapshot at `R` has all versions up to `R`, so nobody may commit at `R` or
+//! **Snapshots.** A snapshot at `R` has all versions up to `R`, so no writer may commit at `R` or
 //! below any more. A reader takes `R` from the counter and waits until no worker shows a smaller or
-//! equal timestamp: whoever got one before the counter was read had shown its bound before that,
-//! and the counter's modification order hands it on. What had committed before the reader began is
-//! in its snapshot, so snapshots are as strict as the rest.
+//! equal timestamp: a worker that got one before the counter was read had shown its bound before
+//! that, and the counter's modification order hands it on. What had committed before the reader
+//! began is in its snapshot, so snapshots are as strict as the rest.
 //!
-//! **The horizon.** Versions that no snapshot can have any more are let go. Whoever looks for them
-//! reads the counter and then the words of all workers, a full fence between; a reader shows a
+//! **The horizon.** Versions that no snapshot can have any more are let go. A worker that looks for
+//! them reads the counter and then the words of all workers, a full fence between; a reader shows a
 //! bound and then reads the counter, a full fence between. So either its bound is seen, or its
 //! snapshot is at least as new as the counter was.
 //!
@@ -84,18 +84,18 @@ pub struct Clock {
 /// Which versions are still wanted, as of some moment.
 #[derive(Default)]
 pub struct Horizon {
-    /// Timestamps at which somebody reads or commits, in ascending order.
+    /// Timestamps at which workers read or commit, in ascending order.
     active: Vec<u64>,
     /// Others may read at any timestamp from here on.
     open: u64,
-    /// Nobody reads, or will read, at a smaller timestamp.
+    /// No worker reads, or will read, at a smaller timestamp.
     floor: u64,
     /// The oldest snapshot or the bound of one; `u64::MAX` when there is none.
     oldest_snapshot: u64,
 }
 
 impl Horizon {
-    /// The horizon when no transaction runs: nobody wants anything but the newest versions.
+    /// The horizon when no transaction runs: only the newest versions are wanted.
     pub fn alone() -> Horizon {
         Horizon {
             active: Vec::new(),
@@ -105,13 +105,13 @@ impl Horizon {
         }
     }
 
-    /// Whether nobody wants what came before a version of this timestamp.
+    /// Whether no snapshot wants what came before a version of this timestamp.
     #[inline]
     pub fn has_passed(&self, timestamp: u64) -> bool {
         timestamp <= self.floor
     }
 
-    /// Whether somebody may want a version that was the newest `from` a timestamp until before
+    /// Whether a snapshot may want a version that was the newest `from` a timestamp until before
     /// another.
     pub fn wants(&self, from: u64, until: u64) -> bool {
         if until > self.open {
@@ -121,7 +121,7 @@ impl Horizon {
         self.active.get(first).is_some_and(|active| *active < until)
     }
 
-    /// As if nobody read anything but the newest versions.
+    /// As if all transactions read the newest versions alone.
     pub fn forget_who_reads(&mut self) {
         self.active.clear();
         self.floor = u64::MAX;
@@ -154,8 +154,8 @@ impl Clock {
         // Here, as the clock has come to stay where it is.
         let address = std::ptr::from_ref(&self.counter).addr();
         name_range(address, size_of::<Padded>(), || "mvcc.clock".to_owned());
-        // Sequentially consistent, and before the worker shows anything: whoever looks afterwards
-        // looks at its slot.
+        // Sequentially consistent, and before the worker shows anything: a worker that looks
+        // afterwards looks at its slot.
         self.used.fetch_max(worker + 1, Ordering::SeqCst);
     }
 
@@ -181,9 +181,9 @@ impl Clock {
         let slot = &self.slots[worker];
         let bound = self.counter.0.load(Ordering::Relaxed);
         slot.committing.0.store(bound | BOUND, Ordering::Relaxed);
-        // Sequentially consistent: the bound shown above comes with the new value to whoever reads
-        // it, and all that this attempt has put into indexes comes before the timestamp: see the
-        // node set in the module's documentation of `mvcc`.
+        // Sequentially consistent: the bound shown above comes with the new value to each worker
+        // that reads it, and all that this attempt has put into indexes comes before the timestamp:
+        // see the node set in the module's documentation of `mvcc`.
         let timestamp = self.counter.0.fetch_add(1, Ordering::SeqCst) + 1;
         slot.committing.0.store(timestamp, Ordering::Release);
         timestamp
@@ -273,7 +273,7 @@ impl Clock {
         self.slots[worker].reading.0.store(IDLE, Ordering::Release);
     }
 
-    /// Whether somebody reads a snapshot.
+    /// Whether a transaction reads a snapshot.
     pub fn has_snapshots(&self) -> bool {
         let used = self.used.load(Ordering::SeqCst);
         let mut slots = self.slots[..used].iter();

@@ -19,7 +19,7 @@ use crate::shared::report::{Window, all_columns};
 
 impl Mvcc {
     /// Phase 1: inserts a pending version over each version that the attempt has written over,
-    /// which nobody else can then. What was inserted is noted, for [`Mvcc::withdraw`].
+    /// which no other attempt can then. What was inserted is noted, for [`Mvcc::withdraw`].
     #[inline]
     pub(super) fn insert_versions(&mut self, timestamp: u64) -> Result<(), AbortCause> {
         for position in 0..self.writes.len() {
@@ -45,8 +45,8 @@ impl Mvcc {
         if version >= timestamp {
             return Err(self.catch_up(version));
         }
-        // Sequentially consistent, and then the look at `aux`: whoever validates that the record is
-        // absent raises `aux` and then looks at the tid. One of the two sees the other.
+        // Sequentially consistent, and then the look at `aux`: an attempt that validates that the
+        // record is absent raises `aux` and then looks at the tid. One of the two sees the other.
         record
             .tid()
             .store(version | Tid::ABSENT | Tid::LOCKED, Ordering::SeqCst);
@@ -125,7 +125,7 @@ impl Mvcc {
                         continue;
                     }
                     if state == status::PENDING {
-                        // Whoever waits has the greater timestamp.
+                        // An attempt that waits has the greater timestamp.
                         if any_version && newest.wts() < timestamp && waited < SPINS_MAX {
                             waited += 1;
                             spin::hint();
@@ -169,9 +169,9 @@ impl Mvcc {
                 self.rely_on(item, replaced, below);
             }
             if let Some(below) = below {
-                // Whoever validates a read of the version below raises its timestamp and then looks
-                // whether it is the newest still: either it finds this node, or this finds its
-                // timestamp.
+                // An attempt that validates a read of the version below raises its timestamp and
+                // then looks whether it is the newest still: either it finds this node, or this
+                // finds its timestamp.
                 let rts = below.read_until().load(Ordering::SeqCst);
                 if rts > timestamp && !Canary::ReadTimestampIgnored.sings() {
                     return Err(AbortCause::WriteLock);
@@ -240,7 +240,7 @@ impl Mvcc {
                     let dead = timestamp | Tid::ABSENT | Tid::DEAD;
                     record.tid().store(dead, Ordering::Release);
                 }
-                // Release: whoever sees the version sees the row.
+                // Release: a reader that sees the version sees the row.
                 (_, None) => record.tid().store(timestamp, Ordering::Release),
                 (kind, Some(node)) => {
                     // It keeps its marks.
@@ -293,8 +293,9 @@ impl Mvcc {
         for write in writes.iter() {
             let (table, record) = (write.table(), write.record);
             let former = items[write.item as usize].version;
-            // SAFETY: the record's newest version is the attempt's own pending one, so that nobody
-            // folds another one into its row; or the record is new. The engine keeps the table.
+            // SAFETY: the record's newest version is the attempt's own pending one, so that no
+            // worker folds another one into its row; or the record is new. The engine keeps the
+            // table.
             let change =
                 |kind, columns| unsafe { Change::new(table, record, kind, columns, former) };
             // SAFETY: the report is sent below; an image is the attempt's own until others see its
@@ -390,7 +391,7 @@ impl Mvcc {
     }
 }
 
-/// Frees what the image of an update points to; nobody has read it.
+/// Frees what the image of an update points to; no transaction has read it.
 fn free_image_blobs(table: &kiln_storage::table::Table, write: &Write, node: NodeRef) {
     let layout = table.layout();
     for blob in layout.blobs(write.columns, node.image(layout.words())) {
@@ -399,12 +400,12 @@ fn free_image_blobs(table: &kiln_storage::table::Table, write: &Write, node: Nod
     }
 }
 
-/// Takes a pending version out of its chain, of which it is the first. Nobody else changes `aux`
-/// while it is.
+/// Takes a pending version out of its chain, of which it is the first. No other worker changes
+/// `aux` while it is.
 fn unlink_pending(record: RecordRef, node: NodeRef) {
     let kind = node.status() & !status::STATE;
     node.set_status(status::ABORTED | kind);
-    // Whoever raises it from now on finds it closed, and looks again when the node is gone.
+    // A reader that raises it from now on finds it closed, and looks again when the node is gone.
     let rts = node.read_until().swap(CLOSED, Ordering::SeqCst);
     let waiting = record.aux().load(Ordering::Relaxed) & WAITING;
     let aux = match node.next() {
@@ -465,8 +466,8 @@ fn try_settle(item: &Item, record: RecordRef, timestamp: u64) -> Option<Result<(
         return None;
     }
     if newest.wts() < timestamp && state == status::PENDING {
-        // It may yet be what is to be read. Whoever waits has the greater timestamp, so nobody
-        // waits in a circle.
+        // It may yet be what is to be read. An attempt that waits has the greater timestamp, so no
+        // circle of attempts waits.
         if Canary::PendingVersionIgnored.sings() {
             return Some(Ok(()));
         }
@@ -493,8 +494,8 @@ fn try_settle(item: &Item, record: RecordRef, timestamp: u64) -> Option<Result<(
     if version != item.version {
         return Some(Err(AbortCause::ReadValidation));
     }
-    // Below a committed version nobody gets in any more. Otherwise the newest committed version is
-    // the one that was read, and is kept so.
+    // No version can be inserted below a committed one any more. Otherwise the newest committed
+    // version is the one that was read, and is kept so.
     if is_last || state == status::PENDING {
         let read_until = newest.read_until();
         let mut known = read_until.load(Ordering::SeqCst);

@@ -10,9 +10,9 @@
 //! whom it had it from. Who writes follows the entry to the new record; a snapshot from before goes
 //! on to the former one ([`Mvcc::resolve_entry`]). The mark goes when no snapshot is as old.
 //!
-//! Whoever has found the key free has seen a version of the deleted record that says so. Taking
-//! over therefore writes another such version (`WriteKind::Touch`), which validation finds as it
-//! finds any other write.
+//! An attempt that has found the key free has seen a version of the deleted record that says so.
+//! Taking over therefore writes another such version (`WriteKind::Touch`), which validation finds
+//! as it finds any other write.
 
 use kiln_history::{Cell, EntryChange, WriteKind as Written};
 use kiln_platform::atomic::Ordering;
@@ -58,7 +58,7 @@ impl Mvcc {
     /// Who had the key of `record`, if the snapshot is from before that took it over.
     pub(super) fn former_holder(&self, index: usize, record: RecordRef) -> Option<RecordRef> {
         let snapshot = self.snapshot?;
-        // Acquire pairs with the release of whoever linked the record's first version.
+        // Acquire pairs with the release store that linked the record's first version.
         let Head::Chain(newest) = head(record.aux().load(Ordering::Acquire)) else {
             return None;
         };
@@ -85,7 +85,8 @@ impl Mvcc {
         })
     }
 
-    /// Inserts a row: absent until it commits, but in all indexes in which nobody has its keys.
+    /// Inserts a row: absent until it commits, but in all indexes in which no other row has its
+    /// keys.
     pub(super) fn add(
         &mut self,
         table: &Table,
@@ -121,7 +122,7 @@ impl Mvcc {
         let linked = self.link(table, record, values, fresh, &mut inherited, memory);
         if let Ok(Linked::All) = linked {
             let note = self.items.len() as u32;
-            // Nobody but this attempt changes it before it is installed or dead.
+            // Only this attempt changes it before it is installed or dead.
             let version = Tid(record.tid().load(Ordering::Relaxed)).version();
             self.items.push(Item::new(record, version, None, true));
             let handle = Handle { record, note };
@@ -174,7 +175,7 @@ impl Mvcc {
         Ok(())
     }
 
-    /// Takes a record that nobody has seen a row of out of the indexes, and gives it back.
+    /// Takes a record out of the indexes of which no transaction has seen a row, and gives it back.
     pub(super) fn discard(&mut self, table: &Table, record: RecordRef) {
         links::bury(record);
         links::withdraw(
@@ -434,7 +435,7 @@ impl Mvcc {
         }
     }
 
-    /// Whether nobody else has taken over what the attempt is about to, asked while it holds all
+    /// Whether no other attempt has taken over what this one is about to, asked while it holds all
     /// records concerned.
     pub(super) fn can_take_over(&self) -> bool {
         self.takeovers.iter().all(|takeover| {
@@ -459,7 +460,7 @@ impl Mvcc {
             let index = &table.indexes()[takeover.index];
             index.set_moves();
             let begun = self.recorder.now();
-            // A record that never was is nobody's former one.
+            // A record that never was is the former one of no other.
             let entry = match kind_of(takeover.previous) {
                 WriteKind::Forget => Entry::of(record),
                 _ => Entry::moving(record),

@@ -149,8 +149,8 @@ impl Mvcc {
         AbortCause::ReadValidation
     }
 
-    /// Goes on to the present epoch, so that a long reader holds up nobody's memory. Between two
-    /// operations it holds on to no node and no blob, and records wait for its end; see
+    /// Goes on to the present epoch, so that a long reader does not hold up the reuse of memory.
+    /// Between two operations it holds on to no node and no blob, and records wait for its end; see
     /// `reclaim.rs`.
     #[inline(always)]
     pub(super) fn refresh(&self) {
@@ -339,10 +339,11 @@ impl Mvcc {
         let write = self.write_for(table, handle, WriteKind::Update);
         let write = &mut self.writes[write];
         let image = if write.kind == WriteKind::Insert {
-            // Nobody else reads the row of a record that is absent.
+            // No other transaction reads the row of a record that is absent.
             let row = table.row(handle.record);
             for blob in layout.blobs(changed, row) {
-                // SAFETY: nobody else has read the row.
+                // SAFETY: no other transaction has read the row of the absent record, and so none
+                // has the blob.
                 unsafe { Blob::free(blob) };
             }
             row

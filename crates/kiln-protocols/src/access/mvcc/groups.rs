@@ -9,16 +9,17 @@
 //! said for a whole table instead, in three words:
 //!
 //! - *written*: no version newer than this wrote columns apart of any record;
-//! - *read*: nobody may write them at this timestamp or below any more. Raised in leaps
+//! - *read*: no transaction may write them at this timestamp or below any more. Raised in leaps
 //!   ([`LEASE`]), so that readers hardly ever write it;
 //! - *writers*: how many attempts are about to write them.
 //!
 //! A **writer** counts itself, takes its timestamp, and looks at *read*; if that is not below its
 //! timestamp it moves the clock past it and takes another. Then it raises *written*, inserts,
 //! validates, decides, and leaves the count. A **reader** raises *read* to its timestamp and then
-//! looks whether there are writers, all of it sequentially consistent. If there are none, whoever
-//! comes to be one sees *read* and gets a later timestamp, and whoever has been one has raised
-//! *written*. If there are some, the reader raises the `rts` of the record, as for any other read.
+//! looks whether there are writers, all of it sequentially consistent. If there are none, a
+//! transaction that becomes one later sees *read* and gets a later timestamp, and one that has been
+//! one has raised *written*. If there are some, the reader raises the `rts` of the record, as for
+//! any other read.
 //!
 //! Where the columns apart turn out to be written often, that costs more than it saves, and there
 //! are writers for good.
@@ -94,7 +95,7 @@ impl Groups {
     }
 
     /// Keeps all that is not counted yet from writing columns apart at `timestamp` or before.
-    /// Returns whether that is all there is, and nobody is about to.
+    /// Returns whether that is all there is, and no writer is about to.
     #[inline]
     pub fn hold(&self, number: u8, timestamp: u64) -> bool {
         let group = &self.0[number as usize];
@@ -140,13 +141,14 @@ impl Groups {
             // Sequentially consistent: before any of its versions is committed, and before it
             // leaves the count.
             let last = group.written.fetch_max(timestamp, Ordering::SeqCst);
-            // Relaxed: `close` is a count by which nobody's order is known.
+            // Relaxed: `close` is a count that orders nothing else.
             if last != u64::MAX
                 && timestamp < last + CLOSE
                 && group.close.fetch_add(1, Ordering::Relaxed) >= CLOSE_MAX
             {
                 group.written.store(u64::MAX, Ordering::SeqCst);
-                // For good. Whoever sees it has the readers' word before it, and needs no count.
+                // For good. A writer that sees it has the readers' word before it, and needs no
+                // count.
                 group.writers.fetch_or(OFTEN, Ordering::SeqCst);
             }
         }
@@ -155,7 +157,7 @@ impl Groups {
     /// Takes an attempt off the count, when its versions are decided.
     pub fn leave(&self, counted: Mask) {
         for group in self.each(counted) {
-            // Release, at least: whoever finds nobody there sees what was committed.
+            // Release, at least: a reader that finds no writer there sees what was committed.
             group.writers.fetch_sub(1, Ordering::SeqCst);
         }
     }

@@ -12,7 +12,7 @@
 //! it takes a timestamp and then makes sure that it could have run at it, all at once:
 //!
 //! 1. **Insert** a *pending* version in front of each one that it writes over. It fails if a newer
-//!    one is there, or if somebody has validated at a greater timestamp that there is none.
+//!    one is there, or if an attempt has validated at a greater timestamp that there is none.
 //! 2. **Validate**: what it has read is the newest version up to its timestamp; it raises the `rts`
 //!    of these versions, so that it stays so. Index nodes are as they were.
 //! 3. **Decide**: its pending versions become *committed*; or *aborted*, and are unlinked.
@@ -24,13 +24,13 @@
 //! # Where versions are
 //!
 //! The storage keeps one version of a record, in its row, and two words (`version.rs`). We use the
-//! row for the *oldest* version that somebody may still want, which for almost all records is the
-//! newest, too: `tid` is its `wts`, and `aux` its `rts`. Newer versions are nodes from per-worker
-//! pools with the columns that their transactions changed, `aux` leads to them, and columns that a
-//! node does not have are found further down. When nobody wants the versions before a node any
-//! more, it is copied into the row (`reclaim.rs`). So
+//! row for the *oldest* version that a transaction may still want, which for almost all records is
+//! the newest, too: `tid` is its `wts`, and `aux` its `rts`. Newer versions are nodes from
+//! per-worker pools with the columns that their transactions changed, `aux` leads to them, and
+//! columns that a node does not have are found further down. When no snapshot wants the versions
+//! before a node any more, it is copied into the row (`reclaim.rs`). So
 //!
-//! - a record that nobody has changed lately is read as under `silo`: one tid before, one look
+//! - a record that has not been changed lately is read as under `silo`: one tid before, one look
 //!   after, no indirection, no memory but the row;
 //! - an update writes as many words as under `silo`, plus a node's header;
 //! - the row is the whole truth again as soon as all notes are settled, which the engine does,
@@ -46,18 +46,18 @@
 //! commit, and it is refused at once. Chains are sorted because they grow at the front. With `+cu`
 //! (STO §6.1) a record of which nothing is observed may be replaced in whatever version it has at
 //! the commit (`updates.rs`). With `+ts` (STO §6.2) so may one of which only columns kept apart are
-//! observed, and nobody who reads these minds versions that write others (`apart.rs`).
+//! observed, and no reader of these minds versions that write others (`apart.rs`).
 //!
 //! # Invariants
 //!
 //! - Along a chain, timestamps fall. At most the first version is pending; below a committed
-//!   version nobody gets in any more.
+//!   version none can be inserted any more.
 //! - `rts` is kept where it may grow: in `aux`, or in the first node, for the newest committed
 //!   version. It never falls while its record lives, even if the node that had it was aborted.
 //! - `aux` changes by compare-and-swap, but for the owner of the pending version in front, and for
-//!   whoever holds the latch in it.
-//! - Whoever waits for a pending version has a greater timestamp, or holds none: nobody waits in a
-//!   circle. Waits are bounded; then the attempt is repeated.
+//!   the worker that holds the latch in it.
+//! - An attempt that waits for a pending version has a greater timestamp, or holds none: none waits
+//!   in a circle. Waits are bounded; then the attempt is repeated.
 //! - A new record is absent until its transaction commits, and stands in all indexes from its
 //!   insertion on, but for keys that it takes over (`entries.rs`). A record's keys never change.
 //! - A deleted record stays in the indexes until no snapshot has it. A dead record's tid never
@@ -73,8 +73,8 @@
 //! than the validating one's, as the counter orders both, and is greater. So what was not seen
 //! comes later in the order. If the insertion is seen, the attempt is repeated, or the scan has met
 //! the new record: then it validates that the record is absent at its timestamp, as it does with
-//! any read. A key that is taken over changes no node in a hash index; whoever found it free has
-//! read the deleted record, over which the new one writes a version.
+//! any read. A key that is taken over changes no node in a hash index; an attempt that found it
+//! free has read the deleted record, over which the new one writes a version.
 //!
 //! *Snapshots* need no guards. All transactions up to the snapshot's timestamp were decided before
 //! it began, and so were their insertions. What comes in meanwhile is newer, and is not in the
@@ -330,7 +330,7 @@ pub struct Mvcc {
     phases: Phases,
 }
 
-// SAFETY: the table pointers inside are only followed by whoever runs the access, while the
+// SAFETY: the table pointers inside are only followed by the thread that runs the access, while the
 // tables are kept; nodes are only followed inside an epoch.
 unsafe impl Send for Mvcc {}
 

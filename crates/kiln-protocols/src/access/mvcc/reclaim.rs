@@ -4,12 +4,13 @@
 //! between its transactions. What it does to a record, it does under the latch in the record's
 //! `aux`:
 //!
-//! - *Folding.* Versions that everybody is past, up to some node, are copied into the row, oldest
-//!   first, and unlinked: the row is the inlined version again, and most records have no other.
-//! - *Pruning.* A version between two others that nobody wants, because no snapshot lies in its
-//!   time, is unlinked; the next newer one gets the columns that only it had. So a chain has about
-//!   as many nodes as there are snapshots under way, however long they run.
-//! - *Burial.* A deleted record that everybody is past leaves the indexes.
+//! - *Folding.* Versions that all transactions are past, up to some node, are copied into the row,
+//!   oldest first, and unlinked: the row is the inlined version again, and most records have no
+//!   other.
+//! - *Pruning.* A version between two others that no transaction wants, because no snapshot lies in
+//!   its time, is unlinked; the next newer one gets the columns that only it had. So a chain has
+//!   about as many nodes as there are snapshots under way, however long they run.
+//! - *Burial.* A deleted record that all transactions are past leaves the indexes.
 //!
 //! # Why readers need no lock
 //!
@@ -164,9 +165,9 @@ impl NotesCell {
     }
 }
 
-// SAFETY: used by the worker that has the number while its participant is active, by whoever has
-// seized the participant, and by whoever settles while the gate is shut. The tables that notes
-// point to live: the engine settles a table before it changes it.
+// SAFETY: used by the worker that has the number while its participant is active, by the one worker
+// that has seized the participant, and by the one that settles while the gate is shut. The tables
+// that notes point to live: the engine settles a table before it changes it.
 unsafe impl Sync for NotesCell {}
 // SAFETY: as above.
 unsafe impl Send for NotesCell {}
@@ -175,7 +176,7 @@ unsafe impl Send for NotesCell {}
 enum Tidied {
     /// Nothing is left to do, or another note stands for it.
     Done,
-    /// Somebody was at the record.
+    /// Another worker was at the record.
     Busy,
     /// A snapshot is in front of this timestamp.
     Waits(u64),
@@ -206,7 +207,7 @@ impl Mvcc {
         self.notes().fresh.push_back(Noted { record, table, wts });
     }
 
-    /// Gives a record back that is in no index, once nobody can have its address.
+    /// Gives a record back that is in no index, once no worker can have its address.
     pub(super) fn leave_grave(&mut self, table: &Table, record: RecordRef) {
         let stamp = self.shared.clock.now();
         let grave = Grave {
@@ -292,7 +293,7 @@ pub(super) fn settle(shared: &Shared, participant: &Participant, only: Option<Ta
         alone: true,
     };
     // A record may have waited for another one's sake, and those that are buried here leave graves;
-    // nobody else is there, so twice is enough.
+    // no other worker is there, so twice is enough.
     for _ in 0..2 {
         tidier.look_after(&mut notes, usize::MAX);
     }
@@ -355,7 +356,8 @@ struct Tidier<'a> {
     shared: &'a Shared,
     horizon: &'a Horizon,
     participant: &'a Participant,
-    /// Of nobody: what goes from the indexes here was recorded by those who deleted it.
+    /// Records nothing: what goes from the indexes here was recorded by the transactions that
+    /// deleted it.
     recorder: Recorder,
     heap: &'a mut Heap,
     /// The nodes of the chain at hand, from the newest on.
@@ -419,8 +421,8 @@ impl Tidier<'_> {
     fn tidy(&mut self, noted: Noted, waited: bool, graves: &mut VecDeque<Grave>) -> Tidied {
         let Noted { record, table, wts } = noted;
         // The versions of a cell only grow, over all records that it holds: if the row has this
-        // version or a newer one, the note is settled, and the cell may be anybody's. Acquire: else
-        // what is read below is of this record, which stays in its epoch.
+        // version or a newer one, the note is settled, and the cell may hold any record. Acquire:
+        // else what is read below is of this record, which stays in its epoch.
         if Tid(record.tid().load(Ordering::Acquire)).version() >= wts {
             return Tidied::Done;
         }
@@ -453,10 +455,10 @@ impl Tidier<'_> {
             };
         }
         if single && others {
-            // Whoever waits for the record folds it.
+            // The attempt that waits for the record folds it.
             return Tidied::Done;
         }
-        // Acquire: the last one's changes are there. Nobody links a node or raises a timestamp
+        // Acquire: the last one's changes are there. No worker links a node or raises a timestamp
         // meanwhile.
         let latched =
             record
@@ -515,8 +517,8 @@ impl Tidier<'_> {
         }
     }
 
-    /// Copies the versions that everybody is past into the row, and takes them off the chain; the
-    /// newest is left to the caller to retire, as its timestamp is still needed.
+    /// Copies the versions that all transactions are past into the row, and takes them off the
+    /// chain; the newest is left to the caller to retire, as its timestamp is still needed.
     fn fold(&mut self, table: &Table, record: RecordRef) {
         let newest = self.chain[0];
         let Some(first) = self
@@ -529,8 +531,8 @@ impl Tidier<'_> {
         let (layout, row) = (table.layout(), table.row(record));
         let tid = record.tid().load(Ordering::Relaxed);
         record.tid().store(tid | Tid::LOCKED, Ordering::Relaxed);
-        // Release pairs with the acquire fence of readers: whoever sees a word stored below finds
-        // the lock bit set above, or a newer version.
+        // Release pairs with the acquire fence of readers: a reader that sees a word stored below
+        // finds the lock bit set above, or a newer version.
         fence(Ordering::Release);
         for position in (first..self.chain.len()).rev() {
             let node = self.chain[position];
@@ -573,8 +575,8 @@ impl Tidier<'_> {
         self.heap.release(mark);
     }
 
-    /// Takes versions off the chain that nobody wants. A newest one that is replaced is left to the
-    /// caller to retire.
+    /// Takes versions off the chain that no snapshot wants. A newest one that is replaced is left
+    /// to the caller to retire.
     fn prune(&mut self, table: &Table) {
         let layout = table.layout();
         let Some(&newest) = self.chain.first() else {
@@ -617,7 +619,7 @@ impl Tidier<'_> {
                     self.chain[position - 2].set_next(Some(merged));
                     self.shared.pools.retire(newer, self.participant);
                 } else if newer != newest {
-                    // Merged a moment ago, and seen by nobody.
+                    // Merged a moment ago, and seen by no reader.
                     self.shared.pools.give_back(newer, self.participant);
                 }
             }

@@ -3,8 +3,8 @@
 //! A record that the attempt found and of which it observes nothing but that it is there may have
 //! got newer versions by its commit: its pending version goes in front of whichever is the newest
 //! then, if that is decided and older than the attempt's timestamp. Between validation and decision
-//! the updaters run on the version below the pending one, to which nobody can add another, and fill
-//! its image.
+//! the updaters run on the version below the pending one, to which no transaction can add another,
+//! and fill its image.
 //!
 //! # Why the version is not left a delta
 //!
@@ -51,7 +51,7 @@ impl Mvcc {
         write.pending = write.pending.union(updater.columns_written());
         write.pending_read = write.pending_read.union(updater.columns_read());
         if write.kind == WriteKind::Insert {
-            // Nobody else has the record.
+            // No other transaction has the record.
             return self.settle_write(position);
         }
         if write.node.is_none() {
@@ -180,7 +180,7 @@ impl Mvcc {
             };
             let mut slot = layout.column(column).load(from, &mut memory.heap);
             if is_spilled(slot) {
-                // SAFETY: nobody shortens a chain whose first version is pending, so neither the
+                // SAFETY: no worker shortens a chain whose first version is pending, so neither the
                 // row nor a node changes; an image is the attempt's own until it commits.
                 slot = unsafe { resolve(slot, &mut memory.heap) };
             }

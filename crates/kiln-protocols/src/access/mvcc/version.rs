@@ -15,9 +15,9 @@
 //!
 //! | form | meaning |
 //! |---|---|
-//! | 0 | there is only the row, and nobody has validated a read of it |
+//! | 0 | there is only the row, and no attempt has validated a read of it |
 //! | `rts << 3 \| 1` | there is only the row, read up to `rts` |
-//! | an address | the newest node; with [`LATCHED`] while somebody shortens the chain, with [`WAITING`] when a worker has noted to shorten it |
+//! | an address | the newest node; with [`LATCHED`] while a worker shortens the chain, with [`WAITING`] when a worker has noted to shorten it |
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -31,7 +31,7 @@ use kiln_storage::table::Table;
 
 /// The form of `aux` without nodes.
 const READ_UP_TO: u64 = 1;
-/// Somebody shortens the chain: nobody else changes `aux`.
+/// A worker shortens the chain: no other one changes `aux`.
 pub(super) const LATCHED: u64 = 2;
 /// A worker has noted to shorten the chain when a snapshot has ended.
 pub(super) const WAITING: u64 = 4;
@@ -83,7 +83,7 @@ pub(super) mod status {
     pub const APART: u64 = 16;
 }
 
-/// Said of [`Node::read_until`] when the node is going: whoever raises it looks again.
+/// Said of [`Node::read_until`] when the node is going: a reader that raises it looks again.
 pub(super) const CLOSED: u64 = u64::MAX;
 
 /// A version; its image follows in memory.
@@ -142,7 +142,7 @@ impl NodeRef {
         self.node().wts.get()
     }
 
-    /// Sets the timestamp of a node that nobody else can see yet.
+    /// Sets the timestamp of a node that no other worker can see yet.
     #[inline(always)]
     pub fn set_wts(self, wts: u64) {
         self.node().wts.set(wts);
@@ -153,7 +153,7 @@ impl NodeRef {
         self.node().columns.get()
     }
 
-    /// Sets the columns of a node that nobody else can see yet.
+    /// Sets the columns of a node that no other worker can see yet.
     #[inline(always)]
     pub fn set_columns(self, columns: ColumnSet) {
         self.node().columns.set(columns);
@@ -220,7 +220,7 @@ impl NodeRef {
         })
     }
 
-    /// Lists the records that had the record's keys, in a node that nobody else can see yet.
+    /// Lists the records that had the record's keys, in a node that no other worker can see yet.
     pub fn set_links(self, links: impl Iterator<Item = (usize, RecordRef)>, room: usize) {
         let image = self.image(2 * room);
         let mut count = 0;
@@ -266,8 +266,8 @@ impl Pools {
         // SAFETY: the memory that the participant uses is this worker's alone.
         let cell = unsafe { self.0[class].alloc(participant.memory())? };
         let node = NodeRef(cell.cast());
-        // SAFETY: the cell is this worker's, large enough, and aligned to eight bytes; whoever knew
-        // an earlier node in it has left its epoch.
+        // SAFETY: the cell is this worker's, large enough, and aligned to eight bytes; each worker
+        // that knew an earlier node in it has left its epoch.
         unsafe {
             node.0.write(Node {
                 wts: Cell::new(0),
@@ -282,14 +282,14 @@ impl Pools {
         Ok(node)
     }
 
-    /// Takes back a node that nobody else has seen.
+    /// Takes back a node that no other worker has seen.
     pub fn give_back(&self, node: NodeRef, participant: &Participant) {
         let class = node.node().class as usize;
         // SAFETY: the memory is this worker's; the node was taken and is not in any chain.
         unsafe { self.0[class].free(participant.memory(), node.0.cast()) };
     }
 
-    /// Takes back a node that no chain leads to any more, once nobody can look at it.
+    /// Takes back a node that no chain leads to any more, once no worker can look at it.
     pub fn retire(&self, node: NodeRef, participant: &Participant) {
         let class = node.node().class as usize;
         // SAFETY: no chain leads to the node, and it is retired once; the pools are given to the

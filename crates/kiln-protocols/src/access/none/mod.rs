@@ -5,9 +5,9 @@
 //!
 //! # The idea
 //!
-//! Rows are read and written in place, as in `serial`, but by everybody at once. Updates get lost,
-//! reads are of any mixture of transactions, and a roll-back writes over what others wrote since.
-//! Nothing waits for anybody and nothing is validated.
+//! Rows are read and written in place, as in `serial`, but by all workers at once. Updates get
+//! lost, reads are of any mixture of transactions, and a roll-back writes over what others wrote
+//! since. No attempt waits for another, and nothing is validated.
 //!
 //! # What is left, so that it does not crash
 //!
@@ -18,8 +18,8 @@
 //!   share words, and a byte string whose length and pointer are from different writers is not one.
 //!   Numbers are read without looking at it; byte strings are read again when the tid has changed.
 //! - Who deletes a record, or changes an indexed column, **claims** it first, as in the optimistic
-//!   protocols, and its index entries until the end. Whoever comes second aborts: that is the only
-//!   abort here, with meeting an entry that is moving.
+//!   protocols, and its index entries until the end. The attempt that comes second aborts: that is
+//!   the only abort here, with meeting an entry that is moving.
 //! - **A blob has one owner** (`undo.rs`): the row that points to it, or the undo log of the
 //!   attempt that displaced it from there. So it is freed once.
 //!
@@ -79,7 +79,7 @@ pub struct Unprotected {
     phases: Phases,
 }
 
-// SAFETY: the table pointers inside are only followed by whoever runs the access, while the
+// SAFETY: the table pointers inside are only followed by the thread that runs the access, while the
 // tables are kept.
 unsafe impl Send for Unprotected {}
 
@@ -147,7 +147,8 @@ impl Unprotected {
         Tid(self.last.0 | tid.0 & Tid::ABSENT)
     }
 
-    /// Makes sure that nobody else deletes the record or changes its entries, and that it is alive.
+    /// Makes sure that no other attempt deletes the record or changes its entries, and that it is
+    /// alive.
     fn claim(&mut self, record: RecordRef) -> Result<(), AbortCause> {
         if !self.claimed.contains(&record) {
             // Acquire pairs with the release in `finish`: what the last claimant did is there.
@@ -253,7 +254,7 @@ impl Unprotected {
     ) -> Result<Option<(usize, RecordRef)>, Stop> {
         let changed: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
         if table.indexed_columns().intersects(changed) {
-            // Also when the key stays: nobody else shall change it until the attempt ends.
+            // Also when the key stays: no other attempt shall change it until this one ends.
             self.claim(record)?;
             let refused = self.move_entries(table, record, columns, changed, memory)?;
             if refused.is_some() {

@@ -9,9 +9,9 @@
 //!
 //! A transaction locks the keys that it looks up and the ranges that it scans, shared or
 //! exclusively, and of a record that it changes the keys in all key spaces of the table
-//! ([`ranges`](crate::shared::ranges) says which). Whoever has the lock of a key in one space so
-//! relies on the record with all that is in it, or on there being none: nobody can change, remove
-//! or insert a record without the exclusive locks of its keys.
+//! ([`ranges`](crate::shared::ranges) says which). A transaction that has the lock of a key in one
+//! space so relies on the record with all that is in it, or on there being none: no other can
+//! change, remove or insert a record without the exclusive locks of its keys.
 //!
 //! # Phases
 //!
@@ -22,8 +22,8 @@
 //! | run in place, with an undo log; each key and range is compared with what is held | `claim` |
 //! | commit: new tids, entries of deleted records go; then the scheduler lets the locks go | `commit` |
 //!
-//! What was not planned is taken if nobody has to be waited for; else the attempt ends
-//! (`footprint_miss`), and the next plan has it.
+//! What was not planned is taken if that needs no wait; else the attempt ends (`footprint_miss`),
+//! and the next plan has it.
 //!
 //! # Invariants
 //!
@@ -35,9 +35,9 @@
 //!
 //! # Which anomalies are excluded, and how
 //!
-//! All: nobody reads a key, or finds that it is not there, while another one who writes it has not
-//! ended, and all locks are held to the end. Phantoms as well: a range is locked whether there are
-//! records in it or not.
+//! All: no transaction reads a key, or finds that it is not there, while another one that writes it
+//! has not ended, and all locks are held to the end. Phantoms as well: a range is locked whether
+//! there are records in it or not.
 
 use kiln_history::Log;
 use kiln_platform::atomic::Ordering;
@@ -89,7 +89,7 @@ struct Ranges<M: RangeManager> {
     /// What was taken besides by a transaction of several statements, or missed by any: the next
     /// attempt plans it.
     missed: Vec<RangeClaim>,
-    /// Whether the attempt has several statements, of which nobody knows the next.
+    /// Whether the attempt has several statements, of which the next one is unknown.
     has_statements: bool,
     /// For the keys of records.
     heap: Heap,
@@ -288,8 +288,8 @@ impl<M: RangeManager> Access for RangeLocking<M> {
         !self.findings.is_empty()
     }
 
-    /// Locks the key, and meets the record that the plan has found for it: nobody has taken it away
-    /// since, unless it was gone before, or the attempt itself has deleted it.
+    /// Locks the key, and meets the record that the plan has found for it: no other transaction has
+    /// taken it away since, unless it was gone before, or the attempt itself has deleted it.
     #[inline]
     fn recall(
         &mut self,
@@ -361,7 +361,7 @@ impl<M: RangeManager> Access for RangeLocking<M> {
 
     #[inline(always)]
     fn guard(&mut self, _: NodeVersion) -> Result<(), AbortCause> {
-        // Whoever fills the gap needs the lock of the key, or range, that was asked for.
+        // A transaction that fills the gap needs the lock of the key, or range, that was asked for.
         Ok(())
     }
 
@@ -408,8 +408,8 @@ impl<M: RangeManager> Access for RangeLocking<M> {
     ) -> Result<Inserted, Stop> {
         charge(Work::Record);
         let ranges = &mut self.ranges;
-        // Its row is made, with the number that it may have for a key, and nobody else can see it
-        // yet.
+        // Its row is made, with the number that it may have for a key, and no other transaction can
+        // see it yet.
         let created = |record| ranges.claim_keys(table, record);
         let inserted = (self.in_place).insert(table, values, memory, Some(0), created, |_| Ok(()));
         let (index, other) = match inserted? {

@@ -90,7 +90,8 @@ impl<L: Locks> TwoPhaseLocking<L> {
         self.in_place.participant.epoch()
     }
 
-    /// Whether the epoch that was entered is not the newest any more: nobody should begin in it.
+    /// Whether the epoch that was entered is not the newest any more: no attempt should begin in
+    /// it.
     pub fn is_epoch_over(&self) -> bool {
         let participant = &self.in_place.participant;
         participant.epoch() != participant.epochs().current()

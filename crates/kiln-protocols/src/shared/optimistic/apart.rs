@@ -6,7 +6,8 @@
 //! something else there that changes with each such write ([`Commit::APART`]). An item that
 //! observes such columns alone relies on it and not on the tid; so does one that observes no column
 //! at all, but only that the row is there. Deletions, also of rows that are inserted again, and
-//! moves of index entries advance it too, so that whoever found the record by a key notices.
+//! moves of index entries advance it too, so that an attempt that found the record by a key
+//! notices.
 //!
 //! [`LOCKED`] is its lock bit: set by who has locked the tid and is going to advance it, so that of
 //! two attempts that each read what the other writes one sees the other. It is advanced before the
@@ -26,7 +27,8 @@ use super::{
 };
 use crate::canary::Canary;
 
-/// The bit of `aux` that says that whoever has locked the tid will advance the second timestamp.
+/// The bit of `aux` that says that the attempt which has locked the tid will advance the second
+/// timestamp.
 pub const LOCKED: u64 = 1 << 62;
 
 /// The second timestamp and its lock.
@@ -42,8 +44,8 @@ fn apart<C: Commit>(record: RecordRef) -> u64 {
 pub(super) fn advance<C: Commit>(record: RecordRef, tid: Tid) {
     let word = record.aux();
     let mut seen = word.load(Ordering::Relaxed);
-    // The claim of another attempt may come and go meanwhile. Release: whoever sees the version
-    // sees the words installed before.
+    // The claim of another attempt may come and go meanwhile. Release: a reader that sees the
+    // version sees the words installed before.
     while let Err(now) = word.compare_exchange_weak(
         seen,
         C::advanced(seen, tid),
@@ -111,7 +113,7 @@ impl<C: Commit> Optimistic<C> {
             tid = Tid(record.tid().load(Ordering::Acquire));
             noted = self.protocol.observe_apart(table, record, tid);
             let is_final = tid.is_dead() && !tid.is_locked();
-            // Somebody who writes other columns does not matter. Histories call versions by the
+            // An attempt that writes other columns does not matter. Histories call versions by the
             // tid, though, which must not be between two.
             let matters = seen & LOCKED != 0 || is_recorded && tid.is_locked();
             is_final || !matters && noted.is_some() && apart::<C>(record) == seen

@@ -270,7 +270,7 @@ impl<C: Commit> Optimistic<C> {
         }
         let item = &mut self.items[handle.note as usize];
         if item.is_unobserved() {
-            // Whoever inserts its unique keys again relies on their being this record's.
+            // An attempt that inserts its unique keys again relies on their being this record's.
             item.apart = WHOLE;
         }
         let write = self.write_for(table, *handle, WriteKind::Delete);
@@ -294,7 +294,7 @@ pub(super) unsafe fn resolve_all(columns: &[(ColumnId, Reg)], memory: &mut Memor
     for &(_, register) in columns {
         let slot = memory.slots[register.0 as usize];
         if is_spilled(slot) {
-            // SAFETY: by the contract.
+            // SAFETY: the caller has read the slot from a version, or an image, whose blobs are there.
             let slot = unsafe { resolve(slot, &mut memory.heap) };
             memory.slots[register.0 as usize] = slot;
         }

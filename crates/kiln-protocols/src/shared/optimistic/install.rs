@@ -32,8 +32,8 @@ impl<C: Commit> Optimistic<C> {
             }
             self.changes.commit(&self.participant, &mut self.recorder);
         }
-        // Release pairs with the acquire fence of readers: whoever sees a word stored below finds
-        // the lock bit set above, or a newer tid.
+        // Release pairs with the acquire fence of readers: a reader that sees a word stored below
+        // finds the lock bit set above, or a newer tid.
         fence(Ordering::Release);
         let mut removals = false;
         for write in &self.writes {
@@ -178,7 +178,8 @@ impl<C: Commit> Optimistic<C> {
                     // Another attempt has committed its row there.
                     continue;
                 }
-                // Whoever observed the absent record fails now, and looks for its successor.
+                // An attempt that observed the absent record fails now, and looks for its
+                // successor.
                 links::bury(write.record);
                 let table = write.table();
                 links::unlink(

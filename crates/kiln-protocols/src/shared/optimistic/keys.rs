@@ -35,7 +35,7 @@ impl<C: Commit> Optimistic<C> {
                 continue;
             }
             if !C::VALIDATES {
-                // Nobody else changes an indexed column until the attempt ends, be it to the same
+                // No other attempt changes an indexed column until this one ends, be it to the same
                 // key.
                 self.claim_alive(handle.record)?;
             }
@@ -241,7 +241,7 @@ impl<C: Commit> Optimistic<C> {
         }
     }
 
-    /// Inserts a record: absent, but in all indexes, so that nobody else can.
+    /// Inserts a record: absent, but in all indexes, so that no other attempt can insert it.
     pub(super) fn add(
         &mut self,
         table: &Table,

@@ -26,13 +26,13 @@
 //! # Invariants
 //!
 //! - A record's words change only while its tid's lock bit is set (or before any index has it), by
-//!   whoever set it.
+//!   the attempt that set it.
 //! - A tid is replaced by a greater one only, so a changed record never has an observed tid again.
 //! - An inserted record is *absent* with the version that its cell had last, and stands in all
-//!   indexes from the moment of the insert; whoever meets it observes its absence and fails when it
-//!   commits first.
+//!   indexes from the moment of the insert; an attempt that meets it observes its absence and fails
+//!   when it commits first.
 //! - A deleted record becomes *absent and dead* when it is installed and is unlinked afterwards; a
-//!   dead record's tid never changes again, so that whoever observed it before fails.
+//!   dead record's tid never changes again, so that an attempt that observed it before fails.
 //! - An attempt that moves a record's index entries has claimed the record ([`CLAIMED`]) until it
 //!   ends, so that every moving entry of a record is the same attempt's.
 //! - The highest bit of `aux` is the claim; the others are the protocol's.
@@ -140,8 +140,9 @@ pub trait Commit: Sized {
         None
     }
 
-    /// Looks at a record that the attempt meets: its tid while nobody installs it, and the note. A
-    /// dead record is not kept: nothing that this takes for the sake of the attempt stays with it.
+    /// Looks at a record that the attempt meets: its tid while no attempt installs it, and the
+    /// note. A dead record is not kept: nothing that this takes for the sake of the attempt stays
+    /// with it.
     ///
     /// # Errors
     /// An [`AbortCause`] when a conflict is met.
@@ -292,7 +293,7 @@ pub struct Optimistic<C: Commit> {
     heap: Heap,
 }
 
-// SAFETY: the table pointers inside are only followed by whoever runs the access, while the
+// SAFETY: the table pointers inside are only followed by the thread that runs the access, while the
 // tables are kept.
 unsafe impl<C: Commit + Send> Send for Optimistic<C> {}
 
@@ -336,7 +337,7 @@ impl<C: Commit + Default> Optimistic<C> {
     }
 }
 
-/// The tid of a record once nobody is installing it.
+/// The tid of a record once no attempt is installing it.
 ///
 /// # Errors
 /// [`AbortCause::ReadLock`] when that takes too long.

@@ -45,8 +45,8 @@ fn try_take(record: RecordRef, own: u64) -> bool {
     while seen & !CLAIMED == own {
         let taken = seen & CLAIMED | EXCLUSIVE;
         // Acquire pairs with the releases of the last writer and of the last sharers: what this one
-        // does comes after what they did. Sequentially consistent for those who lock a record's tid
-        // and then look whether somebody has its lock (`healing/undisturbed.rs`).
+        // does comes after what they did. Sequentially consistent for attempts that lock a record's
+        // tid and then look whether another one has its lock (`healing/undisturbed.rs`).
         match word.compare_exchange_weak(seen, taken, Ordering::SeqCst, Ordering::Relaxed) {
             Ok(_) => return true,
             Err(now) => seen = now,
@@ -55,7 +55,7 @@ fn try_take(record: RecordRef, own: u64) -> bool {
     false
 }
 
-/// Takes the exclusive lock if nobody holds it.
+/// Takes the exclusive lock if no attempt holds it.
 #[inline(always)]
 pub fn try_lock(record: RecordRef) -> bool {
     try_take(record, 0)

@@ -38,7 +38,7 @@ impl<C: Commit> Optimistic<C> {
             if matches!(write.kind, WriteKind::Insert | WriteKind::Forget)
                 && (self.early_aborts || Canary::PlaceholderTaken.sings())
             {
-                // Nobody else changes the tid of a new record, but others read it when they
+                // No other attempt changes the tid of a new record, but others read it when they
                 // validate; the fence before this attempt validates pairs with theirs.
                 word.store(observed | Tid::LOCKED, Ordering::Relaxed);
                 continue;
@@ -169,7 +169,7 @@ impl<C: Commit> Optimistic<C> {
         Ok(())
     }
 
-    /// Locks the tids of the write set, which nobody else may change as the attempt holds the
+    /// Locks the tids of the write set, which no other attempt may change as this one holds the
     /// records in another way. They are as they were observed.
     pub fn lock_held_tids(&mut self) {
         for write in self
@@ -195,12 +195,11 @@ impl<C: Commit> Optimistic<C> {
         hold: impl Fn(&mut C, RecordRef) -> bool,
     ) -> Result<(), AbortCause> {
         for write in &self.writes {
-            // Waiting is bounded, as whoever holds the record may be waiting for one of this
-            // attempt's.
+            // Waiting is bounded, as the record's holder may be waiting for one of this attempt's.
             if !hold(&mut self.protocol, write.record) {
                 return Err(AbortCause::WriteLock);
             }
-            // Whoever changes it holds the lock; what the last one did is visible.
+            // An attempt that changes it holds the lock; what the last holder did is visible.
             let now = write.record.tid().load(Ordering::Relaxed);
             if now != self.items[write.item as usize].observed {
                 self.protocol.found_changed(write.record);

@@ -1,8 +1,8 @@
 //! Updates left to the commit (STO §6.1).
 //!
 //! An attempt keeps an updater and its operands, and runs it when it has locked the record: what
-//! the updater reads is what it replaces, so nobody had to observe it. In the order of the
-//! procedure, so that the error reported is the first.
+//! the updater reads is what it replaces, so the attempt did not have to observe it. In the order
+//! of the procedure, so that the error reported is the first.
 //!
 //! When the attempt itself reads a column that is pending, or writes one that an updater takes, the
 //! updaters of that record run there and then on what the record holds, which is observed then.
@@ -173,8 +173,8 @@ impl<C: Commit> Optimistic<C> {
             };
             let mut slot = layout.column(column).load(from, &mut memory.heap);
             if is_spilled(slot) {
-                // SAFETY: nobody else writes a record that is locked, and an image is the attempt's
-                // own.
+                // SAFETY: no other attempt writes a record that this one has locked, and an image
+                // is the attempt's own.
                 slot = unsafe { resolve(slot, &mut memory.heap) };
             }
             memory.slots[register.0 as usize] = slot;

@@ -64,7 +64,7 @@ pub trait PlannedAhead: Access + Phased + Recorded {
     type Held: Copy;
 
     /// Plans a call that runs later: what its reconnaissance meets, and what its failed attempts
-    /// missed. The epoch is left again, so that nobody may follow the demand's references.
+    /// missed. The epoch is left again, so that the demand's references may not be followed.
     fn plan_ahead(
         &mut self,
         program: &Program,

@@ -79,7 +79,7 @@ fn are_distinct<const N: usize>(numbers: &[u32; N], length: usize) -> bool {
 }
 
 /// The records that a transaction will touch, each once, in the order of their addresses: one order
-/// for all transactions, where somebody needs one. Its memory is used again.
+/// for all transactions, where a protocol needs one. Its memory is used again.
 ///
 /// A record may be there twice, with different parts: one of them is that of a row that was in its
 /// cell before.
@@ -155,8 +155,8 @@ impl Footprint {
         self.is_arranged = true;
     }
 
-    /// As [`Footprint::order`], but the claims may stay as they were added: for whoever makes all
-    /// requests of a transaction in one critical section, where each claim has its record's own
+    /// As [`Footprint::order`], but the claims may stay as they were added: for a worker that makes
+    /// all requests of a transaction in one critical section, where each claim has its record's own
     /// lock.
     #[inline]
     pub fn unite(&mut self, findings: &mut Findings) {
@@ -238,7 +238,7 @@ mod tests {
 
     fn claim(address: u64, exclusive: bool) -> Claim {
         Claim {
-            // SAFETY: nobody follows it here.
+            // SAFETY: the tests compare the reference, and never follow it.
             record: unsafe { RecordRef::from_address(address) },
             exclusive,
             is_left: false,

@@ -13,8 +13,8 @@
 //! The procedure's analysis leaves of a procedure what decides which records it meets
 //! ([`Program::reconnaissance`](kiln_procedure::Program::reconnaissance)); of one whose keys follow
 //! from its arguments no read is left, and what is collected is exact but for rows that come and go
-//! meanwhile. For all others it is a guess (OLLP, ORTHRUS §3.2). Whoever runs a call by a plan
-//! guards it: a record that was not planned is taken without waiting, or the attempt ends
+//! meanwhile. For all others it is a guess (OLLP, ORTHRUS §3.2). A worker that runs a call by a
+//! plan guards it: a record that was not planned is taken without waiting, or the attempt ends
 //! ([`FootprintMiss`](kiln_procedure::AbortCause::FootprintMiss)) and the next plan has that record
 //! too.
 //!

@@ -51,7 +51,7 @@ impl Planner {
 
     /// Forgets records that were met in an earlier epoch: their memory may be another record's by
     /// now. One that was met in the epoch `e` was unlinked in `e` at the earliest, so that it is
-    /// not used again before the global epoch is `e + 2`, which it cannot be while somebody is in
+    /// not used again before the global epoch is `e + 2`, which it cannot be while a worker is in
     /// `e`.
     fn forget_old(&mut self, epoch: u64) {
         if epoch != self.missed_in {

@@ -2,7 +2,7 @@
 //!
 //! Rows are read as they are, while others may be writing them. A column of one word is then some
 //! value that it had or gets; one of several words may be a mixture, which is as good a guess as
-//! any, unless it is a text that is none, or the pointer of a spilled value, which nobody may
+//! any, unless it is a text that is none, or the pointer of a spilled value, which no reader may
 //! follow: there the reconnaissance ends, and what it has met so far is the plan. What the
 //! procedure itself has written or deleted is remembered, so that loops over its own work end.
 
@@ -22,7 +22,7 @@ use kiln_storage::table::{Entry, Found, IndexScan, Part, Table};
 use super::findings::Findings;
 use super::footprint::{Claim, Footprint};
 
-/// What ends a reconnaissance before its procedure does; nobody hears of it.
+/// What ends a reconnaissance before its procedure does; the caller does not hear of it.
 const END: AbortCause = AbortCause::FootprintMiss;
 
 /// The note of a handle to a row that the procedure inserted: it is nowhere.
@@ -199,7 +199,8 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
         !self.memory.deleted.is_empty() && self.memory.deleted.contains(&record)
     }
 
-    /// The cache lines of a record that have these words, if somebody asks for them before the run.
+    /// The cache lines of a record that have these words, if they are to be asked for before the
+    /// run.
     #[inline(always)]
     fn lines(&self, touched: Words, record: RecordRef) -> u16 {
         match self.planned.is_run_soon {
@@ -472,8 +473,8 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
                 });
             }
         }
-        // SAFETY: nobody follows the reference: `read` looks at the note first, and all others of
-        // this access only compare it.
+        // SAFETY: the reference is never followed: `read` looks at the note first, and all others
+        // of this access only compare it.
         let record = unsafe { RecordRef::from_address(HEADER_BYTES as u64) };
         Ok(Inserted::New(Handle {
             record,

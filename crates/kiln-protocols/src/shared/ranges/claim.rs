@@ -76,7 +76,7 @@ impl RangeClaim {
         }
     }
 
-    /// Whether whoever has this has `other`.
+    /// Whether a transaction that has this has `other`.
     #[inline(always)]
     pub fn covers(&self, other: &RangeClaim) -> bool {
         self.space == other.space
@@ -85,7 +85,7 @@ impl RangeClaim {
             && (self.exclusive || !other.exclusive)
     }
 
-    /// Whether nobody may have both, unless it is the same one.
+    /// Whether no two transactions may have the two at once.
     pub fn conflicts(&self, other: &RangeClaim) -> bool {
         self.space == other.space
             && self.first <= other.last

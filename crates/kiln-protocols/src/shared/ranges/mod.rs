@@ -23,9 +23,9 @@
 //! | an insert | the keys that it brings, exclusively |
 //! | an update of a key | the old key and the new one, exclusively |
 //!
-//! So whoever has a key's lock, by whichever space, relies on the record with all its columns, or
-//! on there being none: writers have the record's keys in all spaces. There are no locks on
-//! records, and no gaps to be compared.
+//! So a transaction that has a key's lock, by whichever space, relies on the record with all its
+//! columns, or on there being none: writers have the record's keys in all spaces. There are no
+//! locks on records, and no gaps to be compared.
 //!
 //! # The hierarchy
 //!
@@ -81,7 +81,7 @@ pub trait RangeManager: Send {
         unreachable!("attempts take what they plan")
     }
 
-    /// Takes what was not planned, if nobody has to be waited for. What it has taken before it has.
+    /// Takes what was not planned, if that needs no wait. What it has taken before it has.
     fn take(&mut self, claim: &RangeClaim) -> bool;
 
     /// Lets all go that it has taken.

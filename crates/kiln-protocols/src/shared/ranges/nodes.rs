@@ -34,7 +34,7 @@ impl Modes {
     }
 }
 
-/// By modes; an intention is in nobody's way who has one as well.
+/// By modes; an intention is not in the way of another one.
 const CONFLICTS: [u8; 16] = {
     let of_each = [0b1111, 0b0101, 0b0011, 0b0001];
     let mut all = [0; 16];

@@ -18,7 +18,7 @@ const RECONNAISSANCE_MAX_NS: u64 = 50_000_000;
 pub struct RangePlanner {
     frame: Frame,
     remembered: Remembered,
-    /// The records that a reconnaissance has met; nobody asks for them.
+    /// The records that a reconnaissance has met; they are not used.
     footprint: Footprint,
     /// For the keys of records.
     heap: Heap,
@@ -50,7 +50,8 @@ impl RangePlanner {
             },
         );
         let mut access = RangeReconnaissance::new(records, plan, &mut self.heap);
-        // However it ends: what it asked for is the plan, and whoever runs the call guards it.
+        // However it ends: what it asked for is the plan, and the worker that runs the call guards
+        // it.
         let program = program.reconnaissance_with_keys();
         let _ = Executor::run(program, &mut access, &mut self.frame, arguments);
         for claim in missed {

@@ -50,7 +50,7 @@ impl<'a, N: Naming> RangeReconnaissance<'a, N> {
         charge(Work::Record);
         match (self.plan).claim(RangeClaim::new(table, space, points, exclusive)) {
             true => Ok(()),
-            // Nobody hears of it.
+            // The caller does not hear of it.
             false => Err(AbortCause::FootprintMiss),
         }
     }
@@ -89,7 +89,7 @@ fn key_of(
             (None, Some(number)) => number.load(row, heap),
             (None, None) => return None,
         };
-        // Nobody may follow its pointer.
+        // No reader may follow its pointer.
         if is_spilled(*value) {
             return None;
         }
@@ -204,7 +204,7 @@ impl<N: Naming> Access for RangeReconnaissance<'_, N> {
         for (position, space) in table.key_spaces().iter().enumerate() {
             let index = &table.indexes()[space.index];
             let mut fields = index.key_layout().fields().iter();
-            // A number that the row gets when it is made is nobody's before.
+            // A number that the row gets when it is made is in no key before.
             if fields.any(|field| field.column.is_none()) {
                 continue;
             }

@@ -261,8 +261,8 @@ impl Turn {
             self.is_held = self.is_there() && self.shared.cores[self.core].take_free(self.worker)
                 || self.wait(deadline_ns);
             if self.is_held {
-                // SAFETY: the worker does nothing else at this time. Who has the memory still, if
-                // anybody, has not left its turn.
+                // SAFETY: the worker does nothing else at this time. A worker that still has the
+                // memory has not left its turn.
                 unsafe { self.epochs.lend(self.worker as usize, self.core) };
             }
         } else if self.core != self.home {

@@ -19,7 +19,7 @@
 //! A digest may be out of date while its worker sleeps, or has not noticed that it got its lock.
 //! That of a holder that still says it waits for this very lock is passed over: else what ended
 //! long ago would be handed from one digest to the next. And a bit that is found is looked for a
-//! second time, some turns later, before anybody gives up. What is wrong still costs an attempt,
+//! second time, some turns later, before the waiter gives up. What is wrong still costs an attempt,
 //! and no more.
 
 use kiln_platform::atomic::{AtomicU64, Ordering, fence};
