@@ -14,29 +14,15 @@ const NAMELESS: [&str; 4] = ["whoever", "somebody", "nobody", "everybody"];
 /// What a SAFETY comment says instead of its condition.
 const UNNAMED_CONDITION: [&str; 3] = ["by", "the", "contract"];
 
-/// Crates whose comments are still to be rewritten.
-const EXEMPT: [&str; 1] = ["kiln-protocols"];
-
 #[test]
 fn comments_name_their_actors() {
     let mut complaints = Vec::new();
     for directory in sources::crates() {
-        let mut found = Vec::new();
         for (path, text) in sources::rust_sources(&directory) {
             // This file names the words that it refuses.
             if !path.ends_with("tests/prose.rs") {
-                complain(&mut found, &path, nameless(&text));
+                complain(&mut complaints, &path, nameless(&text));
             }
-        }
-        match EXEMPT
-            .iter()
-            .find(|name| sources::is_crate(&directory, name))
-        {
-            None => complaints.append(&mut found),
-            Some(name) if found.is_empty() => {
-                complaints.push(format!("{name} need not be exempt any more"));
-            }
-            Some(_) => {}
         }
     }
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));

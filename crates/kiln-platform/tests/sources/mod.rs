@@ -13,11 +13,6 @@ pub fn crates() -> Vec<PathBuf> {
     crates
 }
 
-/// Whether this is the directory of a crate of that name.
-pub fn is_crate(directory: &Path, name: &str) -> bool {
-    directory.file_name().is_some_and(|file| file == name)
-}
-
 /// All Rust files of a crate with their text, build results apart.
 ///
 /// # Panics
