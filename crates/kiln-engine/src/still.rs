@@ -2,9 +2,13 @@
 //! they are.
 
 use kiln_platform::atomic::Ordering;
-use kiln_procedure::access::{Access, Inserted, Visit};
+use kiln_procedure::access::{
+    Access, Deferring, Flawed, Inserted, Planning, Recording, Remembering, Scanning, Travelling,
+    Visit,
+};
+use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};
-use kiln_procedure::{AbortCause, Arguments, Executor, Frame, Handle, Program, Stop};
+use kiln_procedure::{AbortCause, Arguments, Executor, Frame, Halt, Handle, Program, Stop};
 use kiln_storage::error::{Error, Result};
 use kiln_storage::index::NodeVersion;
 use kiln_storage::record::{RecordRef, Tid};
@@ -53,7 +57,8 @@ impl Access for Still {
         _: &Table,
         record: RecordRef,
         _: Intent,
-    ) -> std::result::Result<Visit, AbortCause> {
+        _: &Observed,
+    ) -> std::result::Result<Visit, Halt> {
         // Relaxed: the gate has ordered what transactions did before.
         let tid = Tid(record.tid().load(Ordering::Relaxed));
         Ok(match tid.is_absent() {
@@ -62,7 +67,12 @@ impl Access for Still {
         })
     }
 
-    fn guard(&mut self, _: NodeVersion) -> std::result::Result<(), AbortCause> {
+    fn guard(
+        &mut self,
+        _: &Table,
+        _: usize,
+        _: NodeVersion,
+    ) -> std::result::Result<(), AbortCause> {
         Ok(())
     }
 
@@ -72,7 +82,7 @@ impl Access for Still {
         handle: &mut Handle,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
-    ) -> std::result::Result<(), AbortCause> {
+    ) -> std::result::Result<(), Halt> {
         let row = table.row(handle.record);
         for (column, register) in columns {
             let value = table.column_value(*column, row, &mut memory.heap);
@@ -87,7 +97,7 @@ impl Access for Still {
         _: &mut Handle,
         _: &[(ColumnId, Reg)],
         _: &mut Memory,
-    ) -> std::result::Result<(), Stop> {
+    ) -> std::result::Result<(), Halt> {
         Err(writes().into())
     }
 
@@ -96,7 +106,7 @@ impl Access for Still {
         _: &Table,
         _: &[Reg],
         _: &mut Memory,
-    ) -> std::result::Result<Inserted, Stop> {
+    ) -> std::result::Result<Inserted, Halt> {
         Err(writes().into())
     }
 
@@ -105,7 +115,7 @@ impl Access for Still {
         _: &Table,
         _: &mut Handle,
         _: &mut Memory,
-    ) -> std::result::Result<(), Stop> {
+    ) -> std::result::Result<(), Halt> {
         Err(writes().into())
     }
 
@@ -115,7 +125,7 @@ impl Access for Still {
         _: &mut Handle,
         _: &[Reg],
         _: &mut Memory,
-    ) -> std::result::Result<(), Stop> {
+    ) -> std::result::Result<(), Halt> {
         Err(writes().into())
     }
 
@@ -132,7 +142,7 @@ impl Access for Still {
         Ok(Some(entry.record()))
     }
 
-    fn commit(&mut self) -> std::result::Result<(), AbortCause> {
+    fn commit(&mut self) -> std::result::Result<(), Stop> {
         Ok(())
     }
 
@@ -142,6 +152,14 @@ impl Access for Still {
 
     fn roll_back(&mut self) {}
 }
+
+impl Planning for Still {}
+impl Remembering for Still {}
+impl Scanning for Still {}
+impl Travelling for Still {}
+impl Deferring for Still {}
+impl Recording for Still {}
+impl Flawed for Still {}
 
 #[cold]
 fn writes() -> Error {

@@ -46,7 +46,7 @@ mod undo;
 pub mod updater;
 pub mod verify;
 
-pub use access::{AbortCause, Access, Handle, Stop};
+pub use access::{AbortCause, Access, Halt, Handle, Stop};
 pub use arguments::Arguments;
 pub use calls::CallCounts;
 pub use executor::Executor;

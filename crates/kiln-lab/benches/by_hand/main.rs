@@ -34,7 +34,7 @@ use kiln_engine::{Arguments, Catalog, Program};
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
-use kiln_procedure::{Access, Executor, Frame, Stop};
+use kiln_procedure::{Access, Executor, Frame, Halt, Stop};
 use kiln_protocols::access::serial::Serial;
 use kiln_protocols::access::silo::Silo;
 use kiln_protocols::{Call, Calls, Common, Configuration, Next, Outcome, Worker};
@@ -306,7 +306,7 @@ impl<A: Access> Bench<A> {
         for (program, arguments) in &turn.compiled {
             self.access.begin();
             let run = Executor::run(program, &mut self.access, &mut self.frame, arguments);
-            finish(&mut self.access, run);
+            finish(&mut self.access, run.map_err(Halt::from));
         }
         (time::now_ns() - begin) as f64 / turn.compiled.len() as f64
     }
@@ -331,15 +331,18 @@ impl<A: Access> Bench<A> {
 }
 
 /// Commits, or rolls back what the procedure rejected.
-fn finish(access: &mut impl Access, run: Result<(), Stop>) {
+fn finish(access: &mut impl Access, run: Result<(), Halt>) {
     match run {
         Ok(()) => access.commit().expect("no other transaction runs"),
-        Err(Stop::Raise(error)) => {
+        Err(Halt::Stop(Stop::Raise(error))) => {
             assert_eq!(error.state().as_str(), tpcc::UNUSED_ITEM, "{error}");
             access.confirm().expect("no other transaction runs");
             access.roll_back();
         }
-        Err(Stop::Abort(cause)) => panic!("{} though no other transaction runs", cause.name()),
+        Err(Halt::Stop(Stop::Abort(cause))) => {
+            panic!("{} though no other transaction runs", cause.name())
+        }
+        Err(Halt::Leaves) => unreachable!("these attempts do not travel"),
     }
 }
 

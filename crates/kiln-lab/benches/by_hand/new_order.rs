@@ -3,7 +3,7 @@
 use kiln_engine::Catalog;
 use kiln_platform::atomic::prefetch;
 use kiln_procedure::ir::{Intent, Reg};
-use kiln_procedure::{Access, Stop};
+use kiln_procedure::{Access, Halt, Stop};
 use kiln_storage::error::{Error, SqlState};
 use kiln_storage::slot::Slot;
 use kiln_storage::table::Found;
@@ -169,7 +169,7 @@ impl Store {
 
     /// Runs the transaction up to its commit; its results are in the registers and in the return
     /// value.
-    pub fn new_order<A: Access>(&mut self, access: &mut A, call: &Call) -> Result<(), Stop> {
+    pub fn new_order<A: Access>(&mut self, access: &mut A, call: &Call) -> Result<(), Halt> {
         self.memory.heap.clear();
         self.prefetch_lines(call);
         let Store {

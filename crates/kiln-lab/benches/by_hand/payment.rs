@@ -5,14 +5,14 @@ use std::io::Write;
 use kiln_engine::Catalog;
 use kiln_procedure::access::Visit;
 use kiln_procedure::ir::{Intent, Reg};
-use kiln_procedure::{Access, Stop};
+use kiln_procedure::{Access, Halt};
 use kiln_storage::index::LeafBatch;
 use kiln_storage::slot::Slot;
 use kiln_storage::table::{Entry, RangeValues};
 use kiln_storage::types::Value;
 
 use crate::new_order::missing;
-use crate::store::{Columns, Store, columns, digits, inserted, money};
+use crate::store::{Columns, Keyed, Store, columns, digits, inserted, money};
 
 /// The arguments of a call.
 pub struct Call {
@@ -166,13 +166,15 @@ impl Store {
         call: &Call,
         name: Slot,
         wanted: Option<i64>,
-    ) -> Result<i64, Stop> {
+    ) -> Result<i64, Halt> {
         let Store {
             memory,
             payment_columns: lists,
             ..
         } = self;
-        let table = &self.customer.table;
+        let Keyed {
+            table, observed, ..
+        } = &self.customer;
         let index = &table.indexes()[self.customer_by_last];
         let prefix = [
             Slot::from_i64(call.customer_warehouse),
@@ -188,11 +190,12 @@ impl Store {
         if let Some(mut scan) = index.scan(&memory.heap, range, false)? {
             let mut batch = LeafBatch::new();
             while scan.next_leaf(&mut batch) {
-                access.guard(batch.version)?;
+                access.guard(table, self.customer_by_last, batch.version)?;
                 for payload in batch.payloads() {
                     // SAFETY: the payload is of an index of a table that the store keeps.
                     let entry = unsafe { Entry::from_payload(*payload) };
-                    let Visit::Present(mut handle) = access.visit(table, entry.record(), READ)?
+                    let Visit::Present(mut handle) =
+                        access.visit(table, entry.record(), READ, observed)?
                     else {
                         continue;
                     };
@@ -208,7 +211,7 @@ impl Store {
     }
 
     /// Runs the transaction up to its commit; its results are in the registers.
-    pub fn payment<A: Access>(&mut self, access: &mut A, call: &Call) -> Result<(), Stop> {
+    pub fn payment<A: Access>(&mut self, access: &mut A, call: &Call) -> Result<(), Halt> {
         self.memory.heap.clear();
         let customer = match &call.customer {
             Choice::ById(customer) => *customer,

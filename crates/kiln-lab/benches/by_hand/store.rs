@@ -4,8 +4,9 @@ use kiln_engine::Catalog;
 use kiln_platform::spin;
 use kiln_platform::sync::Arc;
 use kiln_procedure::access::{Inserted, Visit};
+use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};
-use kiln_procedure::{AbortCause, Access, Handle, Stop};
+use kiln_procedure::{Access, Halt, Handle};
 use kiln_storage::error::Error;
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::{Memory, Slot};
@@ -20,6 +21,8 @@ pub type Columns = Box<[(ColumnId, Reg)]>;
 /// A table and the index by which its primary key is looked up.
 pub struct Keyed {
     pub table: Arc<Table>,
+    /// All columns: the transactions do not say which they look at.
+    pub observed: Observed,
     primary: usize,
 }
 
@@ -50,6 +53,7 @@ impl Keyed {
         });
         Keyed {
             primary: hash.unwrap_or(0),
+            observed: Observed::all(table.schema().columns.len()),
             table,
         }
     }
@@ -66,7 +70,7 @@ impl Keyed {
         memory: &Memory,
         key: [i64; N],
         intent: Intent,
-    ) -> Result<Option<Handle>, AbortCause> {
+    ) -> Result<Option<Handle>, Halt> {
         loop {
             return Ok(
                 match self
@@ -74,7 +78,7 @@ impl Keyed {
                     .get(&memory.heap, key.map(Slot::from_i64).into_iter())
                 {
                     Found::Entry(entry) => {
-                        match access.visit(&self.table, entry.record(), intent)? {
+                        match access.visit(&self.table, entry.record(), intent, &self.observed)? {
                             Visit::Present(handle) => Some(handle),
                             Visit::Absent => None,
                             Visit::Dead => {
@@ -84,7 +88,7 @@ impl Keyed {
                         }
                     }
                     Found::Missing(node) => {
-                        access.guard(node)?;
+                        access.guard(&self.table, self.primary, node)?;
                         None
                     }
                     Found::Never => None,
@@ -142,7 +146,7 @@ impl Store {
 }
 
 /// What `Access::insert` of a key that no row has must give.
-pub fn inserted(outcome: Inserted, table: &Table) -> Result<(), Stop> {
+pub fn inserted(outcome: Inserted, table: &Table) -> Result<(), Halt> {
     match outcome {
         Inserted::New(_) => Ok(()),
         Inserted::Exists { .. } => {

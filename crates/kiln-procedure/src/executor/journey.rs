@@ -1,8 +1,8 @@
 //! Runs that travel from thread to thread.
 //!
-//! Where an access says of an operation that it belongs to another thread ([`Access::leaves`]) the
-//! executor leaves off before it. What is left is in the frame: the registers, the place in the
-//! code, and of each loop inside of which the run was, where it has got to. [`Executor::resume`]
+//! Where an access says of an operation that it belongs to another thread ([`Halt::Leaves`]) the
+//! executor leaves off before it. What is left is in the frame: the registers, the place in the code, and of each loop inside of
+//! which the run was, where it has got to. [`Executor::resume`]
 //! goes on there, on whatever thread; the operation is begun anew, as it had done nothing yet.
 //!
 //! Loops that are jumps keep their state in registers. Scans and loops over buffers are functions
@@ -15,7 +15,7 @@ use kiln_storage::table::{Entry, IndexScan};
 
 use super::protected::OpenRegion;
 use super::{Executor, Leave, Stopped};
-use crate::access::{Access, Stop, Visit};
+use crate::access::{Access, Halt, Stop, Visit};
 use crate::arguments::Arguments;
 use crate::buffer::Matches;
 use crate::code::{Label, Op, Scan};
@@ -158,22 +158,31 @@ impl<'a, A: Access> Executor<'a, A> {
 
     fn ran(&mut self, leave: Leave) -> Result<Ran, Stop> {
         match leave {
-            Leave::Stop => Err(self.stop.take().expect("a stop has a reason")),
+            Leave::Stop => Err(self.stopped()),
             Leave::Away => Ok(Ran::Away),
             _ => Ok(Ran::Ended),
         }
     }
 
-    /// The op at `at` has stopped: for good, or to be begun anew elsewhere.
+    /// The op at `at` was not done: the attempt is over, or the op is begun anew elsewhere.
     #[cold]
     #[inline(never)]
     pub(super) fn leave_before(&mut self, at: Label) -> Leave {
-        if !self.access.leaves() {
+        if !self.leaves() {
             return Leave::Stop;
         }
-        self.stop = None;
         self.frame.journey.at = at;
         Leave::Away
+    }
+
+    /// Whether an operation was not done as the attempt travels.
+    #[cold]
+    pub(super) fn leaves(&mut self) -> bool {
+        let leaves = matches!(self.halt, Some(Halt::Leaves));
+        if leaves {
+            self.halt = None;
+        }
+        leaves
     }
 
     /// Notes that the run was left inside of a loop.
@@ -309,7 +318,7 @@ impl<'a, A: Access> Executor<'a, A> {
                 return Ok(Leave::Turn);
             }
             level.position = 0;
-            let guarded = self.access.guard_in(table, scan.index, level.batch.version);
+            let guarded = self.access.guard(table, scan.index, level.batch.version);
             if let Err(stopped) = self.noted(guarded) {
                 self.end_range(scan, &level, None);
                 return Err(stopped);

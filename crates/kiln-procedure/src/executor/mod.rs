@@ -20,7 +20,7 @@ pub(crate) mod scalar;
 
 use kiln_storage::slot::Slot;
 
-use crate::access::{Access, Stop};
+use crate::access::{Access, Halt, Stop};
 use crate::arguments::Arguments;
 use crate::code::{Code, Label, Op};
 use crate::frame::{self, Frame};
@@ -46,7 +46,7 @@ pub struct Executor<'a, A: Access> {
     ops: &'a [Op],
     access: &'a mut A,
     frame: &'a mut Frame,
-    stop: Option<Stop>,
+    halt: Option<Halt>,
     /// Whether no protected region catches the error that is on its way.
     is_final: bool,
 }
@@ -60,13 +60,13 @@ enum Leave {
     Unwind { bodies: u32, to: Label },
     /// The procedure is over.
     Return,
-    /// The attempt is over: [`Executor::stop`] says why.
+    /// The attempt is over: [`Executor::stopped`] says why.
     Stop,
     /// The attempt goes on elsewhere: where in the program, the frame knows.
     Away,
 }
 
-/// The attempt is over: [`Executor::stop`] says why.
+/// An operation was not done: [`Executor::halt`] says why.
 #[derive(Clone, Copy, Debug)]
 struct Stopped;
 
@@ -86,7 +86,7 @@ impl<'a, A: Access> Executor<'a, A> {
         frame.prepare(program, arguments);
         let mut executor = Executor::new(program, access, frame);
         match executor.run_from(0) {
-            Leave::Stop => Err(executor.stop.take().expect("a stop has a reason")),
+            Leave::Stop => Err(executor.stopped()),
             _ => Ok(()),
         }
     }
@@ -105,7 +105,7 @@ impl<'a, A: Access> Executor<'a, A> {
         frame.prepare_restoration(restoration);
         let mut executor = Executor::over(program, &restoration.code, access, frame);
         match executor.run_from(0) {
-            Leave::Stop => Err(executor.stop.take().expect("a stop has a reason")),
+            Leave::Stop => Err(executor.stopped()),
             _ => Ok(()),
         }
     }
@@ -132,7 +132,7 @@ impl<'a, A: Access> Executor<'a, A> {
             ops,
             access,
             frame,
-            stop: None,
+            halt: None,
             is_final: false,
         }
     }
@@ -152,12 +152,28 @@ impl<'a, A: Access> Executor<'a, A> {
         unsafe { *slots.get_unchecked_mut(register.0 as usize) = slot }
     }
 
-    /// Notes why the attempt is over.
+    /// Notes why an operation was not done.
     #[cold]
     #[inline(never)]
-    fn stop(&mut self, stop: Stop) -> Stopped {
-        self.stop = Some(stop);
+    fn halt(&mut self, halt: Halt) -> Stopped {
+        self.halt = Some(halt);
         Stopped
+    }
+
+    /// Notes why the attempt is over.
+    #[cold]
+    fn stop(&mut self, stop: Stop) -> Stopped {
+        self.halt(Halt::Stop(stop))
+    }
+
+    /// Why the attempt is over.
+    #[cold]
+    fn stopped(&mut self) -> Stop {
+        match self.halt.take() {
+            Some(Halt::Stop(stop)) => stop,
+            Some(Halt::Leaves) => unreachable!("an attempt leaves only where attempts travel"),
+            None => unreachable!("a stop has a reason"),
+        }
     }
 
     /// Looks at the limits. No region catches that one is exceeded: what there is too much of would

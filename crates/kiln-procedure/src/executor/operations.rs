@@ -10,8 +10,8 @@ use kiln_storage::table::{Entry, Found, Index, IndexScan, RangeValues, Table};
 use super::journey::{Level, ScanLevel};
 use super::{DEAD_RETRIES_MAX, Executor, Leave, Stopped};
 use crate::access::{
-    AbortCause, Access, Handle, Inserted, KeptScan, Place, Recalled, Sought, SoughtScan, Stop,
-    Visit,
+    AbortCause, Access, Halt, Handle, Inserted, KeptScan, Place, Recalled, Sought, SoughtScan,
+    Stop, Visit,
 };
 use crate::analysis::Observed;
 use crate::code::{
@@ -40,12 +40,12 @@ impl<'a, A: Access> Executor<'a, A> {
         self.frame.records[record.0 as usize] = Some(handle);
     }
 
-    /// What was asked for, or the note that the attempt is over.
+    /// What was asked for, or the note that it was not done.
     #[inline(always)]
-    pub(super) fn noted<T, S: Into<Stop>>(&mut self, result: Result<T, S>) -> Result<T, Stopped> {
+    pub(super) fn noted<T, H: Into<Halt>>(&mut self, result: Result<T, H>) -> Result<T, Stopped> {
         match result {
             Ok(value) => Ok(value),
-            Err(stop) => Err(self.stop(stop.into())),
+            Err(halt) => Err(self.halt(halt.into())),
         }
     }
 
@@ -68,7 +68,7 @@ impl<'a, A: Access> Executor<'a, A> {
         } else {
             entry.record()
         };
-        let visit = self.access.visit_for(table, record, intent, observed);
+        let visit = self.access.visit(table, record, intent, observed);
         self.noted(visit)
     }
 
@@ -123,7 +123,7 @@ impl<'a, A: Access> Executor<'a, A> {
             && !self.access.moves_entries()
         {
             let (record, observed) = (entry.record(), &lookup.observed);
-            let visit = (self.access).visit_for(&lookup.table, record, lookup.intent, observed);
+            let visit = (self.access).visit(&lookup.table, record, lookup.intent, observed);
             if let Visit::Present(handle) = self.noted(visit)?
                 && !lookup.table.indexes()[lookup.index].moves()
             {
@@ -179,7 +179,7 @@ impl<'a, A: Access> Executor<'a, A> {
                     }
                 }
                 Found::Missing(node) => {
-                    let guarded = self.access.guard_in(table, lookup.index, node);
+                    let guarded = self.access.guard(table, lookup.index, node);
                     self.noted(guarded)?;
                     if let Some(begun) = begun {
                         self.record_missing(table, lookup.index, &lookup.key, begun, None);
@@ -226,14 +226,14 @@ impl<'a, A: Access> Executor<'a, A> {
         for turn in turn..=last {
             while let Some(prefetched) = prefetch.lookups.get(lookup) {
                 if self.meet_foreseen(prefetched, turn, first).is_err() {
-                    if !A::TRAVELS || !self.access.leaves() {
+                    if !A::TRAVELS || !matches!(self.halt, Some(Halt::Leaves)) {
                         return Leave::Stop;
                     }
                     if (turn, lookup) == (first, 0) {
                         // Its records are asked for where it begins.
                         return self.leave_before(body - 1);
                     }
-                    self.stop = None;
+                    self.halt = None;
                     self.away_in(Level::Foreseen { body, turn, lookup });
                     return Leave::Away;
                 }
@@ -275,10 +275,8 @@ impl<'a, A: Access> Executor<'a, A> {
                 let memory = &self.frame.memory;
                 let value_of =
                     |position: usize| Part::of(memory, &prefetched.key[position]).at(turn);
-                self.access.seek_ahead(table, lookup.index, value_of);
-                let visit = self
-                    .access
-                    .visit_ahead(place, table, record, intent, observed);
+                (self.access).seek_ahead(place, table, lookup.index, value_of);
+                let visit = self.access.visit(table, record, intent, observed);
                 if let Visit::Present(_) = self.noted(visit)? {
                     return Ok(());
                 }
@@ -322,12 +320,14 @@ impl<'a, A: Access> Executor<'a, A> {
     pub(super) fn read(&mut self, read: &Columns) -> Result<(), Stopped> {
         let (handle, memory) = self.frame.record_and_memory(read.record);
         let done = self.access.read(&read.table, handle, &read.columns, memory);
-        if let Err(cause) = done {
-            let stop = (self.access.raised()).map_or(Stop::Abort(cause), Stop::Raise);
-            self.is_final |= matches!(stop, Stop::Raise(_));
-            return Err(self.stop(stop));
+        match done {
+            Ok(()) => Ok(()),
+            Err(halt) => {
+                // No region catches the error of an update that was left to the commit.
+                self.is_final |= matches!(halt, Halt::Stop(Stop::Raise(_)));
+                Err(self.halt(halt))
+            }
         }
-        Ok(())
     }
 
     #[inline(never)]
@@ -499,7 +499,7 @@ impl<'a, A: Access> Executor<'a, A> {
         if !cursor.next_leaf(batch) {
             return Ok(false);
         }
-        let guarded = self.access.guard_in(&scan.table, scan.index, batch.version);
+        let guarded = self.access.guard(&scan.table, scan.index, batch.version);
         self.noted(guarded)?;
         if let KeptScan::Noted(number) = leaves.kept
             && !self.access.has_read(number, batch)
@@ -779,7 +779,7 @@ fn turn_values<'p, 'm>(parts: &'p [Part<'m>], first: i64) -> impl Fn(usize) -> T
 }
 
 /// Asks for the index entries and records of the turns of a loop, and notes what it finds.
-/// `is_run_soon`: see [`Access::is_run_soon`].
+/// `is_run_soon`: see [`Remembering::is_run_soon`](crate::access::Remembering::is_run_soon).
 pub(super) fn prefetch(frame: &mut Frame, prefetch: &Prefetch, is_run_soon: bool) {
     let Frame {
         memory,

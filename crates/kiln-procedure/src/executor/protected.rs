@@ -21,7 +21,7 @@ use kiln_storage::slot::Slot;
 
 use super::journey::Level;
 use super::{Executor, Leave, Stopped};
-use crate::access::{Access, Stop};
+use crate::access::{Access, Halt, Stop};
 use crate::code::{Label, Protect};
 use crate::ir::*;
 
@@ -97,7 +97,7 @@ impl<'a, A: Access> Executor<'a, A> {
     /// which.
     #[cold]
     fn catches(&mut self, protect: &Protect) -> bool {
-        let Some(Stop::Raise(error)) = &self.stop else {
+        let Some(Halt::Stop(Stop::Raise(error))) = &self.halt else {
             return false;
         };
         let state = error.state();
@@ -112,7 +112,7 @@ impl<'a, A: Access> Executor<'a, A> {
         let Some(handler) = handlers.position(|handler| catches(handler)) else {
             return false;
         };
-        if let Some(Stop::Raise(error)) = self.stop.take() {
+        if let Some(Halt::Stop(Stop::Raise(error))) = self.halt.take() {
             self.frame.raised[protect.region.0 as usize] = Some(error);
         }
         self.set(protect.caught, Slot::from_i64(handler as i64 + 1));
@@ -133,8 +133,7 @@ impl<'a, A: Access> Executor<'a, A> {
         };
         while self.frame.undo.len() > region.before {
             if self.take_back_last(region.before).is_err() {
-                if A::TRAVELS && self.access.leaves() {
-                    self.stop = None;
+                if A::TRAVELS && self.leaves() {
                     self.away_in(Level::Region(region));
                     return Leave::Away;
                 }

@@ -7,9 +7,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use kiln_history::{Log, Version};
-use kiln_procedure::access::{Inserted, Visit};
+use kiln_procedure::access::{
+    Deferring, Flawed, Inserted, Planning, Recording, Remembering, Scanning, Travelling, Visit,
+};
+use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};
-use kiln_procedure::{AbortCause, Access, Handle, Stop};
+use kiln_procedure::{AbortCause, Access, Halt, Handle, Stop};
 use kiln_storage::index::NodeVersion;
 use kiln_storage::journal::Journal;
 use kiln_storage::record::RecordRef;
@@ -49,6 +52,15 @@ fn or_throw_stop<T>(result: Result<T, Stop>) -> Result<T, Stop> {
     }
 }
 
+/// As [`or_throw`], for what may also raise or belong to another thread.
+#[inline(always)]
+fn or_throw_halt<T>(result: Result<T, Halt>) -> Result<T, Halt> {
+    match result {
+        Err(Halt::Stop(Stop::Abort(cause))) => throw(cause),
+        result => result,
+    }
+}
+
 /// Runs `attempt`, and returns an abort that is thrown in it.
 ///
 /// # Errors
@@ -69,21 +81,6 @@ pub fn catch(attempt: impl FnOnce() -> Result<(), Stop>) -> Result<(), Stop> {
 
 impl<A: Access> Access for Unwinding<A> {
     #[inline(always)]
-    fn prepare(&mut self, failures: u32) {
-        self.0.prepare(failures);
-    }
-
-    #[inline(always)]
-    fn begin_call(&mut self, deadline_ns: Option<u64>) {
-        self.0.begin_call(deadline_ns);
-    }
-
-    #[inline(always)]
-    fn end_call(&mut self) {
-        self.0.end_call();
-    }
-
-    #[inline(always)]
     fn begin(&mut self) {
         self.0.begin();
     }
@@ -94,23 +91,14 @@ impl<A: Access> Access for Unwinding<A> {
         table: &Table,
         record: RecordRef,
         intent: Intent,
-    ) -> Result<Visit, AbortCause> {
-        or_throw(self.0.visit(table, record, intent))
+        observed: &Observed,
+    ) -> Result<Visit, Halt> {
+        or_throw_halt(self.0.visit(table, record, intent, observed))
     }
 
     #[inline(always)]
-    fn guard(&mut self, node: NodeVersion) -> Result<(), AbortCause> {
-        or_throw(self.0.guard(node))
-    }
-
-    #[inline(always)]
-    fn guard_in(
-        &mut self,
-        table: &Table,
-        index: usize,
-        node: NodeVersion,
-    ) -> Result<(), AbortCause> {
-        or_throw(self.0.guard_in(table, index, node))
+    fn guard(&mut self, table: &Table, index: usize, node: NodeVersion) -> Result<(), AbortCause> {
+        or_throw(self.0.guard(table, index, node))
     }
 
     #[inline(always)]
@@ -120,8 +108,8 @@ impl<A: Access> Access for Unwinding<A> {
         handle: &mut Handle,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
-    ) -> Result<(), AbortCause> {
-        or_throw(self.0.read(table, handle, columns, memory))
+    ) -> Result<(), Halt> {
+        or_throw_halt(self.0.read(table, handle, columns, memory))
     }
 
     #[inline(always)]
@@ -131,8 +119,8 @@ impl<A: Access> Access for Unwinding<A> {
         handle: &mut Handle,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
-        or_throw_stop(self.0.update(table, handle, columns, memory))
+    ) -> Result<(), Halt> {
+        or_throw_halt(self.0.update(table, handle, columns, memory))
     }
 
     #[inline(always)]
@@ -141,8 +129,8 @@ impl<A: Access> Access for Unwinding<A> {
         table: &Table,
         values: &[Reg],
         memory: &mut Memory,
-    ) -> Result<Inserted, Stop> {
-        or_throw_stop(self.0.insert(table, values, memory))
+    ) -> Result<Inserted, Halt> {
+        or_throw_halt(self.0.insert(table, values, memory))
     }
 
     #[inline(always)]
@@ -151,8 +139,8 @@ impl<A: Access> Access for Unwinding<A> {
         table: &Table,
         handle: &mut Handle,
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
-        or_throw_stop(self.0.delete(table, handle, memory))
+    ) -> Result<(), Halt> {
+        or_throw_halt(self.0.delete(table, handle, memory))
     }
 
     fn bring_back(
@@ -161,8 +149,8 @@ impl<A: Access> Access for Unwinding<A> {
         handle: &mut Handle,
         values: &[Reg],
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
-        or_throw_stop(self.0.bring_back(table, handle, values, memory))
+    ) -> Result<(), Halt> {
+        or_throw_halt(self.0.bring_back(table, handle, values, memory))
     }
 
     #[inline(always)]
@@ -180,8 +168,8 @@ impl<A: Access> Access for Unwinding<A> {
     }
 
     #[inline(always)]
-    fn commit(&mut self) -> Result<(), AbortCause> {
-        or_throw(self.0.commit())
+    fn commit(&mut self) -> Result<(), Stop> {
+        or_throw_stop(self.0.commit())
     }
 
     fn confirm(&mut self) -> Result<(), AbortCause> {
@@ -192,7 +180,26 @@ impl<A: Access> Access for Unwinding<A> {
     fn roll_back(&mut self) {
         self.0.roll_back();
     }
+}
 
+impl<A: Access> Planning for Unwinding<A> {
+    #[inline(always)]
+    fn prepare(&mut self, failures: u32) {
+        self.0.prepare(failures);
+    }
+
+    #[inline(always)]
+    fn begin_call(&mut self, deadline_ns: Option<u64>) {
+        self.0.begin_call(deadline_ns);
+    }
+
+    #[inline(always)]
+    fn end_call(&mut self) {
+        self.0.end_call();
+    }
+}
+
+impl<A: Access> Recording for Unwinding<A> {
     #[inline(always)]
     fn history(&mut self) -> Option<&mut Log> {
         self.0.history()
@@ -210,6 +217,12 @@ impl<A: Access> Access for Unwinding<A> {
         self.0.version_dead(record)
     }
 }
+
+impl<A: Access> Remembering for Unwinding<A> {}
+impl<A: Access> Deferring for Unwinding<A> {}
+impl<A: Access> Scanning for Unwinding<A> {}
+impl<A: Access> Travelling for Unwinding<A> {}
+impl<A: Access> Flawed for Unwinding<A> {}
 
 impl<A: Recorded> Recorded for Unwinding<A> {
     fn recorder(&mut self) -> &mut Recorder {

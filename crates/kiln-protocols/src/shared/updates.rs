@@ -2,7 +2,7 @@
 //! the order of the procedure.
 
 use kiln_procedure::ir::Reg;
-use kiln_procedure::{AbortCause, Stop, Updater};
+use kiln_procedure::{AbortCause, Updater};
 use kiln_storage::error::Error;
 use kiln_storage::slot::{Memory, Slot};
 
@@ -129,23 +129,13 @@ impl Updates {
     #[cold]
     pub fn raise_confirmed(&mut self, error: Error) -> AbortCause {
         self.is_confirmed = true;
-        self.note_raised(Stop::Raise(error))
+        self.raised = Some(error);
+        AbortCause::ReadValidation
     }
 
     /// Whether the error was raised at the commit: then there is nothing more to be confirmed.
     pub fn is_confirmed(&self) -> bool {
         self.is_confirmed
-    }
-
-    /// Notes an error where only an abort can be returned.
-    pub fn note_raised(&mut self, stop: Stop) -> AbortCause {
-        match stop {
-            Stop::Abort(cause) => cause,
-            Stop::Raise(error) => {
-                self.raised = Some(error);
-                AbortCause::ReadValidation
-            }
-        }
     }
 
     /// The error that stands behind the abort that was just returned, if one does.

@@ -2,14 +2,17 @@
 
 use kiln_history::{Log, Version};
 use kiln_platform::random::Random;
-use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
+use kiln_procedure::access::{
+    Deferring, Flawed, Inserted, Planning, Recalled, Recording, Remembering, Scanning, Sought,
+    Travelling, Visit,
+};
+use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, OpId, Reg};
-use kiln_procedure::{AbortCause, Access, Handle, Stop, Updater};
+use kiln_procedure::{AbortCause, Access, Halt, Handle, Stop, Updater};
 use kiln_protocols::access::healing::Healing;
-use kiln_storage::error::Error;
 use kiln_storage::index::NodeVersion;
 use kiln_storage::record::RecordRef;
-use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::Memory;
 use kiln_storage::table::{Entry, Table};
 
@@ -65,53 +68,20 @@ impl Access for Interrupted<'_> {
         unreachable!("only the run is interrupted");
     }
 
-    fn recalls(&self) -> bool {
-        self.healing.recalls()
-    }
-
-    fn recall(
-        &mut self,
-        sought: &Sought<'_>,
-        memory: &Memory,
-    ) -> Result<Option<Recalled>, AbortCause> {
-        self.interrupt();
-        self.healing.recall(sought, memory)
-    }
-
-    fn looked_up(&mut self) {
-        self.healing.looked_up();
-    }
-
-    fn scans(&mut self, op: OpId) {
-        self.interrupt();
-        self.healing.scans(op);
-    }
-
     fn visit(
         &mut self,
         table: &Table,
         record: RecordRef,
         intent: Intent,
-    ) -> Result<Visit, AbortCause> {
+        observed: &Observed,
+    ) -> Result<Visit, Halt> {
         self.interrupt();
-        self.healing.visit(table, record, intent)
+        self.healing.visit(table, record, intent, observed)
     }
 
-    fn visit_observing(
-        &mut self,
-        table: &Table,
-        record: RecordRef,
-        intent: Intent,
-        observed: ColumnSet,
-    ) -> Result<Visit, AbortCause> {
+    fn guard(&mut self, table: &Table, index: usize, node: NodeVersion) -> Result<(), AbortCause> {
         self.interrupt();
-        self.healing
-            .visit_observing(table, record, intent, observed)
-    }
-
-    fn guard(&mut self, node: NodeVersion) -> Result<(), AbortCause> {
-        self.interrupt();
-        self.healing.guard(node)
+        self.healing.guard(table, index, node)
     }
 
     fn read(
@@ -120,7 +90,7 @@ impl Access for Interrupted<'_> {
         handle: &mut Handle,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
-    ) -> Result<(), AbortCause> {
+    ) -> Result<(), Halt> {
         self.interrupt();
         self.healing.read(table, handle, columns, memory)
     }
@@ -131,7 +101,7 @@ impl Access for Interrupted<'_> {
         handle: &mut Handle,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Halt> {
         self.interrupt();
         self.healing.update(table, handle, columns, memory)
     }
@@ -141,7 +111,7 @@ impl Access for Interrupted<'_> {
         table: &Table,
         values: &[Reg],
         memory: &mut Memory,
-    ) -> Result<Inserted, Stop> {
+    ) -> Result<Inserted, Halt> {
         self.interrupt();
         self.healing.insert(table, values, memory)
     }
@@ -151,7 +121,7 @@ impl Access for Interrupted<'_> {
         table: &Table,
         handle: &mut Handle,
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Halt> {
         self.interrupt();
         self.healing.delete(table, handle, memory)
     }
@@ -162,7 +132,7 @@ impl Access for Interrupted<'_> {
         handle: &mut Handle,
         values: &[Reg],
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Halt> {
         self.interrupt();
         self.healing.bring_back(table, handle, values, memory)
     }
@@ -180,7 +150,7 @@ impl Access for Interrupted<'_> {
         self.healing.resolve(table, index, entry)
     }
 
-    fn commit(&mut self) -> Result<(), AbortCause> {
+    fn commit(&mut self) -> Result<(), Stop> {
         unreachable!("only the run is interrupted");
     }
 
@@ -191,7 +161,31 @@ impl Access for Interrupted<'_> {
     fn roll_back(&mut self) {
         unreachable!("only the run is interrupted");
     }
+}
 
+impl Remembering for Interrupted<'_> {
+    fn recalls(&self) -> bool {
+        self.healing.recalls()
+    }
+
+    fn recall(&mut self, sought: &Sought<'_>, memory: &Memory) -> Result<Option<Recalled>, Halt> {
+        self.interrupt();
+        self.healing.recall(sought, memory)
+    }
+
+    fn looked_up(&mut self) {
+        self.healing.looked_up();
+    }
+}
+
+impl Scanning for Interrupted<'_> {
+    fn scans(&mut self, op: OpId) {
+        self.interrupt();
+        self.healing.scans(op);
+    }
+}
+
+impl Deferring for Interrupted<'_> {
     fn defers(&self) -> bool {
         self.healing.defers()
     }
@@ -211,11 +205,9 @@ impl Access for Interrupted<'_> {
         self.interrupt();
         self.healing.defer(table, handle, updater, operands, memory)
     }
+}
 
-    fn raised(&mut self) -> Option<Error> {
-        self.healing.raised()
-    }
-
+impl Recording for Interrupted<'_> {
     fn history(&mut self) -> Option<&mut Log> {
         self.healing.history()
     }
@@ -232,3 +224,7 @@ impl Access for Interrupted<'_> {
         self.healing.version_dead(record)
     }
 }
+
+impl Planning for Interrupted<'_> {}
+impl Travelling for Interrupted<'_> {}
+impl Flawed for Interrupted<'_> {}

@@ -15,7 +15,7 @@ mod programs;
 
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
-use kiln_procedure::access::GoesOn;
+use kiln_procedure::access::{Deferring, GoesOn, Planning, Remembering};
 use kiln_procedure::{Access, Arguments, Executor, Frame, Program, Stop};
 use kiln_protocols::Statistics;
 use kiln_protocols::access::healing::Healing;
@@ -157,7 +157,7 @@ impl Pair {
                     }
                 }
                 has_locks = true;
-                let Err(stop) = run.and_then(|()| self.healing.commit_or_raise()) else {
+                let Err(stop) = run.and_then(|()| self.healing.commit()) else {
                     return Ok(self.frame.result_values(program));
                 };
                 match self.healing.goes_on(program, &stop) {

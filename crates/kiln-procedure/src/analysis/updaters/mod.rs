@@ -36,7 +36,7 @@
 //!
 //! - updaters run in the order of their updates, and the first that raises decides;
 //! - when the procedure itself raises, the updaters that were kept before are run first
-//!   ([`Access::confirm_raise`](crate::Access::confirm_raise));
+//!   ([`Deferring::confirm_raise`](crate::access::Deferring::confirm_raise));
 //! - within a region, a step that may raise and follows an elided one that may raise goes into the
 //!   updater too, or else the update is not left to the commit;
 //! - a procedure that sends a NOTICE keeps its updates that may raise: PostgreSQL would not have

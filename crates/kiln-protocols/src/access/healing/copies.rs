@@ -1,9 +1,10 @@
 //! Meeting records, and the copies of what was read of them (§4.5).
 
 use kiln_platform::atomic::{AtomicU64, Ordering, fence};
+use kiln_platform::work::{Work, charge};
 use kiln_procedure::access::Visit;
 use kiln_procedure::ir::{Intent, OpId, Reg};
-use kiln_procedure::{AbortCause, Access, Handle};
+use kiln_procedure::{AbortCause, Handle};
 use kiln_storage::layout::{is_spilled, resolve};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
@@ -203,7 +204,8 @@ impl Healing {
     ) -> Result<Visit, AbortCause> {
         self.sets.protocol.table = table;
         let met = self.sets.items.len();
-        let visit = self.sets.visit(table, record, intent)?;
+        charge(Work::Record);
+        let visit = self.sets.meet(table, record, intent)?;
         if let Visit::Present(handle) = visit
             && handle.note as usize != met
         {
@@ -401,7 +403,6 @@ impl Healing {
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
     ) -> Result<(), AbortCause> {
-        self.sets.settle_read(handle, columns)?;
         if !self.copies_reads {
             return self.read_through(table, handle, columns, memory);
         }

@@ -20,6 +20,7 @@
 //! are not those of a run that came to its end, or what has to be taken back can be seen by others
 //! already.
 
+use kiln_procedure::access::Deferring;
 use kiln_procedure::ir::OpId;
 use kiln_procedure::restoration::{Change, Rewritten};
 use kiln_procedure::{AbortCause, Access, Program, Restoration, Stop};

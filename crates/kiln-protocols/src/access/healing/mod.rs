@@ -70,6 +70,7 @@
 //! attempts that each read without a lock what the other writes, one sees the other's locked tid.
 //! Phantoms are excluded by the node set.
 
+mod access;
 mod cache;
 mod copies;
 mod dependents;
@@ -80,30 +81,19 @@ mod restore;
 mod undisturbed;
 mod validate;
 
-use kiln_history::{Log, Version};
 use kiln_platform::schedule::point;
 use kiln_platform::sync::Arc;
 use kiln_platform::thread;
-use kiln_procedure::access::{GoesOn, Inserted, Recalled, Sought, Visit};
-use kiln_procedure::ir::{Intent, OpId, Reg};
-use kiln_procedure::{AbortCause, Access, Arguments, Handle, Program, Stop, Updater};
+use kiln_procedure::ir::{Intent, OpId};
+use kiln_procedure::{AbortCause, Program};
 use kiln_storage::epoch::Participant;
-use kiln_storage::error::Error;
 use kiln_storage::index::NodeVersion;
-use kiln_storage::journal::Journal;
 use kiln_storage::record::{RecordRef, Tid};
-use kiln_storage::schema::{ColumnId, ColumnSet};
-use kiln_storage::slot::Memory;
-use kiln_storage::table::{Entry, Table};
+use kiln_storage::table::Table;
 
-use crate::Statistics;
-use crate::canary::Canary;
 use crate::factors::{HealingFactors, Use};
-use crate::phases::{Phased, Phases};
 use crate::shared::optimistic::{Commit, Item, Optimistic, stable_tid};
 use crate::shared::record_map::RecordMap;
-use crate::shared::recorder::{Recorded, Recorder};
-use crate::shared::report::Reporter;
 use cache::Cache;
 use copies::{Copied, Copies};
 use dependents::Part;
@@ -322,129 +312,9 @@ impl Healing {
         self.last = None;
     }
 
-    /// Forgets the attempt, whose sets are forgotten too.
-    fn forget(&mut self) {
-        self.rest();
-        self.cache.clear();
-        self.known.clear();
-        self.known_by_record.clear();
-        self.copies.clear();
-        self.has_linked = false;
-    }
-}
-
-impl Access for Healing {
-    fn begin_call(&mut self, _: Option<u64>) {
-        // Spread evenly over the calls.
-        self.ad_hoc_rest += self.factors.ad_hoc_percent;
-        self.is_ad_hoc = self.ad_hoc_rest >= 100;
-        self.ad_hoc_rest %= 100;
-    }
-
+    /// Relies on a gap.
     #[inline]
-    fn begin(&mut self) {
-        self.heals = false;
-        self.is_calm = false;
-        self.copies_reads = false;
-        self.round = 0;
-        self.locks_reads = self.factors.read_locks == Use::On;
-        self.asks = false;
-        self.is_confirmed = false;
-        self.is_complete = false;
-        self.failed = None;
-        self.part = Part::default();
-        self.late.is_on = false;
-        self.counters.begin();
-        self.sets.begin();
-    }
-
-    fn plan(&mut self, program: &Program, _: &Arguments) -> Result<(), AbortCause> {
-        self.heals = self.factors.access_cache == Use::On && !self.is_ad_hoc;
-        self.counters.runs(program);
-        self.is_calm = self.heals && self.counters.calm().is_calm();
-        self.late.is_allowed = self.heals && program.analysis.inserts_late();
-        self.late.is_on = self.late.is_allowed && !self.is_calm;
-        self.copies_reads = self.keeps_copies() && !self.is_calm;
-        Ok(())
-    }
-
-    fn goes_on<'p>(&mut self, program: &'p Program, stop: &Stop) -> GoesOn<'p> {
-        let goes_on = match self.heals && self.may_restore(stop) {
-            true => self.restore(program, stop),
-            false => GoesOn::No,
-        };
-        if let Stop::Abort(cause) = stop
-            && matches!(goes_on, GoesOn::No)
-        {
-            let blamed = self.blames.or(self.last);
-            self.counters.aborted(blamed, *cause);
-        }
-        self.blames = None;
-        goes_on
-    }
-
-    #[inline(always)]
-    fn recalls(&self) -> bool {
-        self.round > 0
-    }
-
-    #[inline(always)]
-    fn recall(
-        &mut self,
-        sought: &Sought<'_>,
-        memory: &Memory,
-    ) -> Result<Option<Recalled>, AbortCause> {
-        self.sets.protocol.under_way = Some(sought.op);
-        self.last = Some(sought.op);
-        match self.heals && !self.is_calm {
-            true => self.look_back(sought, memory),
-            false => Ok(None),
-        }
-    }
-
-    #[inline(always)]
-    fn looked_up(&mut self) {
-        self.cache.end();
-        self.sets.protocol.under_way = None;
-    }
-
-    #[inline(always)]
-    fn scans(&mut self, op: OpId) {
-        self.sets.protocol.under_way = Some(op);
-        self.last = Some(op);
-    }
-
-    #[inline]
-    fn visit(
-        &mut self,
-        table: &Table,
-        record: RecordRef,
-        intent: Intent,
-    ) -> Result<Visit, AbortCause> {
-        self.visit_observing(table, record, intent, table.indexed_columns())
-    }
-
-    #[inline]
-    fn visit_observing(
-        &mut self,
-        table: &Table,
-        record: RecordRef,
-        intent: Intent,
-        observed: ColumnSet,
-    ) -> Result<Visit, AbortCause> {
-        let visit = match self.round == 0 || self.part.is_on {
-            true => self.meet(table, record, intent, observed)?,
-            false => self.meet_again(table, record, intent, observed)?,
-        };
-        match visit {
-            Visit::Present(handle) => self.cache.met(record, handle.note, true),
-            _ => self.cache.met(record, 0, false),
-        }
-        Ok(visit)
-    }
-
-    #[inline]
-    fn guard(&mut self, node: NodeVersion) -> Result<(), AbortCause> {
+    fn rely_on_node(&mut self, node: NodeVersion) -> Result<(), AbortCause> {
         self.cache.missed(node);
         match self.sets.nodes.guard(node) {
             // It will be found at the commit: of two versions of a node one is not the present one.
@@ -453,101 +323,12 @@ impl Access for Healing {
         }
     }
 
-    #[inline]
-    fn read(
-        &mut self,
-        table: &Table,
-        handle: &mut Handle,
-        columns: &[(ColumnId, Reg)],
-        memory: &mut Memory,
-    ) -> Result<(), AbortCause> {
-        self.read_copied(table, handle, columns, memory)
-    }
-
-    fn update(
-        &mut self,
-        table: &Table,
-        handle: &mut Handle,
-        columns: &[(ColumnId, Reg)],
-        memory: &mut Memory,
-    ) -> Result<(), Stop> {
-        self.sets.protocol.table = table;
-        if Canary::DependencyForgotten.sings() && self.part.is_on {
-            return Ok(());
-        }
-        let updated = self.sets.update(table, handle, columns, memory);
-        if let Err(Stop::Raise(_)) = &updated {
-            // A row has the key already: one that was met before counts with its key from now on,
-            // and this one with what its keys were made of.
-            for item in &mut self.sets.items {
-                item.note.rely_on_version();
-            }
-        }
-        updated
-    }
-
-    fn insert(
-        &mut self,
-        table: &Table,
-        values: &[Reg],
-        memory: &mut Memory,
-    ) -> Result<Inserted, Stop> {
-        self.sets.protocol.table = table;
-        self.sets.protocol.under_way = None;
-        let inserted = match self.late.is_on {
-            true => self.insert_late(table, values, memory),
-            false => self.sets.insert(table, values, memory),
-        };
-        match &inserted {
-            // Also if it was met before: it counts with its key from now on.
-            Ok(Inserted::Exists { handle, .. }) => {
-                self.sets.items[handle.note as usize].note.rely_on_version();
-            }
-            Err(Stop::Abort(AbortCause::KeyInTransit)) if self.is_calm => {
-                // Another attempt is about after all: the run that follows inserts late.
-                self.asks = true;
-                self.counters.calm().is_disturbed();
-            }
-            _ => {}
-        }
-        inserted
-    }
-
-    fn delete(
-        &mut self,
-        table: &Table,
-        handle: &mut Handle,
-        memory: &mut Memory,
-    ) -> Result<(), Stop> {
-        self.sets.delete(table, handle, memory)
-    }
-
-    fn bring_back(
-        &mut self,
-        table: &Table,
-        handle: &mut Handle,
-        values: &[Reg],
-        memory: &mut Memory,
-    ) -> Result<(), Stop> {
-        self.sets.protocol.table = table;
-        self.sets.bring_back(table, handle, values, memory)
-    }
-
-    #[inline(always)]
-    fn moves_entries(&self) -> bool {
-        self.sets.moves_entries()
-    }
-
-    fn resolve(
-        &self,
-        table: &Table,
-        index: usize,
-        entry: Entry,
-    ) -> Result<Option<RecordRef>, AbortCause> {
-        self.sets.resolve(table, index, entry)
-    }
-
-    fn commit(&mut self) -> Result<(), AbortCause> {
+    /// Commits, and forgets the attempt.
+    ///
+    /// # Errors
+    /// An [`AbortCause`], also when an update left to the commit raises:
+    /// [`take_raised`](Optimistic::take_raised) has its error then.
+    fn settle_and_write(&mut self) -> Result<(), AbortCause> {
         point("healing.executed");
         self.rest();
         let is_resumed = self.is_resumed();
@@ -558,109 +339,13 @@ impl Access for Healing {
         Ok(())
     }
 
-    fn confirm(&mut self) -> Result<(), AbortCause> {
-        match self.is_confirmed {
-            true => Ok(()),
-            false => self.sets.confirm(),
-        }
-    }
-
-    fn confirm_raise(&mut self, error: Error) -> Result<Error, AbortCause> {
-        match self.is_confirmed {
-            // An update left to the commit may have raised before.
-            true => Ok(self.sets.take_raised().unwrap_or(error)),
-            false => self.sets.confirm_raise(error),
-        }
-    }
-
-    #[inline(always)]
-    fn commit_or_raise(&mut self) -> Result<(), Stop> {
-        self.commit()
-            .map_err(|cause| match self.sets.take_raised() {
-                Some(error) => {
-                    self.is_confirmed = true;
-                    Stop::Raise(error)
-                }
-                None => Stop::Abort(cause),
-            })
-    }
-
-    #[inline(always)]
-    fn defers(&self) -> bool {
-        self.sets.defers()
-    }
-
-    fn defer_nothing(&mut self) {
-        self.sets.defer_nothing();
-    }
-
-    fn defer(
-        &mut self,
-        table: &Table,
-        handle: &mut Handle,
-        updater: &Updater,
-        operands: &[Reg],
-        memory: &mut Memory,
-    ) -> Result<(), Stop> {
-        self.sets.defer(table, handle, updater, operands, memory)
-    }
-
-    fn raised(&mut self) -> Option<Error> {
-        self.sets.raised()
-    }
-
-    fn roll_back(&mut self) {
-        self.drop_late();
-        self.sets.roll_back();
-        self.forget();
-    }
-
-    #[inline(always)]
-    fn history(&mut self) -> Option<&mut Log> {
-        self.sets.history()
-    }
-
-    fn version_of(&self, handle: &Handle) -> Version {
-        self.sets.version_of(handle)
-    }
-
-    fn version_met(&self, record: RecordRef) -> Version {
-        self.sets.version_met(record)
-    }
-
-    fn version_dead(&self, record: RecordRef) -> Version {
-        self.sets.version_dead(record)
-    }
-}
-
-impl Recorded for Healing {
-    fn recorder(&mut self) -> &mut Recorder {
-        self.sets.recorder()
-    }
-
-    fn attach(&mut self, journal: Option<&Journal>) {
-        self.sets.attach(journal);
-    }
-
-    fn reporter(&mut self) -> Option<&mut Reporter> {
-        self.sets.reporter()
-    }
-}
-
-impl Phased for Healing {
-    fn phases(&mut self) -> &mut Phases {
-        self.sets.phases()
-    }
-
-    fn count_in(&mut self, counters: &Arc<crate::Counters>) {
-        self.counters.shared = counters.clone();
-    }
-
-    fn add_counts(&self, statistics: &mut Statistics) {
-        self.counters.add_to(statistics);
-    }
-
-    fn reset_counts(&mut self) {
-        self.counters.reset();
+    /// Forgets the attempt, whose sets are forgotten too.
+    fn forget(&mut self) {
+        self.rest();
+        self.cache.clear();
+        self.known.clear();
+        self.known_by_record.clear();
+        self.copies.clear();
+        self.has_linked = false;
     }
 }

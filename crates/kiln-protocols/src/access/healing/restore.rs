@@ -9,7 +9,7 @@ use kiln_platform::schedule::point;
 use kiln_platform::sync::Arc;
 use kiln_procedure::access::{GoesOn, Recalled, Sought, Visit};
 use kiln_procedure::ir::OpId;
-use kiln_procedure::{AbortCause, Access, Handle, Program, Restoration, Stop};
+use kiln_procedure::{AbortCause, Access, Halt, Handle, Program, Restoration, Stop};
 use kiln_storage::slot::Memory;
 
 use super::Healing;
@@ -95,7 +95,7 @@ impl Healing {
         &mut self,
         sought: &Sought<'_>,
         memory: &Memory,
-    ) -> Result<Option<Recalled>, AbortCause> {
+    ) -> Result<Option<Recalled>, Halt> {
         if sought.is_known {
             return Ok(self.repeat(sought.op));
         }
@@ -134,12 +134,12 @@ impl Healing {
         &mut self,
         sought: &Sought<'_>,
         outcome: Outcome,
-    ) -> Result<Option<Recalled>, AbortCause> {
+    ) -> Result<Option<Recalled>, Halt> {
         let index = &sought.table.indexes()[sought.index];
         match outcome {
             Outcome::Record(record, ..) if !index.moves() => {
                 let (table, intent, observed) = (sought.table, sought.intent, sought.observed);
-                let visit = self.visit_for(table, record, intent, observed)?;
+                let visit = self.visit(table, record, intent, observed)?;
                 // A transaction that saw the tid with which a record has moved sees that.
                 Ok(match visit {
                     _ if index.moves() => None,
@@ -149,7 +149,7 @@ impl Healing {
                 })
             }
             Outcome::Gap(node) if node.is_current() => {
-                self.guard(node)?;
+                self.rely_on_node(node)?;
                 Ok(Some(Recalled::Missing))
             }
             _ => Ok(None),
@@ -347,6 +347,7 @@ impl Restored {
 
 #[cfg(test)]
 mod tests {
+    use kiln_procedure::access::Planning;
     use kiln_procedure::{Access, Arguments, ProgramBuilder};
     use kiln_storage::epoch::Epochs;
 

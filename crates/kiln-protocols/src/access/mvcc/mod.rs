@@ -95,44 +95,39 @@
 //! versions are the newest at one moment is not enough, as a transaction with a smaller timestamp
 //! may still be about to commit.
 
+mod access;
 mod apart;
 mod clock;
 mod commit;
 mod entries;
 mod execute;
 mod groups;
+mod notes;
 mod reclaim;
 pub(crate) mod registration;
 mod takeovers;
 mod updates;
 mod version;
 
-use kiln_history::{Log, Version};
 use kiln_platform::schedule::point;
 use kiln_platform::sync::{Arc, OnceLock};
-use kiln_platform::work::{Work, charge};
-use kiln_procedure::access::{Inserted, Visit};
-use kiln_procedure::ir::{Intent, Reg};
-use kiln_procedure::{AbortCause, Access, Handle, Stop, Updater};
+use kiln_procedure::{AbortCause, Handle};
 use kiln_storage::epoch::{Epochs, Participant};
-use kiln_storage::error::Error;
-use kiln_storage::index::NodeVersion;
-use kiln_storage::journal::Journal;
 use kiln_storage::record::{RecordRef, Tid};
-use kiln_storage::schema::{ColumnId, ColumnSet, TableId};
-use kiln_storage::slot::{Heap, Memory};
-use kiln_storage::table::{Entry, MEMORIES_MAX, Table, WORKERS_MAX};
+use kiln_storage::schema::{ColumnSet, TableId};
+use kiln_storage::slot::Heap;
+use kiln_storage::table::{MEMORIES_MAX, Table, WORKERS_MAX};
 
 use crate::phases::{Phase, Phases};
 use crate::shared::emptied::EmptiedNodes;
 use crate::shared::node_set::NodeSet;
 use crate::shared::record_map::RecordMap;
-use crate::shared::recorder::{Recorded, Recorder};
+use crate::shared::recorder::Recorder;
 use crate::shared::report::Reporter;
 use crate::shared::updates::Updates;
 use clock::{Clock, Horizon};
 use groups::{Groups, Mask};
-use reclaim::NotesCell;
+use notes::NotesCell;
 use takeovers::Takeovers;
 use version::{NodeRef, Pools, status};
 
@@ -445,235 +440,5 @@ impl Mvcc {
         self.heap.clear();
         self.reclaim();
         self.participant.leave();
-    }
-}
-
-impl Access for Mvcc {
-    #[inline]
-    fn begin(&mut self) {
-        self.participant.enter();
-        self.is_deferring = self.defers;
-    }
-
-    #[inline]
-    fn begin_read_only(&mut self) {
-        self.participant.enter();
-        self.is_deferring = false;
-        self.snapshot = Some(self.shared.clock.begin_reading(self.worker));
-        point("mvcc.snapshot");
-    }
-
-    #[inline]
-    fn visit(&mut self, _: &Table, record: RecordRef, _: Intent) -> Result<Visit, AbortCause> {
-        charge(Work::Record);
-        self.meet(record)
-    }
-
-    #[inline]
-    fn visit_observing(
-        &mut self,
-        table: &Table,
-        record: RecordRef,
-        _: Intent,
-        observed: ColumnSet,
-    ) -> Result<Visit, AbortCause> {
-        charge(Work::Record);
-        if self.is_covered(table, observed) && self.snapshot.is_none() {
-            return self.meet_apart(table, record);
-        }
-        match self.is_deferring && observed.is_empty() {
-            true => self.meet_unobserving(record),
-            false => self.meet(record),
-        }
-    }
-
-    #[inline(always)]
-    #[expect(
-        clippy::misnamed_getters,
-        reason = "the field of this name is the access's, this is asked of the attempt"
-    )]
-    fn defers(&self) -> bool {
-        self.is_deferring
-    }
-
-    fn defer_nothing(&mut self) {
-        self.is_deferring = false;
-    }
-
-    fn defer(
-        &mut self,
-        table: &Table,
-        handle: &mut Handle,
-        updater: &Updater,
-        operands: &[Reg],
-        memory: &mut Memory,
-    ) -> Result<(), Stop> {
-        charge(Work::Record);
-        self.keep_pending(table, handle, updater, operands, memory)
-    }
-
-    #[inline(always)]
-    fn commit_or_raise(&mut self) -> Result<(), Stop> {
-        let committed = self.commit();
-        committed.map_err(|cause| match self.updates.take_raised() {
-            Some(error) => Stop::Raise(error),
-            None => Stop::Abort(cause),
-        })
-    }
-
-    fn confirm_raise(&mut self, error: Error) -> Result<Error, AbortCause> {
-        self.first_error(error)
-    }
-
-    fn raised(&mut self) -> Option<Error> {
-        self.updates.take_raised()
-    }
-
-    #[inline]
-    fn guard(&mut self, node: NodeVersion) -> Result<(), AbortCause> {
-        match self.snapshot {
-            Some(_) => Ok(()),
-            None => self.nodes.guard(node),
-        }
-    }
-
-    #[inline]
-    fn read(
-        &mut self,
-        table: &Table,
-        handle: &mut Handle,
-        columns: &[(ColumnId, Reg)],
-        memory: &mut Memory,
-    ) -> Result<(), AbortCause> {
-        if self.snapshot.is_some() {
-            return self.load_past(table, handle, columns, memory);
-        }
-        self.follow(handle);
-        if !self.updates.is_empty() {
-            let read = columns.iter().map(|&(column, _)| column).collect();
-            if let Err(stop) = self.settle_for_read(*handle, read) {
-                return Err(self.updates.note_raised(stop));
-            }
-        }
-        self.load(table, handle, columns, memory)
-    }
-
-    fn update(
-        &mut self,
-        table: &Table,
-        handle: &mut Handle,
-        columns: &[(ColumnId, Reg)],
-        memory: &mut Memory,
-    ) -> Result<(), Stop> {
-        charge(Work::Record);
-        if !self.updates.is_empty() {
-            self.follow(handle);
-            let written = columns.iter().map(|&(column, _)| column).collect();
-            self.settle_for_write(table, *handle, written)?;
-        }
-        self.change(table, handle, columns, memory)
-    }
-
-    fn insert(
-        &mut self,
-        table: &Table,
-        values: &[Reg],
-        memory: &mut Memory,
-    ) -> Result<Inserted, Stop> {
-        charge(Work::Record);
-        self.add(table, values, memory)
-    }
-
-    fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
-        self.follow(handle);
-        if let Some(write) = self.written.get(handle.record) {
-            self.settle_write(write as usize)?;
-        }
-        self.mark_deleted(table, *handle);
-        Ok(())
-    }
-
-    fn bring_back(
-        &mut self,
-        table: &Table,
-        handle: &mut Handle,
-        values: &[Reg],
-        memory: &mut Memory,
-    ) -> Result<(), Stop> {
-        self.replace_deleted(table, handle, values, memory)
-    }
-
-    fn commit(&mut self) -> Result<(), AbortCause> {
-        if self.snapshot.is_none() {
-            self.commit_writes()?;
-        }
-        self.finish();
-        Ok(())
-    }
-
-    fn confirm(&mut self) -> Result<(), AbortCause> {
-        self.confirm_reads()
-    }
-
-    #[inline(always)]
-    fn moves_entries(&self) -> bool {
-        !self.takeovers.is_empty()
-    }
-
-    fn resolve(
-        &self,
-        table: &Table,
-        index: usize,
-        entry: Entry,
-    ) -> Result<Option<RecordRef>, AbortCause> {
-        Ok(Some(self.resolve_entry(table, index, entry)))
-    }
-
-    fn roll_back(&mut self) {
-        self.withdraw();
-        self.drop_timestamp();
-        self.undo();
-        self.finish();
-    }
-
-    #[inline(always)]
-    fn history(&mut self) -> Option<&mut Log> {
-        self.recorder.log()
-    }
-
-    fn version_of(&self, handle: &Handle) -> Version {
-        self.version_behind(handle)
-    }
-
-    fn version_met(&self, record: RecordRef) -> Version {
-        self.observed_version(record)
-    }
-
-    fn former_holder(&self, _: &Table, index: usize, record: RecordRef) -> Option<RecordRef> {
-        Mvcc::former_holder(self, index, record)
-    }
-
-    fn snapshot(&self) -> Option<Version> {
-        self.snapshot.map(Version)
-    }
-}
-
-impl Recorded for Mvcc {
-    fn recorder(&mut self) -> &mut Recorder {
-        &mut self.recorder
-    }
-
-    fn attach(&mut self, journal: Option<&Journal>) {
-        self.reporter.attach(journal, self.worker);
-    }
-
-    fn reporter(&mut self) -> Option<&mut Reporter> {
-        Some(&mut self.reporter)
-    }
-}
-
-impl crate::phases::Phased for Mvcc {
-    fn phases(&mut self) -> &mut Phases {
-        &mut self.phases
     }
 }

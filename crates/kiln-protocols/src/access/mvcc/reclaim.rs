@@ -33,10 +33,9 @@
 //! for some epochs go to the database's ticker ([`look_after_idle`]): else deleted rows would stay
 //! in the indexes for as long as the session that deleted them is idle.
 
-use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 
-use kiln_platform::atomic::{AtomicU64, Ordering, fence};
+use kiln_platform::atomic::{Ordering, fence};
 use kiln_storage::epoch::{Participant, STALE_EPOCHS};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::TableId;
@@ -44,133 +43,12 @@ use kiln_storage::slot::Heap;
 use kiln_storage::table::{Entry, Table};
 
 use super::clock::Horizon;
+use super::notes::{Grave, NOTHING_NOTED, Noted, Notes};
 use super::version::{Head, LATCHED, NodeRef, WAITING, head, read_up_to, status};
 use super::{Mvcc, Shared};
 use crate::canary::Canary;
 use crate::shared::links;
 use crate::shared::recorder::Recorder;
-
-/// A version of a record that is to be folded.
-#[derive(Clone, Copy)]
-struct Noted {
-    record: RecordRef,
-    table: *const Table,
-    /// Its timestamp; of those that wait, the oldest that is not folded.
-    wts: u64,
-}
-
-/// A record that left the indexes when the clock was at `stamp`.
-struct Grave {
-    record: RecordRef,
-    table: *const Table,
-    stamp: u64,
-}
-
-/// What one worker has noted.
-#[derive(Default)]
-pub(super) struct Notes {
-    /// Versions committed since.
-    fresh: VecDeque<Noted>,
-    /// Versions that snapshots under way are in front of; their records have [`WAITING`] set, and
-    /// one entry each over all workers.
-    waiting: VecDeque<Noted>,
-    graves: VecDeque<Grave>,
-    /// Graves that transactions have left since the last look: of rows that came and went in one.
-    left: usize,
-}
-
-impl Notes {
-    fn is_empty(&self) -> bool {
-        self.fresh.is_empty() && self.waiting.is_empty() && self.graves.is_empty()
-    }
-
-    /// Takes all notes out, and leaves room for the next ones.
-    fn take(&mut self) -> Notes {
-        fn take<T>(list: &mut VecDeque<T>) -> VecDeque<T> {
-            let room = list.capacity().min(KEPT_CAPACITY);
-            std::mem::replace(list, VecDeque::with_capacity(room))
-        }
-        Notes {
-            fresh: take(&mut self.fresh),
-            waiting: take(&mut self.waiting),
-            graves: take(&mut self.graves),
-            left: std::mem::take(&mut self.left),
-        }
-    }
-
-    /// Takes out what concerns one table.
-    fn take_of(&mut self, table: TableId) -> Notes {
-        // SAFETY: the engine settles before it changes tables.
-        let is_of = |noted: *const Table| unsafe { &*noted }.id() == table;
-        fn split<T>(list: &mut VecDeque<T>, is_taken: impl Fn(&T) -> bool) -> VecDeque<T> {
-            let (taken, left) = std::mem::take(list).into_iter().partition(is_taken);
-            *list = left;
-            taken
-        }
-        Notes {
-            fresh: split(&mut self.fresh, |noted| is_of(noted.table)),
-            waiting: split(&mut self.waiting, |noted| is_of(noted.table)),
-            graves: split(&mut self.graves, |grave| is_of(grave.table)),
-            left: 0,
-        }
-    }
-
-    /// Adds what another worker has noted.
-    fn append(&mut self, mut other: Notes) {
-        self.fresh.append(&mut other.fresh);
-        self.waiting.append(&mut other.waiting);
-        self.graves.append(&mut other.graves);
-        self.left += other.left;
-    }
-}
-
-/// The notes of the worker with one number.
-#[repr(align(128))]
-pub(super) struct NotesCell {
-    notes: UnsafeCell<Notes>,
-    /// The epoch when the worker looked after its notes last, or noted the first one;
-    /// [`NOTHING_NOTED`] if it has none.
-    since: AtomicU64,
-}
-
-/// The value of [`NotesCell::since`] without notes.
-const NOTHING_NOTED: u64 = u64::MAX;
-
-impl Default for NotesCell {
-    fn default() -> NotesCell {
-        NotesCell {
-            notes: UnsafeCell::default(),
-            since: AtomicU64::new(NOTHING_NOTED),
-        }
-    }
-}
-
-impl NotesCell {
-    /// Shows that there is something to look after, noted in `epoch`.
-    #[inline]
-    fn show_noted(&self, epoch: u64) {
-        // Relaxed: the ticker takes it for a reason to look closer.
-        if self.since.load(Ordering::Relaxed) == NOTHING_NOTED {
-            self.since.store(epoch, Ordering::Relaxed);
-        }
-    }
-
-    /// Shows what is left after a look in `epoch`.
-    fn show_looked(&self, notes: &Notes, epoch: u64) {
-        let since = match notes.is_empty() {
-            true => NOTHING_NOTED,
-            false => epoch,
-        };
-        self.since.store(since, Ordering::Relaxed);
-    }
-}
-
-// SAFETY: used by the worker that has the number while its participant is active, by the one worker
-// that has seized the participant, and by the one that settles while the gate is shut. The tables
-// that notes point to live: the engine settles a table before it changes it.
-unsafe impl Sync for NotesCell {}
-// SAFETY: as above.
-unsafe impl Send for NotesCell {}
 
 /// What became of a noted version.
 enum Tidied {
@@ -186,9 +64,6 @@ enum Tidied {
 const BATCH: usize = 16;
 /// Notes of each kind that a worker looks after at a time, besides twice what it has noted since.
 const LOOKED_AFTER_MIN: usize = 64;
-/// Room in notes that a list has at most when its notes were taken over: enough for the steady
-/// state, whatever it grew to.
-const KEPT_CAPACITY: usize = 4_096;
 /// Notes of each kind that the ticker looks after at a time.
 const PORTION: usize = 1_024;
 /// Attempts of a worker between two looks at what waits, when little is noted.

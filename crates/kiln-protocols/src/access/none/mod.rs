@@ -36,9 +36,12 @@ use kiln_platform::atomic::{Ordering, fence};
 use kiln_platform::schedule::point;
 use kiln_platform::spin::Spinner;
 use kiln_platform::work::{Work, charge};
-use kiln_procedure::access::{Inserted, Visit};
+use kiln_procedure::access::{
+    Deferring, Flawed, Inserted, Planning, Recording, Remembering, Scanning, Travelling, Visit,
+};
+use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};
-use kiln_procedure::{AbortCause, Access, Handle, Stop};
+use kiln_procedure::{AbortCause, Access, Halt, Handle, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::index::NodeVersion;
 use kiln_storage::journal::Journal;
@@ -48,9 +51,8 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Memory};
 use kiln_storage::table::{Entry, EntryKey, Table};
 
-use crate::access::serial::refused_update;
 use crate::phases::{Phase, Phased, Phases};
-use crate::shared::in_place::InPlace;
+use crate::shared::in_place::{InPlace, refused_update};
 use crate::shared::index_changes::{Changed, IndexChanges};
 use crate::shared::links::{self, Linked};
 use crate::shared::recorder::{Recorded, Recorder};
@@ -383,7 +385,13 @@ impl Access for Unprotected {
     }
 
     #[inline(always)]
-    fn visit(&mut self, _: &Table, record: RecordRef, _: Intent) -> Result<Visit, AbortCause> {
+    fn visit(
+        &mut self,
+        _: &Table,
+        record: RecordRef,
+        _: Intent,
+        _: &Observed,
+    ) -> Result<Visit, Halt> {
         charge(Work::Record);
         // Acquire: the row is there that the tid speaks of.
         let tid = Tid(record.tid().load(Ordering::Acquire));
@@ -395,7 +403,7 @@ impl Access for Unprotected {
     }
 
     #[inline(always)]
-    fn guard(&mut self, _: NodeVersion) -> Result<(), AbortCause> {
+    fn guard(&mut self, _: &Table, _: usize, _: NodeVersion) -> Result<(), AbortCause> {
         Ok(())
     }
 
@@ -406,7 +414,7 @@ impl Access for Unprotected {
         handle: &mut Handle,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
-    ) -> Result<(), AbortCause> {
+    ) -> Result<(), Halt> {
         let (layout, row) = (table.layout(), table.row(handle.record));
         let byte_strings = layout.byte_strings();
         if columns
@@ -430,11 +438,11 @@ impl Access for Unprotected {
         handle: &mut Handle,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Halt> {
         let record = handle.record;
         match self.write_and_move(table, record, columns, memory)? {
             None => Ok(()),
-            Some((index, _)) => Err(refused_update(table, index, record, columns, memory)),
+            Some((index, _)) => Err(refused_update(table, index, record, columns, memory).into()),
         }
     }
 
@@ -443,7 +451,7 @@ impl Access for Unprotected {
         table: &Table,
         values: &[Reg],
         memory: &mut Memory,
-    ) -> Result<Inserted, Stop> {
+    ) -> Result<Inserted, Halt> {
         charge(Work::Record);
         // Others may read and update it from now on, but not delete or move it before it is certain
         // to stay.
@@ -479,13 +487,13 @@ impl Access for Unprotected {
         };
         links::retire(table, record, &self.participant);
         let (index, other) = in_the_way?;
-        match index == 0 && self.deleted.contains(&other) {
-            true => self.revive(table, other, values, memory),
-            false => exists(index, other),
-        }
+        Ok(match index == 0 && self.deleted.contains(&other) {
+            true => self.revive(table, other, values, memory)?,
+            false => exists(index, other)?,
+        })
     }
 
-    fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
+    fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Halt> {
         let record = handle.record;
         self.claim(record)?;
         if !self.deleted.contains(&record)
@@ -504,14 +512,14 @@ impl Access for Unprotected {
         handle: &mut Handle,
         values: &[Reg],
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Halt> {
         match self.revive(table, handle.record, values, memory)? {
             Inserted::New(_) => Ok(()),
             Inserted::Exists { .. } => Err(AbortCause::KeyInTransit.into()),
         }
     }
 
-    fn commit(&mut self) -> Result<(), AbortCause> {
+    fn commit(&mut self) -> Result<(), Stop> {
         point("none.executed");
         self.phases.enter(Phase::Install);
         self.make_final();
@@ -542,12 +550,21 @@ impl Access for Unprotected {
         self.undo();
         self.finish();
     }
+}
 
+impl Recording for Unprotected {
     #[inline(always)]
     fn history(&mut self) -> Option<&mut Log> {
         self.recorder.log()
     }
 }
+
+impl Planning for Unprotected {}
+impl Remembering for Unprotected {}
+impl Scanning for Unprotected {}
+impl Travelling for Unprotected {}
+impl Deferring for Unprotected {}
+impl Flawed for Unprotected {}
 
 impl Recorded for Unprotected {
     fn recorder(&mut self) -> &mut Recorder {

@@ -39,27 +39,33 @@
 //! has not ended, and all locks are held to the end. Phantoms as well: a range is locked whether
 //! there are records in it or not.
 
+mod ranges;
+
 use kiln_history::Log;
 use kiln_platform::atomic::Ordering;
 use kiln_platform::schedule::point;
 use kiln_platform::work::{Work, charge};
-use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
+use kiln_procedure::access::{
+    Deferring, Flawed, Inserted, Planning, Recalled, Recording, Remembering, Scanning, Sought,
+    Travelling, Visit,
+};
+use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};
-use kiln_procedure::{AbortCause, Access, Arguments, Handle, Program, Stop};
+use kiln_procedure::{AbortCause, Access, Arguments, Halt, Handle, Program, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::index::NodeVersion;
 use kiln_storage::journal::Journal;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
-use kiln_storage::slot::{Heap, Memory, Slot};
+use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Entry, EntryKey, IndexScan, Table};
 
-use crate::access::serial::refused_update;
+use ranges::Ranges;
+
 use crate::canary::Canary;
 use crate::phases::{Phase, Phased, Phases};
-use crate::shared::in_place::InPlace;
+use crate::shared::in_place::{InPlace, refused_update};
 use crate::shared::links;
-use crate::shared::locks::soon;
 use crate::shared::planning::{Demand, Findings, PlannedAhead};
 use crate::shared::ranges::{RangeClaim, RangeManager, RangePlan, RangePlanner};
 use crate::shared::recorder::{Recorded, Recorder};
@@ -82,73 +88,6 @@ pub struct RangeLocking<M: RangeManager> {
     phases: Phases,
 }
 
-/// The locks of an attempt.
-struct Ranges<M: RangeManager> {
-    manager: M,
-    held: RangePlan<M::Naming>,
-    /// What was taken besides by a transaction of several statements, or missed by any: the next
-    /// attempt plans it.
-    missed: Vec<RangeClaim>,
-    /// Whether the attempt has several statements, of which the next one is unknown.
-    has_statements: bool,
-    /// For the keys of records.
-    heap: Heap,
-}
-
-impl<M: RangeManager> Ranges<M> {
-    /// Makes sure that the keys between two points are held.
-    #[inline]
-    fn claim(
-        &mut self,
-        table: &Table,
-        space: usize,
-        points: (u128, u128),
-        exclusive: bool,
-    ) -> Result<(), AbortCause> {
-        let claim = RangeClaim::new(table, space, points, exclusive);
-        match self.held.covers(&claim) {
-            true => Ok(()),
-            false => self.take(claim),
-        }
-    }
-
-    /// Takes what was not planned.
-    #[cold]
-    fn take(&mut self, claim: RangeClaim) -> Result<(), AbortCause> {
-        let manager = &mut self.manager;
-        let is_taken = match self.has_statements {
-            true => soon(|| manager.take(&claim).then_some(())).is_some(),
-            false => manager.take(&claim),
-        };
-        let has_room = self.missed.len() < RangePlan::<M::Naming>::CLAIMS_MAX;
-        if has_room && (self.has_statements || !is_taken) {
-            self.missed.push(claim);
-        }
-        match is_taken {
-            true => Ok(()),
-            false => Err(AbortCause::FootprintMiss),
-        }
-    }
-
-    /// Makes sure that all keys of a record are held exclusively, one of which is held.
-    #[inline]
-    fn claim_keys(&mut self, table: &Table, record: RecordRef) -> Result<(), AbortCause> {
-        for (position, space) in table.key_spaces().iter().enumerate() {
-            let index = &table.indexes()[space.index];
-            self.heap.clear();
-            let mut values = [Slot::NULL; MAX_FIELDS];
-            for (value, field) in values.iter_mut().zip(index.key_layout().fields()) {
-                *value = table.field_value(field, table.row(record), &mut self.heap);
-            }
-            // A key that is too long is in no index.
-            if let Some(point) = index.entry_lead(&self.heap, |at, _| values[at]) {
-                self.claim(table, position, (point, point), true)?;
-            }
-        }
-        Ok(())
-    }
-}
-
 /// The most fields of a key.
 const MAX_FIELDS: usize = kiln_storage::schema::COLUMNS_MAX + 1;
 
@@ -157,13 +96,7 @@ impl<M: RangeManager> RangeLocking<M> {
     pub fn new(participant: Participant, manager: M) -> RangeLocking<M> {
         RangeLocking {
             in_place: InPlace::new(participant),
-            ranges: Ranges {
-                manager,
-                held: RangePlan::default(),
-                missed: Vec::new(),
-                has_statements: false,
-                heap: Heap::new(),
-            },
+            ranges: Ranges::new(manager),
             planner: RangePlanner::default(),
             findings: Findings::default(),
             newest: Tid(0),
@@ -227,6 +160,177 @@ impl<M: RangeManager> RangeLocking<M> {
 
 impl<M: RangeManager> Access for RangeLocking<M> {
     #[inline]
+    fn begin(&mut self) {
+        self.in_place.participant.enter();
+        // Where attempts plan, that is what the next one plans besides.
+        if !M::TAKES_PLANS {
+            self.ranges.missed.clear();
+        }
+    }
+
+    #[inline]
+    fn visit(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+        _: &Observed,
+    ) -> Result<Visit, Halt> {
+        charge(Work::Record);
+        let note = match intent {
+            Intent::Write => EXCLUSIVE,
+            Intent::Read => SHARED,
+        };
+        let visit = self.meet(record, note);
+        // In the only space of its table it was found by the key that is held.
+        if let Visit::Present(_) = visit
+            && intent == Intent::Write
+            && table.key_spaces().len() > 1
+        {
+            self.ranges.claim_keys(table, record)?;
+        }
+        Ok(visit)
+    }
+
+    #[inline(always)]
+    fn guard(&mut self, _: &Table, _: usize, _: NodeVersion) -> Result<(), AbortCause> {
+        // A transaction that fills the gap needs the lock of the key, or range, that was asked for.
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn read(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), Halt> {
+        self.in_place.read(table, handle.record, columns, memory);
+        Ok(())
+    }
+
+    #[inline]
+    fn update(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), Halt> {
+        self.make_exclusive(table, handle)?;
+        let changed: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
+        if table.indexed_columns().intersects(changed) {
+            self.claim_new_keys(table, handle.record, (columns, changed), memory)?;
+        }
+        let refused = (self.in_place).update(table, handle.record, columns, memory, |_| Ok(()))?;
+        let Some((index, other)) = refused else {
+            return Ok(());
+        };
+        let key = InPlace::new_key(table, index, handle.record, columns, memory)?;
+        self.taken(table, index, other, &key)?;
+        Err(refused_update(table, index, handle.record, columns, memory).into())
+    }
+
+    #[inline]
+    fn insert(
+        &mut self,
+        table: &Table,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<Inserted, Halt> {
+        charge(Work::Record);
+        let ranges = &mut self.ranges;
+        // Its row is made, with the number that it may have for a key, and no other transaction can
+        // see it yet.
+        let created = |record| ranges.claim_keys(table, record);
+        let inserted = (self.in_place).insert(table, values, memory, Some(0), created, |_| Ok(()));
+        let (index, other) = match inserted? {
+            Ok(record) => {
+                let note = EXCLUSIVE;
+                return Ok(Inserted::New(Handle { record, note }));
+            }
+            Err(in_the_way) => in_the_way,
+        };
+        let key = links::key_of(table, index, values, memory)?;
+        if index == 0 && self.in_place.has_deleted(other) {
+            let revived = (self.in_place).revive(table, other, values, memory, |_| Ok(()))?;
+            return Ok(match revived {
+                None => Inserted::New(Handle {
+                    record: other,
+                    note: EXCLUSIVE,
+                }),
+                Some((index, other)) => {
+                    let key = links::key_of(table, index, values, memory)?;
+                    let handle = self.taken(table, index, other, &key)?;
+                    Inserted::Exists { index, handle }
+                }
+            });
+        }
+        let handle = self.taken(table, index, other, &key)?;
+        Ok(Inserted::Exists { index, handle })
+    }
+
+    #[inline]
+    fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Halt> {
+        self.make_exclusive(table, handle)?;
+        self.in_place.delete(table, handle.record);
+        Ok(())
+    }
+
+    fn bring_back(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Halt> {
+        Ok((self.in_place).bring_back(table, handle.record, values, memory, |_| Ok(()))?)
+    }
+
+    #[inline]
+    fn commit(&mut self) -> Result<(), Stop> {
+        point("ranges.executed");
+        self.phases.enter(Phase::Install);
+        self.in_place.commit(self.newest);
+        point("ranges.written");
+        self.release_all();
+        self.in_place.finish();
+        Ok(())
+    }
+
+    #[inline]
+    fn confirm(&mut self) -> Result<(), AbortCause> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn moves_entries(&self) -> bool {
+        !self.in_place.changes().is_empty()
+    }
+
+    fn resolve(
+        &self,
+        table: &Table,
+        index: usize,
+        entry: Entry,
+    ) -> Result<Option<RecordRef>, AbortCause> {
+        self.in_place.changes().resolve(table, index, entry)
+    }
+
+    fn roll_back(&mut self) {
+        self.in_place.roll_back();
+        let ranges = &mut self.ranges;
+        if ranges.has_statements {
+            ranges.missed.extend_from_slice(ranges.held.claims());
+        }
+        self.release_all();
+        self.in_place.finish();
+    }
+}
+
+impl<M: RangeManager> Planning for RangeLocking<M> {
+    #[inline]
     fn begin_call(&mut self, deadline_ns: Option<u64>) {
         self.ranges.manager.begin_call(deadline_ns);
     }
@@ -234,15 +338,6 @@ impl<M: RangeManager> Access for RangeLocking<M> {
     #[inline(always)]
     fn end_call(&mut self) {
         self.ranges.missed.clear();
-    }
-
-    #[inline]
-    fn begin(&mut self) {
-        self.in_place.participant.enter();
-        // Where attempts plan, that is what the next one plans besides.
-        if !M::TAKES_PLANS {
-            self.ranges.missed.clear();
-        }
     }
 
     fn plan(&mut self, program: &Program, arguments: &Arguments) -> Result<(), AbortCause> {
@@ -282,7 +377,9 @@ impl<M: RangeManager> Access for RangeLocking<M> {
             }
         }
     }
+}
 
+impl<M: RangeManager> Remembering for RangeLocking<M> {
     #[inline(always)]
     fn recalls(&self) -> bool {
         !self.findings.is_empty()
@@ -291,11 +388,7 @@ impl<M: RangeManager> Access for RangeLocking<M> {
     /// Locks the key, and meets the record that the plan has found for it: no other transaction has
     /// taken it away since, unless it was gone before, or the attempt itself has deleted it.
     #[inline]
-    fn recall(
-        &mut self,
-        sought: &Sought<'_>,
-        memory: &Memory,
-    ) -> Result<Option<Recalled>, AbortCause> {
+    fn recall(&mut self, sought: &Sought<'_>, memory: &Memory) -> Result<Option<Recalled>, Halt> {
         let index = &sought.table.indexes()[sought.index];
         let values = sought.key.iter();
         let values = values.map(|register| memory.slots[register.0 as usize]);
@@ -311,12 +404,16 @@ impl<M: RangeManager> Access for RangeLocking<M> {
         if tid.is_dead() || tid.is_absent() || index.moves() {
             return Ok(None);
         }
-        Ok(match self.visit(sought.table, record, sought.intent)? {
-            Visit::Present(handle) => Some(Recalled::Found(handle)),
-            _ => None,
-        })
+        Ok(
+            match self.visit(sought.table, record, sought.intent, sought.observed)? {
+                Visit::Present(handle) => Some(Recalled::Found(handle)),
+                _ => None,
+            },
+        )
     }
+}
 
+impl<M: RangeManager> Scanning for RangeLocking<M> {
     fn begins_scan(
         &mut self,
         table: &Table,
@@ -335,171 +432,18 @@ impl<M: RangeManager> Access for RangeLocking<M> {
         point("ranges.scan");
         claimed
     }
+}
 
-    #[inline]
-    fn visit(
-        &mut self,
-        table: &Table,
-        record: RecordRef,
-        intent: Intent,
-    ) -> Result<Visit, AbortCause> {
-        charge(Work::Record);
-        let note = match intent {
-            Intent::Write => EXCLUSIVE,
-            Intent::Read => SHARED,
-        };
-        let visit = self.meet(record, note);
-        // In the only space of its table it was found by the key that is held.
-        if let Visit::Present(_) = visit
-            && intent == Intent::Write
-            && table.key_spaces().len() > 1
-        {
-            self.ranges.claim_keys(table, record)?;
-        }
-        Ok(visit)
-    }
-
-    #[inline(always)]
-    fn guard(&mut self, _: NodeVersion) -> Result<(), AbortCause> {
-        // A transaction that fills the gap needs the lock of the key, or range, that was asked for.
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn read(
-        &mut self,
-        table: &Table,
-        handle: &mut Handle,
-        columns: &[(ColumnId, Reg)],
-        memory: &mut Memory,
-    ) -> Result<(), AbortCause> {
-        self.in_place.read(table, handle.record, columns, memory);
-        Ok(())
-    }
-
-    #[inline]
-    fn update(
-        &mut self,
-        table: &Table,
-        handle: &mut Handle,
-        columns: &[(ColumnId, Reg)],
-        memory: &mut Memory,
-    ) -> Result<(), Stop> {
-        self.make_exclusive(table, handle)?;
-        let changed: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
-        if table.indexed_columns().intersects(changed) {
-            self.claim_new_keys(table, handle.record, (columns, changed), memory)?;
-        }
-        let refused = (self.in_place).update(table, handle.record, columns, memory, |_| Ok(()))?;
-        let Some((index, other)) = refused else {
-            return Ok(());
-        };
-        let key = InPlace::new_key(table, index, handle.record, columns, memory)?;
-        self.taken(table, index, other, &key)?;
-        Err(refused_update(table, index, handle.record, columns, memory))
-    }
-
-    #[inline]
-    fn insert(
-        &mut self,
-        table: &Table,
-        values: &[Reg],
-        memory: &mut Memory,
-    ) -> Result<Inserted, Stop> {
-        charge(Work::Record);
-        let ranges = &mut self.ranges;
-        // Its row is made, with the number that it may have for a key, and no other transaction can
-        // see it yet.
-        let created = |record| ranges.claim_keys(table, record);
-        let inserted = (self.in_place).insert(table, values, memory, Some(0), created, |_| Ok(()));
-        let (index, other) = match inserted? {
-            Ok(record) => {
-                let note = EXCLUSIVE;
-                return Ok(Inserted::New(Handle { record, note }));
-            }
-            Err(in_the_way) => in_the_way,
-        };
-        let key = links::key_of(table, index, values, memory)?;
-        if index == 0 && self.in_place.has_deleted(other) {
-            let revived = (self.in_place).revive(table, other, values, memory, |_| Ok(()))?;
-            return Ok(match revived {
-                None => Inserted::New(Handle {
-                    record: other,
-                    note: EXCLUSIVE,
-                }),
-                Some((index, other)) => {
-                    let key = links::key_of(table, index, values, memory)?;
-                    let handle = self.taken(table, index, other, &key)?;
-                    Inserted::Exists { index, handle }
-                }
-            });
-        }
-        let handle = self.taken(table, index, other, &key)?;
-        Ok(Inserted::Exists { index, handle })
-    }
-
-    #[inline]
-    fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
-        self.make_exclusive(table, handle)?;
-        self.in_place.delete(table, handle.record);
-        Ok(())
-    }
-
-    fn bring_back(
-        &mut self,
-        table: &Table,
-        handle: &mut Handle,
-        values: &[Reg],
-        memory: &mut Memory,
-    ) -> Result<(), Stop> {
-        (self.in_place).bring_back(table, handle.record, values, memory, |_| Ok(()))
-    }
-
-    #[inline]
-    fn commit(&mut self) -> Result<(), AbortCause> {
-        point("ranges.executed");
-        self.phases.enter(Phase::Install);
-        self.in_place.commit(self.newest);
-        point("ranges.written");
-        self.release_all();
-        self.in_place.finish();
-        Ok(())
-    }
-
-    #[inline]
-    fn confirm(&mut self) -> Result<(), AbortCause> {
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn moves_entries(&self) -> bool {
-        !self.in_place.changes().is_empty()
-    }
-
-    fn resolve(
-        &self,
-        table: &Table,
-        index: usize,
-        entry: Entry,
-    ) -> Result<Option<RecordRef>, AbortCause> {
-        self.in_place.changes().resolve(table, index, entry)
-    }
-
-    fn roll_back(&mut self) {
-        self.in_place.roll_back();
-        let ranges = &mut self.ranges;
-        if ranges.has_statements {
-            ranges.missed.extend_from_slice(ranges.held.claims());
-        }
-        self.release_all();
-        self.in_place.finish();
-    }
-
+impl<M: RangeManager> Recording for RangeLocking<M> {
     #[inline(always)]
     fn history(&mut self) -> Option<&mut Log> {
         self.in_place.recorder.log()
     }
 }
+
+impl<M: RangeManager> Travelling for RangeLocking<M> {}
+impl<M: RangeManager> Deferring for RangeLocking<M> {}
+impl<M: RangeManager> Flawed for RangeLocking<M> {}
 
 impl<M: RangeManager> RangeLocking<M> {
     /// Makes sure that the keys that a record gets are held exclusively.

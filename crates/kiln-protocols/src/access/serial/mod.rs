@@ -10,20 +10,22 @@ pub(crate) mod registration;
 
 use kiln_history::Log;
 use kiln_platform::atomic::Ordering;
-use kiln_procedure::access::{Inserted, Visit};
-use kiln_procedure::executor::unique_violation;
+use kiln_procedure::access::{
+    Deferring, Flawed, Inserted, Planning, Recording, Remembering, Scanning, Travelling, Visit,
+};
+use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};
-use kiln_procedure::{AbortCause, Access, Handle, Stop};
+use kiln_procedure::{AbortCause, Access, Halt, Handle, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::index::NodeVersion;
 use kiln_storage::journal::Journal;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnId;
-use kiln_storage::slot::{Memory, Slot};
+use kiln_storage::slot::Memory;
 use kiln_storage::table::{Entry, Table};
 
 use crate::phases::{Phase, Phased, Phases};
-use crate::shared::in_place::InPlace;
+use crate::shared::in_place::{InPlace, refused_update};
 use crate::shared::recorder::{Recorded, Recorder};
 use crate::shared::report::Reporter;
 
@@ -50,7 +52,13 @@ impl Access for Serial {
     }
 
     #[inline(always)]
-    fn visit(&mut self, _: &Table, record: RecordRef, _: Intent) -> Result<Visit, AbortCause> {
+    fn visit(
+        &mut self,
+        _: &Table,
+        record: RecordRef,
+        _: Intent,
+        _: &Observed,
+    ) -> Result<Visit, Halt> {
         let tid = Tid(record.tid().load(Ordering::Relaxed));
         Ok(match tid.is_absent() {
             true => Visit::Absent,
@@ -59,7 +67,7 @@ impl Access for Serial {
     }
 
     #[inline(always)]
-    fn guard(&mut self, _: NodeVersion) -> Result<(), AbortCause> {
+    fn guard(&mut self, _: &Table, _: usize, _: NodeVersion) -> Result<(), AbortCause> {
         Ok(())
     }
 
@@ -70,7 +78,7 @@ impl Access for Serial {
         handle: &mut Handle,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
-    ) -> Result<(), AbortCause> {
+    ) -> Result<(), Halt> {
         self.in_place.read(table, handle.record, columns, memory);
         Ok(())
     }
@@ -82,14 +90,14 @@ impl Access for Serial {
         handle: &mut Handle,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Halt> {
         let record = handle.record;
         let refused = self
             .in_place
             .update(table, record, columns, memory, |_| Ok(()))?;
         match refused {
             None => Ok(()),
-            Some((index, _)) => Err(refused_update(table, index, record, columns, memory)),
+            Some((index, _)) => Err(refused_update(table, index, record, columns, memory).into()),
         }
     }
 
@@ -99,7 +107,7 @@ impl Access for Serial {
         table: &Table,
         values: &[Reg],
         memory: &mut Memory,
-    ) -> Result<Inserted, Stop> {
+    ) -> Result<Inserted, Halt> {
         let record =
             match self
                 .in_place
@@ -131,7 +139,7 @@ impl Access for Serial {
     }
 
     #[inline]
-    fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
+    fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Halt> {
         self.in_place.delete(table, handle.record);
         Ok(())
     }
@@ -142,12 +150,12 @@ impl Access for Serial {
         handle: &mut Handle,
         values: &[Reg],
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
-        (self.in_place).bring_back(table, handle.record, values, memory, |_| Ok(()))
+    ) -> Result<(), Halt> {
+        Ok((self.in_place).bring_back(table, handle.record, values, memory, |_| Ok(()))?)
     }
 
     #[inline]
-    fn commit(&mut self) -> Result<(), AbortCause> {
+    fn commit(&mut self) -> Result<(), Stop> {
         self.phases.enter(Phase::Install);
         self.in_place.commit(Tid(0));
         self.in_place.finish();
@@ -176,12 +184,21 @@ impl Access for Serial {
         self.in_place.roll_back();
         self.in_place.finish();
     }
+}
 
+impl Recording for Serial {
     #[inline(always)]
     fn history(&mut self) -> Option<&mut Log> {
         self.in_place.recorder.log()
     }
 }
+
+impl Planning for Serial {}
+impl Remembering for Serial {}
+impl Scanning for Serial {}
+impl Travelling for Serial {}
+impl Deferring for Serial {}
+impl Flawed for Serial {}
 
 impl Recorded for Serial {
     fn recorder(&mut self) -> &mut Recorder {
@@ -195,26 +212,6 @@ impl Recorded for Serial {
     fn reporter(&mut self) -> Option<&mut Reporter> {
         Some(self.in_place.reporter())
     }
-}
-
-/// 23505 for an update of `record` that a unique index refuses.
-#[cold]
-pub(crate) fn refused_update(
-    table: &Table,
-    index: usize,
-    record: RecordRef,
-    columns: &[(ColumnId, Reg)],
-    memory: &mut Memory,
-) -> Stop {
-    let mut values = vec![Slot::NULL; table.schema().columns.len()];
-    for &column in &table.indexes()[index].definition().columns {
-        let update = columns.iter().find(|(updated, _)| *updated == column);
-        values[column.index()] = match update {
-            Some((_, register)) => memory.slots[register.0 as usize],
-            None => table.column_value(column, table.row(record), &mut memory.heap),
-        };
-    }
-    unique_violation(table, index, memory, |column| values[column]).into()
 }
 
 impl Phased for Serial {

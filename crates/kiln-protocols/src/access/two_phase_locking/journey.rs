@@ -5,7 +5,7 @@ use kiln_platform::atomic::Ordering;
 use kiln_platform::plain;
 use kiln_procedure::access::Sought;
 use kiln_procedure::ir::Reg;
-use kiln_procedure::{AbortCause, Handle};
+use kiln_procedure::{Halt, Handle};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::slot::Memory;
 use kiln_storage::table::{Part, Table};
@@ -145,22 +145,22 @@ impl<L: Locks> TwoPhaseLocking<L> {
     /// Whether records of a part are to be touched where the attempt is.
     ///
     /// # Errors
-    /// When they are not: it is on its way then ([`Access::leaves`]).
+    /// [`Halt::Leaves`] when they are not.
     #[inline(always)]
-    pub(super) fn stay(&mut self, part: Part) -> Result<(), AbortCause> {
+    pub(super) fn stay(&mut self, part: Part) -> Result<(), Halt> {
         if L::TRAVELS
             && !self.journey.has_arrived
             && let Some(partition) = self.manager.elsewhere(part)
         {
             self.journey.leaving_for = Some(partition);
-            return Err(AbortCause::FootprintMiss);
+            return Err(Halt::Leaves);
         }
         Ok(())
     }
 
     /// As [`TwoPhaseLocking::stay`], for a record that was met.
     #[inline(always)]
-    pub(super) fn stay_with(&mut self, table: &Table, handle: &Handle) -> Result<(), AbortCause> {
+    pub(super) fn stay_with(&mut self, table: &Table, handle: &Handle) -> Result<(), Halt> {
         if L::TRAVELS && !self.journey.has_arrived {
             let part = match self.locks.all.get(handle.note as usize) {
                 Some(lock) => lock.part,
@@ -178,7 +178,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
         table: &Table,
         values: &[Reg],
         memory: &Memory,
-    ) -> Result<(), AbortCause> {
+    ) -> Result<(), Halt> {
         if L::TRAVELS
             && let Some(part) =
                 table.part_of_row(|column| memory.slots[values[column.index()].0 as usize])
@@ -195,7 +195,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
         &mut self,
         sought: &Sought<'_>,
         memory: &Memory,
-    ) -> Result<(), AbortCause> {
+    ) -> Result<(), Halt> {
         let value_of = |position: usize| memory.slots[sought.key[position].0 as usize];
         if L::TRAVELS
             && let Some(part) = sought.table.part_of_key(sought.index, value_of)

@@ -63,10 +63,13 @@ use kiln_history::{Log, Version};
 use kiln_platform::atomic::{Ordering, fence};
 use kiln_platform::schedule::point;
 use kiln_platform::work::{Work, charge};
-use kiln_procedure::access::{Inserted, KeptScan, Recalled, Sought, SoughtScan, Visit};
+use kiln_procedure::access::{
+    Deferring, Flawed, Inserted, KeptScan, Planning, Recalled, Recording, Remembering, Scanning,
+    Sought, SoughtScan, Travelling, Visit,
+};
 use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};
-use kiln_procedure::{AbortCause, Access, Arguments, Handle, Program, Stop, Updater};
+use kiln_procedure::{AbortCause, Access, Arguments, Halt, Handle, Program, Stop, Updater};
 use kiln_storage::epoch::Participant;
 use kiln_storage::error::Error;
 use kiln_storage::index::{LeafBatch, NodeVersion};
@@ -82,10 +85,10 @@ use journey::{Journey, Left};
 
 pub use journey::Parked;
 
-use crate::access::serial::refused_update;
 use crate::canary::Canary;
 use crate::phases::{Phase, Phased, Phases};
 use crate::shared::in_place::InPlace;
+use crate::shared::in_place::refused_update;
 use crate::shared::links;
 use crate::shared::locks::{LockWords, Locks, QueuedLocks, Step, Taken};
 use crate::shared::node_set::NodeSet;
@@ -293,7 +296,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
         record: RecordRef,
         intent: Intent,
         known: Option<u32>,
-    ) -> Result<Visit, AbortCause> {
+    ) -> Result<Visit, Halt> {
         let exclusive = intent == Intent::Write;
         if L::TRAVELS && !self.journey.has_arrived {
             // Before the row is looked at.
@@ -305,7 +308,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
         }
         let claim = Claim::new(table, record, exclusive, L::DIVIDED);
         if L::GRANTS && self.manager.has_grant() {
-            return self.visit_granted(claim);
+            return Ok(self.visit_granted(claim)?);
         }
         // Where a lock may be that of a table, or the record's part another one by now, it is
         // looked for.
@@ -355,7 +358,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
                             note: NOT_LOCKED,
                         }));
                     }
-                    Err(cause) => return self.missed(claim, cause),
+                    Err(cause) => return Ok(self.missed(claim, cause)?),
                 };
                 let held = self.wait(record, taken)?;
                 let tid = Tid(record.tid().load(Ordering::Relaxed));
@@ -454,7 +457,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
         index: usize,
         other: RecordRef,
         key: &EntryKey,
-    ) -> Result<Handle, AbortCause> {
+    ) -> Result<Handle, Halt> {
         match self.lock(table, other, Intent::Read, None)? {
             Visit::Present(handle)
                 if (self.in_place.changes()).is_found(table, index, key, other) =>
@@ -462,39 +465,12 @@ impl<L: Locks> TwoPhaseLocking<L> {
                 Ok(handle)
             }
             // It is leaving, or went on to another key before it was met.
-            _ => Err(AbortCause::KeyInTransit),
+            _ => Err(AbortCause::KeyInTransit.into()),
         }
     }
 }
 
 impl<L: Locks> Access for TwoPhaseLocking<L> {
-    const TRAVELS: bool = L::TRAVELS;
-
-    #[inline(always)]
-    fn leaves(&mut self) -> bool {
-        self.journey.leaving_for.is_some()
-    }
-
-    #[inline(always)]
-    fn has_done(&mut self) {
-        self.journey.has_arrived = false;
-    }
-
-    #[inline]
-    fn begin_call(&mut self, deadline_ns: Option<u64>) {
-        self.manager.begin_call(deadline_ns);
-    }
-
-    #[inline]
-    fn end_call(&mut self) {
-        if std::mem::take(&mut self.stays) {
-            self.in_place.participant.leave();
-        }
-        if let Some(planner) = &mut self.planner {
-            planner.forget();
-        }
-    }
-
     #[inline]
     fn begin(&mut self) {
         if !std::mem::take(&mut self.stays) && !self.journey.is_guest {
@@ -504,115 +480,21 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
     }
 
     #[inline(always)]
-    fn plan(&mut self, program: &Program, arguments: &Arguments) -> Result<(), AbortCause> {
-        match L::PLANNED {
-            true => self.take_planned(|planner, epoch| planner.plan(program, arguments, epoch)),
-            false => Ok(()),
-        }
-    }
-
-    fn plan_statements(&mut self) {
-        self.has_statements = true;
-        // What is not to be had now is met unplanned.
-        let _ = self.take_planned(Planner::plan_again);
-    }
-
-    /// What the plan has found for this key is what is there: its lock is held, so that no other
-    /// transaction has taken it away since; unless it was gone before, or the attempt itself has
-    /// deleted it.
-    #[inline(always)]
-    fn recall(
-        &mut self,
-        sought: &Sought<'_>,
-        memory: &Memory,
-    ) -> Result<Option<Recalled>, AbortCause> {
-        if !L::PLANNED {
-            return Ok(None);
-        }
-        let finding = self.finding();
-        let Some(planner) = &mut self.planner else {
-            return Ok(None);
-        };
-        let Some((record, known)) = planner.findings.recall(sought, memory) else {
-            self.stay_to_seek(sought, memory)?;
-            return Ok(None);
-        };
-        charge(Work::Record);
-        let left = match L::DEFERS && sought.observed.is_left && self.manager.defers() {
-            true => self.meet_left(sought.table, record),
-            false => None,
-        };
-        let visit = match left {
-            Some(visit) => visit,
-            None => {
-                let visit = self.lock(sought.table, record, sought.intent, known);
-                visit.inspect_err(|_| self.go_back(finding))?
-            }
-        };
-        // Looked at when the lock is held: a transaction that has moved the record before has said
-        // so.
-        let moves = sought.table.indexes()[sought.index].moves();
-        let moves = moves && !Canary::FindingOutdated.sings();
-        Ok(match visit {
-            Visit::Present(handle) if !moves => Some(Recalled::Found(handle)),
-            _ => None,
-        })
-    }
-
-    /// As [`TwoPhaseLocking::recall`]: an entry that has moved away since has said so.
-    #[inline(always)]
-    fn seek_scan(
-        &mut self,
-        sought: &SoughtScan<'_>,
-        memory: &Memory,
-    ) -> Result<KeptScan, AbortCause> {
-        match &mut self.planner {
-            Some(planner) if L::PLANNED => {
-                let scans = &mut planner.findings.scans;
-                Self::recall_scan(scans, &mut self.nodes, sought, memory)
-            }
-            _ => Ok(KeptScan::No),
-        }
-    }
-
-    #[inline(always)]
-    fn seeks_range(
-        &mut self,
-        table: &Table,
-        index: usize,
-        prefix: &[Slot],
-    ) -> Result<(), AbortCause> {
-        match table.part_of_range(index, prefix) {
-            Some(part) => self.stay(part),
-            None => Ok(()),
-        }
-    }
-
-    #[inline(always)]
-    fn recall_leaf(&mut self, leaf: &mut u16, batch: &mut LeafBatch) -> bool {
-        let planner = self.planner.as_ref();
-        L::PLANNED && planner.is_some_and(|planner| planner.findings.scans.recall_leaf(leaf, batch))
-    }
-
-    #[inline(always)]
-    fn rest_of_scan(&mut self, scan: u16) -> Option<IndexScan<'static>> {
-        self.planner.as_mut()?.findings.scans.rest(scan)
-    }
-
-    #[inline(always)]
-    fn recalls(&self) -> bool {
-        let mut planner = self.planner.iter();
-        L::PLANNED && planner.any(|planner| !planner.findings.is_empty())
-    }
-
-    #[inline(always)]
     fn visit(
         &mut self,
         table: &Table,
         record: RecordRef,
         intent: Intent,
-    ) -> Result<Visit, AbortCause> {
+        observed: &Observed,
+    ) -> Result<Visit, Halt> {
         charge(Work::Record);
+        if L::DEFERS
+            && observed.is_left
+            && self.manager.defers()
+            && let Some(visit) = self.meet_left(table, record)
+        {
+            return Ok(visit);
+        }
         let finding = self.finding();
         let known = match &mut self.planner {
             Some(planner) if L::PLANNED => planner.findings.lock_of(record),
@@ -622,70 +504,8 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         visit.inspect_err(|_| self.go_back(finding))
     }
 
-    #[inline(always)]
-    fn visit_for(
-        &mut self,
-        table: &Table,
-        record: RecordRef,
-        intent: Intent,
-        observed: &Observed,
-    ) -> Result<Visit, AbortCause> {
-        if L::DEFERS
-            && observed.is_left
-            && self.manager.defers()
-            && let Some(visit) = self.meet_left(table, record)
-        {
-            charge(Work::Record);
-            return Ok(visit);
-        }
-        self.visit(table, record, intent)
-    }
-
-    #[inline(always)]
-    fn defers(&self) -> bool {
-        L::DEFERS && self.manager.defers()
-    }
-
     #[inline]
-    fn defer(
-        &mut self,
-        table: &Table,
-        handle: &mut Handle,
-        updater: &Updater,
-        operands: &[Reg],
-        memory: &mut Memory,
-    ) -> Result<(), Stop> {
-        charge(Work::Record);
-        self.keep_left(table, handle, updater, operands, memory)
-    }
-
-    #[inline(always)]
-    fn commit_or_raise(&mut self) -> Result<(), Stop> {
-        if L::DEFERS && !self.deferral.is_empty() {
-            point("2pl.executed");
-            self.settle_left()?;
-        }
-        Ok(self.commit()?)
-    }
-
-    #[inline]
-    fn confirm_raise(&mut self, error: Error) -> Result<Error, AbortCause> {
-        match L::DEFERS && !self.deferral.is_empty() {
-            true => self.first_error(error),
-            false => self.confirm().map(|()| error),
-        }
-    }
-
-    fn version_of(&self, handle: &Handle) -> Version {
-        let left = match L::DEFERS {
-            true => self.deferral.version_of(handle),
-            false => None,
-        };
-        left.unwrap_or_else(|| Version(Tid(handle.record.tid().load(Ordering::Relaxed)).version()))
-    }
-
-    #[inline]
-    fn guard(&mut self, node: NodeVersion) -> Result<(), AbortCause> {
+    fn guard(&mut self, _: &Table, _: usize, node: NodeVersion) -> Result<(), AbortCause> {
         self.nodes.guard(node)
     }
 
@@ -696,9 +516,9 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         handle: &mut Handle,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
-    ) -> Result<(), AbortCause> {
+    ) -> Result<(), Halt> {
         if L::DEFERS && Deferral::is_left(handle) {
-            return self.miss_left(table, handle);
+            return Ok(self.miss_left(table, handle)?);
         }
         self.stay_with(table, handle)?;
         self.in_place.read(table, handle.record, columns, memory);
@@ -712,7 +532,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         handle: &mut Handle,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Halt> {
         self.stay_with(table, handle)?;
         self.make_exclusive(table, handle)?;
         let nodes = &mut self.nodes;
@@ -726,7 +546,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         };
         let key = InPlace::new_key(table, index, handle.record, columns, memory)?;
         self.taken(table, index, other, &key)?;
-        Err(refused_update(table, index, handle.record, columns, memory))
+        Err(refused_update(table, index, handle.record, columns, memory).into())
     }
 
     #[inline]
@@ -735,7 +555,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         table: &Table,
         values: &[Reg],
         memory: &mut Memory,
-    ) -> Result<Inserted, Stop> {
+    ) -> Result<Inserted, Halt> {
         self.stay_to_insert(table, values, memory)?;
         charge(Work::Record);
         let (nodes, manager, locks) = (&mut self.nodes, &mut self.manager, &mut self.locks);
@@ -802,7 +622,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
     }
 
     #[inline]
-    fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
+    fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Halt> {
         self.stay_with(table, handle)?;
         self.make_exclusive(table, handle)?;
         self.in_place.delete(table, handle.record);
@@ -815,22 +635,24 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         handle: &mut Handle,
         values: &[Reg],
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Halt> {
         self.stay_with(table, handle)?;
         let nodes = &mut self.nodes;
         let record = handle.record;
-        (self.in_place).bring_back(table, record, values, memory, |touched| {
-            Ok(nodes.touched(touched)?)
-        })
-    }
-
-    fn forgets_change(&mut self) -> bool {
-        Canary::ChangeNotTakenBack.sings()
+        Ok(
+            (self.in_place).bring_back(table, record, values, memory, |touched| {
+                Ok(nodes.touched(touched)?)
+            })?,
+        )
     }
 
     #[inline]
-    fn commit(&mut self) -> Result<(), AbortCause> {
+    fn commit(&mut self) -> Result<(), Stop> {
         point("2pl.executed");
+        if L::DEFERS && !self.deferral.is_empty() {
+            self.settle_left()?;
+            point("strife.left-written");
+        }
         self.phases.enter(Phase::Validate);
         self.confirm()?;
         point("2pl.validated");
@@ -893,12 +715,179 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
             false => self.finish(),
         }
     }
+}
+
+impl<L: Locks> Planning for TwoPhaseLocking<L> {
+    #[inline]
+    fn begin_call(&mut self, deadline_ns: Option<u64>) {
+        self.manager.begin_call(deadline_ns);
+    }
+
+    #[inline]
+    fn end_call(&mut self) {
+        if std::mem::take(&mut self.stays) {
+            self.in_place.participant.leave();
+        }
+        if let Some(planner) = &mut self.planner {
+            planner.forget();
+        }
+    }
+
+    #[inline(always)]
+    fn plan(&mut self, program: &Program, arguments: &Arguments) -> Result<(), AbortCause> {
+        match L::PLANNED {
+            true => self.take_planned(|planner, epoch| planner.plan(program, arguments, epoch)),
+            false => Ok(()),
+        }
+    }
+
+    fn plan_statements(&mut self) {
+        self.has_statements = true;
+        // What is not to be had now is met unplanned.
+        let _ = self.take_planned(Planner::plan_again);
+    }
+}
+
+impl<L: Locks> Remembering for TwoPhaseLocking<L> {
+    /// What the plan has found for this key is what is there: its lock is held, so that no other
+    /// transaction has taken it away since; unless it was gone before, or the attempt itself has
+    /// deleted it.
+    #[inline(always)]
+    fn recall(&mut self, sought: &Sought<'_>, memory: &Memory) -> Result<Option<Recalled>, Halt> {
+        if !L::PLANNED {
+            return Ok(None);
+        }
+        let finding = self.finding();
+        let Some(planner) = &mut self.planner else {
+            return Ok(None);
+        };
+        let Some((record, known)) = planner.findings.recall(sought, memory) else {
+            self.stay_to_seek(sought, memory)?;
+            return Ok(None);
+        };
+        charge(Work::Record);
+        let left = match L::DEFERS && sought.observed.is_left && self.manager.defers() {
+            true => self.meet_left(sought.table, record),
+            false => None,
+        };
+        let visit = match left {
+            Some(visit) => visit,
+            None => {
+                let visit = self.lock(sought.table, record, sought.intent, known);
+                visit.inspect_err(|_| self.go_back(finding))?
+            }
+        };
+        // Looked at when the lock is held: a transaction that has moved the record before has said
+        // so.
+        let moves = sought.table.indexes()[sought.index].moves();
+        let moves = moves && !Canary::FindingOutdated.sings();
+        Ok(match visit {
+            Visit::Present(handle) if !moves => Some(Recalled::Found(handle)),
+            _ => None,
+        })
+    }
+
+    /// As [`TwoPhaseLocking::recall`]: an entry that has moved away since has said so.
+    #[inline(always)]
+    fn seek_scan(
+        &mut self,
+        sought: &SoughtScan<'_>,
+        memory: &Memory,
+    ) -> Result<KeptScan, AbortCause> {
+        match &mut self.planner {
+            Some(planner) if L::PLANNED => {
+                let scans = &mut planner.findings.scans;
+                Self::recall_scan(scans, &mut self.nodes, sought, memory)
+            }
+            _ => Ok(KeptScan::No),
+        }
+    }
+
+    #[inline(always)]
+    fn recall_leaf(&mut self, leaf: &mut u16, batch: &mut LeafBatch) -> bool {
+        let planner = self.planner.as_ref();
+        L::PLANNED && planner.is_some_and(|planner| planner.findings.scans.recall_leaf(leaf, batch))
+    }
+
+    #[inline(always)]
+    fn rest_of_scan(&mut self, scan: u16) -> Option<IndexScan<'static>> {
+        self.planner.as_mut()?.findings.scans.rest(scan)
+    }
+
+    #[inline(always)]
+    fn recalls(&self) -> bool {
+        let mut planner = self.planner.iter();
+        L::PLANNED && planner.any(|planner| !planner.findings.is_empty())
+    }
+}
+
+impl<L: Locks> Travelling for TwoPhaseLocking<L> {
+    const TRAVELS: bool = L::TRAVELS;
+
+    #[inline(always)]
+    fn has_done(&mut self) {
+        self.journey.has_arrived = false;
+    }
+
+    #[inline(always)]
+    fn seeks_range(&mut self, table: &Table, index: usize, prefix: &[Slot]) -> Result<(), Halt> {
+        match table.part_of_range(index, prefix) {
+            Some(part) => self.stay(part),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<L: Locks> Deferring for TwoPhaseLocking<L> {
+    #[inline(always)]
+    fn defers(&self) -> bool {
+        L::DEFERS && self.manager.defers()
+    }
+
+    #[inline]
+    fn defer(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        updater: &Updater,
+        operands: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        charge(Work::Record);
+        self.keep_left(table, handle, updater, operands, memory)
+    }
+
+    #[inline]
+    fn confirm_raise(&mut self, error: Error) -> Result<Error, AbortCause> {
+        match L::DEFERS && !self.deferral.is_empty() {
+            true => self.first_error(error),
+            false => self.confirm().map(|()| error),
+        }
+    }
+}
+
+impl<L: Locks> Recording for TwoPhaseLocking<L> {
+    fn version_of(&self, handle: &Handle) -> Version {
+        let left = match L::DEFERS {
+            true => self.deferral.version_of(handle),
+            false => None,
+        };
+        left.unwrap_or_else(|| Version(Tid(handle.record.tid().load(Ordering::Relaxed)).version()))
+    }
 
     #[inline(always)]
     fn history(&mut self) -> Option<&mut Log> {
         self.in_place.recorder.log()
     }
 }
+
+impl<L: Locks> Flawed for TwoPhaseLocking<L> {
+    fn forgets_change(&mut self) -> bool {
+        Canary::ChangeNotTakenBack.sings()
+    }
+}
+
+impl<L: Locks> Scanning for TwoPhaseLocking<L> {}
 
 impl<L: Locks> Recorded for TwoPhaseLocking<L> {
     fn recorder(&mut self) -> &mut Recorder {

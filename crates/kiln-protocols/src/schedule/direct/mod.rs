@@ -296,7 +296,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                     charge(Work::Commit);
                     let access = &mut self.access;
                     set_call(access, program, arguments, &self.frame, answer);
-                    self.access.commit_or_raise()
+                    self.access.commit()
                 });
                 let Err(stop) = ended else { return Ok(()) };
                 match self.access.goes_on(program, &stop) {

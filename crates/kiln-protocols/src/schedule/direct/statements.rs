@@ -114,11 +114,12 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     pub fn commit(&mut self) -> Result<(), AbortCause> {
         let result = match self.factors.abort_mechanism {
             AbortMechanism::Return => self.access.commit(),
-            AbortMechanism::Unwind => match unwinding::catch(|| Ok(self.access.commit()?)) {
-                Err(Stop::Abort(cause)) => Err(cause),
-                _ => Ok(()),
-            },
+            AbortMechanism::Unwind => unwinding::catch(|| self.access.commit()),
         };
+        let result = result.map_err(|stop| match stop {
+            Stop::Abort(cause) => cause,
+            Stop::Raise(error) => unreachable!("no statement left an update: {error}"),
+        });
         match result {
             Ok(()) => {
                 self.counters.count_commit();

@@ -345,7 +345,7 @@ impl<C> InFlight<C> {
         }
         let ran = ran.and_then(|()| {
             charge(Work::Commit);
-            access.commit_or_raise()
+            access.commit()
         });
         forget_call(access);
         let ended = match ran {

@@ -18,7 +18,7 @@ use crate::canary::Canary;
 impl<C: Commit> Optimistic<C> {
     /// Observes a record, or finds that the attempt writes it already.
     #[inline(always)]
-    pub(super) fn meet(
+    pub fn meet(
         &mut self,
         table: &Table,
         record: RecordRef,

@@ -48,22 +48,18 @@ impl<C: Commit> Optimistic<C> {
     /// read.
     ///
     /// # Errors
-    /// An [`AbortCause`], also when an updater raises:
-    /// [`Access::raised`](kiln_procedure::Access::raised) has its error then.
+    /// An [`AbortCause`], or the error of an updater that raises.
     #[inline(always)]
     pub fn settle_read(
         &mut self,
         handle: &Handle,
         columns: &[(ColumnId, Reg)],
-    ) -> Result<(), AbortCause> {
+    ) -> Result<(), Stop> {
         if self.updates.is_empty() {
             return Ok(());
         }
         let read = columns.iter().map(|&(column, _)| column).collect();
-        match self.settle(handle, read, false) {
-            Err(stop) => Err(self.updates.note_raised(stop)),
-            Ok(()) => Ok(()),
-        }
+        self.settle(handle, read, false)
     }
 
     /// The error that an update left to the commit has raised, when that is why the commit failed.

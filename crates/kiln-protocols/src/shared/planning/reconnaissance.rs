@@ -8,10 +8,13 @@
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::work::{Work, charge};
-use kiln_procedure::access::{Inserted, KeptScan, Place, Recalled, Sought, SoughtScan, Visit};
+use kiln_procedure::access::{
+    Deferring, Flawed, Inserted, KeptScan, Place, Planning, Recalled, Recording, Remembering,
+    Scanning, Sought, SoughtScan, Travelling, Visit,
+};
 use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};
-use kiln_procedure::{AbortCause, Access, Handle, Stop};
+use kiln_procedure::{AbortCause, Access, Halt, Handle, Stop};
 use kiln_storage::index::{LeafBatch, NodeVersion};
 use kiln_storage::layout::{is_possible, is_spilled};
 use kiln_storage::record::{HEADER_BYTES, RecordRef, Tid, Words};
@@ -83,6 +86,8 @@ pub struct Reconnaissance<'a, W = Anywhere> {
     planned: Planned,
     /// What the key of the present look-up says of its record, where the data are divided.
     sought_part: Option<Part>,
+    /// The place of a look-up made ahead, whose record is met next.
+    ahead: Option<Place>,
     whereabouts: W,
     /// Whether it has come for an operation that is not done yet: it does not leave before that.
     has_arrived: bool,
@@ -151,6 +156,7 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
             memory,
             planned,
             sought_part: None,
+            ahead: None,
             whereabouts,
             has_arrived,
             leaving_for: None,
@@ -165,16 +171,16 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
     /// Whether records of a part are to be looked at here.
     ///
     /// # Errors
-    /// When they are not: it is on its way then.
+    /// [`Halt::Leaves`] when they are not.
     #[inline(always)]
-    fn stay(&mut self, part: Option<Part>) -> Result<(), AbortCause> {
+    fn stay(&mut self, part: Option<Part>) -> Result<(), Halt> {
         if W::TRAVELS
             && !self.has_arrived
             && let Some(part) = part
             && let Some(place) = self.whereabouts.elsewhere(part)
         {
             self.leaving_for = Some(place);
-            return Err(END);
+            return Err(Halt::Leaves);
         }
         Ok(())
     }
@@ -186,7 +192,7 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
         table: &Table,
         record: RecordRef,
         known: Option<Part>,
-    ) -> Result<(), AbortCause> {
+    ) -> Result<(), Halt> {
         if W::TRAVELS && !self.has_arrived && table.schema().partition_column().is_some() {
             let part = known.unwrap_or_else(|| table.part_of(record));
             self.stay(Some(part))?;
@@ -219,7 +225,7 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
         intent: Intent,
         is_left: bool,
         find: impl FnOnce(&mut Findings) -> u16,
-    ) -> Result<Visit, AbortCause> {
+    ) -> Result<Visit, Halt> {
         self.stay_with(table, record, self.sought_part)?;
         charge(Work::Record);
         let tid = Tid(record.tid().load(Ordering::Relaxed));
@@ -234,7 +240,7 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
         claim.is_left = self.planned.marks_left && is_left && exclusive;
         claim.finding = find(self.findings);
         if !self.footprint.add(claim) {
-            return Err(END);
+            return Err(END.into());
         }
         let is_absent = tid.is_absent() || self.has_deleted(record);
         Ok(match is_absent {
@@ -264,92 +270,7 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
 }
 
 impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
-    const TRAVELS: bool = W::TRAVELS;
-
-    #[inline(always)]
-    fn leaves(&mut self) -> bool {
-        self.leaving_for.is_some()
-    }
-
-    #[inline(always)]
-    fn has_done(&mut self) {
-        self.has_arrived = false;
-    }
-
     fn begin(&mut self) {}
-
-    /// Nothing is found in advance where that would be asked for by a thread that looks at none of
-    /// it.
-    #[inline(always)]
-    fn recalls(&self) -> bool {
-        W::TRAVELS && self.whereabouts.is_outside()
-    }
-
-    #[inline(always)]
-    fn is_run_soon(&self) -> bool {
-        self.planned.is_run_soon
-    }
-
-    #[inline(always)]
-    fn recall(
-        &mut self,
-        sought: &Sought<'_>,
-        memory: &Memory,
-    ) -> Result<Option<Recalled>, AbortCause> {
-        let value_of = |position: usize| memory.slots[sought.key[position].0 as usize];
-        self.seek_part(sought.table, sought.index, value_of);
-        self.stay(self.sought_part)?;
-        self.findings.seek(sought, memory);
-        Ok(None)
-    }
-
-    #[inline(always)]
-    fn looked_up(&mut self) {
-        self.findings.sought();
-        self.sought_part = None;
-    }
-
-    #[inline(always)]
-    fn seek_ahead(&mut self, table: &Table, index: usize, value_of: impl Fn(usize) -> Slot) {
-        self.seek_part(table, index, value_of);
-    }
-
-    #[inline(always)]
-    fn seek_scan(
-        &mut self,
-        sought: &SoughtScan<'_>,
-        memory: &Memory,
-    ) -> Result<KeptScan, AbortCause> {
-        Ok(match self.planned.keeps_scans {
-            true => self.findings.scans.begin(sought, memory),
-            false => KeptScan::No,
-        })
-    }
-
-    #[inline(always)]
-    fn seeks_range(
-        &mut self,
-        table: &Table,
-        index: usize,
-        prefix: &[Slot],
-    ) -> Result<(), AbortCause> {
-        self.stay(table.part_of_range(index, prefix))
-    }
-
-    #[inline(always)]
-    fn recall_leaf(&mut self, leaf: &mut u16, batch: &mut LeafBatch) -> bool {
-        self.findings.scans.recall_leaf(leaf, batch)
-    }
-
-    #[inline(always)]
-    fn has_read(&mut self, scan: u16, batch: &LeafBatch) -> bool {
-        self.findings.scans.read(scan, batch)
-    }
-
-    #[inline(always)]
-    fn has_scanned(&mut self, scan: u16, rest: Option<IndexScan<'_>>) {
-        self.findings.scans.end(scan, rest);
-    }
 
     #[inline]
     fn visit(
@@ -357,44 +278,24 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
         table: &Table,
         record: RecordRef,
         intent: Intent,
-    ) -> Result<Visit, AbortCause> {
-        let lines = self.lines(Words::HEADER, record);
-        self.meet(table, record, intent, false, |findings| {
-            findings.found(record, lines)
-        })
-    }
-
-    #[inline]
-    fn visit_for(
-        &mut self,
-        table: &Table,
-        record: RecordRef,
-        intent: Intent,
         observed: &Observed,
-    ) -> Result<Visit, AbortCause> {
+    ) -> Result<Visit, Halt> {
         let lines = self.lines(observed.touched, record);
-        self.meet(table, record, intent, observed.is_left, |findings| {
-            findings.found(record, lines)
-        })
-    }
-
-    #[inline]
-    fn visit_ahead(
-        &mut self,
-        place: Place,
-        table: &Table,
-        record: RecordRef,
-        intent: Intent,
-        observed: &Observed,
-    ) -> Result<Visit, AbortCause> {
-        let lines = self.lines(observed.touched, record);
-        self.meet(table, record, intent, observed.is_left, |findings| {
-            findings.found_at(place, record, lines)
-        })
+        let ahead = self.ahead.take();
+        self.meet(
+            table,
+            record,
+            intent,
+            observed.is_left,
+            |findings| match ahead {
+                Some(place) => findings.found_at(place, record, lines),
+                None => findings.found(record, lines),
+            },
+        )
     }
 
     #[inline(always)]
-    fn guard(&mut self, _: NodeVersion) -> Result<(), AbortCause> {
+    fn guard(&mut self, _: &Table, _: usize, _: NodeVersion) -> Result<(), AbortCause> {
         Ok(())
     }
 
@@ -404,9 +305,9 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
         handle: &mut Handle,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
-    ) -> Result<(), AbortCause> {
+    ) -> Result<(), Halt> {
         if handle.note == OWN_INSERT {
-            return Err(END);
+            return Err(END.into());
         }
         self.stay_with(table, handle.record, None)?;
         let (layout, row) = (table.layout(), table.row(handle.record));
@@ -416,7 +317,7 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
                 None => layout.column(column).load(row, &mut memory.heap),
             };
             if is_spilled(slot) || !Self::is_sound(table, column, slot, memory) {
-                return Err(END);
+                return Err(END.into());
             }
             memory.slots[register.0 as usize] = slot;
         }
@@ -429,7 +330,7 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
         handle: &mut Handle,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Halt> {
         let record = handle.record;
         let values = columns
             .iter()
@@ -447,7 +348,7 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
         table: &Table,
         values: &[Reg],
         memory: &mut Memory,
-    ) -> Result<Inserted, Stop> {
+    ) -> Result<Inserted, Halt> {
         if W::TRAVELS {
             let part = table.part_of_row(|column| memory.slots[values[column.index()].0 as usize]);
             self.stay(part)?;
@@ -466,7 +367,10 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
                 continue;
             }
             self.seek_part(table, position, |at| value_of(&columns[at]));
-            if let Visit::Present(handle) = self.visit(table, entry.record(), Intent::Write)? {
+            let (record, intent) = (entry.record(), Intent::Write);
+            let lines = self.lines(Words::HEADER, record);
+            let find = |findings: &mut Findings| findings.found(record, lines);
+            if let Visit::Present(handle) = self.meet(table, record, intent, false, find)? {
                 return Ok(Inserted::Exists {
                     index: position,
                     handle,
@@ -482,7 +386,7 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
         }))
     }
 
-    fn delete(&mut self, _: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
+    fn delete(&mut self, _: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Halt> {
         self.memory.deleted.push(handle.record);
         Ok(())
     }
@@ -493,7 +397,7 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
         handle: &mut Handle,
         _: &[Reg],
         _: &mut Memory,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Halt> {
         let deleted = &mut self.memory.deleted;
         deleted.retain(|record| *record != handle.record);
         Ok(())
@@ -508,7 +412,7 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
         Ok((!entry.is_moving()).then(|| entry.record()))
     }
 
-    fn commit(&mut self) -> Result<(), AbortCause> {
+    fn commit(&mut self) -> Result<(), Stop> {
         Ok(())
     }
 
@@ -518,3 +422,91 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
 
     fn roll_back(&mut self) {}
 }
+
+impl<W: Whereabouts> Remembering for Reconnaissance<'_, W> {
+    /// Nothing is found in advance where that would be asked for by a thread that looks at none of
+    /// it.
+    #[inline(always)]
+    fn recalls(&self) -> bool {
+        W::TRAVELS && self.whereabouts.is_outside()
+    }
+
+    #[inline(always)]
+    fn is_run_soon(&self) -> bool {
+        self.planned.is_run_soon
+    }
+
+    #[inline(always)]
+    fn recall(&mut self, sought: &Sought<'_>, memory: &Memory) -> Result<Option<Recalled>, Halt> {
+        let value_of = |position: usize| memory.slots[sought.key[position].0 as usize];
+        self.seek_part(sought.table, sought.index, value_of);
+        self.stay(self.sought_part)?;
+        self.findings.seek(sought, memory);
+        Ok(None)
+    }
+
+    #[inline(always)]
+    fn looked_up(&mut self) {
+        self.findings.sought();
+        self.sought_part = None;
+    }
+
+    #[inline(always)]
+    fn seek_ahead(
+        &mut self,
+        place: Place,
+        table: &Table,
+        index: usize,
+        value_of: impl Fn(usize) -> Slot,
+    ) {
+        self.ahead = Some(place);
+        self.seek_part(table, index, value_of);
+    }
+
+    #[inline(always)]
+    fn seek_scan(
+        &mut self,
+        sought: &SoughtScan<'_>,
+        memory: &Memory,
+    ) -> Result<KeptScan, AbortCause> {
+        Ok(match self.planned.keeps_scans {
+            true => self.findings.scans.begin(sought, memory),
+            false => KeptScan::No,
+        })
+    }
+
+    #[inline(always)]
+    fn recall_leaf(&mut self, leaf: &mut u16, batch: &mut LeafBatch) -> bool {
+        self.findings.scans.recall_leaf(leaf, batch)
+    }
+
+    #[inline(always)]
+    fn has_read(&mut self, scan: u16, batch: &LeafBatch) -> bool {
+        self.findings.scans.read(scan, batch)
+    }
+
+    #[inline(always)]
+    fn has_scanned(&mut self, scan: u16, rest: Option<IndexScan<'_>>) {
+        self.findings.scans.end(scan, rest);
+    }
+}
+
+impl<W: Whereabouts> Travelling for Reconnaissance<'_, W> {
+    const TRAVELS: bool = W::TRAVELS;
+
+    #[inline(always)]
+    fn has_done(&mut self) {
+        self.has_arrived = false;
+    }
+
+    #[inline(always)]
+    fn seeks_range(&mut self, table: &Table, index: usize, prefix: &[Slot]) -> Result<(), Halt> {
+        self.stay(table.part_of_range(index, prefix))
+    }
+}
+
+impl<W: Whereabouts> Planning for Reconnaissance<'_, W> {}
+impl<W: Whereabouts> Scanning for Reconnaissance<'_, W> {}
+impl<W: Whereabouts> Deferring for Reconnaissance<'_, W> {}
+impl<W: Whereabouts> Recording for Reconnaissance<'_, W> {}
+impl<W: Whereabouts> Flawed for Reconnaissance<'_, W> {}

@@ -2,9 +2,13 @@
 //! happens, and besides what each look-up, scan and change asks for.
 
 use kiln_platform::work::{Work, charge};
-use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
+use kiln_procedure::access::{
+    Deferring, Flawed, Inserted, Planning, Recalled, Recording, Remembering, Scanning, Sought,
+    Travelling, Visit,
+};
+use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};
-use kiln_procedure::{AbortCause, Access, Handle, Stop};
+use kiln_procedure::{AbortCause, Access, Halt, Handle, Stop};
 use kiln_storage::index::NodeVersion;
 use kiln_storage::layout::is_spilled;
 use kiln_storage::record::RecordRef;
@@ -102,60 +106,22 @@ impl<N: Naming> Access for RangeReconnaissance<'_, N> {
         self.records.begin();
     }
 
-    #[inline]
-    fn recall(
-        &mut self,
-        sought: &Sought<'_>,
-        memory: &Memory,
-    ) -> Result<Option<Recalled>, AbortCause> {
-        let index = &sought.table.indexes()[sought.index];
-        let values = sought.key.iter();
-        let values = values.map(|register| memory.slots[register.0 as usize]);
-        if let Some(point) = index.point_lead(&memory.heap, values) {
-            let space = sought.table.key_space_of(sought.index);
-            let exclusive = sought.intent == Intent::Write;
-            self.claim(sought.table, space, (point, point), exclusive)?;
-        }
-        self.records.recall(sought, memory)
-    }
-
-    #[inline]
-    fn looked_up(&mut self) {
-        self.records.looked_up();
-    }
-
-    fn begins_scan(
-        &mut self,
-        table: &Table,
-        index: usize,
-        scan: &IndexScan<'_>,
-        intent: Intent,
-    ) -> Result<(), AbortCause> {
-        let Some(points) = scan.leads() else {
-            return Ok(());
-        };
-        if Canary::RangeNotLocked.sings() && intent == Intent::Read {
-            return Ok(());
-        }
-        let space = table.key_space_of(index);
-        self.claim(table, space, points, intent == Intent::Write)
-    }
-
     fn visit(
         &mut self,
         table: &Table,
         record: RecordRef,
         intent: Intent,
-    ) -> Result<Visit, AbortCause> {
+        observed: &Observed,
+    ) -> Result<Visit, Halt> {
         // In the only space of its table it was found by the key that is locked.
         if intent == Intent::Write && table.key_spaces().len() > 1 {
             self.claim_keys(table, record)?;
         }
-        self.records.visit(table, record, intent)
+        self.records.visit(table, record, intent, observed)
     }
 
-    fn guard(&mut self, node: NodeVersion) -> Result<(), AbortCause> {
-        self.records.guard(node)
+    fn guard(&mut self, table: &Table, index: usize, node: NodeVersion) -> Result<(), AbortCause> {
+        self.records.guard(table, index, node)
     }
 
     fn read(
@@ -164,7 +130,7 @@ impl<N: Naming> Access for RangeReconnaissance<'_, N> {
         handle: &mut Handle,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
-    ) -> Result<(), AbortCause> {
+    ) -> Result<(), Halt> {
         self.records.read(table, handle, columns, memory)
     }
 
@@ -174,7 +140,7 @@ impl<N: Naming> Access for RangeReconnaissance<'_, N> {
         handle: &mut Handle,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Halt> {
         let changed: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
         if table.indexed_columns().intersects(changed) && !Reconnaissance::is_new(handle) {
             let Memory { slots, heap, .. } = &mut *memory;
@@ -200,7 +166,7 @@ impl<N: Naming> Access for RangeReconnaissance<'_, N> {
         table: &Table,
         values: &[Reg],
         memory: &mut Memory,
-    ) -> Result<Inserted, Stop> {
+    ) -> Result<Inserted, Halt> {
         for (position, space) in table.key_spaces().iter().enumerate() {
             let index = &table.indexes()[space.index];
             let mut fields = index.key_layout().fields().iter();
@@ -224,7 +190,7 @@ impl<N: Naming> Access for RangeReconnaissance<'_, N> {
         table: &Table,
         handle: &mut Handle,
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Halt> {
         self.records.delete(table, handle, memory)
     }
 
@@ -234,7 +200,7 @@ impl<N: Naming> Access for RangeReconnaissance<'_, N> {
         handle: &mut Handle,
         values: &[Reg],
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Halt> {
         self.records.bring_back(table, handle, values, memory)
     }
 
@@ -251,7 +217,7 @@ impl<N: Naming> Access for RangeReconnaissance<'_, N> {
         self.records.resolve(table, index, entry)
     }
 
-    fn commit(&mut self) -> Result<(), AbortCause> {
+    fn commit(&mut self) -> Result<(), Stop> {
         self.records.commit()
     }
 
@@ -263,3 +229,48 @@ impl<N: Naming> Access for RangeReconnaissance<'_, N> {
         self.records.roll_back();
     }
 }
+
+impl<N: Naming> Remembering for RangeReconnaissance<'_, N> {
+    #[inline]
+    fn recall(&mut self, sought: &Sought<'_>, memory: &Memory) -> Result<Option<Recalled>, Halt> {
+        let index = &sought.table.indexes()[sought.index];
+        let values = sought.key.iter();
+        let values = values.map(|register| memory.slots[register.0 as usize]);
+        if let Some(point) = index.point_lead(&memory.heap, values) {
+            let space = sought.table.key_space_of(sought.index);
+            let exclusive = sought.intent == Intent::Write;
+            self.claim(sought.table, space, (point, point), exclusive)?;
+        }
+        self.records.recall(sought, memory)
+    }
+
+    #[inline]
+    fn looked_up(&mut self) {
+        self.records.looked_up();
+    }
+}
+
+impl<N: Naming> Scanning for RangeReconnaissance<'_, N> {
+    fn begins_scan(
+        &mut self,
+        table: &Table,
+        index: usize,
+        scan: &IndexScan<'_>,
+        intent: Intent,
+    ) -> Result<(), AbortCause> {
+        let Some(points) = scan.leads() else {
+            return Ok(());
+        };
+        if Canary::RangeNotLocked.sings() && intent == Intent::Read {
+            return Ok(());
+        }
+        let space = table.key_space_of(index);
+        self.claim(table, space, points, intent == Intent::Write)
+    }
+}
+
+impl<N: Naming> Planning for RangeReconnaissance<'_, N> {}
+impl<N: Naming> Travelling for RangeReconnaissance<'_, N> {}
+impl<N: Naming> Deferring for RangeReconnaissance<'_, N> {}
+impl<N: Naming> Recording for RangeReconnaissance<'_, N> {}
+impl<N: Naming> Flawed for RangeReconnaissance<'_, N> {}
