@@ -151,11 +151,11 @@ protocols! {
     /// Multiversion, validated at commit; read-only procedures read the past.
     Mvcc => access::mvcc::registration::MVCC,
     /// Planned: all locks are taken in one order before the transaction runs.
-    LockSorted => access::two_phase_locking::registration::planned::LOCK_SORTED,
+    LockSorted => access::planned_locking::registration::LOCK_SORTED,
     /// Planned: all locks are asked for in one critical section before the transaction runs.
-    LockAtomic => access::two_phase_locking::registration::planned::LOCK_ATOMIC,
+    LockAtomic => access::planned_locking::registration::LOCK_ATOMIC,
     /// Planned: all locks are had at once before the transaction runs, or none.
-    PreNoWait => access::two_phase_locking::registration::planned::PRE_NO_WAIT,
+    PreNoWait => access::planned_locking::registration::PRE_NO_WAIT,
     /// Planned: counters beside the records, and one queue of all transactions.
     Vll => schedule::vll::registration::VLL,
     /// Planned: vll that looks for transactions without conflicts when it has nothing else to do.

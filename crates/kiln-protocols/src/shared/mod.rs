@@ -4,6 +4,7 @@ pub mod emptied;
 pub mod in_place;
 pub mod index_changes;
 pub mod links;
+pub mod locked;
 pub mod locks;
 pub mod node_set;
 pub mod optimistic;

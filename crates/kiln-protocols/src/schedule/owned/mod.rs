@@ -46,7 +46,7 @@
 //! - *Records that were not planned* end the attempt, and are in the next plan. *New records* have
 //!   a mark in `aux` until their transaction has ended, as no partition knows them; an attempt that
 //!   meets one with its mark starts again. Gaps are guarded by the versions of index nodes
-//!   (`access/two_phase_locking`).
+//!   (`access/planned_locking`).
 //! - *Transactions of several statements* take what is free from the partitions themselves, and
 //!   wait for none.
 //! - *More workers than cores* have no owners: each worker looks after the partitions when it would

@@ -26,7 +26,7 @@ use super::locks::{GrantedLocks, Held};
 use super::messages::{ACT, RELEASE};
 use super::partition::Core;
 use super::{Demand, PartitionTable, Shared};
-use crate::access::two_phase_locking::{Parked, TwoPhaseLocking};
+use crate::access::planned_locking::{Parked, PlannedLocking};
 use crate::canary::Canary;
 use crate::phases::{Phased, Phases};
 use crate::schedule::direct::Direct;
@@ -127,7 +127,7 @@ impl<T: PartitionTable> Whereabouts for Owners<'_, T> {
 pub(super) unsafe fn act<T: PartitionTable>(
     shared: &Shared<T>,
     core: &mut Core<T>,
-    direct: &mut Direct<TwoPhaseLocking<GrantedLocks<T>>>,
+    direct: &mut Direct<PlannedLocking<GrantedLocks<T>>>,
     demand: *mut Demand,
 ) {
     // SAFETY: the caller says that the demand was sent to be planned or run here, so this thread
@@ -148,7 +148,7 @@ pub(super) unsafe fn act<T: PartitionTable>(
 unsafe fn plan<T: PartitionTable>(
     shared: &Shared<T>,
     core: &mut Core<T>,
-    direct: &mut Direct<TwoPhaseLocking<GrantedLocks<T>>>,
+    direct: &mut Direct<PlannedLocking<GrantedLocks<T>>>,
     demand: *mut Demand,
     passenger: &mut Passenger<T>,
 ) -> bool {
@@ -179,7 +179,7 @@ unsafe fn plan<T: PartitionTable>(
 unsafe fn run<T: PartitionTable>(
     shared: &Shared<T>,
     core: &mut Core<T>,
-    direct: &mut Direct<TwoPhaseLocking<GrantedLocks<T>>>,
+    direct: &mut Direct<PlannedLocking<GrantedLocks<T>>>,
     demand: *mut Demand,
     passenger: &mut Passenger<T>,
 ) {

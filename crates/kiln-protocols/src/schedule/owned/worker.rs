@@ -16,7 +16,7 @@ use super::roles::Division;
 use super::travel::{Owners, Stage, act};
 use super::{Demand, IN_FLIGHT_MAX, PartitionTable, Shared};
 use crate::Observation;
-use crate::access::two_phase_locking::TwoPhaseLocking;
+use crate::access::planned_locking::PlannedLocking;
 use crate::phases::Phased;
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Home, Idle, Pipelined, Single};
@@ -27,7 +27,7 @@ use crate::shared::turns::WAIT_IN_TURN_NS;
 /// A worker; see the module above.
 pub struct Owned<T: PartitionTable> {
     /// The attempts, and the transactions of several statements.
-    pub(super) direct: Direct<TwoPhaseLocking<GrantedLocks<T>>>,
+    pub(super) direct: Direct<PlannedLocking<GrantedLocks<T>>>,
     pub(super) shared: Arc<Shared<T>>,
     pub(super) number: u32,
     /// Contexts of which no partition knows.
@@ -56,7 +56,7 @@ impl<T: PartitionTable> Owned<T> {
         shared.come(number);
         let contexts = (0..IN_FLIGHT_MAX).map(|_| Context::new(number)).collect();
         Owned {
-            direct: Direct::new(TwoPhaseLocking::new(participant, locks), random),
+            direct: Direct::new(PlannedLocking::new(participant, locks), random),
             shared,
             number,
             home: Home::new(contexts),
@@ -361,7 +361,7 @@ impl<T: PartitionTable> Owned<T> {
 }
 
 impl<T: PartitionTable> Pipelined for Owned<T> {
-    type Access = TwoPhaseLocking<GrantedLocks<T>>;
+    type Access = PlannedLocking<GrantedLocks<T>>;
 
     fn direct(&self) -> &Direct<Self::Access> {
         &self.direct

@@ -16,7 +16,7 @@
 //! |---|---|
 //! | plan: a reconnaissance finds which partitions the call will touch | `shared/planning` |
 //! | take their locks, in their order | [`PartitionLocks::take_all`] |
-//! | run in place, with an undo log | `access/two_phase_locking` |
+//! | run in place, with an undo log | `access/partition_locking` |
 //! | commit or undo, let go | there |
 //!
 //! # Invariants

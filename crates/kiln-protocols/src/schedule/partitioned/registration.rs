@@ -3,7 +3,7 @@
 use kiln_platform::sync::Arc;
 
 use super::{PartitionLocks, Shared};
-use crate::access::two_phase_locking::TwoPhaseLocking;
+use crate::access::partition_locking::PartitionLocking;
 use crate::family;
 use crate::registry::{Promises, Registration};
 
@@ -21,7 +21,7 @@ pub(crate) const PARTITIONED: Registration = Registration {
         family::of_accesses(move |participant| {
             let number = participant.slot() as u32;
             let locks = PartitionLocks::new(shared.clone(), turns.clone(), number);
-            TwoPhaseLocking::new(participant, locks)
+            PartitionLocking::new(participant, locks)
         })
     },
 };

@@ -281,7 +281,6 @@ impl Locks for ClusterLocks {
     type Held = ();
     const NEW_AUX: Option<u64> = None;
     const PLANNED: bool = true;
-    const GRANTS: bool = true;
 
     #[inline(always)]
     fn has_grant(&self) -> bool {
@@ -306,8 +305,6 @@ impl Locks for ClusterLocks {
             false => Err(MISS),
         }
     }
-
-    const DEFERS: bool = true;
 
     fn leaves_updates(&self) -> bool {
         self.leaves_updates

@@ -65,7 +65,7 @@
 //!
 //! With `+cu` a record is *left* to which a batch only adds, by updates that can be left to the
 //! commit: it ties nothing together, and who commits such updates locks it for the time of the
-//! commit (`locks.rs`, `access/two_phase_locking/deferral.rs`). A label says so from PREPARE on,
+//! commit (`locks.rs`, `access/granted_locking/deferral.rs`). A label says so from PREPARE on,
 //! and does not any more after the stage *settle* if a transaction wants more of the record. In the
 //! conflict-free stage no label changes in that.
 //!

@@ -15,7 +15,7 @@ use super::analysis::Analyst;
 use super::context::{Context, USED_BYTES, fetch_context};
 use super::locks::{ClusterLocks, Mode};
 use super::stages::Stage;
-use crate::access::two_phase_locking::TwoPhaseLocking;
+use crate::access::granted_locking::GrantedLocking;
 use crate::batches::Step;
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Home, Idle, Lent, Own, Pipelined, Single};
@@ -32,7 +32,7 @@ const TOLD_AHEAD: usize = 4;
 /// A worker; see the module above.
 pub struct Strife {
     /// The attempts, and the transactions of several statements.
-    pub(super) direct: Direct<TwoPhaseLocking<ClusterLocks>>,
+    pub(super) direct: Direct<GrantedLocking<ClusterLocks>>,
     pub(super) shared: Arc<Shared>,
     pub(super) analyst: Analyst,
     pub(super) random: Random,
@@ -80,7 +80,7 @@ impl Strife {
         let mut nothing = Footprint::default();
         nothing.clear();
         Strife {
-            direct: Direct::new(TwoPhaseLocking::new(participant, locks), random),
+            direct: Direct::new(GrantedLocking::new(participant, locks), random),
             shared,
             analyst: Analyst::default(),
             random: own,
@@ -366,7 +366,7 @@ impl Strife {
 }
 
 impl Pipelined for Strife {
-    type Access = TwoPhaseLocking<ClusterLocks>;
+    type Access = GrantedLocking<ClusterLocks>;
 
     fn direct(&self) -> &Direct<Self::Access> {
         &self.direct

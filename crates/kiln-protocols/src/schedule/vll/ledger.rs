@@ -6,7 +6,7 @@ use kiln_storage::epoch::Participant;
 
 use super::SharedVll;
 use super::contention::{BitArrays, position};
-use crate::access::two_phase_locking::TwoPhaseLocking;
+use crate::access::planned_locking::PlannedLocking;
 use crate::shared::locks::counters::{
     Counted, CounterLocks, Counters, is_barred, request, withdraw,
 };
@@ -79,7 +79,7 @@ impl<D> Analysis<D> for () {
 
 /// The counters are beside the records, or in an array: a transaction lets go without the latch.
 impl<C: Counters + 'static> Ledger for C {
-    type Access = TwoPhaseLocking<CounterLocks<C>>;
+    type Access = PlannedLocking<CounterLocks<C>>;
     type Analysis = BitArrays;
 
     const TAKES_BACK: bool = false;
@@ -90,7 +90,7 @@ impl<C: Counters + 'static> Ledger for C {
 
     fn access(shared: &Arc<SharedVll<C>>, participant: Participant) -> Self::Access {
         let counters = shared.queue.with_ledger(|ledger| ledger.clone());
-        TwoPhaseLocking::new(
+        PlannedLocking::new(
             participant,
             CounterLocks::new(counters, !shared.queue.takes_back()),
         )

@@ -47,7 +47,7 @@
 //!   counted as *unplanned* besides, as they are in no plan that others look at
 //!   ([`counters`](crate::shared::locks::counters)); where they are not 0 the attempt ends, and the
 //!   next plan has that record. Gaps are guarded by the versions of index nodes
-//!   (`access/two_phase_locking`).
+//!   (`access/planned_locking`).
 //! - *Transactions of several statements* are outside of the queue: they take what is free as they
 //!   meet it, and fail where it is not, so none waits for one that waits. They can keep the first
 //!   of the queue from running, which looks at the unplanned counts of its records. One that is

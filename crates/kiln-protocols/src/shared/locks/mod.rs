@@ -287,9 +287,6 @@ pub trait Locks {
         Ok(())
     }
 
-    /// Whether a scheduler may grant attempts records without locks: see [`Locks::has_grant`].
-    const GRANTS: bool = false;
-
     /// Whether the attempt has what it may touch already, and takes no lock: [`Locks::is_granted`]
     /// says what that is, and nothing is let go.
     #[inline(always)]
@@ -306,11 +303,8 @@ pub trait Locks {
         Ok(())
     }
 
-    /// Whether attempts that have a grant may leave updates to their commit (STO §6.1), and several
-    /// of them may be granted the same record for that.
-    const DEFERS: bool = false;
-
-    /// Whether updates are ever left to the commit; asked once.
+    /// Whether attempts that have a grant ever leave updates to their commit (STO §6.1), and several
+    /// of them may be granted the same record for that; asked once.
     fn leaves_updates(&self) -> bool {
         false
     }
@@ -389,6 +383,16 @@ impl SharedLocks {
             digests: Digests::default(),
             section: CriticalSection::default(),
         }
+    }
+
+    /// Locks that are queues, for the worker with this number.
+    pub(crate) fn queued<P: Placement, H: Handling>(
+        &self,
+        placement: P,
+        handling: H,
+        number: u32,
+    ) -> QueuedLocks<P, H> {
+        QueuedLocks::new(placement, handling, self.alarms.clone(), number)
     }
 }
 

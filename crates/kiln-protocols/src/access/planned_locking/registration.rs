@@ -1,12 +1,13 @@
 //! Two-phase locking whose locks are all taken before a transaction runs, in the table of
 //! protocols.
 
-use super::over;
+use super::PlannedLocking;
+use crate::family::{self, Family};
 use crate::protocol::ProtocolOption;
 use crate::registry::{Promises, Registration};
 use crate::shared::locks::handling::{NoWait, Ordered, Patient};
 use crate::shared::locks::planned::{AllOrNone, Atomic, Sorted};
-use crate::shared::locks::{BesideRecord, LockWords, SharedLocks};
+use crate::shared::locks::{BesideRecord, LockWords, Locks, SharedLocks};
 
 pub(crate) const LOCK_SORTED: Registration = Registration {
     name: "lock-sorted",
@@ -69,3 +70,16 @@ pub(crate) const PRE_NO_WAIT: Registration = Registration {
         }
     },
 };
+
+/// A family of planned locking over the locks that `locks` makes for a worker's number.
+fn over<L: Locks + Send + 'static>(
+    locks: impl Fn(u32) -> L + Send + Sync + 'static,
+) -> Box<dyn Family>
+where
+    L::Held: Send,
+{
+    family::of_accesses(move |participant| {
+        let number = participant.slot() as u32;
+        PlannedLocking::new(participant, locks(number))
+    })
+}

@@ -1,5 +1,5 @@
 //! Updates left to the commit (STO §6.1) of records that no lock is held of while the transaction
-//! runs: where a scheduler grants records to attempts ([`Locks::DEFERS`]).
+//! runs: where a scheduler grants records to attempts.
 //!
 //! Records to which all transactions only add are *left*: no transaction looks at them before the
 //! locks that are spoken of here are gone. An attempt meets such a record, keeps what is to be done
@@ -27,8 +27,9 @@ use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::slot::Memory;
 use kiln_storage::table::Table;
 
-use super::TwoPhaseLocking;
+use super::GrantedLocking;
 use crate::phases::Phase;
+use crate::shared::locked::Locking;
 use crate::shared::locks::Locks;
 use crate::shared::planning::Claim;
 use crate::shared::updates::{Running, Updates};
@@ -94,12 +95,12 @@ impl Deferral {
     }
 }
 
-impl<L: Locks> TwoPhaseLocking<L> {
+impl<L: Locks> GrantedLocking<L> {
     /// Meets a record that all only add to; none if the record is not left, and met as any other.
     #[inline]
     pub(super) fn meet_left(&mut self, table: &Table, record: RecordRef) -> Option<Visit> {
         let position = self.deferral.met.len();
-        if position >= MET_MAX || !self.manager.is_left(record) {
+        if position >= MET_MAX || !self.locked.manager.is_left(record) {
             return None;
         }
         // Acquire pairs with the release store of the version: what the history says of the row is
@@ -149,15 +150,16 @@ impl<L: Locks> TwoPhaseLocking<L> {
             mut memory,
             ..
         } = self.deferral.updates.begin(at);
-        (self.in_place).read(table, record, updater.inputs(), &mut memory);
+        (self.locked.in_place).read(table, record, updater.inputs(), &mut memory);
         let mut done = updater.run(&mut memory).map_err(Stop::Raise);
         if done.is_ok() {
             let version = Version(Tid(record.tid().load(Ordering::Relaxed)).version());
-            if let Some(log) = self.in_place.recorder.log() {
+            if let Some(log) = self.locked.in_place.recorder.log() {
                 record_deferred(log, table, record, version, updater, &memory);
             }
             let columns = updater.outputs();
-            let written = (self.in_place).update(table, record, columns, &mut memory, |_| Ok(()));
+            let written =
+                (self.locked.in_place).update(table, record, columns, &mut memory, |_| Ok(()));
             done = written.map(|refused| debug_assert!(refused.is_none(), "no index is concerned"));
         }
         self.deferral.updates.end(at, memory, done.is_ok());
@@ -172,7 +174,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
     pub(super) fn settle_left(&mut self) -> Result<(), Stop> {
         self.lock_left()?;
         point("strife.left-locked");
-        self.confirm_read()?;
+        self.locked.confirm_read()?;
         self.deferral.is_confirmed = true;
         for at in 0..self.deferral.updates.len() {
             let Some(position) = self.deferral.updates.waiting(at) else {
@@ -207,26 +209,29 @@ impl<L: Locks> TwoPhaseLocking<L> {
         if met.is_empty() {
             return Ok(());
         }
-        self.phases.enter(Phase::Lock);
+        self.locked.phases.enter(Phase::Lock);
         order.clear();
         order.extend(0..met.len() as u32);
         order.sort_unstable_by_key(|&at| met[at as usize].record.address());
         order.dedup_by_key(|at| met[*at as usize].record);
         for &at in order.iter() {
             let record = met[at as usize].record;
-            self.manager.take_left(record)?;
+            self.locked.manager.take_left(record)?;
             *locked += 1;
             let tid = Tid(record.tid().load(Ordering::Relaxed));
-            self.newest = self.newest.max(Tid(tid.version()));
+            self.locked.newest = self.locked.newest.max(Tid(tid.version()));
         }
         // The look-ups count as of now.
         for met in met.iter() {
             let tid = Tid(met.record.tid().load(Ordering::Relaxed));
             if tid.version() != met.tid.version() {
-                self.in_place.recorder.read_moves(met.record, met.tid, tid);
+                self.locked
+                    .in_place
+                    .recorder
+                    .read_moves(met.record, met.tid, tid);
             }
         }
-        self.phases.enter(Phase::Validate);
+        self.locked.phases.enter(Phase::Validate);
         Ok(())
     }
 
@@ -241,7 +246,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
             is_confirmed,
         } = &mut self.deferral;
         for &at in &order[..*locked] {
-            self.manager.release_left(met[at as usize].record);
+            self.locked.manager.release_left(met[at as usize].record);
         }
         (*locked, *is_confirmed) = (0, false);
         met.clear();
@@ -251,7 +256,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
     /// A record that is left was to be read, or written at once.
     #[cold]
     pub(super) fn miss_left<T>(&mut self, table: &Table, handle: &Handle) -> Result<T, AbortCause> {
-        let claim = Claim::new(table, handle.record, true, L::DIVIDED);
-        self.missed(claim, AbortCause::FootprintMiss)
+        let claim = Claim::new(table, handle.record, true, false);
+        Err(self.missed(claim, AbortCause::FootprintMiss))
     }
 }

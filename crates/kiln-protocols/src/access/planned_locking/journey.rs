@@ -10,9 +10,9 @@ use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::slot::Memory;
 use kiln_storage::table::{Part, Table};
 
-use super::TwoPhaseLocking;
-use super::held::HeldLocks;
+use super::PlannedLocking;
 use crate::shared::in_place::Done;
+use crate::shared::locked::HeldLocks;
 use crate::shared::locks::Locks;
 use crate::shared::node_set::NodeSet;
 use crate::shared::planning::Findings;
@@ -78,28 +78,28 @@ pub(super) struct Left {
     records: Vec<(RecordRef, u16)>,
 }
 
-impl<L: Locks> TwoPhaseLocking<L> {
+impl<L: Locks> PlannedLocking<L> {
     /// Enters the epoch for all attempts of the worker that travel from now on, until
-    /// [`TwoPhaseLocking::leave_epoch`]. It is entered anew only when none does any more.
+    /// [`PlannedLocking::leave_epoch`]. It is entered anew only when none does any more.
     pub fn enter_epoch(&mut self) {
-        self.in_place.participant.enter();
+        self.locked.in_place.participant.enter();
     }
 
     /// The epoch that was entered.
     pub fn epoch(&self) -> u64 {
-        self.in_place.participant.epoch()
+        self.locked.in_place.participant.epoch()
     }
 
     /// Whether the epoch that was entered is not the newest any more: no attempt should begin in
     /// it.
     pub fn is_epoch_over(&self) -> bool {
-        let participant = &self.in_place.participant;
+        let participant = &self.locked.in_place.participant;
         participant.epoch() != participant.epochs().current()
     }
 
-    /// See [`TwoPhaseLocking::enter_epoch`].
+    /// See [`PlannedLocking::enter_epoch`].
     pub fn leave_epoch(&mut self) {
-        self.in_place.leave_epoch();
+        self.locked.in_place.leave_epoch();
     }
 
     /// Takes over an attempt that travels: to do an operation for which it `has_arrived`, or from
@@ -113,7 +113,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
         };
     }
 
-    /// Puts the attempt aside that [`TwoPhaseLocking::take_over`] has brought; the partition to
+    /// Puts the attempt aside that [`PlannedLocking::take_over`] has brought; the partition to
     /// which it goes, if it does.
     pub fn put_aside(&mut self, parked: &mut Parked<L>) -> Option<u16> {
         self.exchange(parked);
@@ -132,13 +132,11 @@ impl<L: Locks> TwoPhaseLocking<L> {
     #[inline(always)]
     fn exchange(&mut self, parked: &mut Parked<L>) {
         parked.note_reads();
-        self.in_place.exchange(&mut parked.done);
-        std::mem::swap(&mut self.locks, &mut parked.locks);
-        std::mem::swap(&mut self.nodes, &mut parked.nodes);
-        std::mem::swap(&mut self.newest, &mut parked.newest);
-        if let Some(planner) = &mut self.planner {
-            std::mem::swap(&mut planner.findings, &mut parked.findings);
-        }
+        self.locked.in_place.exchange(&mut parked.done);
+        std::mem::swap(&mut self.locked.locks, &mut parked.locks);
+        std::mem::swap(&mut self.locked.nodes, &mut parked.nodes);
+        std::mem::swap(&mut self.locked.newest, &mut parked.newest);
+        std::mem::swap(&mut self.plan.planner.findings, &mut parked.findings);
         parked.note_writes();
     }
 
@@ -150,7 +148,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
     pub(super) fn stay(&mut self, part: Part) -> Result<(), Halt> {
         if L::TRAVELS
             && !self.journey.has_arrived
-            && let Some(partition) = self.manager.elsewhere(part)
+            && let Some(partition) = self.locked.manager.elsewhere(part)
         {
             self.journey.leaving_for = Some(partition);
             return Err(Halt::Leaves);
@@ -158,11 +156,11 @@ impl<L: Locks> TwoPhaseLocking<L> {
         Ok(())
     }
 
-    /// As [`TwoPhaseLocking::stay`], for a record that was met.
+    /// As [`PlannedLocking::stay`], for a record that was met.
     #[inline(always)]
     pub(super) fn stay_with(&mut self, table: &Table, handle: &Handle) -> Result<(), Halt> {
         if L::TRAVELS && !self.journey.has_arrived {
-            let part = match self.locks.all.get(handle.note as usize) {
+            let part = match self.locked.locks.all.get(handle.note as usize) {
                 Some(lock) => lock.part,
                 None => table.part_of(handle.record),
             };
@@ -171,7 +169,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
         Ok(())
     }
 
-    /// As [`TwoPhaseLocking::stay`], for a row that is to be inserted.
+    /// As [`PlannedLocking::stay`], for a row that is to be inserted.
     #[inline(always)]
     pub(super) fn stay_to_insert(
         &mut self,
@@ -188,7 +186,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
         Ok(())
     }
 
-    /// As [`TwoPhaseLocking::stay`], for what an index look-up will find, if its key says where
+    /// As [`PlannedLocking::stay`], for what an index look-up will find, if its key says where
     /// that is.
     #[inline(always)]
     pub(super) fn stay_to_seek(
@@ -208,26 +206,25 @@ impl<L: Locks> TwoPhaseLocking<L> {
     /// The finding at which the attempt is, to go back to if it leaves.
     #[inline(always)]
     pub(super) fn finding(&self) -> usize {
-        match &self.planner {
-            Some(planner) if L::TRAVELS => planner.findings.position(),
-            _ => 0,
+        match L::TRAVELS {
+            true => self.plan.planner.findings.position(),
+            false => 0,
         }
     }
 
     /// A look-up has failed that began at a finding.
     #[inline(always)]
     pub(super) fn go_back(&mut self, finding: usize) {
-        if L::TRAVELS
-            && let Some(planner) = &mut self.planner
-        {
-            planner.findings.go_back(finding);
+        if L::TRAVELS {
+            self.plan.planner.findings.go_back(finding);
         }
     }
 
     /// Commits what was written here, and notes what others have to.
     pub(super) fn commit_by_owners(&mut self, newest: Tid) {
-        let (manager, left) = (&self.manager, &mut self.left);
-        self.in_place.commit_leaving(newest, |table, record, tid| {
+        let (manager, left) = (&self.locked.manager, &mut self.left);
+        let in_place = &mut self.locked.in_place;
+        in_place.commit_leaving(newest, |table, record, tid| {
             // A record that is gone, or going, is finished here.
             let is_there = !Tid(record.tid().load(Ordering::Relaxed)).is_absent();
             let elsewhere = manager.elsewhere(table.part_of(record));

@@ -1,14 +1,11 @@
-//! Strict two-phase locking, in the table of protocols: a row for each handling of deadlocks. Where
-//! the locks are planned: `planned.rs`.
-
-pub(crate) mod planned;
+//! Strict two-phase locking, in the table of protocols: a row for each handling of deadlocks.
 
 use super::{NoWait, TwoPhaseLocking};
 use crate::family::{self, Family};
 use crate::protocol::ProtocolOption;
 use crate::registry::{Promises, Registration, Setting};
 use crate::shared::locks::handling::{self, Dreadlocks, Handling, WaitDie, WaitForGraph};
-use crate::shared::locks::{BesideRecord, LockWords, Locks, Placement, QueuedLocks, SharedLocks};
+use crate::shared::locks::{BesideRecord, LockWords, Locks, SharedLocks};
 
 pub(crate) const NO_WAIT: Registration = Registration {
     name: "2pl-no-wait",
@@ -99,16 +96,4 @@ where
         let number = participant.slot() as u32;
         TwoPhaseLocking::new(participant, locks(number))
     })
-}
-
-impl SharedLocks {
-    /// The side of the worker with this number.
-    fn queued<P: Placement, H: Handling>(
-        &self,
-        placement: P,
-        handling: H,
-        number: u32,
-    ) -> QueuedLocks<P, H> {
-        QueuedLocks::new(placement, handling, self.alarms.clone(), number)
-    }
 }

@@ -12,23 +12,28 @@ use crate::shared::record_map::RecordMap;
 
 /// A lock that the attempt holds.
 #[derive(Clone, Copy)]
-pub(super) struct Held<H> {
-    pub(super) record: RecordRef,
-    pub(super) held: H,
-    pub(super) exclusive: bool,
-    pub(super) part: Part,
+pub struct Held<H> {
+    /// The record, or one that it covers.
+    pub record: RecordRef,
+    /// What the worker keeps with it.
+    pub held: H,
+    /// Or it is shared.
+    pub exclusive: bool,
+    /// The part of the data that the record belongs to, where locks are divided.
+    pub part: Part,
 }
 
 /// The locks that an attempt holds.
-pub(super) struct HeldLocks<H> {
-    pub(super) all: Vec<Held<H>>,
+pub struct HeldLocks<H> {
+    /// All of them, in the order in which they were taken.
+    pub all: Vec<Held<H>>,
     /// From a record to its lock.
-    pub(super) by_record: RecordMap,
+    by_record: RecordMap,
     /// Of all locks, those before this one are in the map; the others are put there when it is
     /// asked.
-    pub(super) named: usize,
+    named: usize,
     /// The locks of whole tables.
-    pub(super) of_tables: Vec<u32>,
+    of_tables: Vec<u32>,
     /// Where records share locks, and this attempt was in its own way.
     sharing: Option<Box<Sharing>>,
 }
@@ -70,7 +75,7 @@ impl<H: Copy> HeldLocks<H> {
     /// Takes a lock, or makes it exclusive, in whose way the attempt itself may be; see
     /// [`Locks::take_beside`].
     #[cold]
-    pub(super) fn take_beside<L: Locks<Held = H>>(
+    pub fn take_beside<L: Locks<Held = H>>(
         &mut self,
         manager: &mut L,
         record: RecordRef,
@@ -95,17 +100,20 @@ impl<H: Copy> HeldLocks<H> {
         manager.take_beside(record, step, own, cause)
     }
 
-    /// Forgets which locks are shared by several records.
+    /// Forgets how locks that were let go are found.
     #[inline(always)]
-    pub(super) fn forget_sharing(&mut self) {
+    pub fn forget(&mut self) {
+        self.by_record.clear();
+        self.named = 0;
         if self.sharing.is_some() {
             self.sharing = None;
         }
+        self.of_tables.clear();
     }
 
     /// Notes a lock that is held.
     #[inline(always)]
-    pub(super) fn hold<L: Locks>(&mut self, claim: Claim, held: H) -> u32 {
+    pub fn hold<L: Locks>(&mut self, claim: Claim, held: H) -> u32 {
         let note = self.all.len() as u32;
         self.push(claim, held);
         if L::COARSE || !L::DIVIDED {
@@ -120,7 +128,7 @@ impl<H: Copy> HeldLocks<H> {
 
     /// Notes the lock of a new record, which no other transaction knows.
     #[inline(always)]
-    pub(super) fn hold_new<L: Locks>(&mut self, claim: Claim, held: H) -> u32 {
+    pub fn hold_new<L: Locks>(&mut self, claim: Claim, held: H) -> u32 {
         let note = self.all.len() as u32;
         self.push(claim, held);
         if L::DIVIDED {
@@ -149,7 +157,7 @@ impl<H: Copy> HeldLocks<H> {
 
     /// The lock of a record, or of its whole table.
     #[inline(always)]
-    pub(super) fn find<L: Locks>(&mut self, claim: Claim) -> Option<u32> {
+    pub fn find<L: Locks>(&mut self, claim: Claim) -> Option<u32> {
         if !L::DIVIDED {
             while let Some(lock) = self.all.get(self.named) {
                 self.name::<L>(lock.record, self.named as u32);

@@ -1,0 +1,190 @@
+//! Locks that are planned: what an attempt takes before it runs, and what it has missed.
+
+use kiln_platform::atomic::Ordering;
+use kiln_platform::schedule::point;
+use kiln_procedure::AbortCause;
+use kiln_procedure::access::{KeptScan, Recalled, SoughtScan, Visit};
+use kiln_storage::epoch::Participant;
+use kiln_storage::record::Tid;
+use kiln_storage::slot::Memory;
+use kiln_storage::table::Table;
+
+use super::Locked;
+use crate::canary::Canary;
+use crate::phases::Phase;
+use crate::shared::locks::Locks;
+use crate::shared::node_set::NodeSet;
+use crate::shared::planning::{Claim, Findings, Footprint, Planned, Planner};
+
+/// The plan of an attempt.
+pub struct LockPlan {
+    /// What makes it.
+    pub planner: Planner,
+    /// Whether the attempt has several statements, of which the next one is unknown.
+    pub has_statements: bool,
+    /// Whether the attempt missed something, so that the next one of the same call begins in the
+    /// same epoch: what was missed is still there then, to be planned.
+    pub stays: bool,
+}
+
+impl LockPlan {
+    /// Plans that are made so.
+    pub fn new(planned: Planned) -> LockPlan {
+        LockPlan {
+            planner: Planner::new(planned),
+            has_statements: false,
+            stays: false,
+        }
+    }
+
+    /// The transaction is over: the epoch is left in which an attempt stayed.
+    #[inline]
+    pub fn end_call(&mut self, participant: &Participant) {
+        if std::mem::take(&mut self.stays) {
+            participant.leave();
+        }
+        self.planner.forget();
+    }
+
+    /// Takes the locks of the plan that `plan` makes of the worker's epoch.
+    ///
+    /// # Errors
+    /// Why they are not to be had.
+    #[inline(always)]
+    pub fn take<L: Locks>(
+        &mut self,
+        locked: &mut Locked<L>,
+        plan: impl FnOnce(&mut Planner, u64),
+    ) -> Result<(), AbortCause> {
+        locked.phases.enter(Phase::Plan);
+        plan(&mut self.planner, locked.in_place.participant.epoch());
+        point("planned.planned");
+        locked.phases.enter(Phase::Lock);
+        let (locks, newest) = (&mut locked.locks, &mut locked.newest);
+        let (footprint, findings) = self.planner.parts();
+        let taken = locked.manager.take_all(footprint.claims(), |claim, held| {
+            let tid = Tid(claim.record.tid().load(Ordering::Relaxed));
+            *newest = (*newest).max(Tid(tid.version()));
+            let note = locks.hold::<L>(claim, held);
+            findings.held(claim.finding, note);
+        });
+        point("planned.locked");
+        locked.phases.enter(Phase::Execute);
+        taken
+    }
+
+    /// Takes what the last attempt of the same statements had; what is not to be had now is met
+    /// unplanned.
+    pub fn take_statements<L: Locks>(&mut self, locked: &mut Locked<L>) {
+        self.has_statements = true;
+        let _ = self.take(locked, Planner::plan_again);
+    }
+
+    /// Notes what the next plan needs besides, and gives the cause on.
+    #[cold]
+    pub fn missed(
+        &mut self,
+        participant: &Participant,
+        claim: Claim,
+        cause: AbortCause,
+    ) -> AbortCause {
+        self.planner.miss(claim, participant.epoch());
+        self.stays = !self.has_statements;
+        cause
+    }
+
+    /// The attempt is rolled back: if it had statements, the next one takes what it holds.
+    pub fn keep_for_statements<L: Locks>(&mut self, locked: &Locked<L>) {
+        if !self.has_statements {
+            return;
+        }
+        let epoch = locked.in_place.participant.epoch();
+        for lock in &locked.locks.all {
+            let claim = Claim {
+                record: lock.record,
+                exclusive: lock.exclusive,
+                is_left: false,
+                part: lock.part,
+                finding: Findings::NO_FINDING,
+            };
+            self.planner.miss(claim, epoch);
+        }
+    }
+
+    /// The attempt has ended: its findings are forgotten.
+    #[inline(always)]
+    pub fn end(&mut self) {
+        self.planner.findings.clear();
+        self.has_statements = false;
+    }
+
+    /// Guards what the plan has read of a range, if nothing of that has changed since: an entry
+    /// that has moved away has said so.
+    ///
+    /// # Errors
+    /// [`AbortCause::Phantom`] when the attempt relies on another version of a leaf.
+    #[inline(always)]
+    pub fn seek_scan(
+        &mut self,
+        nodes: &mut NodeSet,
+        sought: &SoughtScan<'_>,
+        memory: &Memory,
+    ) -> Result<KeptScan, AbortCause> {
+        let scans = &mut self.planner.findings.scans;
+        let Some(scan) = scans.recall(sought, memory) else {
+            return Ok(KeptScan::No);
+        };
+        let (leaf, mut versions) = scans.leaves(scan);
+        if Canary::ScanOutdated.sings() {
+            return Ok(KeptScan::Known { scan, leaf });
+        }
+        if sought.table.indexes()[sought.index].moves() || !versions.all(|leaf| leaf.is_current()) {
+            return Ok(KeptScan::No);
+        }
+        for version in scans.leaves(scan).1 {
+            nodes.guard(version)?;
+        }
+        Ok(KeptScan::Known { scan, leaf })
+    }
+
+    /// Notes locks that a scheduler has taken for the attempt that has begun. With `meets` their
+    /// records' versions are met now.
+    #[inline(always)]
+    pub fn hold_ahead<L: Locks>(
+        &mut self,
+        locked: &mut Locked<L>,
+        demand: &Footprint,
+        held: L::Held,
+        meets: bool,
+    ) {
+        locked.locks.all.reserve(demand.claims().len());
+        for &claim in demand.claims() {
+            if meets {
+                locked.meet(claim.record);
+            }
+            let note = locked.locks.hold::<L>(claim, held);
+            self.planner.findings.held(claim.finding, note);
+        }
+    }
+
+    /// Hands out what the attempt missed, which is about to be rolled back.
+    #[cold]
+    pub fn take_missed(&mut self, missed: &mut Vec<Claim>) {
+        // It leaves its epoch: what was missed is known by its address alone from now on.
+        self.stays = false;
+        self.planner.take_missed(missed);
+    }
+}
+
+/// What a look-up leads to whose record the plan has found, and the attempt has met by its lock: no
+/// other transaction has taken the record away since, unless it was gone before, or the attempt
+/// itself has deleted it.
+#[inline(always)]
+pub fn recalled(table: &Table, index: usize, visit: Visit) -> Option<Recalled> {
+    // Looked at when the lock is held: a transaction that has moved the record before has said so.
+    let moves = table.indexes()[index].moves() && !Canary::FindingOutdated.sings();
+    match visit {
+        Visit::Present(handle) if !moves => Some(Recalled::Found(handle)),
+        _ => None,
+    }
+}
