@@ -5,34 +5,20 @@ use std::collections::VecDeque;
 use kiln_durability::log::Log;
 use kiln_platform::spin::Spinner;
 use kiln_platform::sync::Arc;
+use kiln_platform::thread::{self};
 use kiln_procedure::{Arguments, Frame, Program};
 use kiln_protocols::{Call, Calls, Next, Outcome, Statistics};
-use kiln_storage::error::Result;
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
+use kiln_storage::table::WORKERS_MAX;
 use kiln_storage::types::Value;
 
-use crate::catalog::{Catalog, Procedure};
+use crate::calls::ProcedureHandle;
+use crate::catalog::{Catalog, Procedure, check_current};
+use crate::engine::Engine;
 use crate::errors;
-use crate::gate::NEVER;
-use crate::seat::Seat;
-use crate::shared::Shared;
-
-/// A procedure's name, looked up once; see [`Engine::procedure`](crate::Engine::procedure). It
-/// stays good when the procedure is replaced.
-#[derive(Clone, Debug)]
-pub struct ProcedureHandle {
-    /// Its number among the names that handles were made for.
-    pub(crate) number: usize,
-    /// Its name; the same allocation in all handles of a database to that name.
-    pub(crate) name: Arc<str>,
-}
-
-impl ProcedureHandle {
-    /// The procedure's name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-}
+use crate::kernel::{NEVER, Seat, SeatUser, Shared};
+use crate::options::RESERVED;
 
 /// The source of a driver's calls, with several in flight where the protocol wants that.
 ///
@@ -300,7 +286,7 @@ impl Driver {
         if let Err(refusal) = self.seat.enter(None) {
             return refusal.outcome();
         }
-        let ready = crate::seat::check_current(program).and_then(|()| arguments.bind(program));
+        let ready = check_current(program).and_then(|()| arguments.bind(program));
         let outcome = match ready {
             Ok(()) => self.seat.call(program, arguments, None, None),
             Err(error) => Outcome::Rejected(error),
@@ -449,5 +435,57 @@ impl<C: Caller> Calls for Driven<'_, C> {
             observed: self.epochs.current(),
         };
         self.caller.ended(call.ticket, outcome, &answer);
+    }
+}
+
+impl Engine {
+    /// A driver for the calling thread; `position` is what it says of itself.
+    ///
+    /// # Errors
+    /// 53300 when all seats are taken.
+    pub fn driver(&self, position: usize) -> Result<Driver> {
+        let seat = Seat::new(self.inner(), SeatUser::Driver(position));
+        seat.map(|seat| Driver::new(seat, position))
+            .ok_or_else(|| errors::no_seat(WORKERS_MAX - RESERVED))
+    }
+
+    /// Runs `body` on each of `threads` threads, each with a driver of its own and, as the
+    /// workers, pinned to a core, and returns what they returned, by position.
+    ///
+    /// # Errors
+    /// 22023 for no thread at all, 53300 when there are not as many seats.
+    ///
+    /// # Panics
+    /// When `body` does.
+    pub fn drive<T: Send>(
+        &self,
+        threads: usize,
+        body: impl Fn(&mut Driver) -> T + Sync,
+    ) -> Result<Vec<T>> {
+        if threads == 0 {
+            return Err(Error::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                "at least one thread is needed to drive a database, not 0",
+            ));
+        }
+        let drivers: Result<Vec<Driver>> = (0..threads).map(|at| self.driver(at)).collect();
+        let (drivers, body, pin) = (drivers?, &body, self.options().pin_workers);
+        Ok(thread::scope(|scope| {
+            let handles: Vec<_> = drivers
+                .into_iter()
+                .map(|mut driver| {
+                    scope.spawn(move || {
+                        if pin {
+                            thread::pin_to_core(driver.position());
+                        }
+                        body(&mut driver)
+                    })
+                })
+                .collect();
+            let joined = handles.into_iter().map(|handle| handle.join());
+            joined
+                .map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        }))
     }
 }

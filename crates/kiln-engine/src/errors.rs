@@ -1,41 +1,11 @@
 //! The engine's own errors, each in one place.
 
+use std::fmt;
+
+use kiln_durability::log::Log;
 use kiln_procedure::AbortCause;
-use kiln_protocols::{Outcome, broken_down};
 use kiln_storage::error::{Error, SqlState};
 use kiln_storage::qualified::name_in_schema;
-
-use crate::memory::SeatUser;
-
-/// Why a seat may not start a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// The database is being closed.
-    Closing,
-    /// A thread panicked inside a transaction.
-    Broken,
-    /// The deadline passed while waiting.
-    Expired,
-}
-
-impl Refusal {
-    #[cold]
-    pub fn error(self) -> Error {
-        match self {
-            Refusal::Closing => closing(),
-            Refusal::Broken => broken_down(),
-            Refusal::Expired => expired(),
-        }
-    }
-
-    #[cold]
-    pub fn outcome(self) -> Outcome {
-        match self {
-            Refusal::Expired => Outcome::Expired,
-            refusal => Outcome::Rejected(refusal.error()),
-        }
-    }
-}
 
 #[cold]
 pub(crate) fn closing() -> Error {
@@ -144,7 +114,7 @@ pub(crate) fn seen_otherwise(number: usize, text: Option<&str>, differs: &str) -
 }
 
 #[cold]
-pub(crate) fn table_in_use(table: &str, user: SeatUser) -> Error {
+pub(crate) fn table_in_use(table: &str, user: impl fmt::Display) -> Error {
     Error::new(
         SqlState::LOCK_NOT_AVAILABLE,
         format!("table \"{table}\" is used by an open transaction of {user}"),
@@ -194,4 +164,38 @@ pub(crate) fn undefined_index(name: &str) -> Error {
         SqlState::UNDEFINED_OBJECT,
         format!("index \"{name}\" does not exist"),
     )
+}
+
+/// Why a transaction cannot begin that changes something.
+#[cold]
+pub(crate) fn read_only(log: &Log) -> Error {
+    let failure = log.refusal();
+    let failure = failure.unwrap_or_else(|| Error::internal("the log refuses, and says not why"));
+    let message = format!(
+        "the database is read-only, because its log takes no further changes: {}",
+        failure.message()
+    );
+    Error::new(failure.state(), message)
+        .with_hint("Mend the disk or make room on it, and open the database again.")
+}
+
+/// Why an answer is not given.
+#[cold]
+pub(crate) fn in_doubt(failure: Error) -> Error {
+    if failure.state() == SqlState::ADMIN_SHUTDOWN {
+        return failure;
+    }
+    let message = format!(
+        "what the transaction has seen or done may be lost, because the log cannot be written: {}",
+        failure.message()
+    );
+    Error::new(failure.state(), message)
+        .with_hint("A restart shows what is on disk. Open the database again when the disk works.")
+}
+
+/// The error of a schema that there is not.
+#[cold]
+pub(crate) fn undefined_schema(name: &str) -> Error {
+    let message = format!("schema \"{name}\" does not exist");
+    Error::new(SqlState::INVALID_SCHEMA_NAME, message)
 }

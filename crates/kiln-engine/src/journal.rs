@@ -1,32 +1,12 @@
 //! Listeners, which hear what each transaction wrote, and the log epochs that order the reports.
 
 use kiln_platform::sync::Arc;
-use kiln_protocols::Configuration;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::journal::{Journal, Listeners};
 use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 
 use crate::engine::Engine;
-
-/// How a transaction ended, and what has to be durable before that may be told.
-#[derive(Clone, Debug)]
-pub struct Observed<T> {
-    /// How it ended.
-    pub result: Result<T>,
-    /// The log epoch that was current when the transaction had ended: all that it read or wrote
-    /// belongs to this epoch or an earlier one, also where it was rejected.
-    pub epoch: LogEpoch,
-}
-
-impl<T> Observed<T> {
-    /// An error that tells nothing of what is in the database.
-    pub(crate) fn nothing(error: Error) -> Observed<T> {
-        Observed {
-            result: Err(error),
-            epoch: LogEpoch::default(),
-        }
-    }
-}
+use crate::kernel::check_order;
 
 impl Engine {
     /// The log epochs of all that is committed. [`LogEpochs::current`], read after a transaction
@@ -80,23 +60,4 @@ impl Engine {
         alone.announce_change();
         Ok(inner.log_epochs.current())
     }
-}
-
-/// Checks that commits have an order in which listeners can hear of them.
-///
-/// # Errors
-/// 22023.
-pub(crate) fn check_order(configuration: Configuration) -> Result<()> {
-    if configuration.protocol.is_serializable() {
-        return Ok(());
-    }
-    let message = format!(
-        "{configuration} does not isolate transactions, so that there is no order in which a log or \
-         another listener could hear of them"
-    );
-    Err(
-        Error::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(
-            "Choose a serializable protocol, or a database without data directory and listeners.",
-        ),
-    )
 }

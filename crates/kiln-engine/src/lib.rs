@@ -16,6 +16,20 @@
 //! | data definition | [`Engine::change_catalog`], [`CatalogChange`] |
 //! | a catalog as text | [`Catalog::written`], [`WrittenCatalog`], [`CatalogStatement`] |
 //!
+//! | module | holds, and takes from those above it |
+//! |---|---|
+//! | `errors`, `options`, `values`, `wait`, `observed` | what all others use |
+//! | `roles`, `memberships`, `locks`, `channels`, `open_sessions` | what sessions ask of each other |
+//! | `catalog` | the objects of a database, and their form as text |
+//! | `calls` | calls, their queues, and how outcomes get back |
+//! | `kernel` | the gate, seats, worker slots, and what all doors share |
+//! | `engine` | the handle of a database |
+//! | `change` | changes of the catalog |
+//! | `session`, `closure`, `driver`, `loader`, `inbox` | the doors |
+//! | `durability` | the log, checkpoints, backups, recovery |
+//! | `journal`, `history`, `memory`, `metrics` | listeners and reports |
+//! | `open` | opening an engine |
+//!
 //! A thread that runs transactions owns a *seat*: a worker of the present protocol and a flag that
 //! says whether a transaction runs on it. A session is no worker: it takes a seat from a pool
 //! (a *worker slot*) for the time of a statement or of an open block. Changes of the catalog and of
@@ -23,98 +37,62 @@
 //! themselves for a moment. The seat of an open block stands *aside* while its client thinks: a
 //! change of the catalog waits for it only if the block has used a table that it changes.
 
-mod alter;
-mod answer;
-mod backup;
-mod blocks;
-mod call;
+mod calls;
 pub mod canary;
 mod catalog;
 mod change;
 mod channels;
-mod checkpoint;
-mod comments;
-mod completion;
-mod definition;
-mod delivery;
+mod closure;
 mod driver;
 mod durability;
 mod engine;
-mod enums;
 mod errors;
-mod extensions;
-mod gate;
 mod history;
-mod idempotency;
 mod inbox;
 mod journal;
-mod keeper;
+mod kernel;
 mod loader;
 mod locks;
-mod lookups;
-mod loss;
 mod memberships;
 mod memory;
 mod metrics;
-mod numbers;
+mod observed;
+mod open;
 mod open_sessions;
 mod options;
-mod records;
-mod replay;
-mod restore;
 mod roles;
-mod schemas;
-mod seat;
-mod sequences;
 mod session;
-mod shared;
-mod slots;
-mod statement;
-mod still;
-mod submit;
-mod temporary;
-mod text_form;
-mod transaction;
 mod values;
-mod views;
-mod within_block;
-mod written;
+mod wait;
 
-pub use alter::{NewColumn, NewRows};
-pub use call::{Call, IdempotencyKey, Refused, Reply, Rows, Statement, SubmitError};
-pub use catalog::{Catalog, CurrentCatalog, IndexUse, Procedure, RowPrograms};
-pub use change::CatalogChange;
+pub use calls::{
+    Call, Completion, Completions, IdempotencyKey, ProcedureHandle, Refused, Reply, Rows,
+    Statement, SubmitError, Ticket,
+};
+pub use catalog::{
+    Catalog, CatalogStatement, CheckOption, Commented, Comments, CurrentCatalog, FIRST_NUMBER,
+    IndexUse, Lookups, NumberedObject, ObjectNumbers, OnCommit, Procedure, RowPrograms, SearchPath,
+    Source, TableSplit, View, ViewRead, WrittenCatalog,
+};
+pub use change::{CatalogChange, Definition, NewColumn, NewRows, writes_permanent_rows};
 pub use channels::{Listening, Mailbox, Notification};
-pub use checkpoint::CheckpointReport;
-pub use comments::{Commented, Comments};
-pub use completion::{Completion, Completions, Ticket};
-pub use definition::Definition;
-pub use driver::{Answer, Asked, Caller, Driver, ProcedureHandle, Request};
-pub use durability::ReadOnly;
+pub use closure::{Row, ScanRange, Transaction};
+pub use driver::{Answer, Asked, Caller, Driver, Request};
+pub use durability::{CallReplay, Restoration};
 pub use engine::Engine;
-pub use journal::Observed;
+pub use kernel::{CheckpointMetrics, CheckpointReport, LoggedCall, ReadOnly, Replays, SeatUser};
 pub use loader::{LoadReport, Loader};
 pub use locks::{LOCK_WAITERS_MAX, ListedLock, LockMode, LockTarget, RowLocks};
-pub use lookups::Lookups;
-pub use memory::{EpochHolder, IndexMemory, RetiredMemory, SeatUser, TableMemory};
-pub use metrics::{CheckpointMetrics, LogMetrics, Metrics, OpenBlock, TableMetrics};
-pub use numbers::{FIRST_NUMBER, NumberedObject, ObjectNumbers};
+pub use memory::{EpochHolder, IndexMemory, RetiredMemory, TableMemory};
+pub use metrics::{LogMetrics, Metrics, OpenBlock, TableMetrics};
+pub use observed::Observed;
 pub use open_sessions::{ListedSession, OpenSessions, Signal, Signaller};
 pub use options::{BasisFactors, DesignFactors, Logging, Options};
-pub use replay::{CallReplay, LoggedCall};
-pub use restore::Restoration;
 pub use roles::{
     Access, FIRST_ROLE, Object, ObjectKind, PUBLIC, Privilege, Privileges, Role, Roles,
 };
-pub use schemas::SearchPath;
-pub use session::{CancelHandle, Ended, LockScope, Replays, SLEEPERS_MAX, Savepoint, Session};
-pub use statement::{CatalogStatement, Source, TableSplit};
-pub use temporary::OnCommit;
-pub use transaction::{Row, ScanRange, Transaction};
+pub use session::{CancelHandle, Ended, LockScope, SLEEPERS_MAX, Savepoint, Session};
 pub use values::IntoValues;
-pub use views::{CheckOption, View, ViewRead};
-pub use within_block::writes_permanent_rows;
-pub use written::WrittenCatalog;
 
 pub use kiln_durability::log::{Histogram as LogHistogram, Log, Statistics as LogStatistics};
 pub use kiln_history::History;

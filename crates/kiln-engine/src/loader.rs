@@ -8,11 +8,10 @@ use kiln_storage::schema::{Trigger, TriggerEvent};
 use kiln_storage::table::Table;
 use kiln_storage::types::Value;
 
+use crate::catalog::RecordProgram;
 use crate::engine::Engine;
 use crate::errors;
-use crate::records::RecordProgram;
-use crate::seat::{Repeated, Seat};
-use crate::slots::PooledSeat;
+use crate::kernel::{PooledSeat, Refusal, Repeated, Seat, SeatUser};
 use crate::values::{fit, fits};
 
 /// Rows in one transaction.
@@ -141,7 +140,7 @@ impl Loader {
         let repeated = Repeated(&mut self.seat);
         loop {
             let seat = &mut *repeated.0;
-            seat.enter(None).map_err(errors::Refusal::error)?;
+            seat.enter(None).map_err(Refusal::error)?;
             let result = current_program(seat, &mut self.table)
                 .and_then(|program| insert_all(seat, &program, batch, self.loaded));
             seat.leave();
@@ -190,7 +189,7 @@ fn insert_all(
     for arguments in &mut *rows {
         arguments.bind(program)?;
     }
-    seat.begin().map_err(errors::Refusal::error)?;
+    seat.begin().map_err(Refusal::error)?;
     for (position, arguments) in rows.iter().enumerate() {
         match seat.run(program, arguments) {
             Ok(()) => {}
@@ -212,4 +211,36 @@ fn insert_all(
         }
     }
     Ok(seat.commit().is_ok())
+}
+
+impl Engine {
+    /// A loader of rows into the table called `table`, with values for these columns.
+    ///
+    /// # Errors
+    /// 42P01, 42703, 42701; 53300 and 57P01 as for [`Engine::session`].
+    pub fn loader(&self, table: &str, columns: &[&str]) -> Result<Loader> {
+        let table = self.table(table)?;
+        let seat = self
+            .inner()
+            .slots
+            .take(self.inner(), SeatUser::Closure, None, None)?;
+        Loader::new(self.clone(), seat, table, columns)
+    }
+
+    /// Loads rows into the table called `table`; see [`Loader`].
+    ///
+    /// # Errors
+    /// Those of [`Engine::loader`], [`Loader::row`] and [`Loader::finish`].
+    pub fn load<R: AsRef<[Value]>>(
+        &self,
+        table: &str,
+        columns: &[&str],
+        rows: impl IntoIterator<Item = R>,
+    ) -> Result<LoadReport> {
+        let mut loader = self.loader(table, columns)?;
+        for row in rows {
+            loader.row(row.as_ref())?;
+        }
+        loader.finish()
+    }
 }

@@ -1,12 +1,15 @@
 //! How much memory the tables take, and how much waits to be freed.
 
-use std::fmt;
 use std::time::Duration;
 
-use kiln_platform::atomic::{AtomicU64, Ordering};
+use kiln_platform::sync::Arc;
 use kiln_platform::time;
 use kiln_storage::epoch::Epochs;
+use kiln_storage::error::Result;
 use kiln_storage::table::Table;
+
+use crate::engine::Engine;
+use crate::kernel::{SeatUser, SeatUsers};
 
 /// Memory that transactions have retired, because nothing leads to it any more, and that is not
 /// free yet: deleted records, superseded versions, replaced strings. It is freed when all
@@ -32,69 +35,6 @@ pub struct EpochHolder {
     pub user: SeatUser,
     /// It has been open for at least so long.
     pub duration: Duration,
-}
-
-/// The user of a seat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SeatUser {
-    /// The engine itself.
-    Engine,
-    /// The worker thread at this position.
-    Worker(usize),
-    /// The driver at this position.
-    Driver(usize),
-    /// The session with this number ([`Session::number`](crate::Session::number)).
-    Session(u64),
-    /// A closure that runs as a transaction, or a loader.
-    Closure,
-}
-
-impl fmt::Display for SeatUser {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SeatUser::Engine => f.write_str("the engine"),
-            SeatUser::Worker(position) => write!(f, "worker {position}"),
-            SeatUser::Driver(position) => write!(f, "driver {position}"),
-            SeatUser::Session(number) => write!(f, "session {number}"),
-            SeatUser::Closure => f.write_str("a closure or a loader"),
-        }
-    }
-}
-
-/// The users of the seats, by their participants' slots.
-pub(crate) struct SeatUsers(Box<[AtomicU64]>);
-
-impl SeatUsers {
-    /// For participants in slots below this one; all are the engine's.
-    pub fn new(slots: usize) -> SeatUsers {
-        SeatUsers((0..slots).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    /// Notes that the participant in this slot runs the transactions of `user`.
-    pub fn set(&self, slot: usize, user: SeatUser) {
-        let (kind, number) = match user {
-            SeatUser::Engine => (0, 0),
-            SeatUser::Worker(position) => (1, position as u64),
-            SeatUser::Driver(position) => (2, position as u64),
-            SeatUser::Session(number) => (3, number),
-            SeatUser::Closure => (4, 0),
-        };
-        // Relaxed: for reports, which may be some moments old.
-        self.0[slot].store(kind | number << 3, Ordering::Relaxed);
-    }
-
-    fn of(&self, slot: usize) -> SeatUser {
-        let word = self.0[slot].load(Ordering::Relaxed);
-        let number = word >> 3;
-        match word & 7 {
-            0 => SeatUser::Engine,
-            1 => SeatUser::Worker(number as usize),
-            2 => SeatUser::Driver(number as usize),
-            3 => SeatUser::Session(number),
-            _ => SeatUser::Closure,
-        }
-    }
 }
 
 impl RetiredMemory {
@@ -163,5 +103,35 @@ impl TableMemory {
     /// The bytes of all its indexes.
     pub fn index_bytes(&self) -> usize {
         self.indexes.iter().map(|index| index.bytes).sum()
+    }
+}
+
+impl Engine {
+    /// The memory that transactions have retired and that is not free yet, and the participants
+    /// that keep it from being freed. A moment's figure, at any time: transactions go on meanwhile.
+    pub fn retired_memory(&self) -> RetiredMemory {
+        let inner = self.inner();
+        RetiredMemory::of(&inner.epochs, &inner.users)
+    }
+
+    /// The memory of all tables, by name. Transactions go on meanwhile, so that figures may differ
+    /// by what they change.
+    pub fn memory(&self) -> Vec<TableMemory> {
+        let catalog = self.catalog();
+        let tables = catalog.tables();
+        tables.map(|(_, table)| TableMemory::of(table)).collect()
+    }
+
+    /// The bytes that the values of all rows take, as if each were stored alone, and by table: for
+    /// measurements. No transaction runs meanwhile, however long that takes; [`Engine::memory`]
+    /// delays no transaction.
+    ///
+    /// # Errors
+    /// 55P03 when running transactions do not end within [`Options::ddl_wait_ms`].
+    pub fn raw_bytes(&self) -> Result<Vec<(String, usize)>> {
+        let _alone = self.inner().shut_gate()?;
+        let catalog = self.catalog();
+        let bytes = |(name, table): (&str, &Arc<Table>)| (name.to_owned(), table.raw_bytes());
+        Ok(catalog.tables().map(bytes).collect())
     }
 }

@@ -4,18 +4,13 @@
 //! transactions nothing.
 
 use kiln_durability::log::Statistics as LogStatistics;
-use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::time;
-use kiln_protocols::{Configuration, Counted, Counters};
-use kiln_storage::error::Error;
+use kiln_protocols::{Configuration, Counted};
 use kiln_storage::table::Table;
 
-use crate::checkpoint::CheckpointReport;
-use crate::durability::ReadOnly;
 use crate::engine::Engine;
-use crate::gate::BROKEN;
+use crate::kernel::{BROKEN, CheckpointMetrics, ReadOnly, Replays};
 use crate::memory::RetiredMemory;
-use crate::session::Replays;
 
 /// What a database has counted since it was opened, and how it stands; see [`Engine::metrics`].
 #[derive(Clone, Debug)]
@@ -78,22 +73,6 @@ pub struct LogMetrics {
     pub recovery_estimate_s: f64,
 }
 
-/// Checkpoints of the data directory.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct CheckpointMetrics {
-    /// How many were written since the database was opened.
-    pub written: u64,
-    /// How many failed since then.
-    pub failed: u64,
-    /// Why the last one failed that did.
-    pub last_failure: Option<Error>,
-    /// The last one that was written since then.
-    pub last: Option<CheckpointReport>,
-    /// When the last one was complete, also an earlier process's, in microseconds since 1970.
-    pub last_written_us: Option<i64>,
-}
-
 /// The memory of one table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -125,60 +104,6 @@ impl TableMetrics {
             indexes: indexes.len(),
             index_bytes: indexes.iter().map(|index| index.bytes()).sum(),
         }
-    }
-}
-
-/// The counters of all workers that there were.
-#[derive(Default)]
-pub(crate) struct Tallies(Mutex<Tally>);
-
-#[derive(Default)]
-struct Tally {
-    /// The counters of workers that may still run.
-    present: Vec<(Configuration, Arc<Counters>)>,
-    /// The sums of those that have gone.
-    past: Vec<(Configuration, Counted)>,
-}
-
-impl Tally {
-    /// Adds the counters of workers that have gone to the sums.
-    fn settle(&mut self) {
-        let mut present = std::mem::take(&mut self.present);
-        present.retain_mut(|(protocol, counters)| {
-            // The worker had the other reference; without it, what it counted last is seen.
-            let Some(counters) = Arc::get_mut(counters) else {
-                return true;
-            };
-            add(&mut self.past, *protocol, &counters.read());
-            false
-        });
-        self.present = present;
-    }
-}
-
-impl Tallies {
-    /// A worker of this protocol counts here.
-    pub fn join(&self, protocol: Configuration, counters: Arc<Counters>) {
-        let mut tally = lock(&self.0);
-        tally.settle();
-        tally.present.push((protocol, counters));
-    }
-
-    fn read(&self) -> Vec<(Configuration, Counted)> {
-        let mut tally = lock(&self.0);
-        tally.settle();
-        let mut sums = tally.past.clone();
-        for (protocol, counters) in &tally.present {
-            add(&mut sums, *protocol, &counters.read());
-        }
-        sums
-    }
-}
-
-fn add(sums: &mut Vec<(Configuration, Counted)>, protocol: Configuration, counted: &Counted) {
-    match sums.iter_mut().find(|(known, _)| *known == protocol) {
-        Some((_, sum)) => sum.add(counted),
-        None => sums.push((protocol, counted.clone())),
     }
 }
 

@@ -12,8 +12,8 @@ use kiln_platform::time;
 use kiln_procedure::Interrupt;
 use kiln_storage::error::{Error, Result, SqlState};
 
-use crate::gate::wait_unless;
 use crate::roles::Roles;
+use crate::wait::wait_unless;
 
 /// Numbers of no session that are kept for the warnings of one statement.
 const MISSED_MAX: usize = 1_000;

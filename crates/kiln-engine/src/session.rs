@@ -3,7 +3,6 @@
 mod channels;
 mod constraints;
 mod definitions;
-mod kept;
 mod limits;
 mod locks;
 mod replay;
@@ -19,24 +18,21 @@ use kiln_procedure::{Arguments, Interrupt, Program};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::log_epoch::LogEpoch;
 
-use crate::call::{Call, Reply, Rows, Statement, SubmitError};
+use crate::calls::{Call, Completions, Reply, Rows, Statement, SubmitError};
 use crate::catalog::Catalog;
-use crate::completion::{Completions, deadline_after};
-use crate::definition::Definition;
+use crate::change::Definition;
 use crate::engine::Engine;
 use crate::errors;
-use crate::journal::Observed;
-use crate::temporary::Seen;
+use crate::kernel::Replays;
+use crate::observed::Observed;
+use crate::wait::deadline_after;
 use constraints::CheckPlace;
-pub(crate) use kept::Budget;
 use limits::Limits;
 use locks::LockPlace;
 pub use locks::LockScope;
-pub(crate) use replay::ReplayCounts;
-pub use replay::Replays;
 pub use sleep::SLEEPERS_MAX;
-use state::Block;
-pub(crate) use state::{BlockClock, State, idle_block, reap, rows};
+use state::{Block, State};
+use temporary::Seen;
 
 /// A place in a transaction block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -490,7 +486,7 @@ impl Session {
         let clock = state.start_clock().clone();
         state.idle_since_ns = time::now_ns();
         if !std::mem::replace(&mut state.is_watched, true) {
-            inner.watch(Arc::downgrade(&self.state), clock);
+            inner.watch(&self.state, clock);
         }
         Ok(())
     }
@@ -627,9 +623,7 @@ impl Session {
         state.idle_since_ns = time::now_ns();
         if !std::mem::replace(&mut state.is_watched, true) {
             let clock = state.clock().clone();
-            self.engine
-                .inner()
-                .watch(Arc::downgrade(&self.state), clock);
+            self.engine.inner().watch(&self.state, clock);
         }
         drop(guard);
         if left == 0 {
@@ -716,5 +710,25 @@ impl Drop for Session {
         let number = state.number;
         drop(state);
         self.engine.inner().end_session(number);
+    }
+}
+
+impl Engine {
+    /// A session for the calling thread.
+    ///
+    /// # Errors
+    /// 53300 when [`Options::sessions_max`] sessions are open, 57P01 when the database is closed.
+    pub fn session(&self) -> Result<Session> {
+        Session::open(self.clone())
+    }
+
+    /// How often blocks of sessions were replayed after conflicts.
+    pub fn replays(&self) -> Replays {
+        self.inner().replays.read()
+    }
+
+    /// The number of open sessions.
+    pub fn sessions_open(&self) -> usize {
+        self.inner().sessions_open()
     }
 }

@@ -17,7 +17,7 @@ const EXCEPTIONS: [(&str, &[&str], &str); 12] = [
         "the recommended configuration",
     ),
     (
-        "kiln-engine/src/replay.rs",
+        "kiln-engine/src/durability/replay.rs",
         &["Serial"],
         "calls are made again one after the other",
     ),

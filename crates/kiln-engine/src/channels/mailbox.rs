@@ -9,7 +9,7 @@ use kiln_procedure::Interrupt;
 use kiln_procedure::notification::Notification as Sent;
 use kiln_storage::error::{Error, Result, SqlState};
 
-use crate::gate::wait_unless;
+use crate::wait::wait_unless;
 
 /// Bytes of notifications that wait for one session.
 const BYTES_MAX: usize = 16 << 20;

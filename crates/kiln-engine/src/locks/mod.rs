@@ -28,7 +28,7 @@ use kiln_platform::time;
 use kiln_procedure::Interrupt;
 use kiln_storage::error::{Error, Result, SqlState};
 
-use crate::gate::wait_unless;
+use crate::wait::wait_unless;
 pub use mode::LockMode;
 pub use rows::RowLocks;
 

@@ -11,11 +11,11 @@ use kiln_storage::error::Result;
 use kiln_storage::log_epoch::LogEpoch;
 
 use super::Session;
-use super::kept::Kept;
 use super::state::{Block, State};
-use crate::call::Rows;
+use crate::calls::Rows;
 use crate::channels::{CHANNELS_MAX, Listening, Mailbox, Notification, Outgoing, too_many};
-use crate::completion::deadline_after;
+use crate::kernel::Kept;
+use crate::wait::deadline_after;
 
 /// What a block does when it has committed.
 #[derive(Default)]

@@ -11,10 +11,9 @@ use kiln_storage::deferral::{ConstraintModes, DeferredCheck, PendingCheck};
 use kiln_storage::error::{Error, Result, SqlState};
 
 use super::Session;
-use super::kept::Kept;
 use super::state::State;
-use crate::call::Rows;
-use crate::shared::Shared;
+use crate::calls::Rows;
+use crate::kernel::{Kept, Shared};
 
 /// Bytes of keys that a block leaves to check.
 const BYTES_MAX: usize = 64 << 20;

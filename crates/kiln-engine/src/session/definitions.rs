@@ -16,21 +16,17 @@ use kiln_storage::table::Table;
 
 use super::channels::Announcement;
 use super::constraints::Constraints;
-use super::kept::Kept;
 use super::limits::Limits;
 use super::replay::{Defined, Entry, GAVE_ANOTHER, Keys, Ran};
-use super::state::{Failure, State, rows};
-use crate::blocks::Bar;
-use crate::catalog::Catalog;
-use crate::change::CatalogChange;
+use super::state::{Failure, State};
+use crate::catalog::{Catalog, check_current};
+use crate::change::{
+    CatalogChange, Definition, Refused, Temporary, TriedSequences, Unchanged, WithinBlock,
+    tables_written,
+};
 use crate::channels::Outgoing;
-use crate::definition::Definition;
-use crate::errors::{self, Refusal};
-use crate::gate::{Alone, Beside};
-use crate::seat::check_current;
-use crate::shared::Shared;
-use crate::temporary::{Temporary, Unchanged};
-use crate::within_block::{Refused, TriedSequences, WithinBlock, tables_written};
+use crate::errors;
+use crate::kernel::{Alone, Bar, Beside, Kept, Refusal, Shared};
 
 /// Bytes of refilled tables that an entry of the log may have.
 const ENTRY_BYTES_MAX: usize = 1 << 30;
@@ -463,7 +459,7 @@ impl Remade<'_> {
             Err(Stop::Raise(error)) => return Err(Unmade::Final(error)),
         }
         block.note_written(&program);
-        let mut rows = rows(block.seat, &program);
+        let mut rows = block.seat.rows(&program);
         let sent = std::mem::take(&mut rows.notifications);
         self.sent.extend(sent).map_err(Unmade::Final)?;
         match ran.was_seen(&self.keys, &rows) {

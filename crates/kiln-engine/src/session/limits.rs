@@ -7,12 +7,8 @@ use kiln_platform::time;
 use kiln_procedure::{Interrupt, Program, interrupt};
 use kiln_storage::error::{Error, Result, SqlState};
 
-use crate::completion::deadline_after;
-use crate::errors;
-use crate::memory::SeatUser;
-use crate::seat::Seat;
-use crate::shared::Shared;
-use crate::slots::PooledSeat;
+use crate::kernel::{PooledSeat, Refusal, Seat, SeatUser, Shared};
+use crate::wait::deadline_after;
 
 /// When the statement that runs must end.
 #[derive(Clone, Copy)]
@@ -91,9 +87,9 @@ impl Limits<'_> {
     }
 
     /// The error of a statement that could not start.
-    pub fn refused(self, refusal: errors::Refusal) -> Error {
+    pub fn refused(self, refusal: Refusal) -> Error {
         match refusal {
-            errors::Refusal::Expired => self.exceeded(),
+            Refusal::Expired => self.exceeded(),
             other => other.error(),
         }
     }

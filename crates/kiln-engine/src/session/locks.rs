@@ -7,8 +7,8 @@ use kiln_storage::error::{Error, Result, SqlState};
 use super::Session;
 use super::limits::{Limits, lock_not_available};
 use super::state::{Block, State};
+use crate::kernel::Shared;
 use crate::locks::{LockMode, LockTarget, Locks, Request};
-use crate::shared::Shared;
 
 /// Locks of a session, each counted as often as it was taken.
 const LOCKS_MAX: usize = 10_000;

@@ -20,7 +20,6 @@
 use std::hash::{DefaultHasher, Hasher};
 use std::mem::take;
 
-use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::random::{entropy, fresh_seed};
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
@@ -29,16 +28,13 @@ use kiln_storage::deferral::PendingCheck;
 use kiln_storage::error::{Error, Result, SqlState};
 
 use super::definitions::Own;
-use super::kept::Budget;
 use super::limits::Limits;
 use super::state::{Failure, State};
-use crate::answer::write_rows;
-use crate::call::{Rows, Statement};
-use crate::canary;
+use crate::calls::{Rows, Statement, write_rows};
 use crate::catalog::Catalog;
-use crate::definition::Definition;
-use crate::errors;
-use crate::shared::Shared;
+use crate::change::Definition;
+use crate::kernel::{ALONE_WAIT_NS, Budget, Shared};
+use crate::{canary, errors};
 
 /// Replays of a block, for one statement or its commit, after which it is run alone.
 const LOSSES_MAX: u32 = 5;
@@ -378,7 +374,7 @@ impl State {
                 }
             };
             if !self.transcript.is_whole() {
-                inner.replays.refused.fetch_add(1, Ordering::Relaxed);
+                inner.replays.note_refused();
                 return Err(self.lose(Failure::Conflict(conflict)));
             }
             limits.check()?;
@@ -389,7 +385,7 @@ impl State {
             let number = self.seat().number();
             // Definitions shut the gate themselves.
             let alone = match losses > LOSSES_MAX && !self.transcript.has_definitions() {
-                true => inner.gate.shut_around(number, crate::seat::ALONE_WAIT_NS),
+                true => inner.gate.shut_around(number, ALONE_WAIT_NS),
                 false => None,
             };
             inner.replays.count(alone.is_some());
@@ -505,49 +501,3 @@ impl Ran {
 
 /// Why a block cannot go on whose client has seen another result.
 pub(super) const GAVE_ANOTHER: &str = "it gave another result";
-
-/// How blocks were replayed since the database was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Replays {
-    /// Replays, each after a conflict.
-    pub replays: u64,
-    /// Those of them that ran alone, after others that had lost.
-    pub alone: u64,
-    /// Those in which a result was another one, so that the client was told (40001).
-    pub differing: u64,
-    /// Conflicts of blocks that were not kept, so that they could not be replayed and the client
-    /// was told (40001).
-    pub refused: u64,
-}
-
-/// The same, while it is counted. Replays are rare, so that one place for all threads will do.
-#[derive(Debug, Default)]
-pub(crate) struct ReplayCounts {
-    replays: AtomicU64,
-    alone: AtomicU64,
-    differing: AtomicU64,
-    refused: AtomicU64,
-}
-
-impl ReplayCounts {
-    fn count(&self, is_alone: bool) {
-        // Relaxed, here and below: the counts are for reports.
-        self.replays.fetch_add(1, Ordering::Relaxed);
-        self.alone.fetch_add(is_alone.into(), Ordering::Relaxed);
-    }
-
-    /// A result was another one.
-    pub fn note_differing(&self) {
-        self.differing.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// What was counted.
-    pub fn read(&self) -> Replays {
-        Replays {
-            replays: self.replays.load(Ordering::Relaxed),
-            alone: self.alone.load(Ordering::Relaxed),
-            differing: self.differing.load(Ordering::Relaxed),
-            refused: self.refused.load(Ordering::Relaxed),
-        }
-    }
-}

@@ -7,8 +7,9 @@ use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::{thread, time};
 use kiln_storage::error::{Error, Result, SqlState};
 
-use super::{Block, Session, timed_out};
-use crate::completion::deadline_after;
+use super::state::Block;
+use super::{Session, timed_out};
+use crate::wait::deadline_after;
 
 /// Sessions that wait for a time, or for the end of another one, at once. A server needs more
 /// threads than these.

@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use kiln_platform::atomic::{AtomicI64, Ordering};
-use kiln_platform::sync::{Arc, Mutex, Weak};
+use kiln_platform::sync::{Arc, Mutex};
 use kiln_platform::time;
 use kiln_procedure::{Arguments, Program, Stop};
 use kiln_protocols::Outcome;
@@ -18,14 +17,12 @@ use super::limits::Limits;
 use super::locks::Held;
 use super::replay::Transcript;
 use super::timed_out;
-use crate::call::Rows;
-use crate::catalog::Catalog;
+use crate::calls::Rows;
+use crate::catalog::{Catalog, check_current};
+use crate::change::Temporary;
 use crate::errors;
-use crate::journal::Observed;
-use crate::seat::{Seat, check_current};
-use crate::shared::Shared;
-use crate::slots::PooledSeat;
-use crate::temporary::Temporary;
+use crate::kernel::{BlockClock, PooledSeat, Seat, Shared, WatchedSession};
+use crate::observed::Observed;
 
 /// How long a block that cannot be run again waits for a change of the catalog while it holds what
 /// others may wait for.
@@ -62,32 +59,6 @@ impl Failure {
             Failure::Conflict(error) | Failure::Final(error) => error,
             Failure::Barred(program) => changed_meanwhile(&program),
         }
-    }
-}
-
-/// Since when a session's block is open: beside the session's mutex, which a statement holds while
-/// it runs.
-#[derive(Debug)]
-pub(crate) struct BlockClock {
-    number: u64,
-    /// In microseconds since 1970; 0 while no block is open.
-    since_us: AtomicI64,
-}
-
-impl BlockClock {
-    pub fn new(number: u64) -> BlockClock {
-        BlockClock {
-            number,
-            since_us: AtomicI64::new(0),
-        }
-    }
-
-    /// The session's number, and when its block began that is open, in microseconds since 1970, if
-    /// one is.
-    pub fn open_block(&self) -> Option<(u64, i64)> {
-        // Relaxed, here and below: its session writes it, and others read it for reports.
-        let since_us = self.since_us.load(Ordering::Relaxed);
-        (since_us != 0).then_some((self.number, since_us))
     }
 }
 
@@ -160,16 +131,14 @@ impl State {
     /// A block begins now; returns its clock.
     pub(super) fn start_clock(&mut self) -> &Arc<BlockClock> {
         let clock = self.clock();
-        clock
-            .since_us
-            .store(time::wall_clock_us(), Ordering::Relaxed);
+        clock.start();
         clock
     }
 
     /// No block is open any more.
     pub(super) fn stop_clock(&self) {
         if let Some(clock) = &self.clock {
-            clock.since_us.store(0, Ordering::Relaxed);
+            clock.stop();
         }
     }
 
@@ -460,7 +429,7 @@ impl State {
         match self.seat().run(&program, arguments) {
             Ok(()) => {
                 self.note_written(&program);
-                let mut rows = rows(self.seat(), &program);
+                let mut rows = self.seat().rows(&program);
                 self.keep_sent(&mut rows).map_err(Failure::Final)?;
                 Ok(rows)
             }
@@ -501,7 +470,7 @@ fn run_alone(
         Err(error) => return (Err(error), None),
     };
     let result = match seat.call(&program, arguments, limits.deadline_ns, None) {
-        Outcome::Committed => Ok(rows(seat, &program)),
+        Outcome::Committed => Ok(seat.rows(&program)),
         Outcome::Rejected(error) => Err(error),
         Outcome::Expired => Err(limits.exceeded()),
     };
@@ -524,32 +493,22 @@ fn check_unchanged(catalog: &Catalog, version: u64, program: &Program) -> Result
     }
 }
 
-/// What a program left in the seat's frame.
-pub(crate) fn rows(seat: &Seat, program: &Program) -> Rows {
-    Rows::take(seat.frame(), program)
-}
-
-/// Rolls the open transaction of a session back if it idles for longer than it may.
-/// Returns whether the session still has a block to look after.
-pub(crate) fn reap(session: &Weak<Mutex<State>>, now_ns: u64) -> bool {
-    let Some(session) = session.upgrade() else {
-        return false;
-    };
-    // A session whose mutex is taken runs something, so it does not idle.
-    let Ok(mut state) = session.try_lock() else {
-        return true;
-    };
-    let idle_ns = now_ns.saturating_sub(state.idle_since_ns);
-    if state.is_in_block() && state.idle_limit_ns > 0 && idle_ns > state.idle_limit_ns {
-        state.abandon(Block::TimedOut);
+impl WatchedSession for Mutex<State> {
+    fn reap(&self, now_ns: u64) -> bool {
+        // A session whose mutex is taken runs something, so it does not idle.
+        let Ok(mut state) = self.try_lock() else {
+            return true;
+        };
+        let idle_ns = now_ns.saturating_sub(state.idle_since_ns);
+        if state.is_in_block() && state.idle_limit_ns > 0 && idle_ns > state.idle_limit_ns {
+            state.abandon(Block::TimedOut);
+        }
+        state.is_watched = state.is_in_block();
+        state.is_watched
     }
-    state.is_watched = state.is_in_block();
-    state.is_watched
-}
 
-/// The session's number, and since when its open block idles, if it does.
-pub(crate) fn idle_block(session: &Weak<Mutex<State>>) -> Option<(u64, u64)> {
-    let session = session.upgrade()?;
-    let state = session.try_lock().ok()?;
-    (state.block == Block::Open).then_some((state.number, state.idle_since_ns))
+    fn idle_block(&self) -> Option<(u64, u64)> {
+        let state = self.try_lock().ok()?;
+        (state.block == Block::Open).then_some((state.number, state.idle_since_ns))
+    }
 }

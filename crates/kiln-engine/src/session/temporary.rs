@@ -1,21 +1,19 @@
 //! Temporary objects of a session, as its statements and blocks change them.
 
 use kiln_platform::sync::Arc;
+use kiln_procedure::Program;
 use kiln_storage::error::Result;
 
 use super::definitions::deadline;
 use super::limits::Limits;
 use super::replay::{Defined, Entry};
-use super::state::{Failure, State};
-use super::{Block, Session, no_block};
-use crate::call::Rows;
-use crate::catalog::Catalog;
-use crate::definition::Definition;
-use crate::gate::Beside;
-use crate::journal::Observed;
-use crate::shared::Shared;
-use crate::temporary::{Temporary, Unchanged, schema_of_session};
-use crate::within_block::WithinBlock;
+use super::state::{Block, Failure, State};
+use super::{Session, no_block};
+use crate::calls::{Rows, Statement};
+use crate::catalog::{Catalog, schema_of_session};
+use crate::change::{Definition, Temporary, Unchanged, WithinBlock};
+use crate::kernel::{Beside, Shared};
+use crate::observed::Observed;
 
 impl State {
     /// A catalog as the session sees it.
@@ -171,5 +169,21 @@ impl Session {
         let state = self.state();
         let temporary = state.temporary.as_ref();
         temporary.is_some_and(|temporary| temporary.ends_something())
+    }
+}
+
+/// A statement that a session has submitted: its program is for the catalog that the session sees.
+pub(crate) struct Seen {
+    pub statement: Arc<dyn Statement>,
+    pub temporary: Arc<Temporary>,
+}
+
+impl Statement for Seen {
+    fn program(&self, catalog: &Arc<Catalog>) -> Result<Arc<Program>> {
+        self.statement.program(&self.temporary.over(catalog))
+    }
+
+    fn text(&self) -> Option<&str> {
+        self.statement.text()
     }
 }
