@@ -13,8 +13,8 @@ use kiln_storage::sequence::{Draws, SessionSequences};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{CatalogType, DataType, Decimal, ObjectName, Representation, Value};
 
-use crate::frame::{push_value, to_value};
 use crate::program::Program;
+use crate::values::{push_value, to_value};
 
 /// Bytes of the values, and of what lies beside them, that are asked for.
 const FETCHED_BYTES: usize = 512;

@@ -7,8 +7,8 @@
 
 use kiln_storage::slot::{Heap, Slot};
 
-use crate::frame::{compare, hash};
 use crate::ir::{Class, Match};
+use crate::values::{compare, hash};
 
 /// Rows kept within a run.
 #[derive(Default, Debug)]

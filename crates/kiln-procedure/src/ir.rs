@@ -741,3 +741,43 @@ pub struct Constant {
     /// The value.
     pub value: Value,
 }
+
+/// A set of operations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpSet(Vec<u64>);
+
+impl OpSet {
+    pub(crate) fn insert(&mut self, op: OpId) {
+        let word = op.0 as usize / 64;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (op.0 % 64);
+    }
+
+    /// Whether the operation is in it.
+    #[inline]
+    pub fn contains(&self, op: OpId) -> bool {
+        let word = self.0.get(op.0 as usize / 64);
+        word.is_some_and(|word| word >> (op.0 % 64) & 1 != 0)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+}
+
+/// The most arguments of a builtin; front ends combine longer lists.
+pub const ARGUMENTS_MAX: usize = 16;
+
+/// Turns of a loop that are prefetched at most: more would push each other out of the cache.
+pub(crate) const PREFETCH_TURNS_MAX: usize = 24;
+
+/// Parts of a foreseen key at most; a look-up with more is not foreseen.
+pub(crate) const PREFETCH_PARTS_MAX: usize = 8;

@@ -5,7 +5,9 @@
 //! |---|---|
 //! | [`ir`] | steps, instructions, operations |
 //! | [`updater`] | what an update does to a record, to be done at commit |
-//! | [`program`] | a compiled procedure and its builder |
+//! | [`program`] | a compiled procedure |
+//! | [`builder`] | makes one of what a front end appends |
+//! | [`names`] | which registers, records and blocks a step names |
 //! | [`optimise`] | one record handle per key; intents |
 //! | [`verify`] | the IR's rules |
 //! | [`analysis`] | dataflow between operations, footprint, columns read and written |
@@ -28,6 +30,7 @@ pub mod access;
 pub mod analysis;
 pub mod arguments;
 pub mod buffer;
+pub mod builder;
 pub mod calls;
 pub mod code;
 pub mod executor;
@@ -35,6 +38,7 @@ pub mod explain;
 pub mod frame;
 pub mod interrupt;
 pub mod ir;
+pub mod names;
 pub mod notification;
 pub mod optimise;
 pub mod outside;
@@ -44,14 +48,16 @@ pub mod reconnaissance;
 pub mod restoration;
 mod undo;
 pub mod updater;
+mod values;
 pub mod verify;
 
 pub use access::{AbortCause, Access, Halt, Handle, Stop};
 pub use arguments::Arguments;
+pub use builder::ProgramBuilder;
 pub use calls::CallCounts;
 pub use executor::Executor;
 pub use frame::Frame;
 pub use interrupt::Interrupt;
-pub use program::{Program, ProgramBuilder};
+pub use program::Program;
 pub use restoration::Restoration;
 pub use updater::Updater;

@@ -33,12 +33,12 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::types::{DataType, Value};
 
 use crate::analysis::Analysis;
-use crate::analysis::names::{
+use crate::code::Code;
+use crate::ir::*;
+use crate::names::{
     Use, for_each_step, for_each_step_mut, step_blocks_mut, step_operation, step_record,
     step_registers,
 };
-use crate::code::Code;
-use crate::ir::*;
 use crate::optimise::{self, Effects};
 use crate::program::Program;
 
@@ -443,4 +443,24 @@ fn completed(program: &mut Program, whole: &Program, changes: Changes) -> bool {
     }
     program.code = Code::of(program);
     true
+}
+
+impl Program {
+    /// What finds out which records a call will touch, run by an access without effects; see
+    /// the [module](self).
+    pub fn reconnaissance(&self) -> &Program {
+        let made = self
+            .reconnaissance
+            .get_or_init(|| of(self, Changes::Unseen).map(Box::new));
+        made.as_deref().unwrap_or(self)
+    }
+
+    /// As [`Program::reconnaissance`], with the inserts and the updates of indexed columns: also
+    /// finds out which keys a call will add.
+    pub fn reconnaissance_with_keys(&self) -> &Program {
+        let made = self
+            .reconnaissance_with_keys
+            .get_or_init(|| of(self, Changes::OfKeys).map(Box::new));
+        made.as_deref().unwrap_or(self)
+    }
 }

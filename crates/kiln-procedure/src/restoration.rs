@@ -12,9 +12,10 @@ use kiln_platform::sync::OnceLock;
 use kiln_storage::schema::{ColumnSet, TableId};
 
 use crate::analysis::dependents::{Dependents, Steps};
-use crate::analysis::names::{for_each_step, step_blocks_mut, step_operation, step_registers};
 use crate::code::Code;
+pub use crate::ir::OpSet;
 use crate::ir::*;
+use crate::names::{for_each_step, step_blocks_mut, step_operation, step_registers};
 use crate::program::Program;
 
 /// What has changed of a record.
@@ -24,37 +25,6 @@ pub enum Change {
     Values,
     /// Whether there is a row under the key by which it was found.
     Presence,
-}
-
-/// A set of operations.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OpSet(Vec<u64>);
-
-impl OpSet {
-    fn insert(&mut self, op: OpId) {
-        let word = op.0 as usize / 64;
-        if self.0.len() <= word {
-            self.0.resize(word + 1, 0);
-        }
-        self.0[word] |= 1 << (op.0 % 64);
-    }
-
-    /// Whether the operation is in it.
-    #[inline]
-    pub fn contains(&self, op: OpId) -> bool {
-        let word = self.0.get(op.0 as usize / 64);
-        word.is_some_and(|word| word >> (op.0 % 64) & 1 != 0)
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.0.iter().map(|word| word.count_ones() as usize).sum()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|word| *word == 0)
-    }
 }
 
 /// What a restoration writes of a table.

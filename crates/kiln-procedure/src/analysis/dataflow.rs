@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use kiln_storage::schema::{ColumnId, ColumnSet};
 
-use super::names::{Use, for_each_step, step_operation, step_record, step_registers};
 use super::{Analysis, Dependency, DependencyKinds, Footprint, OperationFacts};
 use crate::ir::*;
+use crate::names::{Use, for_each_step, step_operation, step_record, step_registers};
 use crate::program::Program;
 
 /// A set of operations, by its number in [`Sets`].

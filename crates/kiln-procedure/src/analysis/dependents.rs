@@ -29,8 +29,8 @@ use std::collections::BTreeMap;
 
 use kiln_storage::schema::{ColumnId, TableId};
 
-use super::names::{Use, step_blocks, step_record, step_registers};
 use crate::ir::*;
+use crate::names::{Use, step_blocks, step_record, step_registers};
 use crate::program::Program;
 
 /// What one step may write and another one read.

@@ -7,8 +7,8 @@
 
 use kiln_storage::error::SqlState;
 
-use super::names::for_each_step;
 use crate::ir::*;
+use crate::names::for_each_step;
 use crate::program::Program;
 
 /// See [`Analysis::draws`](super::Analysis::draws) and

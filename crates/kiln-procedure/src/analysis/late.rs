@@ -5,8 +5,8 @@
 //! that it inserts, no step misses the row in the indexes.
 
 use super::Analysis;
-use super::names::for_each_step;
 use crate::ir::*;
+use crate::names::for_each_step;
 use crate::program::Program;
 
 /// Whether it inserts rows, each without ON CONFLICT, into tables in which it looks nothing up, and

@@ -54,12 +54,12 @@ pub(crate) mod dependents;
 mod determined;
 pub mod groups;
 mod late;
-pub mod names;
 mod observed;
 pub mod updaters;
 
 use kiln_storage::schema::ColumnSet;
 
+pub use crate::names;
 pub use observed::Observed;
 pub use updaters::{ColumnVerdict, DeferredUpdate, Observer, Reason, Verdict};
 

@@ -9,8 +9,8 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::table::Table;
 
 use super::Analysis;
-use super::names::for_each_step;
 use crate::ir::*;
+use crate::names::for_each_step;
 use crate::program::Program;
 
 /// The columns that are observed of the records that a look-up, a scan or an insert finds: read,

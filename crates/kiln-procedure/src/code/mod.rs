@@ -37,6 +37,7 @@ use kiln_storage::table::Table;
 
 use crate::analysis::Observed;
 use crate::ir::*;
+pub(crate) use crate::ir::{PREFETCH_PARTS_MAX, PREFETCH_TURNS_MAX};
 use crate::outside::OutsideRows;
 use crate::updater::Updater;
 
@@ -456,12 +457,6 @@ pub(crate) struct Foreseen {
     /// See [`PrefetchLookup::ordinal`].
     pub ordinal: Option<u16>,
 }
-
-/// Turns of a loop that are prefetched at most: more would push each other out of the cache.
-pub(crate) const PREFETCH_TURNS_MAX: usize = 24;
-
-/// Parts of a foreseen key at most; a look-up with more is not foreseen.
-pub(crate) const PREFETCH_PARTS_MAX: usize = 8;
 
 /// A read or an update: the fields of [`Step::Read`] and [`Step::Update`].
 #[derive(Debug)]

@@ -29,11 +29,11 @@ use crate::program::Program;
 use crate::restoration::Restoration;
 use compute::match_op;
 
+pub use crate::ir::ARGUMENTS_MAX;
 pub(crate) use journey::Journey;
 pub use journey::Ran;
 pub use operations::unique_violation;
 pub use recording::{fingerprint, record_deferred};
-pub use scalar::ARGUMENTS_MAX;
 
 /// Look-ups repeated because the record found was leaving the index, before giving up.
 const DEAD_RETRIES_MAX: u32 = 100;

@@ -7,9 +7,6 @@ use crate::code::Call;
 use crate::frame;
 use crate::ir::*;
 
-/// The most arguments of a builtin; front ends combine longer lists.
-pub const ARGUMENTS_MAX: usize = 16;
-
 /// Carries out an instruction that has no op of its own.
 pub(crate) fn compute(memory: &mut Memory, instruction: &Instruction) -> Result<(), Error> {
     let get = |register: Reg| memory.slots[register.0 as usize];

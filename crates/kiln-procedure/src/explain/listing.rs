@@ -1,9 +1,9 @@
 //! One line an operation.
 
 use super::terms::Terms;
-use crate::analysis::names::{for_each_step, step_blocks, step_operation};
 use crate::analysis::{DependencyKinds, Footprint};
 use crate::ir::*;
+use crate::names::{for_each_step, step_blocks, step_operation};
 use crate::program::Program;
 
 /// The headings of the columns.

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use kiln_storage::types::Value;
 
-use crate::analysis::names::{Use, for_each_step, step_registers};
 use crate::ir::*;
+use crate::names::{Use, for_each_step, step_registers};
 use crate::program::Program;
 
 /// Expressions nested deeper are shortened.

@@ -2,8 +2,8 @@
 
 use super::listing::{Listing, has_operations, whole_footprint};
 use crate::analysis::Footprint;
-use crate::analysis::names::{for_each_step, step_blocks, step_operation};
 use crate::ir::*;
+use crate::names::{for_each_step, step_blocks, step_operation};
 use crate::program::Program;
 
 /// A node of a plan: what it is, and what it takes its rows from.

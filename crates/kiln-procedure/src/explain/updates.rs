@@ -4,9 +4,9 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 
 use super::grid::Grid;
 use super::terms::Terms;
-use crate::analysis::names::{for_each_step, step_operation};
 use crate::analysis::{Reason, Verdict};
 use crate::ir::*;
+use crate::names::{for_each_step, step_operation};
 use crate::program::Program;
 
 /// Every column that the procedure updates, one a line: its new value, whether a protocol with

@@ -9,10 +9,10 @@
 
 use super::dead::may_raise;
 use super::numbering::{has_blocks, numbers_in_range};
-use crate::analysis::names::{
+use crate::ir::*;
+use crate::names::{
     Use, for_each_step, for_each_step_mut, step_blocks_mut, step_registers, step_registers_mut,
 };
-use crate::ir::*;
 use crate::program::Program;
 
 /// How often each register is read and written in the whole program.

@@ -1,9 +1,7 @@
 //! Removes steps whose result no other step reads.
 
-use crate::analysis::names::{
-    Use, for_each_step, instruction_registers, step_blocks, step_registers,
-};
 use crate::ir::*;
+use crate::names::{Use, for_each_step, instruction_registers, step_blocks, step_registers};
 use crate::program::Program;
 
 /// Removes computations that cannot raise and columns of reads whose registers are never read,
@@ -40,10 +38,7 @@ fn remove_empty_walks(program: &mut Program) -> bool {
         });
         let mut removed = block.len() < before;
         for step in block.iter_mut() {
-            for inner in crate::analysis::names::step_blocks_mut(step)
-                .into_iter()
-                .flatten()
-            {
+            for inner in crate::names::step_blocks_mut(step).into_iter().flatten() {
                 removed |= sweep(inner, is_filled);
             }
         }
@@ -112,10 +107,7 @@ fn remove_buffers(program: &mut Program) -> bool {
         let before = block.len();
         let mut removed = false;
         block.retain_mut(|step| {
-            for inner in crate::analysis::names::step_blocks_mut(step)
-                .into_iter()
-                .flatten()
-            {
+            for inner in crate::names::step_blocks_mut(step).into_iter().flatten() {
                 removed |= sweep(inner, is_read);
             }
             match step {
@@ -216,10 +208,7 @@ fn sweep(block: &mut Block, is_read: &[bool], wanted: Wanted) -> bool {
     let wants_errors = wanted == Wanted::Errors;
     let unread = |register: Reg| is_read.get(register.0 as usize) == Some(&false);
     block.retain_mut(|step| {
-        for inner in crate::analysis::names::step_blocks_mut(step)
-            .into_iter()
-            .flatten()
-        {
+        for inner in crate::names::step_blocks_mut(step).into_iter().flatten() {
             removed |= sweep(inner, is_read, wanted);
         }
         let keep = match step {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use kiln_storage::schema::ColumnSet;
 
-use crate::analysis::names::{Use, for_each_step, step_record, step_registers};
 use crate::ir::*;
+use crate::names::{Use, for_each_step, step_record, step_registers};
 
 /// The registers, records and tables that a block may write.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::names::{for_each_step, for_each_step_mut};
 use crate::ir::*;
+use crate::names::{for_each_step, for_each_step_mut};
 use crate::program::Program;
 
 /// Gives [`Intent::Write`] to every look-up and scan whose record, or a saved copy of its handle,

@@ -8,8 +8,8 @@
 
 use super::dead::is_pure;
 use super::numbering::{numbers_in_range, runs_once};
-use crate::analysis::names::{Use, for_each_step, step_blocks, step_blocks_mut, step_registers};
 use crate::ir::*;
+use crate::names::{Use, for_each_step, step_blocks, step_blocks_mut, step_registers};
 use crate::program::Program;
 
 /// Registers, a bit each.

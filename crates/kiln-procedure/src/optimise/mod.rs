@@ -39,10 +39,8 @@ mod registers;
 mod sink;
 mod undo;
 
-use crate::analysis::names::{
-    for_each_step, for_each_step_mut, step_operation, step_operation_mut,
-};
 use crate::ir::OpId;
+use crate::names::{for_each_step, for_each_step_mut, step_operation, step_operation_mut};
 use crate::program::Program;
 
 pub(crate) use dead::remove_unused;

@@ -19,11 +19,11 @@ use kiln_storage::types::{DataType, Value};
 
 use super::effects::{Effects, TableEffects, table_effects};
 use super::expressions::{Expression, Expressions};
-use crate::analysis::names::{
+use crate::ir::*;
+use crate::names::{
     Use, for_each_step, step_blocks, step_record, step_record_read_mut, step_registers,
     step_registers_mut,
 };
-use crate::ir::*;
 use crate::program::Program;
 
 pub(super) type Number = u32;

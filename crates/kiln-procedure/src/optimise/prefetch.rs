@@ -11,9 +11,8 @@
 use kiln_storage::record::Words;
 
 use super::effects::Effects;
-use crate::analysis::names::{for_each_step, step_blocks_mut};
-use crate::code::PREFETCH_PARTS_MAX;
 use crate::ir::*;
+use crate::names::{for_each_step, step_blocks_mut};
 use crate::program::Program;
 
 /// Look-ups of a program that get ordinals at most: what is found for them is kept by these.

@@ -2,8 +2,8 @@
 
 use super::dead::may_raise;
 use super::numbering::has_blocks;
-use crate::analysis::names::{Use, step_blocks_mut, step_record, step_registers};
 use crate::ir::*;
+use crate::names::{Use, step_blocks_mut, step_record, step_registers};
 
 /// Moves the columns of a read to an earlier read of the same record in the same block, when
 /// control goes straight from the one to the other, and no step between names the registers that

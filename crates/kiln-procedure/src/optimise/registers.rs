@@ -7,11 +7,11 @@
 
 use kiln_storage::types::Value;
 
-use crate::analysis::names::{
+use crate::ir::*;
+use crate::names::{
     for_each_step, for_each_step_mut, step_record, step_record_mut, step_registers,
     step_registers_mut,
 };
-use crate::ir::*;
 use crate::program::Program;
 
 /// New numbers for old ones, given in the order in which they are asked for.

@@ -9,8 +9,8 @@
 use kiln_storage::schema::ColumnId;
 
 use super::effects::Effects;
-use crate::analysis::names::{Use, for_each_step, step_blocks_mut, step_registers};
 use crate::ir::*;
+use crate::names::{Use, for_each_step, step_blocks_mut, step_registers};
 use crate::program::Program;
 
 /// How often each register is named in the whole program.

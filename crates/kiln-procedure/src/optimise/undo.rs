@@ -17,8 +17,8 @@ use kiln_platform::sync::Arc;
 use kiln_storage::schema::ColumnId;
 use kiln_storage::table::Table;
 
-use crate::analysis::names::{for_each_step, step_blocks_mut};
 use crate::ir::*;
+use crate::names::{for_each_step, step_blocks_mut};
 use crate::program::Program;
 
 /// Puts the notes in.

@@ -1,8 +1,8 @@
 //! Written before read, found before used, emptied before filled: on every path.
 
 use super::{Path, block_names};
-use crate::analysis::names::{Use, step_blocks, step_name, step_record, step_registers};
 use crate::ir::*;
+use crate::names::{Use, step_blocks, step_name, step_record, step_registers};
 use crate::program::Program;
 
 /// A set of small numbers.

@@ -7,8 +7,8 @@
 use kiln_storage::types::DataType;
 
 use super::types::assignable;
-use crate::analysis::names::{for_each_step, step_name, step_registers};
 use crate::ir::*;
+use crate::names::{for_each_step, step_name, step_registers};
 use crate::program::Program;
 
 /// What a register, or a column of a buffer, holds.

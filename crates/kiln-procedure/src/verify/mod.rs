@@ -112,7 +112,7 @@ impl std::fmt::Display for Path {
 }
 
 /// The names of the two blocks of a step in a [`Path`], in the order of
-/// [`step_blocks`](crate::analysis::names::step_blocks).
+/// [`step_blocks`](crate::names::step_blocks).
 fn block_names(step: &Step) -> [&'static str; 2] {
     match step {
         Step::If { .. } => ["then", "otherwise"],

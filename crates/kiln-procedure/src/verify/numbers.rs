@@ -1,11 +1,8 @@
 //! The first pass: every number is in range, and nothing else is looked at before.
 
 use super::{Path, block_names};
-use crate::analysis::names::{
-    Use, step_blocks, step_name, step_operation, step_record, step_registers,
-};
-use crate::executor::ARGUMENTS_MAX;
 use crate::ir::*;
+use crate::names::{Use, step_blocks, step_name, step_operation, step_record, step_registers};
 use crate::program::Program;
 
 /// Checks all numbers, that every operation has one step of its kind, and that loops are left by

@@ -5,8 +5,8 @@ use kiln_storage::types::{DataType, Representation, Value};
 
 use super::meanings::{Content, Meanings};
 use super::{Path, block_names};
-use crate::analysis::names::{step_blocks, step_name};
 use crate::ir::*;
+use crate::names::{step_blocks, step_name};
 use crate::program::Program;
 
 /// Checks the types of all operands; numbers are known to be in range.

@@ -8,10 +8,8 @@ use kiln_storage::types::DataType;
 
 use super::simplify::{fold, remove_dead, undefined};
 use super::{Candidate, DeferredUpdate, Derivation, Taints, can_raise, registers_of};
-use crate::analysis::names::{
-    Use, for_each_step, for_each_step_mut, step_registers, step_registers_mut,
-};
 use crate::ir::*;
+use crate::names::{Use, for_each_step, for_each_step_mut, step_registers, step_registers_mut};
 use crate::updater::Updater;
 
 impl Derivation<'_> {

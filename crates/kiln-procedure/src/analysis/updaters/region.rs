@@ -8,8 +8,8 @@ use super::{
     Candidate, Derivation, Observer, Reason, can_raise, is_pure, registers_of, taints_into,
     taints_of,
 };
-use crate::analysis::names::{Use, for_each_step, step_operation, step_registers};
 use crate::ir::*;
+use crate::names::{Use, for_each_step, step_operation, step_registers};
 
 impl<'a> Derivation<'a> {
     /// The steps of the region to be left out when the columns in `observed` are read as ever, and

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::{instruction_can_raise, registers_of};
-use crate::analysis::names::{Use, for_each_step, step_registers};
 use crate::ir::*;
+use crate::names::{Use, for_each_step, step_registers};
 
 /// Decides tests for NULL of what is not NULL, and takes the branches that follow. `present` has
 /// the registers that are not NULL, `refuted` those that are FALSE.

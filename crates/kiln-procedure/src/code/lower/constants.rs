@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use kiln_storage::types::Value;
 
 use super::{Lowering, number};
-use crate::analysis::names::{Use, for_each_step, step_blocks, step_registers};
 use crate::code::Op;
-use crate::frame::push_value;
 use crate::ir::*;
+use crate::names::{Use, for_each_step, step_blocks, step_registers};
 use crate::program::Program;
+use crate::values::push_value;
 
 /// Constants that only branches read which end with an error: the texts of messages, mostly. They
 /// are put into their registers where such a branch begins, and cost nothing elsewhere.

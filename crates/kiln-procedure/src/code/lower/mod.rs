@@ -10,9 +10,8 @@ mod scalar;
 use super::*;
 use constants::RareConstants;
 
-use crate::analysis::names::{Use, for_each_step, step_registers};
+use crate::names::{Use, for_each_step, step_registers};
 use crate::program::Program;
-use crate::restoration::OpSet;
 
 /// A position that is known once the code there is.
 #[derive(Clone, Copy)]

@@ -31,8 +31,8 @@ use kiln_storage::types::Value;
 
 use super::effects::Effects;
 use super::numbering::{has_blocks, numbers_in_range, runs_once};
-use crate::analysis::names::{Use, step_registers};
 use crate::ir::*;
+use crate::names::{Use, step_registers};
 use crate::program::Program;
 
 /// Decides tests for NULL, and takes the branches that follow.

@@ -1,0 +1,176 @@
+//! Values in slots: put there and taken out, compared and hashed.
+
+use kiln_storage::slot::{Heap, Slot};
+use kiln_storage::types::{DataType, EnumValue, ObjectName, Representation, Value, json};
+
+use crate::ir::Class;
+
+/// Puts a value into a slot, with its bytes and elements in `heap`.
+pub fn push_value(heap: &mut Heap, value: &Value) -> Slot {
+    match value {
+        Value::Null => Slot::NULL,
+        Value::Boolean(value) => Slot::from_bool(*value),
+        Value::SmallInt(value) => Slot::from_i64(*value as i64),
+        Value::Integer(value) => Slot::from_i64(*value as i64),
+        Value::BigInt(value) => Slot::from_i64(*value),
+        Value::Numeric(value) => Slot::from_decimal(*value),
+        Value::Double(value) => Slot::from_f64(*value),
+        Value::Text(value) => heap.push_str(value),
+        Value::Bytea(value) => heap.push_bytes(value),
+        Value::Date(days) => Slot::from_i64(*days as i64),
+        Value::Timestamp(microseconds)
+        | Value::TimestampTz(microseconds)
+        | Value::Time(microseconds) => Slot::from_i64(*microseconds),
+        Value::Uuid(bytes) => heap.push_bytes(bytes),
+        Value::Interval(interval) => heap.push_interval(*interval),
+        Value::Array(values) => {
+            let slots: Vec<Slot> = values.iter().map(|value| push_value(heap, value)).collect();
+            heap.push_array(&slots)
+        }
+        Value::Object(object) => heap.push_bytes(&object.to_bytes()),
+        Value::Enum(value) => Slot::from_i64(value.number),
+    }
+}
+
+/// The value in a slot of `data_type`.
+pub fn to_value(heap: &Heap, slot: Slot, data_type: &DataType) -> Value {
+    if slot.is_null() {
+        return Value::Null;
+    }
+    match data_type {
+        DataType::SmallInt => Value::SmallInt(slot.as_i64() as i16),
+        DataType::Integer => Value::Integer(slot.as_i64() as i32),
+        DataType::BigInt => Value::BigInt(slot.as_i64()),
+        DataType::Numeric { .. } => Value::Numeric(slot.as_decimal()),
+        DataType::Double => Value::Double(slot.as_f64()),
+        DataType::Boolean => Value::Boolean(slot.as_bool()),
+        DataType::Char(_) | DataType::VarChar(_) | DataType::Text => {
+            Value::Text(heap.str(slot).to_owned())
+        }
+        DataType::Bytea => Value::Bytea(heap.bytes(slot).to_vec()),
+        DataType::Date => Value::Date(slot.as_i64() as i32),
+        DataType::Timestamp(_) => Value::Timestamp(slot.as_i64()),
+        DataType::TimestampTz(_) => Value::TimestampTz(slot.as_i64()),
+        DataType::Time(_) => Value::Time(slot.as_i64()),
+        DataType::Uuid => Value::Uuid(
+            heap.bytes(slot)
+                .try_into()
+                .expect("a UUID has sixteen bytes"),
+        ),
+        DataType::Interval => Value::Interval(heap.interval(slot)),
+        DataType::Enum(of) => Value::Enum(EnumValue {
+            number: slot.as_i64(),
+            of: of.clone(),
+        }),
+        DataType::Array(element) => {
+            let elements = heap.array(slot).iter();
+            Value::Array(
+                elements
+                    .map(|slot| to_value(heap, *slot, element))
+                    .collect(),
+            )
+        }
+        DataType::Catalog(catalog) => match catalog.representation() {
+            Representation::Number => Value::BigInt(slot.as_i64()),
+            Representation::Text => Value::Text(heap.str(slot).to_owned()),
+            Representation::Double => Value::Double(slot.as_f64()),
+            Representation::Vector => {
+                let element = catalog.element().unwrap_or(DataType::SmallInt);
+                to_value(heap, slot, &DataType::array(element))
+            }
+            Representation::Object => {
+                let object = ObjectName::from_bytes(heap.bytes(slot));
+                Value::Object(Box::new(object))
+            }
+        },
+    }
+}
+
+/// Compares two slots of a class; NULLs are handled by the caller.
+#[inline]
+pub fn compare(heap: &Heap, class: Class, left: Slot, right: Slot) -> std::cmp::Ordering {
+    match class {
+        Class::Integer => left.as_i64().cmp(&right.as_i64()),
+        Class::Decimal => left.as_decimal().cmp(&right.as_decimal()),
+        Class::Double => {
+            let (left, right) = (left.as_f64(), right.as_f64());
+            // PostgreSQL: NaN equals itself and is greater than every number.
+            left.partial_cmp(&right)
+                .unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
+        }
+        Class::Bytes => heap.bytes(left).cmp(heap.bytes(right)),
+        Class::Interval => heap.interval(left).cmp(&heap.interval(right)),
+        Class::Json => json::compare_texts(heap.str(left), heap.str(right)),
+        Class::Integers | Class::Decimals | Class::Doubles | Class::Texts | Class::Intervals => {
+            compare_arrays(heap, class, left, right)
+        }
+    }
+}
+
+/// As in PostgreSQL (`array_cmp`), NULL elements are equal to each other and after all others.
+#[cold]
+fn compare_arrays(heap: &Heap, class: Class, left: Slot, right: Slot) -> std::cmp::Ordering {
+    let class = class.of_elements().expect("a class of arrays");
+    let (left, right) = (heap.array(left), heap.array(right));
+    let pairs = left.iter().zip(right);
+    let orders = pairs.map(|(left, right)| match (left.is_null(), right.is_null()) {
+        (false, false) => compare(heap, class, *left, *right),
+        (left, right) => left.cmp(&right),
+    });
+    let mut unequal = orders.filter(|order| order.is_ne());
+    unequal.next().unwrap_or(left.len().cmp(&right.len()))
+}
+
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn fold(value: u64) -> u64 {
+    let mixed = value.wrapping_mul(MULTIPLIER);
+    mixed ^ (mixed >> 32)
+}
+
+fn hash_bytes(bytes: &[u8]) -> u64 {
+    let mut state = fold(bytes.len() as u64);
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        state = fold(state ^ u64::from_le_bytes(word));
+    }
+    state
+}
+
+/// A hash for which slots that [`compare`] calls equal are equal; NULLs are.
+pub fn hash(heap: &Heap, class: Class, slot: Slot) -> u64 {
+    if slot.is_null() {
+        return MULTIPLIER;
+    }
+    match class {
+        Class::Integer => fold(slot.as_i64() as u64),
+        Class::Decimal => {
+            let normal = slot.as_decimal().normalize();
+            fold(normal.mantissa() as u64 ^ (normal.scale() as u64) << 56)
+        }
+        Class::Double => {
+            let value = slot.as_f64() + 0.0;
+            fold(if value.is_nan() {
+                u64::MAX
+            } else {
+                value.to_bits()
+            })
+        }
+        Class::Bytes => hash_bytes(heap.bytes(slot)),
+        Class::Json => hash_bytes(json::normal_form(heap.str(slot)).as_bytes()),
+        // Intervals of one length may be written in several ways; their hash must not tell.
+        Class::Interval => {
+            let interval = heap.interval(slot);
+            let days = interval.months as i128 * 30 + interval.days as i128;
+            fold((days * 86_400_000_000 + interval.microseconds as i128) as u64)
+        }
+        Class::Integers | Class::Decimals | Class::Doubles | Class::Texts | Class::Intervals => {
+            let class = class.of_elements().expect("a class of arrays");
+            let elements = heap.array(slot).iter();
+            elements.fold(0, |state: u64, element| {
+                fold(state.rotate_left(5) ^ hash(heap, class, *element))
+            })
+        }
+    }
+}
