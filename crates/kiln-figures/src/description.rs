@@ -1,9 +1,8 @@
 //! Descriptions of figures.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::claim::Check;
-use crate::points::Extent;
 
 /// A paper, by what it describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -65,6 +64,26 @@ impl Paper {
             Paper::Healing => {
                 "Transaction Healing: Scaling Optimistic Concurrency Control on Multicores (SIGMOD 2016)"
             }
+        }
+    }
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Extent {
+    /// Each point once, for a short time, at some values of x.
+    Quick,
+    /// All points with several seeds.
+    Full,
+}
+
+impl Extent {
+    /// With how many seeds each point is measured, unless the user says otherwise.
+    pub const fn seeds(self) -> u64 {
+        match self {
+            Extent::Quick => 1,
+            Extent::Full => 3,
         }
     }
 }
@@ -253,6 +272,14 @@ pub struct Claim {
 const SOURCES: &[&str] = &include!("sources.rs");
 
 impl Figure {
+    /// The values of x that are measured.
+    pub fn values(&self, extent: Extent) -> &[String] {
+        match extent {
+            Extent::Quick if !self.x.quick.is_empty() => &self.x.quick,
+            _ => &self.x.values,
+        }
+    }
+
     /// All figures, in the order of the papers.
     ///
     /// # Panics

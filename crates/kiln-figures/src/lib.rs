@@ -16,7 +16,7 @@ mod points;
 mod results;
 mod runner;
 
-pub use description::{Axis, Claim, Drawing, Figure, Measure, Panel, Paper, Series};
-pub use points::{Extent, Point};
+pub use description::{Axis, Claim, Drawing, Extent, Figure, Measure, Panel, Paper, Series};
+pub use points::Point;
 pub use results::{Difference, Results, Row, Summary};
 pub use runner::{Programs, Runner};

@@ -336,7 +336,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::points::Extent;
+    use crate::description::Extent;
     use crate::results::Row;
 
     /// A figure of which each run measures 25, 50 and 25 percent.

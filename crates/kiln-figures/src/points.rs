@@ -1,28 +1,6 @@
 //! The runs that a figure consists of.
 
-use serde::{Deserialize, Serialize};
-
-use crate::description::{Figure, Panel, Series};
-
-/// How much is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Extent {
-    /// Each point once, for a short time, at some values of x.
-    Quick,
-    /// All points with several seeds.
-    Full,
-}
-
-impl Extent {
-    /// With how many seeds each point is measured, unless the user says otherwise.
-    pub const fn seeds(self) -> u64 {
-        match self {
-            Extent::Quick => 1,
-            Extent::Full => 3,
-        }
-    }
-}
+use crate::description::{Extent, Figure, Panel, Series};
 
 /// The first seed; the others follow it.
 const SEED: u64 = 42;
@@ -43,14 +21,6 @@ pub struct Point {
 }
 
 impl Figure {
-    /// The values of x that are measured.
-    pub fn values(&self, extent: Extent) -> &[String] {
-        match extent {
-            Extent::Quick if !self.x.quick.is_empty() => &self.x.quick,
-            _ => &self.x.values,
-        }
-    }
-
     /// The runs, in an order that has something of each line early: seed after seed. `{x}` among
     /// the words is the value of x.
     pub fn points(&self, extent: Extent, seeds: u64) -> Vec<Point> {

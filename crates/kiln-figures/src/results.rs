@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::claim::{Check, Of, Outcome, Reference};
+use crate::description::Extent;
 use crate::description::{Claim, Figure};
-use crate::points::{Extent, Point};
+use crate::points::Point;
 
 /// The rows of a figure, as they are kept in a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -9,8 +9,9 @@ use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::{file, thread, time};
 use serde_json::Value;
 
+use crate::description::Extent;
 use crate::description::Figure;
-use crate::points::{Extent, Point};
+use crate::points::Point;
 use crate::results::{Results, Row};
 
 /// The programs that make the runs.

@@ -1,6 +1,6 @@
 //! The audit after each run: is the data still consistent, and are the committed calls all there?
 
-use crate::bench::helpers;
+use crate::helpers::helpers;
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::{thread, time};
 use kiln_sql::Database;

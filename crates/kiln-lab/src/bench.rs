@@ -5,13 +5,14 @@ use std::path::Path;
 
 use kiln_engine::{BasisFactors, Driver, Engine, Logging, Protocol};
 use kiln_platform::disk::{Directory, Kind};
-use kiln_platform::{file, thread};
+use kiln_platform::file;
 use kiln_sql::{Database, Options};
 use kiln_storage::error::{Error, Result};
 use kiln_workloads::{Totals, Workload};
 
 use crate::audit::audit;
 use crate::figures::Point;
+use crate::helpers::SESSION_SLOTS;
 use crate::load::LoadFigures;
 use crate::machine::Machine;
 use crate::progress::Progress;
@@ -145,18 +146,6 @@ fn populate(database: &Database, workload: &Workload, seed: u64) -> Result<LoadF
     let figures = load::load(database.engine(), workload, seed, &progress)?;
     progress.clear();
     Ok(figures)
-}
-
-/// Sessions of the loader's threads and of the audit; the drivers have the other seats.
-const SESSION_SLOTS: usize = 28;
-
-/// How many threads load or audit when there is so much that one of them can do: one for each core,
-/// as far as sessions go. Each has one session, and some are left for queries between.
-pub(crate) fn helpers(pieces: usize) -> usize {
-    thread::available_cores()
-        .min(SESSION_SLOTS - 4)
-        .min(pieces)
-        .max(1)
 }
 
 /// Writes to standard output. That the reader went away (`| head`) is no reason to lose the JSON.

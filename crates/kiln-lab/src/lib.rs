@@ -25,6 +25,7 @@ pub mod json;
 pub mod machine;
 
 mod bench;
+mod helpers;
 mod load;
 mod number;
 mod plan;

@@ -7,7 +7,7 @@ use kiln_storage::error::Result;
 use kiln_storage::types::Value;
 use kiln_workloads::{RowSink, Workload};
 
-use crate::bench::helpers;
+use crate::helpers::helpers;
 use crate::number::{grouped, mebibytes, rate, ratio};
 use crate::progress::Progress;
 

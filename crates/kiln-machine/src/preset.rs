@@ -1,6 +1,5 @@
 //! The shape of a machine and what its accesses cost.
 
-use crate::presets;
 use crate::work::WorkCosts;
 
 /// The most cores a machine may have.
@@ -110,21 +109,6 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// All presets there are.
-    pub const ALL: [&'static Preset; 5] = [
-        &presets::HERE,
-        &presets::ORTHRUS,
-        &presets::STO,
-        &presets::STRIFE,
-        &presets::HEALING,
-    ];
-
-    /// The preset of this name.
-    pub fn named(name: &str) -> Option<Preset> {
-        let found = Preset::ALL.into_iter().find(|preset| preset.name == name);
-        found.cloned()
-    }
-
     /// How many cores the machine has; a [`Machine`](crate::Machine) may be made with fewer.
     pub const fn cores(&self) -> usize {
         self.sockets * self.cores_per_socket

@@ -30,6 +30,17 @@
 use crate::preset::{CacheShape, Costs, MAX_SOCKETS, Preset};
 use crate::work::WorkCosts;
 
+impl Preset {
+    /// All presets there are.
+    pub const ALL: [&'static Preset; 5] = [&HERE, &ORTHRUS, &STO, &STRIFE, &HEALING];
+
+    /// The preset of this name.
+    pub fn named(name: &str) -> Option<Preset> {
+        let found = Preset::ALL.into_iter().find(|preset| preset.name == name);
+        found.cloned()
+    }
+}
+
 /// Distances of a machine in which each two sockets are one link apart.
 const ONE_HOP: [[u8; MAX_SOCKETS]; MAX_SOCKETS] = {
     let mut distances = [[1; MAX_SOCKETS]; MAX_SOCKETS];

@@ -12,8 +12,8 @@ use kiln_wire::frontend::{CancelKey, Limits, Message, Opening, Startup, violatio
 
 use crate::authentication::{self, Authentication, Exchange};
 use crate::cancellation::Cancellations;
-use crate::monitor::{Monitor, Refusal, refusal_of};
-use crate::session::{Place, Session, Step};
+use crate::monitor::{Monitor, Refusal, SessionInfo, refusal_of};
+use crate::session::{ANSWERS_BYTES_MAX, Place, Session, Step};
 
 /// The only database of a data directory.
 const NAME: &str = "kiln";
@@ -21,8 +21,6 @@ const NAME: &str = "kiln";
 const MINOR: u16 = 2;
 /// The minor version since which secrets of cancellations may be longer than four bytes.
 const MINOR_LONG_SECRETS: u16 = 2;
-/// Bytes of answers from which on no further message is handled before they are sent.
-pub const ANSWERS_BYTES_MAX: usize = 1 << 20;
 /// Messages that are handled before other clients have their turn.
 const TURN_MESSAGES: usize = 200;
 
@@ -543,7 +541,12 @@ impl Client {
         session.begin(parameters.map(|(name, value)| (name.as_str(), value.as_str())));
         session.answers().backend_key_data(number, &secret);
         session.ready();
-        self.shared.monitor.begin_session(&session, &self.peer);
+        let info = SessionInfo {
+            role: session.role().to_owned(),
+            application: session.application(),
+            client: self.peer.to_string(),
+        };
+        self.shared.monitor.begin_session(session.number(), info);
         self.number = Some(number);
         self.session = Some(Box::new(session));
         self.input.begin_session();

@@ -8,10 +8,9 @@ use kiln_protocols::phases::Phase;
 use serde_json::{Map, Value, json};
 
 use crate::latency;
-use crate::measure::Point;
+use crate::outcome::{Point, Tested};
 use crate::plan::{Measurement, Plan, Test, TestSchedule};
 use crate::report::{shares, show};
-use crate::test::Tested;
 
 /// Writes the plan's file, if it wants one.
 ///

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::measure::Point;
+use crate::outcome::Point;
 
 /// The percentiles that are reported.
 pub(crate) const PERCENTILES: [u64; 5] = [25, 50, 80, 95, 99];

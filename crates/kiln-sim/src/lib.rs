@@ -37,6 +37,8 @@ mod measure;
 #[cfg(kiln_sim)]
 mod names;
 #[cfg(kiln_sim)]
+mod outcome;
+#[cfg(kiln_sim)]
 mod report;
 #[cfg(kiln_sim)]
 mod session;

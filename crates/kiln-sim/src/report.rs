@@ -10,9 +10,8 @@ use kiln_procedure::AbortCause;
 use kiln_protocols::phases::Phase;
 
 use crate::latency::{Latencies, PERCENTILES};
-use crate::measure::Point;
+use crate::outcome::{Finding, Point, Tested};
 use crate::plan::{Measurement, Plan, Test, TestSchedule};
-use crate::test::{Finding, Tested};
 
 /// How many of a condition's violating rows are shown.
 const ROWS_SHOWN: usize = 5;

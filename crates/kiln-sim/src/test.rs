@@ -9,47 +9,10 @@ use kiln_platform::sim::{Config, Failure, Report, Schedule};
 use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::{sim, thread, time};
 
+use crate::outcome::{Finding, Tested};
 use crate::plan::{Mode, Plan, Test, TestSchedule};
 use crate::session::{Done, Session, Until};
 use crate::{json, report};
-
-/// What the seeds of one protocol and number of cores did.
-#[derive(Clone, Debug)]
-pub(crate) struct Tested {
-    /// The protocol.
-    pub(crate) protocol: Configuration,
-    /// The number of cores.
-    pub(crate) cores: usize,
-    /// Seeds that ran.
-    pub(crate) seeds: u64,
-    /// Calls that committed.
-    pub(crate) committed: u64,
-    /// Calls that were rejected.
-    pub(crate) rejected: u64,
-    /// Attempts that failed.
-    pub(crate) aborts: u64,
-    /// Transactions judged, and dependencies between them.
-    pub(crate) judged: (u64, u64),
-    /// Accesses to shared memory.
-    pub(crate) accesses: u64,
-    /// Switches between threads.
-    pub(crate) switches: u64,
-    /// A digest of all runs' traces.
-    pub(crate) digest: u64,
-    /// What went wrong.
-    pub(crate) failures: Vec<Finding>,
-}
-
-/// A run that went wrong.
-#[derive(Clone, Debug)]
-pub(crate) struct Finding {
-    /// Its seed.
-    pub(crate) seed: u64,
-    /// What went wrong.
-    pub(crate) what: String,
-    /// The command that makes it happen again.
-    pub(crate) command: String,
-}
 
 /// What one seed did, or what went wrong.
 type SeedRun = Result<(Done, Report), String>;

@@ -8,8 +8,8 @@ use std::io;
 
 use kiln_storage::types::Value;
 
+use crate::definition::{Procedure, ProcedureKind};
 use crate::population::RowSink;
-use crate::workload::{Procedure, ProcedureKind};
 
 /// Writes a population as `COPY … FROM stdin` blocks, the quickest form for psql.
 #[derive(Debug)]

@@ -50,6 +50,7 @@ pub mod ycsb;
 mod arguments;
 mod audit;
 mod clock;
+mod definition;
 mod options;
 mod population;
 mod records;
@@ -59,7 +60,6 @@ mod workload;
 
 pub use arguments::{ArgumentSink, ArgumentValues};
 pub use audit::{Audit, ClosingCheck, Totals, named_statements};
+pub use definition::{Call, Procedure, ProcedureIndex, ProcedureKind, WorkloadOption};
 pub use population::RowSink;
-pub use workload::{
-    Call, Procedure, ProcedureIndex, ProcedureKind, Terminal, Workload, WorkloadOption,
-};
+pub use workload::{Terminal, Workload};

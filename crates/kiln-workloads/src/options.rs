@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use crate::workload::WorkloadOption;
+use crate::definition::WorkloadOption;
 
 /// An option with its present value.
 pub(crate) fn option(

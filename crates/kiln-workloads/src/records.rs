@@ -23,10 +23,10 @@ use kiln_platform::time;
 use kiln_storage::types::Value;
 
 use crate::RowSink;
+use crate::definition::WorkloadOption;
 use crate::options::{choice, chosen, number, option, percent};
 use crate::population::part_rows;
 use crate::random::Ranks;
-use crate::workload::WorkloadOption;
 
 /// Where in a transaction its hot records are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,6 @@ use kiln_platform::time;
 use kiln_sql::parse::without_literals;
 use kiln_sql::{Error, Portal, SqlState, Value};
 
-use crate::session::Session;
 pub use durations::{BOUNDS_NS, Durations, Histogram};
 pub use sessions::{SessionInfo, SessionStates, Sessions};
 use throttle::Throttle;
@@ -185,15 +184,10 @@ impl Monitor {
         self.refused[refusal as usize].get()
     }
 
-    /// A client has begun a session.
-    pub fn begin_session(&self, session: &Session, peer: &Peer) {
+    /// A client has begun the session with this number.
+    pub fn begin_session(&self, number: u64, info: SessionInfo) {
         self.sessions_begun.add_shared(1);
-        let info = SessionInfo {
-            role: session.role().to_owned(),
-            application: session.application(),
-            client: peer.to_string(),
-        };
-        self.sessions.begin(session.number(), info);
+        self.sessions.begin(number, info);
     }
 
     /// Counts an error that a client is told of.

@@ -25,9 +25,11 @@ use kiln_wire::backend::{Answers, Severity, TransactionStatus};
 use kiln_wire::connection::Received;
 use kiln_wire::frontend::{Format, Message};
 
-use crate::client::ANSWERS_BYTES_MAX;
 use crate::monitor::Monitor;
 use copy::CopyIn;
+
+/// Bytes of answers from which on no further message is handled before they are sent.
+pub const ANSWERS_BYTES_MAX: usize = 1 << 20;
 
 /// The setting in which clients say what they are.
 const APPLICATION_NAME: &str = "application_name";

@@ -3,8 +3,8 @@
 use super::{ABOUT, Terminal, closing_checks, populate};
 use crate::RowSink;
 use crate::audit::{ClosingCheck, Totals};
+use crate::definition::{About, Definition, WorkloadOption};
 use crate::options::{number, option, percent, unknown};
-use crate::workload::{About, Definition, WorkloadOption};
 
 /// The settings of the anomalies workload.
 #[derive(Clone, Debug, PartialEq)]

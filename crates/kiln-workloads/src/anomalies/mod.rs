@@ -17,7 +17,7 @@ pub use populate::populate;
 pub use terminal::Terminal;
 
 use crate::audit::ClosingCheck;
-use crate::workload::{About, Procedure, ProcedureIndex};
+use crate::definition::{About, Procedure, ProcedureIndex};
 use kiln_storage::types::Decimal;
 
 /// The tables.

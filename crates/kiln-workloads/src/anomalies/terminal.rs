@@ -6,7 +6,7 @@ use kiln_storage::types::Value;
 use super::{Config, MIXED, PROCEDURES, PROTECTED, SHIFT, TAKE, TOTAL, TRANSFER, money};
 use crate::ArgumentSink;
 use crate::audit::Totals;
-use crate::workload::{Call, DrawCalls, ProcedureIndex};
+use crate::definition::{Call, DrawCalls, ProcedureIndex};
 
 /// The operations of a mixed transaction, by their numbers there, each as often as it is wanted.
 const OPERATIONS: [i64; 24] = [

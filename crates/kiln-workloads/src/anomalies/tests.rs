@@ -1,6 +1,6 @@
 use super::*;
+use crate::definition::DrawCalls;
 use crate::testing::integers;
-use crate::workload::DrawCalls;
 use crate::{ArgumentValues, Workload};
 use std::collections::BTreeSet;
 

@@ -14,9 +14,9 @@ pub use terminal::Terminal;
 use kiln_storage::types::{Decimal, Value};
 
 use crate::audit::{ClosingCheck, Totals};
+use crate::definition::{About, Definition, Procedure, ProcedureIndex, WorkloadOption};
 use crate::options::{number, option, unknown};
 use crate::population::RowSink;
-use crate::workload::{About, Definition, Procedure, ProcedureIndex, WorkloadOption};
 
 /// The tables.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/hot/schema.sql");
@@ -140,7 +140,7 @@ pub fn closing_checks(totals: &Totals) -> Vec<ClosingCheck> {
 mod tests {
     use super::*;
     use crate::ArgumentValues;
-    use crate::workload::DrawCalls;
+    use crate::definition::DrawCalls;
 
     #[test]
     fn calls_choose_among_all_counters() {

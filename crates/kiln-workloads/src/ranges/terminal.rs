@@ -6,7 +6,7 @@ use kiln_storage::types::Value;
 use super::{Config, PROCEDURES, READ, REPLACE, UPDATE};
 use crate::ArgumentSink;
 use crate::audit::Totals;
-use crate::workload::{Call, DrawCalls};
+use crate::definition::{Call, DrawCalls};
 
 /// The terminal of one worker.
 #[derive(Debug)]

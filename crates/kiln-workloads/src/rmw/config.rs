@@ -5,10 +5,10 @@ use kiln_platform::time;
 use super::{ABOUT, ABOUT_READ_ONLY, Terminal, closing_checks, populate_part};
 use crate::RowSink;
 use crate::audit::{ClosingCheck, Totals};
+use crate::definition::{About, Definition, WorkloadOption};
 use crate::options::{number, option, unknown};
 use crate::population::parts;
 use crate::records::RecordChoice;
-use crate::workload::{About, Definition, WorkloadOption};
 
 /// Which of the two workloads it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,9 +29,9 @@ use kiln_storage::types::Value;
 
 use crate::RowSink;
 use crate::audit::{ClosingCheck, Totals};
+use crate::definition::{About, Procedure, ProcedureIndex};
 use crate::population::{count, text};
 use crate::random::push_alphanumeric;
-use crate::workload::{About, Procedure, ProcedureIndex};
 
 /// The table.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/rmw/schema.sql");

@@ -6,8 +6,8 @@ use kiln_storage::types::Value;
 use super::{Config, Kind, MIX, MODIFY, PROCEDURES, READ};
 use crate::ArgumentSink;
 use crate::audit::Totals;
+use crate::definition::{Call, DrawCalls, ProcedureIndex};
 use crate::records::RecordDraw;
-use crate::workload::{Call, DrawCalls, ProcedureIndex};
 
 /// The terminal of one worker.
 #[derive(Debug)]

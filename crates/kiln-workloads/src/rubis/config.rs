@@ -3,9 +3,9 @@
 use super::{ABOUT, Terminal, closing_checks, populate_part};
 use crate::RowSink;
 use crate::audit::{ClosingCheck, Totals};
+use crate::definition::{About, Definition, WorkloadOption};
 use crate::options::{number, option, unknown};
 use crate::population::parts;
-use crate::workload::{About, Definition, WorkloadOption};
 
 /// The settings of RUBiS.
 #[derive(Clone, Debug, PartialEq)]

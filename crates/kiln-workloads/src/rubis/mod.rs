@@ -21,8 +21,8 @@ pub use populate::populate_part;
 pub use terminal::Terminal;
 
 use crate::audit::{ClosingCheck, Totals};
+use crate::definition::{About, Procedure, ProcedureIndex};
 use crate::population::count;
-use crate::workload::{About, Procedure, ProcedureIndex};
 
 /// The tables.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/rubis/schema.sql");

@@ -8,8 +8,8 @@ use super::{BUY_NOW, Config, PLACE_BID, PROCEDURES, VIEW_ITEM};
 use crate::ArgumentSink;
 use crate::audit::Totals;
 use crate::clock::START;
+use crate::definition::{Call, DrawCalls};
 use crate::random::Ranks;
-use crate::workload::{Call, DrawCalls};
 
 /// The terminal of one worker.
 #[derive(Debug)]

@@ -75,7 +75,7 @@ fn committed_bids_and_purchases_are_counted() {
     let workload = Workload::by_name("rubis").unwrap();
     let mut terminal = workload.terminals(5, 1).remove(0);
     for procedure in [PLACE_BID, PLACE_BID, BUY_NOW, VIEW_ITEM] {
-        terminal.committed::<Vec<Value>>(crate::workload::Call::immediate(procedure), &[]);
+        terminal.committed::<Vec<Value>>(crate::Call::immediate(procedure), &[]);
     }
     let checks = workload.closing_checks(5, terminal.totals());
     let expected: Vec<_> = checks.iter().map(|check| check.expected).collect();

@@ -21,8 +21,8 @@ use kiln_storage::types::Value;
 
 use crate::RowSink;
 use crate::audit::{ClosingCheck, Totals};
+use crate::definition::{About, Procedure, ProcedureIndex};
 use crate::population::count;
-use crate::workload::{About, Procedure, ProcedureIndex};
 
 /// The table.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/short-long/schema.sql");

@@ -6,8 +6,8 @@ use kiln_storage::types::Value;
 use super::{Config, LONG, PROCEDURES, SHORT};
 use crate::ArgumentSink;
 use crate::audit::Totals;
+use crate::definition::{Call, DrawCalls};
 use crate::records::RecordDraw;
-use crate::workload::{Call, DrawCalls};
 
 /// The terminal of one worker.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use super::{ABOUT, Terminal, closing_checks, parts, populate_part};
 use crate::RowSink;
 use crate::audit::{ClosingCheck, Totals};
+use crate::definition::{About, Definition, WorkloadOption};
 use crate::options::{number, option, percent, unknown};
-use crate::workload::{About, Definition, WorkloadOption};
 
 /// How calls choose customers.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -17,7 +17,7 @@ pub use populate::{initial_cents, parts, populate_part};
 pub use terminal::Terminal;
 
 use crate::audit::{ClosingCheck, Totals};
-use crate::workload::{About, Procedure, ProcedureIndex};
+use crate::definition::{About, Procedure, ProcedureIndex};
 use kiln_storage::types::Decimal;
 
 /// The tables.

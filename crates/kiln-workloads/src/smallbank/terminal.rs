@@ -9,9 +9,9 @@ use super::{
 };
 use crate::ArgumentSink;
 use crate::audit::Totals;
+use crate::definition::{Call, DrawCalls, ProcedureIndex};
 use crate::population::decimal;
 use crate::random::Ranks;
-use crate::workload::{Call, DrawCalls, ProcedureIndex};
 
 /// The amounts of H-Store's benchmark, in cents.
 const DEPOSIT_CENTS: i64 = 1_30;

@@ -1,7 +1,7 @@
 use super::*;
+use crate::definition::DrawCalls;
 use crate::population::decimal;
 use crate::testing::Rows;
-use crate::workload::DrawCalls;
 use crate::{Call, Workload};
 use kiln_storage::types::Value;
 

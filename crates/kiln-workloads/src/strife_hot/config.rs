@@ -5,10 +5,10 @@ use kiln_platform::time;
 use super::{ABOUT, Terminal, closing_checks, populate_part};
 use crate::RowSink;
 use crate::audit::{ClosingCheck, Totals};
+use crate::definition::{About, Definition, WorkloadOption};
 use crate::options::unknown;
 use crate::population::parts;
 use crate::records::RecordChoice;
-use crate::workload::{About, Definition, WorkloadOption};
 
 /// The settings of HOT.
 #[derive(Clone, Debug, PartialEq)]

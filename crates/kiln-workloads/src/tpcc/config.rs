@@ -4,8 +4,8 @@ use super::{ABOUT, ABOUT_NUMBERED, Terminal, closing_checks, populate_shared, po
 use crate::RowSink;
 use crate::audit::{ClosingCheck, Totals};
 use crate::clock::START;
+use crate::definition::{About, Definition, WorkloadOption};
 use crate::options::{choice, chosen, number, option, percent, unknown};
-use crate::workload::{About, Definition, WorkloadOption};
 
 /// Which transactions run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,19 +11,7 @@ use kiln_platform::memory::name_range;
 use kiln_platform::sync::{self, Mutex};
 
 use super::config::DeliveryWorkers;
-
-/// A request in a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeliveryRequest {
-    /// The warehouse, from 1.
-    pub warehouse: i16,
-    /// The carrier, 1 to 10.
-    pub carrier: i16,
-    /// The delivery date, in microseconds since 2000-01-01.
-    pub date: i64,
-    /// When it was queued, in nanoseconds of the monotonic clock.
-    pub queued_ns: u64,
-}
+use crate::definition::DeliveryRequest;
 
 /// The requests that a queue holds at most where any worker executes them. One that finds the queue
 /// full is executed by its terminal at once.

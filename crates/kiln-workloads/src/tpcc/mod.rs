@@ -18,14 +18,15 @@ mod numbers;
 mod populate;
 mod terminal;
 
+pub use crate::definition::DeliveryRequest;
 pub use config::{Config, DeliveryWorkers, Mix, OrderNumbers, WarehouseChoice};
-pub use delivery::{DeliveryLog, DeliveryQueues, DeliveryRecord, DeliveryRequest};
+pub use delivery::{DeliveryLog, DeliveryQueues, DeliveryRecord};
 pub use populate::{populate_shared, populate_warehouse};
 pub use terminal::Terminal;
 
 use crate::audit::{ClosingCheck, Totals};
+use crate::definition::{About, Procedure, ProcedureIndex, ProcedureKind};
 use crate::population::decimal;
-use crate::workload::{About, Procedure, ProcedureIndex, ProcedureKind};
 
 /// The tables and indexes.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/tpcc/schema.sql");

@@ -6,16 +6,17 @@ use kiln_platform::time;
 use kiln_storage::types::Value;
 
 use super::config::{DeliveryWorkers, Mix, OrderNumbers, WarehouseChoice};
-use super::delivery::{DeliveryLog, DeliveryQueues, DeliveryRecord, DeliveryRequest};
+use super::delivery::{DeliveryLog, DeliveryQueues, DeliveryRecord};
 use super::numbers::NextNumbers;
 use super::{
     Config, DELIVERY, DISTRICTS, NEW_ORDER, ORDER_STATUS, PAYMENT, PROCEDURES, STOCK_LEVEL,
 };
 use crate::ArgumentSink;
 use crate::audit::Totals;
+use crate::definition::DeliveryRequest;
+use crate::definition::{Call, DrawCalls, ProcedureIndex};
 use crate::population::decimal;
 use crate::random::{Constants, push_last_name};
-use crate::workload::{Call, DrawCalls, ProcedureIndex};
 
 /// The terminal of one worker.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 use super::*;
+use crate::definition::DrawCalls;
 use crate::population::RowSink;
 use crate::testing::{Rows, integer};
-use crate::workload::DrawCalls;
 use crate::{ArgumentValues, Call, Workload, named_statements};
 use kiln_storage::types::Value;
 

@@ -3,8 +3,8 @@
 use super::{ABOUT, Terminal, closing_checks, populate};
 use crate::RowSink;
 use crate::audit::{ClosingCheck, Totals};
+use crate::definition::{About, Definition, WorkloadOption};
 use crate::options::{choice, chosen, number, option, percent, unknown};
-use crate::workload::{About, Definition, WorkloadOption};
 
 /// How often each transaction runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

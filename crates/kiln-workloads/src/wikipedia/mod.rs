@@ -24,8 +24,8 @@ pub use populate::{populate, revisions};
 pub use terminal::Terminal;
 
 use crate::audit::{ClosingCheck, Totals};
+use crate::definition::{About, Procedure, ProcedureIndex};
 use crate::population::count;
-use crate::workload::{About, Procedure, ProcedureIndex};
 
 /// The tables and indexes.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/wikipedia/schema.sql");

@@ -10,8 +10,8 @@ use super::{
 use crate::ArgumentSink;
 use crate::audit::Totals;
 use crate::clock::{FreshNumbers, START};
+use crate::definition::{Call, DrawCalls, ProcedureIndex};
 use crate::random::{Ranks, push_alphanumeric};
-use crate::workload::{Call, DrawCalls, ProcedureIndex};
 
 /// OLTP-bench's weights, added up, in percent.
 const TRACE: [(f64, ProcedureIndex); 5] = [

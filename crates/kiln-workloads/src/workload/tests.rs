@@ -1,4 +1,5 @@
 use super::*;
+use crate::definition::ProcedureKind;
 
 #[test]
 fn options_can_be_read_back() {

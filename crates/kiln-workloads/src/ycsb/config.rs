@@ -3,9 +3,9 @@
 use super::{ABOUT, FIELDS, Terminal, closing_checks, populate};
 use crate::RowSink;
 use crate::audit::{ClosingCheck, Totals};
+use crate::definition::{About, Definition, WorkloadOption};
 use crate::options::{choice, chosen, number, option, unknown};
 use crate::population::parts;
-use crate::workload::{About, Definition, WorkloadOption};
 
 /// How many operations write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

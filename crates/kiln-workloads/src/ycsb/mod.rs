@@ -20,8 +20,8 @@ pub use config::{Config, Mix, Reads};
 pub use terminal::Terminal;
 
 use crate::audit::ClosingCheck;
+use crate::definition::{About, Procedure, ProcedureIndex};
 use crate::population::count;
-use crate::workload::{About, Procedure, ProcedureIndex};
 
 /// The table.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/ycsb/schema.sql");

@@ -8,8 +8,8 @@ use super::populate::draw_value;
 use super::{Config, DRAWN, FIELDS, PROCEDURES, READ_ONLY, READ_WRITE, REPETITIONS};
 use crate::ArgumentSink;
 use crate::audit::Totals;
+use crate::definition::{Call, DrawCalls};
 use crate::random::Ranks;
-use crate::workload::{Call, DrawCalls};
 
 /// The terminal of one worker.
 #[derive(Debug)]
