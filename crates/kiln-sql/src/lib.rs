@@ -10,6 +10,7 @@ mod catalog;
 pub mod compile;
 pub mod database;
 pub mod parse;
+mod server;
 
 pub use compile::ColumnOrigin;
 pub use database::secret;

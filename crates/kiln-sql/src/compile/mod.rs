@@ -16,6 +16,7 @@
 //! | `control` | open loops, EXIT and CONTINUE |
 //! | `bound`, `bound_select` | bound expressions and SELECTs, and walks over them |
 //! | `bind`, `access`, `patterns`, `operators`, `arrays`, `coerce`, `functions` | binding expressions |
+//! | `expression` | walks over expressions as they are written |
 //! | `emit` | bound expressions to instructions |
 //! | `parameters` | parameters of statements, whose types are inferred |
 //! | `query`, `with`, `select`, `set`, `from`, `join`, `table_function`, `row_function`, `names`, `aggregate`, `collected`, `window`, `subquery` | binding queries |
@@ -39,6 +40,7 @@ mod control;
 pub mod ddl;
 pub mod dml;
 mod emit;
+mod expression;
 pub(crate) mod extensions;
 mod from;
 mod functions;
@@ -107,7 +109,8 @@ pub use arguments::{CallArgumentValue, CallArguments, bind_call};
 pub(crate) use bound::Bound;
 pub use coerce::CastContext;
 pub use control::LoopHandle;
-pub(crate) use dml::{Updatability, stored_expression, updatability};
+pub(crate) use dml::{Updatability, updatability};
+pub(crate) use expression::stored_expression;
 pub(crate) use functions::quote_identifier;
 pub(crate) use parameters::Parameters;
 pub use parameters::{PARAMETERS_MAX, count as parameter_count};
@@ -577,7 +580,7 @@ pub(crate) fn expression_type_in(
 pub(crate) fn expression_columns(expr: &Expr, schema: &TableSchema) -> Vec<usize> {
     let Some(bound) = bound_expression(expr, Some(schema), &Nothing) else {
         // It names functions or types of users.
-        let named = ddl::named_columns(expr, schema).unwrap_or_default();
+        let named = expression::named_columns(expr, schema).unwrap_or_default();
         return named.iter().map(|column| column.index()).collect();
     };
     bound

@@ -6,11 +6,11 @@
 use kiln_engine::{SearchPath, View};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::qualified::{PUBLIC_SCHEMA, parts as in_parts, qualified};
+use kiln_storage::qualified::{PUBLIC_SCHEMA, parts as in_parts, qualified, schema_of};
 use sqlparser::ast::ObjectName;
 
 use super::{
-    CatalogView, Compiler, ddl, fail, name_of, object_name, position_of, quote_identifier,
+    CatalogView, Compiler, fail, name_of, object_name, position_of, quote_identifier,
     refuse_reserved, unsupported,
 };
 use crate::catalog::DATABASE;
@@ -73,7 +73,7 @@ pub fn along_path(catalog: &dyn CatalogView, name: &str) -> String {
     let view = catalog.seen_as();
     let of_view = view.and_then(|view| names().find(|name| view.reads(name)));
     of_view
-        .or_else(|| names().find(|name| ddl::is_relation(catalog, name)))
+        .or_else(|| names().find(|name| is_relation(catalog, name)))
         .unwrap_or_else(|| qualified("", name))
 }
 
@@ -230,4 +230,36 @@ impl Compiler<'_> {
             body(compiler)
         })
     }
+}
+
+/// Whether a table, a view, an index or a sequence is called `name`.
+pub(crate) fn is_relation(catalog: &dyn CatalogView, name: &str) -> bool {
+    is_relation_of(catalog, name, |_| true)
+}
+
+/// Whether a relation is called `name` that is no index of the table called `table`.
+pub(super) fn is_relation_besides(catalog: &dyn CatalogView, name: &str, table: &str) -> bool {
+    is_relation_of(catalog, name, |other| other != table)
+}
+
+fn is_relation_of(
+    catalog: &dyn CatalogView,
+    name: &str,
+    has_indexes: impl Fn(&str) -> bool,
+) -> bool {
+    let (schema, in_schema) = in_parts(name);
+    catalog.table(name).is_some()
+        || catalog.view(name).is_some()
+        || catalog.sequence(name).is_some()
+        || catalog.tables().iter().any(|table| {
+            let mut indexes = table.indexes().iter();
+            has_indexes(&table.schema().name)
+                && schema_of(&table.schema().name) == schema
+                && indexes.any(|index| index.definition().name == in_schema)
+        })
+}
+
+/// Whether a qualified name is of the session's temporary schema.
+pub fn is_temporary(catalog: &dyn CatalogView, name: &str) -> bool {
+    catalog.temporary_schema() == Some(schema_of(name))
 }

@@ -113,7 +113,7 @@ impl<'a> Compiler<'a> {
         if let Some(sequence) = self.catalog.sequence(&name) {
             return Ok(sequence);
         }
-        let (state, message) = match super::ddl::is_relation(self.catalog, &name) {
+        let (state, message) = match super::qualified::is_relation(self.catalog, &name) {
             true => (
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("\"{}\" is not a sequence", name_in_schema(&name)),

@@ -13,8 +13,8 @@ use sqlparser::ast::TableAlias;
 
 use super::bound::{Bound, Kind};
 use super::bound_select::{ItemKind, Select};
-use super::ddl::is_temporary;
 use super::from::FromScope;
+use super::qualified::is_temporary;
 use super::query::{Body, BoundQuery, ColumnMeta};
 use super::scope::{NamedColumn, Source};
 use super::{Compiler, Position};

@@ -76,8 +76,7 @@ use kiln_engine::{
     Call, Completions, Engine, FIRST_ROLE, IntoValues, Metrics, Options, Refused, Reply,
     SubmitError, Ticket,
 };
-use kiln_platform::sync::{Arc, Mutex, OnceLock, lock};
-use kiln_platform::time::wall_clock_us;
+use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_storage::error::{Error, Result, SqlState};
 
 pub use copy::Copying;
@@ -88,22 +87,14 @@ pub use recovery::{Recovery, RecoveryProgress, RecoveryStage};
 pub use result::{Notice, ResultSet, StatementResult};
 pub(crate) use sequences::sequences_of_default;
 pub use session::Session;
-pub(crate) use settings::SERVER_VERSION;
 pub use transaction::Transaction;
 pub use values::parameter_value;
 pub(crate) use view::{relation_of, routine as routine_of};
 pub(crate) use views::updatable_columns;
 
+use crate::server;
 use cache::StatementCache;
 pub use cache::StatementsKept;
-
-/// When the first database of the process was opened, in microseconds since 1970.
-static STARTED_US: OnceLock<i64> = OnceLock::new();
-
-/// When the process began to serve, in microseconds since 1970.
-pub(crate) fn started_us() -> i64 {
-    *STARTED_US.get_or_init(wall_clock_us)
-}
 
 /// Sessions that are kept for the next statement outside of one.
 const IDLE_SESSIONS_MAX: usize = 4;
@@ -198,7 +189,8 @@ impl Database {
     }
 
     fn open_empty(options: Options) -> Result<Database> {
-        STARTED_US.get_or_init(wall_clock_us);
+        // From now on, if this is the first one.
+        server::started_us();
         let engine = Engine::open(options)?;
         engine.change_catalog(|change| {
             change.set_row_programs(Arc::new(rows::CheckedRows));

@@ -20,6 +20,7 @@ use sqlparser::ast::{self, Expr, Ident};
 
 use super::super::bound::Bound;
 use super::super::coerce::{CastContext, cast_context, coerce};
+use super::super::expression::columns_of_generated;
 use super::super::{
     CatalogView, Compiler, dml, expression_columns, fail, name_of, position_of, position_of_span,
     stored_expression, types, unsupported,
@@ -362,7 +363,7 @@ impl<'s> Draft<'s> {
     fn computed_from(&self, column: ColumnId) -> Result<ColumnSet> {
         let mut found = ColumnSet::EMPTY;
         for at in 0..self.schema.columns.len() as u16 {
-            let from = generated::columns_of_generated(&self.schema, ColumnId(at))?;
+            let from = columns_of_generated(&self.schema, ColumnId(at))?;
             if from.contains(column) {
                 found.insert(ColumnId(at));
             }
@@ -645,7 +646,7 @@ impl Draft<'_> {
         let mut kept = Vec::new();
         for (at, source) in self.sources.iter().enumerate() {
             if matches!(source, Source::Added) {
-                let from = generated::columns_of_generated(&self.schema, ColumnId(at as u16))?;
+                let from = columns_of_generated(&self.schema, ColumnId(at as u16))?;
                 let sources = from.iter().map(|column| self.sources[column.index()]);
                 kept.extend(sources.filter_map(|source| match source {
                     Source::Kept(column) => Some(column),

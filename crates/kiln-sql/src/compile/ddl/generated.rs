@@ -5,7 +5,7 @@
 
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
-use kiln_storage::schema::{ColumnId, ColumnSet, ForeignKey, ReferentialAction, TableSchema};
+use kiln_storage::schema::{ForeignKey, ReferentialAction, TableSchema};
 use kiln_storage::types::DataType;
 use sqlparser::ast::{
     BinaryOperator, ColumnDef, ColumnOption, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -14,11 +14,11 @@ use sqlparser::ast::{
 
 use super::super::bound::{Bound, Kind};
 use super::super::dml::for_column;
+use super::super::expression::{named_columns, visit};
 use super::super::{
     CatalogView, Compiler, Position, expression_type, expression_type_in, fail, name_of,
-    object_name, position_of, position_of_span, stored_expression, types, unsupported,
+    object_name, position_of, position_of_span, stored_expression, types,
 };
-use super::rename::walk;
 use super::table::scratch;
 use crate::catalog::is_immutable;
 use crate::parse::Volatility;
@@ -119,43 +119,6 @@ pub(in super::super) fn bind_over<'c>(
 
 pub(super) fn not_valid(message: String) -> kiln_storage::error::Error {
     kiln_storage::error::Error::new(SqlState::INVALID_OBJECT_DEFINITION, message)
-}
-
-/// The columns that an expression names.
-///
-/// # Errors
-/// 0A000 for an expression whose parts are not known.
-pub(in super::super) fn named_columns(expr: &Expr, schema: &TableSchema) -> Result<ColumnSet> {
-    let mut named = ColumnSet::EMPTY;
-    visit(expr, &mut |part| {
-        let ident = match part {
-            Expr::Identifier(ident) => Some(ident),
-            Expr::CompoundIdentifier(path) => path.last(),
-            _ => None,
-        };
-        if let Some(column) = ident.and_then(|ident| schema.column(&name_of(ident))) {
-            named.insert(column);
-        }
-    })?;
-    Ok(named)
-}
-
-/// The columns from which a generated column is computed; none for another column.
-///
-/// # Errors
-/// XX000 for a text that is no expression.
-pub fn columns_of_generated(schema: &TableSchema, column: ColumnId) -> Result<ColumnSet> {
-    match &schema.columns[column.index()].generated {
-        Some(text) => named_columns(&stored_expression(text)?, schema),
-        None => Ok(ColumnSet::EMPTY),
-    }
-}
-
-fn visit(expr: &Expr, visit: &mut dyn FnMut(&Expr)) -> Result<()> {
-    let mut expr = expr.clone();
-    let position = position_of(&expr);
-    walk(&mut expr, &mut |part| visit(part))
-        .map_err(|_| unsupported("this expression for a generated column", position))
 }
 
 /// Whether an expression has the same value for the same row at all times.

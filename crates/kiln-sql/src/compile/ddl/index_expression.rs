@@ -7,6 +7,7 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::{CastKind, Expr};
 
 use super::super::bound::{Bound, Kind};
+use super::super::expression::named_columns;
 use super::super::names::figure_name;
 use super::super::{CatalogView, fail, position_of, unsupported};
 use super::generated;
@@ -115,7 +116,7 @@ fn check_bound(
         let message = format!("functions in index {what} must be marked IMMUTABLE");
         return Err(generated::not_valid(message));
     }
-    let named = generated::named_columns(expr, schema)?;
+    let named = named_columns(expr, schema)?;
     let mut named = named.iter().map(|column| &schema.columns[column.index()]);
     match named.find(|column| column.generated.is_some()) {
         Some(column) => {

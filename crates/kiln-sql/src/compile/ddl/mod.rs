@@ -31,13 +31,12 @@ mod table;
 mod trigger;
 mod view;
 
+pub use super::expression::columns_of_generated;
+pub use super::qualified::is_temporary;
 pub use alter::{Draft, check_reference_types, draft_default};
-pub use generated::columns_of_generated;
-pub(in crate::compile) use generated::named_columns;
 pub use index::{IndexDeclaration, create_index};
 pub(crate) use index_expression::name as index_expression_name;
 pub use index_expression::predicate_text;
-pub(crate) use names::is_relation;
 pub use partition::divided;
 use rename::kept_default;
 pub use rename::{Renamed, names_type, renamed_expression, stored_literal, without_rows};
@@ -45,6 +44,6 @@ pub use sequence::{
     added_identity, altered_identity, altered_sequence, bind_default_text, created_sequence,
     owner_of, retyped_identity, sequence_default,
 };
-pub use table::{TableDeclaration, create_table, is_temporary};
+pub use table::{TableDeclaration, create_table};
 pub use trigger::{columns_of_trigger, create_trigger, missing_trigger};
 pub use view::create_view;

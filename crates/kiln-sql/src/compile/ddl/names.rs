@@ -1,8 +1,6 @@
 //! The names that constraints and indexes get when the user gives none, as PostgreSQL makes them.
 
-use kiln_storage::qualified::{parts, schema_of};
-
-use super::super::CatalogView;
+pub(super) use super::super::qualified::{is_relation, is_relation_besides};
 
 /// The longest name in bytes.
 const NAME_BYTES_MAX: usize = 63;
@@ -46,33 +44,6 @@ pub(super) fn choose(
         number += 1;
         numbered = format!("{suffix}{number}");
     }
-}
-
-/// Whether a table, a view, an index or a sequence is called `name`.
-pub(crate) fn is_relation(catalog: &dyn CatalogView, name: &str) -> bool {
-    is_relation_of(catalog, name, |_| true)
-}
-
-/// Whether a relation is called `name` that is no index of the table called `table`.
-pub(super) fn is_relation_besides(catalog: &dyn CatalogView, name: &str, table: &str) -> bool {
-    is_relation_of(catalog, name, |other| other != table)
-}
-
-fn is_relation_of(
-    catalog: &dyn CatalogView,
-    name: &str,
-    has_indexes: impl Fn(&str) -> bool,
-) -> bool {
-    let (schema, in_schema) = parts(name);
-    catalog.table(name).is_some()
-        || catalog.view(name).is_some()
-        || catalog.sequence(name).is_some()
-        || catalog.tables().iter().any(|table| {
-            let mut indexes = table.indexes().iter();
-            has_indexes(&table.schema().name)
-                && schema_of(&table.schema().name) == schema
-                && indexes.any(|index| index.definition().name == in_schema)
-        })
 }
 
 #[cfg(test)]

@@ -10,11 +10,12 @@ use sqlparser::ast::{
 };
 
 use super::super::coerce::{CastContext, cast_context};
+use super::super::qualified::is_temporary;
 use super::super::{
     CatalogView, fail, name_of, position_of, position_of_span, relation_name, unsupported,
     written_name,
 };
-use super::table::{UniqueKey, column_called, is_temporary};
+use super::table::{UniqueKey, column_called};
 use super::{generated, names};
 use crate::parse::SetColumns;
 

@@ -4,13 +4,12 @@
 use kiln_storage::error::Result;
 use kiln_storage::types::DataType as ColumnType;
 use sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, ObjectNamePart, Subscript, Value as Literal,
+    ArrayElemTypeDef, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Ident, ObjectNamePart, Value as Literal,
 };
 
-use super::super::{
-    CatalogView, kept_name, name_of, quote_identifier, stored_expression, unsupported,
-};
+use super::super::expression::walk;
+use super::super::{CatalogView, kept_name, name_of, quote_identifier, stored_expression};
 use crate::catalog::{qualified_name, stored_name};
 
 /// What has another name.
@@ -202,161 +201,6 @@ pub fn stored_literal(text: &str) -> Option<String> {
         Expr::Value(value) => value.value.into_string(),
         _ => None,
     }
-}
-
-/// Calls `visit` for an expression and all within it.
-///
-/// # Errors
-/// 0A000 for an expression whose parts are not known.
-pub(super) fn walk(expr: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) -> Result<()> {
-    visit(expr);
-    let mut parts: Vec<&mut Expr> = Vec::new();
-    match expr {
-        Expr::Identifier(_)
-        | Expr::CompoundIdentifier(_)
-        | Expr::Value(_)
-        | Expr::TypedString(_)
-        | Expr::Interval(_) => {}
-        Expr::Nested(inner)
-        | Expr::IsNull(inner)
-        | Expr::IsNotNull(inner)
-        | Expr::IsTrue(inner)
-        | Expr::IsNotTrue(inner)
-        | Expr::IsFalse(inner)
-        | Expr::IsNotFalse(inner)
-        | Expr::IsUnknown(inner)
-        | Expr::IsNotUnknown(inner)
-        | Expr::UnaryOp { expr: inner, .. }
-        | Expr::Cast { expr: inner, .. }
-        | Expr::Extract { expr: inner, .. }
-        | Expr::Ceil { expr: inner, .. }
-        | Expr::Floor { expr: inner, .. }
-        | Expr::Collate { expr: inner, .. } => parts.push(inner),
-        Expr::BinaryOp { left, right, .. }
-        | Expr::IsDistinctFrom(left, right)
-        | Expr::IsNotDistinctFrom(left, right)
-        | Expr::AnyOp { left, right, .. }
-        | Expr::AllOp { left, right, .. }
-        | Expr::Position {
-            expr: left,
-            r#in: right,
-        }
-        | Expr::AtTimeZone {
-            timestamp: left,
-            time_zone: right,
-        } => parts.extend([&mut **left, &mut **right]),
-        Expr::Like {
-            expr,
-            pattern,
-            escape_char,
-            ..
-        }
-        | Expr::ILike {
-            expr,
-            pattern,
-            escape_char,
-            ..
-        }
-        | Expr::SimilarTo {
-            expr,
-            pattern,
-            escape_char,
-            ..
-        } => {
-            parts.extend([&mut **expr, &mut **pattern]);
-            parts.extend(escape_char.as_deref_mut());
-        }
-        Expr::Between {
-            expr, low, high, ..
-        } => parts.extend([&mut **expr, &mut **low, &mut **high]),
-        Expr::InList { expr, list, .. } => {
-            parts.push(expr);
-            parts.extend(list);
-        }
-        Expr::Tuple(items) => parts.extend(items),
-        Expr::Array(array) => parts.extend(&mut array.elem),
-        Expr::Case {
-            operand,
-            conditions,
-            else_result,
-            ..
-        } => {
-            parts.extend(operand.as_deref_mut());
-            for branch in conditions {
-                parts.extend([&mut branch.condition, &mut branch.result]);
-            }
-            parts.extend(else_result.as_deref_mut());
-        }
-        Expr::Substring {
-            expr,
-            substring_from,
-            substring_for,
-            ..
-        } => {
-            parts.push(expr);
-            parts.extend(substring_from.as_deref_mut());
-            parts.extend(substring_for.as_deref_mut());
-        }
-        Expr::Trim {
-            expr,
-            trim_what,
-            trim_characters,
-            ..
-        } => {
-            parts.push(expr);
-            parts.extend(trim_what.as_deref_mut());
-            parts.extend(trim_characters.iter_mut().flatten());
-        }
-        Expr::Overlay {
-            expr,
-            overlay_what,
-            overlay_from,
-            overlay_for,
-        } => {
-            parts.extend([&mut **expr, &mut **overlay_what, &mut **overlay_from]);
-            parts.extend(overlay_for.as_deref_mut());
-        }
-        Expr::CompoundFieldAccess { root, access_chain } => {
-            parts.push(root);
-            for access in access_chain {
-                if let AccessExpr::Subscript(Subscript::Index { index }) = access {
-                    parts.push(index);
-                }
-            }
-        }
-        Expr::Function(function) => arguments(function, &mut parts)?,
-        other => {
-            let feature = format!("another name for what the expression {other} names");
-            return Err(unsupported(feature, None));
-        }
-    }
-    parts.into_iter().try_for_each(|part| walk(part, visit))
-}
-
-fn arguments<'e>(function: &'e mut Function, parts: &mut Vec<&'e mut Expr>) -> Result<()> {
-    match &mut function.args {
-        FunctionArguments::None => {}
-        FunctionArguments::Subquery(_) => {
-            return Err(unsupported("another name for what a query names", None));
-        }
-        FunctionArguments::List(list) => {
-            for argument in &mut list.args {
-                if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))
-                | FunctionArg::Named {
-                    arg: FunctionArgExpr::Expr(expr),
-                    ..
-                }
-                | FunctionArg::ExprNamed {
-                    arg: FunctionArgExpr::Expr(expr),
-                    ..
-                } = argument
-                {
-                    parts.push(expr);
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use kiln_procedure::ProgramBuilder;
 use kiln_storage::error::{Result, SqlState};
-use kiln_storage::qualified::{beside, name_in_schema, schema_of};
+use kiln_storage::qualified::{beside, name_in_schema};
 use kiln_storage::schema::{
     Check, Column, ColumnId, ForeignKey, IndexDefinition, IndexKind, TableSchema,
 };
@@ -14,6 +14,7 @@ use sqlparser::ast::{
 };
 
 use super::super::bound::Bound;
+use super::super::qualified::is_temporary;
 use super::super::{
     CatalogView, Compiler, Position, dml, fail, name_of, new_relation_name, object_name,
     position_of, position_of_span, refuse_reserved, types, unsupported,
@@ -219,11 +220,6 @@ pub(super) fn declare_sequence(
     column.not_null = true;
     column.default = Some(sequence::sequence_default(&made.name));
     Ok(Some(made))
-}
-
-/// Whether a qualified name is of the session's temporary schema.
-pub fn is_temporary(catalog: &dyn CatalogView, name: &str) -> bool {
-    catalog.temporary_schema() == Some(schema_of(name))
 }
 
 fn refuse_options(statement: &CreateTable, position: Position) -> Result<()> {

@@ -9,6 +9,7 @@ use kiln_storage::table::Table;
 use sqlparser::ast::Expr;
 
 use super::super::bound::{Bound, Kind};
+use super::super::expression::named_columns;
 use super::super::plpgsql::{ResultKind, Routine};
 use super::super::scope::SourceId;
 use super::super::{CatalogView, fail, name_of, object_name, position_of, position_of_span};
@@ -130,7 +131,7 @@ pub fn columns_of_trigger(schema: &TableSchema, trigger: &Trigger) -> Result<BTr
     let mut columns: BTreeSet<ColumnId> = trigger.columns.iter().copied().collect();
     if let Some(text) = &trigger.condition {
         let expr = super::super::stored_expression(text)?;
-        columns.extend(super::generated::named_columns(&expr, schema)?.iter());
+        columns.extend(named_columns(&expr, schema)?.iter());
     }
     Ok(columns)
 }

@@ -9,7 +9,7 @@ use kiln_storage::table::Table;
 
 use super::super::Compiler;
 use super::super::bound::Bound;
-use super::super::ddl::columns_of_generated;
+use super::super::expression::columns_of_generated;
 use super::super::scope::SourceId;
 use super::{all_columns, for_column, stored_expression};
 

@@ -53,6 +53,7 @@ use sqlparser::ast::{Expr, ObjectName, SelectItem, SelectItemQualifiedWildcardKi
 
 use super::bound::Bound;
 use super::coerce::{CastContext, cast_context, coerce};
+pub(in crate::compile) use super::expression::stored_expression;
 use super::names::figure_name;
 use super::query::{ColumnMeta, OutputColumn};
 use super::scope::SourceId;
@@ -356,21 +357,6 @@ pub(super) fn for_column(bound: Bound, column: &Column, what: &str) -> Result<Bo
         .with_hint("You will need to rewrite or cast the expression."));
     }
     coerce(bound, target, CastContext::Assignment)
-}
-
-/// The expression that the catalog keeps as text.
-pub(crate) fn stored_expression(text: &str) -> Result<Expr> {
-    use crate::parse::{SourceStatement, Statement, statement};
-    let select = format!("SELECT {text}");
-    if let Statement::Query(query) = statement(&SourceStatement::from(select.as_str()))?
-        && let sqlparser::ast::SetExpr::Select(select) = *query.body
-        && let [SelectItem::UnnamedExpr(expr)] = select.projection.as_slice()
-    {
-        return Ok(expr.clone());
-    }
-    Err(kiln_storage::error::Error::internal(format!(
-        "the stored expression {text} is none"
-    )))
 }
 
 /// Whether `expr` is the word DEFAULT in the place of a value.

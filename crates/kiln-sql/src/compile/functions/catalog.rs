@@ -78,7 +78,7 @@ fn encoding(heap: &mut Heap, _: &[Slot]) -> Result<Slot> {
 fn version(heap: &mut Heap, _: &[Slot]) -> Result<Slot> {
     let text = format!(
         "PostgreSQL {} (Kiln {}) on {}-{}",
-        crate::database::SERVER_VERSION,
+        crate::server::VERSION,
         env!("CARGO_PKG_VERSION"),
         std::env::consts::ARCH,
         std::env::consts::OS,

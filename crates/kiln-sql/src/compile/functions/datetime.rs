@@ -23,7 +23,7 @@ pub(super) const CLOCK: ScalarFunction = {
 
 /// When the server began, as a TIMESTAMPTZ.
 pub(super) fn started(_: &mut Heap, _: &[Slot]) -> Result<Slot> {
-    Ok(timestamp(crate::database::started_us()))
+    Ok(timestamp(crate::server::started_us()))
 }
 
 /// The time at which the transaction began, as a TIMESTAMPTZ.

@@ -2,6 +2,7 @@
 
 use super::NO_ROLE;
 use super::planner::WITHOUT_EFFECTS;
+use crate::server;
 
 /// A setting: its name in lower case, as PostgreSQL writes it, its default, its values and what it
 /// is for.
@@ -37,9 +38,6 @@ pub(super) enum Kind {
 pub(super) const LEVELS: &[&str] = &[
     "debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice", "warning", "error",
 ];
-
-/// The version of PostgreSQL that clients take the server for.
-pub(crate) const SERVER_VERSION: &str = "15.0 (Kiln)";
 
 /// Those with an effect: by name.
 const KNOWN: &[Known] = &[
@@ -305,7 +303,7 @@ const KNOWN: &[Known] = &[
     (
         "server_version",
         "server_version",
-        SERVER_VERSION,
+        server::VERSION,
         Kind::ReadOnly,
         "The version of PostgreSQL whose protocol and SQL this is like.",
     ),

@@ -22,7 +22,6 @@ use std::time::Duration;
 
 use kiln_storage::error::{Error, Result, SqlState};
 
-pub(crate) use known::SERVER_VERSION;
 use known::{LEVELS, known};
 pub(super) use statements::{assignments, modes_of, show, show_all, shown, shown_columns};
 use values::{checked, milliseconds};
