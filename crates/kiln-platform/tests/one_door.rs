@@ -6,11 +6,15 @@
 //! schedule does not know, a clock that is not virtual, an order of events that a seed does not
 //! reproduce. Tests, benchmarks and examples count as well.
 
+mod complaints;
+mod manifest;
+mod paths;
 mod sources;
 
 use kiln_platform::file;
 
-use sources::{Piece, complain, name_length};
+use complaints::complain;
+use paths::{Kind, read_paths, tokens};
 
 /// A part of the standard library and what to use in its place.
 struct Closed {
@@ -108,30 +112,12 @@ fn no_other_crate_goes_past_the_platform() {
 }
 
 /// The closed crates that a manifest depends on, with their lines.
-fn closed_dependencies(manifest: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    let mut in_dependencies = false;
-    for (number, line) in manifest.lines().enumerate() {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        let mut name = None;
-        if let Some(section) = line.strip_prefix('[') {
-            let section = section.trim_end_matches(']');
-            in_dependencies = section.ends_with("dependencies");
-            name = section.split_once("dependencies.").map(|(_, name)| name);
-        } else if in_dependencies {
-            name = line.split(['.', '=', ' ']).next();
-            // `door = { package = "rand" }` depends on rand under another name.
-            if let Some((_, package)) = line.split_once("package") {
-                name = package.split('"').nth(1);
-            }
-        }
-        if let Some(name) = name.map(|name| name.trim_matches('"'))
-            && CLOSED_CRATES.contains(&name)
-        {
-            found.push((number + 1, format!("depends on {name}; use kiln_platform")));
-        }
-    }
-    found
+fn closed_dependencies(text: &str) -> Vec<(usize, String)> {
+    let found = manifest::dependencies(text).into_iter();
+    let closed = found.filter(|(_, _, name)| CLOSED_CRATES.contains(&name.as_str()));
+    closed
+        .map(|(line, _, name)| (line, format!("depends on {name}; use kiln_platform")))
+        .collect()
 }
 
 /// The lines of a Rust source that name something closed, and what to use.
@@ -153,14 +139,15 @@ fn violations(source: &str) -> Vec<(usize, String)> {
             && matches!(tokens[at - 1].kind, Kind::PathSeparator)
             && matches!(&tokens[at - 2].kind, Kind::Name(name) if !is_keyword(name));
         if starts_path && !continues_path {
-            let mut paths = Vec::new();
-            at = read_paths(&tokens, at, &[], &mut paths);
-            for mut path in paths {
-                path.renamed &= imports;
+            at = read_paths(&tokens, at, &[], &mut |segments, line, is_renamed| {
+                let path = NamedPath {
+                    segments,
+                    is_renamed: is_renamed && imports,
+                };
                 if let Some(what) = judge(&path) {
-                    found.push((path.line, what));
+                    found.push((line, what));
                 }
-            }
+            });
         } else {
             at += 1;
         }
@@ -180,71 +167,19 @@ fn is_keyword(name: &str) -> bool {
 }
 
 /// One path that a source names, its groups resolved.
-struct NamedPath {
-    segments: Vec<String>,
-    line: usize,
-    renamed: bool,
-}
-
-/// Reads the path or tree of paths that starts at `tokens[at]` and gives the place after it.
-fn read_paths(tokens: &[Token], at: usize, prefix: &[String], found: &mut Vec<NamedPath>) -> usize {
-    let mut at = at;
-    let mut segments = prefix.to_vec();
-    let mut line = tokens.get(at).map_or(0, |token| token.line);
-    while let Some(token) = tokens.get(at) {
-        match &token.kind {
-            Kind::Name(name) => {
-                segments.push(name.clone());
-                line = token.line;
-                at += 1;
-            }
-            Kind::Other('*') => {
-                segments.push("*".to_owned());
-                line = token.line;
-                at += 1;
-                break;
-            }
-            Kind::Other('{') => {
-                at += 1;
-                while let Some(token) = tokens.get(at) {
-                    match token.kind {
-                        Kind::Other('}') => return at + 1,
-                        Kind::Name(_) | Kind::Other('*' | '{') => {
-                            at = read_paths(tokens, at, &segments, found);
-                        }
-                        _ => at += 1,
-                    }
-                }
-                return at;
-            }
-            _ => break,
-        }
-        match tokens.get(at).map(|token| &token.kind) {
-            Some(Kind::PathSeparator) => at += 1,
-            _ => break,
-        }
-    }
-    if segments.last().is_some_and(|last| last == "self") {
-        segments.pop();
-    }
-    let renamed = matches!(tokens.get(at).map(|t| &t.kind), Some(Kind::Name(n)) if n == "as");
-    if renamed {
-        at += 2;
-    }
-    found.push(NamedPath {
-        segments,
-        line,
-        renamed,
-    });
-    at
+struct NamedPath<'a> {
+    segments: &'a [String],
+    is_renamed: bool,
 }
 
 /// Why `path` is refused, if it is.
-fn judge(path: &NamedPath) -> Option<String> {
+fn judge(path: &NamedPath<'_>) -> Option<String> {
     let shown = path.segments.join("::");
     let inner: Vec<&str> = path.segments.iter().skip(1).map(String::as_str).collect();
     match inner.as_slice() {
-        [] if path.renamed => return Some(format!("renames {shown}, which hides what is named")),
+        [] if path.is_renamed => {
+            return Some(format!("renames {shown}, which hides what is named"));
+        }
         ["*"] => return Some(format!("imports {shown}, which hides what is named")),
         _ => {}
     }
@@ -257,48 +192,6 @@ fn judge(path: &NamedPath) -> Option<String> {
         (names_item || names_module)
             .then(|| format!("names {shown}; use {} or import less", closed.instead))
     })
-}
-
-enum Kind {
-    Name(String),
-    PathSeparator,
-    Other(char),
-}
-
-struct Token {
-    kind: Kind,
-    line: usize,
-}
-
-/// Cuts Rust source into names, `::` and single characters; comments, strings, characters and
-/// lifetimes are left out.
-fn tokens(source: &str) -> Vec<Token> {
-    let mut found = Vec::new();
-    let mut line = 1;
-    let mut rest = source;
-    while let Some(next) = rest.chars().next() {
-        let (length, kind) =
-            if let Some(Piece::Comment(length) | Piece::Literal(length)) = Piece::at_start(rest) {
-                (length, None)
-            } else if rest.starts_with("::") {
-                (2, Some(Kind::PathSeparator))
-            } else if let Some(length) = name_length(rest) {
-                let name = &rest[..length];
-                if name == "r" && rest[1..].starts_with('#') {
-                    (2, None)
-                } else {
-                    (length, Some(Kind::Name(name.to_owned())))
-                }
-            } else if next.is_whitespace() {
-                (next.len_utf8(), None)
-            } else {
-                (next.len_utf8(), Some(Kind::Other(next)))
-            };
-        found.extend(kind.map(|kind| Token { kind, line }));
-        line += rest[..length].matches('\n').count();
-        rest = &rest[length..];
-    }
-    found
 }
 
 #[test]

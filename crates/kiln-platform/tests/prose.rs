@@ -4,9 +4,11 @@
 //! a SAFETY comment that holds "by the contract" leaves the condition unchecked. Tests and
 //! benchmarks count as well; strings and code do not.
 
+mod complaints;
 mod sources;
 
-use sources::{Piece, complain, name_length};
+use complaints::complain;
+use sources::{Piece, name_length};
 
 /// Words that stand for an actor without naming it.
 const NAMELESS: [&str; 4] = ["whoever", "somebody", "nobody", "everybody"];

@@ -41,17 +41,6 @@ fn rust_files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Adds what was found in a file, by line, to the complaints.
-pub fn complain(complaints: &mut Vec<String>, path: &Path, found: Vec<(usize, String)>) {
-    let shown = path.display().to_string();
-    let shown = shown.split("/../").last().unwrap_or(&shown);
-    complaints.extend(
-        found
-            .into_iter()
-            .map(|(line, what)| format!("crates/{shown}:{line}: {what}")),
-    );
-}
-
 /// A piece of source that is not code, and its length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
