@@ -85,10 +85,7 @@ const CIRCLES: [&str; 18] = [
 ];
 
 /// Protocols that name another one's folder; `*` is any.
-const NEIGHBOURS: [&str; 9] = [
-    "access: none names serial: how both refuse an update",
-    "access: range_locking names serial: how both refuse an update",
-    "access: two_phase_locking names serial: how both refuse an update",
+const NEIGHBOURS: [&str; 6] = [
     "schedule: * names direct: runs one attempt for other schedulers",
     "schedule: * names in_flight: the toolbox of schedulers with several calls in flight",
     "schedule: dora names owned: the basis of schedulers with owners",
