@@ -78,7 +78,7 @@ fn main() {
             participant,
             Random::from_seed(1),
         );
-        let mut driver = engine.driver(0).expect("there is a seat");
+        let mut driver = engine.driver(0).expect("there is a worker slot");
         let mut arguments = Arguments::new();
         let empty = Arc::new(nothing());
         let handle = engine.procedure("nothing").expect("it is there");

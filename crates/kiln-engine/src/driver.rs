@@ -17,7 +17,7 @@ use crate::calls::ProcedureHandle;
 use crate::catalog::{Catalog, Procedure, check_current};
 use crate::engine::Engine;
 use crate::errors;
-use crate::kernel::{NEVER, Seat, SeatUser, Shared};
+use crate::kernel::{EngineInner, NEVER, SlotUser, WorkerSlot};
 use crate::options::RESERVED;
 
 /// The source of a driver's calls, with several in flight where the protocol wants that.
@@ -132,7 +132,7 @@ impl Resolved {
 /// Calls procedures on the caller's own thread, without a queue. What they tell by `pg_notify` is
 /// in the frame, and no session hears of it.
 pub struct Driver {
-    seat: Seat,
+    worker_slot: WorkerSlot,
     position: usize,
     resolved: Resolved,
     /// The gate's state that procedures were resolved in.
@@ -142,9 +142,9 @@ pub struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(seat: Seat, position: usize) -> Driver {
+    pub(crate) fn new(worker_slot: WorkerSlot, position: usize) -> Driver {
         Driver {
-            seat,
+            worker_slot,
             position,
             resolved: Resolved::default(),
             resolved_in: NEVER,
@@ -172,11 +172,11 @@ impl Driver {
         arguments: &mut Arguments,
         deadline_ns: Option<u64>,
     ) -> Outcome {
-        if let Err(refusal) = self.seat.enter(deadline_ns) {
+        if let Err(refusal) = self.worker_slot.enter(deadline_ns) {
             return refusal.outcome();
         }
         let outcome = self.run(procedure, arguments, deadline_ns);
-        self.seat.leave();
+        self.worker_slot.leave();
         outcome
     }
 
@@ -188,22 +188,22 @@ impl Driver {
         deadline_ns: Option<u64>,
     ) -> Outcome {
         self.forget_stale();
-        let program = match self.resolved.resolve(handle, self.seat.catalog()) {
+        let program = match self.resolved.resolve(handle, self.worker_slot.catalog()) {
             Ok(program) => program,
             Err(error) => return Outcome::Rejected(error),
         };
         if let Err(error) = arguments.bind(program) {
             return Outcome::Rejected(error);
         }
-        self.seat.call(program, arguments, deadline_ns, None)
+        self.worker_slot.call(program, arguments, deadline_ns, None)
     }
 
-    /// Forgets what was resolved in another catalog; the seat is entered.
+    /// Forgets what was resolved in another catalog; the worker slot is entered.
     #[inline(always)]
     fn forget_stale(&mut self) {
-        if self.resolved_in != self.seat.known() {
+        if self.resolved_in != self.worker_slot.known() {
             self.resolved.0.clear();
-            self.resolved_in = self.seat.known();
+            self.resolved_in = self.worker_slot.known();
         }
     }
 
@@ -213,7 +213,7 @@ impl Driver {
         let mut request = Request::default();
         let mut spinner = Spinner::default();
         loop {
-            if self.seat.is_pipelined() {
+            if self.worker_slot.is_pipelined() {
                 match self.serve(caller) {
                     Served::Paused => return,
                     Served::Interrupted => continue,
@@ -223,7 +223,7 @@ impl Driver {
             }
             request.arguments.clear();
             request.deadline_ns = None;
-            request.is_history_full = self.seat.is_history_full();
+            request.is_history_full = self.worker_slot.is_history_full();
             let outcome = if let Some((handle, again)) = self.handed_back.pop_front() {
                 request = again;
                 self.call_until(&handle, &mut request.arguments, request.deadline_ns)
@@ -233,16 +233,16 @@ impl Driver {
                         self.call_until(handle, &mut request.arguments, request.deadline_ns)
                     }
                     Asked::Nothing => {
-                        spinner.turn();
+                        spinner.spin();
                         continue;
                     }
                     Asked::Pause => return,
                 }
             };
             let answer = Answer {
-                frame: self.seat.frame(),
+                frame: self.worker_slot.frame(),
                 resolved: &self.resolved,
-                observed: self.seat.observed(),
+                observed: self.worker_slot.observed(),
             };
             caller.ended(request.ticket, outcome, &answer);
         }
@@ -250,20 +250,20 @@ impl Driver {
 
     /// Makes calls with several in flight, until the caller pauses or the gate interrupts it.
     fn serve(&mut self, caller: &mut impl Caller) -> Served {
-        if self.seat.enter(None).is_err() {
+        if self.worker_slot.enter(None).is_err() {
             return Served::Refused;
         }
-        if !self.seat.is_pipelined() {
+        if !self.worker_slot.is_pipelined() {
             // The protocol was switched since the driver looked.
-            self.seat.leave();
+            self.worker_slot.leave();
             return Served::Interrupted;
         }
         self.forget_stale();
-        let catalog = self.seat.catalog().clone();
-        let epochs = self.seat.log_epochs().clone();
+        let catalog = self.worker_slot.catalog().clone();
+        let epochs = self.worker_slot.log_epochs().clone();
         let mut driven = Driven {
             caller,
-            inner: self.seat.inner().clone(),
+            inner: self.worker_slot.inner().clone(),
             handed_back: &mut self.handed_back,
             epochs: &epochs,
             resolved: &mut self.resolved,
@@ -272,9 +272,9 @@ impl Driver {
             nothing: Frame::new(),
             has_paused: false,
         };
-        self.seat.serve(&mut driven);
+        self.worker_slot.serve(&mut driven);
         let has_paused = driven.has_paused;
-        self.seat.leave();
+        self.worker_slot.leave();
         match has_paused && self.handed_back.is_empty() {
             true => Served::Paused,
             false => Served::Interrupted,
@@ -283,32 +283,32 @@ impl Driver {
 
     /// Runs a program that is not in the catalog, as a transaction of its own.
     pub fn run_program(&mut self, program: &Arc<Program>, arguments: &mut Arguments) -> Outcome {
-        if let Err(refusal) = self.seat.enter(None) {
+        if let Err(refusal) = self.worker_slot.enter(None) {
             return refusal.outcome();
         }
         let ready = check_current(program).and_then(|()| arguments.bind(program));
         let outcome = match ready {
-            Ok(()) => self.seat.call(program, arguments, None, None),
+            Ok(()) => self.worker_slot.call(program, arguments, None, None),
             Err(error) => Outcome::Rejected(error),
         };
-        self.seat.leave();
+        self.worker_slot.leave();
         outcome
     }
 
     /// The memory of the last call, with the rows that it emitted.
     pub fn frame(&self) -> &Frame {
-        self.seat.frame()
+        self.worker_slot.frame()
     }
 
     /// The log epoch that is current: an upper bound of what the calls have observed that have
     /// ended.
     pub fn observed(&self) -> LogEpoch {
-        self.seat.observed()
+        self.worker_slot.observed()
     }
 
     /// The log of the database, if it has one: the outcomes of calls do not wait for it.
     pub fn log(&self) -> Option<&Arc<Log>> {
-        self.seat.inner().log()
+        self.worker_slot.inner().log()
     }
 
     /// The rows that the last call of `procedure` emitted, when that was the last call.
@@ -322,17 +322,17 @@ impl Driver {
     /// Whether the history that is being recorded has no room for another call: then stop. False
     /// when none is.
     pub fn is_history_full(&mut self) -> bool {
-        self.seat.is_history_full()
+        self.worker_slot.is_history_full()
     }
 
     /// What this driver's calls have counted.
     pub fn statistics(&mut self) -> Statistics {
-        self.seat.statistics()
+        self.worker_slot.statistics()
     }
 
     /// Starts counting anew.
     pub fn reset_statistics(&mut self) {
-        self.seat.reset_statistics();
+        self.worker_slot.reset_statistics();
     }
 }
 
@@ -349,7 +349,7 @@ enum Served {
 /// A caller as the worker sees it.
 struct Driven<'a, C> {
     caller: &'a mut C,
-    inner: Arc<Shared>,
+    inner: Arc<EngineInner>,
     handed_back: &'a mut VecDeque<(ProcedureHandle, Request)>,
     epochs: &'a LogEpochs,
     resolved: &'a mut Resolved,
@@ -442,18 +442,19 @@ impl Engine {
     /// A driver for the calling thread; `position` is what it says of itself.
     ///
     /// # Errors
-    /// 53300 when all seats are taken.
+    /// 53300 when all worker slots are taken.
     pub fn driver(&self, position: usize) -> Result<Driver> {
-        let seat = Seat::new(self.inner(), SeatUser::Driver(position));
-        seat.map(|seat| Driver::new(seat, position))
-            .ok_or_else(|| errors::no_seat(WORKERS_MAX - RESERVED))
+        let worker_slot = WorkerSlot::new(self.inner(), SlotUser::Driver(position));
+        worker_slot
+            .map(|worker_slot| Driver::new(worker_slot, position))
+            .ok_or_else(|| errors::no_worker_slot(WORKERS_MAX - RESERVED))
     }
 
     /// Runs `body` on each of `threads` threads, each with a driver of its own and, as the
     /// workers, pinned to a core, and returns what they returned, by position.
     ///
     /// # Errors
-    /// 22023 for no thread at all, 53300 when there are not as many seats.
+    /// 22023 for no thread at all, 53300 when there are not as many worker slots.
     ///
     /// # Panics
     /// When `body` does.

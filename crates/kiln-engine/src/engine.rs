@@ -14,14 +14,14 @@ use kiln_storage::table::Table;
 
 use crate::calls::ProcedureHandle;
 use crate::catalog::{Catalog, WrittenCatalog};
-use crate::kernel::{ReadOnly, Shared, check_order};
+use crate::kernel::{EngineInner, ReadOnly, check_order};
 use crate::locks::ListedLock;
 use crate::open_sessions::{ListedSession, OpenSessions};
 use crate::options::Options;
 
 /// The threads; closes the database when the last handle goes.
 struct Owner {
-    inner: Arc<Shared>,
+    inner: Arc<EngineInner>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -56,7 +56,7 @@ pub struct Engine {
 
 impl Engine {
     /// The engine whose threads are those that [`Engine::start`] starts.
-    pub(crate) fn of(inner: Arc<Shared>) -> Engine {
+    pub(crate) fn of(inner: Arc<EngineInner>) -> Engine {
         let threads = Mutex::default();
         Engine {
             owner: Arc::new(Owner { inner, threads }),
@@ -76,7 +76,7 @@ impl Engine {
         Ok(())
     }
 
-    pub(crate) fn inner(&self) -> &Arc<Shared> {
+    pub(crate) fn inner(&self) -> &Arc<EngineInner> {
         &self.owner.inner
     }
 
@@ -156,8 +156,8 @@ impl Engine {
         self.inner().common().configuration()
     }
 
-    /// Goes over to another protocol, between transactions. Each seat changes its worker when it
-    /// starts its next one.
+    /// Goes over to another protocol, between transactions. Each worker slot changes its worker
+    /// when it starts its next one.
     ///
     /// # Errors
     /// 55P03 when running transactions do not end within [`Options::ddl_wait_ms`]; 22023 when the

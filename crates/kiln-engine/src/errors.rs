@@ -17,9 +17,9 @@ pub(crate) fn expired() -> Error {
     Error::new(SqlState::QUERY_CANCELED, "the deadline passed")
 }
 
-/// No seat for a driver.
+/// No worker slot for a driver.
 #[cold]
-pub(crate) fn no_seat(limit: usize) -> Error {
+pub(crate) fn no_worker_slot(limit: usize) -> Error {
     Error::new(
         SqlState::TOO_MANY_CONNECTIONS,
         format!("all {limit} workers that a database may have are in use"),
@@ -30,7 +30,7 @@ pub(crate) fn no_seat(limit: usize) -> Error {
 /// No slot came free in time. `longest` is the session whose open block has idled longest, and for
 /// how many nanoseconds.
 #[cold]
-pub(crate) fn no_slot(limit: usize, longest: Option<(u64, u64)>) -> Error {
+pub(crate) fn no_session_slot(limit: usize, longest: Option<(u64, u64)>) -> Error {
     let error = Error::new(
         SqlState::TOO_MANY_CONNECTIONS,
         format!("all {limit} worker slots of sessions are in use"),

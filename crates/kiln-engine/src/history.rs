@@ -52,7 +52,7 @@ impl Engine {
             return Ok(History::default());
         };
         alone.announce_change();
-        // SAFETY: the gate is shut, so no seat's worker runs a transaction, and shutting it
+        // SAFETY: the gate is shut, so no worker slot's worker runs a transaction, and shutting it
         // synchronised with the end of those that ran. They record nothing outside of transactions.
         let logs = unsafe { observation.take_logs() };
         let catalog = self.catalog();

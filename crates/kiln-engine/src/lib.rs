@@ -22,7 +22,7 @@
 //! | `roles`, `memberships`, `locks`, `channels`, `open_sessions` | what sessions ask of each other |
 //! | `catalog` | the objects of a database, and their form as text |
 //! | `calls` | calls, their queues, and how outcomes get back |
-//! | `kernel` | the gate, seats, worker slots, and what all doors share |
+//! | `kernel` | the gate, worker slots, worker slots, and what all doors share |
 //! | `engine` | the handle of a database |
 //! | `change` | changes of the catalog |
 //! | `session`, `closure`, `driver`, `loader`, `inbox` | the doors |
@@ -30,12 +30,12 @@
 //! | `journal`, `history`, `memory`, `metrics` | listeners and reports |
 //! | `open` | opening an engine |
 //!
-//! A thread that runs transactions owns a *seat*: a worker of the present protocol and a flag that
-//! says whether a transaction runs on it. A session is no worker: it takes a seat from a pool
-//! (a *worker slot*) for the time of a statement or of an open block. Changes of the catalog and of
-//! the protocol shut the *gate*: they wait until no seat is busy, and then have the database for
-//! themselves for a moment. The seat of an open block stands *aside* while its client thinks: a
-//! change of the catalog waits for it only if the block has used a table that it changes.
+//! A thread that runs transactions owns a *worker slot*: a worker of the present protocol and a
+//! flag that says whether a transaction runs on it. A session is no worker: it takes a worker slot
+//! from a pool for the time of a statement or of an open block. Changes of the catalog and of the
+//! protocol shut the *gate*: they wait until no worker slot is busy, and then have the database for
+//! themselves for a moment. The worker slot of an open block stands *aside* while its client
+//! thinks: a change of the catalog waits for it only if the block has used a table that it changes.
 
 mod calls;
 pub mod canary;
@@ -80,7 +80,7 @@ pub use closure::{Row, ScanRange, Transaction};
 pub use driver::{Answer, Asked, Caller, Driver, Request};
 pub use durability::{CallReplay, Restoration};
 pub use engine::Engine;
-pub use kernel::{CheckpointMetrics, CheckpointReport, LoggedCall, ReadOnly, Replays, SeatUser};
+pub use kernel::{CheckpointMetrics, CheckpointReport, LoggedCall, ReadOnly, Replays, SlotUser};
 pub use loader::{LoadReport, Loader};
 pub use locks::{LOCK_WAITERS_MAX, ListedLock, LockMode, LockTarget, RowLocks};
 pub use memory::{EpochHolder, IndexMemory, RetiredMemory, TableMemory};

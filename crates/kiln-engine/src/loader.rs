@@ -11,7 +11,7 @@ use kiln_storage::types::Value;
 use crate::catalog::RecordProgram;
 use crate::engine::Engine;
 use crate::errors;
-use crate::kernel::{PooledSeat, Refusal, Repeated, Seat, SeatUser};
+use crate::kernel::{PooledSlot, Refusal, Repeated, SlotUser, WorkerSlot};
 use crate::values::{fit, fits};
 
 /// Rows in one transaction.
@@ -23,7 +23,7 @@ const BATCH_ROWS: usize = 256;
 /// Types, lengths, NOT NULL and unique keys are checked; CHECK and REFERENCES constraints are
 /// not: the rows are trusted to satisfy them. Columns that are not named become NULL.
 pub struct Loader {
-    seat: PooledSeat,
+    worker_slot: PooledSlot,
     /// Keeps the database open.
     _engine: Engine,
     table: Arc<Table>,
@@ -47,7 +47,7 @@ pub struct LoadReport {
 impl Loader {
     pub(crate) fn new(
         engine: Engine,
-        seat: PooledSeat,
+        worker_slot: PooledSlot,
         table: Arc<Table>,
         columns: &[&str],
     ) -> Result<Loader> {
@@ -79,7 +79,7 @@ impl Loader {
             }
         }
         Ok(Loader {
-            seat,
+            worker_slot,
             _engine: engine,
             sources,
             width: columns.len(),
@@ -137,18 +137,18 @@ impl Loader {
             return Ok(());
         }
         let batch = &mut self.batch[..std::mem::take(&mut self.filled)];
-        let repeated = Repeated(&mut self.seat);
+        let repeated = Repeated(&mut self.worker_slot);
         loop {
-            let seat = &mut *repeated.0;
-            seat.enter(None).map_err(Refusal::error)?;
-            let result = current_program(seat, &mut self.table)
-                .and_then(|program| insert_all(seat, &program, batch, self.loaded));
-            seat.leave();
+            let worker_slot = &mut *repeated.0;
+            worker_slot.enter(None).map_err(Refusal::error)?;
+            let result = current_program(worker_slot, &mut self.table)
+                .and_then(|program| insert_all(worker_slot, &program, batch, self.loaded));
+            worker_slot.leave();
             if result? {
                 self.loaded += batch.len() as u64;
                 return Ok(());
             }
-            seat.back_off(None);
+            worker_slot.back_off(None);
         }
     }
 
@@ -160,8 +160,8 @@ impl Loader {
     /// ones stay.
     pub fn finish(mut self) -> Result<LoadReport> {
         self.flush()?;
-        let observed = self.seat.observed();
-        self.seat.inner().await_durable(observed)?;
+        let observed = self.worker_slot.observed();
+        self.worker_slot.inner().await_durable(observed)?;
         Ok(LoadReport {
             rows: self.loaded,
             observed,
@@ -170,35 +170,37 @@ impl Loader {
 }
 
 /// The program that inserts into the table as it is now.
-fn current_program(seat: &Seat, table: &mut Arc<Table>) -> Result<Arc<Program>> {
+fn current_program(worker_slot: &WorkerSlot, table: &mut Arc<Table>) -> Result<Arc<Program>> {
     if table.is_superseded() {
-        let now = seat.catalog().table_by_id(table.id()).cloned();
+        let now = worker_slot.catalog().table_by_id(table.id()).cloned();
         *table = now.ok_or_else(|| errors::undefined_table(&table.schema().name))?;
     }
-    seat.catalog().record_program(table, RecordProgram::Load)
+    worker_slot
+        .catalog()
+        .record_program(table, RecordProgram::Load)
 }
 
 /// Inserts the rows in one transaction; `false` when it met a conflict and was rolled back.
 fn insert_all(
-    seat: &mut Seat,
+    worker_slot: &mut WorkerSlot,
     program: &Arc<Program>,
     rows: &mut [Arguments],
     before: u64,
 ) -> Result<bool> {
-    seat.inner().check_log(program)?;
+    worker_slot.inner().check_log(program)?;
     for arguments in &mut *rows {
         arguments.bind(program)?;
     }
-    seat.begin().map_err(Refusal::error)?;
+    worker_slot.begin().map_err(Refusal::error)?;
     for (position, arguments) in rows.iter().enumerate() {
-        match seat.run(program, arguments) {
+        match worker_slot.run(program, arguments) {
             Ok(()) => {}
             Err(Stop::Abort(_)) => {
-                seat.roll_back();
+                worker_slot.roll_back();
                 return Ok(false);
             }
             Err(Stop::Raise(error)) => {
-                seat.roll_back();
+                worker_slot.roll_back();
                 let number = before + position as u64 + 1;
                 return Err(match error.detail() {
                     Some(detail) => {
@@ -210,7 +212,7 @@ fn insert_all(
             }
         }
     }
-    Ok(seat.commit().is_ok())
+    Ok(worker_slot.commit().is_ok())
 }
 
 impl Engine {
@@ -220,11 +222,11 @@ impl Engine {
     /// 42P01, 42703, 42701; 53300 and 57P01 as for [`Engine::session`].
     pub fn loader(&self, table: &str, columns: &[&str]) -> Result<Loader> {
         let table = self.table(table)?;
-        let seat = self
+        let worker_slot = self
             .inner()
             .slots
-            .take(self.inner(), SeatUser::Closure, None, None)?;
-        Loader::new(self.clone(), seat, table, columns)
+            .take(self.inner(), SlotUser::Closure, None, None)?;
+        Loader::new(self.clone(), worker_slot, table, columns)
     }
 
     /// Loads rows into the table called `table`; see [`Loader`].

@@ -9,7 +9,7 @@ use kiln_storage::error::Result;
 use kiln_storage::table::Table;
 
 use crate::engine::Engine;
-use crate::kernel::{SeatUser, SeatUsers};
+use crate::kernel::{SlotUser, SlotUsers};
 
 /// Memory that transactions have retired, because nothing leads to it any more, and that is not
 /// free yet: deleted records, superseded versions, replaced strings. It is freed when all
@@ -32,13 +32,13 @@ pub struct RetiredMemory {
 #[non_exhaustive]
 pub struct EpochHolder {
     /// The session or thread that runs the transaction.
-    pub user: SeatUser,
+    pub user: SlotUser,
     /// It has been open for at least so long.
     pub duration: Duration,
 }
 
 impl RetiredMemory {
-    pub(crate) fn of(epochs: &Epochs, users: &SeatUsers) -> RetiredMemory {
+    pub(crate) fn of(epochs: &Epochs, users: &SlotUsers) -> RetiredMemory {
         let waiting = epochs.waiting();
         let now = time::now_ns();
         let holders = epochs.laggards().into_iter().map(|laggard| EpochHolder {

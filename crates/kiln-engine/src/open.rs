@@ -6,7 +6,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 
 use crate::engine::Engine;
 use crate::inbox;
-use crate::kernel::{Seat, SeatUser, Shared};
+use crate::kernel::{EngineInner, SlotUser, WorkerSlot};
 use crate::options::Options;
 
 impl Engine {
@@ -30,23 +30,25 @@ impl Engine {
                     .with_hint("Lower reserve_bytes, or leave it at 0.")
             })?;
         }
-        let inner = Arc::new(Shared::new(options));
+        let inner = Arc::new(EngineInner::new(options));
         let address = Arc::as_ptr(&inner).addr();
-        kiln_platform::memory::name_range(address, size_of::<Shared>(), || "engine".to_owned());
+        kiln_platform::memory::name_range(address, size_of::<EngineInner>(), || {
+            "engine".to_owned()
+        });
         inner.gate.name_memory();
         // From here on an error drops the engine, which ends the threads started so far.
         let engine = Engine::of(inner.clone());
         let ticker = inner.clone();
         engine.start("kiln-epochs", move || ticker.tick())?;
         for position in 0..inner.options.workers {
-            let seat = Seat::new(&inner, SeatUser::Worker(position))
-                .expect("the options leave seats for all workers");
+            let worker_slot = WorkerSlot::new(&inner, SlotUser::Worker(position))
+                .expect("the options leave worker slots for all workers");
             let shared = inner.clone();
             let body = move || {
                 if shared.options.pin_workers {
                     thread::pin_to_core(position);
                 }
-                inbox::work(&shared.inboxes, position, seat);
+                inbox::work(&shared.inboxes, position, worker_slot);
             };
             engine.start(&format!("kiln-{position}"), body)?;
         }

@@ -264,7 +264,7 @@ impl BasisFactors {
     }
 }
 
-/// Seats that belong to the engine itself: its maintenance.
+/// Worker slots that belong to the engine itself: its maintenance.
 pub(crate) const RESERVED: usize = 1;
 
 impl Options {
@@ -308,11 +308,11 @@ impl Options {
         let refuse = |message: String, hint: String| {
             Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(hint))
         };
-        let seats = WORKERS_MAX - RESERVED;
+        let worker_slots = WORKERS_MAX - RESERVED;
         if self.workers == 0 {
             return refuse(
                 "a database needs at least one worker, not 0".to_owned(),
-                format!("Set workers to a number from 1 to {seats}."),
+                format!("Set workers to a number from 1 to {worker_slots}."),
             );
         }
         if self.recovery_threads == 0 {
@@ -321,11 +321,13 @@ impl Options {
                 "Set recovery_threads to a number from 1 on.".to_owned(),
             );
         }
-        if self.workers.saturating_add(self.session_slots) > seats {
+        if self.workers.saturating_add(self.session_slots) > worker_slots {
             let (workers, slots) = (self.workers, self.session_slots);
             return refuse(
-                format!("{workers} workers and {slots} session slots are more than {seats}"),
-                format!("Lower workers or session_slots so that their sum is at most {seats}."),
+                format!("{workers} workers and {slots} session slots are more than {worker_slots}"),
+                format!(
+                    "Lower workers or session_slots so that their sum is at most {worker_slots}."
+                ),
             );
         }
         if self.record_history.is_some() && !kiln_protocols::RECORDS_HISTORIES {

@@ -26,9 +26,9 @@ use crate::errors;
 use crate::kernel::Replays;
 use crate::observed::Observed;
 use crate::wait::deadline_after;
-use constraints::CheckPlace;
+use constraints::CheckMark;
 use limits::Limits;
-use locks::LockPlace;
+use locks::LockMark;
 pub use locks::LockScope;
 pub use sleep::SLEEPERS_MAX;
 use state::{Block, State};
@@ -40,9 +40,9 @@ pub struct Savepoint {
     /// How many statements it had run, if they were kept.
     statements: Option<usize>,
     /// How far it had come with checks of constraints.
-    checks: CheckPlace,
+    checks: CheckMark,
     /// What it had locked by name.
-    locks: LockPlace,
+    locks: LockMark,
     /// How often it had said to which channels its session listens.
     listening: usize,
 }
@@ -242,8 +242,8 @@ impl Session {
         let call = call.of_session(self.number());
         let mut call = (call.synchronous_commit(self.is_synchronous())).early(is_early);
         if let Some(deadline_ns) = self.limits().deadline_ns {
-            let left_ns = deadline_ns.saturating_sub(time::now_ns());
-            call = call.deadline(Duration::from_nanos(left_ns));
+            let remaining_ns = deadline_ns.saturating_sub(time::now_ns());
+            call = call.deadline(Duration::from_nanos(remaining_ns));
         }
         let refused = self.engine.submit_to(call, completions, token);
         refused.map_err(|refused| refused.error)
@@ -511,7 +511,7 @@ impl Session {
             }
             Block::Open => {
                 // Without a limit it waits until the gate is open.
-                let _ = state.seat().resume(None);
+                let _ = state.worker_slot().resume(None);
                 let inner = self.engine.inner();
                 let checked = state.refuse_unchecked();
                 let made = checked.and_then(|()| match state.transcript.has_definitions() {
@@ -522,7 +522,7 @@ impl Session {
                 });
                 let logged = *made.as_ref().unwrap_or(&LogEpoch::default());
                 let Observed { result, epoch } = match state.transcript.has_definitions() {
-                    true => state.seat().unsettled(made),
+                    true => state.worker_slot().unsettled(made),
                     false => state.settle(made),
                 };
                 state.observed = epoch.max(logged);
@@ -578,9 +578,9 @@ impl Session {
         state.transcript.has_savepoint = true;
         Ok(Savepoint {
             statements: state.transcript.len(),
-            checks: state.check_place(),
-            locks: state.lock_place(),
-            listening: state.listening_place(),
+            checks: state.check_mark(),
+            locks: state.lock_mark(),
+            listening: state.listening_mark(),
         })
     }
 

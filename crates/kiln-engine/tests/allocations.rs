@@ -137,7 +137,7 @@ fn steady_calls(are_reported: bool) {
         let handle = |name| engine.procedure(name).expect("it is there");
         let (transfer, deposit, total) = (handle("transfer"), handle("deposit"), handle("total"));
         let (open, shut) = (handle("open"), handle("shut"));
-        let mut driver = engine.driver(0).expect("there is a seat");
+        let mut driver = engine.driver(0).expect("there is a worker slot");
         let mut arguments = Arguments::new();
         let mut call = |driver: &mut Driver, handle: &ProcedureHandle, values: &[i64]| {
             arguments.clear();

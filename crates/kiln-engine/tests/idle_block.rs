@@ -198,7 +198,7 @@ enum Clients {
 }
 
 impl Clients {
-    /// How long calls have to settle before they are counted. Where many wait for their turns,
+    /// How long calls have to settle before they are counted. Where many wait for core slots,
     /// until all that meet the block have had one.
     fn settle_ns(self) -> u64 {
         match self {
@@ -325,7 +325,7 @@ fn watch(protocol: Configuration, clients: Clients, case: &Case) -> Seen {
                 assert!(reply.expect("it runs").is_committed());
             }
             Clients::Drivers { .. } => {
-                let mut driver = engine.driver(0).expect("there is a seat");
+                let mut driver = engine.driver(0).expect("there is a worker slot");
                 let outcome = driver.call(&meeting, &mut one(case.call.1));
                 assert!(matches!(outcome, Outcome::Committed));
             }
@@ -338,7 +338,7 @@ fn watch(protocol: Configuration, clients: Clients, case: &Case) -> Seen {
     };
     thread::scope(|scope| {
         let _stop = SetOnDrop(&done);
-        let mut session = engine.session().expect("there is a seat");
+        let mut session = engine.session().expect("there is a worker slot");
         session.begin().expect("no block is open");
         let statement = Arc::new((case.statement)(&table));
         (session.run(&statement, &mut one(case.id))).expect("no transaction has the row");
@@ -350,7 +350,7 @@ fn watch(protocol: Configuration, clients: Clients, case: &Case) -> Seen {
             }
             Clients::Drivers { others, .. } => {
                 for thread in 0..others {
-                    let mut driver = engine.driver(thread).expect("there is a seat");
+                    let mut driver = engine.driver(thread).expect("there is a worker slot");
                     scope.spawn(move || drive(thread, &mut driver));
                 }
             }
@@ -393,7 +393,7 @@ static MEASURES: Mutex<()> = Mutex::new(());
 /// failure.
 const TRIALS: u32 = 4;
 
-/// So soon a call goes on that has waited for a block. Where many wait for their turns each has one
+/// So soon a call goes on that has waited for a block. Where many wait for core slots each has one
 /// in a tenth of a second.
 const ENDS_WITHIN_NS: u64 = 600_000_000;
 
@@ -508,7 +508,7 @@ const KINDS_OF_LOCKS: [Protocol; 12] = [
 ];
 
 #[test]
-fn many_drivers_go_on_that_wait_for_their_turns() {
+fn many_drivers_go_on_that_wait_for_their_core_slots() {
     let protocols = with_locks_of_rows().filter(is_plain);
     let protocols = protocols.filter(|it| KINDS_OF_LOCKS.contains(&it.protocol));
     others_go_on(protocols, CROWD, 2);
@@ -566,14 +566,14 @@ fn changes_go_on_while_calls_in_flight_wait_for_a_block() {
     for protocol in Configuration::serializable().filter(beside_blocks) {
         let (engine, table) = open(Options::new().workers(1).protocol(protocol), None);
         let touch = engine.procedure("touch").expect("it is there");
-        let mut session = engine.session().expect("there is a seat");
+        let mut session = engine.session().expect("there is a worker slot");
         session.begin().expect("no block is open");
         let statement = Arc::new(self::touch(&table));
         (session.run(&statement, &mut one(OLD))).expect("no transaction has the row");
         let is_committed = thread::scope(|scope| {
             let drivers: Vec<_> = (0..3)
                 .map(|position| {
-                    let mut driver = engine.driver(position).expect("there is a seat");
+                    let mut driver = engine.driver(position).expect("there is a worker slot");
                     let touch = &touch;
                     scope.spawn(move || {
                         let mut meeting = Meeting {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::*;
 use kiln_engine::{
-    Arguments, Call, Configuration, Engine, Protocol, ProtocolOption, SeatUser, Session,
+    Arguments, Call, Configuration, Engine, Protocol, ProtocolOption, Session, SlotUser,
 };
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
@@ -41,7 +41,7 @@ fn an_idle_transaction_is_named_that_keeps_retired_memory() {
     ] {
         let engine = bank(small(protocol), 200, 1);
         until("an idle database", || engine.retired_memory().objects == 0);
-        let mut block = engine.session().expect("a seat");
+        let mut block = engine.session().expect("a worker slot");
         let shut = Arc::new(shut(&engine.table("account").expect("it is there")));
         block.begin().expect("no block is open");
         run(&mut block, &shut, 199);
@@ -58,7 +58,7 @@ fn an_idle_transaction_is_named_that_keeps_retired_memory() {
         let [holder] = held.held_by[..] else {
             panic!("one transaction is open: {held:?}")
         };
-        assert_eq!(holder.user, SeatUser::Session(block.number()));
+        assert_eq!(holder.user, SlotUser::Session(block.number()));
         let open = Duration::from_nanos(time::now_ns() - begun + 50_000_000);
         assert!(holder.duration >= Duration::from_millis(50) && holder.duration <= open);
         block.commit().expect("it commits");
@@ -85,7 +85,7 @@ fn what_a_snapshot_pinned_goes_although_its_last_writers_are_idle() {
         engine.set_protocol(protocol).expect("nothing runs");
         let account = engine.table("account").expect("it is there");
         let (deposit, shut) = (Arc::new(deposit(&account)), Arc::new(shut(&account)));
-        let mut sessions = [(); 2].map(|()| engine.session().expect("a seat"));
+        let mut sessions = [(); 2].map(|()| engine.session().expect("a worker slot"));
         // A call that writes nothing, with a snapshot.
         let snapshot = Call::new("spin", (i64::MAX,)).deadline(Duration::from_millis(400));
         let snapshot = engine.submit(snapshot).expect("there is room");
@@ -112,7 +112,7 @@ fn a_long_call_keeps_the_statements_of_others_waiting_once() {
     let total = Arc::new(total(&engine.table("account").expect("it is there")));
     let count = thread::available_cores().min(16) + 2;
     let mut sessions: Vec<Session> = (0..count)
-        .map(|_| engine.session().expect("a seat"))
+        .map(|_| engine.session().expect("a worker slot"))
         .collect();
     let long = Call::new("spin", (i64::MAX,)).deadline(Duration::from_secs(4));
     let long = engine.submit(long).expect("there is room");

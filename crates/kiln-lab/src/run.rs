@@ -41,14 +41,14 @@ pub(crate) struct Run<'a> {
 }
 
 /// What the threads of a run share.
-pub(crate) struct Shared {
+pub(crate) struct RunState {
     stage: AtomicU64,
     ready: AtomicUsize,
     /// The first call that ended as no call of the workload should.
     failure: Mutex<Option<Error>>,
 }
 
-impl Shared {
+impl RunState {
     /// Goes from one stage to the next, unless a worker stopped the run.
     fn enter(&self, from: u64, to: u64) {
         // Release pairs with the acquire of the workers that wait for the start.
@@ -62,7 +62,7 @@ impl Shared {
         self.ready.fetch_add(1, Ordering::Release);
         let mut spinner = spin::Spinner::default();
         while self.stage.load(Ordering::Acquire) == ASSEMBLE {
-            spinner.turn();
+            spinner.spin();
         }
     }
 
@@ -113,7 +113,7 @@ impl Run<'_> {
             "a driver and a terminal for each worker"
         );
         let pairs = drivers.into_iter().zip(terminals).collect();
-        let work = |shared: &Shared, position, (driver, terminal)| {
+        let work = |shared: &RunState, position, (driver, terminal)| {
             self.work(shared, position, driver, terminal)
         };
         self.conduct(pairs, work, heartbeat)
@@ -123,11 +123,11 @@ impl Run<'_> {
     pub(crate) fn conduct<P: Send>(
         &self,
         parts: Vec<P>,
-        work: impl Fn(&Shared, usize, P) -> RunFigures + Sync,
+        work: impl Fn(&RunState, usize, P) -> RunFigures + Sync,
         mut heartbeat: impl FnMut(),
     ) -> Result<RunFigures> {
         let threads = parts.len();
-        let shared = Shared {
+        let shared = RunState {
             stage: AtomicU64::new(ASSEMBLE),
             ready: AtomicUsize::new(0),
             failure: Mutex::new(None),
@@ -167,14 +167,14 @@ impl Run<'_> {
     /// One worker, from its first call to its last.
     fn work(
         &self,
-        shared: &Shared,
+        shared: &RunState,
         position: usize,
         mut driver: Driver,
         terminal: Terminal,
     ) -> RunFigures {
         let mut figures = RunFigures::new(self.workload.procedures().len());
         figures.pinned = thread::pin_to_core(position);
-        let mut desk = Desk {
+        let mut caller = TerminalCaller {
             run: self,
             shared,
             terminal,
@@ -188,25 +188,25 @@ impl Run<'_> {
         };
         shared.assemble();
         loop {
-            driver.drive(&mut desk);
-            if desk.is_measuring || desk.is_done() {
+            driver.drive(&mut caller);
+            if caller.is_measuring || caller.is_done() {
                 break;
             }
             // The calls that cross the line belong to the warm-up.
-            desk.is_measuring = true;
+            caller.is_measuring = true;
             driver.reset_statistics();
         }
-        if desk.is_measuring {
-            desk.figures.statistics = driver.statistics();
+        if caller.is_measuring {
+            caller.figures.statistics = driver.statistics();
         }
-        desk.await_durable();
-        desk.figures.totals = desk.terminal.totals().clone();
-        desk.figures
+        caller.await_durable();
+        caller.figures.totals = caller.terminal.totals().clone();
+        caller.figures
     }
 
     /// Whether a rejection is none of those that the workload provokes; then the run ends.
     #[cold]
-    pub(crate) fn is_unexpected(&self, shared: &Shared, call: Call, error: Error) -> bool {
+    pub(crate) fn is_unexpected(&self, shared: &RunState, call: Call, error: Error) -> bool {
         if self.any_rejection {
             return false;
         }
@@ -228,9 +228,9 @@ impl Run<'_> {
 }
 
 /// A worker's terminal in a run, and its calls in flight.
-struct Desk<'a> {
+struct TerminalCaller<'a> {
     run: &'a Run<'a>,
-    shared: &'a Shared,
+    shared: &'a RunState,
     terminal: Terminal,
     figures: RunFigures,
     /// By ticket: a call in flight, and when it was asked for.
@@ -318,7 +318,7 @@ fn acknowledge(figures: &mut RunFigures, call: &HeldCall, end_ns: u64) {
     latency_ns.saturating_record(end_ns - call.asked_ns);
 }
 
-impl Desk<'_> {
+impl TerminalCaller<'_> {
     /// Records the latencies of calls that are on disk by now.
     #[inline]
     fn release(&mut self, now_ns: u64) {
@@ -364,7 +364,7 @@ impl Desk<'_> {
     }
 }
 
-impl Caller for Desk<'_> {
+impl Caller for TerminalCaller<'_> {
     #[inline]
     fn next(&mut self, request: &mut Request) -> Asked<'_> {
         if self.is_over() {

@@ -17,7 +17,7 @@ use kiln_storage::error::Result;
 use kiln_workloads::{self as workloads, Terminal};
 
 use crate::figures::RunFigures;
-use crate::run::{Run, Shared};
+use crate::run::{Run, RunState};
 
 /// Cores for each client thread.
 const CORES_PER_CLIENT: usize = 8;
@@ -42,7 +42,7 @@ impl Run<'_> {
         for (position, terminal) in terminals.into_iter().enumerate() {
             parts[position % threads].push(terminal);
         }
-        let play = |shared: &Shared, _, terminals: Vec<Terminal>| {
+        let play = |shared: &RunState, _, terminals: Vec<Terminal>| {
             shared.assemble();
             let mut client = Client::new(self, shared, engine, terminals);
             client.play();
@@ -70,7 +70,7 @@ const FETCHED_BYTES: usize = 320;
 /// A thread that plays sessions.
 struct Client<'a> {
     run: &'a Run<'a>,
-    shared: &'a Shared,
+    shared: &'a RunState,
     engine: &'a Engine,
     sessions: Vec<Session>,
     completions: Arc<Completions>,
@@ -85,7 +85,7 @@ struct Client<'a> {
 impl<'a> Client<'a> {
     fn new(
         run: &'a Run<'a>,
-        shared: &'a Shared,
+        shared: &'a RunState,
         engine: &'a Engine,
         terminals: Vec<Terminal>,
     ) -> Client<'a> {

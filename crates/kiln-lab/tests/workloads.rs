@@ -29,7 +29,7 @@ fn run(
     let engine = database.engine();
     engine.set_protocol(protocol).expect("no transaction runs");
     let drivers: Vec<Driver> = (0..threads)
-        .map(|position| engine.driver(position).expect("there are seats"))
+        .map(|position| engine.driver(position).expect("there are worker slots"))
         .collect();
     let mut totals = Totals::new(workload.procedures().len());
     thread::scope(|scope| {

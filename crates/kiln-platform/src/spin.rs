@@ -27,18 +27,18 @@ pub fn until(limit: u32, mut ready: impl FnMut() -> bool) -> bool {
 /// more threads than cores.
 #[derive(Default)]
 pub struct Spinner {
-    turns: u32,
+    spins: u32,
 }
 
 impl Spinner {
     /// Spins before the first yield: about two microseconds.
     const SPINS_BEFORE_YIELD: u32 = 64;
 
-    /// Waits one turn.
+    /// Spins once, or yields.
     #[inline]
-    pub fn turn(&mut self) {
-        self.turns += 1;
-        if self.turns.is_multiple_of(Self::SPINS_BEFORE_YIELD) {
+    pub fn spin(&mut self) {
+        self.spins += 1;
+        if self.spins.is_multiple_of(Self::SPINS_BEFORE_YIELD) {
             thread::yield_now();
         } else {
             hint();

@@ -234,7 +234,7 @@ fn spin_loops_end_under_every_schedule() {
                             for round in 0..5 {
                                 let mut spinner = spin::Spinner::default();
                                 while turn.load(Ordering::Acquire) != round * 3 + me {
-                                    spinner.turn();
+                                    spinner.spin();
                                 }
                                 turn.fetch_add(1, Ordering::Release);
                             }
@@ -398,8 +398,9 @@ fn cores_that_share_a_line_wait_for_each_other() {
         config.cores = cores;
         let body = move || {
             #[repr(align(128))]
-            struct Apart(AtomicU64);
-            let counters: Vec<Apart> = (0..cores).map(|_| Apart(AtomicU64::new(0))).collect();
+            struct CachePadded(AtomicU64);
+            let counters: Vec<CachePadded> =
+                (0..cores).map(|_| CachePadded(AtomicU64::new(0))).collect();
             let counters = &counters;
             let begin = time::now_ns();
             thread::scope(|scope| {
@@ -463,7 +464,7 @@ fn hands_over(rounds: u64, tells: bool) -> (u64, u64) {
                     for round in 0..rounds {
                         let mut spinner = spin::Spinner::default();
                         while turn.load(Ordering::Acquire) != round * 2 + me {
-                            spinner.turn();
+                            spinner.spin();
                         }
                         if tells {
                             plain::reads(letter.as_slice());

@@ -298,12 +298,12 @@ mod tests {
                 continue;
             }
             let grows = random.below(4) == 0;
-            let (mut visited, mut turns) = (Vec::new(), 0);
+            let (mut visited, mut iterations) = (Vec::new(), 0);
             let mut walk = buffer.matches(WIDTH, &matching, &values, &heap);
             while let Some(at) = buffer.next_match(&mut walk, WIDTH, &matching, &values, &heap) {
                 visited.push(at);
-                turns += 1;
-                if grows && turns < 5 {
+                iterations += 1;
+                if grows && iterations < 5 {
                     let row = classes.map(|class| value(&mut random, &mut heap, class));
                     buffer.rows.extend(row);
                 }

@@ -1,43 +1,43 @@
-//! How often a stored procedure was called, counted by seat.
+//! How often a stored procedure was called, counted by worker slot.
 //!
-//! Each seat of the engine, which one thread uses at a time, has a count of its own on cache lines
-//! of its own, so that a call costs a load and a store in memory that no other worker writes. The
-//! counts are summed when a design is derived from them. They begin at 0 when the procedure is
+//! Each worker slot of the engine, which one thread uses at a time, has a count of its own on cache
+//! lines of its own, so that a call costs a load and a store in memory that no other worker writes.
+//! The counts are summed when a design is derived from them. They begin at 0 when the procedure is
 //! created, or the database opened, and go with the procedure.
 
 use std::fmt;
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
 
-/// The count of one seat.
+/// The count of one worker slot.
 #[repr(align(128))]
 struct Count(AtomicU64);
 
 /// How often a procedure was called; see the module's documentation.
 pub struct CallCounts {
-    by_seat: Box<[Count]>,
+    by_worker_slot: Box<[Count]>,
     /// Calls that were not made.
     assumed: AtomicU64,
 }
 
 impl CallCounts {
-    /// For seats with numbers below `seats`.
-    pub fn new(seats: usize) -> CallCounts {
-        // Zeroed by the system, page by page as seats come to be used.
-        let by_seat = Box::<[Count]>::new_zeroed_slice(seats);
+    /// For worker slots with numbers below `worker_slots`.
+    pub fn new(worker_slots: usize) -> CallCounts {
+        // Zeroed by the system, page by page as worker slots come to be used.
+        let by_worker_slot = Box::<[Count]>::new_zeroed_slice(worker_slots);
         CallCounts {
             // SAFETY: zero bytes are an atomic 0.
-            by_seat: unsafe { by_seat.assume_init() },
+            by_worker_slot: unsafe { by_worker_slot.assume_init() },
             assumed: AtomicU64::new(0),
         }
     }
 
-    /// Counts `calls` calls on a seat, which no other thread uses meanwhile.
+    /// Counts `calls` calls on a worker slot, which no other thread uses meanwhile.
     #[inline(always)]
-    pub fn add(&self, seat: usize, calls: u64) {
-        if let Some(Count(count)) = self.by_seat.get(seat) {
-            // Relaxed: one thread writes it at a time, and who hands the seat to another orders the
-            // two.
+    pub fn add(&self, worker_slot: usize, calls: u64) {
+        if let Some(Count(count)) = self.by_worker_slot.get(worker_slot) {
+            // Relaxed: one thread writes it at a time, and who hands the worker slot to another
+            // orders the two.
             let before = count.load(Ordering::Relaxed);
             count.store(before.wrapping_add(calls), Ordering::Relaxed);
         }
@@ -51,7 +51,7 @@ impl CallCounts {
 
     /// The calls counted so far; those of transactions that run may be missing.
     pub fn sum(&self) -> u64 {
-        let counts = self.by_seat.iter().map(|Count(count)| count);
+        let counts = self.by_worker_slot.iter().map(|Count(count)| count);
         // Relaxed: the gate, when it is shut, orders them; else the sum is of some moment
         // meanwhile.
         let counts = counts.map(|count| count.load(Ordering::Relaxed));
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sum_is_of_all_seats_and_no_seat_beyond_them_counts() {
+    fn the_sum_is_of_all_worker_slots_and_no_worker_slot_beyond_them_counts() {
         let counts = CallCounts::new(3);
         counts.add(0, 1);
         counts.add(2, 5);

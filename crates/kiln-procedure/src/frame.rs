@@ -51,17 +51,18 @@ pub struct Frame {
     pub(crate) records: Vec<Option<Handle>>,
     /// Row buffers.
     pub(crate) buffers: Vec<Buffer>,
-    /// The keys of a prefetch: a look-up after the other, and within these a turn after the other.
+    /// The keys of a prefetch: a look-up after the other, and within these an iteration after the
+    /// other.
     pub(crate) prefetch_keys: Vec<SightKey>,
-    /// What prefetches found: a look-up after the other, and within these a turn after the other.
-    /// A place is read only where the prefetch before the loop has written it.
+    /// What prefetches found: a look-up after the other, and within these an iteration after the
+    /// other. A sighting is read only where the prefetch before the loop has written it.
     pub(crate) sightings: Vec<Option<Sighting>>,
     /// When the call must end, in nanoseconds of [`time::now_ns`].
     pub deadline_ns: Option<u64>,
     /// How long it may go on from the next look at the limits.
     within_ns: Option<u64>,
-    /// Loop turns left until the heap's size and the deadline are looked at again.
-    pub(crate) turns_until_check: u32,
+    /// Iterations of loops left until the heap's size and the deadline are looked at again.
+    pub(crate) iterations_until_check: u32,
     /// Where a run that has left off goes on.
     pub(crate) journey: Journey,
     /// Asks the call to end before its time, where a client can.
@@ -72,8 +73,8 @@ pub struct Frame {
     pub(crate) raised: Vec<Option<Error>>,
 }
 
-/// Loop turns between two looks at the limits.
-pub(crate) const TURNS_PER_CHECK: u32 = 256;
+/// Iterations of loops between two looks at the limits.
+pub(crate) const ITERATIONS_PER_CHECK: u32 = 256;
 
 impl Frame {
     /// Bytes of a frame in which there is its result; they come first.
@@ -173,7 +174,7 @@ impl Frame {
         self.result_rows = 0;
         self.notices.clear();
         self.notifications.clear();
-        self.turns_until_check = TURNS_PER_CHECK;
+        self.iterations_until_check = ITERATIONS_PER_CHECK;
         self.journey.clear();
         if program.regions > 0 {
             self.undo.clear();
@@ -195,7 +196,7 @@ impl Frame {
             self.notices.clear();
             self.notifications.clear();
         }
-        self.turns_until_check = TURNS_PER_CHECK;
+        self.iterations_until_check = ITERATIONS_PER_CHECK;
     }
 
     /// The handle in a record register, and the memory.
@@ -216,10 +217,10 @@ impl Frame {
         (self.notifications).push(heap.str(channel), heap.str(payload))
     }
 
-    /// Looks at the limits: called every so many loop turns.
+    /// Looks at the limits: called every so many iterations of loops.
     #[cold]
     pub(crate) fn check_limits(&mut self) -> Result<()> {
-        self.turns_until_check = TURNS_PER_CHECK;
+        self.iterations_until_check = ITERATIONS_PER_CHECK;
         if self.memory.heap.used_bytes() > Heap::LIMIT_BYTES {
             return Err(Error::new(
                 SqlState::OUT_OF_MEMORY,

@@ -361,7 +361,7 @@ pub enum Step {
     /// Leaves the innermost loop for `depth` 0, the one around it for 1, and so on. Every step
     /// with a `body` counts as a loop, scans and buffer loops too.
     Exit { depth: u16 },
-    /// Goes on with the next turn of that loop.
+    /// Goes on with the next iteration of that loop.
     Continue { depth: u16 },
     /// Ends the procedure successfully.
     Return,
@@ -375,7 +375,7 @@ pub enum Step {
     /// error says stays with the region until it catches the next one ([`Step::Diagnose`],
     /// [`Step::RaiseAgain`]).
     ///
-    /// Counts as a loop for [`Step::Exit`]. The body is followed by no next turn, so that a
+    /// Counts as a loop for [`Step::Exit`]. The body is followed by no next iteration, so that a
     /// [`Step::Continue`] leaves the region as well.
     Protect {
         region: RegionId,
@@ -514,9 +514,9 @@ pub enum Step {
         at: Reg,
         row: Box<[Reg]>,
     },
-    /// Runs `body` for each row with its columns in `row`; with `matching`, only for the rows
-    /// that have all of these values, which are taken once, before the first turn. Rows come in
-    /// the order of the buffer.
+    /// Runs `body` for each row with its columns in `row`; with `matching`, only for the rows that
+    /// have all of these values, which are taken once, before the first iteration. Rows come in the
+    /// order of the buffer.
     ForBuffer {
         buffer: BufferId,
         matching: Box<[Match]>,
@@ -600,17 +600,17 @@ impl Undo {
     }
 }
 
-/// A look-up that a loop will make in each turn.
+/// A look-up that a loop will make in each iteration.
 #[derive(Clone, Debug)]
 pub struct PrefetchLookup {
     /// The look-up.
     pub op: OpId,
-    /// Whether nothing can make the look-up of a turn another one than is foreseen here: then what
-    /// is found in advance need not be looked up again, as long as it holds.
+    /// Whether nothing can make the look-up of an iteration another one than is foreseen here: then
+    /// what is found in advance need not be looked up again, as long as it holds.
     pub is_certain: bool,
-    /// Its number among those whose keys nothing but the procedure's arguments and the turn decide,
-    /// in a loop that is run once: an attempt that has made such a look-up before need not compare
-    /// keys. That of a reconnaissance has the number of the procedure's own.
+    /// Its number among those whose keys nothing but the procedure's arguments and the iteration
+    /// decide, in a loop that is run once: an attempt that has made such a look-up before need not
+    /// compare keys. That of a reconnaissance has the number of the procedure's own.
     pub ordinal: Option<u16>,
     /// The table.
     pub table: TableRef,
@@ -776,8 +776,8 @@ impl OpSet {
 /// The most arguments of a builtin; front ends combine longer lists.
 pub const ARGUMENTS_MAX: usize = 16;
 
-/// Turns of a loop that are prefetched at most: more would push each other out of the cache.
-pub(crate) const PREFETCH_TURNS_MAX: usize = 24;
+/// Iterations of a loop that are prefetched at most: more would push each other out of the cache.
+pub(crate) const PREFETCH_ITERATIONS_MAX: usize = 24;
 
 /// Parts of a foreseen key at most; a look-up with more is not foreseen.
 pub(crate) const PREFETCH_PARTS_MAX: usize = 8;

@@ -123,7 +123,8 @@ mod tests {
     fn a_transaction_sends_so_much() {
         let mut sent = Notifications::default();
         let payload = "x".repeat(1 << 20);
-        let fit = (0..100).take_while(|turn| sent.push(&turn.to_string(), &payload).is_ok());
+        let fit =
+            (0..100).take_while(|iteration| sent.push(&iteration.to_string(), &payload).is_ok());
         assert_eq!(fit.count(), 63);
     }
 }

@@ -373,8 +373,8 @@ fn meet_at_once(block: &mut Block, behind: &BTreeSet<Reg>) {
     }
 }
 
-/// Whether a loop does nothing else than these look-ups, all of them in every turn; it may end when
-/// one finds nothing.
+/// Whether a loop does nothing else than these look-ups, all of them in every iteration; it may end
+/// when one finds nothing.
 fn looks_up_only(counting: &Step, lookups: &[PrefetchLookup]) -> bool {
     let Step::ForRange { body, .. } = counting else {
         return false;

@@ -54,8 +54,8 @@ pub struct Restoration {
     pub rewritten: Vec<Rewritten>,
     /// Whether a look-up or a scan may find other records.
     pub finds: bool,
-    /// Whether an update is concerned that can be left to the commit, or a read that is left out
-    /// then: an attempt that does so has run other steps.
+    /// Whether an update is concerned that can be deferred to the commit, or a read that is left
+    /// out then: an attempt that does so has run other steps.
     pub concerns_deferred: bool,
     /// Whether all that the program emits is emitted anew, and all notices and notifications.
     pub emits: bool,

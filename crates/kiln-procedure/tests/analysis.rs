@@ -173,7 +173,7 @@ fn what_follows_a_conditional_return_depends_on_it_and_what_follows_a_raise_does
 }
 
 #[test]
-fn a_loop_carries_a_key_to_its_next_turn() {
+fn a_loop_carries_a_key_to_its_next_iteration() {
     let (tables, mut b) = start();
     let (i, array) = (b.parameter(1), b.parameter(2));
     let (key, element) = (b.register(DataType::Integer), b.register(DataType::Integer));
@@ -199,7 +199,7 @@ fn a_loop_carries_a_key_to_its_next_turn() {
 }
 
 #[test]
-fn bounds_and_exits_decide_the_turns() {
+fn bounds_and_exits_decide_the_iterations() {
     let (tables, mut b) = start();
     let (i, one) = (b.parameter(1), b.integer(1));
     let (_, read) = read_stock(&mut b, &tables, i, &[2]);
@@ -209,8 +209,8 @@ fn bounds_and_exits_decide_the_turns() {
     let (_, inner) = read_stock(&mut b, &tables, i, &[3]);
     let enough = b.compare(Comparison::Greater, Class::Integer, inner[0], one);
     b.then(enough, |b| b.push(Step::Exit { depth: 0 }));
-    let (_, by_turn) = read_stock(&mut b, &tables, variable, &[2]);
-    b.emit(&by_turn);
+    let (_, by_iteration) = read_stock(&mut b, &tables, variable, &[2]);
+    b.emit(&by_iteration);
     let body = b.close();
     b.push(Step::ForRange {
         variable,
@@ -228,7 +228,7 @@ fn bounds_and_exits_decide_the_turns() {
     assert_eq!(
         between(&program, 2, 2),
         CONTROL,
-        "whether there is another turn"
+        "whether there is another iteration"
     );
     assert_eq!(between(&program, 2, 3), CONTROL);
     assert_eq!(
@@ -434,13 +434,13 @@ fn deep_nests_of_loops_are_analysed_in_time() {
             body,
         });
     }
-    // The innermost key comes from the turn before.
+    // The innermost key comes from the iteration before.
     let program = b.finish();
     assert_eq!(between(&program, 1, 0), KEY.union(CONTROL));
 }
 
 #[test]
-fn a_return_in_a_loop_decides_the_next_turn() {
+fn a_return_in_a_loop_decides_the_next_iteration() {
     let (tables, mut b) = start();
     let (i, one, array) = (b.parameter(1), b.integer(1), b.parameter(2));
     let element = b.register(DataType::Integer);

@@ -330,7 +330,7 @@ fn a_loop_uses_what_was_found_before_it() {
 }
 
 #[test]
-fn a_write_at_the_end_of_a_turn_comes_before_the_next_turn() {
+fn a_write_at_the_end_of_an_iteration_comes_before_the_next_iteration() {
     let (tables, mut b, w, i) = start();
     select(&mut b, &tables, w, i);
     repeat(&mut b, |b, variable| {
@@ -342,7 +342,7 @@ fn a_write_at_the_end_of_a_turn_comes_before_the_next_turn() {
 }
 
 #[test]
-fn a_key_of_another_turn_is_another_key() {
+fn a_key_of_another_iteration_is_another_key() {
     let (tables, mut b, w, i) = start();
     let key = b.register(DataType::Integer);
     b.assign(key, i);
@@ -352,7 +352,7 @@ fn a_key_of_another_turn_is_another_key() {
         select(b, &tables, w, key);
         select(b, &tables, w, variable);
     });
-    // The second and third of a turn are one; the first has the key of the turn before.
+    // The second and third of an iteration are one; the first has the key of the iteration before.
     assert_eq!(count(&b.finish(), OperationKind::Lookup), 2);
 }
 
@@ -448,7 +448,7 @@ fn the_row_of_a_scan_is_recognised_by_its_key() {
 
 #[test]
 fn a_row_whose_prefix_is_updated_somewhere_is_not_recognised() {
-    // The order's number is read in each turn; the prefix is not.
+    // The order's number is read in each iteration; the prefix is not.
     assert_eq!(count(&scan_and_lookup(2), OperationKind::Lookup), 0);
     assert_eq!(count(&scan_and_lookup(0), OperationKind::Lookup), 1);
 }

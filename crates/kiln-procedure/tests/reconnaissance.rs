@@ -120,12 +120,12 @@ fn loop_over_items(is_read: bool, is_inner: bool, is_asked_for: bool) -> Program
     };
     let last_found = b.register(DataType::Boolean);
     b.scalar(Instruction::SetNull { target: last_found });
-    let mut look = |b: &mut ProgramBuilder, turn: Reg| {
+    let mut look = |b: &mut ProgramBuilder, iteration: Reg| {
         let item = b.register(DataType::Integer);
         b.scalar(Instruction::Element {
             target: item,
             array: items,
-            index: turn,
+            index: iteration,
         });
         let (_, found) = b.lookup(stock, 0, &[warehouse, item], None);
         b.assign(last_found, found);

@@ -1,4 +1,4 @@
-//! Which updates are left to the commit, and what their updaters do.
+//! Which updates are deferred to the commit, and what their updaters do.
 
 mod support;
 
@@ -48,7 +48,7 @@ fn a_sum_that_nobody_looks_at_is_left_to_the_commit() {
         b.update(warehouse, record, &[(column(2), sum)], None);
     });
     let [deferred] = program.analysis.deferrable() else {
-        panic!("one update is left to the commit")
+        panic!("one update is deferred to the commit")
     };
     assert_eq!(deferred.columns, set(&[2]));
     assert_eq!(deferred.unread, [(OpId(1), set(&[2]))]);
@@ -168,7 +168,7 @@ fn a_conditional_within_the_new_value_is_part_of_it() {
         b.update(warehouse, record, &[(column(2), new)], None);
     });
     let [deferred] = program.analysis.deferrable() else {
-        panic!("it is left to the commit")
+        panic!("it is deferred to the commit")
     };
     let money = |cents: i128| Slot::from_decimal(Decimal::new(cents, 2).expect("it is short"));
     for (old, new) in [(100, "4.00"), (400, "3.00")] {
@@ -212,7 +212,7 @@ fn not_null_is_proven_and_a_check_moves() {
         b.update(warehouse, record, &[(column(2), sum)], None);
     });
     let [deferred] = program.analysis.deferrable() else {
-        panic!("it is left to the commit")
+        panic!("it is deferred to the commit")
     };
     assert_eq!(deferred.guard.as_ref(), [Reg(1)]);
     let expected = Verdict::Deferred {
@@ -296,9 +296,9 @@ fn an_update_may_be_left_to_the_commit_in_part() {
     );
 }
 
-/// A sum over the turns of a loop is no operand: the elided step itself would have made it.
+/// A sum over the iterations of a loop is no operand: the elided step itself would have made it.
 #[test]
-fn a_value_carried_from_turn_to_turn_is_observed() {
+fn a_value_carried_from_iteration_to_iteration_is_observed() {
     let tables = tables();
     let mut b = procedure("test", &[("key", DataType::SmallInt), ("amount", money())]);
     let warehouse = b.table(&tables.warehouse);
@@ -355,7 +355,7 @@ fn payment_and_new_order() {
     assert_eq!(deferred, [set(&[2]), set(&[3]), set(&[6]), set(&[7])]);
     let new_order = new_order(&tables);
     let [stock] = new_order.analysis.deferrable() else {
-        panic!("the stock alone is left to the commit")
+        panic!("the stock alone is deferred to the commit")
     };
     assert_eq!(stock.columns, set(&[2, 3]));
     assert!(matches!(verdict(&new_order, 4), Verdict::Observed(_)));
@@ -399,7 +399,7 @@ fn the_guard_holds_what_is_only_written() {
     });
     let program = b.finish();
     let [deferred] = program.analysis.deferrable() else {
-        panic!("it is left to the commit")
+        panic!("it is deferred to the commit")
     };
     assert_eq!(deferred.guard.as_ref(), [amount, name]);
 }

@@ -264,7 +264,7 @@ fn registers_are_written_before_they_are_read() {
         },
         "read but not written on every path",
     );
-    // In a loop that may make no turn.
+    // In a loop that may run no iteration.
     refuses(
         |program| {
             let sometimes = new_register(program, DataType::Integer);
@@ -279,7 +279,7 @@ fn registers_are_written_before_they_are_read() {
         },
         "read but not written on every path",
     );
-    // By a turn before this one.
+    // By an iteration before this one.
     refuses(
         |program| {
             let earlier = new_register(program, DataType::Integer);

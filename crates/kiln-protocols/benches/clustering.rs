@@ -15,7 +15,7 @@ use kiln_platform::random::Random;
 use kiln_platform::{thread, time};
 use kiln_protocols::batches::Clusters;
 use kiln_protocols::factors::Batches;
-use kiln_protocols::schedule::strife::{Isolated, Shared};
+use kiln_protocols::schedule::strife::{Isolated, StrifeState};
 use kiln_protocols::shared::planning::{Claim, Findings};
 use kiln_storage::record::RecordRef;
 use kiln_storage::table::Part;
@@ -33,7 +33,7 @@ fn claims(records: &[Record], mut draw: impl FnMut() -> usize) -> Vec<Claim> {
         // SAFETY: the record lives until the end of the benchmark.
         record: unsafe { RecordRef::from_cell(NonNull::from(&records[draw()]).cast()) },
         exclusive: true,
-        is_left: false,
+        is_deferred: false,
         part: Part::default(),
         finding: Findings::NO_FINDING,
     };
@@ -84,7 +84,7 @@ fn main() {
                 samples: 100,
                 ..Batches::default()
             };
-            let shared = Shared::new(batches);
+            let shared = StrifeState::new(batches);
             let parts = transactions.chunks(count.div_ceil(threads)).enumerate();
             let workers: Vec<Isolated> = parts
                 .map(|(at, part)| Isolated::new(shared.clone(), part, Random::from_seed(at as u64)))

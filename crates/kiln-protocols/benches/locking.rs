@@ -10,13 +10,15 @@ use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::{Arguments, ProgramBuilder};
-use kiln_protocols::schedule::vll::{CounterArray, Isolated, SharedVll};
+use kiln_protocols::schedule::vll::{CounterArray, Isolated, VllState};
 use kiln_protocols::schedule::{orthrus, owned, vll_single};
+use kiln_protocols::shared::core_slots::CoreSlots;
 use kiln_protocols::shared::locks::counters::BesideRecords;
-use kiln_protocols::shared::locks::handling::NoWait;
-use kiln_protocols::shared::locks::{LockTable, LockWords, Locks, QueuedLocks, SharedLocks, Taken};
+use kiln_protocols::shared::locks::deadlock::NoWait;
+use kiln_protocols::shared::locks::{
+    LockTable, LockWords, LockingState, Locks, QueuedLocks, Taken,
+};
 use kiln_protocols::shared::planning::{Claim, Findings};
-use kiln_protocols::shared::turns::SharedTurns;
 use kiln_protocols::{Common, Outcome, Protocol, Worker};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::record::RecordRef;
@@ -81,7 +83,7 @@ fn transactions(records: &[RecordRef], count: usize) -> Vec<Vec<Claim>> {
         let claim = |record| Claim {
             record,
             exclusive: true,
-            is_left: false,
+            is_deferred: false,
             part: Part::default(),
             finding: Findings::NO_FINDING,
         };
@@ -139,9 +141,9 @@ fn main() {
                 times[rounds / 2]
             );
         };
-        let mut vll = Isolated::new(Arc::new(SharedVll::new(BesideRecords)));
+        let mut vll = Isolated::new(Arc::new(VllState::new(BesideRecords)));
         measure("vll", &mut |claims| assert!(vll.lock_and_release(claims)));
-        let mut array = Isolated::new(Arc::new(SharedVll::new(CounterArray::default())));
+        let mut array = Isolated::new(Arc::new(VllState::new(CounterArray::default())));
         // Two records may share an element.
         measure("vll-arrayed", &mut |claims| {
             _ = array.lock_and_release(claims)
@@ -160,7 +162,7 @@ fn main() {
         measure("lock word", &mut |claims| {
             one_by_one(&mut words, &mut none, claims)
         });
-        let shared = SharedLocks::new(SharedTurns::default());
+        let shared = LockingState::new(CoreSlots::default());
         let table = LockTable::new(LockTable::BUCKETS);
         let mut queues = QueuedLocks::new(table, NoWait, shared.alarms.clone(), 0);
         let mut held = Vec::new();

@@ -208,8 +208,8 @@ pub struct Explained {
     /// By record that a call writes: the cluster that has it, by its position in
     /// [`Clusters::conflict_free`]. One that only residuals want is in none.
     pub records: Vec<Option<usize>>,
-    /// Records besides whose updates all are left to the commit (`+cu`), so that they tie nothing
-    /// together.
+    /// Records besides whose updates all are deferred to the commit (`+cu`), so that they tie
+    /// nothing together.
     pub left: usize,
 }
 

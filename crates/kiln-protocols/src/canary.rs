@@ -72,9 +72,9 @@ pub enum Canary {
     /// `+cu` without second timestamps: an attempt that reads a record of which it has left an
     /// update to its commit writes over whatever version is there then all the same.
     ReadStaysUnobserved,
-    /// `+ts` writes a column that is kept apart without advancing its timestamp.
+    /// `+ts` writes a split column without advancing its timestamp.
     GroupNotAdvanced,
-    /// TicToc with timestamp splitting: an attempt that observes columns kept apart may come before
+    /// TicToc with timestamp splitting: an attempt that observes split columns may come before
     /// the one that wrote them.
     GroupWithoutTime,
     /// TicToc with timestamp splitting: who repeats an attempt reads copies of what it did not
@@ -83,7 +83,7 @@ pub enum Canary {
     /// TicToc with timestamp splitting: who repeats an attempt reads copies of records that have
     /// moved since.
     CopyOfMovedRecord,
-    /// `mvcc` with timestamp splitting: an attempt that observes columns kept apart does not look
+    /// `mvcc` with timestamp splitting: an attempt that observes split columns does not look
     /// whether another is about to write them.
     GroupWritersIgnored,
     /// Protocols that plan read a record that was not planned, and that another transaction has.

@@ -11,7 +11,7 @@ use crate::factors::Factors;
 use crate::family::Family;
 use crate::protocol::Configuration;
 use crate::registry::Setting;
-use crate::shared::turns::SharedTurns;
+use crate::shared::core_slots::CoreSlots;
 use crate::statistics::Versions;
 
 /// Made when a protocol is put in force, and used by all its workers until another one is.
@@ -32,7 +32,7 @@ impl Common {
         let setting = Setting {
             configuration: configuration.into(),
             factors,
-            turns: SharedTurns::default(),
+            core_slots: CoreSlots::default(),
         };
         let family = (setting.configuration.protocol.registration().family)(&setting);
         Common { setting, family }
@@ -49,8 +49,8 @@ impl Common {
     }
 
     /// Keeps workers out while as many as there are cores are inside of calls.
-    pub(crate) fn turns(&self) -> &SharedTurns {
-        &self.setting.turns
+    pub(crate) fn core_slots(&self) -> &CoreSlots {
+        &self.setting.core_slots
     }
 
     /// What is the protocol's own.

@@ -254,7 +254,7 @@ impl Configuration {
         self.protocol.is_single_worker()
     }
 
-    /// Whether which columns a table keeps apart may change only while no transaction is open:
+    /// Whether which columns of a table are split may change only while no transaction is open:
     /// timestamps of such columns are not those of the record, and say nothing of what was read and
     /// written before. A transaction from before the change and one from after it could then each
     /// come before the other.

@@ -7,7 +7,7 @@
 use crate::factors::Factors;
 use crate::family::Family;
 use crate::protocol::{Configuration, ProtocolOption};
-use crate::shared::turns::SharedTurns;
+use crate::shared::core_slots::CoreSlots;
 use crate::{access, schedule};
 
 /// A row of the table.
@@ -50,7 +50,7 @@ pub(crate) struct Promises {
     /// Whether an attempt may rely on some columns of a record and not on all, whatever its options
     /// are.
     pub looks_at_columns: bool,
-    /// Whether timestamps of columns that a table keeps apart are other ones than those of the
+    /// Whether timestamps of split columns of a table are other ones than those of the
     /// record, where the protocol has them ([`ProtocolOption::TimestampSplitting`]).
     pub orders_columns: bool,
     /// See [`Protocol::explains_batches`].
@@ -88,7 +88,7 @@ pub(crate) struct Setting {
     /// The basis factors; those that the protocol does not have change nothing.
     pub factors: Factors,
     /// Keeps workers out while as many as there are cores are inside of calls.
-    pub turns: SharedTurns,
+    pub core_slots: CoreSlots,
 }
 
 impl Setting {

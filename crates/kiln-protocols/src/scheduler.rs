@@ -7,8 +7,8 @@ use kiln_storage::journal::Journal;
 
 use crate::factors::Factors;
 use crate::serve::Calls;
+use crate::shared::core_slots::CoreSlot;
 use crate::shared::recorder::Observation;
-use crate::shared::turns::Turn;
 use crate::{AnswerWriter, Counters, Outcome, Statistics};
 
 /// One worker of any protocol. One virtual call a call, or a statement, and none a record: what is
@@ -64,8 +64,8 @@ pub(crate) trait Scheduler: Send {
 /// may run.
 pub(crate) trait Attempts {
     /// Said once, before the first call: the basis factors, the worker's place among those that
-    /// take turns, and the participants of whom none has broken down while it goes on.
-    fn set_up(&mut self, factors: Factors, turn: Turn, epochs: Epochs);
+    /// share core slots, and the participants of whom none has broken down while it goes on.
+    fn set_up(&mut self, factors: Factors, core_slot: CoreSlot, epochs: Epochs);
 
     /// See [`Worker::observe`](crate::Worker::observe).
     fn observe(&mut self, observation: Option<&Observation>);

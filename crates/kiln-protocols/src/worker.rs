@@ -10,8 +10,8 @@ use kiln_storage::journal::Journal;
 use crate::common::Common;
 use crate::scheduler::{Attempts, Scheduler};
 use crate::serve::Calls;
+use crate::shared::core_slots::CoreSlot;
 use crate::shared::recorder::Observation;
-use crate::shared::turns::Turn;
 use crate::{AnswerWriter, Counters, Statistics};
 
 /// How a call ended. It never ends "please retry".
@@ -36,10 +36,12 @@ impl Worker {
     /// A worker of the protocol that is in force, with its own part in the epochs and its own
     /// random waits.
     pub fn new(common: &Common, participant: Participant, random: Random) -> Worker {
-        let turn = Turn::new(common.turns(), &participant);
+        let core_slot = CoreSlot::new(common.core_slots(), &participant);
         let epochs = participant.epochs().clone();
         let mut scheduler = common.family().worker(participant, random);
-        scheduler.attempts().set_up(common.factors(), turn, epochs);
+        scheduler
+            .attempts()
+            .set_up(common.factors(), core_slot, epochs);
         Worker {
             scheduler,
             is_serializable: common.configuration().protocol.is_serializable(),

@@ -1,4 +1,4 @@
-//! Updates left to the commit do what they would have done where they stand.
+//! Updates deferred to the commit do what they would have done where they stand.
 //!
 //! One worker runs the same random programs under `serial` and under protocols with their options.
 //! What each call returns or raises, and the rows behind it, must be equal: the worker is alone, so
@@ -63,7 +63,7 @@ impl Side {
             let mut silo = Silo::new(epochs.register().expect("a slot is free"));
             silo.defers = configuration.has(ProtocolOption::CommitTimeUpdates);
             silo.splits = configuration.has(ProtocolOption::TimestampSplitting);
-            silo.uses_apart = silo.defers || silo.splits;
+            silo.uses_split = silo.defers || silo.splits;
             Direct::new(silo, Random::from_seed(seed))
         });
         judged::populate(&table, &mut worker, KEYS, 2);
@@ -143,7 +143,7 @@ fn one_worker_sees_no_difference() {
             let deferrable: usize = (other.programs.iter())
                 .map(|program| program.analysis.deferrable().len())
                 .sum();
-            assert!(deferrable > 0, "some updates can be left to the commit");
+            assert!(deferrable > 0, "some updates can be deferred to the commit");
             let mut random = Random::from_seed(seed + 1_000);
             for round in 0..400 {
                 let program = random.below(PROGRAMS);

@@ -122,7 +122,7 @@ fn tictoc_with_commit_time_updates_is_serializable() {
     configured("tictoc+cu");
 }
 
-/// A row was found, an update of it left to the commit, and before that the row was deleted and
+/// A row was found, an update of it deferred to the commit, and before that the row was deleted and
 /// inserted again by one other transaction. The look-up counts as of the lock: it was recorded as
 /// of the meeting once, and the judge objected to a history that was fine.
 #[cfg(kiln_sim)]

@@ -13,7 +13,7 @@ use kiln_wire::frontend::{CancelKey, Limits, Message, Opening, Startup, violatio
 use crate::authentication::{self, Authentication, Exchange};
 use crate::cancellation::Cancellations;
 use crate::monitor::{Monitor, Refusal, SessionInfo, refusal_of};
-use crate::session::{ANSWERS_BYTES_MAX, Place, Session, Step};
+use crate::session::{ANSWERS_BYTES_MAX, RunsOn, Session, Step};
 
 /// The only database of a data directory.
 const NAME: &str = "kiln";
@@ -21,11 +21,11 @@ const NAME: &str = "kiln";
 const MINOR: u16 = 2;
 /// The minor version since which secrets of cancellations may be longer than four bytes.
 const MINOR_LONG_SECRETS: u16 = 2;
-/// Messages that are handled before other clients have their turn.
-const TURN_MESSAGES: usize = 200;
+/// Messages that are handled before it yields to other clients.
+const MESSAGES_BEFORE_YIELD: usize = 200;
 
 /// What clients of a server share.
-pub struct Shared {
+pub struct ServerState {
     /// What they ask.
     pub database: Database,
     /// What cancels their statements.
@@ -50,7 +50,7 @@ pub struct Encryption {
     pub is_required: bool,
 }
 
-impl Shared {
+impl ServerState {
     /// What the clients of a server of this database share.
     ///
     /// # Errors
@@ -59,8 +59,8 @@ impl Shared {
         database: Database,
         limits: Limits,
         authentication: Authentication,
-    ) -> Result<Shared> {
-        Ok(Shared {
+    ) -> Result<ServerState> {
+        Ok(ServerState {
             database,
             cancellations: Cancellations::default(),
             limits,
@@ -79,8 +79,8 @@ pub enum Progress {
     Bytes,
     /// That its answers are sent, before it is handled further.
     Sending,
-    /// Its next turn: others go first.
-    Turn,
+    /// To be handled again: others go first.
+    Yield,
     /// The outcome of what was submitted.
     Outcome,
     /// A thread that may wait.
@@ -93,7 +93,7 @@ pub enum Progress {
 
 /// A client.
 pub struct Client {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     input: Input,
     /// Where it comes from.
     peer: Peer,
@@ -125,7 +125,7 @@ struct Asked {
 
 impl Client {
     /// One that has said nothing.
-    pub fn new(shared: Arc<Shared>, peer: Peer) -> Client {
+    pub fn new(shared: Arc<ServerState>, peer: Peer) -> Client {
         Client {
             input: Input::new(shared.limits),
             shared,
@@ -205,24 +205,24 @@ impl Client {
     }
 
     /// Handles what was received, as far as it goes.
-    pub fn advance(&mut self, place: Place<'_>) -> Progress {
-        let progress = self.handle(place);
+    pub fn advance(&mut self, runs_on: RunsOn<'_>) -> Progress {
+        let progress = self.handle(runs_on);
         match self.rests_on {
             Some((epoch, _)) if progress != Progress::Outcome => {
-                self.settle(epoch, progress, place)
+                self.settle(epoch, progress, runs_on)
             }
             _ => progress,
         }
     }
 
     /// Goes on when all is on disk that the answers rest on.
-    fn settle(&mut self, epoch: LogEpoch, progress: Progress, place: Place<'_>) -> Progress {
+    fn settle(&mut self, epoch: LogEpoch, progress: Progress, runs_on: RunsOn<'_>) -> Progress {
         let engine = self.shared.database.engine();
         if engine.is_durable(epoch) {
             self.rests_on = None;
             return progress;
         }
-        let Place::Poller(completions, token) = place else {
+        let RunsOn::Poller(completions, token) = runs_on else {
             // In a thread outcomes are durable when they come.
             return progress;
         };
@@ -231,16 +231,16 @@ impl Client {
                 self.is_settling = true;
                 Progress::Outcome
             }
-            Err(_) => Progress::Turn,
+            Err(_) => Progress::Yield,
         }
     }
 
     /// Handles messages.
-    fn handle(&mut self, place: Place<'_>) -> Progress {
+    fn handle(&mut self, runs_on: RunsOn<'_>) -> Progress {
         if self.has_ended {
             return Progress::End;
         }
-        for _ in 0..TURN_MESSAGES {
+        for _ in 0..MESSAGES_BEFORE_YIELD {
             if let Some(error) = self.termination() {
                 return self.end(Some(&error));
             }
@@ -263,7 +263,7 @@ impl Client {
                 Err(error) => return self.end(Some(&error)),
             };
             let step = match (incoming, &mut self.session) {
-                (Incoming::Message(received), Some(session)) => session.handle(received, place),
+                (Incoming::Message(received), Some(session)) => session.handle(received, runs_on),
                 (Incoming::Opening(Opening::Tls), _)
                     if self.shared.encryption.is_some() && !self.is_encrypted =>
                 {
@@ -326,7 +326,7 @@ impl Client {
                 return progress;
             }
         }
-        Progress::Turn
+        Progress::Yield
     }
 
     /// Takes the outcome of what was submitted.

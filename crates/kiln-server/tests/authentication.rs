@@ -6,8 +6,8 @@
 use kiln_platform::net::{Peer, own_user};
 use kiln_platform::sync::Arc;
 use kiln_server::authentication::Authentication;
-use kiln_server::client::{Client, Progress, Shared};
-use kiln_server::session::Place;
+use kiln_server::client::{Client, Progress, ServerState};
+use kiln_server::session::RunsOn;
 use kiln_sql::{Database, Options};
 use kiln_wire::client::{Answer, Requests};
 use kiln_wire::frontend::Limits;
@@ -20,11 +20,11 @@ const SASL: u32 = 10;
 const CONTINUE: u32 = 11;
 const FINAL: u32 = 12;
 
-fn shared(script: &str, authentication: Authentication) -> Arc<Shared> {
+fn shared(script: &str, authentication: Authentication) -> Arc<ServerState> {
     let database = Database::open(Options::new().workers(1).pin_workers(false));
     let database = database.expect("there is memory");
     database.execute(script).expect("it is SQL");
-    let shared = Shared::new(database, Limits::default(), authentication);
+    let shared = ServerState::new(database, Limits::default(), authentication);
     Arc::new(shared.expect("there is randomness"))
 }
 
@@ -38,7 +38,7 @@ struct Talk {
 }
 
 impl Talk {
-    fn new(shared: &Arc<Shared>, peer: Peer, role: &str) -> (Talk, Vec<Answer>) {
+    fn new(shared: &Arc<ServerState>, peer: Peer, role: &str) -> (Talk, Vec<Answer>) {
         let mut talk = Talk {
             client: Client::new(shared.clone(), peer),
             requests: Requests::default(),
@@ -50,7 +50,7 @@ impl Talk {
 
     fn ask(&mut self) -> Vec<Answer> {
         self.client.input().receive(&self.requests.take());
-        while self.client.advance(Place::Thread) == Progress::Turn {}
+        while self.client.advance(RunsOn::Thread) == Progress::Yield {}
         let mut found = Vec::new();
         let answers = self.client.answers();
         while let Some((answer, bytes)) = Answer::split(answers.pending()).expect("it is one") {
@@ -97,7 +97,12 @@ fn outcome(answers: &[Answer]) -> String {
 }
 
 /// Authenticates with a password; the outcome of its last step.
-fn authenticate(shared: &Arc<Shared>, peer: Peer, role: &str, password: &str) -> (Talk, String) {
+fn authenticate(
+    shared: &Arc<ServerState>,
+    peer: Peer,
+    role: &str,
+    password: &str,
+) -> (Talk, String) {
     let (mut talk, answers) = Talk::new(shared, peer, role);
     let mechanisms = b"SCRAM-SHA-256\0\0".to_vec();
     assert_eq!(answers, [Answer::Authentication(SASL, mechanisms)]);
@@ -157,7 +162,7 @@ fn a_password_is_proved_and_others_are_not() {
 #[test]
 fn this_machine_is_trusted_until_there_is_a_password() {
     let fresh = shared("CREATE ROLE app LOGIN", Authentication::Automatic);
-    let is_asked = |shared: &Arc<Shared>, peer, role| {
+    let is_asked = |shared: &Arc<ServerState>, peer, role| {
         let (_, answers) = Talk::new(shared, peer, role);
         outcome(&answers)
     };

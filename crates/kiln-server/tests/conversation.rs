@@ -6,8 +6,8 @@ use std::time::Duration;
 use kiln_platform::net::Peer;
 use kiln_platform::sync::Arc;
 use kiln_server::authentication::Authentication;
-use kiln_server::client::{Client, Progress, Shared};
-use kiln_server::session::Place;
+use kiln_server::client::{Client, Progress, ServerState};
+use kiln_server::session::RunsOn;
 use kiln_sql::{Completions, Database, Options};
 use kiln_wire::backend::TransactionStatus::{self, Failed, Idle, Open};
 use kiln_wire::client::{Answer, Requests};
@@ -21,14 +21,14 @@ struct Talk {
     requests: Requests,
 }
 
-fn shared() -> Arc<Shared> {
+fn shared() -> Arc<ServerState> {
     let database = Database::open(Options::new().workers(1)).expect("there is memory");
-    let shared = Shared::new(database, Limits::default(), Authentication::Automatic);
+    let shared = ServerState::new(database, Limits::default(), Authentication::Automatic);
     Arc::new(shared.expect("there is randomness"))
 }
 
 impl Talk {
-    fn new(shared: &Arc<Shared>, is_polled: bool) -> Talk {
+    fn new(shared: &Arc<ServerState>, is_polled: bool) -> Talk {
         let mut talk = Talk {
             client: Client::new(shared.clone(), Peer::Unix { user: None }),
             completions: Completions::new(10),
@@ -53,16 +53,16 @@ impl Talk {
         for piece in bytes.chunks(7) {
             self.client.input().receive(piece);
         }
-        let mut place = self.place();
+        let mut runs_on = self.runs_on();
         loop {
-            match self.client.advance(place) {
+            match self.client.advance(runs_on) {
                 Progress::Bytes | Progress::End => break,
-                Progress::Turn => {}
+                Progress::Yield => {}
                 Progress::Sending => panic!("there are few answers"),
                 Progress::Encryption => panic!("there is none"),
                 Progress::Thread => {
                     assert!(self.is_polled, "a thread needs no other one");
-                    place = Place::Thread;
+                    runs_on = RunsOn::Thread;
                     continue;
                 }
                 Progress::Outcome => {
@@ -73,7 +73,7 @@ impl Talk {
                     }
                 }
             }
-            place = self.place();
+            runs_on = self.runs_on();
         }
         let answers = self.client.answers();
         let (mut read, mut at) = (Vec::new(), 0);
@@ -88,11 +88,11 @@ impl Talk {
         read
     }
 
-    fn place(&self) -> Place<'static> {
+    fn runs_on(&self) -> RunsOn<'static> {
         match self.is_polled {
             // The queue lives as long as the test.
-            true => Place::Poller(Box::leak(Box::new(self.completions.clone())), 7),
-            false => Place::Thread,
+            true => RunsOn::Poller(Box::leak(Box::new(self.completions.clone())), 7),
+            false => RunsOn::Thread,
         }
     }
 
@@ -314,7 +314,7 @@ fn strangers_are_refused_with_a_reason() {
         let mut client = Client::new(shared.clone(), Peer::Unix { user: None });
         let bytes = Requests::default().startup(0, parameters).take();
         client.input().receive(&bytes);
-        assert_eq!(client.advance(Place::Thread), Progress::End);
+        assert_eq!(client.advance(RunsOn::Thread), Progress::End);
         let (answer, _) = Answer::split(client.answers().pending())
             .expect("it is one")
             .expect("it is whole");
@@ -325,14 +325,14 @@ fn strangers_are_refused_with_a_reason() {
     }
     let mut client = Client::new(shared, Peer::Unix { user: None });
     client.input().receive(&Requests::default().tls().take());
-    assert_eq!(client.advance(Place::Thread), Progress::Bytes);
+    assert_eq!(client.advance(RunsOn::Thread), Progress::Bytes);
     assert_eq!(client.answers().pending(), b"N");
     client.answers().consume(1);
     let newer = Requests::default()
         .startup(9, &[("user", "kiln"), ("_pq_.new", "1")])
         .take();
     client.input().receive(&newer);
-    assert_eq!(client.advance(Place::Thread), Progress::Bytes);
+    assert_eq!(client.advance(RunsOn::Thread), Progress::Bytes);
     let (answer, _) = Answer::split(client.answers().pending())
         .expect("it is one")
         .expect("it is whole");

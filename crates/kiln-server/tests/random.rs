@@ -7,8 +7,8 @@ use kiln_platform::net::Peer;
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_server::authentication::Authentication;
-use kiln_server::client::{Client, Progress, Shared};
-use kiln_server::session::Place;
+use kiln_server::client::{Client, Progress, ServerState};
+use kiln_server::session::RunsOn;
 use kiln_sql::{Completions, Database, Options};
 use kiln_wire::client::{Answer, Requests};
 use kiln_wire::frontend::{Format, Limits, Target};
@@ -168,7 +168,7 @@ fn check(asked: &[Asked], answers: &[Answer], context: &str) {
     assert_eq!(answers.next(), None, "{context}: one answer too many");
 }
 
-fn converse(shared: &Arc<Shared>, completions: &Arc<Completions>, seed: u64) {
+fn converse(shared: &Arc<ServerState>, completions: &Arc<Completions>, seed: u64) {
     let mut random = Random::from_seed(seed);
     let mut client = Client::new(shared.clone(), Peer::Unix { user: None });
     let mut requests = Requests::default();
@@ -177,10 +177,10 @@ fn converse(shared: &Arc<Shared>, completions: &Arc<Completions>, seed: u64) {
     requests.sync();
     asked.push(Asked::Sync);
     let (bytes, mut sent) = (requests.take(), 0);
-    let mut place = Place::Poller(completions, 0);
+    let mut runs_on = RunsOn::Poller(completions, 0);
     loop {
-        let progress = client.advance(place);
-        place = Place::Poller(completions, 0);
+        let progress = client.advance(runs_on);
+        runs_on = RunsOn::Poller(completions, 0);
         match progress {
             Progress::Bytes if sent == bytes.len() => break,
             Progress::Bytes => {
@@ -189,7 +189,7 @@ fn converse(shared: &Arc<Shared>, completions: &Arc<Completions>, seed: u64) {
                 client.input().receive(&bytes[sent..sent + length]);
                 sent += length;
             }
-            Progress::Thread => place = Place::Thread,
+            Progress::Thread => runs_on = RunsOn::Thread,
             Progress::Outcome => {
                 let mut ended = Vec::new();
                 completions.wait(&mut ended, Duration::from_secs(5));
@@ -197,7 +197,7 @@ fn converse(shared: &Arc<Shared>, completions: &Arc<Completions>, seed: u64) {
                     client.complete(completion.result, completion.observed);
                 }
             }
-            Progress::Turn => {}
+            Progress::Yield => {}
             other => panic!("seed {seed}: {other:?}"),
         }
     }
@@ -218,7 +218,7 @@ fn converse(shared: &Arc<Shared>, completions: &Arc<Completions>, seed: u64) {
 #[test]
 fn each_message_is_answered_once() {
     let database = Database::open(Options::new().workers(1)).expect("there is memory");
-    let shared = Shared::new(database, Limits::default(), Authentication::Automatic);
+    let shared = ServerState::new(database, Limits::default(), Authentication::Automatic);
     let shared = Arc::new(shared.expect("there is randomness"));
     (shared.database)
         .execute(

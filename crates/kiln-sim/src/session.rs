@@ -182,7 +182,7 @@ impl Session<'_> {
         failure: &Mutex<Option<Error>>,
     ) -> Done {
         thread::pin_to_core(position);
-        let mut desk = Desk {
+        let mut caller = TerminalCaller {
             session: self,
             terminal,
             until,
@@ -196,20 +196,20 @@ impl Session<'_> {
             has_failed: false,
         };
         loop {
-            driver.drive(&mut desk);
-            if desk.is_measuring || desk.is_done() {
+            driver.drive(&mut caller);
+            if caller.is_measuring || caller.is_done() {
                 break;
             }
-            desk.is_measuring = true;
+            caller.is_measuring = true;
             driver.reset_statistics();
         }
-        if let Some(number) = desk.is_expired {
+        if let Some(number) = caller.is_expired {
             let error = starved(self.handles[number].name(), &driver.statistics());
             lock(failure).get_or_insert(error);
         }
-        desk.done.statistics = driver.statistics();
-        desk.done.totals = desk.terminal.totals().clone();
-        desk.done
+        caller.done.statistics = driver.statistics();
+        caller.done.totals = caller.terminal.totals().clone();
+        caller.done
     }
 
     /// Records from now on what transactions read and write.
@@ -265,7 +265,7 @@ struct Made {
 }
 
 /// A core's terminal, and its calls in flight.
-struct Desk<'a> {
+struct TerminalCaller<'a> {
     session: &'a Session<'a>,
     terminal: Terminal,
     until: Until,
@@ -283,7 +283,7 @@ struct Desk<'a> {
     has_failed: bool,
 }
 
-impl Desk<'_> {
+impl TerminalCaller<'_> {
     /// Whether the run is over.
     fn is_done(&self) -> bool {
         self.has_failed
@@ -321,7 +321,7 @@ impl Desk<'_> {
     }
 }
 
-impl Caller for Desk<'_> {
+impl Caller for TerminalCaller<'_> {
     fn next(&mut self, request: &mut Request) -> Asked<'_> {
         if self.is_over() {
             return Asked::Pause;
@@ -387,7 +387,7 @@ fn starved(procedure: &str, statistics: &Statistics) -> Error {
 /// What each worker's history may take.
 const HISTORY_BYTES: usize = 256 << 20;
 
-/// Sessions of the loader and of the audit; the drivers have the other seats.
+/// Sessions of the loader and of the audit; the drivers have the other worker slots.
 const SESSION_SLOTS: usize = 28;
 
 /// Gives the rows of a population to a loader for each table in turn.

@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_failure_comes_with_the_command_that_repeats_it() {
-        // Loading fails: the population does not fit the seats of so many cores.
+        // Loading fails: the population does not fit the worker slots of so many cores.
         let mut plan = plan("smallbank", &[("accounts", "2")], 20, TestSchedule::Random);
         plan.cores = vec![5_000];
         plan.protocols = vec![Protocol::Silo.into()];

@@ -36,7 +36,7 @@ fn takes_ns(configuration: &str) -> u64 {
             database
         });
         let procedure = database.engine().procedure("add").expect("the procedure");
-        let mut driver = database.engine().driver(0).expect("a seat");
+        let mut driver = database.engine().driver(0).expect("a worker slot");
         let began = time::now_ns();
         for _ in 0..CALLS {
             let mut arguments = Arguments::new();

@@ -38,7 +38,7 @@ fn add_twice(
             let engine = database.engine().clone();
             let body = move || {
                 let procedure = engine.procedure("add").expect("the procedure");
-                let mut driver = engine.driver(0).expect("a seat");
+                let mut driver = engine.driver(0).expect("a worker slot");
                 let outcome = driver.call(&procedure, &mut Arguments::new());
                 assert!(matches!(outcome, Outcome::Committed), "{outcome:?}");
                 let counts = driver.statistics().aborts;

@@ -39,7 +39,7 @@ fn insert_twice(script: &[(&str, &'static str)]) -> ([bool; 2], [Vec<String>; 2]
             let engine = database.engine().clone();
             let body = move || {
                 let procedure = engine.procedure("add").expect("the procedure");
-                let mut driver = engine.driver(0).expect("a seat");
+                let mut driver = engine.driver(0).expect("a worker slot");
                 let mut arguments = Arguments::from_values(&[Value::Integer(code)]);
                 match driver.call(&procedure, &mut arguments) {
                     Outcome::Committed => true,

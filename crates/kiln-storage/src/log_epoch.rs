@@ -55,12 +55,12 @@ const OUTSIDE: u64 = 0;
 
 /// A word on cache lines of its own (two, because processors fetch lines in pairs).
 #[repr(align(128))]
-struct Padded(AtomicU64);
+struct CachePadded(AtomicU64);
 
 struct Shared {
-    current: Padded,
+    current: CachePadded,
     /// What each worker has published, or [`OUTSIDE`].
-    slots: Box<[Padded]>,
+    slots: Box<[CachePadded]>,
     /// Slots at and above this position were never used.
     used: AtomicUsize,
 }
@@ -74,16 +74,16 @@ pub struct LogEpochs {
 impl LogEpochs {
     /// A counter at 1, for workers whose numbers are below `workers`.
     pub fn new(workers: usize) -> LogEpochs {
-        let slots = (0..workers).map(|_| Padded(AtomicU64::new(OUTSIDE)));
+        let slots = (0..workers).map(|_| CachePadded(AtomicU64::new(OUTSIDE)));
         let epochs = LogEpochs {
             shared: Arc::new(Shared {
-                current: Padded(AtomicU64::new(1)),
+                current: CachePadded(AtomicU64::new(1)),
                 slots: slots.collect(),
                 used: AtomicUsize::new(0),
             }),
         };
         let address = std::ptr::from_ref(&epochs.shared.current).addr();
-        name_range(address, size_of::<Padded>(), || "log epoch".to_owned());
+        name_range(address, size_of::<CachePadded>(), || "log epoch".to_owned());
         epochs
     }
 
@@ -159,7 +159,7 @@ impl LogEpochs {
                 if published == OUTSIDE || published > closed {
                     break;
                 }
-                spinner.turn();
+                spinner.spin();
             }
         }
         LogEpoch(closed)
@@ -199,7 +199,7 @@ mod tests {
                     for _ in 0..commits {
                         let mut spinner = Spinner::default();
                         while locked.swap(true, Ordering::Acquire) {
-                            spinner.turn();
+                            spinner.spin();
                         }
                         let epoch = epochs.enter(worker).0;
                         // Relaxed: only the lock's holder writes.

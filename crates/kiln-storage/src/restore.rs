@@ -310,8 +310,8 @@ impl<'p> Restorer<'p> {
 
     fn insert(&self, change: &KeyedChange<'_, '_>, heap: &mut Heap) -> Result<()> {
         let table = change.table;
-        let slot = self.participant.memory();
-        // SAFETY: the memory is the participant's, which this thread alone uses.
+        let slot = self.participant.arena();
+        // SAFETY: the arena is the participant's, which this thread alone uses.
         let cell = unsafe { table.slab().alloc(slot) };
         let cell = cell.map_err(|_| {
             let message = "the system grants no more memory for records";
@@ -334,8 +334,8 @@ impl<'p> Restorer<'p> {
         };
         if let Some(number) = number {
             let bits = 64 - ROW_NUMBER_SLOT_BITS;
-            let (memory, count) = (number as u64 >> bits, number as u64 & ((1 << bits) - 1));
-            table.restore_row_number(memory as usize, count + 1);
+            let (arena, count) = (number as u64 >> bits, number as u64 & ((1 << bits) - 1));
+            table.restore_row_number(arena as usize, count + 1);
         }
         let index = &table.indexes()[0];
         match index.insert_key(&change.key, Entry::of(record), self.participant) {
@@ -361,9 +361,9 @@ impl<'p> Restorer<'p> {
         let version = Tid(record.tid().load(Ordering::Relaxed)).version();
         let dead = version | Tid::ABSENT | Tid::DEAD;
         record.tid().store(dead, Ordering::Relaxed);
-        // SAFETY: the memory is the participant's, the cell is of this slab, and nothing refers to
+        // SAFETY: the arena is the participant's, the cell is of this slab, and nothing refers to
         // it any more.
-        unsafe { table.slab().free(self.participant.memory(), record.cell()) };
+        unsafe { table.slab().free(self.participant.arena(), record.cell()) };
     }
 }
 

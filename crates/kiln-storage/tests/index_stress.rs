@@ -427,7 +427,7 @@ fn shared_queues_keep_their_order_and_their_size() {
 
 /// Records as in the engine: cells that readers find through an index inside an epoch, and that
 /// removers unlink and retire. A reader must never see a cell that was reused under it, also while
-/// participants swap memories.
+/// participants swap arenas.
 #[test]
 fn cells_are_not_reused_while_a_reader_may_hold_them() {
     const CELLS: u64 = 64;
@@ -450,7 +450,7 @@ fn cells_are_not_reused_while_a_reader_may_hold_them() {
                     let key = random.below(CELLS as usize) as u64;
                     // SAFETY: this thread has the participant.
                     let borrows = unsafe { epochs.lend(participant.slot(), random.below(4)) };
-                    assert_eq!(borrows, participant.memory() != participant.slot());
+                    assert_eq!(borrows, participant.arena() != participant.slot());
                     participant.enter();
                     match index.get(&key) {
                         Lookup::Found(address) => {
@@ -467,13 +467,13 @@ fn cells_are_not_reused_while_a_reader_may_hold_them() {
                             assert_eq!(word(cell, 2).load(Ordering::Relaxed), key);
                         }
                         Lookup::Missing(_) => {
-                            // SAFETY: the memory that the participant uses.
-                            let cell = unsafe { slab.alloc(participant.memory()) }.expect("memory");
+                            // SAFETY: the arena that the participant uses.
+                            let cell = unsafe { slab.alloc(participant.arena()) }.expect("memory");
                             word(cell, 2).store(key, Ordering::Relaxed);
                             let address = cell.as_ptr() as u64;
                             if !inserted(index.insert(&key, address, &participant)) {
                                 // SAFETY: no other thread has seen the cell.
-                                unsafe { slab.free(participant.memory(), cell) };
+                                unsafe { slab.free(participant.arena(), cell) };
                             }
                         }
                     }
@@ -580,10 +580,10 @@ fn retired_objects_wait_for_two_epochs_and_owners_for_their_objects() {
 }
 
 #[test]
-fn memory_is_lent_to_one_after_the_other_with_what_waits_in_it() {
-    static MEMORIES: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-    unsafe fn reclaim(_: *const (), _: NonNull<u8>, memory: usize) {
-        lock(&MEMORIES).push(memory);
+fn an_arena_is_lent_to_one_after_the_other_with_what_waits_in_it() {
+    static ARENAS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    unsafe fn reclaim(_: *const (), _: NonNull<u8>, arena: usize) {
+        lock(&ARENAS).push(arena);
     }
     struct Owner(Arc<AtomicBool>);
     impl Drop for Owner {
@@ -607,10 +607,10 @@ fn memory_is_lent_to_one_after_the_other_with_what_waits_in_it() {
         });
     };
     assert!(lend(0, 1));
-    assert_eq!(participants[0].memory(), 3);
+    assert_eq!(participants[0].arena(), 3);
     assert!(!lend(1, 1), "participant 0 has it");
     assert!(!lend(1, 2), "there is none");
-    assert_eq!(participants[1].memory(), 1);
+    assert_eq!(participants[1].arena(), 1);
     let dropped = Arc::new(AtomicBool::new(false));
     epochs.retire_owner(Box::new(Owner(Arc::clone(&dropped))));
     retire(&participants[0]);
@@ -618,20 +618,17 @@ fn memory_is_lent_to_one_after_the_other_with_what_waits_in_it() {
     epochs.clear_lent(1);
     assert_eq!(participants[0].waiting(), 1, "participant 0 has it");
     take_back(0);
-    assert_eq!(
-        (participants[0].memory(), participants[0].waiting()),
-        (0, 0)
-    );
+    assert_eq!((participants[0].arena(), participants[0].waiting()), (0, 0));
     (0..4).for_each(|_| assert!(epochs.advance()));
     assert_eq!(participants[0].collect(1), 0);
     assert!(
         !dropped.load(Ordering::Relaxed),
-        "an object waits in the memory that was lent"
+        "an object waits in the arena that was lent"
     );
 
     assert!(lend(1, 1));
     assert_eq!(participants[1].collect(2), 1);
-    assert_eq!(*lock(&MEMORIES), [3]);
+    assert_eq!(*lock(&ARENAS), [3]);
     retire(&participants[1]);
     take_back(1);
     epochs.advance();
@@ -641,11 +638,11 @@ fn memory_is_lent_to_one_after_the_other_with_what_waits_in_it() {
     assert_eq!(
         participants[0].collect(1),
         1,
-        "a memory that is no longer lent has left its objects to all"
+        "an arena that is no longer lent has left its objects to all"
     );
-    assert_eq!(*lock(&MEMORIES), [3, 0]);
+    assert_eq!(*lock(&ARENAS), [3, 0]);
 
-    // A participant that is dropped gives back its lent memory.
+    // A participant that is dropped gives back its lent arena.
     assert!(lend(0, 0));
     let [first, second] = participants;
     // SAFETY: as above; it belongs to nothing else.
@@ -661,9 +658,9 @@ fn memory_is_lent_to_one_after_the_other_with_what_waits_in_it() {
     assert!(lend(1, 0));
     assert_eq!(second.waiting(), 1);
     drop(second);
-    assert_eq!(*lock(&MEMORIES), [3, 0]);
+    assert_eq!(*lock(&ARENAS), [3, 0]);
     drop(epochs);
-    assert_eq!(*lock(&MEMORIES), [3, 0, 0], "it goes with the last handle");
+    assert_eq!(*lock(&ARENAS), [3, 0, 0], "it goes with the last handle");
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn change_at_random(has_key: bool, mismatch: Mismatch, seed: u64) -> usize {
     // A cell that a row leaves is used again.
     assert_eq!(table.slab().cells_in_use(), expected.len(), "{context}");
     if !has_key {
-        // The numbers are those of the first memory, and the next one is a new one.
+        // The numbers are those of the first arena, and the next one is a new one.
         let next = table.next_row_number(0);
         assert!(
             expected.keys().all(|number| *number < next),

@@ -1,7 +1,7 @@
 //! A workload as the benchmark driver sees it.
 //!
-//! Each module of a workload defines its settings, which are a [`Definition`], and a terminal, which
-//! is a [`DrawCalls`]; the enums here choose among them.
+//! Each module of a workload defines its settings, which are a [`Definition`], and a terminal,
+//! which is a [`DrawCalls`]; the enums here choose among them.
 
 use kiln_storage::types::Value;
 

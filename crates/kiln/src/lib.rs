@@ -57,7 +57,7 @@
 pub use kiln_engine::{
     AbortCause, CatalogStatement, CheckpointMetrics, Configuration, Counted, Engine, EpochHolder,
     LoadReport, Loader, LogMetrics, Metrics, OpenBlock, ProtocolOption, ReadOnly, RetiredMemory,
-    Row, Rows, ScanRange, SeatUser, Statistics, TableMemory, TableMetrics, TableSplit,
+    Row, Rows, ScanRange, SlotUser, Statistics, TableMemory, TableMetrics, TableSplit,
     WrittenCatalog,
 };
 pub use kiln_sql::{

@@ -199,7 +199,7 @@ fn rows_that_come_and_go_in_one_transaction_leave_nothing_behind() {
     let _alone = alone();
     for protocol in configurations() {
         let database = open(protocol);
-        let mut session = database.session().expect("a seat");
+        let mut session = database.session().expect("a worker slot");
         let mut most = 0;
         for round in 0..CALLS {
             session.execute("CALL churn(0)").expect("it commits");
@@ -234,7 +234,7 @@ fn what_is_retired_is_freed_at_the_rate_it_is_retired() {
         settle(&database, "idle workers");
         let before = BYTES.load(Ordering::Relaxed);
         // One session inserts what the other one deletes.
-        let mut sessions = [(); 2].map(|()| database.session().expect("a seat"));
+        let mut sessions = [(); 2].map(|()| database.session().expect("a worker slot"));
         soak(&database, "sessions", |round| {
             let number = round as i64 * 20;
             let (put, take) = (
@@ -253,7 +253,7 @@ fn what_is_retired_is_freed_at_the_rate_it_is_retired() {
         let grown = BYTES.load(Ordering::Relaxed).saturating_sub(before);
         assert!(grown < BYTES_GROWN, "{protocol}: {grown} bytes");
         drop(sessions);
-        settle(&database, "idle seats");
+        settle(&database, "idle worker slots");
         println!("{protocol}: {} ms", (time::now_ns() - begun) / 1_000_000);
     }
 }

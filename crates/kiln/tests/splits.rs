@@ -1,4 +1,4 @@
-//! Which columns timestamp splitting keeps apart, in a database that runs.
+//! Which columns are split, in a database that runs.
 
 use kiln::{Database, Options, SqlState};
 use kiln_engine::{Arguments, Outcome, Procedure};
@@ -20,7 +20,7 @@ fn open(protocol: &str, ddl_wait_ms: u64) -> Database {
 }
 
 /// The names of a table's columns that have a timestamp beside the record's.
-fn apart(database: &Database, table: &str) -> Vec<String> {
+fn split(database: &Database, table: &str) -> Vec<String> {
     let table = database.engine().table(table).expect("it is there");
     let columns = &table.schema().columns;
     let split = table.split();
@@ -31,7 +31,7 @@ fn apart(database: &Database, table: &str) -> Vec<String> {
 }
 
 /// A block reads `x`, which another transaction overwrites together with a column of `t`. That
-/// column comes to be kept apart, a third transaction reads it and `y`, and the block writes `y`:
+/// column comes to be split, a third transaction reads it and `y`, and the block writes `y`:
 /// it comes before the second transaction and after the third, which has read what the second
 /// wrote.
 #[test]
@@ -47,7 +47,7 @@ fn a_split_that_changes_beside_an_open_block_leaves_transactions_serializable() 
              BEGIN UPDATE t SET b = b + 1 WHERE id = 1 RETURNING a INTO found; END $$;
              CREATE PROCEDURE r(OUT found INTEGER) LANGUAGE plpgsql AS $$
              BEGIN SELECT a INTO found FROM t WHERE id = 1; END $$;");
-        assert_eq!(apart(&database, "t"), ["id", "a"]);
+        assert_eq!(split(&database, "t"), ["id", "a"]);
         // Timestamps of insertions are known up to a thousand alone.
         for _ in 0..2_500 {
             run("UPDATE x SET v = v + 1 WHERE id = 1");
@@ -57,7 +57,7 @@ fn a_split_that_changes_beside_an_open_block_leaves_transactions_serializable() 
             .execute("BEGIN; SELECT v FROM x WHERE id = 1")
             .expect("no other transaction is open");
         run("BEGIN; UPDATE x SET v = v + 1 WHERE id = 1; UPDATE t SET b = 1 WHERE id = 1; COMMIT");
-        // No procedure writes the table any more, so that all its columns are kept apart from now
+        // No procedure writes the table any more, so that all its columns are split from now
         // on.
         if let Err(error) = database.execute("DROP PROCEDURE w") {
             assert_eq!(error.state(), SqlState::LOCK_NOT_AVAILABLE, "{protocol}");
@@ -82,22 +82,22 @@ const SHOP: &str = "
 /// Each of two procedures writes the column that the other reads: what the one that is called more
 /// often writes is in the base.
 #[test]
-fn calls_decide_which_columns_are_apart() {
+fn calls_decide_which_columns_are_split() {
     for (often, rarely, expected) in [("first", "second", "a"), ("second", "first", "b")] {
         let database = open("silo+cu+ts", 1_000);
         database.execute(SHOP).expect("the script is good");
-        let before = apart(&database, "shop");
+        let before = split(&database, "shop");
         let call = |name: &str| {
             let reply = database.call(name, ()).expect("it is there");
             assert!(matches!(reply, kiln::Reply::Committed(_)), "{reply:?}");
         };
         call(rarely);
         (0..1_000).for_each(|_| call(often));
-        assert_eq!(apart(&database, "shop"), before, "no definition was made");
+        assert_eq!(split(&database, "shop"), before, "no definition was made");
         database
             .execute("CREATE TABLE elsewhere (id INTEGER PRIMARY KEY)")
             .expect("no block is open");
-        let after = apart(&database, "shop");
+        let after = split(&database, "shop");
         assert!(after.contains(&expected.to_owned()), "{often}: {after:?}");
         let other = if expected == "a" { "b" } else { "a" };
         assert!(!after.contains(&other.to_owned()), "{often}: {after:?}");
@@ -110,7 +110,7 @@ fn a_definition_of_something_else_does_not_wait_for_a_better_split() {
     for protocol in ["silo+cu+ts", "tictoc+ts", "mvcc+cu+ts"] {
         let database = open(protocol, 50);
         database.execute(SHOP).expect("the script is good");
-        let before = apart(&database, "shop");
+        let before = split(&database, "shop");
         let often = if before == ["a"] { "second" } else { "first" };
         for _ in 0..1_000 {
             database.call(often, ()).expect("it is there");
@@ -122,7 +122,7 @@ fn a_definition_of_something_else_does_not_wait_for_a_better_split() {
         database
             .execute("CREATE TABLE elsewhere (id INTEGER PRIMARY KEY)")
             .unwrap_or_else(|error| panic!("{protocol}: {error}"));
-        assert_eq!(apart(&database, "shop"), before, "{protocol}");
+        assert_eq!(split(&database, "shop"), before, "{protocol}");
         let error = database
             .execute("ANALYZE")
             .expect_err("a block uses the table");
@@ -131,7 +131,7 @@ fn a_definition_of_something_else_does_not_wait_for_a_better_split() {
             .execute("COMMIT")
             .expect("no transaction is in the way");
         database.execute("ANALYZE").expect("no block is open");
-        assert_ne!(apart(&database, "shop"), before, "{protocol}");
+        assert_ne!(split(&database, "shop"), before, "{protocol}");
     }
 }
 
@@ -152,7 +152,7 @@ fn calls_are_counted_under_every_protocol() {
             catalog.procedure(name).expect("it is there").calls()
         };
         let handle = database.engine().procedure("first").expect("it is there");
-        let mut driver = database.engine().driver(0).expect("a seat is free");
+        let mut driver = database.engine().driver(0).expect("a worker slot is free");
         for _ in 0..5 {
             database.call("first", ()).expect("it is there");
             database.execute("CALL first(NULL)").expect("it is sound");
@@ -193,12 +193,12 @@ fn analyze_splits_anew() {
     run("SELECT 1; DO $$ BEGIN NULL; END $$");
     assert_eq!((calls("first"), calls("second")), (1_500, 1));
 
-    let before = apart(&database, "shop");
+    let before = split(&database, "shop");
     run("ANALYZE elsewhere");
-    assert_eq!(apart(&database, "shop"), before);
+    assert_eq!(split(&database, "shop"), before);
     let version = database.engine().catalog().version();
     run("ANALYZE elsewhere, shop");
-    let counted = apart(&database, "shop");
+    let counted = split(&database, "shop");
     assert_ne!(counted, before, "then all weighed the same");
     assert!(counted.contains(&"a".to_owned()), "{counted:?}");
     assert!(!counted.contains(&"b".to_owned()), "{counted:?}");
@@ -207,7 +207,7 @@ fn analyze_splits_anew() {
     // About as many of both: neither split is better by a tenth.
     (0..1_500).for_each(|_| run("CALL second(NULL)").clear());
     run("ANALYZE");
-    assert_eq!(apart(&database, "shop"), counted);
+    assert_eq!(split(&database, "shop"), counted);
     // Who replaces a procedure does not change how often clients call it.
     run(
         "CREATE OR REPLACE PROCEDURE second(OUT found INTEGER) LANGUAGE plpgsql AS $$
@@ -252,7 +252,7 @@ fn splits_are_kept_and_calls_are_not() {
         "CREATE PROCEDURE other(OUT found INTEGER) LANGUAGE plpgsql AS $$
          BEGIN SELECT a INTO found FROM shop WHERE id = 2; END $$",
     );
-    let equal = apart(&database, "shop");
+    let equal = split(&database, "shop");
     let often = if equal.contains(&"a".to_owned()) {
         "second"
     } else {
@@ -264,11 +264,11 @@ fn splits_are_kept_and_calls_are_not() {
         .expect("it is there")
         .assume_calls(1_000_000);
     run("ANALYZE");
-    let counted = apart(&database, "shop");
+    let counted = split(&database, "shop");
     assert_ne!(counted, equal, "{often}");
     run("TRUNCATE shop; CREATE INDEX shop_id ON shop (id)");
-    assert_eq!(apart(&database, "shop"), counted);
-    assert_eq!(apart(&again, "shop"), counted);
+    assert_eq!(split(&database, "shop"), counted);
+    assert_eq!(split(&again, "shop"), counted);
 
     let text = database
         .engine()
@@ -277,7 +277,7 @@ fn splits_are_kept_and_calls_are_not() {
         .to_string();
     let written = text.parse().expect("it was written");
     let rebuilt = Database::rebuild(options(), &written).expect("it can be rebuilt");
-    assert_eq!(apart(&rebuilt, "shop"), counted);
+    assert_eq!(split(&rebuilt, "shop"), counted);
     assert_eq!(
         rebuilt
             .engine()
@@ -289,7 +289,7 @@ fn splits_are_kept_and_calls_are_not() {
     // Nothing was counted here, and nothing that procedures do with the table changes.
     for statement in ["ANALYZE", "CREATE TABLE elsewhere (id INTEGER PRIMARY KEY)"] {
         rebuilt.execute(statement).expect(statement);
-        assert_eq!(apart(&rebuilt, "shop"), counted, "{statement}");
+        assert_eq!(split(&rebuilt, "shop"), counted, "{statement}");
     }
 }
 
@@ -297,12 +297,12 @@ fn splits_are_kept_and_calls_are_not() {
 fn splits(database: &Database) -> String {
     let catalog = database.engine().catalog();
     let lines = catalog.tables().map(|(name, table)| {
-        let apart = match table.split().len() {
+        let split = match table.split().len() {
             0 => "–".to_owned(),
             all if all == table.schema().columns.len() => "all".to_owned(),
-            _ => self::apart(database, name).join(", "),
+            _ => self::split(database, name).join(", "),
         };
-        format!("  {name}: {apart}\n")
+        format!("  {name}: {split}\n")
     });
     lines.collect()
 }
@@ -325,7 +325,7 @@ fn check_explained(database: &Database) {
     for section in text.split("\n\n") {
         let (name, _) = section.split_once(':').expect("a table's name");
         let table = catalog.table(name).expect("there is such a table");
-        let columns = apart(database, name);
+        let columns = split(database, name);
         match columns.len() {
             0 => assert!(!section.contains("  base"), "{section}"),
             all if all == table.schema().columns.len() => {
@@ -351,7 +351,7 @@ fn golden_splits() {
             .iter()
             .map(|procedure| engine.procedure(procedure.name).expect("it is there"))
             .collect();
-        let mut driver = engine.driver(0).expect("a seat is free");
+        let mut driver = engine.driver(0).expect("a worker slot is free");
         let mut terminals = workload.terminals(1, 1);
         for _ in 0..5_000 {
             let mut arguments = Arguments::new();
@@ -409,7 +409,7 @@ fn transactions_beside_analyze_are_serializable() {
             for (worker, mut terminal) in workload.terminals(1, 2).into_iter().enumerate() {
                 let (totals, ended, changed) = (&totals, &ended, &changed);
                 let (workload, handles) = (&workload, &handles);
-                let mut driver = engine.driver(worker).expect("a seat is free");
+                let mut driver = engine.driver(worker).expect("a worker slot is free");
                 scope.spawn(move || {
                     let mut calls = 0;
                     while calls < CALLS || changed.load(Ordering::Relaxed) < u64::from(ROUNDS) {

@@ -126,8 +126,8 @@ fn check_header(bytes: &[u8], expected: &Identity) -> Result<u64, HeaderFault> {
         let fault = "the checksum of its header is wrong";
         return Err(HeaderFault::Damaged(fault));
     }
-    let mut bytes_left = Bytes::new(&content[8..]);
-    let mut number = |bytes| bytes_left.number(bytes).unwrap_or_default();
+    let mut remaining_bytes = Bytes::new(&content[8..]);
+    let mut number = |bytes| remaining_bytes.number(bytes).unwrap_or_default();
     let version = number(4) as u32;
     if version != u32::from(FORMAT_VERSION) {
         return Err(HeaderFault::Format(version));

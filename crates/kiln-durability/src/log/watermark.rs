@@ -127,17 +127,17 @@ impl Watermark {
                 return Some(Err(error));
             }
             waiting.threads += 1;
-            let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(time::now_ns()));
-            waiting = match left_ns {
+            let remaining_ns = deadline_ns.map(|deadline| deadline.saturating_sub(time::now_ns()));
+            waiting = match remaining_ns {
                 None => (self.changed.wait(waiting)).unwrap_or_else(|poison| poison.into_inner()),
-                Some(left_ns) => {
-                    let timeout = Duration::from_nanos(left_ns);
+                Some(remaining_ns) => {
+                    let timeout = Duration::from_nanos(remaining_ns);
                     let waited = self.changed.wait_timeout(waiting, timeout);
                     waited.unwrap_or_else(|poison| poison.into_inner()).0
                 }
             };
             waiting.threads -= 1;
-            if left_ns == Some(0) {
+            if remaining_ns == Some(0) {
                 return None;
             }
         }

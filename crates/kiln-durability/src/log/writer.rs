@@ -129,7 +129,7 @@ impl Writer {
                 self.gathers_since_ns = now_ns;
             }
             match (self.gathers_since_ns + GATHER_NS).checked_sub(now_ns) {
-                Some(left_ns) if left_ns > 0 => Work::Sleep(left_ns),
+                Some(remaining_ns) if remaining_ns > 0 => Work::Sleep(remaining_ns),
                 _ => Work::Group,
             }
         } else if self.uncovered_since_ns != 0 && now_ns >= self.uncovered_since_ns + IDLE_NS {

@@ -24,7 +24,7 @@ pub struct PlacedBlock {
 
 /// Where a group begins: a segment, and the offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GroupPlace(u64, u64);
+pub struct GroupPosition(u64, u64);
 
 /// A log that is read group by group.
 pub struct Groups {
@@ -95,22 +95,22 @@ impl Groups {
     }
 
     /// Where the present group begins.
-    pub fn place(&self) -> Option<GroupPlace> {
+    pub fn group_position(&self) -> Option<GroupPosition> {
         let first = self.blocks.first()?;
-        Some(GroupPlace(first.segment, first.offset))
+        Some(GroupPosition(first.segment, first.offset))
     }
 
     /// The error for what the present group has and cannot be put back: it names the place of the
     /// group.
     pub fn damage(&self, error: Error) -> Error {
-        match self.place() {
-            Some(place) => self.damage_at(place, error),
+        match self.group_position() {
+            Some(position) => self.damage_at(position, error),
             None => error,
         }
     }
 
     /// As [`Groups::damage`], of the group at this place.
-    pub fn damage_at(&self, GroupPlace(segment, offset): GroupPlace, error: Error) -> Error {
+    pub fn damage_at(&self, GroupPosition(segment, offset): GroupPosition, error: Error) -> Error {
         damaged_in(self.scan.place(segment, offset), error)
     }
 

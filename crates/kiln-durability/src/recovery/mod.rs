@@ -15,6 +15,6 @@ mod scan;
 mod segment;
 
 pub use extent::{Extent, LogEnd};
-pub use groups::{GroupPlace, Groups, PlacedBlock};
+pub use groups::{GroupPosition, Groups, PlacedBlock};
 pub use replay::Replay;
 pub use scan::{End, Scan, Start};

@@ -6,7 +6,7 @@
 
 use kiln_storage::error::{Error, Result};
 
-use super::groups::{GroupPlace, Groups};
+use super::groups::{GroupPosition, Groups};
 use super::scan::{End, Scan};
 use crate::canary::Canary;
 use crate::error::damaged;
@@ -74,13 +74,13 @@ impl Replay {
     }
 
     /// Where the group is that was given last.
-    pub fn place(&self) -> Option<GroupPlace> {
-        self.groups.place()
+    pub fn group_position(&self) -> Option<GroupPosition> {
+        self.groups.group_position()
     }
 
     /// As [`Replay::damage`], of the group at this place.
-    pub fn damage_at(&self, place: GroupPlace, error: Error) -> Error {
-        self.groups.damage_at(place, error)
+    pub fn damage_at(&self, position: GroupPosition, error: Error) -> Error {
+        self.groups.damage_at(position, error)
     }
 
     /// Where the log goes on, after [`Replay::next_group`] has returned `None`. What was read is on

@@ -191,8 +191,8 @@ impl Inboxes {
                 return position;
             }
         }
-        let turn = self.next.fetch_add(1, Ordering::Relaxed);
-        let (a, b) = (turn % count, (turn + 1) % count);
+        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        let (a, b) = (ticket % count, (ticket + 1) % count);
         match self.inboxes[b].load() < self.inboxes[a].load() {
             true => b,
             false => a,

@@ -153,7 +153,7 @@ pub trait RowPrograms: Send + Sync {
     fn delete(&self, catalog: &Catalog, table: &Arc<Table>) -> Result<Program>;
 }
 
-/// Checks that no table of a program was changed since it was compiled; the seat is entered.
+/// Checks that no table of a program was changed since it was compiled; the worker slot is entered.
 #[inline]
 pub(crate) fn check_current(program: &Program) -> Result<()> {
     if program.tables.iter().any(|table| table.is_superseded()) {

@@ -25,7 +25,7 @@ pub struct Source {
     pub path: SearchPath,
 }
 
-/// Which columns of a table timestamp splitting keeps apart from some change on.
+/// Which columns of a table are split from some change on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableSplit {
     /// The table.

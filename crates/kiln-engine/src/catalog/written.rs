@@ -3,11 +3,11 @@
 //! A catalog is written as the list of what is in it, and not of the statements that made it: a
 //! database that creates and drops tables all day has a list as long as the number of its objects.
 //! Written are the tables, with their numbers, the order and the kind of their indexes, derived
-//! ones included, and their next row numbers; the enums; the extensions; the sequences, and how far they have got;
-//! the views; the statements that created the procedures; and the numbers of objects and the
-//! comments on them. Nothing else of a catalog depends on how it came about, as the programs of
-//! procedures follow from their statements and the tables ([`Lookups`](crate::Lookups) sees to
-//! that).
+//! ones included, and their next row numbers; the enums; the extensions; the sequences, and how far
+//! they have got; the views; the statements that created the procedures; and the numbers of objects
+//! and the comments on them. Nothing else of a catalog depends on how it came about, as the
+//! programs of procedures follow from their statements and the tables ([`Lookups`](crate::Lookups)
+//! sees to that).
 //!
 //! A log keeps a written catalog with each checkpoint, and the
 //! [`CatalogStatement`](crate::CatalogStatement)s after it.
@@ -74,7 +74,7 @@ pub(crate) struct WrittenTable {
     pub schema: TableSchema,
     /// The first one, which follows from the schema, included.
     pub indexes: Vec<IndexDefinition>,
-    /// The columns that timestamp splitting keeps apart.
+    /// The split columns.
     pub split: ColumnSet,
     /// See [`Table::row_numbers`].
     pub row_numbers: Vec<(usize, u64)>,
@@ -408,8 +408,8 @@ impl fmt::Display for WrittenTable {
             let columns: Vec<ColumnId> = self.split.iter().collect();
             writeln!(f, "  split {}", Columns(&columns))?;
         }
-        for (memory, next) in &self.row_numbers {
-            writeln!(f, "  row-number {memory} {next}")?;
+        for (arena, next) in &self.row_numbers {
+            writeln!(f, "  row-number {arena} {next}")?;
         }
         Ok(())
     }

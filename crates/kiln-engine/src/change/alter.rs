@@ -314,8 +314,8 @@ impl CatalogChange<'_> {
         let participant = lock(&self.inner.maintenance);
         let is_numbered = new.layout().row_number().is_some();
         if is_numbered {
-            for (memory, next) in old.row_numbers() {
-                new.restore_row_number(memory, next);
+            for (arena, next) in old.row_numbers() {
+                new.restore_row_number(arena, next);
             }
         }
         let (mut frame, mut arguments) = (Frame::new(), Arguments::new());

@@ -14,7 +14,7 @@ impl Engine {
     /// Open blocks of sessions that wait for their clients stand aside, unless they have used a
     /// table that the change replaces or removes: then `change` runs **again** when these blocks
     /// are over, and its first result is forgotten. All others go on until then. Under `tictoc+ts`
-    /// and `mvcc+ts` a change of the columns that a table keeps apart waits for every open block.
+    /// and `mvcc+ts` a change of the split columns of a table waits for every open block.
     ///
     /// Procedures that use a changed table ([`CatalogChange::stale_procedures`]) must be compiled
     /// again in the same change. Programs that others hold and that use one are refused with
@@ -22,8 +22,9 @@ impl Engine {
     ///
     /// # Errors
     /// Those of `change`; 55P03 when transactions that are in the way do not end within
-    /// [`Options::ddl_wait_ms`](crate::Options::ddl_wait_ms), for instance because the caller has one open itself; 2BP01 when
-    /// a procedure still uses a changed table; 57P01 when the database is closed.
+    /// [`Options::ddl_wait_ms`](crate::Options::ddl_wait_ms), for instance because the caller has
+    /// one open itself; 2BP01 when a procedure still uses a changed table; 57P01 when the database
+    /// is closed.
     pub fn change_catalog<T>(
         &self,
         mut change: impl FnMut(&mut CatalogChange<'_>) -> Result<T>,

@@ -14,7 +14,7 @@ use crate::catalog::{
     Catalog, CatalogStatement, Commented, Comments, NumberedObject, Source, TableSplit,
 };
 use crate::errors;
-use crate::kernel::{SeatUser, Shared};
+use crate::kernel::{EngineInner, SlotUser};
 use crate::options::DesignFactors;
 use crate::roles::Roles;
 
@@ -23,10 +23,10 @@ use crate::roles::Roles;
 ///
 /// Nothing of it is seen before it is complete, and nothing of it is left when it fails.
 pub struct CatalogChange<'a> {
-    pub(crate) inner: &'a Shared,
+    pub(crate) inner: &'a EngineInner,
     pub(crate) before: Arc<Catalog>,
     pub(crate) catalog: Catalog,
-    /// Which columns of tables are kept apart from now on.
+    /// Which columns of tables are split from now on.
     pub(crate) splits: Vec<(Arc<Table>, ColumnSet)>,
     /// Tables that it changes and that an open block uses: it must wait, and begin anew.
     pub(crate) awaited: Vec<TableId>,
@@ -45,7 +45,7 @@ pub struct CatalogChange<'a> {
 }
 
 impl<'a> CatalogChange<'a> {
-    pub(crate) fn new(inner: &'a Shared, before: Arc<Catalog>) -> CatalogChange<'a> {
+    pub(crate) fn new(inner: &'a EngineInner, before: Arc<Catalog>) -> CatalogChange<'a> {
         let catalog = before.next();
         CatalogChange {
             inner,
@@ -68,7 +68,7 @@ impl<'a> CatalogChange<'a> {
         &self.awaited
     }
 
-    /// Whether it changes which columns a table keeps apart.
+    /// Whether it changes which columns of a table are split.
     pub(crate) fn splits_tables(&self) -> bool {
         !self.splits.is_empty()
     }
@@ -76,8 +76,11 @@ impl<'a> CatalogChange<'a> {
     /// The error of waiting for them in vain.
     #[cold]
     pub(crate) fn in_use(&self) -> Error {
-        let user = self.inner.blocks.user_of(&self.awaited, self.own_seat());
-        let (id, user) = user.unwrap_or((self.awaited[0], SeatUser::Engine));
+        let user = self
+            .inner
+            .blocks
+            .user_of(&self.awaited, self.own_worker_slot());
+        let (id, user) = user.unwrap_or((self.awaited[0], SlotUser::Engine));
         let table = self.before.table_by_id(id);
         let name = table.map_or("", |table| &table.schema().name);
         errors::table_in_use(name, user)
@@ -114,7 +117,7 @@ impl<'a> CatalogChange<'a> {
         if self.is_temporary() {
             return self.claim_temporary(id, false);
         }
-        match self.inner.blocks.user_of(&[id], self.own_seat()) {
+        match self.inner.blocks.user_of(&[id], self.own_worker_slot()) {
             None => {
                 self.inner.settle_table(id);
                 Ok(())

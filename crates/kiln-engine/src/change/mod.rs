@@ -1,5 +1,5 @@
-//! Changes of the catalog: made while no transaction runs, as parts of transaction blocks, and of the
-//! temporary objects of one session.
+//! Changes of the catalog: made while no transaction runs, as parts of transaction blocks, and of
+//! the temporary objects of one session.
 
 mod alter;
 mod apply;

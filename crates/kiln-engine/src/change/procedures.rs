@@ -32,8 +32,8 @@ impl CatalogChange<'_> {
         let known = replaced.and_then(|replaced| replaced.program().calls.get());
         // Who replaces a procedure does not change how often clients call it.
         let calls = known.cloned().unwrap_or_else(|| {
-            let seats = WORKERS_MAX - RESERVED;
-            Arc::new(CallCounts::new(seats))
+            let worker_slots = WORKERS_MAX - RESERVED;
+            Arc::new(CallCounts::new(worker_slots))
         });
         // One that Rust code made, and that was created before, has its own.
         procedure.program().calls.get_or_init(|| calls);

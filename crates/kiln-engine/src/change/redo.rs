@@ -33,7 +33,7 @@ impl CatalogChange<'_> {
         Ok(())
     }
 
-    /// Keeps apart the columns that the statement kept apart which makes this change again,
+    /// Splits the columns that the statement has split which makes this change again,
     /// whatever was called since; false when the change is a new one.
     ///
     /// # Errors
@@ -85,8 +85,8 @@ impl CatalogChange<'_> {
                 return Err(Error::new(SqlState::DATA_CORRUPTED, message));
             }
             made.split_by(table.split);
-            for (memory, next) in &table.row_numbers {
-                made.restore_row_number(*memory, *next);
+            for (arena, next) in &table.row_numbers {
+                made.restore_row_number(*arena, *next);
             }
             let name = table.schema.name.clone();
             self.catalog.tables.insert(name, Arc::new(made));

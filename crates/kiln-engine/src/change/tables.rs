@@ -128,7 +128,10 @@ impl CatalogChange<'_> {
     /// Whether no open block is in the way of another split of a table.
     pub fn can_split_now(&self, table: TableId) -> bool {
         let inner = self.inner;
-        inner.blocks.user_of(&[table], self.own_seat()).is_none()
+        inner
+            .blocks
+            .user_of(&[table], self.own_worker_slot())
+            .is_none()
             && (!inner.common().orders_columns() || inner.gate.is_empty())
     }
 

@@ -29,7 +29,7 @@ use crate::catalog::{
     schema_of_session,
 };
 use crate::errors;
-use crate::kernel::{SeesCatalog, Shared};
+use crate::kernel::{EngineInner, SeesCatalog};
 
 /// The first number of a temporary object: each session gives them out for itself, and no object of
 /// a catalog in force comes so far.
@@ -140,7 +140,7 @@ impl Objects {
     }
 
     /// What is left of them when a transaction has committed.
-    fn after_commit(&self, inner: &Shared) -> Objects {
+    fn after_commit(&self, inner: &EngineInner) -> Objects {
         let mut left = self.clone();
         for (name, on_commit) in &self.on_commit {
             match on_commit {
@@ -152,7 +152,7 @@ impl Objects {
         left
     }
 
-    fn empty(&mut self, name: &str, inner: &Shared) {
+    fn empty(&mut self, name: &str, inner: &EngineInner) {
         let Some(table) = self.tables.get_mut(name) else {
             return;
         };
@@ -267,7 +267,7 @@ impl Temporary {
     /// block has become.
     pub fn define<'a>(
         &self,
-        inner: &'a Shared,
+        inner: &'a EngineInner,
         base: &Arc<Catalog>,
         mut block: WithinBlock<'a>,
         (number, definition): (u64, &dyn Definition),
@@ -300,7 +300,7 @@ impl Temporary {
         (changed, block)
     }
 
-    fn set_current(&self, inner: &Shared, objects: Objects) {
+    fn set_current(&self, inner: &EngineInner, objects: Objects) {
         inner.know_temporary(objects.tables.values());
         let mut state = self.state();
         let former = std::mem::replace(&mut state.current, Arc::new(objects));
@@ -310,7 +310,7 @@ impl Temporary {
 
     /// The block has committed, or a statement outside of one. Tables that end with a transaction
     /// do so now.
-    pub fn commit(&self, inner: &Shared) {
+    pub fn commit(&self, inner: &EngineInner) {
         let current = self.state().current.clone();
         if !current.on_commit.is_empty() {
             self.set_current(inner, current.after_commit(inner));
@@ -318,7 +318,7 @@ impl Temporary {
         self.keep_current(inner);
     }
 
-    fn keep_current(&self, inner: &Shared) {
+    fn keep_current(&self, inner: &EngineInner) {
         let state = &mut *self.state();
         let former = std::mem::replace(&mut state.committed, state.current.clone());
         state.former.push(former);
@@ -326,7 +326,7 @@ impl Temporary {
     }
 
     /// The attempt of the block is over without a commit: they are as before it.
-    pub fn give_up(&self, inner: &Shared) {
+    pub fn give_up(&self, inner: &EngineInner) {
         let state = &mut *self.state();
         if Arc::ptr_eq(&state.current, &state.committed) {
             return;
@@ -338,7 +338,7 @@ impl Temporary {
     }
 
     /// The session has ended.
-    pub fn end(&self, inner: &Shared) {
+    pub fn end(&self, inner: &EngineInner) {
         self.set_current(inner, Objects::default());
         self.keep_current(inner);
     }
@@ -356,7 +356,7 @@ impl SeesCatalog for Temporary {
 
 impl Changing {
     /// Lets go of the tables that are not there any more.
-    fn give_up_former(&mut self, inner: &Shared) {
+    fn give_up_former(&mut self, inner: &EngineInner) {
         let mut gone: Vec<Arc<Table>> = Vec::new();
         for objects in self.former.drain(..) {
             for table in objects.tables.values() {

@@ -37,7 +37,7 @@ use crate::catalog::{
     TableSplit,
 };
 use crate::errors;
-use crate::kernel::Seat;
+use crate::kernel::WorkerSlot;
 
 /// Rows of a table that is refilled, in one commit of the log.
 const ROWS: usize = 1_024;
@@ -46,7 +46,7 @@ const FIRST_VERSION: u64 = 1;
 
 /// The transaction block of which a change is a part.
 pub(crate) struct WithinBlock<'a> {
-    pub seat: &'a mut Seat,
+    pub worker_slot: &'a mut WorkerSlot,
     /// Tables that the block's present attempt has written.
     pub written: Vec<TableId>,
     /// Whether the block is tried, and not made.
@@ -95,9 +95,9 @@ struct Mark {
 }
 
 impl<'a> WithinBlock<'a> {
-    pub fn trial(seat: &'a mut Seat, former: Arc<Catalog>) -> Self {
+    pub fn trial(worker_slot: &'a mut WorkerSlot, former: Arc<Catalog>) -> Self {
         WithinBlock {
-            seat,
+            worker_slot,
             written: Vec::new(),
             is_trial: true,
             parts: Parts::default(),
@@ -111,10 +111,10 @@ impl<'a> WithinBlock<'a> {
         }
     }
 
-    pub fn made(seat: &'a mut Seat, former: Arc<Catalog>) -> Self {
+    pub fn made(worker_slot: &'a mut WorkerSlot, former: Arc<Catalog>) -> Self {
         WithinBlock {
             is_trial: false,
-            ..WithinBlock::trial(seat, former)
+            ..WithinBlock::trial(worker_slot, former)
         }
     }
 
@@ -160,9 +160,9 @@ impl CatalogChange<'_> {
         self.block.as_ref().is_some_and(|block| block.is_trial)
     }
 
-    /// The seat of the block of which it is a part.
-    pub(crate) fn own_seat(&self) -> Option<usize> {
-        self.block.as_ref().map(|block| block.seat.number())
+    /// The worker slot of the block of which it is a part.
+    pub(crate) fn own_worker_slot(&self) -> Option<usize> {
+        self.block.as_ref().map(|block| block.worker_slot.number())
     }
 
     /// A number for a table that is tried.
@@ -411,13 +411,13 @@ impl CatalogChange<'_> {
         let mut arguments = Arguments::from_values(&[Value::BigInt(i64::MAX)]);
         arguments.bind(&program).map_err(Refused::Final)?;
         block
-            .seat
+            .worker_slot
             .run(&program, &arguments)
             .map_err(|stop| match stop {
                 Stop::Abort(cause) => Refused::Conflict(errors::conflict(cause)),
                 Stop::Raise(error) => Refused::Final(error),
             })?;
-        let seen = block.seat.rows(&program);
+        let seen = block.worker_slot.rows(&program);
         let maintenance = lock(&self.inner.maintenance);
         let (mut heap, mut slots) = (Heap::new(), Vec::<Slot>::new());
         for values in seen.values() {

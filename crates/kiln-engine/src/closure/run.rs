@@ -7,7 +7,7 @@ use kiln_storage::error::Result;
 use super::transaction::Transaction;
 use crate::channels::Outgoing;
 use crate::engine::Engine;
-use crate::kernel::SeatUser;
+use crate::kernel::SlotUser;
 use crate::observed::Observed;
 use crate::wait::deadline_after;
 
@@ -53,13 +53,15 @@ impl Engine {
         deadline_ns: Option<u64>,
         body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Observed<T> {
-        let seat = self
-            .inner()
-            .slots
-            .take(self.inner(), SeatUser::Closure, deadline_ns, None);
+        let worker_slot =
+            self.inner()
+                .slots
+                .take(self.inner(), SlotUser::Closure, deadline_ns, None);
         let mut sent = Outgoing::default();
-        let outcome = match seat {
-            Ok(mut seat) => Transaction::run_to_end(&mut seat, deadline_ns, &mut sent, body),
+        let outcome = match worker_slot {
+            Ok(mut worker_slot) => {
+                Transaction::run_to_end(&mut worker_slot, deadline_ns, &mut sent, body)
+            }
             Err(error) => Observed::nothing(error),
         };
         let outcome = self.inner().acknowledged(outcome);

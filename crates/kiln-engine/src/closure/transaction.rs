@@ -15,7 +15,7 @@ use crate::calls::Rows;
 use crate::catalog::{Catalog, RecordProgram, ScanShape, check_current};
 use crate::channels::Outgoing;
 use crate::errors;
-use crate::kernel::{Repeated, Seat};
+use crate::kernel::{Repeated, WorkerSlot};
 use crate::observed::Observed;
 use crate::values::{IntoValues, fit, fits};
 
@@ -134,7 +134,7 @@ impl ScanRange {
 /// After any error the transaction cannot commit: hand the error on with `?`. What was read may
 /// be out of date until the transaction commits; then it was all true at one moment.
 pub struct Transaction<'a> {
-    seat: &'a mut Seat,
+    worker_slot: &'a mut WorkerSlot,
     arguments: Arguments,
     failure: Option<Failed>,
     /// Whether a transaction is open in the worker.
@@ -152,26 +152,26 @@ enum Failed {
 }
 
 impl<'a> Transaction<'a> {
-    /// Runs `body` as a transaction on `seat` until it commits, returns an error, or the deadline
-    /// has passed.
+    /// Runs `body` as a transaction on `worker_slot` until it commits, returns an error, or the
+    /// deadline has passed.
     pub(crate) fn run_to_end<T>(
-        seat: &mut Seat,
+        worker_slot: &mut WorkerSlot,
         deadline_ns: Option<u64>,
         sent: &mut Outgoing,
         mut body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Observed<T> {
-        let repeated = Repeated(seat);
+        let repeated = Repeated(worker_slot);
         loop {
             if deadline_ns.is_some_and(|deadline| time::now_ns() >= deadline) {
                 return Observed::nothing(errors::expired());
             }
-            let seat = &mut *repeated.0;
-            if let Err(refusal) = seat.enter(deadline_ns) {
+            let worker_slot = &mut *repeated.0;
+            if let Err(refusal) = worker_slot.enter(deadline_ns) {
                 return Observed::nothing(refusal.error());
             }
-            let mut attempt = Entered { seat };
+            let mut attempt = Entered { worker_slot };
             match attempt.once(&mut body, sent) {
-                Attempt::Done(result) => return attempt.seat.settle(result),
+                Attempt::Done(result) => return attempt.worker_slot.settle(result),
                 // Outside the gate, so that the wait delays no thread that wants the database
                 // alone.
                 Attempt::Conflict => {}
@@ -183,7 +183,7 @@ impl<'a> Transaction<'a> {
 
     /// The catalog; it does not change before the transaction has ended.
     pub fn catalog(&self) -> &Arc<Catalog> {
-        self.seat.catalog()
+        self.worker_slot.catalog()
     }
 
     /// Runs a program.
@@ -204,9 +204,9 @@ impl<'a> Transaction<'a> {
         if let Err(error) = ready {
             return Err(self.fail(error));
         }
-        match self.seat.run(program, arguments) {
+        match self.worker_slot.run(program, arguments) {
             Ok(()) => {
-                let mut rows = self.seat.rows(program);
+                let mut rows = self.worker_slot.rows(program);
                 let sent = std::mem::take(&mut rows.notifications);
                 let kept = self.sent.extend(sent);
                 kept.map_err(|error| self.fail(error))?;
@@ -245,7 +245,11 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// 42883 when there is none, and those of [`Transaction::run`].
     pub fn call(&mut self, procedure: &str, arguments: impl IntoValues) -> Result<Rows> {
-        let found = self.seat.catalog().require_procedure(procedure).cloned();
+        let found = self
+            .worker_slot
+            .catalog()
+            .require_procedure(procedure)
+            .cloned();
         let found = found.map_err(|error| self.fail(error))?;
         let mut arguments = Arguments::from_values(&arguments.into_values());
         self.run(found.program(), &mut arguments)
@@ -370,7 +374,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn table(&mut self, name: &str) -> Result<Arc<Table>> {
-        let found = self.seat.catalog().require_table(name).cloned();
+        let found = self.worker_slot.catalog().require_table(name).cloned();
         found.map_err(|error| self.fail(error))
     }
 
@@ -382,7 +386,7 @@ impl<'a> Transaction<'a> {
         values: impl FnOnce(&Table) -> Result<Vec<Value>>,
     ) -> Result<Rows> {
         let found = self.table(table)?;
-        let ready = self.seat.catalog().record_program(&found, what);
+        let ready = self.worker_slot.catalog().record_program(&found, what);
         let ready = ready.and_then(|program| Ok((program, values(&found)?)));
         let (program, values) = ready.map_err(|error| self.fail(error))?;
         let mut arguments = std::mem::take(&mut self.arguments);
@@ -394,9 +398,9 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// A seat that is entered until this is dropped.
+/// A worker slot that is entered until this is dropped.
 struct Entered<'a> {
-    seat: &'a mut Seat,
+    worker_slot: &'a mut WorkerSlot,
 }
 
 enum Attempt<T> {
@@ -411,11 +415,11 @@ impl Entered<'_> {
         body: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
         sent: &mut Outgoing,
     ) -> Attempt<T> {
-        if let Err(refusal) = self.seat.begin() {
+        if let Err(refusal) = self.worker_slot.begin() {
             return Attempt::Done(Err(refusal.error()));
         }
         let mut transaction = Transaction {
-            seat: self.seat,
+            worker_slot: self.worker_slot,
             arguments: Arguments::new(),
             failure: None,
             open: true,
@@ -432,7 +436,7 @@ impl Entered<'_> {
             }
             (None, Ok(value)) => {
                 transaction.open = false;
-                match transaction.seat.commit() {
+                match transaction.worker_slot.commit() {
                     Ok(()) => {
                         *sent = std::mem::take(&mut transaction.sent);
                         Attempt::Done(Ok(value))
@@ -441,7 +445,7 @@ impl Entered<'_> {
                 }
             }
             // The closure's own decision; it counts only if what it read was true.
-            (None, Err(error)) => match transaction.seat.confirm() {
+            (None, Err(error)) => match transaction.worker_slot.confirm() {
                 Ok(()) => Attempt::Done(Err(error)),
                 Err(_) => Attempt::Conflict,
             },
@@ -451,7 +455,7 @@ impl Entered<'_> {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        self.seat.leave();
+        self.worker_slot.leave();
     }
 }
 
@@ -459,7 +463,7 @@ impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         // Also when the closure panicked.
         if self.open {
-            self.seat.roll_back();
+            self.worker_slot.roll_back();
         }
     }
 }

@@ -31,7 +31,7 @@ use kiln_storage::table::{Entry, EntryKey, Table};
 use crate::catalog::Catalog;
 use crate::engine::Engine;
 use crate::errors;
-use crate::kernel::{Beside, CLOSING, CheckpointReport, Shared};
+use crate::kernel::{Beside, CLOSING, CheckpointReport, EngineInner};
 
 /// Nanoseconds for which transactions are held up at a time.
 const MOMENT_NS: u64 = 500_000;
@@ -56,14 +56,14 @@ impl Engine {
     }
 }
 
-pub(crate) fn write_checkpoint(inner: &Shared) -> Result<CheckpointReport> {
+pub(crate) fn write_checkpoint(inner: &EngineInner) -> Result<CheckpointReport> {
     with_checkpoint(inner, |_, report| Ok(report))
 }
 
 /// Writes a checkpoint and calls `then`, until whose end no other is written: neither this
 /// checkpoint nor the log after it goes.
 pub(crate) fn with_checkpoint<T>(
-    inner: &Shared,
+    inner: &EngineInner,
     then: impl FnOnce(&DataDirectory, CheckpointReport) -> Result<T>,
 ) -> Result<T> {
     let directory = lock(&inner.data_directory).clone();
@@ -85,7 +85,7 @@ pub(crate) fn with_checkpoint<T>(
 }
 
 struct Checkpoint<'a> {
-    inner: &'a Shared,
+    inner: &'a EngineInner,
     directory: &'a DataDirectory,
     held_ns: u64,
     held_max_ns: u64,
@@ -271,10 +271,10 @@ impl<'a> Checkpoint<'a> {
 }
 
 /// While there is this, the rows of tables are kept that a change puts into another layout.
-struct FormerRows<'a>(&'a Shared);
+struct FormerRows<'a>(&'a EngineInner);
 
 impl FormerRows<'_> {
-    fn keep(inner: &Shared) -> FormerRows<'_> {
+    fn keep(inner: &EngineInner) -> FormerRows<'_> {
         *rewritten(inner) = Some(BTreeMap::new());
         FormerRows(inner)
     }
@@ -286,7 +286,7 @@ impl Drop for FormerRows<'_> {
     }
 }
 
-fn rewritten(inner: &Shared) -> MutexGuard<'_, Option<BTreeMap<TableId, Arc<Table>>>> {
+fn rewritten(inner: &EngineInner) -> MutexGuard<'_, Option<BTreeMap<TableId, Arc<Table>>>> {
     lock(&inner.rewritten)
 }
 

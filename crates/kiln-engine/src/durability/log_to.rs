@@ -9,7 +9,7 @@ use kiln_storage::journal::Journal;
 use kiln_storage::sequence::{SequenceId, SequenceLog, SequenceState};
 use kiln_storage::table::WORKERS_MAX;
 
-use super::keeper;
+use super::checkpointer;
 use crate::engine::Engine;
 use crate::errors;
 use crate::kernel::check_order;
@@ -65,7 +65,7 @@ impl Engine {
         alone.announce_change();
         drop(alone);
         let shared = inner.clone();
-        self.start("kiln-keeper", move || keeper::keep(&shared))
+        self.start("kiln-checkpoint", move || checkpointer::keep(&shared))
     }
 }
 

@@ -7,7 +7,7 @@
 
 mod backup;
 mod checkpoint;
-mod keeper;
+mod checkpointer;
 mod log_to;
 mod replay;
 mod restore;

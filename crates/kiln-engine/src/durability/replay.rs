@@ -52,7 +52,7 @@ impl Engine {
     /// `serial`, as one comes after the other.
     ///
     /// # Errors
-    /// 53300 when there is no seat; those of [`Engine::set_protocol`] and
+    /// 53300 when there is no worker slot; those of [`Engine::set_protocol`] and
     /// [`Engine::attach_listeners`].
     pub fn replay_calls(&self) -> Result<CallReplay> {
         let protocol = self.protocol();

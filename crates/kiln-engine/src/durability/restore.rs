@@ -199,7 +199,7 @@ impl Engine {
     /// changes of the catalog leave indexes empty besides the first of each table: the rows of a
     /// fuzzy checkpoint may violate unique ones for a while.
     pub fn begin_restoration(&self) {
-        // Relaxed: as in `Shared::is_restoring`.
+        // Relaxed: as in `EngineInner::is_restoring`.
         self.inner().restoring.store(true, Ordering::Relaxed);
     }
 

@@ -13,7 +13,7 @@ use kiln_storage::log_epoch::LogEpoch;
 use crate::calls::{Inboxes, Job, Promise, Reply, Rows, Work};
 use crate::catalog::Catalog;
 use crate::channels::Outgoing;
-use crate::kernel::{Refusal, Seat, Shared};
+use crate::kernel::{EngineInner, Refusal, WorkerSlot};
 use crate::observed::Observed;
 
 /// Closes the worker's inbox when the worker ends, for whatever reason.
@@ -30,8 +30,8 @@ impl Drop for Watch<'_> {
 }
 
 /// The life of the worker at `position`.
-pub(crate) fn work(inboxes: &Inboxes, position: usize, mut seat: Seat) {
-    seat.drain();
+pub(crate) fn work(inboxes: &Inboxes, position: usize, mut worker_slot: WorkerSlot) {
+    worker_slot.drain();
     let _watch = Watch { inboxes, position };
     let mut delivery = Delivery {
         inboxes,
@@ -39,52 +39,58 @@ pub(crate) fn work(inboxes: &Inboxes, position: usize, mut seat: Seat) {
         next: VecDeque::new(),
         delivered: Vec::new(),
         in_flight: 0,
-        catalog: seat.catalog().clone(),
-        inner: seat.inner().clone(),
+        catalog: worker_slot.catalog().clone(),
+        inner: worker_slot.inner().clone(),
     };
     while let Some(job) = inboxes.next(position) {
-        if seat.is_pipelined() {
+        if worker_slot.is_pipelined() {
             delivery.next.push_back(job);
-            delivery.serve(&mut seat);
+            delivery.serve(&mut worker_slot);
         } else {
-            run(&mut seat, job);
+            run(&mut worker_slot, job);
             inboxes.ended(position);
         }
     }
 }
 
-/// Runs one call on a seat and completes it.
-fn run(seat: &mut Seat, mut job: Job) {
+/// Runs one call on a worker slot and completes it.
+fn run(worker_slot: &mut WorkerSlot, mut job: Job) {
     if job.is_canceled() {
-        let (result, epoch) = (Ok(Reply::Expired), seat.observed());
+        let (result, epoch) = (Ok(Reply::Expired), worker_slot.observed());
         return job.promise.keep(Observed { result, epoch });
     }
     if job.interrupt.is_some() {
-        seat.limit(None, job.interrupt.as_ref());
+        worker_slot.limit(None, job.interrupt.as_ref());
     }
-    let result = match seat.enter(job.deadline_ns) {
+    let result = match worker_slot.enter(job.deadline_ns) {
         Ok(()) => {
-            let result = job.settle_in(seat.catalog()).map(|()| {
+            let result = job.settle_in(worker_slot.catalog()).map(|()| {
                 let program = job.work.program();
                 let answer = job.promise.answer();
-                let outcome = seat.call(program, &job.arguments, job.deadline_ns, answer.as_ref());
-                reply(outcome, &job.work, seat.frame())
+                let outcome =
+                    worker_slot.call(program, &job.arguments, job.deadline_ns, answer.as_ref());
+                reply(outcome, &job.work, worker_slot.frame())
             });
-            seat.leave();
+            worker_slot.leave();
             result
         }
         Err(refusal) => refused(refusal),
     };
     if job.interrupt.is_some() {
-        seat.limit(None, None);
+        worker_slot.limit(None, None);
     }
     let is_read_only = job.work.program().analysis.is_read_only();
     let epoch = match Canary::ReaderNotAwaited.sings() && is_read_only {
         true => LogEpoch::default(),
-        false => seat.observed(),
+        false => worker_slot.observed(),
     };
     let outcome = Observed { result, epoch };
-    let outcome = settle(&job.promise, seat.inner(), job.work.program(), outcome);
+    let outcome = settle(
+        &job.promise,
+        worker_slot.inner(),
+        job.work.program(),
+        outcome,
+    );
     job.promise.keep(outcome);
 }
 
@@ -93,7 +99,7 @@ fn run(seat: &mut Seat, mut job: Job) {
 #[inline(always)]
 fn settle(
     promise: &Promise,
-    inner: &Shared,
+    inner: &EngineInner,
     program: &Arc<Program>,
     outcome: Observed<Reply>,
 ) -> Observed<Reply> {
@@ -140,28 +146,28 @@ struct Delivery<'a> {
     in_flight: usize,
     /// Current while the worker serves.
     catalog: Arc<Catalog>,
-    inner: Arc<Shared>,
+    inner: Arc<EngineInner>,
 }
 
 impl Delivery<'_> {
     /// Serves until the inboxes are empty and all calls have ended.
-    fn serve(&mut self, seat: &mut Seat) {
+    fn serve(&mut self, worker_slot: &mut WorkerSlot) {
         while let Some(job) = self.next.pop_front() {
-            if let Err(refusal) = seat.enter(job.deadline_ns) {
+            if let Err(refusal) = worker_slot.enter(job.deadline_ns) {
                 self.end(job.promise, job.work.program(), refused(refusal));
                 continue;
             }
-            if !seat.is_pipelined() {
+            if !worker_slot.is_pipelined() {
                 // The protocol was switched since the job was taken.
-                seat.leave();
-                run(seat, job);
+                worker_slot.leave();
+                run(worker_slot, job);
                 self.inboxes.ended(self.position);
                 continue;
             }
             self.next.push_front(job);
-            self.catalog = seat.catalog().clone();
-            seat.serve(self);
-            seat.leave();
+            self.catalog = worker_slot.catalog().clone();
+            worker_slot.serve(self);
+            worker_slot.leave();
             if self.next.is_empty() {
                 self.next.extend(self.inboxes.take(self.position));
             }

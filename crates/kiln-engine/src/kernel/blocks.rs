@@ -12,12 +12,12 @@ use kiln_procedure::Interrupt;
 use kiln_storage::schema::TableId;
 use kiln_storage::table::Table;
 
-use super::seat_user::SeatUser;
+use super::slot_user::SlotUser;
 use crate::wait::wait_unless;
 
 /// The tables that open blocks use, and those that changes of the catalog wait for.
 pub(crate) struct Blocks {
-    /// By seat.
+    /// By worker slot.
     used: Box<[Mutex<Used>]>,
     barred: Mutex<Vec<TableId>>,
     /// The length of `barred`.
@@ -28,7 +28,7 @@ pub(crate) struct Blocks {
 #[derive(Default)]
 struct Used {
     /// There while the list below has entries.
-    user: Option<SeatUser>,
+    user: Option<SlotUser>,
     tables: Vec<TableId>,
 }
 
@@ -36,20 +36,20 @@ struct Used {
 const LOOK_NS: u64 = 500_000;
 
 impl Blocks {
-    /// For seats with numbers below this one.
-    pub fn new(seats: usize) -> Blocks {
+    /// For worker slots with numbers below this one.
+    pub fn new(worker_slots: usize) -> Blocks {
         Blocks {
-            used: (0..seats).map(|_| Mutex::default()).collect(),
+            used: (0..worker_slots).map(|_| Mutex::default()).collect(),
             barred: Mutex::default(),
             barred_count: AtomicUsize::new(0),
             unbarred: Condvar::new(),
         }
     }
 
-    /// Notes that the block on a seat uses these tables; false, and nothing is noted, if one of
-    /// them is barred that it has not used before.
-    pub fn use_tables(&self, seat: usize, user: SeatUser, tables: &[Arc<Table>]) -> bool {
-        let mut used = lock(&self.used[seat]);
+    /// Notes that the block on a worker slot uses these tables; false, and nothing is noted, if one
+    /// of them is barred that it has not used before.
+    pub fn use_tables(&self, worker_slot: usize, user: SlotUser, tables: &[Arc<Table>]) -> bool {
+        let mut used = lock(&self.used[worker_slot]);
         let is_new = |table: &&Arc<Table>| !used.tables.contains(&table.id());
         let new: Vec<TableId> = tables
             .iter()
@@ -68,37 +68,40 @@ impl Blocks {
     }
 
     /// Notes that a call, which has begun already, uses these tables, barred or not.
-    pub fn hold_tables(&self, seat: usize, user: SeatUser, tables: &[Arc<Table>]) {
-        let mut used = lock(&self.used[seat]);
+    pub fn hold_tables(&self, worker_slot: usize, user: SlotUser, tables: &[Arc<Table>]) {
+        let mut used = lock(&self.used[worker_slot]);
         used.user = Some(user);
         used.tables = tables.iter().map(|table| table.id()).collect();
     }
 
-    /// Whether the block on a seat has used a table.
-    pub fn uses_tables(&self, seat: usize) -> bool {
-        lock(&self.used[seat]).user.is_some()
+    /// Whether the block on a worker slot has used a table.
+    pub fn uses_tables(&self, worker_slot: usize) -> bool {
+        lock(&self.used[worker_slot]).user.is_some()
     }
 
-    /// The block on a seat is over.
-    pub fn forget(&self, seat: usize) {
-        *lock(&self.used[seat]) = Used::default();
+    /// The block on a worker slot is over.
+    pub fn forget(&self, worker_slot: usize) {
+        *lock(&self.used[worker_slot]) = Used::default();
     }
 
-    /// An open block that uses one of these tables, but for that on seat `except`: which of them,
-    /// and whose block it is.
+    /// An open block that uses one of these tables, but for that on worker slot `except`: which of
+    /// them, and whose block it is.
     pub fn user_of(
         &self,
         tables: &[TableId],
         except: Option<usize>,
-    ) -> Option<(TableId, SeatUser)> {
-        self.used.iter().enumerate().find_map(|(seat, used)| {
-            if Some(seat) == except {
-                return None;
-            }
-            let used = lock(used);
-            let table = tables.iter().find(|table| used.tables.contains(table))?;
-            Some((*table, used.user?))
-        })
+    ) -> Option<(TableId, SlotUser)> {
+        self.used
+            .iter()
+            .enumerate()
+            .find_map(|(worker_slot, used)| {
+                if Some(worker_slot) == except {
+                    return None;
+                }
+                let used = lock(used);
+                let table = tables.iter().find(|table| used.tables.contains(table))?;
+                Some((*table, used.user?))
+            })
     }
 
     /// Whether a change of the catalog waits for the blocks that use a table.
@@ -145,15 +148,15 @@ pub(crate) struct Bar<'a> {
 }
 
 impl Bar<'_> {
-    /// Waits until no open block uses the tables, but for that on seat `except`; false when
+    /// Waits until no open block uses the tables, but for that on worker slot `except`; false when
     /// `deadline_ns` has passed before.
     pub fn wait(&self, except: Option<usize>, deadline_ns: u64) -> bool {
         while self.blocks.user_of(&self.tables, except).is_some() {
-            let left_ns = deadline_ns.saturating_sub(time::now_ns());
-            if left_ns == 0 {
+            let remaining_ns = deadline_ns.saturating_sub(time::now_ns());
+            if remaining_ns == 0 {
                 return false;
             }
-            thread::park_for(LOOK_NS.min(left_ns));
+            thread::park_for(LOOK_NS.min(remaining_ns));
         }
         true
     }

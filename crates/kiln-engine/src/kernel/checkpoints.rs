@@ -129,12 +129,12 @@ impl Kept {
         log_bytes >= least && seconds > target_s as f64 || log_bytes >= log_bytes_max
     }
 
-    /// The keeper has written a checkpoint, or could not.
+    /// The checkpointer has written a checkpoint, or could not.
     pub fn set_last(&self, written: Result<CheckpointReport>) {
         lock(&self.state).last = Some(written);
     }
 
-    /// The last checkpoint of the keeper, or why there is none.
+    /// The last checkpoint of the checkpointer, or why there is none.
     pub fn last(&self) -> Option<Result<CheckpointReport>> {
         lock(&self.state).last.clone()
     }

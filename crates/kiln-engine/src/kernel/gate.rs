@@ -1,14 +1,14 @@
 //! The gate: lets transactions start, and shuts them out for changes of the database.
 //!
-//! Each seat has a flag that it raises before it looks at the gate's state, and lowers when its
-//! transaction has ended. A thread that wants the database alone first shuts the gate and then
-//! waits until all flags are down. Of a seat that raises its flag and a gate that is being shut, at
-//! least one sees the other, because both write before they read and all four accesses are
+//! Each worker slot has a flag that it raises before it looks at the gate's state, and lowers when
+//! its transaction has ended. A thread that wants the database alone first shuts the gate and then
+//! waits until all flags are down. Of a worker slot that raises its flag and a gate that is being
+//! shut, at least one sees the other, because both write before they read and all four accesses are
 //! sequentially consistent.
 //!
-//! A seat whose transaction waits for its client stands aside: its flag is half down. It touches
-//! nothing of the database until it has raised the flag again and found the gate open. A change
-//! that leaves the transaction's tables alone goes on beside it ([`Beside::Blocks`]).
+//! A worker slot whose transaction waits for its client stands aside: its flag is half down. It
+//! touches nothing of the database until it has raised the flag again and found the gate open. A
+//! change that leaves the transaction's tables alone goes on beside it ([`Beside::Blocks`]).
 //!
 //! A gate that is shut holds everyone up, so it is shut for moments only ([`MOMENT_NS`]): when
 //! transactions run on, it opens again, and is tried later.
@@ -45,11 +45,11 @@ const OPEN_FOR: u64 = 4;
 /// How often it is asked whether an open block has ended.
 const ASIDE_LOOK_NS: u64 = 500_000;
 
-/// A seat's flag, on a pair of cache lines of its own.
+/// A worker slot's flag, on a pair of cache lines of its own.
 #[repr(align(128))]
 struct Flag(AtomicU8);
 
-/// No transaction is open in the seat.
+/// No transaction is open in the worker slot.
 const OUT: u8 = 0;
 /// A transaction runs.
 const IN: u8 = 1;
@@ -91,12 +91,14 @@ pub(crate) struct Alone<'a> {
 }
 
 impl Gate {
-    pub fn new(seats: usize) -> Gate {
+    pub fn new(worker_slots: usize) -> Gate {
         Gate {
             wanted: AtomicU32::new(0),
             state: AtomicU64::new(0),
-            flags: (0..seats).map(|_| Flag(AtomicU8::new(OUT))).collect(),
-            free: Mutex::new((0..seats).rev().collect()),
+            flags: (0..worker_slots)
+                .map(|_| Flag(AtomicU8::new(OUT)))
+                .collect(),
+            free: Mutex::new((0..worker_slots).rev().collect()),
             waiting: Mutex::new(()),
             opened: Condvar::new(),
             token: Token::default(),
@@ -113,64 +115,66 @@ impl Gate {
         name(std::ptr::from_ref(&self.state).addr(), 8, "gate.state");
         let token = std::ptr::from_ref(&self.token).addr();
         name(token, size_of::<Token>(), "gate.token");
-        for (seat, flag) in self.flags.iter().enumerate() {
+        for (worker_slot, flag) in self.flags.iter().enumerate() {
             let address = std::ptr::from_ref(flag).addr();
-            name_range(address, size_of::<Flag>(), || format!("gate.flag[{seat}]"));
+            name_range(address, size_of::<Flag>(), || {
+                format!("gate.flag[{worker_slot}]")
+            });
         }
     }
 
-    /// Takes a free seat.
-    pub fn sit(&self) -> Option<usize> {
+    /// Takes a free worker slot.
+    pub fn take_worker_slot(&self) -> Option<usize> {
         lock(&self.free).pop()
     }
 
-    /// Gives a seat back whose flag is down.
-    pub fn stand_up(&self, seat: usize) {
-        lock(&self.free).push(seat);
+    /// Gives a worker slot back whose flag is down.
+    pub fn give_worker_slot_back(&self, worker_slot: usize) {
+        lock(&self.free).push(worker_slot);
     }
 
-    /// Raises the seat's flag and returns the gate's state. If that says [`SHUT`], the flag must
-    /// come down again.
+    /// Raises the worker slot's flag and returns the gate's state. If that says [`SHUT`], the flag
+    /// must come down again.
     #[inline(always)]
-    pub fn enter(&self, seat: usize) -> u64 {
+    pub fn enter(&self, worker_slot: usize) -> u64 {
         // A swap, because it is a full barrier on x86-64 at half the price of a fence.
-        self.flags[seat].0.swap(IN, Ordering::SeqCst);
+        self.flags[worker_slot].0.swap(IN, Ordering::SeqCst);
         self.state.load(Ordering::SeqCst)
     }
 
-    /// Lowers the seat's flag.
+    /// Lowers the worker slot's flag.
     #[inline(always)]
-    pub fn leave(&self, seat: usize) {
+    pub fn leave(&self, worker_slot: usize) {
         // Release pairs with the acquire in `shut`: what the transaction did comes before.
-        self.flags[seat].0.store(OUT, Ordering::Release);
+        self.flags[worker_slot].0.store(OUT, Ordering::Release);
     }
 
     /// Lowers the flag by half: a transaction stays open, and touches nothing before
     /// [`Gate::resume`].
     #[inline(always)]
-    pub fn step_aside(&self, seat: usize) {
+    pub fn step_aside(&self, worker_slot: usize) {
         // Release: as in `leave`.
-        self.flags[seat].0.store(ASIDE, Ordering::Release);
+        self.flags[worker_slot].0.store(ASIDE, Ordering::Release);
     }
 
-    /// Raises the flag of a seat that stands aside, once the gate is open; returns the gate's
-    /// state.
+    /// Raises the flag of a worker slot that stands aside, once the gate is open; returns the
+    /// gate's state.
     ///
     /// # Errors
-    /// When `deadline_ns` passes before, or `interrupt` asks for the end: the seat still stands
-    /// aside.
+    /// When `deadline_ns` passes before, or `interrupt` asks for the end: the worker slot still
+    /// stands aside.
     pub fn resume(
         &self,
-        seat: usize,
+        worker_slot: usize,
         deadline_ns: Option<u64>,
         interrupt: Option<&Interrupt>,
     ) -> Result<u64, Refusal> {
         loop {
-            let state = self.enter(seat);
+            let state = self.enter(worker_slot);
             if state & SHUT == 0 {
                 return Ok(state);
             }
-            self.step_aside(seat);
+            self.step_aside(worker_slot);
             self.wait_until_open(deadline_ns, interrupt)?;
         }
     }
@@ -184,16 +188,16 @@ impl Gate {
     #[cold]
     pub fn enter_when_open(
         &self,
-        seat: usize,
+        worker_slot: usize,
         deadline_ns: Option<u64>,
         interrupt: Option<&Interrupt>,
     ) -> Result<u64, Refusal> {
         loop {
-            let state = self.enter(seat);
+            let state = self.enter(worker_slot);
             if state & SHUT == 0 {
                 return Ok(state);
             }
-            self.leave(seat);
+            self.leave(worker_slot);
             self.wait_until_open(deadline_ns, interrupt)?;
         }
     }
@@ -217,8 +221,8 @@ impl Gate {
     /// such moment until `deadline_ns`. Others are held up for [`MOMENT_NS`] at a time, and after
     /// [`SHORT_MOMENTS`] of these for longer ones, but never for more than a fifth of the time.
     pub fn shut(&self, beside: Beside, deadline_ns: u64) -> Option<Alone<'_>> {
-        // Relaxed, here and in `is_wanted`: a seat that steps aside for it may do so a moment
-        // later.
+        // Relaxed, here and in `is_wanted`: a worker slot that steps aside for it may do so a
+        // moment later.
         self.wanted.fetch_add(1, Ordering::Relaxed);
         let alone = self.shut_when_possible(beside, deadline_ns);
         self.wanted.fetch_sub(1, Ordering::Relaxed);
@@ -248,11 +252,11 @@ impl Gate {
                     OPEN_FOR * moment_ns
                 }
             };
-            let left_ns = deadline_ns.saturating_sub(time::now_ns());
-            if left_ns == 0 {
+            let remaining_ns = deadline_ns.saturating_sub(time::now_ns());
+            if remaining_ns == 0 {
                 return None;
             }
-            thread::park_for(pause_ns.min(left_ns));
+            thread::park_for(pause_ns.min(remaining_ns));
         }
     }
 
@@ -262,8 +266,9 @@ impl Gate {
         flags.any(|flag| flag.0.load(Ordering::Relaxed) == ASIDE)
     }
 
-    /// Whether no transaction is open, asked by the thread that has shut the gate. A seat that
-    /// finds the gate shut has its flag up for a moment, so that this may say no for no reason.
+    /// Whether no transaction is open, asked by the thread that has shut the gate. A worker slot
+    /// that finds the gate shut has its flag up for a moment, so that this may say no for no
+    /// reason.
     pub fn is_empty(&self) -> bool {
         let mut flags = self.flags.iter();
         // Acquire pairs with the release in `leave`.
@@ -284,14 +289,14 @@ impl Gate {
         self.wait_for_others(None, beside, until).then_some(alone)
     }
 
-    /// Shuts the gate for the one seat that calls this, whose flag is up and stays up, so that
-    /// nothing changes for it; `None` when another thread shuts it already, when transactions are
-    /// open for longer than `wait_ns`, or when being alone could not be had not long ago: each try
-    /// holds all the others up.
-    pub fn shut_around(&self, seat: usize, wait_ns: u64) -> Option<Alone<'_>> {
+    /// Shuts the gate for the one worker slot that calls this, whose flag is up and stays up, so
+    /// that nothing changes for it; `None` when another thread shuts it already, when transactions
+    /// are open for longer than `wait_ns`, or when being alone could not be had not long ago: each
+    /// try holds all the others up.
+    pub fn shut_around(&self, worker_slot: usize, wait_ns: u64) -> Option<Alone<'_>> {
         let now = time::now_ns();
-        // Relaxed, here and below: two seats that try at the same time hold the others up for twice
-        // as long, once.
+        // Relaxed, here and below: two worker slots that try at the same time hold the others up
+        // for twice as long, once.
         if now < self.not_before_ns.load(Ordering::Relaxed)
             || self.has_aside()
             || self.state.fetch_or(SHUT, Ordering::SeqCst) & SHUT != 0
@@ -300,7 +305,7 @@ impl Gate {
         }
         let alone = Alone { gate: self };
         let until = now.saturating_add(wait_ns);
-        let is_alone = self.wait_for_others(Some(seat), Beside::Nothing, until);
+        let is_alone = self.wait_for_others(Some(worker_slot), Beside::Nothing, until);
         let pause_ns = match is_alone {
             true => 0,
             false => (self.pause_ns.load(Ordering::Relaxed) * 2).clamp(PAUSE_NS, PAUSE_MAX_NS),
@@ -311,24 +316,29 @@ impl Gate {
         is_alone.then_some(alone)
     }
 
-    /// Waits until no flag is up but that of `seat`, and none half up unless `beside` allows it;
-    /// false when `deadline_ns` has passed.
-    fn wait_for_others(&self, seat: Option<usize>, beside: Beside, deadline_ns: u64) -> bool {
+    /// Waits until no flag is up but that of `worker_slot`, and none half up unless `beside` allows
+    /// it; false when `deadline_ns` has passed.
+    fn wait_for_others(
+        &self,
+        worker_slot: Option<usize>,
+        beside: Beside,
+        deadline_ns: u64,
+    ) -> bool {
         let is_out = |flag: u8| flag == OUT || flag == ASIDE && beside == Beside::Blocks;
-        let mut turns = 0_u32;
+        let mut rounds = 0_u32;
         for (number, flag) in self.flags.iter().enumerate() {
-            if Some(number) == seat {
+            if Some(number) == worker_slot {
                 continue;
             }
             // Acquire is part of it; see `leave`.
             while !is_out(flag.0.load(Ordering::SeqCst)) {
-                turns += 1;
-                match turns {
+                rounds += 1;
+                match rounds {
                     0..100 => spin::hint(),
                     100..200 => thread::yield_now(),
                     _ => thread::park_for(100_000),
                 }
-                if turns > 100 && time::now_ns() >= deadline_ns {
+                if rounds > 100 && time::now_ns() >= deadline_ns {
                     return false;
                 }
             }
@@ -348,7 +358,7 @@ impl Gate {
 }
 
 impl Alone<'_> {
-    /// Makes every seat look at the catalog and the protocol again.
+    /// Makes every worker slot look at the catalog and the protocol again.
     pub fn announce_change(&self) {
         self.gate.state.fetch_add(GENERATION, Ordering::SeqCst);
     }

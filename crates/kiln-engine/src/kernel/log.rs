@@ -9,7 +9,7 @@ use kiln_protocols::Configuration;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::log_epoch::LogEpoch;
 
-use super::shared::Shared;
+use super::inner::EngineInner;
 use crate::catalog::Catalog;
 use crate::errors::{in_doubt, read_only};
 use crate::observed::Observed;
@@ -41,7 +41,7 @@ impl fmt::Display for ReadOnly {
     }
 }
 
-impl Shared {
+impl EngineInner {
     /// Why the database takes no changes any more, if so.
     pub fn read_only(&self) -> Option<ReadOnly> {
         let log = self.log().filter(|log| log.refuses())?;
@@ -67,7 +67,7 @@ impl Shared {
         }
     }
 
-    /// As [`Shared::await_durable`]: the outcome when it may be told.
+    /// As [`EngineInner::await_durable`]: the outcome when it may be told.
     pub fn acknowledged<T>(&self, outcome: Observed<T>) -> Observed<T> {
         let Observed { result, epoch } = outcome;
         let result = self.await_durable(epoch).and(result);

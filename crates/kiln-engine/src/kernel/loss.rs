@@ -1,8 +1,8 @@
 //! Loss: what is in memory and may not be on disk, once a write of the log has failed.
 //!
-//! No change begins from then on ([`Shared::check_log`]), and nothing becomes durable any more.
-//! Transactions that only read go on where they can: the log hands over the entries that are not
-//! known to be on disk, and the tables that these change are *lost*. A transaction all of whose
+//! No change begins from then on ([`EngineInner::check_log`]), and nothing becomes durable any
+//! more. Transactions that only read go on where they can: the log hands over the entries that are
+//! not known to be on disk, and the tables that these change are *lost*. A transaction all of whose
 //! tables are others has seen what is on disk, and what a restart finds again: commits that a
 //! recovery has or has not, whichever the disk decides, are of no row that it can have read. One
 //! that uses a lost table is refused.
@@ -26,8 +26,8 @@ use kiln_storage::schema::TableId;
 use kiln_storage::slot::Heap;
 use kiln_storage::table::Table;
 
+use super::inner::EngineInner;
 use super::logged_call::LoggedCall;
-use super::shared::Shared;
 use crate::catalog::Catalog;
 use crate::errors::read_only;
 use crate::observed::Observed;
@@ -91,7 +91,7 @@ impl Lost {
     }
 }
 
-impl Shared {
+impl EngineInner {
     /// Notes a change of the catalog that was logged in this epoch, before it comes into force; no
     /// transaction runs.
     pub fn note_change(&self, epoch: LogEpoch, before: Arc<Catalog>, after: Arc<Catalog>) {

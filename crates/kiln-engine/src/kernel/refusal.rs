@@ -5,7 +5,7 @@ use kiln_storage::error::Error;
 
 use crate::errors::{closing, expired};
 
-/// Why a seat may not start a transaction.
+/// Why a worker slot may not start a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The database is being closed.

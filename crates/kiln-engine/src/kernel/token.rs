@@ -8,12 +8,12 @@ use kiln_procedure::Interrupt;
 
 use crate::wait::wait_unless;
 
-/// Held by the one seat that runs a transaction, under protocols without concurrency control. A
-/// mutex that can be held across calls, with one atomic access to take it and one to let go.
-/// Waiters get it in the order in which they came.
+/// Held by the one worker slot that runs a transaction, under protocols without concurrency
+/// control. A mutex that can be held across calls, with one atomic access to take it and one to let
+/// go. Waiters get it in the order in which they came.
 #[derive(Default)]
 pub(crate) struct Token {
-    /// 0: free, 1: taken, 2: taken and another seat may wait.
+    /// 0: free, 1: taken, 2: taken and another worker slot may wait.
     word: AtomicU32,
     /// Wakes each waiter; the one that has waited longest is first.
     line: Mutex<VecDeque<Arc<Condvar>>>,
@@ -69,7 +69,7 @@ impl Token {
 
     #[cold]
     fn wake(&self) {
-        // The seat that set the word to 2 holds the mutex until it waits.
+        // The worker slot that set the word to 2 holds the mutex until it waits.
         if let Some(first) = lock(&self.line).front() {
             first.notify_one();
         }

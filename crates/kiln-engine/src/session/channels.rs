@@ -36,7 +36,7 @@ impl State {
         if rows.notifications.is_empty() {
             return Ok(());
         }
-        let budget = self.seat().inner().block_memory.clone();
+        let budget = self.worker_slot().inner().block_memory.clone();
         let own = &mut self.own.get_or_insert_default().announcement;
         own.sent.extend(std::mem::take(&mut rows.notifications))?;
         own.kept.reach(&budget, own.sent.bytes())
@@ -50,15 +50,15 @@ impl State {
     }
 
     /// How often the block has said to which channels the session listens.
-    pub(super) fn listening_place(&self) -> usize {
+    pub(super) fn listening_mark(&self) -> usize {
         let own = self.own.as_ref();
         own.map_or(0, |own| own.announcement.changes.len())
     }
 
-    /// Forgets what the block has said of that after a place.
-    pub(super) fn return_to_listening(&mut self, place: usize) {
+    /// Forgets what the block has said of that after a mark.
+    pub(super) fn return_to_listening(&mut self, mark: usize) {
         if let Some(own) = &mut self.own {
-            own.announcement.changes.truncate(place);
+            own.announcement.changes.truncate(mark);
         }
     }
 

@@ -13,7 +13,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use super::Session;
 use super::state::State;
 use crate::calls::Rows;
-use crate::kernel::{Kept, Shared};
+use crate::kernel::{EngineInner, Kept};
 
 /// Bytes of keys that a block leaves to check.
 const BYTES_MAX: usize = 64 << 20;
@@ -24,7 +24,7 @@ pub(super) struct Constraints {
     /// What SET CONSTRAINTS has said, if it has.
     modes: Option<Arc<ConstraintModes>>,
     /// In the order in which they were left.
-    left: Vec<Left>,
+    queued: Vec<QueuedCheck>,
     /// How often checks were taken to be made.
     rounds: u64,
     /// The bytes of all keys.
@@ -32,8 +32,8 @@ pub(super) struct Constraints {
     kept: Kept,
 }
 
-/// A check that a statement has left.
-struct Left {
+/// A check that a statement has deferred.
+struct QueuedCheck {
     pending: PendingCheck,
     /// The round in which it was taken, if it was: a savepoint from before that undoes what the
     /// check has seen, and the check waits again.
@@ -42,8 +42,8 @@ struct Left {
 
 /// How far a block had come with its checks, for a savepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CheckPlace {
-    left: usize,
+pub(super) struct CheckMark {
+    queued: usize,
     rounds: u64,
 }
 
@@ -56,11 +56,15 @@ impl State {
         }
     }
 
-    /// Keeps what a statement has left to check.
+    /// Queues what a statement has deferred to check.
     ///
     /// # Errors
     /// 54000 when it is too much, 53200 when all sessions together keep too much.
-    pub(super) fn keep_pending(&mut self, mut rows: Rows, inner: &Arc<Shared>) -> Result<Rows> {
+    pub(super) fn keep_pending(
+        &mut self,
+        mut rows: Rows,
+        inner: &Arc<EngineInner>,
+    ) -> Result<Rows> {
         if rows.pending.is_empty() {
             return Ok(rows);
         }
@@ -75,7 +79,7 @@ impl State {
         }
         own.kept.reach(&inner.block_memory, own.bytes)?;
         let pending = std::mem::take(&mut rows.pending).into_iter();
-        own.left.extend(pending.map(|pending| Left {
+        own.queued.extend(pending.map(|pending| QueuedCheck {
             pending,
             taken: None,
         }));
@@ -83,22 +87,22 @@ impl State {
     }
 
     /// How far the block has come with its checks.
-    pub(super) fn check_place(&self) -> CheckPlace {
+    pub(super) fn check_mark(&self) -> CheckMark {
         let own = self.own.as_ref().map(|own| &own.constraints);
-        CheckPlace {
-            left: own.map_or(0, |own| own.left.len()),
+        CheckMark {
+            queued: own.map_or(0, |own| own.queued.len()),
             rounds: own.map_or(0, |own| own.rounds),
         }
     }
 
-    /// Forgets the checks that were left after a place, and those that were made after it wait
+    /// Forgets the checks that were queued after a mark, and those that were made after it wait
     /// again.
-    pub(super) fn return_to_checks(&mut self, place: CheckPlace) {
+    pub(super) fn return_to_checks(&mut self, mark: CheckMark) {
         if let Some(own) = &mut self.own {
             let own = &mut own.constraints;
-            own.left.truncate(place.left);
-            for left in &mut own.left {
-                left.taken = left.taken.filter(|round| *round <= place.rounds);
+            own.queued.truncate(mark.queued);
+            for queued in &mut own.queued {
+                queued.taken = queued.taken.filter(|round| *round <= mark.rounds);
             }
             own.count_bytes();
         }
@@ -118,12 +122,16 @@ impl State {
 impl Constraints {
     /// The checks that were not taken.
     fn waiting(&self) -> impl Iterator<Item = &PendingCheck> {
-        let waiting = self.left.iter().filter(|left| left.taken.is_none());
-        waiting.map(|left| &left.pending)
+        let waiting = self.queued.iter().filter(|queued| queued.taken.is_none());
+        waiting.map(|queued| &queued.pending)
     }
 
     fn count_bytes(&mut self) {
-        self.bytes = self.left.iter().map(|left| left.pending.bytes()).sum();
+        self.bytes = self
+            .queued
+            .iter()
+            .map(|queued| queued.pending.bytes())
+            .sum();
     }
 }
 
@@ -165,14 +173,14 @@ impl Session {
         let own = &mut own.constraints;
         own.rounds += 1;
         let mut taken = Vec::new();
-        for left in &mut own.left {
-            if left.taken.is_none() && which(&left.pending.check) {
-                left.taken = Some(own.rounds);
-                taken.push(left.pending.clone());
+        for queued in &mut own.queued {
+            if queued.taken.is_none() && which(&queued.pending.check) {
+                queued.taken = Some(own.rounds);
+                taken.push(queued.pending.clone());
             }
         }
         if !has_savepoint {
-            own.left.retain(|left| left.taken.is_none());
+            own.queued.retain(|queued| queued.taken.is_none());
             own.count_bytes();
         }
         taken

@@ -26,7 +26,7 @@ use crate::change::{
 };
 use crate::channels::Outgoing;
 use crate::errors;
-use crate::kernel::{Alone, Bar, Beside, Kept, Refusal, Shared};
+use crate::kernel::{Alone, Bar, Beside, EngineInner, Kept, Refusal};
 
 /// Bytes of refilled tables that an entry of the log may have.
 const ENTRY_BYTES_MAX: usize = 1 << 30;
@@ -103,7 +103,7 @@ impl State {
     /// # Errors
     /// A conflict, when the block tries a change of a catalog that is not in force any more.
     pub(super) fn block_catalog(&mut self) -> std::result::Result<Arc<Catalog>, Failure> {
-        let in_force = self.seat().catalog().clone();
+        let in_force = self.worker_slot().catalog().clone();
         let Some(trial) = self.trial() else {
             return Ok(in_force);
         };
@@ -145,21 +145,21 @@ impl State {
     pub(super) fn give_up_trial(&mut self) {
         self.forget_written();
         if let Some(trial) = self.own.as_mut().and_then(|own| own.trial.take()) {
-            let inner = self.seat().inner().clone();
+            let inner = self.worker_slot().inner().clone();
             // Nothing may refer to the tables, nor hold the gate up for them.
-            let seat = self.seat();
-            seat.end_transaction();
-            seat.step_aside();
+            let worker_slot = self.worker_slot();
+            worker_slot.end_transaction();
+            worker_slot.step_aside();
             inner.end_trial(trial.tables());
             // Without a limit it waits until the gate is open.
-            let _ = seat.resume(None);
+            let _ = worker_slot.resume(None);
         }
     }
 
     /// Changes the catalog of the block.
     pub(super) fn try_definition(
         &mut self,
-        inner: &Arc<Shared>,
+        inner: &Arc<EngineInner>,
         definition: &Arc<dyn Definition>,
         limits: Limits<'_>,
     ) -> Result<()> {
@@ -179,7 +179,7 @@ impl State {
     /// As [`State::try_definition`], in the attempt that is open.
     pub(super) fn try_once(
         &mut self,
-        inner: &Arc<Shared>,
+        inner: &Arc<EngineInner>,
         defined: &Defined,
         limits: Limits<'_>,
     ) -> std::result::Result<(), Failure> {
@@ -187,22 +187,25 @@ impl State {
         let mut bars: Vec<Bar<'_>> = Vec::new();
         loop {
             limits.check().map_err(Failure::Final)?;
-            limits.resume(self.seat()).map_err(Failure::Final)?;
-            if let Some(refusal) = self.seat().interruption() {
+            limits.resume(self.worker_slot()).map_err(Failure::Final)?;
+            if let Some(refusal) = self.worker_slot().interruption() {
                 return Err(Failure::Final(refusal.error()));
             }
-            self.seat().step_aside();
+            self.worker_slot().step_aside();
             let alone = inner.shut_gate_for_change(Beside::Blocks, deadline_ns);
             let alone = alone.map_err(Failure::Final)?;
-            self.seat().resume_alone(&alone);
+            self.worker_slot().resume_alone(&alone);
             let former = self.block_catalog()?;
             let own = self.own.get_or_insert_default();
             let written = own.written.clone();
             let sequences = std::mem::take(&mut own.sequences);
-            let seat = self.seat.as_mut().expect("an open block has a seat");
-            let number = seat.number();
+            let worker_slot = self
+                .worker_slot
+                .as_mut()
+                .expect("an open block has a worker slot");
+            let number = worker_slot.number();
             let mut change = CatalogChange::new(inner, former.clone());
-            let mut block = WithinBlock::trial(seat, former.clone());
+            let mut block = WithinBlock::trial(worker_slot, former.clone());
             (block.written, block.sequences) = (written, sequences);
             change.block = Some(block);
             let applied = change.apply(defined.number, &*defined.definition);
@@ -229,7 +232,7 @@ impl State {
                     return Ok(());
                 }
                 Err(Refused::Awaits) => {
-                    self.seat().step_aside();
+                    self.worker_slot().step_aside();
                     let bar = inner.blocks.bar(awaited);
                     if !bar.wait(Some(number), deadline_ns) {
                         return Err(Failure::Final(in_use));
@@ -243,14 +246,18 @@ impl State {
     }
 
     /// Makes the open block, and commits it. Returns the log epoch that has to be on disk for that.
-    pub(super) fn make(&mut self, inner: &Arc<Shared>, limits: Limits<'_>) -> Result<LogEpoch> {
+    pub(super) fn make(
+        &mut self,
+        inner: &Arc<EngineInner>,
+        limits: Limits<'_>,
+    ) -> Result<LogEpoch> {
         inner.check_log_takes_changes()?;
         self.leave_attempt();
         let deadline_ns = deadline(inner, limits);
         let mut bars: Vec<Bar<'_>> = Vec::new();
-        // Another block may have the token, or timestamps of columns that are kept apart in another
-        // way.
-        let is_last = self.seat().is_single() || inner.common().orders_columns();
+        // Another block may have the token, or timestamps of
+        // columns that are split in another way.
+        let is_last = self.worker_slot().is_single() || inner.common().orders_columns();
         let mut beside = match is_last {
             true => Beside::Nothing,
             false => Beside::Blocks,
@@ -286,40 +293,40 @@ impl State {
 
     fn make_alone(
         &mut self,
-        inner: &Arc<Shared>,
+        inner: &Arc<EngineInner>,
         alone: &Alone<'_>,
         limits: Limits<'_>,
     ) -> std::result::Result<LogEpoch, Unmade> {
         let began_us = self.clock.as_ref().and_then(|clock| clock.open_block());
         let began_us = began_us.map_or(0, |(_, began_us)| began_us);
-        let seat = self.seat();
-        seat.enter_alone(alone)?;
+        let worker_slot = self.worker_slot();
+        worker_slot.enter_alone(alone)?;
         let heard = Heard::default();
         if inner.log().is_some() {
-            seat.listen(Some(&Journal::new(
+            worker_slot.listen(Some(&Journal::new(
                 inner.log_epochs.clone(),
                 Arc::new(heard.clone()),
             )));
         }
-        let made = match seat.begin_since(began_us) {
+        let made = match worker_slot.begin_since(began_us) {
             Ok(()) => {
-                seat.limit(limits.deadline_ns, Some(limits.interrupt));
+                worker_slot.limit(limits.deadline_ns, Some(limits.interrupt));
                 self.make_begun(inner, alone, limits, &heard)
             }
             Err(refusal) => Err(refusal.into()),
         };
-        let seat = self.seat();
-        seat.limit(None, None);
-        seat.end_transaction();
-        seat.listen(None);
-        seat.forget_tables();
-        seat.leave();
+        let worker_slot = self.worker_slot();
+        worker_slot.limit(None, None);
+        worker_slot.end_transaction();
+        worker_slot.listen(None);
+        worker_slot.forget_tables();
+        worker_slot.leave();
         made
     }
 
     fn make_begun(
         &mut self,
-        inner: &Arc<Shared>,
+        inner: &Arc<EngineInner>,
         alone: &Alone<'_>,
         limits: Limits<'_>,
         heard: &Heard,
@@ -329,12 +336,15 @@ impl State {
         let entries = self.transcript.entries().to_vec();
         self.give_up_temporary();
         let temporary = self.temporary.clone();
-        let seat = self.seat.as_mut().expect("an open block has a seat");
+        let worker_slot = self
+            .worker_slot
+            .as_mut()
+            .expect("an open block has a worker slot");
         let before = inner.catalog();
         let mut change = CatalogChange::new(inner, before.clone());
         let tried = self.own.as_ref();
         let tried = tried.map(|it| it.sequences.clone());
-        let mut block = WithinBlock::made(seat, before.clone());
+        let mut block = WithinBlock::made(worker_slot, before.clone());
         block.sequences = tried.unwrap_or_default();
         change.block = Some(block);
         let mut remade = Remade {
@@ -417,7 +427,7 @@ impl Remade<'_> {
             return Err(Unmade::Final(Error::internal("a change left its block")));
         };
         let (inner, written) = (self.change.inner, std::mem::take(&mut block.written));
-        let mut within = WithinBlock::trial(&mut *block.seat, self.catalog.clone());
+        let mut within = WithinBlock::trial(&mut *block.worker_slot, self.catalog.clone());
         (within.written, within.sequences) = (written, std::mem::take(&mut block.sequences));
         let definition = (defined.number, &*defined.definition);
         let (changed, within) = temporary.define(inner, &self.catalog, within, definition, true);
@@ -437,7 +447,7 @@ impl Remade<'_> {
         check_current(&program).map_err(Unmade::Final)?;
         let tables: Vec<TableId> = program.tables.iter().map(|table| table.id()).collect();
         let inner = self.change.inner;
-        if let Some((id, user)) = inner.blocks.user_of(&tables, self.change.own_seat()) {
+        if let Some((id, user)) = inner.blocks.user_of(&tables, self.change.own_worker_slot()) {
             let table = self.catalog.table_by_id(id);
             let name = table.map_or("", |table| &table.schema().name);
             return Err(Unmade::Awaits(tables, errors::table_in_use(name, user)));
@@ -453,13 +463,13 @@ impl Remade<'_> {
         let Some(block) = &mut self.change.block else {
             return Err(Unmade::Final(Error::internal("a change left its block")));
         };
-        match block.seat.run(&program, &arguments) {
+        match block.worker_slot.run(&program, &arguments) {
             Ok(()) => {}
             Err(Stop::Abort(cause)) => return Err(Unmade::Conflict(errors::conflict(cause))),
             Err(Stop::Raise(error)) => return Err(Unmade::Final(error)),
         }
         block.note_written(&program);
-        let mut rows = block.seat.rows(&program);
+        let mut rows = block.worker_slot.rows(&program);
         let sent = std::mem::take(&mut rows.notifications);
         self.sent.extend(sent).map_err(Unmade::Final)?;
         match ran.was_seen(&self.keys, &rows) {
@@ -518,8 +528,8 @@ impl Remade<'_> {
         let followers = block.followers.iter().take(self.followed).rev();
         followers.for_each(|(tried, made)| self.sequences.follow(made, tried));
         // After a commit that has failed there is nothing left to be undone.
-        block.seat.roll_back();
-        block.seat.end_transaction();
+        block.worker_slot.roll_back();
+        block.worker_slot.end_transaction();
         let mut made = std::mem::take(&mut block.former_tables);
         made.extend(block.former.tables().map(|(_, table)| table.clone()));
         made.extend(catalog.tables().map(|(_, table)| table.clone()));
@@ -546,7 +556,7 @@ impl Remade<'_> {
         let (inner, change) = (self.change.inner, &mut self.change);
         heard.keep_of(change.catalog.tables().map(|(_, table)| table.id()));
         if let Some(block) = &mut change.block
-            && let Err(cause) = block.seat.commit()
+            && let Err(cause) = block.worker_slot.commit()
         {
             self.abandon();
             return Err(Unmade::Conflict(errors::conflict(cause)));
@@ -555,7 +565,7 @@ impl Remade<'_> {
             return Err(Unmade::Final(Error::internal("a change left its block")));
         };
         // It refers to tables that go.
-        block.seat.end_transaction();
+        block.worker_slot.end_transaction();
         let mut parts = block.parts;
         let written = heard.take();
         if !written.is_empty() {
@@ -618,7 +628,7 @@ impl Listener for Heard {
 }
 
 /// Until when a change waits that begins now.
-pub(super) fn deadline(inner: &Shared, limits: Limits<'_>) -> u64 {
+pub(super) fn deadline(inner: &EngineInner, limits: Limits<'_>) -> u64 {
     let deadline_ns = inner.change_deadline();
     limits
         .deadline_ns

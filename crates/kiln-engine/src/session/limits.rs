@@ -7,7 +7,7 @@ use kiln_platform::time;
 use kiln_procedure::{Interrupt, Program, interrupt};
 use kiln_storage::error::{Error, Result, SqlState};
 
-use crate::kernel::{PooledSeat, Refusal, Seat, SeatUser, Shared};
+use crate::kernel::{EngineInner, PooledSlot, Refusal, SlotUser, WorkerSlot};
 use crate::wait::deadline_after;
 
 /// When the statement that runs must end.
@@ -40,11 +40,11 @@ impl Limits<'_> {
     }
 
     /// A worker slot for the statement.
-    pub fn slot(self, inner: &Arc<Shared>, session: u64) -> Result<PooledSeat> {
+    pub fn slot(self, inner: &Arc<EngineInner>, session: u64) -> Result<PooledSlot> {
         let deadline_ns = self.wait_deadline();
         let slot = inner.slots.take(
             inner,
-            SeatUser::Session(session),
+            SlotUser::Session(session),
             deadline_ns,
             Some(self.interrupt),
         );
@@ -56,8 +56,9 @@ impl Limits<'_> {
     }
 
     /// Goes on with the transaction of a block.
-    pub fn resume(self, seat: &mut Seat) -> Result<()> {
-        seat.resume(self.deadline_ns)
+    pub fn resume(self, worker_slot: &mut WorkerSlot) -> Result<()> {
+        worker_slot
+            .resume(self.deadline_ns)
             .map_err(|refusal| self.refused(refusal))
     }
 
@@ -70,11 +71,11 @@ impl Limits<'_> {
         }
     }
 
-    /// Waits until no change of the catalog waits for a table that the program uses; the seat is
-    /// left, or stands aside.
-    pub fn wait_for_tables(self, seat: &Seat, program: &Program) -> Result<()> {
+    /// Waits until no change of the catalog waits for a table that the program uses; the worker
+    /// slot is left, or stands aside.
+    pub fn wait_for_tables(self, worker_slot: &WorkerSlot, program: &Program) -> Result<()> {
         let deadline_ns = self.wait_deadline();
-        match seat.wait_for_tables(program, deadline_ns, self.interrupt) {
+        match worker_slot.wait_for_tables(program, deadline_ns, self.interrupt) {
             true => Ok(()),
             false => Err(self.check().err().unwrap_or_else(lock_not_available)),
         }

@@ -7,7 +7,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use super::Session;
 use super::limits::{Limits, lock_not_available};
 use super::state::{Block, State};
-use crate::kernel::Shared;
+use crate::kernel::EngineInner;
 use crate::locks::{LockMode, LockTarget, Locks, Request};
 
 /// Locks of a session, each counted as often as it was taken.
@@ -62,26 +62,26 @@ impl Held {
         self.of_session.is_empty() && self.of_transaction.is_empty() && !self.has_rows
     }
 
-    /// Gives back what the transaction has locked since a place.
-    fn keep_of_transaction(&mut self, place: LockPlace) {
-        self.keep(LockScope::Transaction, place.locks);
+    /// Gives back what the transaction has locked since a mark.
+    fn keep_of_transaction(&mut self, mark: LockMark) {
+        self.keep(LockScope::Transaction, mark.locks);
         if self.has_rows {
-            self.locks.keep_rows(self.session, place.rows);
-            self.has_rows = place.rows > 0;
+            self.locks.keep_rows(self.session, mark.rows);
+            self.has_rows = mark.rows > 0;
         }
     }
 }
 
-/// How many locks a transaction held at a place in it, and how many of rows.
+/// How many locks a transaction held at a mark in it, and how many of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct LockPlace {
+pub(super) struct LockMark {
     locks: usize,
     rows: usize,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.keep_of_transaction(LockPlace::default());
+        self.keep_of_transaction(LockMark::default());
         self.keep(LockScope::Session, 0);
     }
 }
@@ -89,13 +89,13 @@ impl Drop for Held {
 impl State {
     /// The transaction has ended, and with it the locks that it has held.
     pub(super) fn release_transaction_locks(&mut self) {
-        self.keep_transaction_locks(LockPlace::default());
+        self.keep_transaction_locks(LockMark::default());
     }
 
-    /// Gives back what the transaction has locked since a place.
-    pub(super) fn keep_transaction_locks(&mut self, place: LockPlace) {
+    /// Gives back what the transaction has locked since a mark.
+    pub(super) fn keep_transaction_locks(&mut self, mark: LockMark) {
         if let Some(held) = &mut self.held {
-            held.keep_of_transaction(place);
+            held.keep_of_transaction(mark);
             if held.is_empty() {
                 self.held = None;
             }
@@ -103,9 +103,9 @@ impl State {
     }
 
     /// What the transaction has locked so far.
-    pub(super) fn lock_place(&self) -> LockPlace {
+    pub(super) fn lock_mark(&self) -> LockMark {
         let held = self.held.as_ref();
-        held.map_or_else(LockPlace::default, |held| LockPlace {
+        held.map_or_else(LockMark::default, |held| LockMark {
             locks: held.of_transaction.len(),
             rows: held.locks.rows_of(held.session),
         })
@@ -126,12 +126,12 @@ impl State {
         }
     }
 
-    fn note_lock(&mut self, inner: &Shared, request: Request, scope: LockScope) {
+    fn note_lock(&mut self, inner: &EngineInner, request: Request, scope: LockScope) {
         let locks = self.held(inner).of(scope);
         locks.push((request.target, request.mode));
     }
 
-    fn held(&mut self, inner: &Shared) -> &mut Held {
+    fn held(&mut self, inner: &EngineInner) -> &mut Held {
         let session = self.number;
         self.held.get_or_insert_with(|| {
             Box::new(Held {
@@ -270,7 +270,7 @@ impl Session {
 
 /// Waits for a lock.
 fn take(
-    inner: &Shared,
+    inner: &EngineInner,
     request: Request,
     limits: Limits<'_>,
     block_deadline_ns: Option<u64>,

@@ -33,7 +33,7 @@ use super::state::{Failure, State};
 use crate::calls::{Rows, Statement, write_rows};
 use crate::catalog::Catalog;
 use crate::change::Definition;
-use crate::kernel::{ALONE_WAIT_NS, Budget, Shared};
+use crate::kernel::{ALONE_WAIT_NS, Budget, EngineInner};
 use crate::{canary, errors};
 
 /// Replays of a block, for one statement or its commit, after which it is run alone.
@@ -290,7 +290,7 @@ impl State {
     /// Runs a statement in the open block, which is replayed when that meets a conflict.
     pub(super) fn run_statement(
         &mut self,
-        inner: &Arc<Shared>,
+        inner: &Arc<EngineInner>,
         statement: &Arc<dyn Statement>,
         arguments: &mut Arguments,
         limits: Limits<'_>,
@@ -319,7 +319,7 @@ impl State {
     /// Runs a program in the open block, which cannot be replayed from then on; up to then it can.
     pub(super) fn run_once(
         &mut self,
-        inner: &Arc<Shared>,
+        inner: &Arc<EngineInner>,
         mut compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
         limits: Limits<'_>,
@@ -341,20 +341,20 @@ impl State {
     }
 
     /// Commits the open block, which is replayed when that meets a conflict.
-    pub(super) fn commit(&mut self, inner: &Arc<Shared>, limits: Limits<'_>) -> Result<()> {
+    pub(super) fn commit(&mut self, inner: &Arc<EngineInner>, limits: Limits<'_>) -> Result<()> {
         let committed = self.persist(inner, limits, |state, _| {
             state.has_attempt = false;
-            let committed = state.seat().commit();
+            let committed = state.worker_slot().commit();
             committed.map_err(|cause| Failure::Conflict(errors::conflict(cause)))
         });
-        self.seat().limit(None, None);
+        self.worker_slot().limit(None, None);
         committed
     }
 
     /// Does something in the open block: again, after a replay, as long as that meets conflicts.
     pub(super) fn persist<T>(
         &mut self,
-        inner: &Arc<Shared>,
+        inner: &Arc<EngineInner>,
         limits: Limits<'_>,
         mut run: impl FnMut(&mut State, bool) -> std::result::Result<T, Failure>,
     ) -> Result<T> {
@@ -380,9 +380,9 @@ impl State {
             limits.check()?;
             losses += 1;
             self.restart(limits, losses)?;
-            self.seat()
+            self.worker_slot()
                 .limit(limits.deadline_ns, Some(limits.interrupt));
-            let number = self.seat().number();
+            let number = self.worker_slot().number();
             // Definitions shut the gate themselves.
             let alone = match losses > LOSSES_MAX && !self.transcript.has_definitions() {
                 true => inner.gate.shut_around(number, ALONE_WAIT_NS),
@@ -401,15 +401,15 @@ impl State {
     /// `is_new` says so.
     pub(super) fn run_up_to_savepoint(
         &mut self,
-        inner: &Arc<Shared>,
+        inner: &Arc<EngineInner>,
         limits: Limits<'_>,
         is_new: bool,
     ) -> Result<()> {
         if !is_new {
-            limits.resume(self.seat())?;
+            limits.resume(self.worker_slot())?;
             self.leave_attempt();
             self.begin_attempt(limits)?;
-            (self.seat()).limit(limits.deadline_ns, Some(limits.interrupt));
+            (self.worker_slot()).limit(limits.deadline_ns, Some(limits.interrupt));
         }
         let mut has_run = false;
         self.persist(inner, limits, |state, is_alone| {
@@ -426,24 +426,24 @@ impl State {
     /// Rolls the attempt back, and leaves the gate, so that a wait holds no other transaction up.
     pub(super) fn leave_attempt(&mut self) {
         self.roll_back_attempt();
-        let seat = self.seat();
-        seat.forget_tables();
-        seat.leave();
+        let worker_slot = self.worker_slot();
+        worker_slot.forget_tables();
+        worker_slot.leave();
     }
 
     /// Rolls the attempt back, and begins the next one, the `losses`-th.
     fn restart(&mut self, limits: Limits<'_>, losses: u32) -> Result<()> {
         self.leave_attempt();
-        self.seat().back_off(limits.deadline_ns);
+        self.worker_slot().back_off(limits.deadline_ns);
         if losses > 1 {
             // Two blocks that wait in vain for each other lose at one time, and would begin at one
             // time for ever.
             let span_ns = PAUSE_NS << losses.min(PAUSE_DOUBLINGS_MAX);
             let pause_ns = fresh_seed() % span_ns;
-            let left_ns = limits.deadline_ns.map_or(u64::MAX, |deadline_ns| {
+            let remaining_ns = limits.deadline_ns.map_or(u64::MAX, |deadline_ns| {
                 deadline_ns.saturating_sub(time::now_ns())
             });
-            thread::park_for(pause_ns.min(left_ns));
+            thread::park_for(pause_ns.min(remaining_ns));
         }
         self.begin_attempt(limits)
     }
@@ -453,7 +453,7 @@ impl State {
         &mut self,
         limits: Limits<'_>,
         is_alone: bool,
-        inner: &Arc<Shared>,
+        inner: &Arc<EngineInner>,
     ) -> std::result::Result<(), Failure> {
         let keys = self.transcript.keys();
         let entries = take(&mut self.transcript.entries);

@@ -17,17 +17,17 @@ pub const SLEEPERS_MAX: usize = 48;
 /// How long a session sleeps before it looks whether it is to end.
 const LOOK_NS: u64 = 50_000_000;
 
-/// A place among those that sleep.
-struct Place<'a>(&'a AtomicUsize);
+/// The right to be one of those that sleep.
+struct SleepPermit<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
+impl<'a> SleepPermit<'a> {
     /// # Errors
     /// 53300 when all are taken.
-    fn take(sleepers: &'a AtomicUsize) -> Result<Place<'a>> {
+    fn take(sleepers: &'a AtomicUsize) -> Result<SleepPermit<'a>> {
         let add = |count| (count < SLEEPERS_MAX).then_some(count + 1);
         // Relaxed, here and below: the count orders nothing.
         match sleepers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
-            Ok(_) => Ok(Place(sleepers)),
+            Ok(_) => Ok(SleepPermit(sleepers)),
             Err(_) => {
                 let message = format!("too many sessions sleep: at most {SLEEPERS_MAX} do");
                 Err(Error::new(SqlState::TOO_MANY_CONNECTIONS, message))
@@ -36,7 +36,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for SleepPermit<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -63,7 +63,7 @@ impl Session {
             return Ok(());
         }
         let inner = self.engine.inner();
-        let _place = Place::take(&inner.sleepers)?;
+        let _permit = SleepPermit::take(&inner.sleepers)?;
         let (ends_ns, block_ends_ns) = (deadline_after(time), state.wait_deadline());
         let stops_ns = limits.deadline_ns.into_iter().chain(block_ends_ns).min();
         let last_ns = stops_ns.map_or(ends_ns, |stops_ns| stops_ns.min(ends_ns));
@@ -93,7 +93,7 @@ impl Session {
         let (mut state, limits) = (self.state(), self.limits());
         state.check_not_failed()?;
         let inner = self.engine.inner();
-        let _place = Place::take(&inner.sleepers)?;
+        let _permit = SleepPermit::take(&inner.sleepers)?;
         let (ends_ns, block_ends_ns) = (deadline_after(longest), state.wait_deadline());
         let stops_ns = limits.deadline_ns.into_iter().chain(block_ends_ns).min();
         let last_ns = stops_ns.map_or(ends_ns, |stops_ns| stops_ns.min(ends_ns));

@@ -21,7 +21,7 @@ use crate::calls::Rows;
 use crate::catalog::{Catalog, check_current};
 use crate::change::Temporary;
 use crate::errors;
-use crate::kernel::{BlockClock, PooledSeat, Seat, Shared, WatchedSession};
+use crate::kernel::{BlockClock, EngineInner, PooledSlot, WatchedSession, WorkerSlot};
 use crate::observed::Observed;
 
 /// How long a block that cannot be run again waits for a change of the catalog while it holds what
@@ -34,7 +34,7 @@ pub(super) enum Block {
     None,
     /// A block that has run nothing: it has no slot yet.
     Begun,
-    /// A transaction is open; the session has a slot, whose seat is entered.
+    /// A transaction is open; the session has a worker slot, which is entered.
     Open,
     /// The transaction failed and was rolled back; the block waits for its end.
     Failed,
@@ -66,7 +66,7 @@ impl Failure {
 pub(crate) struct State {
     pub(super) number: u64,
     /// There while a transaction is open.
-    pub(super) seat: Option<PooledSeat>,
+    pub(super) worker_slot: Option<PooledSlot>,
     pub(super) block: Block,
     /// Whether the worker has an attempt of the open transaction that was neither committed nor
     /// rolled back.
@@ -104,7 +104,7 @@ impl State {
         State {
             number,
             idle_limit_ns,
-            seat: None,
+            worker_slot: None,
             block: Block::None,
             has_attempt: false,
             is_watched: false,
@@ -147,61 +147,63 @@ impl State {
         self.sequences.get_or_insert_default()
     }
 
-    pub(super) fn seat(&mut self) -> &mut Seat {
-        self.seat.as_mut().expect("an open block has a seat")
+    pub(super) fn worker_slot(&mut self) -> &mut WorkerSlot {
+        self.worker_slot
+            .as_mut()
+            .expect("an open block has a worker slot")
     }
 
     /// Takes a slot and starts the transaction of a block at its first program.
-    fn open(&mut self, inner: &Arc<Shared>, limits: Limits<'_>) -> Result<()> {
-        self.seat = Some(limits.slot(inner, self.number)?);
-        self.seat()
+    fn open(&mut self, inner: &Arc<EngineInner>, limits: Limits<'_>) -> Result<()> {
+        self.worker_slot = Some(limits.slot(inner, self.number)?);
+        self.worker_slot()
             .limit(limits.deadline_ns, Some(limits.interrupt));
         let begun = self.begin_attempt(limits);
-        self.seat().limit(None, None);
+        self.worker_slot().limit(None, None);
         match begun {
             Ok(()) => self.block = Block::Open,
-            Err(_) => self.seat = None,
+            Err(_) => self.worker_slot = None,
         }
         begun
     }
 
-    /// Enters the seat, and begins an attempt of the block's transaction.
+    /// Enters the worker slot, and begins an attempt of the block's transaction.
     pub(super) fn begin_attempt(&mut self, limits: Limits<'_>) -> Result<()> {
         let began_us = self.clock.as_ref().and_then(|clock| clock.open_block());
         let began_us = began_us.map_or(0, |(_, began_us)| began_us);
-        let seat = self.seat();
-        let entered = seat.enter(limits.deadline_ns);
+        let worker_slot = self.worker_slot();
+        let entered = worker_slot.enter(limits.deadline_ns);
         entered.map_err(|refusal| limits.refused(refusal))?;
-        if let Err(refusal) = seat.begin_since(began_us) {
-            seat.leave();
+        if let Err(refusal) = worker_slot.begin_since(began_us) {
+            worker_slot.leave();
             return Err(refusal.error());
         }
-        self.version = self.seat().catalog().version();
+        self.version = self.worker_slot().catalog().version();
         self.has_attempt = true;
         self.forget_written();
         self.forget_sent();
         Ok(())
     }
 
-    /// The result of the open block's transaction, or of one of its statements, as [`Seat::settle`]
-    /// gives it.
+    /// The result of the open block's transaction, or of one of its statements, as
+    /// [`WorkerSlot::settle`] gives it.
     pub(super) fn settle<T>(&mut self, result: Result<T>) -> Observed<T> {
         match self.is_synchronous {
-            true => self.seat().settle(result),
-            false => self.seat().unsettled(result),
+            true => self.worker_slot().settle(result),
+            false => self.worker_slot().unsettled(result),
         }
     }
 
     /// As [`State::settle`], for a statement outside of a block.
     fn settle_alone(
         &self,
-        seat: &Seat,
+        worker_slot: &WorkerSlot,
         result: Result<Rows>,
         program: &[Arc<Program>],
     ) -> Observed<Rows> {
-        let outcome = seat.unsettled(result);
+        let outcome = worker_slot.unsettled(result);
         match self.is_synchronous {
-            true => seat.inner().settle(outcome, program, |_| None),
+            true => worker_slot.inner().settle(outcome, program, |_| None),
             false => outcome,
         }
     }
@@ -237,7 +239,7 @@ impl State {
     /// Undoes the attempt that is open, if one is.
     pub(super) fn roll_back_attempt(&mut self) {
         if std::mem::take(&mut self.has_attempt) {
-            self.seat().roll_back();
+            self.worker_slot().roll_back();
         }
         self.give_up_temporary();
         self.give_up_trial();
@@ -245,9 +247,9 @@ impl State {
 
     /// Rolls the open transaction back, if there is one; the block goes on as `block`.
     pub(super) fn abandon(&mut self, block: Block) {
-        if let Some(seat) = &mut self.seat {
+        if let Some(worker_slot) = &mut self.worker_slot {
             // Without a limit it waits until the gate is open.
-            let _ = seat.resume(None);
+            let _ = worker_slot.resume(None);
             self.roll_back_attempt();
         }
         self.close(block);
@@ -256,10 +258,10 @@ impl State {
     /// After the transaction has committed or was rolled back: it is over, as sessions repeat
     /// nothing.
     pub(super) fn close(&mut self, block: Block) {
-        if let Some(mut seat) = self.seat.take() {
-            seat.end_transaction();
-            seat.forget_tables();
-            seat.leave();
+        if let Some(mut worker_slot) = self.worker_slot.take() {
+            worker_slot.end_transaction();
+            worker_slot.forget_tables();
+            worker_slot.leave();
         }
         self.has_attempt = false;
         self.forget_sent();
@@ -283,17 +285,17 @@ impl State {
     /// Runs a program as a transaction of its own.
     pub(super) fn run_alone(
         &mut self,
-        inner: &Arc<Shared>,
+        inner: &Arc<EngineInner>,
         mut compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
         limits: Limits<'_>,
     ) -> Observed<Rows> {
-        let mut seat = match limits.slot(inner, self.number) {
-            Ok(seat) => seat,
+        let mut worker_slot = match limits.slot(inner, self.number) {
+            Ok(worker_slot) => worker_slot,
             Err(error) => return Observed::nothing(error),
         };
-        seat.limit(limits.deadline_ns, Some(limits.interrupt));
-        let outcome = match seat.enter(limits.deadline_ns) {
+        worker_slot.limit(limits.deadline_ns, Some(limits.interrupt));
+        let outcome = match worker_slot.enter(limits.deadline_ns) {
             Ok(()) => {
                 let temporary = self.temporary.clone();
                 let compile = |catalog: &Arc<Catalog>, arguments: &mut Arguments| {
@@ -301,26 +303,26 @@ impl State {
                     compile(seen.as_ref().unwrap_or(catalog), arguments)
                 };
                 let call = (&mut *arguments, &mut self.sequences);
-                let (result, program) = run_alone(&mut seat, compile, call, limits);
+                let (result, program) = run_alone(&mut worker_slot, compile, call, limits);
                 if let (Ok(_), Some(program), Some(temporary)) = (&result, &program, &temporary)
                     && temporary.ends_with(program)
                 {
                     temporary.commit(inner);
                 }
-                let outcome = self.settle_alone(&seat, result, program.as_slice());
-                seat.leave();
+                let outcome = self.settle_alone(&worker_slot, result, program.as_slice());
+                worker_slot.leave();
                 outcome
             }
             Err(refusal) => Observed::nothing(limits.refused(refusal)),
         };
-        seat.limit(None, None);
+        worker_slot.limit(None, None);
         outcome
     }
 
     /// Runs a statement of a block that has begun, in `run`, and fails the block when that fails.
     pub(super) fn in_block(
         &mut self,
-        inner: &Arc<Shared>,
+        inner: &Arc<EngineInner>,
         limits: Limits<'_>,
         run: impl FnOnce(&mut State) -> Result<Rows>,
     ) -> Observed<Rows> {
@@ -335,12 +337,12 @@ impl State {
                 }
             }
         }
-        (self.seat()).limit(limits.deadline_ns, Some(limits.interrupt));
+        (self.worker_slot()).limit(limits.deadline_ns, Some(limits.interrupt));
         let result = run(self);
-        self.seat().limit(None, None);
+        self.worker_slot().limit(None, None);
         let outcome = self.settle(result);
         match outcome.result {
-            Ok(_) => self.seat().step_aside(),
+            Ok(_) => self.worker_slot().step_aside(),
             Err(_) => self.abandon(Block::Failed),
         }
         self.idle_since_ns = time::now_ns();
@@ -355,7 +357,7 @@ impl State {
         program: Arc<Program>,
         limits: Limits<'_>,
     ) -> std::result::Result<(), Failure> {
-        if !self.seat().uses_tables() {
+        if !self.worker_slot().uses_tables() {
             let begun = self.begin_after_change(&program, limits);
             return begun.map_err(Failure::Final);
         }
@@ -363,9 +365,9 @@ impl State {
             return Err(Failure::Barred(program));
         }
         // It cannot be run again, and so holds what it holds, but not for long.
-        self.seat().step_aside();
+        self.worker_slot().step_aside();
         let within = limits.lock_timeout_of_at_most(HELD_WAIT);
-        if within.wait_for_tables(self.seat(), &program).is_ok() {
+        if within.wait_for_tables(self.worker_slot(), &program).is_ok() {
             return Ok(());
         }
         limits.check().map_err(Failure::Final)?;
@@ -380,9 +382,9 @@ impl State {
         limits: Limits<'_>,
     ) -> Result<()> {
         self.leave_attempt();
-        limits.wait_for_tables(self.seat(), program)?;
+        limits.wait_for_tables(self.worker_slot(), program)?;
         self.begin_attempt(limits)?;
-        (self.seat()).limit(limits.deadline_ns, Some(limits.interrupt));
+        (self.worker_slot()).limit(limits.deadline_ns, Some(limits.interrupt));
         Ok(())
     }
 
@@ -396,8 +398,8 @@ impl State {
         is_alone: bool,
     ) -> std::result::Result<Rows, Failure> {
         let program = loop {
-            limits.resume(self.seat()).map_err(Failure::Final)?;
-            if let Some(refusal) = self.seat().interruption() {
+            limits.resume(self.worker_slot()).map_err(Failure::Final)?;
+            if let Some(refusal) = self.worker_slot().interruption() {
                 return Err(Failure::Final(refusal.error()));
             }
             limits.check().map_err(Failure::Final)?;
@@ -406,12 +408,12 @@ impl State {
             let compiled = compile(&catalog, arguments);
             let program = compiled.map_err(Failure::Final)?;
             check_current(&program).map_err(Failure::Final)?;
-            if !self.seat().uses_tables() {
+            if !self.worker_slot().uses_tables() {
                 // It has seen nothing of any table yet.
                 self.version = catalog.version();
             }
             check_unchanged(&catalog, self.version, &program).map_err(Failure::Conflict)?;
-            if self.seat().use_tables(&program) {
+            if self.worker_slot().use_tables(&program) {
                 break program;
             }
             if is_alone {
@@ -426,20 +428,22 @@ impl State {
             arguments.defer_constraints(Arc::default);
         }
         arguments.bind(&program).map_err(Failure::Final)?;
-        match self.seat().run(&program, arguments) {
+        match self.worker_slot().run(&program, arguments) {
             Ok(()) => {
                 self.note_written(&program);
-                let mut rows = self.seat().rows(&program);
+                let mut rows = self.worker_slot().rows(&program);
                 self.keep_sent(&mut rows).map_err(Failure::Final)?;
                 Ok(rows)
             }
             // A statement that was to end may have lost a lock for that reason.
-            Err(Stop::Abort(cause)) => Err(match (limits.check(), self.seat().interruption()) {
-                (Err(error), _) => Failure::Final(error),
-                // There is no point in starting again.
-                (Ok(()), Some(refusal)) => Failure::Final(refusal.error()),
-                (Ok(()), None) => Failure::Conflict(errors::conflict(cause)),
-            }),
+            Err(Stop::Abort(cause)) => {
+                Err(match (limits.check(), self.worker_slot().interruption()) {
+                    (Err(error), _) => Failure::Final(error),
+                    // There is no point in starting again.
+                    (Ok(()), Some(refusal)) => Failure::Final(refusal.error()),
+                    (Ok(()), None) => Failure::Conflict(errors::conflict(cause)),
+                })
+            }
             Err(Stop::Raise(error)) => Err(Failure::Final(error)),
         }
     }
@@ -452,12 +456,12 @@ fn changed_meanwhile(program: &Program) -> Error {
 
 /// Runs a program as a transaction of its own; returns the program as well, if there was one.
 fn run_alone(
-    seat: &mut Seat,
+    worker_slot: &mut WorkerSlot,
     mut compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
     (arguments, session): (&mut Arguments, &mut Option<Arc<SessionSequences>>),
     limits: Limits<'_>,
 ) -> (Result<Rows>, Option<Arc<Program>>) {
-    let compiled = compile(seat.catalog(), arguments).and_then(|program| {
+    let compiled = compile(worker_slot.catalog(), arguments).and_then(|program| {
         check_current(&program)?;
         if program.analysis.draws() {
             arguments.set_session(session.get_or_insert_default());
@@ -469,8 +473,8 @@ fn run_alone(
         Ok(program) => program,
         Err(error) => return (Err(error), None),
     };
-    let result = match seat.call(&program, arguments, limits.deadline_ns, None) {
-        Outcome::Committed => Ok(seat.rows(&program)),
+    let result = match worker_slot.call(&program, arguments, limits.deadline_ns, None) {
+        Outcome::Committed => Ok(worker_slot.rows(&program)),
         Outcome::Rejected(error) => Err(error),
         Outcome::Expired => Err(limits.exceeded()),
     };

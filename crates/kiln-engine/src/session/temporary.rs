@@ -12,7 +12,7 @@ use super::{Session, no_block};
 use crate::calls::{Rows, Statement};
 use crate::catalog::{Catalog, schema_of_session};
 use crate::change::{Definition, Temporary, Unchanged, WithinBlock};
-use crate::kernel::{Beside, Shared};
+use crate::kernel::{Beside, EngineInner};
 use crate::observed::Observed;
 
 impl State {
@@ -25,7 +25,7 @@ impl State {
     }
 
     /// The temporary objects of the session.
-    fn temporary(&mut self, inner: &Shared) -> Arc<Temporary> {
+    fn temporary(&mut self, inner: &EngineInner) -> Arc<Temporary> {
         let number = self.number;
         let temporary = self.temporary.get_or_insert_with(|| {
             let temporary = Arc::new(Temporary::of_session(number));
@@ -38,7 +38,7 @@ impl State {
     /// Changes temporary objects in the open block.
     fn define_temporary(
         &mut self,
-        inner: &Arc<Shared>,
+        inner: &Arc<EngineInner>,
         definition: &Arc<dyn Definition>,
         limits: Limits<'_>,
     ) -> Result<()> {
@@ -62,24 +62,24 @@ impl State {
     /// As [`State::define_temporary`], in the attempt that is open.
     pub(super) fn define_temporary_once(
         &mut self,
-        inner: &Arc<Shared>,
+        inner: &Arc<EngineInner>,
         defined: &Defined,
         limits: Limits<'_>,
         is_alone: bool,
     ) -> std::result::Result<(), Failure> {
         limits.check().map_err(Failure::Final)?;
-        limits.resume(self.seat()).map_err(Failure::Final)?;
-        if let Some(refusal) = self.seat().interruption() {
+        limits.resume(self.worker_slot()).map_err(Failure::Final)?;
+        if let Some(refusal) = self.worker_slot().interruption() {
             return Err(Failure::Final(refusal.error()));
         }
         match self.change_temporary(inner, defined, is_alone)? {
             Changed::Done => return Ok(()),
             Changed::MustBeAlone => {}
         }
-        self.seat().step_aside();
+        self.worker_slot().step_aside();
         let alone = inner.shut_gate_for_change(Beside::Blocks, deadline(inner, limits));
         let alone = alone.map_err(Failure::Final)?;
-        self.seat().resume_alone(&alone);
+        self.worker_slot().resume_alone(&alone);
         let changed = self.change_temporary(inner, defined, true);
         drop(alone);
         changed.map(drop)
@@ -87,7 +87,7 @@ impl State {
 
     fn change_temporary(
         &mut self,
-        inner: &Arc<Shared>,
+        inner: &Arc<EngineInner>,
         defined: &Defined,
         is_alone: bool,
     ) -> std::result::Result<Changed, Failure> {
@@ -96,8 +96,11 @@ impl State {
         let own = self.own.get_or_insert_default();
         let written = own.written.clone();
         let sequences = std::mem::take(&mut own.sequences);
-        let seat = self.seat.as_mut().expect("an open block has a seat");
-        let mut block = WithinBlock::trial(seat, base.clone());
+        let worker_slot = self
+            .worker_slot
+            .as_mut()
+            .expect("an open block has a worker slot");
+        let mut block = WithinBlock::trial(worker_slot, base.clone());
         (block.written, block.sequences) = (written, sequences);
         let definition = (defined.number, &*defined.definition);
         let (changed, block) = temporary.define(inner, &base, block, definition, is_alone);
@@ -113,7 +116,7 @@ impl State {
     }
 
     /// The open block has committed.
-    pub(super) fn commit_temporary(&self, inner: &Shared) {
+    pub(super) fn commit_temporary(&self, inner: &EngineInner) {
         if let Some(temporary) = &self.temporary {
             temporary.commit(inner);
         }
@@ -122,7 +125,7 @@ impl State {
     /// The attempt of the block is over without a commit.
     pub(super) fn give_up_temporary(&mut self) {
         if let Some(temporary) = self.temporary.clone() {
-            temporary.give_up(self.seat().inner());
+            temporary.give_up(self.worker_slot().inner());
         }
     }
 }

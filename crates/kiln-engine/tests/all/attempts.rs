@@ -1,6 +1,6 @@
 //! What failed attempts leave for the next attempt of their transaction ends with the transaction:
-//! the next transaction on the same seat starts as on a fresh one, and touches nothing of the
-//! former one.
+//! the next transaction on the same worker slot starts as on a fresh one, and touches nothing of
+//! the former one.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn deposit_of(engine: &Engine) -> Arc<Program> {
 
 /// A session with an open block that has written account 0.
 fn writer(engine: &Engine, deposit: &Arc<Program>) -> Session {
-    let mut session = engine.session().expect("there is a seat");
+    let mut session = engine.session().expect("there is a worker slot");
     session.begin().expect("no block is open");
     let written = session.run(deposit, &mut arguments(&[0, 1]));
     written.expect("no other transaction is open");
@@ -61,7 +61,7 @@ fn own_error() -> Error {
 }
 
 /// A closure that writes account 0, conflicts with `writer` once, and then ends with an error of
-/// its own. It leaves its seat at the top of the pool.
+/// its own. It leaves its worker slot at the top of the pool.
 fn conflict_once(engine: &Engine, writer: &mut Session, protocol: Protocol) {
     let mut attempts = 0;
     let result: Result<()> = engine.transaction(|transaction| {
@@ -93,13 +93,13 @@ fn others_may_write(engine: &Engine) -> bool {
 }
 
 #[test]
-fn a_seat_does_not_lock_what_its_former_transaction_met() {
+fn a_worker_slot_does_not_lock_what_its_former_transaction_met() {
     for protocol in protocols() {
         let engine = bank_of_one_epoch(protocol);
         let deposit = deposit_of(&engine);
         let mut first = writer(&engine, &deposit);
         conflict_once(&engine, &mut first, protocol);
-        let mut next = engine.session().expect("there is a seat");
+        let mut next = engine.session().expect("there is a worker slot");
         start(&mut next);
         assert!(others_may_write(&engine), "{protocol}");
         next.roll_back().expect("a block is open");
@@ -107,19 +107,20 @@ fn a_seat_does_not_lock_what_its_former_transaction_met() {
 }
 
 #[test]
-fn a_seat_does_not_wait_for_what_its_former_transaction_met() {
+fn a_worker_slot_does_not_wait_for_what_its_former_transaction_met() {
     for protocol in protocols() {
         let engine = bank_of_one_epoch(protocol);
         let deposit = deposit_of(&engine);
         let mut first = writer(&engine, &deposit);
         conflict_once(&engine, &mut first, protocol);
-        // It has the closure's seat, and lets it be, until the other session has another one.
+        // It has the closure's worker slot, and lets it be, until the other session has another
+        // one.
         let holder = engine.loader("account", &["id", "owner", "balance"]);
         first.begin().expect("its block has ended");
         let written = first.run(&deposit, &mut arguments(&[0, 1]));
         written.expect("no other transaction is open");
-        drop(holder.expect("there is a seat"));
-        let mut next = engine.session().expect("there is a seat");
+        drop(holder.expect("there is a worker slot"));
+        let mut next = engine.session().expect("there is a worker slot");
         // The shortest of some, as the test may lose its core.
         let waits = (0..5).map(|_| {
             let began = time::now_ns();
@@ -139,13 +140,13 @@ fn a_seat_does_not_wait_for_what_its_former_transaction_met() {
 /// Pessimistic attempts, and those that lock the records of their list, would keep the other
 /// transaction out.
 #[test]
-fn a_seat_starts_optimistically() {
+fn a_worker_slot_starts_optimistically() {
     for protocol in [Protocol::Hybrid, Protocol::Mocc] {
         let engine = bank_of_one_epoch(protocol);
         let deposit = deposit_of(&engine);
         let mut first = writer(&engine, &deposit);
         conflict_once(&engine, &mut first, protocol);
-        let mut next = engine.session().expect("there is a seat");
+        let mut next = engine.session().expect("there is a worker slot");
         next.begin().expect("no block is open");
         let written = next.run(&deposit, &mut arguments(&[0, 1]));
         written.expect("no other transaction is open");
@@ -180,17 +181,17 @@ fn a_session_does_not_touch_a_dropped_table_of_an_expired_closure() {
             first.commit().expect("it came first");
         }
         drop_everything(&engine).expect("no transaction is open");
-        // The other seats let go of the catalog that had the table, and its memory goes with the
-        // epoch.
+        // The other worker slots let go of the catalog that had the table, and its memory goes with
+        // the epoch.
         start(&mut first);
         first.roll_back().expect("a block is open");
         let soon = time::now_ns() + 60_000_000;
         while time::now_ns() < soon {
             engine.call("nothing", ()).expect("it is there");
         }
-        // The other seat first: the closure's is below it.
+        // The other worker slot first: the closure's is below it.
         start(&mut first);
-        let mut next = engine.session().expect("there is a seat");
+        let mut next = engine.session().expect("there is a worker slot");
         start(&mut next);
         next.roll_back().expect("a block is open");
         first.roll_back().expect("a block is open");

@@ -64,7 +64,7 @@ fn money_is_conserved_under_every_protocol() {
             };
             let refused: u64 = engine
                 .drive(threads, run)
-                .expect("there are seats")
+                .expect("there are worker slots")
                 .iter()
                 .sum();
             assert!(
@@ -89,7 +89,7 @@ fn as_many_drivers_as_there_may_be_conserve_money() {
         let run = |driver: &mut kiln_engine::Driver| {
             transfers(driver, &engine, 60);
         };
-        engine.drive(240, run).expect("there are seats");
+        engine.drive(240, run).expect("there are worker slots");
         let sum = number(&engine, "total", &[]);
         assert_eq!(sum, ACCOUNTS * OPENING, "{protocol}");
     }
@@ -112,7 +112,7 @@ fn a_hot_counter_counts_every_call() {
                 ));
             }
         };
-        engine.drive(4, run).expect("there are seats");
+        engine.drive(4, run).expect("there are worker slots");
         assert_eq!(number(&engine, "total", &[]), 4 * 2_000, "{protocol}");
     }
 }
@@ -149,7 +149,7 @@ fn accounts_come_and_go_under_every_protocol() {
             }
             (opened, taken)
         };
-        let counts = engine.drive(4, run).expect("there are seats");
+        let counts = engine.drive(4, run).expect("there are worker slots");
         assert!(
             counts
                 .iter()
@@ -184,7 +184,7 @@ fn the_protocol_changes_under_running_drivers() {
             assert_eq!(driver.statistics().rejected, refused);
             assert!(refused > 0);
         };
-        engine.drive(3, run).expect("there are seats");
+        engine.drive(3, run).expect("there are worker slots");
     });
     assert_eq!(number(&engine, "total", &[]), ACCOUNTS * OPENING);
 }
@@ -197,7 +197,7 @@ fn a_driver_reports_bad_calls_and_goes_on() {
         .expect_err("there is no such procedure");
     assert_eq!(error.state(), SqlState::UNDEFINED_FUNCTION);
     let deposit = engine.procedure("deposit").expect("it is there");
-    let mut driver = engine.driver(0).expect("there is a seat");
+    let mut driver = engine.driver(0).expect("there is a worker slot");
     let rejected = |outcome: Outcome| match outcome {
         Outcome::Rejected(error) => error.state(),
         outcome => panic!("ended as {outcome:?}"),
@@ -236,6 +236,6 @@ fn a_driver_reports_bad_calls_and_goes_on() {
     assert_eq!(error.state(), SqlState::INVALID_PARAMETER_VALUE);
     let error = engine
         .drive(1_000, |_| ())
-        .expect_err("more threads than seats");
+        .expect_err("more threads than worker slots");
     assert_eq!(error.state(), SqlState::TOO_MANY_CONNECTIONS);
 }

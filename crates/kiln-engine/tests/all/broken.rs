@@ -110,11 +110,11 @@ fn a_panicking_driver_breaks_the_database() {
     let engine = engine_with_a_defect();
     let handle = engine.procedure("defective").expect("it is there");
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let mut driver = engine.driver(0).expect("there is a seat");
+        let mut driver = engine.driver(0).expect("there is a worker slot");
         driver.call(&handle, &mut Arguments::new())
     }));
     assert!(caught.is_err());
-    let mut driver = engine.driver(0).expect("there is a seat");
+    let mut driver = engine.driver(0).expect("there is a worker slot");
     let outcome = driver.call(&handle, &mut Arguments::new());
     assert!(matches!(outcome, Outcome::Rejected(_)), "{outcome:?}");
     nothing_runs(&engine);
@@ -158,7 +158,7 @@ impl Neighbours {
         };
         neighbours.add("driver", engine, |engine| {
             let handle = engine.procedure("deposit").expect("it is there");
-            let mut driver = engine.driver(1).expect("there is a seat");
+            let mut driver = engine.driver(1).expect("there is a worker slot");
             loop {
                 let mut arguments = Arguments::new();
                 arguments.push_i64(0);
@@ -206,7 +206,7 @@ impl Neighbours {
         neighbours.add("session", engine, |engine| {
             let table = engine.table("account").expect("it is there");
             let deposit = Arc::new(deposit(&table));
-            let mut session = engine.session().expect("there is a seat");
+            let mut session = engine.session().expect("there is a worker slot");
             let mut block = || {
                 session.begin()?;
                 let mut arguments = Arguments::new();
@@ -262,7 +262,7 @@ fn break_down(protocol: Protocol, victim: Victim) {
             }
             Victim::Driver => {
                 let handle = engine.procedure("defective_later").expect("it is there");
-                let mut driver = engine.driver(0).expect("there is a seat");
+                let mut driver = engine.driver(0).expect("there is a worker slot");
                 let call = || driver.call(&handle, &mut Arguments::new());
                 let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
                 // Under some protocols another worker has run it.

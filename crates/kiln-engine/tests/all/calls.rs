@@ -273,7 +273,7 @@ fn a_ticket_is_a_future() {
 fn closing_finishes_what_was_accepted() {
     for protocol in Protocol::serializable() {
         let engine = bank(small(protocol), 1, 0);
-        let mut driver = engine.driver(0).expect("there is a seat");
+        let mut driver = engine.driver(0).expect("there is a worker slot");
         let deposit = engine.procedure("deposit").expect("it is there");
         let table = engine.table("account").expect("it is there");
         let tickets: Vec<_> = (0..500)

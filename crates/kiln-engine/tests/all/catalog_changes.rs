@@ -67,7 +67,7 @@ fn indexes_come_and_go_while_calls_run() {
                     call(driver, shut, &[id]);
                 }
             };
-            engine.drive(2, run).expect("there are seats");
+            engine.drive(2, run).expect("there are worker slots");
             changer.join().expect("no panic");
         });
         assert_eq!(number(&engine, "total", &[]), 800, "{protocol}");
@@ -191,7 +191,7 @@ fn programs_of_a_former_shape_are_refused() {
     let engine = bank(small(Protocol::Silo), 1, 0);
     let old = engine.table("account").expect("it is there");
     let program = Arc::new(deposit(&old));
-    let mut session = engine.session().expect("there is a seat");
+    let mut session = engine.session().expect("there is a worker slot");
     let mut arguments = Arguments::from_values(&[Value::BigInt(0), Value::BigInt(1)]);
     session
         .run(&program, &mut arguments)
@@ -221,7 +221,7 @@ fn programs_of_a_former_shape_are_refused() {
 fn a_replaced_procedure_is_called_by_its_old_handle() {
     let engine = bank(small(Protocol::Silo), 1, 0);
     let handle = engine.procedure("spin").expect("it is there");
-    let mut driver = engine.driver(0).expect("there is a seat");
+    let mut driver = engine.driver(0).expect("there is a worker slot");
     let mut arguments = Arguments::from_values(&[Value::BigInt(2)]);
     assert!(matches!(
         driver.call(&handle, &mut arguments),

@@ -42,7 +42,7 @@ fn work(engine: &Engine) {
                     assert!(!driver.is_history_full());
                 }
             };
-            engine.drive(2, drive).expect("there are seats");
+            engine.drive(2, drive).expect("there are worker slots");
         });
     });
 }
@@ -107,7 +107,7 @@ fn recording_from_the_start_has_the_loading_too() {
     let refused = engine.call("open", (3_i64, 1_i64)).expect("it runs");
     let refused = refused.rows().expect_err("the account is there");
     assert_eq!(refused.state(), SqlState::UNIQUE_VIOLATION);
-    let mut session = engine.session().expect("there is a seat");
+    let mut session = engine.session().expect("there is a worker slot");
     session.begin().expect("no block is open");
     session.roll_back().expect("a block is open");
     drop(session);
@@ -164,7 +164,7 @@ fn a_full_history_says_so() {
         }
         calls
     });
-    let calls = calls.expect("there is a seat")[0];
+    let calls = calls.expect("there is a worker slot")[0];
     assert!((10..100).contains(&calls), "{calls}");
     let history = engine.take_history().expect("nothing runs");
     assert_eq!(judge(&history).transactions, calls);

@@ -271,7 +271,7 @@ fn each_way_out_tells_an_epoch_that_covers_what_was_observed() {
                 assert!(read.result.expect("it commits").is_some());
                 assert!(heard.newest() <= read.epoch, "{protocol}: closure");
 
-                let mut session = engine.session().expect("there is a seat");
+                let mut session = engine.session().expect("there is a worker slot");
                 session.run(&deposit, &mut bind()).expect("it commits");
                 assert!(heard.newest() <= session.observed(), "{protocol}: program");
                 session.begin().expect("no block is open");
@@ -280,7 +280,7 @@ fn each_way_out_tells_an_epoch_that_covers_what_was_observed() {
                 assert!(heard.newest() <= session.observed(), "{protocol}: block");
                 drop(session);
 
-                let mut driver = engine.driver(0).expect("there is a seat");
+                let mut driver = engine.driver(0).expect("there is a worker slot");
                 let handle = engine.procedure("deposit").expect("it is there");
                 driver.call(&handle, &mut bind());
                 assert!(heard.newest() <= driver.observed(), "{protocol}: driver");

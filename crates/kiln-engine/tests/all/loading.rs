@@ -103,9 +103,9 @@ fn a_bad_row_is_told_and_its_batch_left_out() {
     }
     let error = engine.loader("nonsense", &[]).err().expect("it is refused");
     assert_eq!(error.state(), SqlState::UNDEFINED_TABLE);
-    // The refused loaders gave their seats back.
+    // The refused loaders gave their worker slots back.
     for _ in 0..200 {
         assert!(engine.loader("account", &["nonsense"]).is_err());
     }
-    engine.session().expect("there is a seat");
+    engine.session().expect("there is a worker slot");
 }

@@ -109,7 +109,7 @@ impl Caller for Depositor<'_> {
 
 /// A session whose block has changed the row and waits for its client.
 fn block(engine: &Engine) -> Session {
-    let mut session = engine.session().expect("there is a seat");
+    let mut session = engine.session().expect("there is a worker slot");
     session.begin().expect("no block is open");
     let table = engine.table("account").expect("it is there");
     let deposited = session.run(&Arc::new(deposit(&table)), &mut numbers(&[TAKEN, 1]));
@@ -133,7 +133,8 @@ impl Statement for Deposit {
     }
 }
 
-/// The first call after a switch comes to a worker that still has the seat of the former protocol.
+/// The first call after a switch comes to a worker that still has the worker slot of the former
+/// protocol.
 #[test]
 fn the_first_call_after_a_switch_holds_up_no_change_and_can_be_cancelled() {
     for protocol in ONE_CALL_AT_A_TIME {
@@ -141,7 +142,7 @@ fn the_first_call_after_a_switch_holds_up_no_change_and_can_be_cancelled() {
             let engine = open(PIPELINED);
             engine.set_protocol(protocol).expect("nothing runs");
             let mut block = block(&engine);
-            let mut caller = engine.session().expect("there is a seat");
+            let mut caller = engine.session().expect("there is a worker slot");
             let completions = Completions::new(1);
             caller.begin_statement();
             let arguments = numbers(&[TAKEN, 10]);
@@ -173,7 +174,7 @@ fn the_first_calls_of_a_driver_after_a_switch_hold_up_no_change() {
     for protocol in ONE_CALL_AT_A_TIME {
         let engine = open(PIPELINED);
         let handle = engine.procedure("deposit").expect("it is there");
-        let mut driver = engine.driver(0).expect("there is a seat");
+        let mut driver = engine.driver(0).expect("there is a worker slot");
         engine.set_protocol(protocol).expect("nothing runs");
         let mut block = block(&engine);
         let (may_pause, questions) = (AtomicBool::new(true), AtomicU64::new(0));
@@ -206,7 +207,7 @@ fn calls_that_were_handed_back_run_once_under_the_next_protocol() {
     for protocol in ONE_CALL_AT_A_TIME {
         let engine = open(PIPELINED);
         let handle = engine.procedure("deposit").expect("it is there");
-        let mut driver = engine.driver(0).expect("there is a seat");
+        let mut driver = engine.driver(0).expect("there is a worker slot");
         let (has_row, may_end) = (AtomicBool::new(false), AtomicBool::new(false));
         let (has_switched, questions) = (AtomicBool::new(false), AtomicU64::new(0));
         thread::scope(|scope| {
@@ -258,7 +259,7 @@ fn calls_of_a_driver_that_wait_for_a_block_end_when_the_database_is_closed() {
     for protocol in [Protocol::Vll, Protocol::Strife, Protocol::Dora] {
         let engine = open(protocol);
         let handle = engine.procedure("deposit").expect("it is there");
-        let mut driver = engine.driver(0).expect("there is a seat");
+        let mut driver = engine.driver(0).expect("there is a worker slot");
         let mut block = block(&engine);
         let (may_pause, questions) = (AtomicBool::new(true), AtomicU64::new(0));
         let outcomes = thread::scope(|scope| {

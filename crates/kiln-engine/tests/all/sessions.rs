@@ -37,7 +37,7 @@ fn blocks_commit_and_roll_back() {
     for protocol in Protocol::serializable() {
         let engine = bank(small(protocol), 2, 100);
         let (deposit, total) = programs_of(&engine);
-        let mut session = engine.session().expect("there is a seat");
+        let mut session = engine.session().expect("there is a worker slot");
         assert_eq!(run(&mut session, &deposit, &[0, 1]), Ok(Some(101)));
         session.begin().expect("no block is open");
         assert_eq!(state(session.begin()), SqlState::ACTIVE_SQL_TRANSACTION);
@@ -71,7 +71,7 @@ fn after_an_error_only_the_end_is_accepted() {
     for protocol in Protocol::serializable() {
         let engine = bank(small(protocol), 2, 100);
         let (deposit, total) = programs_of(&engine);
-        let mut session = engine.session().expect("there is a seat");
+        let mut session = engine.session().expect("there is a worker slot");
         for end in [Session::commit, |session: &mut Session| {
             session.roll_back().map(|()| Ended::RolledBack)
         }] {
@@ -110,8 +110,8 @@ fn a_conflict_in_a_block_is_told() {
     for protocol in Protocol::serializable().filter(|protocol| !protocol.is_single_worker()) {
         let engine = bank(small(protocol), 1, 0);
         let (deposit, total) = programs_of(&engine);
-        let mut one = engine.session().expect("there is a seat");
-        let mut two = engine.session().expect("there is a seat");
+        let mut one = engine.session().expect("there is a worker slot");
+        let mut two = engine.session().expect("there is a worker slot");
         one.begin().expect("no block is open");
         two.begin().expect("no block is open");
         let attempt = |session: &mut Session| {
@@ -155,7 +155,7 @@ fn sessions_on_many_threads_lose_nothing() {
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    let mut session = engine.session().expect("there is a seat");
+                    let mut session = engine.session().expect("there is a worker slot");
                     for round in 0..200 {
                         if round % 2 == 0 {
                             run(&mut session, &deposit, &[0, 1]).expect("repeated until it ends");
@@ -317,7 +317,7 @@ fn rolls_idle_blocks_back(protocol: Protocol) {
     let options = options.ddl_wait_ms(20);
     let engine = bank(options, 1, 0);
     let (deposit, total) = programs_of(&engine);
-    let mut session = engine.session().expect("there is a seat");
+    let mut session = engine.session().expect("there is a worker slot");
     session.begin().expect("no block is open");
     let before = time::now_ns();
     assert_eq!(run(&mut session, &deposit, &[0, 5]), Ok(Some(5)));
@@ -369,7 +369,7 @@ fn a_call_waits_for_a_block_until_its_deadline_at_most() {
 fn waits_for_a_block(protocol: Protocol) {
     let engine = bank(small(protocol), 2, 0);
     let (deposit, _) = programs_of(&engine);
-    let mut session = engine.session().expect("there is a seat");
+    let mut session = engine.session().expect("there is a worker slot");
     session.begin().expect("no block is open");
     assert_eq!(run(&mut session, &deposit, &[0, 5]), Ok(Some(5)));
     let start = time::now_ns();
@@ -399,7 +399,7 @@ fn waits_for_a_block(protocol: Protocol) {
 #[test]
 fn a_statement_timeout_ends_a_loop() {
     let engine = bank(small(Protocol::Silo), 1, 0);
-    let mut session = engine.session().expect("there is a seat");
+    let mut session = engine.session().expect("there is a worker slot");
     session.set_statement_timeout(Some(Duration::from_millis(50)));
     let spin = Arc::new(spin());
     assert_eq!(
@@ -413,7 +413,7 @@ fn a_statement_timeout_ends_a_loop() {
 fn closing_interrupts_a_block() {
     let engine = bank(small(Protocol::Silo), 1, 0);
     let (deposit, _) = programs_of(&engine);
-    let mut session = engine.session().expect("there is a seat");
+    let mut session = engine.session().expect("there is a worker slot");
     session.begin().expect("no block is open");
     assert_eq!(run(&mut session, &deposit, &[0, 5]), Ok(Some(5)));
     engine.close();
@@ -442,7 +442,7 @@ fn rows_are_those_of_the_call_where_batches_are_full_and_turns_end() {
         for number in 0..sessions {
             let (engine, deposit) = (&engine, &deposit);
             scope.spawn(move || {
-                let mut session = engine.session().expect("there is a seat");
+                let mut session = engine.session().expect("there is a worker slot");
                 let first = number * 1_000_000;
                 let mut balance = 100 + first;
                 let outcome = run(&mut session, deposit, &[number, first]);

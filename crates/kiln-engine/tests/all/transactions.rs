@@ -79,7 +79,7 @@ fn a_closure_gets_through_among_calls() {
             for position in 0..3 {
                 let (engine, deposit, done, calls) = (&engine, &deposit, &done, &calls);
                 scope.spawn(move || {
-                    let mut driver = engine.driver(position).expect("there is a seat");
+                    let mut driver = engine.driver(position).expect("there is a worker slot");
                     let mut arguments = Arguments::new();
                     while !done.load(Ordering::Relaxed) {
                         arguments.clear();

@@ -3,10 +3,10 @@
 //!
 //! Both run on the same loaded database, through an access of the same protocol (Silo), with the
 //! same arguments, in turns of a few thousand transactions; begin and commit are included on both
-//! sides, and what surrounds a call (queues, seats, binding of arguments) on neither. The versions
-//! by hand make the same look-ups, reads of columns, updates and inserts, and prefetch the same
-//! records; between them they are what a Rust programmer would write: cents in integers, no NULLs
-//! where there are none.
+//! sides, and what surrounds a call (queues, worker slots, binding of arguments) on neither. The
+//! versions by hand make the same look-ups, reads of columns, updates and inserts, and prefetch the
+//! same records; between them they are what a Rust programmer would write: cents in integers, no
+//! NULLs where there are none.
 //!
 //! `cargo bench -p kiln-lab --bench by_hand [-- --quick]`
 //!

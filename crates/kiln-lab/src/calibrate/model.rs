@@ -4,7 +4,7 @@ use kiln_machine::{AccessKind, Machine, Preset};
 use kiln_platform::time;
 
 /// A core's time and where it is in its program.
-struct Seat {
+struct Side {
     now_ps: u64,
     turn: u64,
     /// Whether its last load found that it is its turn.
@@ -15,28 +15,28 @@ struct Seat {
 pub(super) fn ping_pong(preset: &Preset) -> f64 {
     const TIMES: u64 = 1_000;
     let mut machine = Machine::new(preset, 2);
-    let mut seats = [0, 0].map(|now_ps| Seat {
+    let mut sides = [0, 0].map(|now_ps| Side {
         now_ps,
         turn: 0,
         mine: false,
     });
     let mut flag = 0;
     while flag < 2 * TIMES {
-        let core = usize::from(seats[1].now_ps < seats[0].now_ps);
-        let seat = &mut seats[core];
+        let core = usize::from(sides[1].now_ps < sides[0].now_ps);
+        let side = &mut sides[core];
         // Each access is an event of its own, and takes effect when it is made.
-        let kind = match seat.mine {
+        let kind = match side.mine {
             true => AccessKind::Store,
             false => AccessKind::Load,
         };
-        seat.now_ps = machine.access(core, 0, kind, seat.now_ps);
-        if seat.mine {
+        side.now_ps = machine.access(core, 0, kind, side.now_ps);
+        if side.mine {
             flag += 1;
-            seat.turn += 1;
+            side.turn += 1;
         }
-        seat.mine = !seat.mine && flag == 2 * seat.turn + core as u64;
+        side.mine = !side.mine && flag == 2 * side.turn + core as u64;
     }
-    seats[0].now_ps.max(seats[1].now_ps) as f64 / (2 * TIMES) as f64 / 1_000.0
+    sides[0].now_ps.max(sides[1].now_ps) as f64 / (2 * TIMES) as f64 / 1_000.0
 }
 
 /// Nanoseconds per atomic addition when two cores make them to one word.

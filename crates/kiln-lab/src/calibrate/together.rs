@@ -27,10 +27,10 @@ pub struct Together {
 
 /// A word alone in its cache line and the neighbour that is fetched with it.
 #[repr(align(128))]
-struct Padded(AtomicU64);
+struct CachePadded(AtomicU64);
 
 /// Two threads that take turns: each waits until the turn's number has its own parity.
-struct Turns(Padded);
+struct Turns(CachePadded);
 
 impl Turns {
     fn wait_for(&self, parity: u64) {
@@ -78,7 +78,7 @@ fn play(flag: &AtomicU64, mine: u64, times: u64) {
 fn ping_pong(rounds: usize) -> Sample {
     const TIMES: u64 = 20_000;
     let measured = (0..rounds).map(|_| {
-        let flag = Padded(AtomicU64::new(0));
+        let flag = CachePadded(AtomicU64::new(0));
         let ((), elapsed) = on_two_cores(
             || play(&flag.0, 1, TIMES),
             || {
@@ -101,7 +101,10 @@ fn ping_pong(rounds: usize) -> Sample {
 fn contended_atomic(rounds: usize) -> Sample {
     const TIMES: u64 = 200_000;
     let measured = (0..rounds).map(|_| {
-        let (word, ready) = (Padded(AtomicU64::new(0)), Padded(AtomicU64::new(0)));
+        let (word, ready) = (
+            CachePadded(AtomicU64::new(0)),
+            CachePadded(AtomicU64::new(0)),
+        );
         // Both count until both are together at the end, so that neither ever has the word alone.
         let body = || {
             ready.0.fetch_add(1, Ordering::AcqRel);
@@ -133,7 +136,7 @@ fn transfer(rounds: usize, before: Before, exclusively: bool) -> std::io::Result
     // 2,048 lines: fewer than fit any second-level cache.
     let lines = Lines::of(128 << 10)?;
     let elsewhere = Lines::of(8 << 20)?;
-    let turns = Turns(Padded(AtomicU64::new(0)));
+    let turns = Turns(CachePadded(AtomicU64::new(0)));
     let count = lines.count();
     let rounds = rounds as u64;
     let ((), measured) = on_two_cores(

@@ -42,36 +42,36 @@ impl Dice {
 
 /// A thread that can run at a time; void when the thread's ticket has changed since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Turn {
+pub(super) struct Runnable {
     pub(super) time_ps: u64,
     pub(super) thread: u32,
     pub(super) ticket: u32,
 }
 
-/// Turns, the earliest first.
+/// Threads that can run, the earliest first.
 #[derive(Default)]
-pub(super) struct Turns(Vec<Turn>);
+pub(super) struct RunQueue(Vec<Runnable>);
 
-impl Turns {
-    pub(super) fn first(&self) -> Option<Turn> {
+impl RunQueue {
+    pub(super) fn first(&self) -> Option<Runnable> {
         self.0.first().copied()
     }
 
-    pub(super) fn push(&mut self, turn: Turn) {
-        self.0.push(turn);
+    pub(super) fn push(&mut self, runnable: Runnable) {
+        self.0.push(runnable);
         let mut at = self.0.len() - 1;
         while at > 0 {
             let parent = (at - 1) / 2;
-            if self.0[parent] <= turn {
+            if self.0[parent] <= runnable {
                 break;
             }
             self.0[at] = self.0[parent];
             at = parent;
         }
-        self.0[at] = turn;
+        self.0[at] = runnable;
     }
 
-    pub(super) fn pop(&mut self) -> Option<Turn> {
+    pub(super) fn pop(&mut self) -> Option<Runnable> {
         let first = self.first()?;
         let last = self.0.pop()?;
         if !self.0.is_empty() {
@@ -80,32 +80,32 @@ impl Turns {
         Some(first)
     }
 
-    /// Takes the first turn out and puts another in; there is a first one.
+    /// Takes the first one out and puts another in; there is a first one.
     #[inline(always)]
-    pub(super) fn replace_first(&mut self, turn: Turn) {
-        self.sink(turn);
+    pub(super) fn replace_first(&mut self, runnable: Runnable) {
+        self.sink(runnable);
     }
 
-    /// Puts `turn` in the place of the first.
+    /// Puts `runnable` in the place of the first.
     #[inline(always)]
-    fn sink(&mut self, turn: Turn) {
-        let turns = &mut self.0[..];
+    fn sink(&mut self, runnable: Runnable) {
+        let run_queue = &mut self.0[..];
         let mut at = 0;
         loop {
             let mut child = 2 * at + 1;
-            if child >= turns.len() {
+            if child >= run_queue.len() {
                 break;
             }
-            if child + 1 < turns.len() && turns[child + 1] < turns[child] {
+            if child + 1 < run_queue.len() && run_queue[child + 1] < run_queue[child] {
                 child += 1;
             }
-            if turn <= turns[child] {
+            if runnable <= run_queue[child] {
                 break;
             }
-            turns[at] = turns[child];
+            run_queue[at] = run_queue[child];
             at = child;
         }
-        turns[at] = turn;
+        run_queue[at] = runnable;
     }
 }
 
@@ -258,10 +258,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_come_out_in_order() {
+    fn runnables_come_out_in_order() {
         let mut dice = Dice::new(7);
-        let mut turns = Turns::default();
-        let turn = |time_ps: u64| Turn {
+        let mut run_queue = RunQueue::default();
+        let runnable = |time_ps: u64| Runnable {
             time_ps,
             thread: (time_ps % 5) as u32,
             ticket: 0,
@@ -269,18 +269,18 @@ mod tests {
         let mut expected = Vec::new();
         for _ in 0..500 {
             let time = dice.next() % 1_000;
-            turns.push(turn(time));
-            expected.push(turn(time));
+            run_queue.push(runnable(time));
+            expected.push(runnable(time));
         }
         for _ in 0..200 {
             expected.sort_unstable();
-            assert_eq!(turns.first(), Some(expected[0]));
+            assert_eq!(run_queue.first(), Some(expected[0]));
             let time = dice.next() % 1_000;
-            turns.replace_first(turn(time));
-            expected[0] = turn(time);
+            run_queue.replace_first(runnable(time));
+            expected[0] = runnable(time);
         }
         expected.sort_unstable();
-        let drained: Vec<Turn> = std::iter::from_fn(|| turns.pop()).collect();
+        let drained: Vec<Runnable> = std::iter::from_fn(|| run_queue.pop()).collect();
         assert!(drained == expected);
     }
 

@@ -10,7 +10,7 @@
 //! - While a coroutine's own code runs, the thread allocates from the run's space; while code of
 //!   this module runs, it does not ([`space::outside`]).
 //! - No reference to the runtime lives across a switch: it is reached anew through its address.
-//! - A coroutine is in exactly one place: running, ready (in `ready` or `turns`), or blocked.
+//! - A coroutine is in exactly one place: running, ready (in `ready` or `run_queue`), or blocked.
 
 use std::cell::Cell;
 use std::ptr::null_mut;

@@ -12,7 +12,7 @@ use super::disk::Disk;
 use super::lines::Lines;
 use super::machine::Prices;
 use super::net::Network;
-use super::queue::{Ready, Turn, Turns};
+use super::queue::{Ready, RunQueue, Runnable};
 use super::runtime;
 use super::space::Space;
 
@@ -99,7 +99,8 @@ pub(super) struct Thread {
     pub(super) state: State,
     wait: Wait,
     timed_out: bool,
-    /// Counts changes of state, so that outdated turns are known for what they are.
+    /// Counts changes of state, so that outdated entries of the run queue are known for what they
+    /// are.
     pub(super) ticket: u32,
     /// Unparked before it parked.
     token: bool,
@@ -119,7 +120,7 @@ pub(super) struct Runtime {
     pub(super) ready: Ready,
     /// Sleepers and waiters with a deadline; with least virtual time also the threads that are
     /// ready.
-    turns: Turns,
+    run_queue: RunQueue,
     /// Threads that wait, and the addresses that they wait for, in the order in which they came.
     waiting: Vec<(usize, u32)>,
     quiet: u32,
@@ -152,7 +153,7 @@ impl Runtime {
             threads: Vec::new(),
             running: 0,
             ready: Ready::new(config.schedule, config.seed),
-            turns: Turns::default(),
+            run_queue: RunQueue::default(),
             waiting: Vec::new(),
             quiet: 0,
             clock_ps: 0,
@@ -295,24 +296,24 @@ impl Runtime {
     fn step_by_time(&mut self) -> u32 {
         let me = self.running;
         let thread = &self.threads[me as usize];
-        let mine = Turn {
+        let mine = Runnable {
             time_ps: thread.clock_ps,
             thread: me,
             ticket: thread.ticket,
         };
-        while let Some(first) = self.turns.first() {
+        while let Some(first) = self.run_queue.first() {
             if mine < first {
                 return STAY;
             }
             if self.threads[first.thread as usize].ticket != first.ticket {
-                self.turns.pop();
+                self.run_queue.pop();
                 continue;
             }
             if std::thread::panicking() {
                 return STAY;
             }
-            self.turns.replace_first(mine);
-            self.take_turn(first);
+            self.run_queue.replace_first(mine);
+            self.take_runnable(first);
             return first.thread;
         }
         STAY
@@ -327,28 +328,29 @@ impl Runtime {
         next
     }
 
-    /// The first thread of `turns` is to run: if it was blocked, its deadline has come.
-    fn take_turn(&mut self, turn: Turn) {
-        let thread = &mut self.threads[turn.thread as usize];
+    /// The first thread of `run_queue` is to run: if it was blocked, its deadline has come.
+    fn take_runnable(&mut self, runnable: Runnable) {
+        let thread = &mut self.threads[runnable.thread as usize];
         if thread.state == State::Blocked {
             thread.state = State::Runnable;
             thread.timed_out = true;
             thread.ticket += 1;
-            thread.clock_ps = thread.clock_ps.max(turn.time_ps);
-            self.waiting.retain(|(_, waiter)| *waiter != turn.thread);
+            thread.clock_ps = thread.clock_ps.max(runnable.time_ps);
+            self.waiting
+                .retain(|(_, waiter)| *waiter != runnable.thread);
         }
     }
 
     /// Without clocks of their own: makes those ready whose time has come.
     #[inline(always)]
     fn wake_sleepers(&mut self) {
-        while let Some(first) = self.turns.first() {
+        while let Some(first) = self.run_queue.first() {
             if first.time_ps > self.clock_ps {
                 return;
             }
-            self.turns.pop();
+            self.run_queue.pop();
             if self.threads[first.thread as usize].ticket == first.ticket {
-                self.take_turn(first);
+                self.take_runnable(first);
                 self.ready.threads.push(first.thread);
                 self.newly_ready = true;
             }
@@ -410,18 +412,18 @@ impl Runtime {
     /// With clocks that stand still, the first of the others runs.
     fn give_way_quietly(&mut self) -> u32 {
         let me = self.running;
-        let Some(first) = self.pop_turn() else {
+        let Some(first) = self.pop_runnable() else {
             return STAY;
         };
         // Behind the thread that runs now, or the two would wait for each other's clock.
         let thread = &mut self.threads[me as usize];
         thread.clock_ps = thread.clock_ps.max(first.time_ps);
-        self.turns.push(Turn {
+        self.run_queue.push(Runnable {
             time_ps: thread.clock_ps,
             thread: me,
             ticket: thread.ticket,
         });
-        self.take_turn(first);
+        self.take_runnable(first);
         self.unless_panicking(first.thread)
     }
 
@@ -446,9 +448,9 @@ impl Runtime {
 
     /// Without clocks of their own: moves the clock on to the next sleeper's time.
     fn skip_to_sleeper(&mut self) {
-        while let Some(first) = self.turns.first() {
+        while let Some(first) = self.run_queue.first() {
             if self.threads[first.thread as usize].ticket != first.ticket {
-                self.turns.pop();
+                self.run_queue.pop();
                 continue;
             }
             self.clock_ps = self.clock_ps.max(first.time_ps);
@@ -457,10 +459,10 @@ impl Runtime {
         }
     }
 
-    /// The first turn that is not void.
-    fn pop_turn(&mut self) -> Option<Turn> {
+    /// The first entry of the run queue that is not void.
+    fn pop_runnable(&mut self) -> Option<Runnable> {
         loop {
-            let first = self.turns.pop()?;
+            let first = self.run_queue.pop()?;
             if self.threads[first.thread as usize].ticket == first.ticket {
                 return Some(first);
             }
@@ -476,7 +478,7 @@ impl Runtime {
         thread.timed_out = false;
         thread.ticket += 1;
         if let Some(time_ps) = deadline_ps {
-            self.turns.push(Turn {
+            self.run_queue.push(Runnable {
                 time_ps,
                 thread: me,
                 ticket: thread.ticket,
@@ -492,8 +494,8 @@ impl Runtime {
     /// The thread that runs next when the running coroutine does not.
     pub(super) fn next_runnable(&mut self) -> u32 {
         if self.least_time {
-            if let Some(first) = self.pop_turn() {
-                self.take_turn(first);
+            if let Some(first) = self.pop_runnable() {
+                self.take_runnable(first);
                 return first.thread;
             }
         } else {
@@ -543,7 +545,7 @@ impl Runtime {
                 0 => thread.clock_ps.max(now),
                 _ => thread.clock_ps,
             };
-            self.turns.push(Turn {
+            self.run_queue.push(Runnable {
                 time_ps: thread.clock_ps,
                 thread: number,
                 ticket: thread.ticket,
@@ -592,7 +594,7 @@ impl Runtime {
             self.ready.threads.push(number);
             self.newly_ready = true;
         } else if number > 0 {
-            self.turns.push(Turn {
+            self.run_queue.push(Runnable {
                 time_ps: clock_ps,
                 thread: number,
                 ticket: 0,

@@ -2,8 +2,8 @@
 
 use crate::sources::{Piece, name_length};
 
-/// Reads the path or tree of paths that starts at `tokens[at]` and gives the place after it. `found` is
-/// told each one: its segments, its line, and whether it is renamed.
+/// Reads the path or tree of paths that starts at `tokens[at]` and gives the place after it.
+/// `found` is told each one: its segments, its line, and whether it is renamed.
 pub fn read_paths(
     tokens: &[Token],
     at: usize,

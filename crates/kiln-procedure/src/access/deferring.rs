@@ -40,7 +40,7 @@ pub trait Deferring {
     }
 
     /// As [`Access::confirm`], when the attempt raised `error`. Gives the error to be reported: an
-    /// update left to the commit that came before may raise one itself.
+    /// update deferred to the commit that came before may raise one itself.
     ///
     /// # Errors
     /// Those of [`Access::confirm`].

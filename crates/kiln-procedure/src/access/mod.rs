@@ -6,8 +6,9 @@
 //! protocols), a lock (pessimistic ones).
 //!
 //! One attempt: `begin`, any of the middle methods, then `commit` or `roll_back`. A method that
-//! cannot do what it is asked for returns a [`Halt`]. After an abort `roll_back` is called; so it is
-//! when the procedure raised, after [`Access::confirm`] said that what it had read was consistent.
+//! cannot do what it is asked for returns a [`Halt`]. After an abort `roll_back` is called; so it
+//! is when the procedure raised, after [`Access::confirm`] said that what it had read was
+//! consistent.
 //!
 //! [`Access`] is what every protocol does. What only some do is an extension, a trait with defaults
 //! that do nothing:
@@ -24,7 +25,7 @@
 
 mod deferring;
 mod flawed;
-mod place;
+mod lookup_site;
 mod planning;
 mod recording;
 mod remembering;
@@ -43,7 +44,7 @@ use crate::ir::{Intent, Reg};
 
 pub use deferring::Deferring;
 pub use flawed::Flawed;
-pub use place::Place;
+pub use lookup_site::LookupSite;
 pub use planning::Planning;
 pub use recording::Recording;
 pub use remembering::{GoesOn, KeptScan, Recalled, Remembering, Sought, SoughtScan};
@@ -118,8 +119,8 @@ pub trait Access:
     /// belong to one version.
     ///
     /// # Errors
-    /// An [`AbortCause`] when a conflict is met; the error of an update left to the commit that was
-    /// run early for this, and raised.
+    /// An [`AbortCause`] when a conflict is met; the error of an update deferred to the commit that
+    /// was run early for this, and raised.
     fn read(
         &mut self,
         table: &Table,
@@ -195,7 +196,7 @@ pub trait Access:
     /// Makes everything visible at once, or nothing.
     ///
     /// # Errors
-    /// An [`AbortCause`]; `roll_back` follows. The error of the first update left to the commit
+    /// An [`AbortCause`]; `roll_back` follows. The error of the first update deferred to the commit
     /// that raises, if one does; [`Deferring::confirm_raise`] and `roll_back` follow.
     fn commit(&mut self) -> Result<(), Stop>;
 

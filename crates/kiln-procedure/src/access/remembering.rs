@@ -6,7 +6,7 @@ use kiln_storage::record::RecordRef;
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{IndexScan, RangeValues, Table};
 
-use super::{AbortCause, Halt, Handle, Place, Stop};
+use super::{AbortCause, Halt, Handle, LookupSite, Stop};
 use crate::analysis::Observed;
 use crate::ir::{Intent, OpId, Reg};
 use crate::program::Program;
@@ -27,8 +27,8 @@ pub struct Sought<'a> {
     pub intent: Intent,
     /// As in [`Access::visit`](super::Access::visit).
     pub observed: &'a Observed,
-    /// The place among all look-ups that arguments decide, if it is one.
-    pub place: Option<Place>,
+    /// Its site, if the arguments alone decide its key.
+    pub site: Option<LookupSite>,
     /// Whether it is made again in a restoration only for the handle: what it led to in the run
     /// before it leads to now, and nothing of that is looked at.
     pub is_known: bool,
@@ -172,7 +172,7 @@ pub trait Remembering {
     #[inline(always)]
     fn seek_ahead(
         &mut self,
-        _place: Place,
+        _site: LookupSite,
         _table: &Table,
         _index: usize,
         _value_of: impl Fn(usize) -> Slot,

@@ -24,8 +24,8 @@ pub enum AbortCause {
     LockTimeout,
     /// The attempt met a record that was not in its plan, and could not have it.
     FootprintMiss,
-    /// The attempt waited for a lock in a turn that other workers wanted, with more workers than
-    /// cores.
+    /// The attempt waited for a lock in a core slot that other workers wanted, with more workers
+    /// than cores.
     GaveWay,
 }
 

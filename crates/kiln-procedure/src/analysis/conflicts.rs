@@ -33,7 +33,7 @@ pub struct Statement {
     pub operations: Vec<OpId>,
     /// The columns that it observes when every update runs where it stands.
     pub observed: ColumnSet,
-    /// Those that it observes when updates are left to the commit where they can be.
+    /// Those that it observes when updates are deferred to the commit where they can be.
     pub observed_deferring: ColumnSet,
     /// The columns that it writes into existing records.
     pub written: ColumnSet,

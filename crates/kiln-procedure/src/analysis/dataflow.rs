@@ -102,13 +102,13 @@ struct State {
 #[derive(Default)]
 struct Loop {
     is_region: bool,
-    /// What decides its turns, apart from EXIT and CONTINUE.
-    turns: SetId,
-    /// What decided an EXIT, CONTINUE or RETURN out of a turn.
+    /// What decides its iterations, apart from EXIT and CONTINUE.
+    iterations: SetId,
+    /// What decided an EXIT, CONTINUE or RETURN out of an iteration.
     escapes: SetId,
     /// The states where it is left by EXIT.
     exits: Option<State>,
-    /// The states where a next turn is begun by CONTINUE.
+    /// The states where a next iteration is begun by CONTINUE.
     continues: Option<State>,
 }
 
@@ -130,8 +130,8 @@ struct Dataflow<'a> {
     /// The columns that each operation writes.
     columns_written: Vec<ColumnSet>,
     gathered: Vec<Gathered>,
-    /// What was known at the head of each loop when it was last left, and what decided its turns
-    /// and its escapes; by the address of its step.
+    /// What was known at the head of each loop when it was last left, and what decided its
+    /// iterations and its escapes; by the address of its step.
     // Ordered, so that the order in which it is dropped does not depend on where the process lies
     // in memory.
     heads: BTreeMap<*const Step, (State, SetId, SetId)>,
@@ -319,8 +319,12 @@ impl Dataflow<'_> {
             control = self.sets.union(control, self.conditions[position]);
         }
         for position in 0..self.loops.len() {
-            let Loop { turns, escapes, .. } = self.loops[position];
-            control = self.sets.union(control, turns);
+            let Loop {
+                iterations,
+                escapes,
+                ..
+            } = self.loops[position];
+            control = self.sets.union(control, iterations);
             control = self.sets.union(control, escapes);
         }
         control
@@ -510,28 +514,28 @@ impl Dataflow<'_> {
         behind
     }
 
-    /// A loop: its turns are followed until nothing new arrives at its head.
+    /// A loop: its iterations are followed until nothing new arrives at its head.
     fn repeat(&mut self, step: &Step, state: State) -> Option<State> {
         let mut head = state;
-        // What decides the turns: known when entering, but for a condition and a buffer that the
-        // body fills.
+        // What decides the iterations: known when entering, but for a condition and a buffer that
+        // the body fills.
         let entering = self.enter(step, &mut head);
         self.loops.push(Loop {
-            turns: entering,
+            iterations: entering,
             ..Loop::default()
         });
-        // Within an outer loop's next turn, go on from where the last one ended: else the time
+        // Within an outer loop's next iteration, go on from where the last one ended: else the time
         // would double with each level of nesting.
         let known: *const Step = step;
-        if let Some((last, turns, escapes)) = self.heads.remove(&known) {
+        if let Some((last, iterations, escapes)) = self.heads.remove(&known) {
             head = self.join(Some(head), Some(last)).expect("both are there");
-            self.decide_turns(turns);
+            self.decide_iterations(iterations);
             self.open_mut().escapes = escapes;
         }
         loop {
             let before = (
                 head.clone(),
-                self.open().turns,
+                self.open().iterations,
                 self.open().escapes,
                 self.returns,
             );
@@ -548,7 +552,7 @@ impl Dataflow<'_> {
                         Some(tested) => {
                             if let Some(condition) = condition {
                                 let deciders = tested.registers[condition.0 as usize].from;
-                                self.decide_turns(deciders);
+                                self.decide_iterations(deciders);
                                 leaves = Some(tested.clone());
                             }
                             inside = tested;
@@ -566,7 +570,7 @@ impl Dataflow<'_> {
                 | Step::Scan { body, .. } => body,
                 _ => unreachable!("only loops repeat"),
             };
-            self.begin_turn(step, &mut inside);
+            self.begin_iteration(step, &mut inside);
             let end = self.block(body, inside);
             let continues = self.open_mut().continues.take();
             let mut back = self.join(end, continues);
@@ -577,7 +581,12 @@ impl Dataflow<'_> {
             head = self
                 .join(Some(head), back)
                 .expect("the entry reaches the head");
-            let after = (head, self.open().turns, self.open().escapes, self.returns);
+            let after = (
+                head,
+                self.open().iterations,
+                self.open().escapes,
+                self.returns,
+            );
             if after == before {
                 self.heads.insert(known, (after.0, after.1, after.2));
                 let exits = self.open_mut().exits.take();
@@ -600,18 +609,22 @@ impl Dataflow<'_> {
         self.loops.last_mut().expect("called within a loop")
     }
 
-    /// What decides how many turns the innermost loop makes, and how far each gets.
+    /// What decides how many iterations the innermost loop runs, and how far each gets.
     fn deciders(&mut self) -> SetId {
-        let Loop { turns, escapes, .. } = *self.open();
-        self.sets.union(turns, escapes)
+        let Loop {
+            iterations,
+            escapes,
+            ..
+        } = *self.open();
+        self.sets.union(iterations, escapes)
     }
 
-    fn decide_turns(&mut self, deciders: SetId) {
-        let turns = self.sets.union(self.open().turns, deciders);
-        self.open_mut().turns = turns;
+    fn decide_iterations(&mut self, deciders: SetId) {
+        let iterations = self.sets.union(self.open().iterations, deciders);
+        self.open_mut().iterations = iterations;
     }
 
-    /// What a loop does once, before its first turn; returns what decides its turns.
+    /// What a loop does once, before its first iteration; returns what decides its iterations.
     fn enter(&mut self, step: &Step, state: &mut State) -> SetId {
         match step {
             Step::ForRange {
@@ -622,7 +635,7 @@ impl Dataflow<'_> {
                 ..
             } => {
                 let bounds = self.union_of(state, [first, last, step]);
-                // The body sees the variable of the turn only; behind the loop it is unknown.
+                // The body sees the variable of the iteration only; behind the loop it is unknown.
                 state.registers[variable.0 as usize] = Flow {
                     from: bounds,
                     found_by: NONE,
@@ -644,18 +657,18 @@ impl Dataflow<'_> {
         }
     }
 
-    /// What a loop writes at the start of each turn.
-    fn begin_turn(&mut self, step: &Step, state: &mut State) {
+    /// What a loop writes at the start of each iteration.
+    fn begin_iteration(&mut self, step: &Step, state: &mut State) {
         match step {
             Step::ForRange { variable, .. } => {
                 state.registers[variable.0 as usize] = Flow {
-                    from: self.open().turns,
+                    from: self.open().iterations,
                     found_by: NONE,
                 };
             }
             Step::ForEach { variable, .. } => {
                 state.registers[variable.0 as usize] = Flow {
-                    from: self.open().turns,
+                    from: self.open().iterations,
                     found_by: NONE,
                 };
             }
@@ -668,9 +681,9 @@ impl Dataflow<'_> {
             }
             Step::ForBuffer { buffer, row, .. } => {
                 let Rows { columns, chosen_by } = state.buffers[buffer.0 as usize].clone();
-                self.decide_turns(chosen_by);
+                self.decide_iterations(chosen_by);
                 // Which row it is depends on what was pushed and on what it must match.
-                let chosen_by = self.open().turns;
+                let chosen_by = self.open().iterations;
                 for (register, flow) in row.iter().zip(columns) {
                     let from = self.sets.union(flow.from, chosen_by);
                     state.registers[register.0 as usize] = Flow { from, ..flow };

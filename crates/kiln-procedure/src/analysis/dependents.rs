@@ -54,7 +54,7 @@ struct Node<'p> {
     parent: Option<usize>,
     /// The number behind the last step in its blocks.
     end: usize,
-    /// For an EXIT or CONTINUE: the number of the loop that it leaves a turn of.
+    /// For an EXIT or CONTINUE: the number of the loop that it leaves an iteration of.
     target: Option<usize>,
     uses: Vec<(Resource, Use)>,
 }
@@ -95,7 +95,7 @@ fn is_loop(step: &Step) -> bool {
 }
 
 /// For each block of a step, whether an EXIT in it leaves the step.
-fn turns(step: &Step) -> [bool; 2] {
+fn iterations(step: &Step) -> [bool; 2] {
     match step {
         Step::Loop { .. } => [false, true],
         step => [is_loop(step); 2],
@@ -252,12 +252,12 @@ impl<'p> Steps<'p> {
                 target,
                 uses,
             });
-            for (block, is_turn) in step_blocks(step).into_iter().zip(turns(step)) {
-                if is_turn {
+            for (block, is_iteration) in step_blocks(step).into_iter().zip(iterations(step)) {
+                if is_iteration {
                     loops.push(number);
                 }
                 self.add(program, block, Some(number), loops);
-                if is_turn {
+                if is_iteration {
                     loops.pop();
                 }
             }
@@ -282,7 +282,7 @@ impl<'p> Steps<'p> {
         std::iter::successors(Some(step), |step| self.nodes[*step].parent)
     }
 
-    /// Whether some loop has both in its turns; a loop counts as being in its own.
+    /// Whether some loop has both in its iterations; a loop counts as being in its own.
     fn share_loop(&self, one: usize, other: usize) -> bool {
         self.around(one).any(|around| {
             let node = &self.nodes[around];

@@ -107,13 +107,13 @@ pub struct Grouping {
 }
 
 impl Grouping {
-    /// The grouping of a table with `columns` columns that keeps some apart: one group has these,
+    /// The grouping of a table with `columns` columns that has some split: one group has these,
     /// the base all others.
-    pub fn of(columns: usize, apart: ColumnSet, usages: Vec<Usage>) -> Grouping {
+    pub fn of(columns: usize, split: ColumnSet, usages: Vec<Usage>) -> Grouping {
         let all: ColumnSet = (0..columns as u16).map(ColumnId).collect();
-        let mut groups = vec![all.difference(apart)];
-        if !apart.is_empty() {
-            groups.push(apart);
+        let mut groups = vec![all.difference(split)];
+        if !split.is_empty() {
+            groups.push(split);
         }
         Grouping::with(all, groups, usages)
     }
@@ -144,7 +144,7 @@ impl Grouping {
     }
 
     /// The columns that do not belong to the base.
-    pub fn apart(&self) -> ColumnSet {
+    pub fn split(&self) -> ColumnSet {
         let others = self.groups.iter().skip(1);
         others.fold(ColumnSet::EMPTY, |all, group| all.union(group.columns))
     }
@@ -225,7 +225,7 @@ pub fn derive(columns: usize, usages: Vec<Usage>, groups_max: usize) -> Grouping
 }
 
 /// The split that a table with `columns` columns gets: [`derive()`], but for tables whose rows no
-/// procedure writes. All their columns are kept apart, so that a reader need not note the timestamp
+/// procedure writes. All their columns are split, so that a reader need not note the timestamp
 /// that every write would advance, which under `tictoc` is one that readers advance, too.
 pub fn best(columns: usize, usages: Vec<Usage>) -> Grouping {
     let whole = Grouping::of(columns, ColumnSet::EMPTY, usages);
@@ -238,7 +238,7 @@ pub fn best(columns: usize, usages: Vec<Usage>) -> Grouping {
     }
 }
 
-/// The columns to keep apart of a table that keeps `present` apart now, when another split must be
+/// The columns to split of a table that has `present` split now, when another split must be
 /// worth the change.
 pub fn better(columns: usize, present: ColumnSet, usages: Vec<Usage>) -> ColumnSet {
     let (best, now) = (
@@ -248,7 +248,7 @@ pub fn better(columns: usize, present: ColumnSet, usages: Vec<Usage>) -> ColumnS
     // That a table is only read is no matter of shares.
     let is_worth_it = best.is_read_only() || best.cost <= (1.0 - GAIN_MIN) * now.cost;
     match is_worth_it {
-        true => best.apart(),
+        true => best.split(),
         false => present,
     }
 }
@@ -381,7 +381,7 @@ mod tests {
 
     /// A reader of a column that is never written does not share with the one that is.
     #[test]
-    fn frequently_written_columns_are_apart() {
+    fn frequently_written_columns_are_split() {
         let grouping = derive(
             4,
             usages(&[(0.5, &[1], &[]), (0.5, &[2], &[3])]),
@@ -424,11 +424,11 @@ mod tests {
         assert_eq!(derive(3, rare, GROUPS_MAX).groups.len(), 2);
     }
 
-    /// What no procedure writes is apart as a whole, and what no procedure uses is not.
+    /// What no procedure writes is split as a whole, and what no procedure uses is not.
     #[test]
-    fn tables_that_are_only_read_are_apart() {
+    fn tables_that_are_only_read_are_split() {
         let reader = usages(&[(1.0, &[1], &[])]);
-        assert_eq!(best(3, reader.clone()).apart(), set(&[0, 1, 2]));
+        assert_eq!(best(3, reader.clone()).split(), set(&[0, 1, 2]));
         assert_eq!(better(3, ColumnSet::EMPTY, reader), set(&[0, 1, 2]));
         assert!(!best(3, Vec::new()).is_split());
     }

@@ -39,7 +39,7 @@
 //!
 //! | module | finds |
 //! |---|---|
-//! | [`updaters`] | updates whose old values no other step looks at: they can be left to the commit
+//! | [`updaters`] | updates whose old values no other step looks at: they can be deferred to the commit
 //! |
 //! | `determined` | whether a call that is made again on the same rows writes the same |
 //! | `late` | whether the rows that it inserts can stay out of the indexes until it commits |
@@ -136,7 +136,7 @@ impl Dependency {
         self.kinds.intersects(DependencyKinds::VALUE)
     }
 
-    /// Whether what is taken comes from an earlier turn of a loop around both.
+    /// Whether what is taken comes from an earlier iteration of a loop around both.
     pub fn is_loop_carried(&self) -> bool {
         self.from >= self.to
     }
@@ -181,7 +181,7 @@ impl Analysis {
         analysis
     }
 
-    /// The same, of a program none of whose updates are left to the commit.
+    /// The same, of a program none of whose updates are deferred to the commit.
     pub(crate) fn without_deferral(&self) -> Analysis {
         Analysis {
             deferrable: Vec::new(),
@@ -189,17 +189,18 @@ impl Analysis {
         }
     }
 
-    /// The updates that can be left to the commit, in order of their operations.
+    /// The updates that can be deferred to the commit, in order of their operations.
     pub fn deferrable(&self) -> &[DeferredUpdate] {
         &self.deferrable
     }
 
-    /// How `op` can be left to the commit, if it can.
+    /// How `op` can be deferred to the commit, if it can.
     pub fn deferral_of(&self, op: OpId) -> Option<&DeferredUpdate> {
         self.deferrable.iter().find(|update| update.op == op)
     }
 
-    /// For every column that an update writes, whether it can be left to the commit, and why not.
+    /// For every column that an update writes, whether it can be deferred to the commit, and why
+    /// not.
     pub fn verdicts(&self) -> &[ColumnVerdict] {
         &self.verdicts
     }
@@ -217,7 +218,7 @@ impl Analysis {
     /// operation that is left of it in a reconnaissance, whose updates are not.
     pub(crate) fn take_over(&mut self, op: OpId, of: Observed) {
         if let Some(observed) = self.observed.get_mut(op.0 as usize) {
-            (observed.is_left, observed.touched) = (of.is_left, of.touched);
+            (observed.is_deferred, observed.touched) = (of.is_deferred, of.touched);
         }
     }
 

@@ -19,16 +19,16 @@ use crate::program::Program;
 pub struct Observed {
     /// When every update runs where it stands.
     pub at_once: ColumnSet,
-    /// When those that can be are left to the commit.
+    /// When those that can be are deferred to the commit.
     pub deferring: ColumnSet,
     /// The columns that are written, whenever that is.
     pub written: ColumnSet,
     /// Whether the records may be deleted.
     pub deletes: bool,
-    /// Whether all that is done to the records are updates that can be left to the commit, and
-    /// nothing of them is looked at: then it does not matter who else leaves such updates of the
-    /// same records to a commit, and when.
-    pub is_left: bool,
+    /// Whether all that is done to the records are updates that can be deferred to the commit, and
+    /// nothing of them is looked at: then it does not matter who else defers
+    /// such updates of the same records to a commit, and when.
+    pub is_deferred: bool,
     /// What of the records is read or written; the header always.
     pub touched: Words,
 }
@@ -136,7 +136,7 @@ pub(super) fn derive(program: &Program, analysis: &Analysis) -> Vec<Observed> {
             }
             _ => {}
         }
-        let is_left = match facts.kind {
+        let is_deferred = match facts.kind {
             OperationKind::Read => deferring.is_empty(),
             OperationKind::Update => {
                 let deferred = analysis.deferral_of(op);
@@ -146,7 +146,7 @@ pub(super) fn derive(program: &Program, analysis: &Analysis) -> Vec<Observed> {
         };
         let touched = touched(table, facts.columns_read.union(facts.columns_written));
         for finder in &facts.found_by {
-            left[finder.0 as usize] &= is_left;
+            left[finder.0 as usize] &= is_deferred;
             let observed = &mut all[finder.0 as usize];
             observed.at_once = observed.at_once.union(at_once);
             observed.deferring = observed.deferring.union(deferring);
@@ -155,8 +155,9 @@ pub(super) fn derive(program: &Program, analysis: &Analysis) -> Vec<Observed> {
             observed.deletes |= facts.kind == OperationKind::Delete;
         }
     });
-    for (observed, is_left) in all.iter_mut().zip(left) {
-        observed.is_left = is_left && !observed.written.is_empty() && observed.deferring.is_empty();
+    for (observed, is_deferred) in all.iter_mut().zip(left) {
+        observed.is_deferred =
+            is_deferred && !observed.written.is_empty() && observed.deferring.is_empty();
     }
     all
 }

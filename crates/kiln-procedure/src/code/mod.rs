@@ -14,11 +14,11 @@
 //!
 //! Bodies of scans and of loops over buffers are run by a call, as their state (a cursor, a walk)
 //! is no register's. The op of such a loop is followed by its body, which ends with
-//! `Op::EndTurn`. A jump out of such bodies is an `Op::Unwind`, which says how many of them it
+//! `Op::EndIteration`. A jump out of such bodies is an `Op::Unwind`, which says how many of them it
 //! leaves. A protected region is run in the same way, as an error in it is caught where it began.
 //!
 //! ```text
-//!  FOR i IN 1 .. n LOOP             0  CountFrom  i := 1, or to 4 when there is no turn
+//!  FOR i IN 1 .. n LOOP             0  CountFrom  i := 1, or to 4 when there is no iteration
 //!    SELECT … WHERE k = keys[i];    1  Element    key := keys[i]
 //!                                   2  Lookup     found := …
 //!  END LOOP;                        3  CountOn    i := i + 1 and to 1, or on
@@ -37,7 +37,7 @@ use kiln_storage::table::Table;
 
 use crate::analysis::Observed;
 use crate::ir::*;
-pub(crate) use crate::ir::{PREFETCH_PARTS_MAX, PREFETCH_TURNS_MAX};
+pub(crate) use crate::ir::{PREFETCH_ITERATIONS_MAX, PREFETCH_PARTS_MAX};
 use crate::outside::OutsideRows;
 use crate::updater::Updater;
 
@@ -215,12 +215,12 @@ pub(crate) enum Op {
         source: Reg,
         table: u32,
     },
-    /// Goes back to the start of a loop, having counted a turn.
+    /// Goes back to the start of a loop, having counted an iteration.
     Again {
         to: Label,
     },
     /// Starts a counting loop: the counter and its last value are `state` and the register behind,
-    /// and the step is in the one behind these. Goes on elsewhere when there is no turn.
+    /// and the step is in the one behind these. Goes on elsewhere when there is no iteration.
     CountFrom {
         first: Reg,
         last: Reg,
@@ -230,7 +230,7 @@ pub(crate) enum Op {
         reverse: bool,
         to: Label,
     },
-    /// Goes back to the start of a counting loop if there is another turn.
+    /// Goes back to the start of a counting loop if there is another iteration.
     CountOn {
         state: Reg,
         variable: Reg,
@@ -251,8 +251,8 @@ pub(crate) enum Op {
         variable: Reg,
         to: Label,
     },
-    /// Ends a turn of a body that is run by a call.
-    EndTurn,
+    /// Ends an iteration of a body that is run by a call.
+    EndIteration,
     /// Leaves that many bodies that are run by calls, and goes on there.
     Unwind {
         bodies: u32,
@@ -449,10 +449,10 @@ pub(crate) struct Lookup {
 /// Where in [`Frame::sightings`](crate::Frame) a prefetch notes what it found for a look-up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Foreseen {
-    /// The place of the first turn.
-    pub place: usize,
-    /// The number of the turn, and of the first one.
-    pub turn: Reg,
+    /// Where in the frame's sightings the first iteration is.
+    pub first_sighting: usize,
+    /// The number of the iteration, and of the first one.
+    pub iteration: Reg,
     pub first: Reg,
     /// See [`PrefetchLookup::ordinal`].
     pub ordinal: Option<u16>,
@@ -469,7 +469,7 @@ pub(crate) struct Columns {
     pub is_known: bool,
 }
 
-/// An update that may be left to the commit.
+/// An update that may be deferred to the commit.
 #[derive(Debug)]
 pub(crate) struct Defer {
     pub op: OpId,
@@ -531,9 +531,9 @@ pub(crate) struct PrefetchedLookup {
     pub key: Box<[PrefetchKey]>,
     pub touched: Words,
     pub touched_by_all: Words,
-    /// Where in the frame's sightings the first turn is.
-    pub place: usize,
-    /// The look-up itself with its ordinal, if it is made here for all turns.
+    /// Where in the frame's sightings the first iteration is.
+    pub first_sighting: usize,
+    /// The look-up itself with its ordinal, if it is made here for all iterations.
     pub met: Option<(Lookup, u16)>,
 }
 
@@ -636,7 +636,7 @@ pub struct Code {
     pub(crate) inserts: Vec<Insert>,
     pub(crate) scans: Vec<Scan>,
     pub(crate) prefetches: Vec<Prefetch>,
-    /// Places for what prefetches find.
+    /// Sightings that the frame keeps for what prefetches find.
     pub(crate) sightings: usize,
     pub(crate) rows: Vec<Rows>,
     pub(crate) walks: Vec<Walk>,

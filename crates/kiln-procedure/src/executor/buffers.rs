@@ -11,7 +11,7 @@ use crate::frame::{self, Frame};
 use crate::ir::*;
 
 impl<'a, A: Access> Executor<'a, A> {
-    /// Runs `body` for the rows of a buffer. [`Leave::Turn`] says that it went to the last.
+    /// Runs `body` for the rows of a buffer. [`Leave::Iteration`] says that it went to the last.
     pub(super) fn for_buffer(&mut self, walk: &Walk, body: Label) -> Leave {
         if !walk.matching.is_empty() {
             return self.for_matching(walk, body);
@@ -29,14 +29,14 @@ impl<'a, A: Access> Executor<'a, A> {
                 self.set(*register, slot);
             }
             position += width;
-            if let Some(leave) = self.turn(body) {
+            if let Some(leave) = self.iteration(body) {
                 if A::TRAVELS && leave == Leave::Away {
                     self.away_in(Level::Rows { body, position });
                 }
                 return leave;
             }
         }
-        Leave::Turn
+        Leave::Iteration
     }
 
     /// Runs `body` for each row of a buffer that has certain values.
@@ -47,7 +47,7 @@ impl<'a, A: Access> Executor<'a, A> {
         for (value, one) in values.iter_mut().zip(matching) {
             *value = self.get(one.value);
             if value.is_null() {
-                return Leave::Turn;
+                return Leave::Iteration;
             }
         }
         let Frame {
@@ -75,12 +75,12 @@ impl<'a, A: Access> Executor<'a, A> {
             let rows = &buffers[buffer];
             let next = rows.next_match(&mut position, width, matching, values, &memory.heap);
             let Some(at) = next else {
-                return Leave::Turn;
+                return Leave::Iteration;
             };
             for (column, register) in walk.row.iter().enumerate() {
                 memory.slots[register.0 as usize] = rows.rows[at * width + column];
             }
-            if let Some(leave) = self.turn(body) {
+            if let Some(leave) = self.iteration(body) {
                 if A::TRAVELS && leave == Leave::Away {
                     let matching = Matching::new(position, values);
                     self.away_in(Level::Matching { body, matching });

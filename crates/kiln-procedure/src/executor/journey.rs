@@ -1,8 +1,8 @@
 //! Runs that travel from thread to thread.
 //!
 //! Where an access says of an operation that it belongs to another thread ([`Halt::Leaves`]) the
-//! executor leaves off before it. What is left is in the frame: the registers, the place in the code, and of each loop inside of
-//! which the run was, where it has got to. [`Executor::resume`]
+//! executor leaves off before it. What is left is in the frame: the registers, the place in the
+//! code, and of each loop inside of which the run was, where it has got to. [`Executor::resume`]
 //! goes on there, on whatever thread; the operation is begun anew, as it had done nothing yet.
 //!
 //! Loops that are jumps keep their state in registers. Scans and loops over buffers are functions
@@ -63,10 +63,10 @@ pub(super) enum Level {
         body: Label,
         matching: Matching,
     },
-    /// Look-ups that are made where they are prefetched: the one of this turn is next.
+    /// Look-ups that are made where they are prefetched: the one of this iteration is next.
     Foreseen {
         body: Label,
-        turn: i64,
+        iteration: i64,
         lookup: usize,
     },
     Region(OpenRegion),
@@ -99,8 +99,8 @@ pub(super) struct ScanLevel {
     batch: LeafBatch,
     /// The entry of the batch at which it is.
     position: usize,
-    /// Whether that one was met, and its turn has begun.
-    is_in_turn: bool,
+    /// Whether that one was met, and its iteration has begun.
+    is_in_iteration: bool,
     /// Its number in the history, if the attempt is observed.
     range: Option<u32>,
 }
@@ -119,7 +119,7 @@ impl ScanLevel {
             cursor: unsafe { std::mem::transmute::<IndexScan<'_>, IndexScan<'static>>(cursor) },
             batch: LeafBatch::default(),
             position: 0,
-            is_in_turn: false,
+            is_in_iteration: false,
             range,
         }
     }
@@ -217,14 +217,19 @@ impl<'a, A: Access> Executor<'a, A> {
                 let protect = &code.protects[*protect as usize];
                 (self.protect_from(protect, region, Self::go_on), *to)
             }
-            (Op::Prefetch { prefetch }, Level::Foreseen { turn, lookup, .. }) => {
+            (
+                Op::Prefetch { prefetch },
+                Level::Foreseen {
+                    iteration, lookup, ..
+                },
+            ) => {
                 let prefetch = &code.prefetches[*prefetch as usize];
-                (self.meet_from(prefetch, body, turn, lookup), body)
+                (self.meet_from(prefetch, body, iteration, lookup), body)
             }
             (Op::ForBuffer { walk, to }, level) => {
                 let walk = &code.walks[*walk as usize];
                 let inside = self.go_on();
-                let leave = match (self.after_turn(inside), level) {
+                let leave = match (self.after_iteration(inside), level) {
                     (Some(Leave::Away), level) => {
                         self.away_in(level);
                         Leave::Away
@@ -244,7 +249,7 @@ impl<'a, A: Access> Executor<'a, A> {
             _ => unreachable!("a loop is noted with the body behind its op"),
         };
         match leave {
-            Leave::Turn => self.run_from(behind),
+            Leave::Iteration => self.run_from(behind),
             Leave::Unwind { bodies: 0, to } => self.run_from(to),
             leave => leave,
         }
@@ -262,10 +267,10 @@ impl<'a, A: Access> Executor<'a, A> {
         let place = (table, scan.index);
         loop {
             while level.position < level.batch.count {
-                let leave = match level.is_in_turn {
+                let leave = match level.is_in_iteration {
                     true => {
                         let inside = self.go_on();
-                        self.after_turn(inside)
+                        self.after_iteration(inside)
                     }
                     false => {
                         // SAFETY: the payload is of an index of a living table.
@@ -291,7 +296,7 @@ impl<'a, A: Access> Executor<'a, A> {
                         match visit {
                             Visit::Present(handle) => {
                                 self.set_handle(scan.record, handle);
-                                self.turn(body)
+                                self.iteration(body)
                             }
                             _ => None,
                         }
@@ -299,11 +304,11 @@ impl<'a, A: Access> Executor<'a, A> {
                 };
                 match leave {
                     None => {
-                        level.is_in_turn = false;
+                        level.is_in_iteration = false;
                         level.position += 1;
                     }
                     Some(Leave::Away) => {
-                        level.is_in_turn = true;
+                        level.is_in_iteration = true;
                         self.away_in(Level::Scan(level));
                         return Ok(Leave::Away);
                     }
@@ -315,7 +320,7 @@ impl<'a, A: Access> Executor<'a, A> {
             }
             if !level.cursor.next_leaf(&mut level.batch) {
                 self.end_range(scan, &level, None);
-                return Ok(Leave::Turn);
+                return Ok(Leave::Iteration);
             }
             level.position = 0;
             let guarded = self.access.guard(table, scan.index, level.batch.version);

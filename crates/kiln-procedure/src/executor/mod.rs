@@ -54,8 +54,8 @@ pub struct Executor<'a, A: Access> {
 /// Why [`Executor::run_from`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leave {
-    /// A turn of the body that it was called for is over.
-    Turn,
+    /// An iteration of the body that it was called for is over.
+    Iteration,
     /// That many bodies are left, and the code goes on there.
     Unwind { bodies: u32, to: Label },
     /// The procedure is over.
@@ -188,8 +188,8 @@ impl<'a, A: Access> Executor<'a, A> {
         false
     }
 
-    /// Runs the code from `at` until the procedure ends, or the turn of a body that this was called
-    /// for.
+    /// Runs the code from `at` until the procedure ends, or the iteration of a body that this was
+    /// called for.
     fn run_from(&mut self, at: Label) -> Leave {
         let code: &'a Code = self.code;
         let ops = self.ops.as_ptr();
@@ -279,11 +279,11 @@ impl<'a, A: Access> Executor<'a, A> {
                 slots = self.frame.memory.slots.as_mut_ptr()
             };
         }
-        // Counts a turn of a loop, and now and then looks at the limits.
+        // Counts an iteration of a loop, and now and then looks at the limits.
         macro_rules! tick {
             () => {
-                self.frame.turns_until_check -= 1;
-                if self.frame.turns_until_check == 0 && !self.is_within_limits() {
+                self.frame.iterations_until_check -= 1;
+                if self.frame.iterations_until_check == 0 && !self.is_within_limits() {
                     return Leave::Stop;
                 }
             };
@@ -372,7 +372,7 @@ impl<'a, A: Access> Executor<'a, A> {
                         jump!(to);
                     }
                 }
-                Op::EndTurn => return Leave::Turn,
+                Op::EndIteration => return Leave::Iteration,
                 Op::Unwind { bodies, to } => return Leave::Unwind { bodies, to },
                 Op::Return => return Leave::Return,
                 Op::Raise { failure } => {
@@ -410,7 +410,7 @@ impl<'a, A: Access> Executor<'a, A> {
                 }
                 Op::Delete { table, record, .. } => operation!(self.delete(table, record)),
                 Op::Scan { scan, to } => match self.scan(entry!(code.scans, scan), body!()) {
-                    Leave::Turn => {
+                    Leave::Iteration => {
                         slots = self.frame.memory.slots.as_mut_ptr();
                         jump!(to);
                     }
@@ -431,7 +431,7 @@ impl<'a, A: Access> Executor<'a, A> {
                     }
                     if prefetch.meets_all() {
                         match self.meet_all(prefetch, body!()) {
-                            Leave::Turn => slots = self.frame.memory.slots.as_mut_ptr(),
+                            Leave::Iteration => slots = self.frame.memory.slots.as_mut_ptr(),
                             leave => return leave,
                         }
                     }
@@ -445,7 +445,7 @@ impl<'a, A: Access> Executor<'a, A> {
                 }
                 Op::ForBuffer { walk, to } => {
                     match self.for_buffer(entry!(code.walks, walk), body!()) {
-                        Leave::Turn => {
+                        Leave::Iteration => {
                             slots = self.frame.memory.slots.as_mut_ptr();
                             jump!(to);
                         }
@@ -459,7 +459,7 @@ impl<'a, A: Access> Executor<'a, A> {
                 Op::Emit { row } => buffers::emit(self.frame, entry!(code.emits, row)),
                 Op::Protect { protect, to } => {
                     match self.protect(entry!(code.protects, protect), body!()) {
-                        Leave::Turn => {
+                        Leave::Iteration => {
                             slots = self.frame.memory.slots.as_mut_ptr();
                             jump!(to);
                         }
@@ -502,20 +502,20 @@ impl<'a, A: Access> Executor<'a, A> {
         }
     }
 
-    /// Runs one turn of the body at `body`. `None`: on with the next turn.
+    /// Runs one iteration of the body at `body`. `None`: on with the next iteration.
     #[inline(always)]
-    fn turn(&mut self, body: Label) -> Option<Leave> {
+    fn iteration(&mut self, body: Label) -> Option<Leave> {
         let leave = self.run_from(body);
-        self.after_turn(leave)
+        self.after_iteration(leave)
     }
 
-    /// What comes of a turn that was left in this way. `None`: on with the next turn.
+    /// What comes of an iteration that was left in this way. `None`: on with the next iteration.
     #[inline(always)]
-    fn after_turn(&mut self, leave: Leave) -> Option<Leave> {
+    fn after_iteration(&mut self, leave: Leave) -> Option<Leave> {
         match leave {
-            Leave::Turn => {
-                self.frame.turns_until_check -= 1;
-                if self.frame.turns_until_check > 0 {
+            Leave::Iteration => {
+                self.frame.iterations_until_check -= 1;
+                if self.frame.iterations_until_check > 0 {
                     return None;
                 }
                 match self.is_within_limits() {

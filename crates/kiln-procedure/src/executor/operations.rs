@@ -10,12 +10,12 @@ use kiln_storage::table::{Entry, Found, Index, IndexScan, RangeValues, Table};
 use super::journey::{Level, ScanLevel};
 use super::{DEAD_RETRIES_MAX, Executor, Leave, Stopped};
 use crate::access::{
-    AbortCause, Access, Halt, Handle, Inserted, KeptScan, Place, Recalled, Sought, SoughtScan,
+    AbortCause, Access, Halt, Handle, Inserted, KeptScan, LookupSite, Recalled, Sought, SoughtScan,
     Stop, Visit,
 };
 use crate::analysis::Observed;
 use crate::code::{
-    Columns, Defer, Foreseen, Insert, Label, Lookup, PREFETCH_PARTS_MAX, PREFETCH_TURNS_MAX,
+    Columns, Defer, Foreseen, Insert, Label, Lookup, PREFETCH_ITERATIONS_MAX, PREFETCH_PARTS_MAX,
     Prefetch, PrefetchedLookup, Scan,
 };
 use crate::frame::{self, Frame};
@@ -103,7 +103,7 @@ impl<'a, A: Access> Executor<'a, A> {
             key: &lookup.key,
             intent: lookup.intent,
             observed: &lookup.observed,
-            place: lookup.foreseen.and_then(|foreseen| self.place(foreseen)),
+            site: lookup.foreseen.and_then(|foreseen| self.site(foreseen)),
             is_known: lookup.is_known,
         };
         let recalled = self.access.recall(&sought, &self.frame.memory);
@@ -195,46 +195,50 @@ impl<'a, A: Access> Executor<'a, A> {
     }
 
     #[inline(always)]
-    fn place(&self, foreseen: Foreseen) -> Option<Place> {
-        let (turn, first) = (self.get(foreseen.turn), self.get(foreseen.first));
-        let turn = turn.as_i64().wrapping_sub(first.as_i64()) as usize;
-        Place::of(foreseen.ordinal?, turn)
+    fn site(&self, foreseen: Foreseen) -> Option<LookupSite> {
+        let (iteration, first) = (self.get(foreseen.iteration), self.get(foreseen.first));
+        let iteration = iteration.as_i64().wrapping_sub(first.as_i64()) as usize;
+        LookupSite::of(foreseen.ordinal?, iteration)
     }
 
-    /// Makes the look-ups of a loop that does nothing else, in the order of its turns, where its
-    /// prefetch has done its work.
+    /// Makes the look-ups of a loop that does nothing else, in the order of its iterations, where
+    /// its prefetch has done its work.
     #[inline(never)]
     pub(super) fn meet_all(&mut self, prefetch: &Prefetch, body: Label) -> Leave {
         let (first, last) = (self.get(prefetch.first), self.get(prefetch.last));
         match Slot::either_null(first, last) {
-            true => Leave::Turn,
+            true => Leave::Iteration,
             false => self.meet_from(prefetch, body, first.as_i64(), 0),
         }
     }
 
-    /// As [`Executor::meet_all`], from this look-up of this turn on.
+    /// As [`Executor::meet_all`], from this look-up of this iteration on.
     pub(super) fn meet_from(
         &mut self,
         prefetch: &Prefetch,
         body: Label,
-        turn: i64,
+        iteration: i64,
         lookup: usize,
     ) -> Leave {
         let (first, last) = (self.get(prefetch.first), self.get(prefetch.last));
         let (first, last) = (first.as_i64(), last.as_i64());
         let mut lookup = lookup;
-        for turn in turn..=last {
+        for iteration in iteration..=last {
             while let Some(prefetched) = prefetch.lookups.get(lookup) {
-                if self.meet_foreseen(prefetched, turn, first).is_err() {
+                if self.meet_foreseen(prefetched, iteration, first).is_err() {
                     if !A::TRAVELS || !matches!(self.halt, Some(Halt::Leaves)) {
                         return Leave::Stop;
                     }
-                    if (turn, lookup) == (first, 0) {
+                    if (iteration, lookup) == (first, 0) {
                         // Its records are asked for where it begins.
                         return self.leave_before(body - 1);
                     }
                     self.halt = None;
-                    self.away_in(Level::Foreseen { body, turn, lookup });
+                    self.away_in(Level::Foreseen {
+                        body,
+                        iteration,
+                        lookup,
+                    });
                     return Leave::Away;
                 }
                 if A::TRAVELS {
@@ -243,28 +247,28 @@ impl<'a, A: Access> Executor<'a, A> {
                 lookup += 1;
             }
             lookup = 0;
-            self.frame.turns_until_check -= 1;
-            if self.frame.turns_until_check == 0 && !self.is_within_limits() {
+            self.frame.iterations_until_check -= 1;
+            if self.frame.iterations_until_check == 0 && !self.is_within_limits() {
                 return Leave::Stop;
             }
         }
-        Leave::Turn
+        Leave::Iteration
     }
 
-    /// Makes a look-up of a turn of a loop whose turns begin with `first`.
+    /// Makes a look-up of an iteration of a loop whose iterations begin with `first`.
     #[inline(always)]
     fn meet_foreseen(
         &mut self,
         prefetched: &PrefetchedLookup,
-        turn: i64,
+        iteration: i64,
         first: i64,
     ) -> Result<(), Stopped> {
         let Some((lookup, ordinal)) = &prefetched.met else {
             return Ok(());
         };
-        let at = turn.wrapping_sub(first) as usize;
-        if let Some(place) = Place::of(*ordinal, at)
-            && let Some(sighting) = self.frame.sightings[prefetched.place + at]
+        let at = iteration.wrapping_sub(first) as usize;
+        if let Some(site) = LookupSite::of(*ordinal, at)
+            && let Some(sighting) = self.frame.sightings[prefetched.first_sighting + at]
             && let Some(payload) = sighting.payload()
         {
             // SAFETY: the payload is of an index of a living table.
@@ -274,27 +278,27 @@ impl<'a, A: Access> Executor<'a, A> {
                 let (intent, observed) = (lookup.intent, &lookup.observed);
                 let memory = &self.frame.memory;
                 let value_of =
-                    |position: usize| Part::of(memory, &prefetched.key[position]).at(turn);
-                (self.access).seek_ahead(place, table, lookup.index, value_of);
+                    |position: usize| Part::of(memory, &prefetched.key[position]).at(iteration);
+                (self.access).seek_ahead(site, table, lookup.index, value_of);
                 let visit = self.access.visit(table, record, intent, observed);
                 if let Visit::Present(_) = self.noted(visit)? {
                     return Ok(());
                 }
             }
         }
-        self.meet_turn(lookup, &prefetched.key, turn)
+        self.meet_iteration(lookup, &prefetched.key, iteration)
     }
 
-    /// Makes the look-up of one turn of a loop as the loop would.
+    /// Makes the look-up of one iteration of a loop as the loop would.
     #[inline(never)]
-    fn meet_turn(
+    fn meet_iteration(
         &mut self,
         lookup: &Lookup,
         key: &[PrefetchKey],
-        turn: i64,
+        iteration: i64,
     ) -> Result<(), Stopped> {
         for (register, part) in lookup.key.iter().zip(key) {
-            let value = Part::of(&self.frame.memory, part).at(turn);
+            let value = Part::of(&self.frame.memory, part).at(iteration);
             if !matches!(part, PrefetchKey::Register(_)) {
                 self.set(*register, value);
             }
@@ -302,16 +306,16 @@ impl<'a, A: Access> Executor<'a, A> {
         self.lookup(lookup).map(|_| ())
     }
 
-    /// The entry that a prefetch found for this turn, if it is certain that a look-up would find
-    /// it.
+    /// The entry that a prefetch found for this iteration, if it is certain that a look-up would
+    /// find it.
     #[inline(always)]
     fn sighted(&self, foreseen: Foreseen) -> Option<Entry> {
-        let (turn, first) = (self.get(foreseen.turn), self.get(foreseen.first));
-        let turn = turn.as_i64().wrapping_sub(first.as_i64()) as usize;
-        if turn >= PREFETCH_TURNS_MAX {
+        let (iteration, first) = (self.get(foreseen.iteration), self.get(foreseen.first));
+        let iteration = iteration.as_i64().wrapping_sub(first.as_i64()) as usize;
+        if iteration >= PREFETCH_ITERATIONS_MAX {
             return None;
         }
-        let payload = self.frame.sightings[foreseen.place + turn]?.payload()?;
+        let payload = self.frame.sightings[foreseen.first_sighting + iteration]?.payload()?;
         // SAFETY: the payload is of an index of a living table.
         Some(unsafe { Entry::from_payload(payload) })
     }
@@ -323,7 +327,7 @@ impl<'a, A: Access> Executor<'a, A> {
         match done {
             Ok(()) => Ok(()),
             Err(halt) => {
-                // No region catches the error of an update that was left to the commit.
+                // No region catches the error of an update that was deferred to the commit.
                 self.is_final |= matches!(halt, Halt::Stop(Stop::Raise(_)));
                 Err(self.halt(halt))
             }
@@ -379,7 +383,7 @@ impl<'a, A: Access> Executor<'a, A> {
         self.noted(done)
     }
 
-    /// Runs `body` for each record in a range. [`Leave::Turn`] says that it went to its end.
+    /// Runs `body` for each record in a range. [`Leave::Iteration`] says that it went to its end.
     #[inline(never)]
     pub(super) fn scan(&mut self, scan: &'a Scan, body: Label) -> Leave {
         self.scan_range(scan, body).unwrap_or(Leave::Stop)
@@ -429,7 +433,7 @@ impl<'a, A: Access> Executor<'a, A> {
         }
         let cursor = index.scan(&self.frame.memory.heap, values, scan.reverse);
         let Some(mut cursor) = self.noted(cursor)? else {
-            return Ok(Leave::Turn);
+            return Ok(Leave::Iteration);
         };
         let begun = (self.access).begins_scan(table, scan.index, &cursor, scan.intent);
         self.noted(begun)?;
@@ -535,7 +539,7 @@ impl<'a, A: Access> Executor<'a, A> {
         }
         if let KeptScan::Noted(number) = leaves.kept {
             match left {
-                Ok(Leave::Turn) => self.access.has_scanned(number, None),
+                Ok(Leave::Iteration) => self.access.has_scanned(number, None),
                 Ok(_) => self.access.has_scanned(number, leaves.cursor.take()),
                 Err(_) => {}
             }
@@ -578,13 +582,13 @@ impl<'a, A: Access> Executor<'a, A> {
                     continue;
                 };
                 self.set_handle(scan.record, handle);
-                if let Some(leave) = self.turn(body) {
+                if let Some(leave) = self.iteration(body) {
                     *left_at = key;
                     return Ok(leave);
                 }
             }
         }
-        Ok(Leave::Turn)
+        Ok(Leave::Iteration)
     }
 
     /// Inserts a record; says no when one is in its way, which is what the insert asked to be told.
@@ -709,12 +713,12 @@ fn is_found(memory: &Memory, index: &Index, key: &[Reg], entry: Entry) -> bool {
     matches!(find(memory, index, key), Found::Entry(now) if now == entry)
 }
 
-/// Where the part of a foreseen key comes from, as far as it is the same in all turns.
+/// Where the part of a foreseen key comes from, as far as it is the same in all iterations.
 #[derive(Clone, Copy)]
 enum Part<'m> {
     Fixed(Slot),
-    Turn,
-    /// The element at the turn, from 1; NULL outside.
+    Iteration,
+    /// The element at the iteration, from 1; NULL outside.
     Elements(&'m [Slot]),
 }
 
@@ -723,7 +727,7 @@ impl<'m> Part<'m> {
         let slot = |register: Reg| memory.slots[register.0 as usize];
         match *part {
             PrefetchKey::Register(register) => Part::Fixed(slot(register)),
-            PrefetchKey::Variable => Part::Turn,
+            PrefetchKey::Variable => Part::Iteration,
             PrefetchKey::Element(array) => Part::Elements(match slot(array) {
                 array if array.is_null() => &[],
                 array => memory.heap.array(array),
@@ -732,13 +736,13 @@ impl<'m> Part<'m> {
     }
 
     #[inline(always)]
-    fn at(self, turn: i64) -> Slot {
+    fn at(self, iteration: i64) -> Slot {
         match self {
             Part::Fixed(slot) => slot,
-            Part::Turn => Slot::from_i64(turn),
+            Part::Iteration => Slot::from_i64(iteration),
             // What is below 1 becomes a position that no array has.
             Part::Elements(elements) => {
-                let element = elements.get((turn as usize).wrapping_sub(1));
+                let element = elements.get((iteration as usize).wrapping_sub(1));
                 element.copied().unwrap_or(Slot::NULL)
             }
         }
@@ -747,38 +751,41 @@ impl<'m> Part<'m> {
 
 /// The parts of a foreseen key.
 fn parts<'m>(memory: &'m Memory, lookup: &PrefetchedLookup) -> [Part<'m>; PREFETCH_PARTS_MAX] {
-    let mut parts = [Part::Turn; PREFETCH_PARTS_MAX];
-    for (place, part) in parts.iter_mut().zip(&lookup.key) {
-        *place = Part::of(memory, part);
+    let mut parts = [Part::Iteration; PREFETCH_PARTS_MAX];
+    for (target, part) in parts.iter_mut().zip(&lookup.key) {
+        *target = Part::of(memory, part);
     }
     parts
 }
 
-/// The values of a foreseen key in one turn.
-struct TurnValues<'p, 'm> {
+/// The values of a foreseen key in one iteration.
+struct IterationValues<'p, 'm> {
     parts: std::slice::Iter<'p, Part<'m>>,
-    turn: i64,
+    iteration: i64,
 }
 
-impl Iterator for TurnValues<'_, '_> {
+impl Iterator for IterationValues<'_, '_> {
     type Item = Slot;
 
     #[inline(always)]
     fn next(&mut self) -> Option<Slot> {
-        self.parts.next().map(|part| part.at(self.turn))
+        self.parts.next().map(|part| part.at(self.iteration))
     }
 }
 
-/// The values of a foreseen key in the turns from `first` on.
+/// The values of a foreseen key in the iterations from `first` on.
 #[inline(always)]
-fn turn_values<'p, 'm>(parts: &'p [Part<'m>], first: i64) -> impl Fn(usize) -> TurnValues<'p, 'm> {
-    move |at| TurnValues {
+fn iteration_values<'p, 'm>(
+    parts: &'p [Part<'m>],
+    first: i64,
+) -> impl Fn(usize) -> IterationValues<'p, 'm> {
+    move |at| IterationValues {
         parts: parts.iter(),
-        turn: first + at as i64,
+        iteration: first + at as i64,
     }
 }
 
-/// Asks for the index entries and records of the turns of a loop, and notes what it finds.
+/// Asks for the index entries and records of the iterations of a loop, and notes what it finds.
 /// `is_run_soon`: see [`Remembering::is_run_soon`](crate::access::Remembering::is_run_soon).
 pub(super) fn prefetch(frame: &mut Frame, prefetch: &Prefetch, is_run_soon: bool) {
     let Frame {
@@ -794,25 +801,30 @@ pub(super) fn prefetch(frame: &mut Frame, prefetch: &Prefetch, is_run_soon: bool
         return;
     }
     let (first, last) = (first.as_i64(), last.as_i64());
-    let turns = last.saturating_sub(first).saturating_add(1);
-    let turns = turns.clamp(0, PREFETCH_TURNS_MAX as i64) as usize;
+    let iterations = last.saturating_sub(first).saturating_add(1);
+    let iterations = iterations.clamp(0, PREFETCH_ITERATIONS_MAX as i64) as usize;
     keys.clear();
     for lookup in &prefetch.lookups {
         let index = &lookup.table.indexes()[lookup.index];
         let parts = parts(memory, lookup);
         let parts = &parts[..lookup.key.len()];
-        index.prefetch_each(&memory.heap, turns, turn_values(parts, first), keys);
+        index.prefetch_each(
+            &memory.heap,
+            iterations,
+            iteration_values(parts, first),
+            keys,
+        );
     }
     for (number, lookup) in prefetch.lookups.iter().enumerate() {
         let index = &lookup.table.indexes()[lookup.index];
-        let keys = &keys[number * turns..][..turns];
-        let sightings = &mut sightings[lookup.place..][..turns];
+        let keys = &keys[number * iterations..][..iterations];
+        let sightings = &mut sightings[lookup.first_sighting..][..iterations];
         let parts = parts(memory, lookup);
         let parts = &parts[..lookup.key.len()];
         index.sight_each(
             &memory.heap,
             keys,
-            turn_values(parts, first),
+            iteration_values(parts, first),
             |at, sighting| {
                 sightings[at] = sighting;
                 let Some(sighting) = sighting else { return };
@@ -832,7 +844,7 @@ pub(super) fn prefetch(frame: &mut Frame, prefetch: &Prefetch, is_run_soon: bool
 /// Forgets what a prefetch found in an earlier run: its loop may look for other keys now.
 pub(super) fn forget_sightings(frame: &mut Frame, prefetch: &Prefetch) {
     for lookup in &prefetch.lookups {
-        frame.sightings[lookup.place..][..PREFETCH_TURNS_MAX].fill(None);
+        frame.sightings[lookup.first_sighting..][..PREFETCH_ITERATIONS_MAX].fill(None);
     }
 }
 

@@ -12,7 +12,7 @@
 //!
 //! Not caught, whatever the handlers say: an abort; a call that is canceled, whose time is over, or
 //! that holds too much memory; what goes wrong while changes are taken back; and an error of an
-//! update that an earlier statement has left to the commit.
+//! update that an earlier statement has deferred to the commit.
 
 use kiln_history::WriteKind;
 use kiln_storage::error::SqlState;
@@ -47,7 +47,7 @@ pub(super) struct OpenRegion {
 }
 
 impl<'a, A: Access> Executor<'a, A> {
-    /// Runs a region. [`Leave::Turn`] says that the procedure goes on behind it.
+    /// Runs a region. [`Leave::Iteration`] says that the procedure goes on behind it.
     #[inline(never)]
     pub(super) fn protect(&mut self, protect: &Protect, body: Label) -> Leave {
         self.set(protect.caught, Slot::from_i64(0));
@@ -58,7 +58,7 @@ impl<'a, A: Access> Executor<'a, A> {
             notified: self.frame.notifications.len(),
             stage: Stage::Body,
         };
-        let leave = self.turn(body);
+        let leave = self.iteration(body);
         self.left_body(protect, region, leave)
     }
 
@@ -72,7 +72,7 @@ impl<'a, A: Access> Executor<'a, A> {
         match region.stage {
             Stage::Body => {
                 let leave = inside(self);
-                let leave = self.after_turn(leave);
+                let leave = self.after_iteration(leave);
                 self.left_body(protect, region, leave)
             }
             Stage::TakesBack => self.take_back(region),
@@ -88,7 +88,7 @@ impl<'a, A: Access> Executor<'a, A> {
             }
             leave => {
                 self.frame.undo.end(region.around);
-                leave.unwrap_or(Leave::Turn)
+                leave.unwrap_or(Leave::Iteration)
             }
         }
     }
@@ -146,7 +146,7 @@ impl<'a, A: Access> Executor<'a, A> {
             self.frame.undo.pop();
         }
         self.frame.undo.end(region.around);
-        Leave::Turn
+        Leave::Iteration
     }
 
     fn take_back_last(&mut self, before: usize) -> Result<(), Stopped> {

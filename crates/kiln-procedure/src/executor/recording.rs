@@ -1,7 +1,8 @@
 //! What the executor tells a history about what an attempt met, read and wrote.
 //!
 //! Attempts that are not observed skip everything here: [`Executor::run`] asks
-//! [`Recording::history`](crate::access::Recording::history) once, and takes other ops for those that are observed. Rare events ask again.
+//! [`Recording::history`](crate::access::Recording::history) once, and takes other ops for those
+//! that are observed. Rare events ask again.
 
 use kiln_history::{Cell, IndexId, Log, Moment, Object, Version, WriteKind};
 use kiln_storage::record::RecordRef;

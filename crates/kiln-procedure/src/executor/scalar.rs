@@ -292,7 +292,7 @@ fn compare(heap: &Heap, op: Comparison, class: Class, left: Slot, right: Slot) -
     })
 }
 
-/// Whether a counting loop from `first` to `last` has a turn.
+/// Whether a counting loop from `first` to `last` has an iteration.
 ///
 /// # Errors
 /// 22004 for a NULL, 22023 for a step below 1.

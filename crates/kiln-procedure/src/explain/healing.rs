@@ -7,7 +7,7 @@ use crate::analysis::{Dependency, DependencyKinds};
 use crate::ir::{OpId, OperationKind};
 use crate::program::Program;
 
-/// One line an operation: its table's place in the validation order, how it is restored when an
+/// One line an operation: its table's rank in the validation order, how it is restored when an
 /// operation that feeds it gave something else, and which operations are restored when this one
 /// does: by a *value* edge without a look-up, by a *key* edge with one if the key is another one.
 pub fn healing(program: &Program) -> String {
@@ -33,12 +33,12 @@ pub fn healing(program: &Program) -> String {
             continue;
         };
         let verb = format!("{:?}", operation.kind).to_lowercase();
-        let place = tables.partition_point(|known| *known < operation.table) + 1;
+        let rank = tables.partition_point(|known| *known < operation.table) + 1;
         let line = operation.position.map(|(line, _)| line.to_string());
         grid.row(vec![
             position.to_string(),
             format!("{verb} {}", table.schema().name),
-            place.to_string(),
+            rank.to_string(),
             restored(program, op),
             restores(program, op),
             line.unwrap_or_default(),

@@ -11,7 +11,7 @@
 //!  2    lookup orders        o_id = op 1.d_next_o_id - 1    …                    key ← 1, 0        data of 1     14
 //! ```
 //!
-//! [`updates`] says of every column that is updated whether that can be left to the commit.
+//! [`updates`] says of every column that is updated whether that can be deferred to the commit.
 //! [`tables`] and [`conflicts`] look at several procedures: column groups, and which statements can
 //! conflict.
 //!

@@ -104,10 +104,10 @@ pub fn tables(programs: &[Weighted<'_>]) -> String {
             false => String::new(),
         };
         let best = groups::best(columns, usages);
-        if best.apart() != grouping.apart() {
+        if best.split() != grouping.split() {
             others.push_str(&format!(
                 ", with {} apart {:.2}",
-                names(&table, best.apart()),
+                names(&table, best.split()),
                 best.cost
             ));
         }

@@ -1,4 +1,4 @@
-//! Which updates are left to the commit, and why the others are not.
+//! Which updates are deferred to the commit, and why the others are not.
 
 use kiln_storage::schema::{ColumnId, ColumnSet};
 
@@ -40,7 +40,7 @@ pub fn updates(program: &Program) -> String {
         ]);
     }
     let found: Vec<String> = (0..program.operations.len() as u16)
-        .filter(|op| program.analysis.observed(OpId(*op)).is_left)
+        .filter(|op| program.analysis.observed(OpId(*op)).is_deferred)
         .map(|op| op.to_string())
         .collect();
     let left = match found.is_empty() {

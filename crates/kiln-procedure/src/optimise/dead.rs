@@ -158,8 +158,8 @@ fn note_reads(step: &Step, is_read: &mut [bool]) -> bool {
     is_first
 }
 
-/// The registers on which the records that are found depend. A sum over a loop's turns is read by
-/// the computation of the next sum: that alone does not make it needed.
+/// The registers on which the records that are found depend. A sum over a loop's iterations is read
+/// by the computation of the next sum: that alone does not make it needed.
 fn needed_registers(program: &Program, wanted: Wanted) -> Vec<bool> {
     let mut is_needed = vec![false; program.registers.len()];
     loop {

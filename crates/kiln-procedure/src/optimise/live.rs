@@ -3,8 +3,8 @@
 //!
 //! [`dead`](super::dead) removes registers that no step reads; this follows the paths backwards. A
 //! register is *live* where some path from there reads it before writing it. In a loop that makes
-//! more than one turn, a register counts as live if the loop reads it anywhere, or if it is live
-//! where the loop leaves the loops around it to.
+//! more than one iteration, a register counts as live if the loop reads it anywhere, or if it is
+//! live where the loop leaves the loops around it to.
 
 use super::dead::is_pure;
 use super::numbering::{numbers_in_range, runs_once};
@@ -58,7 +58,7 @@ pub(super) fn run(program: &mut Program) {
 struct Pass {
     registers: usize,
     /// For each loop around the step, innermost last: what is live behind it, and where its next
-    /// turn begins.
+    /// iteration begins.
     targets: Vec<(Live, Live)>,
     /// What is live behind the protected regions around the step: an error may lead there from any
     /// step.
@@ -122,7 +122,7 @@ impl Pass {
                 condition: None,
                 body,
             } if before.is_empty() && runs_once(body) => {
-                // There is no next turn.
+                // There is no next iteration.
                 let nothing = Live::nothing(self.registers);
                 self.targets.push((live.clone(), nothing.clone()));
                 *live = self.block(body, nothing);
@@ -167,7 +167,7 @@ impl Pass {
                     self.block(block, live.clone());
                 }
                 self.targets.pop();
-                // It may make no turn: what it writes is not certainly written.
+                // It may run no iteration: what it writes is not certainly written.
                 return true;
             }
             _ => {}
@@ -203,7 +203,7 @@ impl Pass {
         }
     }
 
-    /// What is live behind the loop `depth` levels out, and where its next turn begins.
+    /// What is live behind the loop `depth` levels out, and where its next iteration begins.
     fn target(&self, depth: u16) -> &(Live, Live) {
         let position = self.targets.len().checked_sub(depth as usize + 1);
         &self.targets[position.expect("numbers_in_range looks at EXITs")]

@@ -60,7 +60,7 @@ pub(crate) use undo::noted_values;
 /// Two look-ups are of one key when they are on one table and set of unique columns, the values are
 /// the same (same register and not written between, copies of one another, or computed in the same
 /// way from the same values by anything but a builtin), the first comes before the second on every
-/// path within one turn of every loop around both, and between them the procedure inserts or
+/// path within one iteration of every loop around both, and between them the procedure inserts or
 /// deletes no record of the table and updates none of the columns. The record of a scan or of
 /// another index is also recognised when its key columns are known: from a read, from the scan's
 /// prefix, or from its own look-up.

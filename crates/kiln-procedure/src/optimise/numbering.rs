@@ -7,10 +7,11 @@
 //! which keys were looked up into which record, which columns of which record hold the value of
 //! which number, and which records are surely there.
 //!
-//! Where two paths meet, what both agree on survives. A loop's body starts from what was before
-//! the loop less everything that any turn may change, and what a turn found out ends with it; so
-//! a fact always speaks of the current turn of every loop around it. A loop that is left at the
-//! end of its first turn (front ends make such loops of labelled blocks) is followed as a block.
+//! Where two paths meet, what both agree on survives. A loop's body starts from what was before the
+//! loop less everything that any iteration may change, and what an iteration found out ends with
+//! it; so a fact always speaks of the current iteration of every loop around it. A loop that is
+//! left at the end of its first iteration (front ends make such loops of labelled blocks) is
+//! followed as a block.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -334,7 +335,7 @@ impl Numbering<'_> {
     fn step(&mut self, step: Step, state: State, out: &mut Block) -> Option<State> {
         let (mut step, mut state) = (step, state);
         self.propagate(&state, &mut step);
-        // A scan's prefix has the values from before its first turn.
+        // A scan's prefix has the values from before its first iteration.
         let prefix: Vec<Number> = match &step {
             Step::Scan { range, .. } => range
                 .prefix
@@ -343,7 +344,7 @@ impl Numbering<'_> {
                 .collect(),
             _ => Vec::new(),
         };
-        // Everything that any turn of a loop may change is forgotten before its first.
+        // Everything that any iteration of a loop may change is forgotten before its first.
         let followed = matches!(
             &step,
             Step::Loop { before, condition: None, body } if before.is_empty() && runs_once(body)
@@ -762,8 +763,8 @@ pub(super) fn has_blocks(step: &Step) -> bool {
     )
 }
 
-/// Whether a loop with this body and no condition makes one turn only: it ends with an EXIT, and
-/// nothing in it goes on with a next turn.
+/// Whether a loop with this body and no condition runs one iteration only: it ends with an EXIT,
+/// and nothing in it goes on with a next iteration.
 pub(super) fn runs_once(body: &[Step]) -> bool {
     fn continues(block: &[Step], loops: u16) -> bool {
         block.iter().any(|step| {

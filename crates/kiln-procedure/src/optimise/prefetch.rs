@@ -4,7 +4,7 @@
 //! Found are counting loops whose body looks keys up that are made of the loop's variable, of
 //! elements of arrays at that variable, and of registers that the loop does not write. For each
 //! such loop a [`Step::Prefetch`] is put before it, which computes the keys of a bounded number
-//! of turns, asks for the index entries of all of them, and then for the cache lines of their
+//! of iterations, asks for the index entries of all of them, and then for the cache lines of their
 //! records that the body reads or writes. It changes nothing and relies on nothing: what it
 //! finds may be outdated when the loop comes there.
 
@@ -101,7 +101,7 @@ fn of_loop(program: &Program, step: &Step) -> Option<Step> {
         return None;
     };
     let effects = Effects::of(step);
-    // The loop itself writes its variable once a turn.
+    // The loop itself writes its variable once an iteration.
     let writes = |register: &Reg| {
         effects
             .registers
@@ -130,7 +130,7 @@ fn of_loop(program: &Program, step: &Step) -> Option<Step> {
         if let Some(key) = key
             && key.len() <= PREFETCH_PARTS_MAX
         {
-            // Without the variable in it, the key is the same in every turn.
+            // Without the variable in it, the key is the same in every iteration.
             if key
                 .iter()
                 .any(|part| !matches!(part, PrefetchKey::Register(_)))

@@ -188,7 +188,7 @@ impl Flow {
                 self.exits.push(None);
                 self.block(first_name, first, state)?;
                 self.exits.pop();
-                // The body may not run, and what it wrote may be of any turn: only what was
+                // The body may not run, and what it wrote may be of any iteration: only what was
                 // certain before the loop is certain behind it.
                 Ok(Some(before))
             }

@@ -23,7 +23,7 @@ pub(super) struct Generator {
     flag: Reg,
     /// Records that were found and not deleted by this path.
     found: Vec<RecordReg>,
-    /// The loops around the next step, and whether each makes one turn only.
+    /// The loops around the next step, and whether each runs one iteration only.
     loops: Vec<bool>,
     steps_left: usize,
     /// Whether there are protected regions.
@@ -136,7 +136,7 @@ impl Generator {
 
     fn body(&mut self, steps: usize, once: bool) -> Block {
         self.loops.push(once);
-        // What a turn deletes is gone in the next, so a body uses its own records only.
+        // What an iteration deletes is gone in the next, so a body uses its own records only.
         let found = std::mem::take(&mut self.found);
         let block = self.inner(steps);
         self.found = found;
@@ -512,7 +512,7 @@ impl Generator {
             _ if !self.loops.is_empty() => {
                 let condition = self.condition(block);
                 let depth = self.random.below(self.loops.len()) as u16;
-                // CONTINUE would make a loop of one turn one without end.
+                // CONTINUE would make a loop of one iteration one without end.
                 let once = self.loops[self.loops.len() - 1 - depth as usize];
                 let then = if once || self.random.percent(50.0) {
                     vec![Step::Exit { depth }]

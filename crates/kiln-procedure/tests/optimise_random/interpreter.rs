@@ -108,8 +108,8 @@ impl Run {
         Flow::Next
     }
 
-    /// Runs one turn; `Some` when the loop is left.
-    fn turn(&mut self, body: &[Step]) -> Option<Flow> {
+    /// Runs one iteration; `Some` when the loop is left.
+    fn iteration(&mut self, body: &[Step]) -> Option<Flow> {
         match self.block(body) {
             Flow::Next | Flow::Continue(0) => None,
             Flow::Exit(0) => Some(Flow::Next),
@@ -146,7 +146,7 @@ impl Run {
     fn protect(&mut self, caught: Reg, body: &[Step]) -> Flow {
         self.set(caught, Some(0));
         let (rows, notes) = (self.rows.clone(), self.noted.len());
-        match self.turn(body) {
+        match self.iteration(body) {
             None => Flow::Next,
             Some(Flow::Raise) => {
                 self.set(caught, Some(1));
@@ -258,7 +258,7 @@ impl Run {
                 return self.block(taken);
             }
             Step::Loop { body, .. } => loop {
-                if let Some(flow) = self.turn(body) {
+                if let Some(flow) = self.iteration(body) {
                     return flow;
                 }
             },
@@ -272,7 +272,7 @@ impl Run {
                 let (first, last) = (self.get(*first), self.get(*last));
                 for value in first.expect("not NULL")..=last.expect("not NULL") {
                     self.set(*variable, Some(value));
-                    if let Some(flow) = self.turn(body) {
+                    if let Some(flow) = self.iteration(body) {
                         return flow;
                     }
                 }
@@ -318,7 +318,7 @@ impl Run {
                         continue;
                     }
                     self.records[record.0 as usize] = Some(handle);
-                    if let Some(flow) = self.turn(body) {
+                    if let Some(flow) = self.iteration(body) {
                         return flow;
                     }
                 }

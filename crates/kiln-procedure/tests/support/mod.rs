@@ -456,7 +456,7 @@ pub fn payment(tables: &Tables) -> Program {
     b.finish()
 }
 
-/// NewOrder: a counter gives the order its number; one turn a line.
+/// NewOrder: a counter gives the order its number; one iteration a line.
 pub fn new_order(tables: &Tables) -> Program {
     use DataType::{BigInt, Boolean, Integer, SmallInt};
     let mut b = procedure(

@@ -2,7 +2,7 @@
 //! common that have several calls in flight is in `in_flight/`, and what finds out by trials which
 //! setting does best is in `climb.rs`.
 
-mod apart;
+mod cache_padded;
 mod climb;
 pub mod direct;
 pub mod dora;

@@ -35,7 +35,7 @@ pub enum Touched<'a> {
     /// An entry of its own under a unique key of the index at this position went again. That there
     /// was room for the entry said that no other transaction had the key; the entry held the key
     /// while it was there, and this guard does from now on.
-    Left(usize, NodeVersion),
+    Withdrawn(usize, NodeVersion),
 }
 
 /// One moved entry. For each record and index there is at most one.
@@ -163,7 +163,7 @@ pub fn leave_key(
             }
             match Canary::LeftKeyForgotten.sings() {
                 true => Ok(()),
-                false => noted(Touched::Left(index, node)),
+                false => noted(Touched::Withdrawn(index, node)),
             }
         }
         Err(entry) if is_own(entry.record()) => Ok(()),

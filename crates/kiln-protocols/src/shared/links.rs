@@ -42,8 +42,8 @@ pub fn create(
     aux: Option<u64>,
     participant: &Participant,
 ) -> Result<(RecordRef, i64), Error> {
-    // SAFETY: the memory that the participant uses is this worker's alone.
-    let cell = unsafe { table.slab().alloc(participant.memory()) };
+    // SAFETY: the arena that the participant uses is this worker's alone.
+    let cell = unsafe { table.slab().alloc(participant.arena()) };
     let cell = cell.map_err(|_| {
         Error::new(
             SqlState::OUT_OF_MEMORY,
@@ -65,7 +65,7 @@ pub fn create(
     }
     let mut number = 0;
     if let Some(access) = table.layout().row_number() {
-        number = table.next_row_number(participant.memory());
+        number = table.next_row_number(participant.arena());
         access.store(row, Slot::from_i64(number), &memory.heap);
     }
     Ok((record, number))

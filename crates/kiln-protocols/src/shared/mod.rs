@@ -1,5 +1,6 @@
 //! What several accesses are built from. Nothing here knows a protocol.
 
+pub mod core_slots;
 pub mod emptied;
 pub mod in_place;
 pub mod index_changes;
@@ -18,7 +19,6 @@ pub mod report;
 pub mod ring;
 pub mod scratch;
 pub mod trials;
-pub mod turns;
 pub mod unwinding;
 pub mod updates;
 pub mod workers;

@@ -87,7 +87,7 @@ impl NodeSet {
     pub fn touched(&mut self, touched: Touched<'_>) -> Result<(), AbortCause> {
         match touched {
             Touched::Inserted(effect) => self.inserted(effect),
-            Touched::Left(_, node) => self.guard(node),
+            Touched::Withdrawn(_, node) => self.guard(node),
         }
     }
 

@@ -59,13 +59,14 @@ pub struct Reporter {
 const BYTES_KEPT_MAX: usize = 64 << 10;
 
 struct Attached {
-    /// Not shared: behind an `Arc` so that a [`Window`] can point to it while the listener is told.
-    place: Arc<Place>,
+    /// Not shared: behind an `Arc` so that a [`CommitWindow`] can point to it while the listener is
+    /// told.
+    target: Arc<Target>,
     listener: Box<dyn Listener>,
 }
 
 /// Where a worker reports.
-struct Place {
+struct Target {
     journal: Journal,
     worker: usize,
 }
@@ -75,38 +76,38 @@ struct Place {
 unsafe impl Send for Reporter {}
 
 /// A worker's window of a log epoch; closed when this is dropped, also by a panic.
-pub struct Window {
+pub struct CommitWindow {
     /// Null without a listener.
-    place: *const Place,
+    target: *const Target,
     epoch: LogEpoch,
 }
 
-impl Window {
+impl CommitWindow {
     /// No window: there is nothing to report.
     #[inline(always)]
-    pub fn none() -> Window {
-        Window {
-            place: ptr::null(),
+    pub fn none() -> CommitWindow {
+        CommitWindow {
+            target: ptr::null(),
             epoch: LogEpoch(0),
         }
     }
 }
 
-impl Drop for Window {
+impl Drop for CommitWindow {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: the place is the worker's, and is not exchanged while the worker commits.
-        if let Some(place) = unsafe { self.place.as_ref() } {
-            place.journal.epochs().leave(place.worker);
+        // SAFETY: the target is the worker's, and is not exchanged while the worker commits.
+        if let Some(target) = unsafe { self.target.as_ref() } {
+            target.journal.epochs().leave(target.worker);
         }
     }
 }
 
 impl Attached {
-    fn enter(&self) -> Window {
-        let Place { journal, worker } = &*self.place;
-        Window {
-            place: Arc::as_ptr(&self.place),
+    fn enter(&self) -> CommitWindow {
+        let Target { journal, worker } = &*self.target;
+        CommitWindow {
+            target: Arc::as_ptr(&self.target),
             epoch: journal.epochs().enter(*worker),
         }
     }
@@ -121,7 +122,7 @@ impl Reporter {
         self.attached = journal.map(|journal| {
             journal.epochs().join(worker);
             Attached {
-                place: Arc::new(Place {
+                target: Arc::new(Target {
                     journal: journal.clone(),
                     worker,
                 }),
@@ -150,7 +151,7 @@ impl Reporter {
         let Some(attached) = &self.attached else {
             return;
         };
-        if let Some(commands) = attached.place.journal.commands()
+        if let Some(commands) = attached.target.journal.commands()
             && !commands.is_paused()
             && is_command(program)
         {
@@ -188,10 +189,10 @@ impl Reporter {
 
     /// Opens the worker's window, if there is a listener.
     #[inline]
-    pub fn open(&self) -> Window {
+    pub fn open(&self) -> CommitWindow {
         match &self.attached {
             Some(attached) if !Canary::LogEpochAfterUnlocking.sings() => attached.enter(),
-            _ => Window::none(),
+            _ => CommitWindow::none(),
         }
     }
 
@@ -226,7 +227,7 @@ impl Reporter {
         if let Some(attached) = &self.attached
             && !follows
         {
-            let deletions = attached.place.journal.deletions();
+            let deletions = attached.target.journal.deletions();
             deletions.raise(change.table(), tid.version());
         }
         self.changes.push(match key {
@@ -287,7 +288,7 @@ impl Reporter {
     }
 
     /// Tells the recorder what was added, and the listener, inside its window.
-    pub fn send(&mut self, window: &Window, recorder: &mut Recorder, tid: Tid) {
+    pub fn send(&mut self, window: &CommitWindow, recorder: &mut Recorder, tid: Tid) {
         if let Some(log) = recorder.log() {
             let remaining = self.changes.iter().filter(|it| !it.is_moved_away());
             let rows = remaining.map(|change| (change.record(), change.former()));
@@ -325,7 +326,7 @@ impl Reporter {
             && !self.changes.is_empty()
         {
             let writer = self.answering.as_deref();
-            let commands = attached.place.journal.commands();
+            let commands = attached.target.journal.commands();
             attached.listener.committed(&Commit {
                 epoch,
                 version: tid.version(),
@@ -366,7 +367,7 @@ impl Reporter {
         if Canary::DeletionForgotten.sings() {
             return tid;
         }
-        let deletions = attached.place.journal.deletions();
+        let deletions = attached.target.journal.deletions();
         let mut tid = tid;
         // A loop inserts into one table many times.
         let mut last = ptr::null();

@@ -1,12 +1,12 @@
-//! Updates left to the commit (STO §6.1), as an attempt keeps them: updaters and their operands, in
-//! the order of the procedure.
+//! Updates deferred to the commit (STO §6.1), as an attempt keeps them: updaters and their
+//! operands, in the order of the procedure.
 
 use kiln_procedure::ir::Reg;
 use kiln_procedure::{AbortCause, Updater};
 use kiln_storage::error::Error;
 use kiln_storage::slot::{Memory, Slot};
 
-/// An update left to the commit.
+/// An update deferred to the commit.
 struct Pending {
     /// The position of its write.
     write: u32,
@@ -44,7 +44,7 @@ pub struct Running<'a> {
 unsafe impl Send for Updates {}
 
 impl Updates {
-    /// Whether nothing was left to the commit so far.
+    /// Whether nothing was deferred to the commit so far.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty()

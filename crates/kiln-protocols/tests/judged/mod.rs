@@ -52,7 +52,7 @@ const BY_CODE_HASHED: u16 = 4;
 
 /// The most operations of a program; each has a key, a value and a code as parameters.
 pub const OPERATIONS_MAX: usize = 5;
-/// Longer than any call should take, however the threads take turns.
+/// Longer than any call should take, however the threads share core slots.
 const LONG_NS: u64 = 2_000_000_000;
 /// What programs raise.
 const REJECTIONS: [SqlState; 3] = [
@@ -68,7 +68,7 @@ const PROGRAMS: usize = 12;
 pub struct Trial {
     pub protocol: Configuration,
     pub workers: u64,
-    /// Virtual cores; with fewer of them than workers these take turns.
+    /// Virtual cores; with fewer of them than workers these share core slots.
     #[cfg_attr(
         not(kiln_sim),
         expect(dead_code, reason = "real threads have the machine's cores")

@@ -12,7 +12,7 @@ use kiln_platform::time;
 
 use super::connection::{Connection, RECEIVED_BYTES, Waits};
 use super::tls::Tls;
-use crate::session::Place;
+use crate::session::RunsOn;
 
 /// Nanoseconds for which a thread waits for the next message: what systems wait at least, when they
 /// are asked to.
@@ -20,7 +20,7 @@ pub(super) const ATTEND_NS: u64 = 1_000_000;
 
 /// What a thread keeps for the clients that it attends.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct AttendState {
     /// What it waits with, and for what has happened; there once it has waited.
     sockets: Option<(net::Poller, Events)>,
     buffer: Vec<u8>,
@@ -41,33 +41,33 @@ impl Attendance {
     pub fn attend(
         &self,
         connection: &mut Connection,
-        desk: &mut Desk,
+        attend_state: &mut AttendState,
         is_wanted: impl Fn() -> bool,
     ) {
-        desk.buffer.resize(RECEIVED_BYTES, 0);
+        attend_state.buffer.resize(RECEIVED_BYTES, 0);
         let mut stays = self.is_alone;
         let mut is_registered = false;
         loop {
-            connection.serve(Place::Thread, self.tls.as_ref(), &mut desk.buffer);
+            connection.serve(RunsOn::Thread, self.tls.as_ref(), &mut attend_state.buffer);
             stays |= connection.in_transaction();
             let waits = connection.waits;
             let goes_on = match waits {
                 Waits::Thread => true,
-                Waits::Turn | Waits::Socket => stays && !is_wanted() && !self.is_ending(),
+                Waits::Yield | Waits::Socket => stays && !is_wanted() && !self.is_ending(),
                 Waits::Outcome | Waits::Nothing => false,
             };
             if !goes_on {
                 break;
             }
             if waits == Waits::Socket {
-                is_registered = is_registered || desk.register(connection);
-                if !is_registered || !desk.wait_for(connection) {
+                is_registered = is_registered || attend_state.register(connection);
+                if !is_registered || !attend_state.wait_for(connection) {
                     break;
                 }
             }
         }
         if is_registered {
-            desk.deregister(connection);
+            attend_state.deregister(connection);
         }
     }
 
@@ -77,7 +77,7 @@ impl Attendance {
     }
 }
 
-impl Desk {
+impl AttendState {
     fn register(&mut self, connection: &mut Connection) -> bool {
         if self.sockets.is_none() {
             let sockets = net::Poller::new().ok();
@@ -98,8 +98,8 @@ impl Desk {
         // The first event tells of the state at the registration, which is no news.
         let sends = connection.has_answers();
         loop {
-            let left_ns = ends_ns.saturating_sub(time::now_ns());
-            if left_ns == 0 || sockets.wait(events, Some(left_ns)).is_err() {
+            let remaining_ns = ends_ns.saturating_sub(time::now_ns());
+            if remaining_ns == 0 || sockets.wait(events, Some(remaining_ns)).is_err() {
                 return false;
             }
             for event in events.iter() {

@@ -5,7 +5,7 @@ use kiln_sql::CancelHandle;
 use std::io;
 
 use crate::client::{Client, Progress};
-use crate::session::Place;
+use crate::session::RunsOn;
 
 use super::tls::{Encrypted, Tls};
 
@@ -17,8 +17,8 @@ pub(super) const RECEIVED_BYTES: usize = 64 << 10;
 pub(super) enum Waits {
     /// That something is received, or can be sent.
     Socket,
-    /// For its turn: others go first.
-    Turn,
+    /// To be handled again: others go first.
+    Yield,
     /// The outcome of what was submitted.
     Outcome,
     /// A thread that handles a message, or that is to.
@@ -102,7 +102,7 @@ impl Connection {
     }
 
     /// Receives, handles and sends as far as that goes.
-    pub fn serve(&mut self, place: Place<'_>, tls: Option<&Tls>, buffer: &mut [u8]) {
+    pub fn serve(&mut self, runs_on: RunsOn<'_>, tls: Option<&Tls>, buffer: &mut [u8]) {
         let Some(mut client) = self.client.take() else {
             return;
         };
@@ -113,7 +113,7 @@ impl Connection {
             let received = self.receive(&mut client, buffer);
             let progress = match self.is_ending {
                 true => Progress::End,
-                false => client.advance(place),
+                false => client.advance(runs_on),
             };
             self.send(&mut client);
             if self.is_broken && progress != Progress::Outcome {
@@ -125,7 +125,7 @@ impl Connection {
                 }
                 Progress::Bytes if received && self.is_readable => {}
                 Progress::Bytes => break Waits::Socket,
-                Progress::Sending if client.answers().is_empty() => break Waits::Turn,
+                Progress::Sending if client.answers().is_empty() => break Waits::Yield,
                 Progress::Encryption => match tls.map(Tls::accept) {
                     // A letter has been sent, for which there is always room.
                     Some(Ok(encrypted)) if client.answers().is_empty() => {
@@ -134,7 +134,7 @@ impl Connection {
                     _ => break Waits::Nothing,
                 },
                 Progress::Sending => break Waits::Socket,
-                Progress::Turn => break Waits::Turn,
+                Progress::Yield => break Waits::Yield,
                 Progress::Outcome => break Waits::Outcome,
                 Progress::Thread => break Waits::Thread,
                 Progress::End => {

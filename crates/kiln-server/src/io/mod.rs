@@ -16,7 +16,7 @@ use kiln_wire::frontend::Limits;
 
 use crate::admin::{Admin, Subject};
 use crate::authentication::Authentication;
-use crate::client::{Encryption, Shared};
+use crate::client::{Encryption, ServerState};
 use crate::monitor::{Logged, Monitor, Refusal};
 use poller::Poller;
 pub use tls::{Tls, tls_end_point};
@@ -107,7 +107,7 @@ impl Server {
             ),
         };
         let admin_address = admin_listener.as_ref().map(|it| it.local_address().clone());
-        let mut shared = Shared::new(database, options.limits, options.authentication)?;
+        let mut shared = ServerState::new(database, options.limits, options.authentication)?;
         let monitor = Arc::new(Monitor::new(options.logged));
         shared.monitor = monitor.clone();
         shared.encryption = options.tls.as_ref().map(|tls| Encryption {

@@ -13,12 +13,12 @@ use kiln_sql::{
 };
 
 use super::ServerOptions;
-use super::attend::{ATTEND_NS, Attendance, Desk};
+use super::attend::{ATTEND_NS, AttendState, Attendance};
 use super::connection::{Connection, RECEIVED_BYTES, Waits};
 use super::pool::{Pool, ThreadLimits, Urgency};
-use crate::client::{Client, Shared};
+use crate::client::{Client, ServerState};
 use crate::monitor::{Refusal, SessionStates};
-use crate::session::Place;
+use crate::session::RunsOn;
 
 /// Nanoseconds between two looks at what takes too long.
 const LOOK_NS: u64 = 250_000_000;
@@ -47,7 +47,7 @@ enum Slot {
 pub(super) struct Poller {
     sockets: net::Poller,
     listeners: Vec<Listener>,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     options: ServerOptions,
     clients: Arc<AtomicUsize>,
     is_ending: Arc<AtomicBool>,
@@ -57,8 +57,8 @@ pub(super) struct Poller {
     /// Places of connections that are free.
     free: Vec<usize>,
     generation: u32,
-    /// Connections whose turn is over, and comes again.
-    turns: VecDeque<usize>,
+    /// Connections that have yielded, and go on.
+    yielded: VecDeque<usize>,
     completions: Arc<Completions>,
     returned: Arc<Returned>,
     notified: Arc<Notified>,
@@ -72,7 +72,7 @@ pub(super) struct Poller {
 impl Poller {
     pub fn new(
         mut listeners: Vec<Listener>,
-        shared: Arc<Shared>,
+        shared: Arc<ServerState>,
         options: ServerOptions,
         clients: Arc<AtomicUsize>,
         is_ending: Arc<AtomicBool>,
@@ -88,7 +88,7 @@ impl Poller {
             listeners,
             pool: Pool::new(ThreadLimits {
                 next: shared.database.engine().options().session_slots,
-                in_turn: (options.threads_max).max(LOCK_WAITERS_MAX + SLEEPERS_MAX + SPARE_THREADS),
+                normal: (options.threads_max).max(LOCK_WAITERS_MAX + SLEEPERS_MAX + SPARE_THREADS),
             }),
             shared,
             options,
@@ -98,7 +98,7 @@ impl Poller {
             away: 0,
             free: Vec::new(),
             generation: 0,
-            turns: VecDeque::new(),
+            yielded: VecDeque::new(),
             completions,
             returned: Arc::default(),
             notified: Arc::default(),
@@ -117,7 +117,7 @@ impl Poller {
         let mut ended = Vec::new();
         let (mut looked_ns, mut ends_ns) = (time::now_ns(), None);
         loop {
-            let pause_ns = match (self.turns.is_empty(), self.accepts_ns) {
+            let pause_ns = match (self.yielded.is_empty(), self.accepts_ns) {
                 (false, _) => 0,
                 (true, Some(accepts_ns)) => accepts_ns.saturating_sub(time::now_ns()).min(LOOK_NS),
                 (true, None) => LOOK_NS,
@@ -129,7 +129,7 @@ impl Poller {
             }
             let is_alone = events.len() == 1
                 && self.away == 0
-                && self.turns.is_empty()
+                && self.yielded.is_empty()
                 && self.completions.outstanding() == 0;
             for event in events.iter() {
                 let Token(token) = event.token;
@@ -141,8 +141,8 @@ impl Poller {
             self.take_outcomes(&mut ended);
             self.take_returned();
             self.take_notified();
-            for _ in 0..self.turns.len() {
-                if let Some(position) = self.turns.pop_front() {
+            for _ in 0..self.yielded.len() {
+                if let Some(position) = self.yielded.pop_front() {
                     self.serve(position);
                 }
             }
@@ -258,9 +258,9 @@ impl Poller {
             return;
         };
         let number = number_of(position, connection.generation);
-        let place = Place::Poller(&self.completions, number);
+        let runs_on = RunsOn::Poller(&self.completions, number);
         let (tls, buffer) = (self.options.tls.as_ref(), &mut self.buffer);
-        let served = catch_unwind(AssertUnwindSafe(|| connection.serve(place, tls, buffer)));
+        let served = catch_unwind(AssertUnwindSafe(|| connection.serve(runs_on, tls, buffer)));
         if served.is_err() {
             // A panic has been reported; its client went with it, and the others go on.
             self.shared.monitor.panics.add_shared(1);
@@ -287,7 +287,7 @@ impl Poller {
         }
         match connection.waits {
             Waits::Socket | Waits::Outcome => {}
-            Waits::Turn => self.turns.push_back(position),
+            Waits::Yield => self.yielded.push_back(position),
             Waits::Thread => self.hand_over(position, false),
             Waits::Nothing => self.remove(position),
         }
@@ -312,16 +312,16 @@ impl Poller {
         let monitor = self.shared.monitor.clone();
         let urgency = match connection.holds_slot() {
             true => Urgency::Next,
-            false => Urgency::InTurn,
+            false => Urgency::Normal,
         };
         let attendance = Attendance {
             tls: self.options.tls.clone(),
             is_alone,
             is_ending: self.is_ending.clone(),
         };
-        let work = move |desk: &mut Desk, is_wanted: &dyn Fn() -> bool| {
+        let work = move |attend_state: &mut AttendState, is_wanted: &dyn Fn() -> bool| {
             let attended = catch_unwind(AssertUnwindSafe(|| {
-                attendance.attend(&mut connection, desk, is_wanted);
+                attendance.attend(&mut connection, attend_state, is_wanted);
                 connection
             }));
             // A panic has been reported; its client is gone, and no other client.

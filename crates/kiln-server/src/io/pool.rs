@@ -13,11 +13,11 @@ use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
 use kiln_platform::thread;
 
-use super::attend::Desk;
+use super::attend::AttendState;
 
-/// What a thread of the pool does: with its desk, and what says whether other work waits for a
-/// thread.
-pub type Work = Box<dyn FnOnce(&mut Desk, &dyn Fn() -> bool) + Send>;
+/// What a thread of the pool does: with what it keeps for clients, and what says whether other work
+/// waits for a thread.
+pub type Work = Box<dyn FnOnce(&mut AttendState, &dyn Fn() -> bool) + Send>;
 
 /// How long a thread waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ pub enum Urgency {
     /// Work of a client that holds a worker slot: others may wait for the slot.
     Next,
     /// All other work.
-    InTurn,
+    Normal,
 }
 
 /// How many threads there are at most for work of each urgency.
@@ -36,7 +36,7 @@ pub enum Urgency {
 pub struct ThreadLimits {
     /// As many as there are worker slots: then the holder of each can go on.
     pub next: usize,
-    pub in_turn: usize,
+    pub normal: usize,
 }
 
 /// The threads.
@@ -56,7 +56,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     next: Queue,
-    in_turn: Queue,
+    normal: Queue,
     threads: usize,
     is_closed: bool,
 }
@@ -80,25 +80,25 @@ impl State {
     fn queue(&mut self, urgency: Urgency) -> &mut Queue {
         match urgency {
             Urgency::Next => &mut self.next,
-            Urgency::InTurn => &mut self.in_turn,
+            Urgency::Normal => &mut self.normal,
         }
     }
 
     /// How much of what waits may be done now.
     fn ready(&self, limits: ThreadLimits) -> usize {
-        self.next.ready(limits.next) + self.in_turn.ready(limits.in_turn)
+        self.next.ready(limits.next) + self.normal.ready(limits.normal)
     }
 
     /// Threads that wait for work or come for some.
     fn free(&self) -> usize {
-        self.threads - self.next.busy - self.in_turn.busy
+        self.threads - self.next.busy - self.normal.busy
     }
 
     /// The next work, whose thread is busy from now on.
     fn take(&mut self, limits: ThreadLimits) -> Option<(Urgency, Work)> {
         for (urgency, limit) in [
             (Urgency::Next, limits.next),
-            (Urgency::InTurn, limits.in_turn),
+            (Urgency::Normal, limits.normal),
         ] {
             let queue = self.queue(urgency);
             if queue.ready(limit) > 0
@@ -119,7 +119,7 @@ impl Pool {
             shared: Arc::new(Shared {
                 limits: ThreadLimits {
                     next: limits.next.max(1),
-                    in_turn: limits.in_turn.max(1),
+                    normal: limits.normal.max(1),
                 },
                 state: Mutex::default(),
                 waiting: AtomicUsize::new(0),
@@ -177,7 +177,7 @@ impl Drop for Pool {
 
 impl Shared {
     fn serve(&self) {
-        let mut desk = Desk::default();
+        let mut attend_state = AttendState::default();
         // Relaxed: a thread that sees it late gives its client back late.
         let is_wanted = || self.waiting.load(Ordering::Relaxed) > 0;
         let mut state = lock(&self.state);
@@ -185,7 +185,7 @@ impl Shared {
             if let Some((urgency, work)) = state.take(self.limits) {
                 drop(state);
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
-                work(&mut desk, &is_wanted);
+                work(&mut attend_state, &is_wanted);
                 state = lock(&self.state);
                 state.queue(urgency).busy -= 1;
                 continue;
@@ -214,19 +214,16 @@ mod tests {
     #[test]
     fn all_work_is_done_by_few_threads() {
         let done = Arc::new(AtomicUsize::new(0));
-        let pool = Pool::new(ThreadLimits {
-            next: 1,
-            in_turn: 2,
-        });
+        let pool = Pool::new(ThreadLimits { next: 1, normal: 2 });
         for number in 0..100 {
             let done = done.clone();
-            let work = move |_: &mut Desk, _: &dyn Fn() -> bool| {
+            let work = move |_: &mut AttendState, _: &dyn Fn() -> bool| {
                 thread::sleep(100_000);
                 done.fetch_add(1, Ordering::Relaxed);
             };
             let urgency = match number % 2 {
                 0 => Urgency::Next,
-                _ => Urgency::InTurn,
+                _ => Urgency::Normal,
             };
             (pool.run(urgency, Box::new(work))).expect("there are threads");
         }
@@ -237,22 +234,20 @@ mod tests {
 
     #[test]
     fn urgent_work_is_done_while_all_other_work_waits_for_it() {
-        let pool = Pool::new(ThreadLimits {
-            next: 1,
-            in_turn: 3,
-        });
+        let pool = Pool::new(ThreadLimits { next: 1, normal: 3 });
         let is_open = Arc::new(AtomicBool::new(false));
         for _ in 0..10 {
             let is_open = is_open.clone();
-            let work = move |_: &mut Desk, _: &dyn Fn() -> bool| {
+            let work = move |_: &mut AttendState, _: &dyn Fn() -> bool| {
                 while !is_open.load(Ordering::Relaxed) {
                     thread::sleep(100_000);
                 }
             };
-            (pool.run(Urgency::InTurn, Box::new(work))).expect("there are threads");
+            (pool.run(Urgency::Normal, Box::new(work))).expect("there are threads");
         }
         let opens = is_open.clone();
-        let work = move |_: &mut Desk, _: &dyn Fn() -> bool| opens.store(true, Ordering::Relaxed);
+        let work =
+            move |_: &mut AttendState, _: &dyn Fn() -> bool| opens.store(true, Ordering::Relaxed);
         (pool.run(Urgency::Next, Box::new(work))).expect("there are threads");
         drop(pool);
         assert!(is_open.load(Ordering::Relaxed));

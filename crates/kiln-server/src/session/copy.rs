@@ -10,7 +10,7 @@ use kiln_wire::copy::{Decoder, Encoder, Layout, Options};
 use kiln_wire::frontend::{Format, Message, violation};
 
 use super::copy_file::{Source, Target};
-use super::{Place, Session, Step};
+use super::{RunsOn, Session, Step};
 use crate::monitor::Ended;
 
 /// A COPY whose rows come.
@@ -123,13 +123,13 @@ impl Session {
     }
 
     /// Handles a message while rows come.
-    pub(super) fn take_copy(&mut self, message: Result<Message<'_>>, place: Place<'_>) -> Step {
+    pub(super) fn take_copy(&mut self, message: Result<Message<'_>>, runs_on: RunsOn<'_>) -> Step {
         let is_end = match &message {
             Ok(Message::Terminate) => return Step::End,
             // Clients may have sent these before they knew that the statement is a COPY.
             Ok(Message::Flush | Message::Sync) => return Step::Next,
             Ok(Message::CopyData(_) | Message::CopyDone) => {
-                if matches!(place, Place::Poller(..)) {
+                if matches!(runs_on, RunsOn::Poller(..)) {
                     return Step::Thread;
                 }
                 matches!(&message, Ok(Message::CopyDone))

@@ -8,10 +8,10 @@ use kiln_sql::{Result, Value};
 use kiln_wire::format;
 use kiln_wire::frontend::{Bind, Execute, Format, Parse, Target, violation};
 
-use super::{Executed, Place, Session, Step};
+use super::{Executed, RunsOn, Session, Step};
 
 impl Session {
-    pub(super) fn parse(&mut self, parse: Parse<'_>, place: Place<'_>) -> Result<Step> {
+    pub(super) fn parse(&mut self, parse: Parse<'_>, runs_on: RunsOn<'_>) -> Result<Step> {
         let declared: Vec<_> = parse
             .types()
             .map(|oid| match format::parameter_type(oid) {
@@ -22,7 +22,7 @@ impl Session {
                 }
             })
             .collect::<Result<_>>()?;
-        let statement = match self.parse_at(parse.text, &declared, place) {
+        let statement = match self.parse_at(parse.text, &declared, runs_on) {
             Ok(Some(statement)) => statement,
             Ok(None) => return Ok(Step::Thread),
             Err(error) => {
@@ -101,7 +101,7 @@ impl Session {
         &mut self,
         execute: Execute<'_>,
         ends_pipeline: bool,
-        place: Place<'_>,
+        runs_on: RunsOn<'_>,
     ) -> Result<Step> {
         let Execute {
             portal: name,
@@ -109,7 +109,7 @@ impl Session {
         } = execute;
         let is_alone = ends_pipeline && !self.sql.in_transaction();
         let portal = self.sql.kept_portal(name)?;
-        if let Place::Poller(completions, token) = place
+        if let RunsOn::Poller(completions, token) = runs_on
             && !portal.is_finished()
         {
             if !(is_alone && self.sql.can_submit(portal)) {
@@ -137,8 +137,8 @@ impl Session {
     }
 
     /// The end of a pipeline, and of its transaction.
-    pub(super) fn sync(&mut self, place: Place<'_>) -> Step {
-        if self.is_implicit && matches!(place, Place::Poller(..)) {
+    pub(super) fn sync(&mut self, runs_on: RunsOn<'_>) -> Step {
+        if self.is_implicit && matches!(runs_on, RunsOn::Poller(..)) {
             return Step::Thread;
         }
         if self.sql.has_failed() {

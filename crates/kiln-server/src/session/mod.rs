@@ -2,7 +2,7 @@
 //! answers are appended to a buffer.
 //!
 //! A session is on a poller's thread, which must not wait, or in a thread of its own. On the
-//! poller's thread ([`Place::Poller`]) it submits what workers can run and takes the outcome when
+//! poller's thread ([`RunsOn::Poller`]) it submits what workers can run and takes the outcome when
 //! it comes ([`Session::complete`]); what may have to wait it leaves to a thread, which handles the
 //! same message again ([`Step::Thread`]): until then the message has had no effect.
 
@@ -41,7 +41,7 @@ const NOTIFIED_BYTES: usize = 64 << 10;
 
 /// Where a message is handled.
 #[derive(Clone, Copy)]
-pub enum Place<'a> {
+pub enum RunsOn<'a> {
     /// On a thread that serves others as well: outcomes of what it submits arrive in the queue
     /// under the number.
     Poller(&'a Arc<Completions>, u64),
@@ -213,7 +213,7 @@ impl Session {
     }
 
     /// Handles one message.
-    pub fn handle(&mut self, received: Received<'_>, place: Place<'_>) -> Step {
+    pub fn handle(&mut self, received: Received<'_>, runs_on: RunsOn<'_>) -> Step {
         if matches!(
             &received.message,
             Ok(Message::Query(_) | Message::Execute(_))
@@ -221,14 +221,14 @@ impl Session {
             // The same message comes again when a thread handles it.
             self.began_ns.get_or_insert_with(time::now_ns);
         }
-        let step = self.handle_message(received, place);
+        let step = self.handle_message(received, runs_on);
         if !matches!(step, Step::Thread | Step::Submitted) && !self.is_copying() {
             self.began_ns = None;
         }
         step
     }
 
-    fn handle_message(&mut self, received: Received<'_>, place: Place<'_>) -> Step {
+    fn handle_message(&mut self, received: Received<'_>, runs_on: RunsOn<'_>) -> Step {
         let Received {
             message,
             is_extended,
@@ -238,17 +238,17 @@ impl Session {
         self.is_followed = is_followed;
         self.is_in_pipeline = is_extended;
         if self.is_copying() {
-            return self.take_copy(message, place);
+            return self.take_copy(message, runs_on);
         }
         let handled = match message {
-            Ok(Message::Query(text)) => return self.query(text, place),
-            Ok(Message::Sync) => return self.sync(place),
+            Ok(Message::Query(text)) => return self.query(text, runs_on),
+            Ok(Message::Sync) => return self.sync(runs_on),
             Ok(Message::Terminate) => return Step::End,
-            Ok(Message::Parse(parse)) => self.parse(parse, place),
+            Ok(Message::Parse(parse)) => self.parse(parse, runs_on),
             Ok(Message::Bind(bind)) => self.bind(bind),
             Ok(Message::Describe(target)) => self.describe(target),
             Ok(Message::Close(target)) => self.close(target),
-            Ok(Message::Execute(execute)) => self.execute(execute, ends_pipeline, place),
+            Ok(Message::Execute(execute)) => self.execute(execute, ends_pipeline, runs_on),
             Ok(Message::Flush) => Ok(Step::Next),
             Ok(Message::FunctionCall) => {
                 self.answer_error(&Error::unsupported("a call of a function by its number"));
@@ -280,12 +280,12 @@ impl Session {
         &mut self,
         text: &str,
         declared: &[Option<DataType>],
-        place: Place<'_>,
+        runs_on: RunsOn<'_>,
     ) -> Result<Option<Statement>> {
-        match place {
-            Place::Poller(..) if text.len() > POLLED_TEXT_BYTES => Ok(None),
-            Place::Poller(..) => Ok(self.sql.try_parse(text, declared)),
-            Place::Thread => self.sql.parse(text, declared).map(Some),
+        match runs_on {
+            RunsOn::Poller(..) if text.len() > POLLED_TEXT_BYTES => Ok(None),
+            RunsOn::Poller(..) => Ok(self.sql.try_parse(text, declared)),
+            RunsOn::Thread => self.sql.parse(text, declared).map(Some),
         }
     }
 

@@ -5,7 +5,7 @@
 use kiln_sql::parse::{SourceStatement, script};
 use kiln_sql::{Error, Portal, Portion, Result, SqlState, Statement};
 
-use super::{POLLED_TEXT_BYTES, Place, Session, Step};
+use super::{POLLED_TEXT_BYTES, RunsOn, Session, Step};
 
 /// How often a text is tried of which others were always faster.
 const ATTEMPTS_MAX: u32 = 1_000;
@@ -21,8 +21,8 @@ struct Refused {
 
 impl Session {
     /// Runs the statements of a text.
-    pub(super) fn query(&mut self, text: &str, place: Place<'_>) -> Step {
-        if matches!(place, Place::Poller(..)) && text.len() > POLLED_TEXT_BYTES {
+    pub(super) fn query(&mut self, text: &str, runs_on: RunsOn<'_>) -> Step {
+        if matches!(runs_on, RunsOn::Poller(..)) && text.len() > POLLED_TEXT_BYTES {
             return Step::Thread;
         }
         let sources = script(text);
@@ -32,7 +32,7 @@ impl Session {
             self.ready();
             return Step::Next;
         }
-        if let Place::Poller(completions, token) = place {
+        if let RunsOn::Poller(completions, token) = runs_on {
             let [source] = sources[..] else {
                 return Step::Thread;
             };
@@ -40,7 +40,7 @@ impl Session {
             if self.sql.in_transaction() {
                 return Step::Thread;
             }
-            let portal = match self.bind_source(&source, place) {
+            let portal = match self.bind_source(&source, runs_on) {
                 Ok(Some(portal)) if self.sql.can_submit(&portal) => portal,
                 Ok(_) => return Step::Thread,
                 Err(error) => return self.refuse(&error, Some(text), &source),
@@ -124,7 +124,7 @@ impl Session {
                     is_of_text,
                 }
             };
-            let portal = self.bind_source(source, Place::Thread);
+            let portal = self.bind_source(source, RunsOn::Thread);
             let Some(portal) = portal.map_err(refused(true))? else {
                 continue;
             };
@@ -157,9 +157,9 @@ impl Session {
     fn bind_source(
         &mut self,
         source: &SourceStatement<'_>,
-        place: Place<'_>,
+        runs_on: RunsOn<'_>,
     ) -> Result<Option<Portal>> {
-        let Some(statement) = self.parse_at(source.text, &[], place)? else {
+        let Some(statement) = self.parse_at(source.text, &[], runs_on)? else {
             return Ok(None);
         };
         self.sql.bind(&statement, &[]).map(Some)

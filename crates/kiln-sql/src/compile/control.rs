@@ -17,14 +17,14 @@ pub(super) struct LoopFrame {
     /// The number of IR loops around its outermost IR loop.
     outside: usize,
     /// CONTINUE does what to which IR loop, by the number of IR loops around it.
-    turn: Turn,
+    on_continue: OnContinue,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Turn {
+enum OnContinue {
     /// `Step::Continue` of the loop with that many loops around it.
     Continue(usize),
-    /// `Step::Exit` of it: it is a loop of one turn within the real one.
+    /// `Step::Exit` of it: it is a loop of one iteration within the real one.
     Exit(usize),
 }
 
@@ -51,7 +51,7 @@ impl Compiler<'_> {
     /// Opens the body of a loop of the language that is one loop of the IR.
     pub fn open_loop(&mut self, label: Option<&str>) -> LoopHandle {
         let outside = self.depth;
-        self.push_frame(label, outside, Turn::Continue(outside));
+        self.push_frame(label, outside, OnContinue::Continue(outside));
         self.open_ir_loop();
         LoopHandle(outside)
     }
@@ -67,7 +67,7 @@ impl Compiler<'_> {
         body
     }
 
-    /// Opens a labelled block, which EXIT can leave by name. It becomes a loop of one turn.
+    /// Opens a labelled block, which EXIT can leave by name. It becomes a loop of one iteration.
     pub fn open_labelled_block(&mut self, label: &str) -> LoopHandle {
         let handle = self.open_loop(Some(label));
         if let Some(frame) = self.loops.last_mut() {
@@ -111,11 +111,11 @@ impl Compiler<'_> {
     /// 42601 when there is no such loop.
     pub fn continue_loop(&mut self, label: Option<&str>, position: Position) -> Result<()> {
         let frame = self.find_frame(label, "CONTINUE", position)?;
-        let step = match frame.turn {
-            Turn::Continue(outside) => Step::Continue {
+        let step = match frame.on_continue {
+            OnContinue::Continue(outside) => Step::Continue {
                 depth: self.relative(outside),
             },
-            Turn::Exit(outside) => Step::Exit {
+            OnContinue::Exit(outside) => Step::Exit {
                 depth: self.relative(outside),
             },
         };
@@ -159,13 +159,13 @@ impl Compiler<'_> {
         }
     }
 
-    fn push_frame(&mut self, label: Option<&str>, outside: usize, turn: Turn) {
+    fn push_frame(&mut self, label: Option<&str>, outside: usize, on_continue: OnContinue) {
         let label = label.map(str::to_owned);
         self.loops.push(LoopFrame {
             label,
             is_block: false,
             outside,
-            turn,
+            on_continue,
         });
     }
 
@@ -186,9 +186,9 @@ impl Compiler<'_> {
     }
 
     /// Runs `body` as the body of a language loop whose outermost IR loop has `outside` loops
-    /// around it. It is wrapped in a loop of one turn, so that what follows it in the innermost
-    /// IR loop (counting for a LIMIT) is not jumped over, when `epilogue` says that something
-    /// does.
+    /// around it. It is wrapped in a loop of one iteration, so that what follows it in the
+    /// innermost IR loop (counting for a LIMIT) is not jumped over, when `epilogue` says that
+    /// something does.
     pub(super) fn language_loop_body(
         &mut self,
         label: Option<&str>,
@@ -199,7 +199,7 @@ impl Compiler<'_> {
         if epilogue || self.depth == outside {
             let inner = self.depth;
             self.open_ir_loop();
-            self.push_frame(label, outside.min(inner), Turn::Exit(inner));
+            self.push_frame(label, outside.min(inner), OnContinue::Exit(inner));
             let result = body(self);
             self.loops.pop();
             self.builder.push(Step::Exit { depth: 0 });
@@ -211,7 +211,7 @@ impl Compiler<'_> {
             });
             return result;
         }
-        self.push_frame(label, outside, Turn::Continue(self.depth - 1));
+        self.push_frame(label, outside, OnContinue::Continue(self.depth - 1));
         let result = body(self);
         self.loops.pop();
         result

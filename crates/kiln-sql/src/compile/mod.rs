@@ -308,7 +308,7 @@ pub struct Compiler<'a> {
     /// Arrays whose first element has the number 0.
     counted_from_zero: Vec<Reg>,
     /// What compilations of functions learn.
-    routines: plpgsql::Memory,
+    routines: plpgsql::Inference,
     /// What the session is to give the statement, if it is one of a session.
     pub(crate) session_values: Option<SessionValues>,
 }
@@ -349,7 +349,7 @@ impl<'a> Compiler<'a> {
             is_one_moment: false,
             clocks: Vec::new(),
             counted_from_zero: Vec::new(),
-            routines: plpgsql::Memory::default(),
+            routines: plpgsql::Inference::default(),
             session_values: None,
         }
     }

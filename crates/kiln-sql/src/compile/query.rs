@@ -64,7 +64,7 @@ pub struct OutputColumn {
 /// How a query is run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueryOptions {
-    /// All rows are computed before the first turn of the sink: needed when the sink writes to
+    /// All rows are computed before the first iteration of the sink: needed when the sink writes to
     /// tables that the query reads.
     pub materialise: bool,
 }

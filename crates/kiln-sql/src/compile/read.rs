@@ -52,14 +52,14 @@ impl<'a> Compiler<'a> {
             Values::Rows(subquery, _) => self.push_listed(subquery, first.class, buffer, value)?,
         }
         self.open_ir_loop();
-        let turn = self.builder.register(first.data_type.clone());
-        self.slots.insert(first.slot, turn);
+        let element = self.builder.register(first.data_type.clone());
+        self.slots.insert(first.slot, element);
         let result = self.emit_each(step, others, body);
         let body = self.close_ir_loop();
         self.builder.push(Step::ForBuffer {
             buffer,
             matching: Box::default(),
-            row: [turn].into(),
+            row: [element].into(),
             body,
         });
         result

@@ -200,9 +200,9 @@ impl Compiler<'_> {
         let options = QueryOptions::default();
         self.emit_query(&recursive.first, options, &mut { push })?;
         self.builder.open();
-        let copies = self.emit_turns(recursive, buffer, &types, &push, sink);
+        let copies = self.emit_iterations(recursive, buffer, &types, &push, sink);
         let steps = self.builder.close();
-        // Copies are made in the first turn of each recursion.
+        // Copies are made in the first iteration of each recursion.
         let copies = copies?;
         for (copied, buffer) in copies {
             self.set_truth(copied, false);
@@ -215,7 +215,7 @@ impl Compiler<'_> {
     }
 
     /// The loop over the rows, which the recursive term makes more; gives what was copied once.
-    fn emit_turns(
+    fn emit_iterations(
         &mut self,
         recursive: &Recursive,
         buffer: BufferId,
@@ -263,7 +263,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Copies a source of the recursive term in the first turn only: it is the same in all.
+    /// Copies a source of the recursive term in the first iteration only: it is the same in all.
     pub(super) fn copied_once(
         &mut self,
         copy: impl FnOnce(&mut Self) -> Result<(BufferId, Vec<u16>)>,

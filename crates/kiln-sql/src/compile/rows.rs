@@ -33,7 +33,7 @@ impl Compiler<'_> {
     /// scope under `alias`, as are those of `from` (the tables of UPDATE … FROM and DELETE …
     /// USING).
     ///
-    /// With `materialise` all rows are found before the first turn of `body`, so that what it
+    /// With `materialise` all rows are found before the first iteration of `body`, so that what it
     /// writes does not change which rows are found. It is not needed when `body` changes no
     /// column of any index and inserts nothing; it costs nothing when the row is found by a
     /// unique key.

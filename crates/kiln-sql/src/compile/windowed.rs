@@ -20,7 +20,7 @@ use super::window::{Definition, Frame, FrameBound, PlacedCall, WindowFunction, W
 
 /// The positions of a row's neighbours, counted from 1.
 #[derive(Clone, Copy)]
-struct Place {
+struct Neighbours {
     /// The row.
     at: Reg,
     /// The first and the last row of its partition.
@@ -91,7 +91,7 @@ impl Compiler<'_> {
         let Rows { buffer, types } = rows;
         self.emit_buffer_rows(buffer, &types, &Limits::default(), &mut |compiler, row| {
             let mut output = row[..base].to_vec();
-            output.extend(places.iter().map(|(_, place)| row[*place]));
+            output.extend(places.iter().map(|(_, neighbours)| row[*neighbours]));
             sink(compiler, &output)
         })
     }
@@ -112,7 +112,7 @@ impl Compiler<'_> {
             buffer: rows.buffer,
             target: count,
         });
-        let place = Place {
+        let neighbours = Neighbours {
             at: self.builder.register(DataType::BigInt),
             first: self.zero(),
             last: self.zero(),
@@ -123,16 +123,16 @@ impl Compiler<'_> {
         let mut accumulations = self.accumulations(definition);
         let one = self.number(1);
         self.open_ir_loop();
-        let row = self.read_row(rows, place.at);
-        self.find_partition(rows, definition, &row, place, count, &accumulations)?;
-        self.find_peers(rows, definition, &row, place)?;
+        let row = self.read_row(rows, neighbours.at);
+        self.find_partition(rows, definition, &row, neighbours, count, &accumulations)?;
+        self.find_peers(rows, definition, &row, neighbours)?;
         let mut output = row.clone();
         let mut result = Ok(());
         for call in &definition.calls {
             let accumulation = accumulations
                 .iter_mut()
                 .find(|one| std::ptr::eq(one.call, call));
-            match self.emit_call(rows, call, &row, place, accumulation) {
+            match self.emit_call(rows, call, &row, neighbours, accumulation) {
                 Ok(register) => output.push(register),
                 Err(error) => result = Err(error),
             }
@@ -143,7 +143,7 @@ impl Compiler<'_> {
         }
         let body = self.close_ir_loop();
         self.builder.push(Step::ForRange {
-            variable: place.at,
+            variable: neighbours.at,
             first: one,
             last: count,
             step: one,
@@ -194,28 +194,33 @@ impl Compiler<'_> {
         rows: &Rows,
         definition: &Definition,
         row: &[Reg],
-        place: Place,
+        neighbours: Neighbours,
         count: Reg,
         accumulations: &[Accumulation<'_>],
     ) -> Result<()> {
-        let is_new = self.compared(Comparison::Greater, place.at, place.last);
+        let is_new = self.compared(Comparison::Greater, neighbours.at, neighbours.last);
         self.open();
-        self.set(place.first, place.at);
+        self.set(neighbours.first, neighbours.at);
         let zero = self.number(0);
-        self.set(place.distinct, zero);
+        self.set(neighbours.distinct, zero);
         let result = self.run_to_last(
             rows,
             &definition.partition,
             row,
-            place.at,
-            place.last,
+            neighbours.at,
+            neighbours.last,
             count,
         );
         let one = self.number(1);
-        self.computed_into(Arithmetic::Subtract, place.last_peer, place.at, one);
+        self.computed_into(
+            Arithmetic::Subtract,
+            neighbours.last_peer,
+            neighbours.at,
+            one,
+        );
         for accumulation in accumulations {
             self.aggregate_start(&accumulation.state);
-            self.set(accumulation.done, place.last_peer);
+            self.set(accumulation.done, neighbours.last_peer);
         }
         self.close_if(is_new);
         result
@@ -227,14 +232,21 @@ impl Compiler<'_> {
         rows: &Rows,
         definition: &Definition,
         row: &[Reg],
-        place: Place,
+        neighbours: Neighbours,
     ) -> Result<()> {
-        let is_new = self.compared(Comparison::Greater, place.at, place.last_peer);
+        let is_new = self.compared(Comparison::Greater, neighbours.at, neighbours.last_peer);
         self.open();
-        self.set(place.first_peer, place.at);
-        self.increment(place.distinct);
+        self.set(neighbours.first_peer, neighbours.at);
+        self.increment(neighbours.distinct);
         let keys: Vec<usize> = definition.order.iter().map(|(key, ..)| *key).collect();
-        let result = self.run_to_last(rows, &keys, row, place.at, place.last_peer, place.last);
+        let result = self.run_to_last(
+            rows,
+            &keys,
+            row,
+            neighbours.at,
+            neighbours.last_peer,
+            neighbours.last,
+        );
         self.close_if(is_new);
         result
     }
@@ -291,21 +303,25 @@ impl Compiler<'_> {
         rows: &Rows,
         call: &PlacedCall,
         row: &[Reg],
-        place: Place,
+        neighbours: Neighbours,
         accumulation: Option<&mut Accumulation<'_>>,
     ) -> Result<Reg> {
         let argument = |at: usize| row[call.arguments[at]];
         Ok(match &call.call.function {
-            WindowFunction::RowNumber => self.length(place.first, place.at),
-            WindowFunction::Rank => self.length(place.first, place.first_peer),
+            WindowFunction::RowNumber => self.length(neighbours.first, neighbours.at),
+            WindowFunction::Rank => self.length(neighbours.first, neighbours.first_peer),
             WindowFunction::DenseRank => {
                 let result = self.builder.register(DataType::BigInt);
-                self.set(result, place.distinct);
+                self.set(result, neighbours.distinct);
                 result
             }
             WindowFunction::PercentRank => {
-                let before = self.computed(Arithmetic::Subtract, place.first_peer, place.first);
-                let others = self.computed(Arithmetic::Subtract, place.last, place.first);
+                let before = self.computed(
+                    Arithmetic::Subtract,
+                    neighbours.first_peer,
+                    neighbours.first,
+                );
+                let others = self.computed(Arithmetic::Subtract, neighbours.last, neighbours.first);
                 let one = self.number(1);
                 let none = self.compared(Comparison::Less, others, one);
                 self.open();
@@ -314,25 +330,25 @@ impl Compiler<'_> {
                 self.ratio(before, others)
             }
             WindowFunction::CumeDist => {
-                let up_to = self.length(place.first, place.last_peer);
-                let all = self.length(place.first, place.last);
+                let up_to = self.length(neighbours.first, neighbours.last_peer);
+                let all = self.length(neighbours.first, neighbours.last);
                 self.ratio(up_to, all)
             }
-            WindowFunction::Ntile => self.ntile(argument(0), place),
+            WindowFunction::Ntile => self.ntile(argument(0), neighbours),
             WindowFunction::Lag => {
-                let at = self.computed(Arithmetic::Subtract, place.at, argument(1));
-                self.shifted(rows, call, at, argument(2), place)
+                let at = self.computed(Arithmetic::Subtract, neighbours.at, argument(1));
+                self.shifted(rows, call, at, argument(2), neighbours)
             }
             WindowFunction::Lead => {
-                let at = self.computed(Arithmetic::Add, place.at, argument(1));
-                self.shifted(rows, call, at, argument(2), place)
+                let at = self.computed(Arithmetic::Add, neighbours.at, argument(1));
+                self.shifted(rows, call, at, argument(2), neighbours)
             }
             WindowFunction::FirstValue => {
-                let (first, last) = self.frame(call, row, place);
+                let (first, last) = self.frame(call, row, neighbours);
                 self.value_within(rows, call, first, first, last)
             }
             WindowFunction::LastValue => {
-                let (first, last) = self.frame(call, row, place);
+                let (first, last) = self.frame(call, row, neighbours);
                 self.value_within(rows, call, last, first, last)
             }
             WindowFunction::NthValue => {
@@ -342,14 +358,14 @@ impl Compiler<'_> {
                     SqlState::INVALID_ARGUMENT_FOR_NTH_VALUE_FUNCTION,
                     "argument of nth_value must be greater than zero",
                 );
-                let (first, last) = self.frame(call, row, place);
+                let (first, last) = self.frame(call, row, neighbours);
                 let at = self.computed(Arithmetic::Add, first, number);
                 let one = self.number(1);
                 let at = self.computed(Arithmetic::Subtract, at, one);
                 self.value_within(rows, call, at, first, last)
             }
             WindowFunction::Aggregate(_) => {
-                let (first, last) = self.frame(call, row, place);
+                let (first, last) = self.frame(call, row, neighbours);
                 match accumulation {
                     Some(accumulation) => {
                         self.accumulate_to(rows, accumulation, first, last)?;
@@ -398,7 +414,7 @@ impl Compiler<'_> {
     }
 
     /// The first and the last row of a frame; it is empty when they are the wrong way round.
-    fn frame(&mut self, call: &PlacedCall, row: &[Reg], place: Place) -> (Reg, Reg) {
+    fn frame(&mut self, call: &PlacedCall, row: &[Reg], neighbours: Neighbours) -> (Reg, Reg) {
         let Frame {
             by_rows,
             start,
@@ -406,13 +422,13 @@ impl Compiler<'_> {
         } = &call.call.window.frame;
         let [start_offset, end_offset] = call.offsets.map(|at| at.map(|at| row[at]));
         let (current_first, current_last) = match by_rows {
-            true => (place.at, place.at),
-            false => (place.first_peer, place.last_peer),
+            true => (neighbours.at, neighbours.at),
+            false => (neighbours.first_peer, neighbours.last_peer),
         };
-        let first = self.frame_bound(start, start_offset, current_first, place, "starting");
-        let last = self.frame_bound(end, end_offset, current_last, place, "ending");
-        self.limit(first, Comparison::Less, place.first);
-        self.limit(last, Comparison::Greater, place.last);
+        let first = self.frame_bound(start, start_offset, current_first, neighbours, "starting");
+        let last = self.frame_bound(end, end_offset, current_last, neighbours, "ending");
+        self.limit(first, Comparison::Less, neighbours.first);
+        self.limit(last, Comparison::Greater, neighbours.last);
         (first, last)
     }
 
@@ -421,17 +437,17 @@ impl Compiler<'_> {
         bound: &FrameBound,
         offset: Option<Reg>,
         current: Reg,
-        place: Place,
+        neighbours: Neighbours,
         what: &str,
     ) -> Reg {
         let target = self.builder.register(DataType::BigInt);
         let op = match bound {
             FrameBound::First => {
-                self.set(target, place.first);
+                self.set(target, neighbours.first);
                 return target;
             }
             FrameBound::Last => {
-                self.set(target, place.last);
+                self.set(target, neighbours.last);
                 return target;
             }
             FrameBound::Current => {
@@ -503,10 +519,10 @@ impl Compiler<'_> {
         call: &PlacedCall,
         at: Reg,
         otherwise: Reg,
-        place: Place,
+        neighbours: Neighbours,
     ) -> Reg {
-        let result = self.value_within(rows, call, at, place.first, place.last);
-        let is_within = self.is_within(at, place.first, place.last);
+        let result = self.value_within(rows, call, at, neighbours.first, neighbours.last);
+        let is_within = self.is_within(at, neighbours.first, neighbours.last);
         let is_known = self.not_null(at);
         self.open();
         self.open();
@@ -530,15 +546,15 @@ impl Compiler<'_> {
 
     /// In which of `buckets` stretches of the partition the row is; those that are a row longer
     /// come first.
-    fn ntile(&mut self, buckets: Reg, place: Place) -> Reg {
+    fn ntile(&mut self, buckets: Reg, neighbours: Neighbours) -> Reg {
         self.require_positive(
             buckets,
             SqlState::INVALID_ARGUMENT_FOR_NTILE_FUNCTION,
             "argument of ntile must be greater than zero",
         );
         let one = self.number(1);
-        let rows = self.length(place.first, place.last);
-        let before = self.computed(Arithmetic::Subtract, place.at, place.first);
+        let rows = self.length(neighbours.first, neighbours.last);
+        let before = self.computed(Arithmetic::Subtract, neighbours.at, neighbours.first);
         let short = self.computed(Arithmetic::Divide, rows, buckets);
         let longer = self.computed(Arithmetic::Remainder, rows, buckets);
         let long = self.computed(Arithmetic::Add, short, one);

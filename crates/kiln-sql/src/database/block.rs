@@ -167,7 +167,7 @@ impl Session {
     pub(super) fn define_as(&mut self, tree: &Tree, mut source: Source) -> Result<StatementResult> {
         if self.is_of_temporary(tree)? {
             return match tree {
-                // No column of theirs is kept apart.
+                // No column of theirs is split.
                 Tree::Analyze(_) => Ok(StatementResult::of_tag("ANALYZE")),
                 tree => self.define_temporary(tree, source),
             };

@@ -451,7 +451,7 @@ fn truncate(definition: &Definition<'_>, statement: &ast::Truncate) -> Result<St
     Ok(StatementResult::of_tag("TRUNCATE TABLE"))
 }
 
-/// ANALYZE: derives anew which columns of tables are kept apart, from the calls that were counted.
+/// ANALYZE: derives anew which columns of tables are split, from the calls that were counted.
 fn analyze(definition: &Definition<'_>, names: &[ast::ObjectName]) -> Result<StatementResult> {
     definition.change_catalog(|change| {
         let mut tables = Vec::new();

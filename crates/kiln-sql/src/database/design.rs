@@ -10,7 +10,7 @@
 //!   so that scans of one prefix never meet inserts elsewhere (STO §4.5).
 //!
 //! Either can be turned off when the database is opened ([`kiln_engine::Options`]). Statements
-//! outside of procedures never change the design. Which columns timestamp splitting keeps apart is
+//! outside of procedures never change the design. Which columns are split is
 //! derived last (`splits`).
 
 use std::collections::BTreeMap;

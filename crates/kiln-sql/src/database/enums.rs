@@ -8,7 +8,7 @@ use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::{Column, ColumnId, TableSchema};
 use kiln_storage::table::Table;
-use kiln_storage::types::{DataType, EnumPlace, EnumType};
+use kiln_storage::types::{DataType, EnumPosition, EnumType};
 use sqlparser::ast::ObjectName;
 
 use super::alter;
@@ -84,9 +84,9 @@ fn alter_enum(
                 return Ok(Some(Notice::new(message)));
             }
             let place = match beside {
-                None => EnumPlace::Last,
-                Some((other, true)) => EnumPlace::After(other),
-                Some((other, false)) => EnumPlace::Before(other),
+                None => EnumPosition::Last,
+                Some((other, true)) => EnumPosition::After(other),
+                Some((other, false)) => EnumPosition::Before(other),
             };
             change.alter_enum(name, |of| of.add(label, place))?;
         }

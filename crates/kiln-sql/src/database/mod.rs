@@ -8,7 +8,7 @@
 //! | `transaction` | SQL within transactions that are Rust closures |
 //! | `definition` | CREATE, DROP, TRUNCATE |
 //! | `design` | the physical design that procedures' uses of indexes derive |
-//! | `splits` | the columns that timestamp splitting keeps apart, from procedures and their calls |
+//! | `splits` | the split columns, from procedures and their calls |
 //! | `statement`, `call`, `cache` | statements on data and calls, compiled and kept |
 //! | `rows` | programs for rows that Rust code writes |
 //! | `rebuild` | catalogs that were written down |
@@ -22,7 +22,6 @@
 mod alter;
 mod backup;
 mod block;
-mod cache;
 mod call;
 mod comments;
 mod constraints;
@@ -40,6 +39,7 @@ mod listening;
 mod locks;
 mod named;
 pub(crate) mod panics;
+mod plan_cache;
 mod portal;
 mod prepared;
 mod print;
@@ -93,8 +93,8 @@ pub(crate) use view::{relation_of, routine as routine_of};
 pub(crate) use views::updatable_columns;
 
 use crate::server;
-use cache::StatementCache;
-pub use cache::StatementsKept;
+use plan_cache::PlanCache;
+pub use plan_cache::StatementsKept;
 
 /// Sessions that are kept for the next statement outside of one.
 const IDLE_SESSIONS_MAX: usize = 4;
@@ -102,7 +102,7 @@ const IDLE_SESSIONS_MAX: usize = 4;
 struct Shared {
     engine: Engine,
     idle: Mutex<Vec<Session>>,
-    statements: Arc<StatementCache>,
+    statements: Arc<PlanCache>,
     /// What was read from the data directory, if there is one.
     recovery: Option<Recovery>,
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use kiln_durability::checkpoint::Reader;
 use kiln_durability::format::entry::{self, Entry};
 use kiln_durability::log::{LogOptions, Position};
-use kiln_durability::recovery::{End, Extent, GroupPlace, Replay, Scan, Start};
+use kiln_durability::recovery::{End, Extent, GroupPosition, Replay, Scan, Start};
 use kiln_durability::{
     CheckpointEntry, DataDirectory, Manifest, RecoveryRates, RecoveryRecord, damaged, damaged_in,
     disk_error,
@@ -317,7 +317,8 @@ fn replay(
         .map_err(|error| redo.damage(&replay, error))?
         .is_some()
     {
-        redo.groups.push((redo.bytes.len(), replay.place()));
+        redo.groups
+            .push((redo.bytes.len(), replay.group_position()));
         if redo.bytes.len() >= BATCH_BYTES {
             redo.apply().map_err(|error| redo.damage(&replay, error))?;
             observed.replayed(time::now_ns(), replay.progress().0);
@@ -362,7 +363,7 @@ struct Redo<'a> {
     bytes: Vec<u8>,
     /// Where the commits of each group end there, and where the group is; the last group may not be
     /// there yet.
-    groups: Vec<(usize, Option<GroupPlace>)>,
+    groups: Vec<(usize, Option<GroupPosition>)>,
     /// Where the commit ends there that could not be applied, and why.
     failure: Option<(usize, Error)>,
     /// There since the first call.

@@ -10,12 +10,12 @@ use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Set, TruncateIdentityOption};
 
 use super::block::Rare;
-use super::cache::StatementCache;
 use super::call::{self, CallPart, CallPlan, Part};
 use super::copy::{Copying, check_file};
 use super::locks::Warnings;
 use super::named::Names;
 use super::panics::{caught, of_statement};
+use super::plan_cache::PlanCache;
 use super::portal::{Portal, Portion};
 use super::prepared::{Plan, Statement, StatementKind};
 use super::result::{ResultSet, StatementResult};
@@ -40,7 +40,7 @@ use crate::parse::{self, Discarded, Reorder, SourceStatement, Statement as Tree,
 /// Dropping a session rolls an open block back.
 pub struct Session {
     pub(super) session: kiln_engine::Session,
-    pub(super) statements: Arc<StatementCache>,
+    pub(super) statements: Arc<PlanCache>,
     /// Who runs the statements.
     pub(super) role: Box<str>,
     pub(super) settings: Settings,
@@ -57,13 +57,13 @@ pub struct Session {
     pub(super) stepped_depth: u16,
     /// Statements that are compiled with temporary objects; there once the session has defined
     /// some.
-    pub(super) temporary: Option<Arc<StatementCache>>,
+    pub(super) temporary: Option<Arc<PlanCache>>,
 }
 
 impl Session {
     pub(super) fn new(
         mut session: kiln_engine::Session,
-        statements: Arc<StatementCache>,
+        statements: Arc<PlanCache>,
         role: &str,
     ) -> Session {
         session.set_replay(true);
@@ -388,7 +388,7 @@ impl Session {
         let admit = |tree: &Tree| admit(tree, has_failed);
         let statement = match (self.session.has_definitions(), &self.temporary) {
             // What is compiled for the block's own catalog is of use for nothing else.
-            (true, _) => StatementCache::uncached(source, declared, &catalog, &path, admit)?,
+            (true, _) => PlanCache::uncached(source, declared, &catalog, &path, admit)?,
             (false, Some(own)) if catalog.temporary_schema().is_some() => {
                 own.statement(source, declared, &catalog, &path, admit)?
             }

@@ -1,4 +1,4 @@
-//! Which columns of tables timestamp splitting keeps apart: derived from what the stored procedures
+//! Which columns of tables are split: derived from what the stored procedures
 //! do with a table, and how often they were called.
 //!
 //! It is derived when the gate is shut anyway, with each statement that defines, and when ANALYZE
@@ -70,7 +70,7 @@ fn derive_of(change: &mut CatalogChange<'_>, names: &[String], waits: bool) -> R
     Ok(())
 }
 
-/// The columns of a table to be kept apart, and whether that follows from calls alone; before the
+/// The columns of a table to be split, and whether that follows from calls alone; before the
 /// change it was `former`, if it was there.
 fn split(
     catalog: &Catalog,
@@ -95,7 +95,7 @@ fn split(
     let does = |usage: &Usage| (usage.procedure.clone(), usage.observed, usage.written);
     let split = match usages.iter().map(does).eq(was_used.iter().map(does)) {
         true => present,
-        false => groups::best(columns, usages).apart(),
+        false => groups::best(columns, usages).split(),
     };
     (split, false)
 }

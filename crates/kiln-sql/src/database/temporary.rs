@@ -1,10 +1,10 @@
 //! Temporary tables, sequences and views: which statements are of them, and how a session defines
 //! them.
 //!
-//! The catalog in force knows nothing of them (`kiln-engine/src/change/temporary.rs`). A statement that
-//! defines is of temporary objects if it says so, or if a relation that it names is one, along the
-//! path of the session. All others are made along that path without the temporary schema: what they
-//! leave in the catalog means the same to every session.
+//! The catalog in force knows nothing of them (`kiln-engine/src/change/temporary.rs`). A statement
+//! that defines is of temporary objects if it says so, or if a relation that it names is one, along
+//! the path of the session. All others are made along that path without the temporary schema: what
+//! they leave in the catalog means the same to every session.
 
 use kiln_engine::{CatalogChange, OnCommit, SearchPath, Source};
 use kiln_platform::sync::Arc;

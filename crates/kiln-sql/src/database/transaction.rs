@@ -6,9 +6,9 @@ use kiln_engine::{Arguments, IntoValues, SearchPath, Statement as _};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::Value;
 
-use super::cache::StatementCache;
 use super::constraints::Check;
 use super::panics::{caught, of_statement};
+use super::plan_cache::PlanCache;
 use super::result::{ResultSet, StatementResult};
 use super::statement::result_of;
 use crate::parse::{SourceStatement, Statement, script};
@@ -17,13 +17,13 @@ use crate::parse::{SourceStatement, Statement, script};
 /// transaction, with its access to single rows and its calls, and SQL.
 pub struct Transaction<'t, 'e> {
     inner: &'t mut kiln_engine::Transaction<'e>,
-    statements: &'t StatementCache,
+    statements: &'t PlanCache,
 }
 
 impl<'t, 'e> Transaction<'t, 'e> {
     fn new(
         inner: &'t mut kiln_engine::Transaction<'e>,
-        statements: &'t StatementCache,
+        statements: &'t PlanCache,
     ) -> Transaction<'t, 'e> {
         Transaction { inner, statements }
     }
@@ -31,7 +31,7 @@ impl<'t, 'e> Transaction<'t, 'e> {
     /// Runs `body` in a transaction, and then checks what that has left to its end.
     pub(super) fn run_in<T>(
         inner: &mut kiln_engine::Transaction<'_>,
-        statements: &StatementCache,
+        statements: &PlanCache,
         body: &mut impl FnMut(&mut Transaction<'_, '_>) -> Result<T>,
     ) -> Result<T> {
         inner.leave_checks();

@@ -34,7 +34,7 @@ pub struct WrittenOption {
 pub struct ExplainOptions {
     /// The statement is run as well.
     pub analyze: bool,
-    /// Which updates are left to the commit is shown too.
+    /// Which updates are deferred to the commit is shown too.
     pub verbose: bool,
     /// How long the statement has run is shown with its rows.
     pub timing: bool,

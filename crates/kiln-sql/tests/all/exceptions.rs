@@ -65,7 +65,7 @@ enum Action {
     DeleteFromBag(i32),
     /// Raises when `n % 3` is that.
     Raise(i32),
-    /// Several turns, of which the last leaves early when `n % 3` is that.
+    /// Several iterations, of which the last leaves early when `n % 3` is that.
     Repeat(i32, i32, Vec<Action>),
     /// Handlers: what each catches, all if nothing is said, and does; whether it raises the error
     /// again.
@@ -177,9 +177,9 @@ impl State {
             Action::DeleteFromBag(a) => self.bag.retain(|row| row.0 != *a),
             Action::Raise(rest) if *n % 3 == *rest => return Err(Failure::Custom),
             Action::Raise(_) => {}
-            Action::Repeat(turns, rest, actions) => {
-                for turn in 1..=*turns {
-                    *n = (*n + turn) % 1000;
+            Action::Repeat(iterations, rest, actions) => {
+                for iteration in 1..=*iterations {
+                    *n = (*n + iteration) % 1000;
                     self.run(actions, n)?;
                     if *n % 3 == *rest {
                         break;
@@ -247,8 +247,8 @@ fn action(random: &mut Random, depth: usize) -> Action {
         11 => Action::DeleteFromBag(id % 3),
         12 => Action::Raise(id % 3),
         13 | 14 => {
-            let (turns, rest) = (1 + amount % 3, id % 4);
-            Action::Repeat(turns, rest, actions(random, depth - 1))
+            let (iterations, rest) = (1 + amount % 3, id % 4);
+            Action::Repeat(iterations, rest, actions(random, depth - 1))
         }
         _ => {
             let body = actions(random, depth - 1);
@@ -304,8 +304,8 @@ fn write(actions: &[Action], out: &mut String) {
                 out,
                 "IF n % 3 = {rest} THEN RAISE EXCEPTION 'raised' USING ERRCODE = 'KL001'; END IF;"
             ),
-            Action::Repeat(turns, rest, actions) => {
-                let _ = writeln!(out, "FOR i IN 1..{turns} LOOP\nn := (n + i) % 1000;");
+            Action::Repeat(iterations, rest, actions) => {
+                let _ = writeln!(out, "FOR i IN 1..{iterations} LOOP\nn := (n + i) % 1000;");
                 write(actions, out);
                 writeln!(out, "EXIT WHEN n % 3 = {rest};\nEND LOOP;")
             }

@@ -92,7 +92,8 @@ fn compare(name: &str, actual: &str) {
     );
 }
 
-/// The columns of each update of a procedure that are left to the commit, and those that are not.
+/// The columns of each update of a procedure that are deferred to the commit, and those that are
+/// not.
 fn verdicts(program: &Program) -> Vec<(String, &'static str)> {
     let verdicts = program.analysis.verdicts().iter();
     verdicts
@@ -169,9 +170,9 @@ fn the_updates_of_tpcc_that_are_known_are_left_to_the_commit() {
 }
 
 /// New-Order reads the tax and Payment adds to the takings: the false conflict of STO §5.3. And
-/// what is left to the commit is not observed: nothing of a customer that Delivery credits.
+/// what is deferred to the commit is not observed: nothing of a customer that Delivery credits.
 #[test]
-fn warehouse_tax_and_takings_are_apart() {
+fn warehouse_tax_and_takings_are_split() {
     with_programs(|programs| {
         let payment = program(programs, "payment");
         let table = |name: &str| {
@@ -188,17 +189,17 @@ fn warehouse_tax_and_takings_are_apart() {
             Grouping::of(table.schema().columns.len(), table.split(), usages)
         };
         let warehouse = table("warehouse");
-        let apart = names(&warehouse, grouping(&warehouse).apart());
-        assert!(apart.contains(&"w_tax") && apart.contains(&"w_name"));
-        assert!(!apart.contains(&"w_ytd"));
+        let split = names(&warehouse, grouping(&warehouse).split());
+        assert!(split.contains(&"w_tax") && split.contains(&"w_name"));
+        assert!(!split.contains(&"w_ytd"));
         let customer = table("customer");
-        let apart = names(&customer, grouping(&customer).apart());
-        assert!(apart.contains(&"c_last") && apart.contains(&"c_discount"));
-        assert!(!apart.contains(&"c_balance"));
+        let split = names(&customer, grouping(&customer).split());
+        assert!(split.contains(&"c_last") && split.contains(&"c_discount"));
+        assert!(!split.contains(&"c_balance"));
         let stock = table("stock");
-        let apart = names(&stock, grouping(&stock).apart());
-        assert!(apart.contains(&"s_data") && apart.contains(&"s_dist_05"));
-        assert!(!apart.contains(&"s_quantity"));
+        let split = names(&stock, grouping(&stock).split());
+        assert!(split.contains(&"s_data") && split.contains(&"s_dist_05"));
+        assert!(!split.contains(&"s_quantity"));
         let item = table("item");
         assert_eq!(item.split().len(), item.schema().columns.len());
         // The warehouse's look-up in Payment: its address alone.

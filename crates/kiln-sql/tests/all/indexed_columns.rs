@@ -1,4 +1,4 @@
-//! Updates of which a part could be left to the commit and another part is indexed.
+//! Updates of which a part could be deferred to the commit and another part is indexed.
 
 #![cfg(not(kiln_sim))]
 
@@ -6,8 +6,8 @@ use kiln_engine::Configuration;
 use kiln_sql::{Database, Options};
 
 /// What is computed for an indexed column may raise, and comes behind something that may raise too
-/// and could be left to the commit. The former cannot go with the latter: its value is wanted at
-/// once.
+/// and could be deferred to the commit. The former cannot go with the latter: its value is wanted
+/// at once.
 #[test]
 fn an_indexed_column_gets_the_value_that_was_computed_for_it() {
     let protocols = Configuration::serializable().flat_map(|plain| {

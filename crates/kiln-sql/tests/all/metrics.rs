@@ -43,7 +43,8 @@ fn each_transaction_counts_once_under_its_protocol() {
         under_silo.counted().rejected_by_class,
         [("23", rejected + 1)]
     );
-    // Workers and the seats of sessions are made anew; what the former ones have counted stays.
+    // Workers and the worker slots of sessions are made anew; what the former ones have counted
+    // stays.
     database
         .engine()
         .set_protocol(Protocol::TicToc)

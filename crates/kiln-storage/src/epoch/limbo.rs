@@ -1,4 +1,4 @@
-//! A limbo: the retired objects of one memory, in the order in which they can be freed.
+//! A limbo: the retired objects of one arena, in the order in which they can be freed.
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -18,9 +18,9 @@ const KEPT_CAPACITY: usize = 4_096;
 pub struct Retired {
     /// The object.
     pub pointer: NonNull<u8>,
-    /// Frees the object. The arguments are `context`, `pointer` and the memory of the participant
+    /// Frees the object. The arguments are `context`, `pointer` and the arena of the participant
     /// that collects, whose free lists the function may use.
-    pub reclaim: unsafe fn(context: *const (), pointer: NonNull<u8>, memory: usize),
+    pub reclaim: unsafe fn(context: *const (), pointer: NonNull<u8>, arena: usize),
     /// What `reclaim` needs to know, usually the slab. The object is a part of it: what still waits
     /// when the last handle to the epochs is dropped goes with its context, and is only freed by
     /// itself if this is null.
@@ -64,11 +64,11 @@ impl Amount {
     }
 }
 
-/// What waits in a memory, on cache lines of its own; see
-/// [`Participant::memory`](super::Participant::memory).
+/// What waits in an arena, on cache lines of its own; see
+/// [`Participant::arena`](super::Participant::arena).
 #[repr(align(128))]
 pub(super) struct Limbo {
-    /// Accessed by the participant that uses the memory, while it is active; or by the holder of
+    /// Accessed by the participant that uses the arena, while it is active; or by the holder of
     /// the participant's seizure, or of the loan.
     queue: UnsafeCell<Queue>,
     /// The tag of the oldest object, or [`NOTHING_WAITS`]. Never newer than that of any object that
@@ -77,7 +77,7 @@ pub(super) struct Limbo {
     /// What waits, for reports.
     objects: AtomicUsize,
     bytes: AtomicUsize,
-    /// Whether the memory, which belongs to no participant, is lent to one.
+    /// Whether the arena, which belongs to no participant, is lent to one.
     pub is_lent: AtomicBool,
 }
 
@@ -103,10 +103,10 @@ impl Limbo {
     /// Calls `body` with the queue.
     ///
     /// # Safety
-    /// The caller has the memory, and `body` comes to no other access to this limbo.
+    /// The caller has the arena, and `body` comes to no other access to this limbo.
     #[inline(always)]
     unsafe fn with<R>(&self, body: impl FnOnce(&mut Queue) -> R) -> R {
-        // SAFETY: the caller has the memory, so no other thread accesses the queue, and `body` does
+        // SAFETY: the caller has the arena, so no other thread accesses the queue, and `body` does
         // not reach it by another way.
         body(unsafe { &mut *self.queue.get() })
     }
@@ -114,10 +114,10 @@ impl Limbo {
     /// Puts an object behind the others.
     ///
     /// # Safety
-    /// The caller has the memory.
+    /// The caller has the arena.
     #[inline]
     pub unsafe fn push(&self, tag: u64, retired: Retired) {
-        // SAFETY: the caller has the memory.
+        // SAFETY: the caller has the arena.
         unsafe {
             self.with(|queue| {
                 // A newer tag than necessary only delays.
@@ -138,10 +138,10 @@ impl Limbo {
     /// [`Limbo::show_oldest`] when it has freed what it took.
     ///
     /// # Safety
-    /// The caller has the memory.
+    /// The caller has the arena.
     #[inline]
     pub unsafe fn pop(&self, reclaimable: u64) -> Option<Retired> {
-        // SAFETY: the caller has the memory.
+        // SAFETY: the caller has the arena.
         let next = unsafe {
             self.with(|queue| match queue.objects.front() {
                 Some(&(tag, _)) if tag <= reclaimable => queue.objects.pop_front(),
@@ -156,10 +156,10 @@ impl Limbo {
     /// Shows the tag of what is the oldest object now.
     ///
     /// # Safety
-    /// The caller has the memory.
+    /// The caller has the arena.
     #[inline]
     pub unsafe fn show_oldest(&self) {
-        // SAFETY: the caller has the memory.
+        // SAFETY: the caller has the arena.
         let front = unsafe { self.with(|queue| queue.objects.front().map(|&(tag, _)| tag)) };
         // Release pairs with the acquire in `drop_owners`: the reclaim functions have returned.
         self.oldest_tag
@@ -169,9 +169,9 @@ impl Limbo {
     /// Takes all objects out. `oldest_tag` still counts them.
     ///
     /// # Safety
-    /// The caller has the memory.
+    /// The caller has the arena.
     pub unsafe fn take_all(&self) -> VecDeque<Tagged> {
-        // SAFETY: the caller has the memory.
+        // SAFETY: the caller has the arena.
         let objects = unsafe {
             self.with(|queue| {
                 let room = queue.objects.capacity().min(KEPT_CAPACITY);
@@ -188,7 +188,7 @@ impl Limbo {
         &mut self.queue.get_mut().objects
     }
 
-    /// What waits; exact for the participant that uses the memory.
+    /// What waits; exact for the participant that uses the arena.
     pub fn waiting(&self) -> Amount {
         Amount {
             objects: self.objects.load(Ordering::Relaxed),
@@ -196,7 +196,7 @@ impl Limbo {
         }
     }
 
-    /// Adds to the figures, which the user of the memory alone writes.
+    /// Adds to the figures, which the user of the arena alone writes.
     #[inline(always)]
     fn show(&self, objects: usize, bytes: usize) {
         let shown = self.objects.load(Ordering::Relaxed);

@@ -69,8 +69,8 @@ const FREED_MIN: usize = 8;
 struct Slot {
     /// The published epoch, or [`INACTIVE`].
     published: AtomicU64,
-    /// The number of the memory that the participant uses; written by its own thread.
-    memory: AtomicUsize,
+    /// The number of the arena that the participant uses; written by its own thread.
+    arena: AtomicUsize,
     /// Whether a [`Participant`] owns this slot.
     taken: AtomicBool,
     /// Whether another thread has what is kept for the participant, which is not active.
@@ -89,9 +89,9 @@ struct Shared {
     slots: Box<[Slot]>,
     /// Slots at and above this position were never taken, so that scans may end here.
     slots_used: AtomicUsize,
-    /// By memory.
+    /// By arena.
     limbos: Box<[Limbo]>,
-    /// As `slots_used`, of the memories that are lent.
+    /// As `slots_used`, of the arenas that are lent.
     lent_used: AtomicUsize,
     orphans: Orphans,
     owners: Mutex<Vec<RetiredOwner>>,
@@ -132,12 +132,12 @@ fn name<T>(object: &T, name: &str) {
 
 impl Epochs {
     /// A counter at epoch 1 with room for `participants` participants at a time.
-    /// As many memories can be lent ([`Epochs::lend`]).
+    /// As many arenas can be lent ([`Epochs::lend`]).
     pub fn new(participants: usize) -> Epochs {
         let slots = (0..participants)
             .map(|slot| Slot {
                 published: AtomicU64::new(INACTIVE),
-                memory: AtomicUsize::new(slot),
+                arena: AtomicUsize::new(slot),
                 taken: AtomicBool::new(false),
                 seized: AtomicBool::new(false),
             })
@@ -174,19 +174,19 @@ impl Epochs {
         self.shared.slots.len()
     }
 
-    /// Lets the participant with this slot use the `number`-th lent memory in place of its own, and
-    /// returns whether it does. It does not if there is no such memory or another participant has
-    /// it; see [`Participant::memory`].
+    /// Lets the participant with this slot use the `number`-th lent arena in place of its own, and
+    /// returns whether it does. It does not if there is no such arena or another participant has
+    /// it; see [`Participant::arena`].
     ///
     /// # Safety
     /// Called on the thread that uses the participant, and between its operations.
     #[inline]
     pub unsafe fn lend(&self, slot: usize, number: usize) -> bool {
-        let memory = self.shared.slots.len() + number;
-        let Some(limbo) = self.shared.limbos.get(memory) else {
+        let arena = self.shared.slots.len() + number;
+        let Some(limbo) = self.shared.limbos.get(arena) else {
             return false;
         };
-        // Acquire pairs with the release in `take_back`: the memory is as who had it before has
+        // Acquire pairs with the release in `take_back`: the arena is as who had it before has
         // left it.
         if limbo.is_lent.load(Ordering::Relaxed) || limbo.is_lent.swap(true, Ordering::Acquire) {
             return false;
@@ -197,42 +197,42 @@ impl Epochs {
                 .fetch_max(number + 1, Ordering::SeqCst);
         }
         self.shared.slots[slot]
-            .memory
-            .store(memory, Ordering::Relaxed);
+            .arena
+            .store(arena, Ordering::Relaxed);
         true
     }
 
-    /// Ends what [`Epochs::lend`] began, if it did: the participant uses its own memory again.
+    /// Ends what [`Epochs::lend`] began, if it did: the participant uses its own arena again.
     ///
     /// # Safety
     /// As for [`Epochs::lend`].
     #[inline]
     pub unsafe fn take_back(&self, slot: usize) {
-        let lender = &self.shared.slots[slot].memory;
-        let memory = lender.load(Ordering::Relaxed);
-        if memory != slot {
+        let lender = &self.shared.slots[slot].arena;
+        let arena = lender.load(Ordering::Relaxed);
+        if arena != slot {
             lender.store(slot, Ordering::Relaxed);
-            self.shared.limbos[memory]
+            self.shared.limbos[arena]
                 .is_lent
                 .store(false, Ordering::Release);
         }
     }
 
-    /// Makes orphans of the objects in the `number`-th lent memory, unless a participant has that
-    /// memory.
+    /// Makes orphans of the objects in the `number`-th lent arena, unless
+    /// a participant has that arena.
     pub fn clear_lent(&self, number: usize) {
         let Some(limbo) = self.shared.limbos.get(self.shared.slots.len() + number) else {
             return;
         };
         // Acquire: as in `lend`.
         if !limbo.is_lent.swap(true, Ordering::Acquire) {
-            // SAFETY: the memory is lent to this call.
+            // SAFETY: the arena is lent to this call.
             unsafe { self.shared.orphans.adopt(limbo) };
             limbo.is_lent.store(false, Ordering::Release);
         }
     }
 
-    /// Makes orphans of what idle participants, and memories that are not lent, could have freed
+    /// Makes orphans of what idle participants, and arenas that are not lent, could have freed
     /// for [`STALE_EPOCHS`] epochs. Called now and then by the thread that frees orphans.
     pub fn take_over_idle(&self) {
         let shared = &*self.shared;
@@ -507,23 +507,23 @@ impl Participant {
         self.slot
     }
 
-    /// The number of the memory that this participant uses at present, below twice
+    /// The number of the arena that this participant uses at present, below twice
     /// [`Epochs::participants_max`]: its free lists, the part of each slab that new cells come
     /// from, and what waits for its epoch. No other participant uses the same at the same time. It
     /// is that of its slot, unless another one is lent to it ([`Epochs::lend`]): participants that
-    /// take turns on a core use the core's one after the other, which is warm and in which nothing
-    /// waits for the next turn of one of them.
+    /// share a core slot use the core's one after the other, which is warm and in which nothing
+    /// waits until one of them has the slot again.
     #[inline]
-    pub fn memory(&self) -> usize {
+    pub fn arena(&self) -> usize {
         // Relaxed: the participant's own thread has written it.
         self.epochs.shared.slots[self.slot]
-            .memory
+            .arena
             .load(Ordering::Relaxed)
     }
 
     #[inline]
     fn limbo(&self) -> &Limbo {
-        &self.epochs.shared.limbos[self.memory()]
+        &self.epochs.shared.limbos[self.arena()]
     }
 
     /// The epochs this participant belongs to.
@@ -582,7 +582,7 @@ impl Participant {
             .seized
             .load(Ordering::Acquire)
         {
-            spinner.turn();
+            spinner.spin();
         }
     }
 
@@ -627,14 +627,14 @@ impl Participant {
         if !self.is_active() {
             // A participant that enters after the barrier in `enter` sees the unlinking; one that
             // entered before it had published at most the epoch read after it.
-            // SAFETY: this participant uses the memory, and is active.
+            // SAFETY: this participant uses the arena, and is active.
             let push = || unsafe { self.limbo().push(self.published.get(), retired) };
             return self.while_active(push);
         }
         // No participant can have published more while this one is active (invariant 1), and
         // one that enters later than this participant leaves sees the unlinking.
         let tag = self.published.get() + 1;
-        // SAFETY: this participant uses the memory, and is active.
+        // SAFETY: this participant uses the arena, and is active.
         unsafe { self.limbo().push(tag, retired) };
         let mut sum = self.retired.get();
         sum.add(retired.bytes);
@@ -650,7 +650,7 @@ impl Participant {
         result
     }
 
-    /// The number of objects that wait in the memory that this participant uses.
+    /// The number of objects that wait in the arena that this participant uses.
     pub fn waiting(&self) -> usize {
         self.limbo().waiting().objects
     }
@@ -671,7 +671,7 @@ impl Participant {
         let freed = self.free_own(reclaimable, share);
         let oldest = self.limbo().oldest_tag.load(Ordering::Relaxed);
         if oldest <= reclaimable.saturating_sub(STALE_EPOCHS) {
-            // SAFETY: this participant uses the memory, and is active.
+            // SAFETY: this participant uses the arena, and is active.
             unsafe { self.epochs.shared.orphans.adopt(self.limbo()) };
         } else if freed.objects < share.objects && !self.epochs.shared.orphans.is_empty() {
             self.free_orphans(reclaimable, share.objects - freed.objects);
@@ -702,18 +702,18 @@ impl Participant {
         freed
     }
 
-    /// Frees what waits in the memory, oldest first, until `limit` is reached.
+    /// Frees what waits in the arena, oldest first, until `limit` is reached.
     fn free_own(&self, reclaimable: u64, limit: Amount) -> Amount {
         let limbo = self.limbo();
         let mut freed = Amount::default();
         while !freed.reaches(limit) {
-            // SAFETY: this participant uses the memory, and is active.
+            // SAFETY: this participant uses the arena, and is active.
             let Some(retired) = (unsafe { limbo.pop(reclaimable) }) else {
                 break;
             };
             // SAFETY: the object's grace period has passed; the caller of `retire` promises that
             // this call is sound from then on.
-            unsafe { (retired.reclaim)(retired.context, retired.pointer, self.memory()) };
+            unsafe { (retired.reclaim)(retired.context, retired.pointer, self.arena()) };
             freed.add(retired.bytes);
         }
         // SAFETY: as above.
@@ -736,11 +736,11 @@ impl Participant {
             batch.pop_front();
             // SAFETY: the object's grace period has passed; the caller of `retire` promises that
             // this call is sound from then on.
-            unsafe { (retired.reclaim)(retired.context, retired.pointer, self.memory()) };
+            unsafe { (retired.reclaim)(retired.context, retired.pointer, self.arena()) };
             freed.add(retired.bytes);
         }
         orphans.put_back(batch, freed);
-        // SAFETY: this participant uses the memory, and is active.
+        // SAFETY: this participant uses the arena, and is active.
         unsafe { limbo.show_oldest() };
         freed.objects
     }
@@ -754,7 +754,7 @@ impl Drop for Participant {
         if !self.is_active() {
             self.enter();
         }
-        // SAFETY: this participant uses the memory, and is active.
+        // SAFETY: this participant uses the arena, and is active.
         unsafe { shared.orphans.adopt(&shared.limbos[self.slot]) };
         let slot = &shared.slots[self.slot];
         slot.published.store(INACTIVE, Ordering::Release);

@@ -50,9 +50,9 @@ impl Orphans {
     /// Takes over what waits in `limbo`.
     ///
     /// # Safety
-    /// The caller has the limbo's memory.
+    /// The caller has the limbo's arena.
     pub unsafe fn adopt(&self, limbo: &Limbo) {
-        // SAFETY: the caller has the memory.
+        // SAFETY: the caller has the arena.
         let batch = unsafe { limbo.take_all() };
         if !batch.is_empty() {
             let amount = Amount::of(&batch);

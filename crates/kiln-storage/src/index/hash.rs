@@ -282,7 +282,7 @@ impl<K: Key> Segment<K> {
             .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
             .is_err()
         {
-            spinner.turn();
+            spinner.spin();
         }
     }
 
@@ -296,7 +296,7 @@ impl<K: Key> Segment<K> {
 }
 
 /// What a walk along a bucket's chain found for a key.
-struct Place<K: Key> {
+struct Probe<K: Key> {
     found: Option<(Bucket<K>, usize)>,
     free: Option<(Bucket<K>, usize)>,
     last: Bucket<K>,
@@ -387,8 +387,8 @@ impl<K: Key> HashIndex<K> {
             home.prefetch();
             let seen = version::read(home.version());
             charge(Work::Level);
-            let place = find(home, seen, key);
-            let payload = place.found.map(|(bucket, slot)| bucket.payload(slot));
+            let probe = find(home, seen, key);
+            let payload = probe.found.map(|(bucket, slot)| bucket.payload(slot));
             let covered = home.coverage().covers(hash);
             if !version::validate(home.version(), seen) {
                 continue;
@@ -441,8 +441,8 @@ impl<K: Key> HashIndex<K> {
             let home = segment.bucket_of(hash);
             home.prefetch();
             let seen = version::read(home.version());
-            let place = find(home, seen, key);
-            if let Some((bucket, slot)) = place.found {
+            let probe = find(home, seen, key);
+            if let Some((bucket, slot)) = probe.found {
                 let existing = bucket.payload(slot);
                 if version::validate(home.version(), seen) {
                     return Insertion::Exists(existing);
@@ -455,7 +455,7 @@ impl<K: Key> HashIndex<K> {
                 }
                 continue;
             }
-            if place.free.is_none() && segment.wants_split() {
+            if probe.free.is_none() && segment.wants_split() {
                 if version::validate(home.version(), seen) {
                     self.split(segment, participant);
                 }
@@ -464,9 +464,9 @@ impl<K: Key> HashIndex<K> {
             if !version::try_latch_change(home.version(), seen) {
                 continue;
             }
-            let (bucket, slot) = match place.free {
+            let (bucket, slot) = match probe.free {
                 Some(free) => free,
-                None => (self.extend(segment, place.last, participant), 0),
+                None => (self.extend(segment, probe.last, participant), 0),
             };
             bucket.put(slot, key, payload);
             let after = version::unlatch_changed(home.version(), seen);
@@ -490,8 +490,8 @@ impl<K: Key> HashIndex<K> {
         loop {
             let home = segment.bucket_of(hash);
             let seen = version::read(home.version());
-            let place = find(home, seen, key);
-            let Some((bucket, slot)) = place.found else {
+            let probe = find(home, seen, key);
+            let Some((bucket, slot)) = probe.found else {
                 let covered = home.coverage().covers(hash);
                 if !version::validate(home.version(), seen) {
                     continue;
@@ -654,7 +654,7 @@ impl<K: Key> HashIndex<K> {
     /// Appends an overflow bucket to the chain that ends with `last`; the chain is latched.
     #[cold]
     fn extend(&self, segment: Segment<K>, last: Bucket<K>, participant: &Participant) -> Bucket<K> {
-        let (address, seen) = self.pool.alloc(participant.memory());
+        let (address, seen) = self.pool.alloc(participant.arena());
         let bucket = Bucket::<K>::at(address);
         bucket.set_meta(0);
         bucket.set_next(None);
@@ -681,7 +681,7 @@ impl<K: Key> HashIndex<K> {
             if occupied == 0 {
                 before.set_next(None);
                 segment.overflow().fetch_sub(1, Ordering::Relaxed);
-                self.pool.free(participant.memory(), last.0);
+                self.pool.free(participant.arena(), last.0);
                 continue;
             }
             let Some((bucket, slot)) = free else { return };
@@ -842,26 +842,26 @@ fn new_segment<K: Key>(pool: &Pool, coverage: Coverage) -> Segment<K> {
 /// Looks for `key` in the chain that begins with `home`, whose version was `seen`. If it has
 /// changed meanwhile, the result means nothing.
 #[inline]
-fn find<K: Key>(home: Bucket<K>, seen: u64, key: &K) -> Place<K> {
-    let mut place = Place {
+fn find<K: Key>(home: Bucket<K>, seen: u64, key: &K) -> Probe<K> {
+    let mut probe = Probe {
         found: None,
         free: None,
         last: home,
     };
     loop {
-        let bucket = place.last;
+        let bucket = probe.last;
         if let Some(slot) = bucket.find(key) {
-            place.found = Some((bucket, slot));
-            return place;
+            probe.found = Some((bucket, slot));
+            return probe;
         }
-        if place.free.is_none() {
-            place.free = bucket.free_slot().map(|slot| (bucket, slot));
+        if probe.free.is_none() {
+            probe.free = bucket.free_slot().map(|slot| (bucket, slot));
         }
         match bucket.next() {
             // A link that was read after a change may lead into another chain, and from there
             // on and on; the version tells before it is followed.
-            Some(next) if version::validate(home.version(), seen) => place.last = next,
-            _ => return place,
+            Some(next) if version::validate(home.version(), seen) => probe.last = next,
+            _ => return probe,
         }
     }
 }

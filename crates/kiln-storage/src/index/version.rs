@@ -95,7 +95,7 @@ pub(super) fn read(word: &AtomicU64) -> u64 {
 fn wait(word: &AtomicU64) -> u64 {
     let mut spinner = Spinner::default();
     loop {
-        spinner.turn();
+        spinner.spin();
         let seen = word.load(Ordering::Acquire);
         if seen & LATCHED == 0 {
             return seen;

@@ -152,7 +152,7 @@ impl RowLayout {
         if rest & !format.plain | high == 0 {
             let mut bytes = 0;
             while rest != 0 {
-                bytes += format.places[rest.trailing_zeros() as usize].bytes as usize;
+                bytes += format.locations[rest.trailing_zeros() as usize].bytes as usize;
                 rest &= rest - 1;
             }
             return reader.take(bytes).map(drop);

@@ -24,7 +24,7 @@ use crate::schema::{ColumnId, ColumnSet};
 /// Where a value is read that has a fixed size of at most eight bytes and is never NULL: its word,
 /// the bits before it in that, and its bytes. Others have no bytes here.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct FieldLocation {
     word: u16,
     shift: u8,
     pub(super) bytes: u8,
@@ -33,9 +33,9 @@ pub(super) struct Place {
 /// What writing values takes, worked out once for each layout.
 #[derive(Clone, Debug)]
 pub(super) struct ValueFormat {
-    pub(super) places: Box<[Place]>,
+    pub(super) locations: Box<[FieldLocation]>,
     pub(super) nullable: ColumnSet,
-    /// Those of the first 64 columns that have a place in `places`.
+    /// Those of the first 64 columns that have a location in `locations`.
     pub(super) plain: u64,
     /// The fixed-size columns, and those of byte strings, in the order of a whole row.
     pub(super) fixed: Box<[ColumnId]>,
@@ -53,20 +53,22 @@ pub(super) struct ValueFormat {
 
 impl ValueFormat {
     pub(super) fn new(columns: &[ColumnAccess], has_row_number: bool, words: usize) -> ValueFormat {
-        let places: Box<[Place]> = columns
+        let locations: Box<[FieldLocation]> = columns
             .iter()
             .map(|column| {
                 let bytes = column.storage.shape().1;
                 let is_plain = !column.is_byte_string() && bytes <= 8 && !column.is_nullable();
-                Place {
+                FieldLocation {
                     word: (column.offset / 8) as u16,
                     shift: (column.offset % 8 * 8) as u8,
                     bytes: if is_plain { bytes as u8 } else { 0 },
                 }
             })
             .collect();
-        let plain = places.iter().take(64).enumerate();
-        let plain = plain.fold(0, |set, (at, place)| set | u64::from(place.bytes > 0) << at);
+        let plain = locations.iter().take(64).enumerate();
+        let plain = plain.fold(0, |set, (at, location)| {
+            set | u64::from(location.bytes > 0) << at
+        });
         let ids = (0..columns.len() as u16).map(ColumnId);
         let access = |id: ColumnId| &columns[id.index()];
         let (strings, mut fixed): (Vec<ColumnId>, Vec<ColumnId>) =
@@ -88,7 +90,7 @@ impl ValueFormat {
         let set_bytes = columns.len().div_ceil(8);
         let string_bytes = 4 * strings.len() + bytes_of(&strings);
         ValueFormat {
-            places,
+            locations,
             nullable,
             plain,
             fixed: fixed.into(),
@@ -172,16 +174,16 @@ impl RowLayout {
             *writer = unsafe { self.put_values_from(columns, |_| words, *writer) };
             return;
         }
-        let (places, words) = (format.places.as_ptr(), words.as_ptr());
+        let (locations, words) = (format.locations.as_ptr(), words.as_ptr());
         let values = std::iter::from_fn(|| {
             let at = rest.trailing_zeros() as usize;
             (rest != 0).then(|| {
                 rest &= rest - 1;
                 // SAFETY: as of the caller: the column is one of this layout, and so are the words.
                 unsafe {
-                    let place = *places.add(at);
-                    let word = words::read_one(&*words.add(place.word as usize));
-                    (word >> place.shift, place.bytes as usize)
+                    let location = *locations.add(at);
+                    let word = words::read_one(&*words.add(location.word as usize));
+                    (word >> location.shift, location.bytes as usize)
                 }
             })
         });

@@ -45,7 +45,7 @@ const SHARDS_PER_THREAD: usize = 8;
 /// Where each commit of a batch ends, and what changes are that do not fit to the rows.
 pub type Ends = [(usize, Mismatch)];
 
-/// Threads that put rows back together, each a participant of the epochs with memory of its own.
+/// Threads that put rows back together, each a participant of the epochs with an arena of its own.
 pub struct Crew<'p> {
     /// That of the calling thread.
     own: &'p Participant,
@@ -211,7 +211,7 @@ struct Planner<'t, 'b, F> {
     /// Changes that are not in shards yet.
     changes: Vec<Intended<'t, 'b>>,
     /// Where each shard but the first begins.
-    bounds: Vec<Place>,
+    bounds: Vec<ShardKey>,
 }
 
 impl<'t, 'b, F: Fn(TableId) -> Option<&'t Table>> Planner<'t, 'b, F> {
@@ -249,16 +249,17 @@ impl<'t, 'b, F: Fn(TableId) -> Option<&'t Table>> Planner<'t, 'b, F> {
 
     /// Puts the changes into shards, about as many into each.
     fn divide(&mut self, shards: &mut [Vec<Intended<'t, 'b>>]) {
-        let places = self.changes.iter().step_by(SAMPLED).map(place_of);
-        let mut places: Vec<Place> = places.collect();
-        places.sort_unstable();
+        let shard_keys = self.changes.iter().step_by(SAMPLED).map(shard_key_of);
+        let mut shard_keys: Vec<ShardKey> = shard_keys.collect();
+        shard_keys.sort_unstable();
         let count = shards.len();
-        let bounds = (1..count).filter_map(|shard| places.get(shard * places.len() / count));
+        let bounds =
+            (1..count).filter_map(|shard| shard_keys.get(shard * shard_keys.len() / count));
         self.bounds.clear();
         self.bounds.extend(bounds);
         for change in self.changes.drain(..) {
-            let place = place_of(&change);
-            shards[self.bounds.partition_point(|bound| *bound <= place)].push(change);
+            let shard_key = shard_key_of(&change);
+            shards[self.bounds.partition_point(|bound| *bound <= shard_key)].push(change);
         }
     }
 }
@@ -267,10 +268,10 @@ impl<'t, 'b, F: Fn(TableId) -> Option<&'t Table>> Planner<'t, 'b, F> {
 const SAMPLED: usize = 16;
 
 /// A table, and a number that stands for a key: in the order of the keys where they are short.
-type Place = (TableId, u128);
+type ShardKey = (TableId, u128);
 
 #[inline]
-fn place_of(intended: &Intended<'_, '_>) -> Place {
+fn shard_key_of(intended: &Intended<'_, '_>) -> ShardKey {
     fn hash(words: &[u64]) -> u128 {
         let mix = |hash: u64, word: &u64| {
             ((hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)).rotate_left(29)

@@ -35,11 +35,11 @@ pub use sight::SightKey;
 use index::Map;
 use key_space::KeySpaces;
 
-/// How many workers may have memory of a table of their own.
+/// How many workers may have an arena of their own in a table.
 pub const WORKERS_MAX: usize = 256;
-/// Numbers of the memories that workers use are smaller
-/// ([`Participant::memory`](crate::epoch::Participant::memory)).
-pub const MEMORIES_MAX: usize = 2 * WORKERS_MAX;
+/// Numbers of the arenas that workers use are smaller
+/// ([`Participant::arena`](crate::epoch::Participant::arena)).
+pub const ARENAS_MAX: usize = 2 * WORKERS_MAX;
 
 /// A counter on a cache line of its own.
 #[repr(align(64))]
@@ -166,12 +166,12 @@ impl Table {
             };
             Index::new(definition, key_layout, 0, None)
         };
-        // Zeroed by the system, page by page as memories come to be used.
-        let row_numbers = Box::<[PaddedCounter]>::new_zeroed_slice(MEMORIES_MAX);
+        // Zeroed by the system, page by page as arenas come to be used.
+        let row_numbers = Box::<[PaddedCounter]>::new_zeroed_slice(ARENAS_MAX);
         // SAFETY: zero bytes are an atomic 0.
         let row_numbers = unsafe { row_numbers.assume_init() };
         let rows = Rows {
-            slab: Slab::new(cell_bytes, MEMORIES_MAX),
+            slab: Slab::new(cell_bytes, ARENAS_MAX),
             row_numbers,
             layout: layout.clone(),
             newest: Mutex::new(primary.map.clone()),
@@ -479,7 +479,7 @@ impl Table {
         (slot as i64) << (64 - ROW_NUMBER_SLOT_BITS) | number as i64
     }
 
-    /// The next row number of each memory that has given one out, without the memory's own bits:
+    /// The next row number of each arena that has given one out, without the arena's own bits:
     /// for [`Table::restore_row_number`]. While transactions run they are those of some moment.
     pub fn row_numbers(&self) -> Vec<(usize, u64)> {
         let counters = self.rows.row_numbers.iter().enumerate();
@@ -488,8 +488,8 @@ impl Table {
         counts.filter(|(_, next)| *next > 0).collect()
     }
 
-    /// Goes on counting from `next` in a memory, where it has not come as far yet. There may be no
-    /// such memory here: then its numbers are not given out again either, as they have its bits.
+    /// Goes on counting from `next` in an arena, where it has not come as far yet. There may be no
+    /// such arena here: then its numbers are not given out again either, as they have its bits.
     pub fn restore_row_number(&self, slot: usize, next: u64) {
         if let Some(counter) = self.rows.row_numbers.get(slot) {
             // Relaxed: the counters order nothing.

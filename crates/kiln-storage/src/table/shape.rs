@@ -89,8 +89,8 @@ impl Table {
         participant: &Participant,
     ) -> Result<()> {
         self.check_not_null(values)?;
-        // SAFETY: the memory is the participant's, which this thread alone uses.
-        let cell = unsafe { self.slab().alloc(participant.memory()) };
+        // SAFETY: the arena is the participant's, which this thread alone uses.
+        let cell = unsafe { self.slab().alloc(participant.arena()) };
         let cell = cell.map_err(|_| {
             let message = "the system grants no more memory for records";
             Error::new(SqlState::OUT_OF_MEMORY, message)

@@ -41,7 +41,7 @@ pub struct EnumLabel {
 
 /// Where a label is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EnumPlace<'a> {
+pub enum EnumPosition<'a> {
     /// Behind all others.
     Last,
     /// Before this one.
@@ -101,7 +101,7 @@ impl EnumType {
                 let detail = format!("Key (enumtypid, enumlabel)=({oid}, {label}) already exists.");
                 return Err(Error::new(SqlState::UNIQUE_VIOLATION, message).with_detail(detail));
             }
-            made.add(label, EnumPlace::Last)?;
+            made.add(label, EnumPosition::Last)?;
         }
         Ok(made)
     }
@@ -181,15 +181,15 @@ impl EnumType {
     /// # Errors
     /// 42602 for one that is too long; 42710 for one that is there; 22023 when the other label of
     /// `place` is not; 54000 when there is no number between its neighbours.
-    pub fn add(&mut self, text: &str, place: EnumPlace<'_>) -> Result<()> {
+    pub fn add(&mut self, text: &str, place: EnumPosition<'_>) -> Result<()> {
         check_label(text)?;
         if self.number(text).is_some() {
             return Err(label_exists(text));
         }
         let at = match place {
-            EnumPlace::Last => self.labels.len(),
-            EnumPlace::Before(neighbour) => self.position(neighbour)?,
-            EnumPlace::After(neighbour) => self.position(neighbour)? + 1,
+            EnumPosition::Last => self.labels.len(),
+            EnumPosition::Before(neighbour) => self.position(neighbour)?,
+            EnumPosition::After(neighbour) => self.position(neighbour)? + 1,
         };
         let before = at.checked_sub(1).map(|at| self.labels[at].number);
         let after = self.labels.get(at).map(|label| label.number);
@@ -382,9 +382,9 @@ mod tests {
     fn numbers_of_labels_are_in_their_order_and_stay() {
         let mut mood = mood();
         let former = mood.clone();
-        mood.add("low", EnumPlace::Before("sad")).expect("low");
-        mood.add("well", EnumPlace::After("o k")).expect("well");
-        mood.add("best", EnumPlace::Last).expect("best");
+        mood.add("low", EnumPosition::Before("sad")).expect("low");
+        mood.add("well", EnumPosition::After("o k")).expect("well");
+        mood.add("best", EnumPosition::Last).expect("best");
         let texts: Vec<&str> = mood.labels().iter().map(|it| it.text.as_str()).collect();
         assert_eq!(texts, ["low", "sad", "o k", "well", "5:a end", "best"]);
         assert!(
@@ -401,7 +401,7 @@ mod tests {
         let mut mood = mood();
         let mut added = 0;
         let error = loop {
-            match mood.add(&format!("l{added}"), EnumPlace::Before("o k")) {
+            match mood.add(&format!("l{added}"), EnumPosition::Before("o k")) {
                 Ok(()) => added += 1,
                 Err(error) => break error,
             }

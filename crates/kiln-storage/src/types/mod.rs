@@ -30,7 +30,7 @@ pub use convert::{FromRow, FromValue};
 pub use data_type::{DataType, NUMERIC_PRECISION_MAX};
 pub use datetime::Interval;
 pub use decimal::Decimal;
-pub use enumeration::{EnumLabel, EnumPlace, EnumType, EnumValue};
+pub use enumeration::{EnumLabel, EnumPosition, EnumType, EnumValue};
 pub use parse::{fit_text, parse_value};
 pub use value::{Value, format_value};
 

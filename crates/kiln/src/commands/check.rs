@@ -348,7 +348,7 @@ impl Run {
         handles: &[ProcedureHandle],
         end_ns: u64,
     ) -> Calls {
-        let mut desk = Desk {
+        let mut caller = TerminalCaller {
             workload: &self.workload,
             handles,
             terminal,
@@ -356,14 +356,14 @@ impl Run {
             calls: Calls::default(),
             in_flight: Vec::new(),
         };
-        driver.drive(&mut desk);
-        desk.calls.totals = desk.terminal.totals().clone();
-        desk.calls
+        driver.drive(&mut caller);
+        caller.calls.totals = caller.terminal.totals().clone();
+        caller.calls
     }
 }
 
 /// A worker's terminal, and its calls in flight.
-struct Desk<'a> {
+struct TerminalCaller<'a> {
     workload: &'a Workload,
     handles: &'a [ProcedureHandle],
     terminal: Terminal,
@@ -373,7 +373,7 @@ struct Desk<'a> {
     in_flight: Vec<Option<WorkloadCall>>,
 }
 
-impl Caller for Desk<'_> {
+impl Caller for TerminalCaller<'_> {
     fn next(&mut self, request: &mut Request) -> Asked<'_> {
         self.calls.is_full |= request.is_history_full;
         if self.is_over() {

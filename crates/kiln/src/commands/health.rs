@@ -71,8 +71,8 @@ fn ask(address: &Address, limit_ns: u64) -> Result<String, String> {
     stream.register(&poller, Token(0)).map_err(failed)?;
     let (mut sent, mut received, mut buffer) = (0, Vec::new(), [0; 4_096]);
     loop {
-        let left_ns = until_ns.saturating_sub(time::now_ns());
-        if left_ns == 0 {
+        let remaining_ns = until_ns.saturating_sub(time::now_ns());
+        if remaining_ns == 0 {
             return Err("it takes too long".to_owned());
         }
         let moved = match sent < REQUEST.len() {
@@ -80,7 +80,9 @@ fn ask(address: &Address, limit_ns: u64) -> Result<String, String> {
             false => stream.read(&mut buffer).map_err(failed)?,
         };
         match moved {
-            None => poller.wait(&mut events, Some(left_ns)).map_err(failed)?,
+            None => poller
+                .wait(&mut events, Some(remaining_ns))
+                .map_err(failed)?,
             Some(count) if sent < REQUEST.len() => sent += count,
             Some(0) => break,
             Some(count) => received.extend_from_slice(&buffer[..count]),

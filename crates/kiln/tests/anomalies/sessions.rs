@@ -33,7 +33,7 @@ struct Board {
 }
 
 struct State {
-    seats: Vec<Seat>,
+    lanes: Vec<Lane>,
     answers: Vec<Answered>,
     /// When a transaction ended last: others may go on because of that, and not only those whom it
     /// woke itself, as the engine's own threads wait in line too.
@@ -43,7 +43,7 @@ struct State {
 
 /// One session, as the conductor sees it.
 #[derive(Default)]
-struct Seat {
+struct Lane {
     /// The steps that it was told to run.
     queue: VecDeque<Order>,
     running: Option<usize>,
@@ -80,7 +80,7 @@ impl Sessions {
     pub fn start(clients: Vec<Client>) -> Sessions {
         let board = Arc::new(Board {
             state: Mutex::new(State {
-                seats: clients.iter().map(|_| Seat::default()).collect(),
+                lanes: clients.iter().map(|_| Lane::default()).collect(),
                 answers: Vec::new(),
                 released_ns: 0,
                 closed: false,
@@ -105,7 +105,7 @@ impl Sessions {
     /// its transaction ends with it.
     pub fn issue(&self, session: usize, step: usize, sql: &str, is_last: bool) {
         let mut state = lock(&self.board.state);
-        state.seats[session].queue.push_back(Order {
+        state.lanes[session].queue.push_back(Order {
             step,
             sql: sql.to_owned(),
             is_last,
@@ -133,9 +133,9 @@ impl Sessions {
             let calm = now_ns - state.released_ns >= SLEEP_NS;
             // Without shortcuts: each must be looked at for its sleep to be noticed.
             let busy = state
-                .seats
+                .lanes
                 .iter_mut()
-                .filter_map(|seat| seat.busy_with(now_ns, calm, silent))
+                .filter_map(|lane| lane.busy_with(now_ns, calm, silent))
                 .last();
             let Some(step) = busy else {
                 let mut answers = std::mem::take(&mut state.answers);
@@ -156,12 +156,12 @@ impl Sessions {
 
     /// Whether a session has steps that it has not answered.
     pub fn is_behind(&self, session: usize) -> bool {
-        lock(&self.board.state).seats[session].is_behind()
+        lock(&self.board.state).lanes[session].is_behind()
     }
 
     /// The step that a session runs.
     pub fn running(&self, session: usize) -> Option<usize> {
-        lock(&self.board.state).seats[session].running
+        lock(&self.board.state).lanes[session].running
     }
 }
 
@@ -171,7 +171,7 @@ impl Drop for Sessions {
             let mut state = lock(&self.board.state);
             state.closed = true;
             self.board.changed.notify_all();
-            state.seats.iter().any(Seat::is_behind)
+            state.lanes.iter().any(Lane::is_behind)
         };
         // A test that fails because a session is stuck must not get stuck itself.
         for thread in self.threads.drain(..).filter(|_| !stuck) {
@@ -183,14 +183,14 @@ impl Drop for Sessions {
 impl Board {
     /// What the thread of a session does.
     fn serve(&self, number: usize, mut client: Client) {
-        lock(&self.state).seats[number].status = own_status();
+        lock(&self.state).lanes[number].status = own_status();
         loop {
             let mut state = lock(&self.state);
             let order = loop {
                 if state.closed {
                     return;
                 }
-                if let Some(next) = state.seats[number].queue.pop_front() {
+                if let Some(next) = state.lanes[number].queue.pop_front() {
                     break next;
                 }
                 state = self
@@ -198,12 +198,12 @@ impl Board {
                     .wait(state)
                     .unwrap_or_else(|poisoned| poisoned.into_inner());
             };
-            state.seats[number].running = Some(order.step);
-            state.seats[number].sleep = None;
+            state.lanes[number].running = Some(order.step);
+            state.lanes[number].sleep = None;
             drop(state);
             let answer = client.run(&order.sql);
             let mut state = lock(&self.state);
-            state.seats[number].running = None;
+            state.lanes[number].running = None;
             if order.is_last || matches!(answer, Answer::Refused { .. }) {
                 state.released_ns = time::now_ns();
             }
@@ -217,7 +217,7 @@ impl Board {
     }
 }
 
-impl Seat {
+impl Lane {
     fn is_behind(&self) -> bool {
         self.running.is_some() || !self.queue.is_empty()
     }

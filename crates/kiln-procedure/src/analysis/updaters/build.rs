@@ -34,7 +34,7 @@ impl Derivation<'_> {
             .copied()
             .filter(|(column, _)| columns.contains(*column))
             .collect();
-        // Its inputs: the old values that are left to the commit.
+        // Its inputs: the old values that are deferred to the commit.
         let mut inputs: Vec<(ColumnId, Reg)> = Vec::new();
         let mut unread: Vec<(OpId, ColumnSet)> = Vec::new();
         for step in update.region {
@@ -48,8 +48,8 @@ impl Derivation<'_> {
             {
                 let mut set = ColumnSet::EMPTY;
                 for (column, register) in columns {
-                    let is_left = !observed.contains(*column) && taints.contains_key(register);
-                    if is_left {
+                    let is_deferred = !observed.contains(*column) && taints.contains_key(register);
+                    if is_deferred {
                         set.insert(*column);
                         inputs.push((*column, *register));
                     }
@@ -130,7 +130,7 @@ impl Derivation<'_> {
         for (register, number) in operands.iter().zip(first) {
             if written.contains(register) {
                 // Written on some paths: it starts with the operand, which must not be what an
-                // elided step gave it in the turn of a loop before.
+                // elided step gave it in the iteration of a loop before.
                 let is_fresh = update.region.iter().zip(elided).any(|(step, is_elided)| {
                     !is_elided
                         && matches!(step, Step::Scalar(_))

@@ -1,4 +1,4 @@
-//! Which updates can be left to the commit (STO §6.1), and why the others cannot.
+//! Which updates can be deferred to the commit (STO §6.1), and why the others cannot.
 //!
 //! # What is looked for
 //!
@@ -15,12 +15,12 @@
 //! The steps before an update in its block, back to the last one that is neither a computation nor
 //! a read, are its *region*: nothing in it writes to a table, so that reading the old value later
 //! is the same as reading it there. A step of the region is *elided* when it takes an old value
-//! that is left to the commit. Only elided steps and the update may take what such a step writes.
-//! What else the updater needs is captured when the update comes: its *operands*.
+//! that is deferred to the commit. Only elided steps and the update may take what such a step
+//! writes. What else the updater needs is captured when the update comes: its *operands*.
 //!
 //! A column is *observed*, and read as ever, when its old or its new value goes anywhere else: into
 //! the result (RETURNING), another operation's key or value, a branch around other steps. Its new
-//! value is an operand then. So one update may be left to the commit in part.
+//! value is an operand then. So one update may be deferred to the commit in part.
 //!
 //! # Existence
 //!
@@ -38,7 +38,7 @@
 //! - when the procedure itself raises, the updaters that were kept before are run first
 //!   ([`Deferring::confirm_raise`](crate::access::Deferring::confirm_raise));
 //! - within a region, a step that may raise and follows an elided one that may raise goes into the
-//!   updater too, or else the update is not left to the commit;
+//!   updater too, or else the update is not deferred to the commit;
 //! - a procedure that sends a NOTICE keeps its updates that may raise: PostgreSQL would not have
 //!   sent what comes behind the error.
 //!
@@ -47,7 +47,7 @@
 //! looked at when the update comes ([`DeferredUpdate::guard`]), and if one is NULL the update runs
 //! as ever. Else the test moves to the commit as well.
 //!
-//! An *indexed* column is never left to the commit: its entry moves when the update runs, which
+//! An *indexed* column is never deferred to the commit: its entry moves when the update runs, which
 //! takes the old key and the new one.
 
 mod build;
@@ -64,12 +64,12 @@ use crate::ir::*;
 use crate::program::Program;
 use crate::updater::Updater;
 
-/// An update that can be left to the commit.
+/// An update that can be deferred to the commit.
 #[derive(Clone, Debug)]
 pub struct DeferredUpdate {
     /// The update.
     pub op: OpId,
-    /// The columns left to the commit; the others are indexed and written at once.
+    /// The columns deferred to the commit; the others are indexed and written at once.
     pub columns: ColumnSet,
     /// The columns of reads of the record that need not be read.
     pub unread: Vec<(OpId, ColumnSet)>,
@@ -97,7 +97,7 @@ pub struct ColumnVerdict {
     pub verdict: Verdict,
 }
 
-/// Whether a column of an update can be left to the commit.
+/// Whether a column of an update can be deferred to the commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Its new value takes no old one of the record: written without having been looked at.
@@ -147,7 +147,7 @@ pub enum Reason {
     Protected,
 }
 
-/// Finds the updates that can be left to the commit, and a verdict for every column of every
+/// Finds the updates that can be deferred to the commit, and a verdict for every column of every
 /// update, in order of the operations.
 pub(super) fn derive(program: &Program) -> (Vec<DeferredUpdate>, Vec<ColumnVerdict>) {
     let mut readers: Vec<Vec<&Step>> = vec![Vec::new(); program.registers.len()];

@@ -74,7 +74,7 @@ impl RareConstants {
         for (register, count) in reads.iter().flatten() {
             *in_rare.entry(*register).or_default() += count;
         }
-        // What is left to the commit takes its operands on the way.
+        // What is deferred to the commit takes its operands on the way.
         for update in program.analysis.deferrable() {
             for operand in &update.operands {
                 in_rare.remove(operand);

@@ -1,4 +1,4 @@
-//! Updates that can be left to the commit: the same steps twice.
+//! Updates that can be deferred to the commit: the same steps twice.
 
 use kiln_storage::schema::ColumnSet;
 
@@ -8,14 +8,14 @@ use crate::code::{Defer, Op};
 use crate::ir::*;
 
 impl Lowering<'_> {
-    /// An update that can be left to the commit, with the steps of its region: once for accesses
-    /// that do, and once as it stands.
+    /// An update that can be deferred to the commit, with the steps of its region: once for
+    /// accesses that do, and once as it stands.
     ///
     /// ```text
     ///       unless deferring, to plain
-    ///       the region without what is left to the commit
+    ///       the region without what is deferred to the commit
     ///       defer, and to end
-    ///       what is left to the commit, and the update        an operand is NULL
+    ///       what is deferred to the commit, and the update        an operand is NULL
     ///       to end
     /// plain the region, and the update
     /// end
@@ -28,7 +28,7 @@ impl Lowering<'_> {
             ..
         } = update
         else {
-            unreachable!("only updates are left to the commit")
+            unreachable!("only updates are deferred to the commit")
         };
         let (plain, end) = (self.label(), self.label());
         self.emit(Op::UnlessDeferring { to: self.to(plain) });
@@ -74,9 +74,9 @@ impl Lowering<'_> {
         self.land(end);
     }
 
-    /// What a step of a region reads that is, or is not, left to the commit; steps that are no
+    /// What a step of a region reads that is, or is not, deferred to the commit; steps that are no
     /// reads are not left.
-    fn part_of(&mut self, deferred: &DeferredUpdate, step: &Step, is_left: bool) {
+    fn part_of(&mut self, deferred: &DeferredUpdate, step: &Step, is_deferred: bool) {
         let Step::Read {
             op,
             table,
@@ -84,7 +84,7 @@ impl Lowering<'_> {
             columns,
         } = step
         else {
-            if !is_left {
+            if !is_deferred {
                 self.step(step);
             }
             return;
@@ -94,7 +94,7 @@ impl Lowering<'_> {
         let columns: Vec<_> = columns
             .iter()
             .copied()
-            .filter(|(column, _)| unread.contains(*column) == is_left)
+            .filter(|(column, _)| unread.contains(*column) == is_deferred)
             .collect();
         if !columns.is_empty() {
             let columns = self.columns(*op, *table, *record, &columns);

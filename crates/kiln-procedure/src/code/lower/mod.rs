@@ -19,7 +19,7 @@ struct Pending(usize);
 
 /// A loop around the step that is being lowered.
 struct Loop {
-    /// Where its next turn begins.
+    /// Where its next iteration begins.
     again: Pending,
     /// Behind it.
     end: Pending,
@@ -46,8 +46,8 @@ struct Lowering<'a> {
     hidden: usize,
     /// What that was where the innermost protected region began.
     reserved: usize,
-    /// The look-ups that a prefetch before makes too, with the places of what it finds and their
-    /// ordinals.
+    /// The look-ups that a prefetch before makes too, with where the frame has what it finds and
+    /// their ordinals.
     foreseen: Vec<(OpId, usize, Option<u16>)>,
     /// The variables and first values of the counting loops around the step.
     counted: Vec<(Reg, Reg)>,
@@ -216,7 +216,7 @@ impl Lowering<'_> {
                     self.jump_if(*condition, false, end);
                 }
                 let again = self.label();
-                self.turns(again, end, false, body);
+                self.iterations(again, end, false, body);
                 self.land(again);
                 self.emit(Op::Again { to: self.to(start) });
                 self.land(end);
@@ -242,7 +242,7 @@ impl Lowering<'_> {
                 });
                 self.land(start);
                 self.counted.push((variable, *first));
-                self.turns(again, end, false, body);
+                self.iterations(again, end, false, body);
                 self.counted.pop();
                 self.land(again);
                 self.emit(Op::CountOn {
@@ -268,7 +268,7 @@ impl Lowering<'_> {
                     to: self.to(end),
                 });
                 self.land(start);
-                self.turns(again, end, false, body);
+                self.iterations(again, end, false, body);
                 self.land(again);
                 self.emit(Op::EachOn {
                     state,
@@ -299,7 +299,7 @@ impl Lowering<'_> {
     }
 
     /// The body of a loop.
-    fn turns(&mut self, again: Pending, end: Pending, is_called: bool, body: &[Step]) {
+    fn iterations(&mut self, again: Pending, end: Pending, is_called: bool, body: &[Step]) {
         self.loops.push(Loop {
             again,
             end,

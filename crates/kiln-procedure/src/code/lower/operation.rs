@@ -4,7 +4,7 @@ use kiln_storage::schema::ColumnId;
 
 use super::{Lowering, Pending, number};
 use crate::code::{
-    Columns, Foreseen, Insert, Label, Lookup, NotedUndo, Op, PREFETCH_TURNS_MAX, Prefetch,
+    Columns, Foreseen, Insert, Label, Lookup, NotedUndo, Op, PREFETCH_ITERATIONS_MAX, Prefetch,
     PrefetchedLookup, Protect, Rows, Scan, Walk,
 };
 use crate::ir::*;
@@ -193,17 +193,17 @@ impl Lowering<'_> {
     /// Where a prefetch before the loop around notes what it finds for a look-up.
     fn foreseen(&self, op: OpId) -> Option<Foreseen> {
         let mut foreseen = self.foreseen.iter();
-        let (_, place, ordinal) = foreseen.find(|(known, ..)| *known == op)?;
-        let (turn, first) = *self.counted.last()?;
+        let (_, first_sighting, ordinal) = foreseen.find(|(known, ..)| *known == op)?;
+        let (iteration, first) = *self.counted.last()?;
         Some(Foreseen {
-            place: *place,
-            turn,
+            first_sighting: *first_sighting,
+            iteration,
             first,
             ordinal: *ordinal,
         })
     }
 
-    /// What is fetched for the turns from the one register's value to the other's; and met, if
+    /// What is fetched for the iterations from the one register's value to the other's; and met, if
     /// `body` has the look-ups.
     pub(super) fn prefetch(
         &mut self,
@@ -212,10 +212,11 @@ impl Lowering<'_> {
         body: &[Step],
     ) {
         let lookups = lookups.iter().map(|lookup| {
-            let place = self.code.sightings;
-            self.code.sightings += PREFETCH_TURNS_MAX;
+            let first_sighting = self.code.sightings;
+            self.code.sightings += PREFETCH_ITERATIONS_MAX;
             if lookup.is_certain {
-                self.foreseen.push((lookup.op, place, lookup.ordinal));
+                self.foreseen
+                    .push((lookup.op, first_sighting, lookup.ordinal));
             }
             let step = body
                 .iter()
@@ -226,7 +227,7 @@ impl Lowering<'_> {
                 key: lookup.key.clone(),
                 touched: lookup.touched,
                 touched_by_all: lookup.touched_by_all,
-                place,
+                first_sighting,
                 met: step.map(|step| self.lookup(step)).zip(lookup.ordinal),
             }
         });
@@ -341,9 +342,9 @@ impl Lowering<'_> {
     fn called(&mut self, end: Pending, body: &[Step]) {
         let again = self.label();
         self.landed = self.code.ops.len();
-        self.turns(again, end, true, body);
+        self.iterations(again, end, true, body);
         self.land(again);
-        self.emit(Op::EndTurn);
+        self.emit(Op::EndIteration);
         self.land(end);
     }
 }

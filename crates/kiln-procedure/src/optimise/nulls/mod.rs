@@ -18,7 +18,7 @@
 //! ```
 //!
 //! Facts are of values, not of registers: they hold while the value does, wherever it is copied,
-//! and end only where paths meet. A loop's body starts without those that any of its turns may
+//! and end only where paths meet. A loop's body starts without those that any of its iterations may
 //! change. What a CHECK, a RAISE or a branch decides is left alone but for tests for NULL and what
 //! follows from them.
 
@@ -148,8 +148,8 @@ impl Pass<'_> {
             &step,
             Step::Loop { before, condition: None, body } if before.is_empty() && runs_once(body)
         );
-        // Before its first turn a loop reads what is known; in its turns, what any of them may
-        // leave.
+        // Before its first iteration a loop reads what is known; in its iterations, what any of
+        // them may leave.
         self.start_loop(&step, &mut facts);
         let bounds: Vec<SetId> = match &step {
             Step::Scan { range, .. } => {
@@ -211,7 +211,7 @@ impl Pass<'_> {
             Step::ForRange { variable, body, .. } => {
                 let mut inside = facts.clone();
                 inside.set(*variable, Known::of(NEVER));
-                self.turns(body, inside);
+                self.iterations(body, inside);
             }
             Step::Scan { body, .. } => {
                 let mut inside = facts.clone();
@@ -219,12 +219,12 @@ impl Pass<'_> {
                 for nulls in bounds {
                     inside.refute(&self.sets, nulls);
                 }
-                self.turns(body, inside);
+                self.iterations(body, inside);
             }
             Step::ForEach { body, .. }
             | Step::ForBuffer { body, .. }
             | Step::Protect { body, .. } => {
-                self.turns(body, facts.clone());
+                self.iterations(body, facts.clone());
             }
             _ => self.operation(&step, &mut facts),
         }
@@ -232,7 +232,7 @@ impl Pass<'_> {
         Some(facts)
     }
 
-    fn turns(&mut self, body: &mut Block, facts: Facts) {
+    fn iterations(&mut self, body: &mut Block, facts: Facts) {
         self.exits.push(None);
         self.block(body, facts);
         self.exits.pop();

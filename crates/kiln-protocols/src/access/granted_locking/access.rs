@@ -48,9 +48,9 @@ impl<L: Locks> Access for GrantedLocking<L> {
         observed: &Observed,
     ) -> Result<Visit, Halt> {
         charge(Work::Record);
-        if observed.is_left
+        if observed.is_deferred
             && self.locked.manager.defers()
-            && let Some(visit) = self.meet_left(table, record)
+            && let Some(visit) = self.meet_deferred(table, record)
         {
             return Ok(visit);
         }
@@ -71,8 +71,8 @@ impl<L: Locks> Access for GrantedLocking<L> {
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
     ) -> Result<(), Halt> {
-        if Deferral::is_left(handle) {
-            return Ok(self.miss_left(table, handle)?);
+        if Deferral::is_deferred(handle) {
+            return Ok(self.miss_deferred(table, handle)?);
         }
         (self.locked.in_place).read(table, handle.record, columns, memory);
         Ok(())
@@ -132,7 +132,7 @@ impl<L: Locks> Access for GrantedLocking<L> {
     fn commit(&mut self) -> Result<(), Stop> {
         point("2pl.executed");
         if !self.deferral.is_empty() {
-            self.settle_left()?;
+            self.settle_deferred()?;
             point("strife.left-written");
         }
         self.locked.phases.enter(Phase::Validate);
@@ -188,8 +188,8 @@ impl<L: Locks> Remembering for GrantedLocking<L> {
             return Ok(None);
         };
         charge(Work::Record);
-        let left = match sought.observed.is_left && self.locked.manager.defers() {
-            true => self.meet_left(sought.table, record),
+        let left = match sought.observed.is_deferred && self.locked.manager.defers() {
+            true => self.meet_deferred(sought.table, record),
             false => None,
         };
         let visit = match left {
@@ -240,7 +240,7 @@ impl<L: Locks> Deferring for GrantedLocking<L> {
         memory: &mut Memory,
     ) -> Result<(), Stop> {
         charge(Work::Record);
-        self.keep_left(table, handle, updater, operands, memory)
+        self.keep_deferred(table, handle, updater, operands, memory)
     }
 
     #[inline]

@@ -1,5 +1,5 @@
-//! Updates left to the commit (STO §6.1) of records that no lock is held of while the transaction
-//! runs: where a scheduler grants records to attempts.
+//! Updates deferred to the commit (STO §6.1) of records that no lock is held of while the
+//! transaction runs: where a scheduler grants records to attempts.
 //!
 //! Records to which all transactions only add are *left*: no transaction looks at them before the
 //! locks that are spoken of here are gone. An attempt meets such a record, keeps what is to be done
@@ -72,7 +72,7 @@ impl Deferral {
 
     /// Whether a handle is to a record that is left.
     #[inline(always)]
-    pub fn is_left(handle: &Handle) -> bool {
+    pub fn is_deferred(handle: &Handle) -> bool {
         Deferral::position(handle.note).is_some()
     }
 
@@ -98,9 +98,9 @@ impl Deferral {
 impl<L: Locks> GrantedLocking<L> {
     /// Meets a record that all only add to; none if the record is not left, and met as any other.
     #[inline]
-    pub(super) fn meet_left(&mut self, table: &Table, record: RecordRef) -> Option<Visit> {
+    pub(super) fn meet_deferred(&mut self, table: &Table, record: RecordRef) -> Option<Visit> {
         let position = self.deferral.met.len();
-        if position >= MET_MAX || !self.locked.manager.is_left(record) {
+        if position >= MET_MAX || !self.locked.manager.is_deferred(record) {
             return None;
         }
         // Acquire pairs with the release store of the version: what the history says of the row is
@@ -118,7 +118,7 @@ impl<L: Locks> GrantedLocking<L> {
     }
 
     /// Keeps an update for the commit, or runs it now if its record is the attempt's.
-    pub(super) fn keep_left(
+    pub(super) fn keep_deferred(
         &mut self,
         table: &Table,
         handle: &Handle,
@@ -171,8 +171,8 @@ impl<L: Locks> GrantedLocking<L> {
     /// # Errors
     /// An [`AbortCause`]; or the error of the first updater that raises, which needs no other
     /// confirmation.
-    pub(super) fn settle_left(&mut self) -> Result<(), Stop> {
-        self.lock_left()?;
+    pub(super) fn settle_deferred(&mut self) -> Result<(), Stop> {
+        self.lock_deferred()?;
         point("strife.left-locked");
         self.locked.confirm_read()?;
         self.deferral.is_confirmed = true;
@@ -194,7 +194,7 @@ impl<L: Locks> GrantedLocking<L> {
         if self.deferral.is_confirmed {
             return Ok(error);
         }
-        match self.settle_left() {
+        match self.settle_deferred() {
             Ok(()) => Ok(error),
             Err(Stop::Raise(first)) => Ok(first),
             Err(Stop::Abort(cause)) => Err(cause),
@@ -202,7 +202,7 @@ impl<L: Locks> GrantedLocking<L> {
     }
 
     /// Locks all that is left, in order.
-    fn lock_left(&mut self) -> Result<(), AbortCause> {
+    fn lock_deferred(&mut self) -> Result<(), AbortCause> {
         let Deferral {
             met, order, locked, ..
         } = &mut self.deferral;
@@ -216,7 +216,7 @@ impl<L: Locks> GrantedLocking<L> {
         order.dedup_by_key(|at| met[*at as usize].record);
         for &at in order.iter() {
             let record = met[at as usize].record;
-            self.locked.manager.take_left(record)?;
+            self.locked.manager.take_deferred(record)?;
             *locked += 1;
             let tid = Tid(record.tid().load(Ordering::Relaxed));
             self.locked.newest = self.locked.newest.max(Tid(tid.version()));
@@ -237,7 +237,7 @@ impl<L: Locks> GrantedLocking<L> {
 
     /// Lets all go that was left; the rows are as they stay.
     #[inline]
-    pub(super) fn release_left(&mut self) {
+    pub(super) fn release_deferred(&mut self) {
         let Deferral {
             met,
             order,
@@ -246,7 +246,9 @@ impl<L: Locks> GrantedLocking<L> {
             is_confirmed,
         } = &mut self.deferral;
         for &at in &order[..*locked] {
-            self.locked.manager.release_left(met[at as usize].record);
+            self.locked
+                .manager
+                .release_deferred(met[at as usize].record);
         }
         (*locked, *is_confirmed) = (0, false);
         met.clear();
@@ -255,7 +257,11 @@ impl<L: Locks> GrantedLocking<L> {
 
     /// A record that is left was to be read, or written at once.
     #[cold]
-    pub(super) fn miss_left<T>(&mut self, table: &Table, handle: &Handle) -> Result<T, AbortCause> {
+    pub(super) fn miss_deferred<T>(
+        &mut self,
+        table: &Table,
+        handle: &Handle,
+    ) -> Result<T, AbortCause> {
         let claim = Claim::new(table, handle.record, true, false);
         Err(self.missed(claim, AbortCause::FootprintMiss))
     }

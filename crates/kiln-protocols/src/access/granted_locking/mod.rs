@@ -1,15 +1,15 @@
-//! Writing in place what a scheduler has granted: an attempt has its records to itself, and takes no
-//! lock; without a grant it locks them, planned, as in `access/planned_locking`.
+//! Writing in place what a scheduler has granted: an attempt has its records to itself, and takes
+//! no lock; without a grant it locks them, planned, as in `access/planned_locking`.
 //!
-//! Source: STRIFE §3.2, §5.3: clusters of transactions run without locks, and what is left of a batch
-//! runs with locks, without waiting.
+//! Source: STRIFE §3.2, §5.3: clusters of transactions run without locks, and what is left of a
+//! batch runs with locks, without waiting.
 //!
 //! # With a grant
 //!
-//! Each record that is met is compared with what is granted ([`Locks::is_granted`]); one that is not
-//! ends the attempt (`footprint_miss`), and the next plan has it. Records to which all transactions
-//! of a batch only add may be granted to several at once: their updates are left to the commits,
-//! which lock them for themselves (`deferral.rs`).
+//! Each record that is met is compared with what is granted ([`Locks::is_granted`]); one that is
+//! not ends the attempt (`footprint_miss`), and the next plan has it. Records to which all
+//! transactions of a batch only add may be granted to several at once: their updates are left to
+//! the commits, which lock them for themselves (`deferral.rs`).
 //!
 //! Gaps are guarded by versions in both cases, as under two-phase locking.
 
@@ -42,7 +42,7 @@ const GRANTED_EXCLUSIVE: u32 = u32::MAX - 2;
 pub struct GrantedLocking<L: Locks> {
     locked: Locked<L>,
     plan: LockPlan,
-    /// Updates left to the commit.
+    /// Updates deferred to the commit.
     deferral: Deferral,
 }
 
@@ -50,7 +50,7 @@ impl<L: Locks> GrantedLocking<L> {
     /// An access for the worker that `participant` stands for, with this side of the locks.
     pub fn new(participant: Participant, manager: L) -> GrantedLocking<L> {
         let planned = Planned {
-            marks_left: manager.leaves_updates(),
+            marks_deferred: manager.leaves_updates(),
             is_in_any_order: !L::ORDERED,
             keeps_scans: true,
             ..Planned::default()
@@ -151,7 +151,7 @@ impl<L: Locks> GrantedLocking<L> {
     fn release_all(&mut self) {
         self.locked.release_all();
         if !self.deferral.is_unused() {
-            self.release_left();
+            self.release_deferred();
         }
         self.plan.end();
     }
@@ -173,8 +173,8 @@ impl<L: Locks> Locking for GrantedLocking<L> {
     #[inline(always)]
     fn make_exclusive(&mut self, table: &Table, handle: &Handle) -> Result<(), AbortCause> {
         let Handle { record, note } = *handle;
-        if Deferral::is_left(handle) {
-            return self.miss_left(table, handle);
+        if Deferral::is_deferred(handle) {
+            return self.miss_deferred(table, handle);
         }
         match note {
             GRANTED_EXCLUSIVE => Ok(()),

@@ -258,7 +258,7 @@ impl Scanning for Healing {
 impl Deferring for Healing {
     fn confirm_raise(&mut self, error: Error) -> Result<Error, AbortCause> {
         match self.is_confirmed {
-            // An update left to the commit may have raised before.
+            // An update deferred to the commit may have raised before.
             true => Ok(self.sets.take_raised().unwrap_or(error)),
             false => self.sets.confirm_raise(error),
         }

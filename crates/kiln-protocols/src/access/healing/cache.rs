@@ -186,7 +186,7 @@ impl Cache {
     }
 
     /// The program runs again.
-    pub fn turn(&mut self) {
+    pub fn begin_again(&mut self) {
         std::mem::swap(&mut self.now, &mut self.before);
         self.now.clear();
         self.begin_run();

@@ -62,8 +62,8 @@ impl Copied {
     }
 
     /// From now on all of the version is relied on, by other operations than the one that met the
-    /// record: an insert that the row was in the way of, or an update that was left to the commit
-    /// and had to run before.
+    /// record: an insert that the row was in the way of, or an update that was deferred to the
+    /// commit and had to run before.
     #[inline(always)]
     pub(super) fn rely_on_version(&mut self) {
         self.flags |= WHOLE | SHARED;
@@ -139,7 +139,7 @@ pub(super) struct Copies {
 
 impl Copies {
     /// The program runs again.
-    pub fn turn(&mut self) {
+    pub fn begin_again(&mut self) {
         self.former = self.copies.len();
     }
 

@@ -50,7 +50,7 @@ pub(super) enum Rerun {
     Linked,
     /// Several operations rely on what one of them has met.
     Shared,
-    /// Updates that are left to the commit, or that were, are concerned.
+    /// Updates that are deferred to the commit, or that were, are concerned.
     Deferred,
     /// It is not known which operation has met the record.
     Unknown,
@@ -250,7 +250,7 @@ impl Healing {
 
     /// Leaves writes that write nothing any more.
     fn drop_empty_writes(&mut self) {
-        let has_updates = self.sets.has_updates_left();
+        let has_updates = self.sets.has_deferred_updates();
         for write in &mut self.sets.writes {
             let is_empty = write.kind == WriteKind::Update && write.columns.is_empty();
             if is_empty && !(has_updates && write.is_pending()) {

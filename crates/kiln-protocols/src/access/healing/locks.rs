@@ -3,7 +3,7 @@
 //! A worker that restores an attempt holds the record that others want, so that how fast a hot
 //! record goes from one to the next is the pace of all. Those that look at its lock again and again
 //! take its cache line from the lock's holder, and those that look seldom leave it unused for as
-//! long. So each that waits has a ticket, and looks at one of the cells of a *waiting room*; who
+//! long. So each that waits has a ticket, and looks at one of the cells of a *waiting array*; who
 //! lets go of the lock hands it to the next ticket and rings that cell (Dice and Kogan, *TWA:
 //! Ticket Locks Augmented with a Waiting Array*, Euro-Par 2019).
 //!
@@ -61,28 +61,28 @@ fn with_tickets(word: u64, next: u64, served: u64) -> u64 {
 struct Cell(AtomicU64);
 
 /// The cells of the workers of one database.
-pub struct WaitingRoom {
+pub struct WaitingArray {
     cells: Box<[Cell]>,
     /// How many workers share them.
     workers: AtomicU64,
 }
 
-impl Default for WaitingRoom {
-    fn default() -> WaitingRoom {
-        WaitingRoom {
-            cells: (0..WaitingRoom::CELLS).map(|_| Cell::default()).collect(),
+impl Default for WaitingArray {
+    fn default() -> WaitingArray {
+        WaitingArray {
+            cells: (0..WaitingArray::CELLS).map(|_| Cell::default()).collect(),
             workers: AtomicU64::new(0),
         }
     }
 }
 
-impl WaitingRoom {
+impl WaitingArray {
     /// More than there are cores, so that few share one.
     const CELLS: usize = 256;
 
     fn cell(&self, record: RecordRef, ticket: u64) -> &AtomicU64 {
         let at = (memory::hash(record.address()) >> 40).wrapping_add(ticket);
-        &self.cells[at as usize % WaitingRoom::CELLS].0
+        &self.cells[at as usize % WaitingArray::CELLS].0
     }
 
     /// Hands a lock to the next ticket, or leaves it free. A ring is another number each time, so
@@ -116,7 +116,7 @@ impl WaitingRoom {
 /// The locks of one attempt.
 #[derive(Default)]
 pub(super) struct Locks {
-    room: Arc<WaitingRoom>,
+    waiting_array: Arc<WaitingArray>,
     /// How often it has rung, above the bits that tell workers apart.
     rings: u64,
     /// Each record once, and whether it is held.
@@ -126,11 +126,11 @@ pub(super) struct Locks {
 
 impl Locks {
     /// Locks of which others of the same database hear.
-    pub fn sharing(room: Arc<WaitingRoom>) -> Locks {
+    pub fn sharing(waiting_array: Arc<WaitingArray>) -> Locks {
         // Relaxed: a number is all that is asked for.
-        let worker = room.workers.fetch_add(1, Ordering::Relaxed);
+        let worker = waiting_array.workers.fetch_add(1, Ordering::Relaxed);
         Locks {
-            room,
+            waiting_array,
             rings: (worker + 1) << RINGS_BITS,
             ..Locks::default()
         }
@@ -212,7 +212,7 @@ impl Locks {
         meanwhile: impl Fn(),
         gives_up: impl Fn() -> bool,
     ) -> bool {
-        let (word, cell) = (record.aux(), self.room.cell(record, ticket));
+        let (word, cell) = (record.aux(), self.waiting_array.cell(record, ticket));
         let serves = (ticket + 1) & TICKETS;
         let is_served = |seen| tickets(seen).1 == serves;
         // Acquire: the word is read after the cell.
@@ -270,7 +270,7 @@ impl Locks {
         if let Some(position) = self.by_record.get(record)
             && std::mem::take(&mut self.held[position as usize].1)
         {
-            self.room.hand_over(record, &mut self.rings);
+            self.waiting_array.hand_over(record, &mut self.rings);
         }
     }
 
@@ -279,7 +279,7 @@ impl Locks {
         for (record, is_held) in &mut self.held {
             if *is_held && !keeps(*record) {
                 *is_held = false;
-                self.room.hand_over(*record, &mut self.rings);
+                self.waiting_array.hand_over(*record, &mut self.rings);
             }
         }
     }
@@ -292,7 +292,7 @@ impl Locks {
         }
         for (record, is_held) in self.held.drain(..) {
             if is_held {
-                self.room.hand_over(record, &mut self.rings);
+                self.waiting_array.hand_over(record, &mut self.rings);
             }
         }
         self.by_record.clear();

@@ -99,7 +99,7 @@ use copies::{Copied, Copies};
 use dependents::Part;
 use late::Late;
 use locks::Locks;
-pub use locks::WaitingRoom;
+pub use locks::WaitingArray;
 use restore::Counters;
 
 /// How often an attempt waits for the tid of a record that another one installs, each time for as
@@ -216,7 +216,7 @@ pub struct Healing {
     known: Vec<Item<Copied>>,
     known_by_record: RecordMap,
     copies: Copies,
-    /// The items whose records are locked, in the validation order, with their places in it.
+    /// The items whose records are locked, in the validation order, with their ranks in it.
     order: Vec<(u64, u32)>,
     /// Where in it the first item is that was not found valid yet, when the lock phase was left
     /// there.
@@ -224,7 +224,7 @@ pub struct Healing {
     /// The other items, and those of records that have no row: a lock does not keep these from
     /// being buried.
     reads: Vec<u32>,
-    /// The greatest place in the validation order that the attempt has locked.
+    /// The greatest rank in the validation order that the attempt has locked.
     highest: u64,
     /// Whether others can find new rows of the attempt: who waits for one of these may hold
     /// anything.
@@ -242,8 +242,8 @@ pub struct Healing {
 unsafe impl Send for Healing {}
 
 impl Healing {
-    /// An access for the worker that `participant` stands for. With `defers`, updates are left to
-    /// the commit where the program says that they can be.
+    /// An access for the worker that `participant` stands for. With `defers`, updates
+    /// are deferred to the commit where the program says that they can be.
     pub fn new(participant: Participant, factors: HealingFactors, defers: bool) -> Healing {
         let sets = HealingSets {
             table: std::ptr::null(),
@@ -291,8 +291,8 @@ impl Healing {
     }
 
     /// Has those that wait for its locks, and those that it waits for, wait in this room.
-    pub fn sharing(mut self, room: Arc<WaitingRoom>) -> Healing {
-        self.sets.protocol.locks = Locks::sharing(room);
+    pub fn sharing(mut self, waiting_array: Arc<WaitingArray>) -> Healing {
+        self.sets.protocol.locks = Locks::sharing(waiting_array);
         self
     }
 
@@ -326,7 +326,7 @@ impl Healing {
     /// Commits, and forgets the attempt.
     ///
     /// # Errors
-    /// An [`AbortCause`], also when an update left to the commit raises:
+    /// An [`AbortCause`], also when an update deferred to the commit raises:
     /// [`take_raised`](Optimistic::take_raised) has its error then.
     fn settle_and_write(&mut self) -> Result<(), AbortCause> {
         point("healing.executed");

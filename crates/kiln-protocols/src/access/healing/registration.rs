@@ -2,7 +2,7 @@
 
 use kiln_platform::sync::Arc;
 
-use super::{Healing, WaitingRoom};
+use super::{Healing, WaitingArray};
 use crate::family;
 use crate::protocol::ProtocolOption;
 use crate::registry::{Promises, Registration};
@@ -27,9 +27,9 @@ pub(crate) const HEALING: Registration = Registration {
     family: |setting| {
         let factors = setting.factors.healing;
         let defers = setting.has(ProtocolOption::CommitTimeUpdates);
-        let room = Arc::<WaitingRoom>::default();
+        let waiting_array = Arc::<WaitingArray>::default();
         family::of_accesses(move |participant| {
-            Healing::new(participant, factors, defers).sharing(room.clone())
+            Healing::new(participant, factors, defers).sharing(waiting_array.clone())
         })
     },
 };

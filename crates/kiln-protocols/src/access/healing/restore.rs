@@ -31,7 +31,7 @@ impl Healing {
             Stop::Abort(AbortCause::ReadValidation | AbortCause::Phantom) => {}
             Stop::Abort(_) if asks => {}
             Stop::Abort(_) => return false,
-            // An update that was left to the commit.
+            // An update that was deferred to the commit.
             Stop::Raise(_) if self.is_confirmed => return false,
             Stop::Raise(_) => {
                 if let Some(settled) = self.settle_raise() {
@@ -86,8 +86,8 @@ impl Healing {
                 self.known_by_record.insert(item.record, position);
             }
         }
-        self.copies.turn();
-        self.cache.turn();
+        self.copies.begin_again();
+        self.cache.begin_again();
     }
 
     /// Looks a key up in the access cache.

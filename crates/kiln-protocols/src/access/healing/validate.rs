@@ -19,8 +19,8 @@ use crate::shared::recorder::Recorded;
 /// The bits of an address that can differ.
 const ADDRESS_BITS: u32 = 48;
 
-/// A record's place in the validation order: all attempts have the same.
-fn place(order: ValidationOrder, item: &Item<Copied>) -> u64 {
+/// A record's rank in the validation order: all attempts have the same.
+fn rank(order: ValidationOrder, item: &Item<Copied>) -> u64 {
     let address = item.record.address() & ((1 << ADDRESS_BITS) - 1);
     let by_table = u64::from(item.note.table().id().0) << ADDRESS_BITS | address;
     match order {
@@ -99,7 +99,7 @@ impl Healing {
     /// Phase 5.
     ///
     /// # Errors
-    /// When an update that was left to the commit raises; no tid is locked then.
+    /// When an update that was deferred to the commit raises; no tid is locked then.
     pub(super) fn install(&mut self, tid: Tid) -> Result<(), AbortCause> {
         point("healing.validated");
         self.sets.phases.enter(Phase::Install);
@@ -141,8 +141,8 @@ impl Healing {
     fn is_ignored(&self, position: usize) -> bool {
         Canary::EarlierElementIgnored.sings() && {
             let item = &self.sets.items[position];
-            let place = place(self.factors.validation_order, item);
-            let is_before = place < self.highest || self.has_linked;
+            let rank = rank(self.factors.validation_order, item);
+            let is_before = rank < self.highest || self.has_linked;
             let is_written = self.sets.written.get(item.record).is_some();
             self.round > 0 && is_before && !is_written
         }
@@ -170,7 +170,7 @@ impl Healing {
                     ) {
                         let now = now & !Tid::LOCKED;
                         assert_eq!(now, observed, "a record changed under its lock");
-                        spinner.turn();
+                        spinner.spin();
                     }
                 }
             }
@@ -202,10 +202,10 @@ impl Healing {
     /// As [`Healing::lock`], where what comes before a position in the order is locked and valid.
     fn lock_from(&mut self, first: usize) -> Result<(), AbortCause> {
         for at in first..self.order.len() {
-            let (place, position) = self.order[at];
+            let (rank, position) = self.order[at];
             let record = self.sets.items[position as usize].record;
             if !self.sets.protocol.locks.holds(record) {
-                self.lock_record(position, place, at + 1)?;
+                self.lock_record(position, rank, at + 1)?;
             }
             if !self.is_valid(position as usize)? {
                 self.asks = true;
@@ -219,11 +219,11 @@ impl Healing {
                 continue;
             }
             let item = &self.sets.items[position as usize];
-            let place = place(self.factors.validation_order, item);
+            let rank = rank(self.factors.validation_order, item);
             // So that it is as the next run finds it; not at once, as others would wait for all of
             // that run.
             if self.round >= TRIES_BEFORE_LOCKING {
-                self.lock_record(position, place, self.order.len())?;
+                self.lock_record(position, rank, self.order.len())?;
             }
             self.failed = Some(position);
             self.asks = true;
@@ -255,10 +255,10 @@ impl Healing {
             if !is_written && Tid(item.observed).is_absent() {
                 self.reads.push(position);
             }
-            let place = place(order, item);
-            self.order.push((place, position));
+            let rank = rank(order, item);
+            self.order.push((rank, position));
             if is_held && !self.is_unknown(item.record) {
-                self.highest = self.highest.max(place);
+                self.highest = self.highest.max(rank);
             }
         }
         self.order.sort_unstable();
@@ -288,10 +288,10 @@ impl Healing {
     /// Locks the record of an item. A lock above all that are held is waited for. For one below it
     /// is tried for a while; then the attempt lets go of what lies above, which it locks and
     /// compares once more, and waits too. Those from `rest` on in the order are locked next.
-    fn lock_record(&mut self, position: u32, place: u64, rest: usize) -> Result<(), AbortCause> {
+    fn lock_record(&mut self, position: u32, rank: u64, rest: usize) -> Result<(), AbortCause> {
         let record = self.sets.items[position as usize].record;
         let locks = &mut self.sets.protocol.locks;
-        if place < self.highest || self.has_linked {
+        if rank < self.highest || self.has_linked {
             if spin::until(TRIES_BELOW, || locks.try_hold(record)) {
                 return Ok(());
             }
@@ -302,9 +302,9 @@ impl Healing {
                 self.asks = true;
                 return Err(AbortCause::WriteLock);
             }
-            self.let_go_above(place);
+            self.let_go_above(rank);
         }
-        // Its holder waits for greater places only, and not for this attempt.
+        // Its holder waits for greater ranks only, and not for this attempt.
         let Healing { sets, order, .. } = self;
         let epochs = sets.participant.epochs();
         let (items, locks) = (&sets.items, &mut sets.protocol.locks);
@@ -315,16 +315,16 @@ impl Healing {
         if !locks.hold(record, meanwhile, || epochs.is_broken()) {
             return Err(AbortCause::LockTimeout);
         }
-        self.highest = place;
+        self.highest = rank;
         Ok(())
     }
 
     #[cold]
-    fn let_go_above(&mut self, place: u64) {
+    fn let_go_above(&mut self, rank: u64) {
         for at in 0..self.order.len() {
             let (other, position) = self.order[at];
             let record = self.sets.items[position as usize].record;
-            if other > place && !self.is_unknown(record) {
+            if other > rank && !self.is_unknown(record) {
                 self.sets.protocol.locks.release(record);
             }
         }
@@ -390,7 +390,7 @@ impl Healing {
     pub(super) fn settle_raise(&mut self) -> Option<Result<(), AbortCause>> {
         let is_welcome = self.late.is_empty() || self.are_late_welcome();
         // Updates that are left need the locks of their records.
-        let is_done = !self.sets.has_updates_left();
+        let is_done = !self.sets.has_deferred_updates();
         if is_welcome && is_done && self.sets.is_unchanged().is_ok() {
             return Some(Ok(()));
         }
@@ -414,7 +414,7 @@ impl Healing {
             Ok(()) => {
                 // One that comes before in the program may raise itself: its error is the first
                 // then. The tids stay as they are, as nothing will be installed.
-                self.sets.raise_of_updates_left();
+                self.sets.raise_of_deferred_updates();
                 Some(Ok(()))
             }
             failed => Some(failed),

@@ -15,7 +15,7 @@ use kiln_platform::spin;
 use kiln_procedure::AbortCause;
 use kiln_storage::record::RecordRef;
 
-use crate::shared::locks::handling::Patient;
+use crate::shared::locks::deadlock::Patient;
 use crate::shared::locks::{Alarms, BesideBits, Locks as _, QueuedLocks, RequestRef, Taken};
 use crate::shared::optimistic::record_lock::Mode;
 use crate::shared::optimistic::{CLAIMED, LOCK_SPINS_MAX};

@@ -63,10 +63,10 @@ use kiln_storage::epoch::Participant;
 use kiln_storage::record::{RecordRef, Tid};
 
 use crate::phases::Phase;
+use crate::shared::core_slots::CoreSlots;
 use crate::shared::locks::Alarms;
 use crate::shared::optimistic::record_lock::Mode;
 use crate::shared::optimistic::{Commit, Optimistic, stable_tid};
-use crate::shared::turns::SharedTurns;
 use locks::Locks;
 use retrospective::Retrospective;
 use temperature::{HOT, Temperatures};
@@ -81,11 +81,11 @@ pub struct HotRecords {
 }
 
 impl HotRecords {
-    /// For workers that take these turns.
-    pub fn new(turns: SharedTurns) -> HotRecords {
+    /// For workers that share these core slots.
+    pub fn new(core_slots: CoreSlots) -> HotRecords {
         HotRecords {
             temperatures: Temperatures::default(),
-            alarms: Alarms::new(turns),
+            alarms: Alarms::new(core_slots),
         }
     }
 }
@@ -269,7 +269,7 @@ mod tests {
 
     /// Two workers that give up at once.
     fn protocols() -> [MoccCommit; 2] {
-        let hot = Arc::new(HotRecords::new(SharedTurns::default()));
+        let hot = Arc::new(HotRecords::new(CoreSlots::default()));
         [0, 1].map(|worker| {
             let mut protocol = MoccCommit::new(hot.clone(), worker);
             protocol.period = 3;

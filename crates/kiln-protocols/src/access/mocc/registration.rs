@@ -17,7 +17,7 @@ pub(crate) const MOCC: Registration = Registration {
     options: &[],
     factors: &[],
     family: |setting| {
-        let hot = Arc::new(HotRecords::new(setting.turns.clone()));
+        let hot = Arc::new(HotRecords::new(setting.core_slots.clone()));
         family::of_accesses(move |participant| Mocc::sharing(participant, hot.clone()))
     },
 };

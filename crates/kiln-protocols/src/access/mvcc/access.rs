@@ -40,7 +40,7 @@ impl Access for Mvcc {
         charge(Work::Record);
         let observed = observed.columns(self.is_deferring);
         if self.is_covered(table, observed) && self.snapshot.is_none() {
-            return Ok(self.meet_apart(table, record)?);
+            return Ok(self.meet_split(table, record)?);
         }
         Ok(match self.is_deferring && observed.is_empty() {
             true => self.meet_unobserving(record)?,

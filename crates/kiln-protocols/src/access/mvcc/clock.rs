@@ -260,7 +260,7 @@ impl Clock {
             let mut spinner = Spinner::default();
             // Acquire pairs with the release in `end_commit`.
             while commits_within(other.committing.0.load(Ordering::Acquire), snapshot) {
-                spinner.turn();
+                spinner.spin();
             }
         }
         snapshot

@@ -15,7 +15,7 @@ use super::{Item, Mvcc, SPINS_MAX, Write, WriteKind};
 use crate::canary::Canary;
 use crate::shared::links;
 use crate::shared::recorder::object;
-use crate::shared::report::{Window, all_columns};
+use crate::shared::report::{CommitWindow, all_columns};
 
 impl Mvcc {
     /// Phase 1: inserts a pending version over each version that the attempt has written over,
@@ -66,7 +66,7 @@ impl Mvcc {
         let item = write.item;
         let observed = self.items[item as usize].version;
         let relies = &self.items[item as usize];
-        let any_version = kind == WriteKind::Update && (relies.is_unobserved || relies.is_apart());
+        let any_version = kind == WriteKind::Update && (relies.is_unobserved || relies.is_split());
         if observed >= timestamp {
             return Err(self.catch_up(observed));
         }
@@ -96,7 +96,7 @@ impl Mvcc {
         loop {
             let aux = record.aux().load(Ordering::SeqCst);
             if aux & LATCHED != 0 {
-                spinner.turn();
+                spinner.spin();
                 continue;
             }
             let (below, replaced) = match head(aux) {
@@ -121,7 +121,7 @@ impl Mvcc {
                     // that it does not write. So there is no place for it below a newer one.
                     let state = newest.status() & status::STATE;
                     if state == status::ABORTED {
-                        spinner.turn();
+                        spinner.spin();
                         continue;
                     }
                     if state == status::PENDING {
@@ -157,13 +157,13 @@ impl Mvcc {
                 Ordering::Relaxed,
             );
             if linked.is_err() {
-                spinner.turn();
+                spinner.spin();
                 continue;
             }
             self.writes[position].published = true;
             if any_version {
                 let met = &self.items[item as usize];
-                if met.is_apart() && !self.is_unmarked_down_from(below, met) {
+                if met.is_split() && !self.is_unmarked_down_from(below, met) {
                     return Err(AbortCause::ReadValidation);
                 }
                 self.rely_on(item, replaced, below);
@@ -201,13 +201,13 @@ impl Mvcc {
                 true => {
                     let first = own.expect("just found").item as usize;
                     if self.items[first].version != item.version
-                        && !(item.is_apart()
+                        && !(item.is_split()
                             && self.is_unmarked_down_from(own.and_then(Write::below), item))
                     {
                         return Err(AbortCause::ReadValidation);
                     }
                 }
-                false if self.splits && item.is_apart() => self.settle_apart(item, timestamp)?,
+                false if self.splits && item.is_split() => self.settle_split(item, timestamp)?,
                 false => settle_read(item, timestamp)?,
             }
         }
@@ -223,7 +223,7 @@ impl Mvcc {
     pub(super) fn install(&mut self, timestamp: u64) {
         // Behind the timestamp and the validation, and before the first version is decided: others
         // that meet one wait for its decision, and are of this log epoch or a later one.
-        let mut window = Window::none();
+        let mut window = CommitWindow::none();
         if self.reporter.is_asked(&mut self.recorder) && !self.writes.is_empty() {
             self.record_removals_and_touches();
             window = self.reporter.open();
@@ -245,7 +245,7 @@ impl Mvcc {
                 (kind, Some(node)) => {
                     // It keeps its marks.
                     let marks = node.status() & !status::STATE;
-                    debug_assert_eq!(marks & !status::APART, kind.node_kind());
+                    debug_assert_eq!(marks & !status::SPLIT, kind.node_kind());
                     node.set_status(status::COMMITTED | marks);
                     let table = write.table;
                     self.note_version(record, table, timestamp);
@@ -281,7 +281,7 @@ impl Mvcc {
     /// deleted a key which this one adds: it was taken after the new record's entry had come, and
     /// theirs before the former entry went.
     #[inline(never)]
-    fn report(&mut self, window: &Window, timestamp: u64) {
+    fn report(&mut self, window: &CommitWindow, timestamp: u64) {
         let Mvcc {
             reporter,
             recorder,

@@ -13,7 +13,7 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::Table;
 
-use super::apart::WHOLE;
+use super::split::WHOLE;
 use super::version::{Head, NodeRef, Visible, head, source, status, visible};
 use super::{Item, Mvcc, NO_WRITE, SPINS_MAX, Write, WriteKind};
 use crate::canary::Canary;
@@ -81,7 +81,7 @@ impl Mvcc {
             {
                 // From now on more than its being there counts.
                 let item = &mut self.items[handle.note as usize];
-                (item.is_unobserved, item.apart) = (false, WHOLE);
+                (item.is_unobserved, item.split) = (false, WHOLE);
             }
             return Ok(visit);
         }
@@ -248,8 +248,8 @@ impl Mvcc {
             },
             None => (ColumnSet::EMPTY, &[]),
         };
-        if self.splits && self.items[handle.note as usize].is_apart() {
-            self.widen_apart(table, handle.note, columns, written);
+        if self.splits && self.items[handle.note as usize].is_split() {
+            self.widen_split(table, handle.note, columns, written);
         }
         let item = &self.items[handle.note as usize];
         let mut spilled = false;
@@ -265,7 +265,7 @@ impl Mvcc {
         // Acquire pairs with the release fence before the row is changed: if one of the loads above
         // saw a word of a newer version, the load below sees its lock bit or its version.
         fence(Ordering::Acquire);
-        if !item.is_row_old_enough() && !self.has_kept_apart(item) {
+        if !item.is_row_old_enough() && !self.has_kept_split(item) {
             return Err(AbortCause::ReadValidation);
         }
         if item.is_unobserved && !Canary::ReadStaysUnobserved.sings() {
@@ -397,7 +397,7 @@ impl Mvcc {
         let write = &mut self.writes[write];
         for note in [handle.note, write.item] {
             let item = &mut self.items[note as usize];
-            (item.is_unobserved, item.apart) = (false, WHOLE);
+            (item.is_unobserved, item.split) = (false, WHOLE);
         }
         if let Some(node) = write.node {
             let columns = std::mem::take(&mut write.columns);

@@ -1,14 +1,14 @@
-//! Timestamp splitting (STO §6.2): the words of a table that say when its columns apart were
+//! Timestamp splitting (STO §6.2): the words of a table that say when its split columns were
 //! written and read.
 //!
-//! Columns often observed and rarely written are *kept apart* ([`Table::split`]). What observes
+//! Columns often observed and rarely written are *split* ([`Table::split`]). What observes
 //! only these relies on no version of the record, but on that none which writes them comes between
 //! the version met and the attempt's timestamp, now or later. The first is to be seen in the chain,
-//! where nodes that write columns apart are marked. Once these are folded into the row it is not;
+//! where nodes that write split columns are marked. Once these are folded into the row it is not;
 //! and the second would have every reader raise the `rts` of a record that many share. Both are
 //! said for a whole table instead, in three words:
 //!
-//! - *written*: no version newer than this wrote columns apart of any record;
+//! - *written*: no version newer than this wrote split columns of any record;
 //! - *read*: no transaction may write them at this timestamp or below any more. Raised in leaps
 //!   ([`LEASE`]), so that readers hardly ever write it;
 //! - *writers*: how many attempts are about to write them.
@@ -21,7 +21,7 @@
 //! one has raised *written*. If there are some, the reader raises the `rts` of the record, as for
 //! any other read.
 //!
-//! Where the columns apart turn out to be written often, that costs more than it saves, and there
+//! Where the split columns turn out to be written often, that costs more than it saves, and there
 //! are writers for good.
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
@@ -64,7 +64,7 @@ impl Groups {
         for (number, group) in groups.0.iter().enumerate() {
             let address = std::ptr::from_ref(group).addr();
             name_range(address, size_of::<Group>(), || {
-                format!("mvcc.columns apart[{number}]")
+                format!("mvcc.split columns[{number}]")
             });
         }
         groups
@@ -84,7 +84,7 @@ impl Groups {
         })
     }
 
-    /// Whether no version newer than this one wrote columns apart of the stripe's tables, as far as
+    /// Whether no version newer than this one wrote split columns of the stripe's tables, as far as
     /// the caller can have seen what such a version wrote.
     #[inline(always)]
     pub fn is_written_before(&self, number: u8, version: u64) -> bool {
@@ -94,7 +94,7 @@ impl Groups {
         self.0[number as usize].written.load(Ordering::SeqCst) <= version
     }
 
-    /// Keeps all that is not counted yet from writing columns apart at `timestamp` or before.
+    /// Keeps all that is not counted yet from writing split columns at `timestamp` or before.
     /// Returns whether that is all there is, and no writer is about to.
     #[inline]
     pub fn hold(&self, number: u8, timestamp: u64) -> bool {
@@ -126,7 +126,7 @@ impl Groups {
         counted
     }
 
-    /// Up to when columns apart of these stripes were read, of which an attempt that is counted
+    /// Up to when split columns of these stripes were read, of which an attempt that is counted
     /// takes no timestamp.
     pub fn read_until(&self, mask: Mask) -> u64 {
         // Sequentially consistent: after the count.
@@ -134,7 +134,7 @@ impl Groups {
         self.each(mask).map(read).max().unwrap_or(0)
     }
 
-    /// Says that an attempt that is counted writes columns apart of these stripes at `timestamp`,
+    /// Says that an attempt that is counted writes split columns of these stripes at `timestamp`,
     /// unless it fails.
     pub fn write(&self, mask: Mask, timestamp: u64) {
         for group in self.each(mask) {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn where_columns_apart_are_often_written_there_are_writers_for_good() {
+    fn where_split_columns_are_often_written_there_are_writers_for_good() {
         let groups = Groups::new();
         for timestamp in 1..=CLOSE_MAX + 2 {
             let counted = groups.enter(1);

@@ -34,7 +34,7 @@
 //!   after, no indirection, no memory but the row;
 //! - an update writes as many words as under `silo`, plus a node's header;
 //! - the row is the whole truth again as soon as all notes are settled, which the engine does,
-//!   alone, before it looks at rows or changes tables ([`settle`](Shared::settle)). Then only
+//!   alone, before it looks at rows or changes tables ([`settle`](MvccState::settle)). Then only
 //!   timestamps are left in `aux`, and they go when another protocol takes over.
 //!
 //! The alternative, the newest version in the row and the older ones in the chain, would spare a
@@ -45,8 +45,8 @@
 //! not write. So a version never gets between two others: of two over the same one, only one can
 //! commit, and it is refused at once. Chains are sorted because they grow at the front. With `+cu`
 //! (STO §6.1) a record of which nothing is observed may be replaced in whatever version it has at
-//! the commit (`updates.rs`). With `+ts` (STO §6.2) so may one of which only columns kept apart are
-//! observed, and no reader of these minds versions that write others (`apart.rs`).
+//! the commit (`updates.rs`). With `+ts` (STO §6.2) so may one of which only split columns are
+//! observed, and no reader of these minds versions that write others (`split.rs`).
 //!
 //! # Invariants
 //!
@@ -96,7 +96,6 @@
 //! may still be about to commit.
 
 mod access;
-mod apart;
 mod clock;
 mod commit;
 mod entries;
@@ -105,6 +104,7 @@ mod groups;
 mod notes;
 mod reclaim;
 pub(crate) mod registration;
+mod split;
 mod takeovers;
 mod updates;
 mod version;
@@ -116,7 +116,7 @@ use kiln_storage::epoch::{Epochs, Participant};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnSet, TableId};
 use kiln_storage::slot::Heap;
-use kiln_storage::table::{MEMORIES_MAX, Table, WORKERS_MAX};
+use kiln_storage::table::{ARENAS_MAX, Table, WORKERS_MAX};
 
 use crate::phases::{Phase, Phases};
 use crate::shared::emptied::EmptiedNodes;
@@ -139,9 +139,9 @@ const SPINS_MAX: u32 = 128;
 const NO_WRITE: u32 = u32::MAX;
 
 /// What the workers of a database share while the protocol is in force.
-pub struct Shared {
+pub struct MvccState {
     clock: Clock,
-    /// What is known of columns kept apart, with timestamp splitting.
+    /// What is known of split columns, with timestamp splitting.
     groups: Groups,
     /// Always there, but for the moment in which it goes.
     pools: Box<Pools>,
@@ -151,13 +151,13 @@ pub struct Shared {
     epochs: OnceLock<Epochs>,
 }
 
-impl Shared {
+impl MvccState {
     /// For workers that are numbered by their participants' slots, whose snapshots lag or wait.
-    pub fn new(lags: bool) -> Shared {
-        Shared {
+    pub fn new(lags: bool) -> MvccState {
+        MvccState {
             clock: Clock::new(WORKERS_MAX, lags),
             groups: Groups::new(),
-            pools: Box::new(Pools::new(MEMORIES_MAX)),
+            pools: Box::new(Pools::new(ARENAS_MAX)),
             notes: (0..WORKERS_MAX).map(|_| NotesCell::default()).collect(),
             epochs: OnceLock::new(),
         }
@@ -195,7 +195,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for MvccState {
     fn drop(&mut self) {
         if let Some(epochs) = self.epochs.get() {
             // Nodes that wait for their epoch go back to the pools.
@@ -218,9 +218,9 @@ struct Item {
     /// Whether no column was observed so far: if the attempt writes the record, any version will
     /// do.
     is_unobserved: bool,
-    /// The stripe of its table if no columns were observed so far but those that the table keeps
-    /// apart, or [`apart::WHOLE`].
-    apart: u8,
+    /// The stripe of its table if
+    /// only split columns were observed so far, or [`split::WHOLE`].
+    split: u8,
 }
 
 impl Item {
@@ -233,7 +233,7 @@ impl Item {
             write: NO_WRITE,
             absent,
             is_unobserved: false,
-            apart: apart::WHOLE,
+            split: split::WHOLE,
         }
     }
 }
@@ -270,7 +270,7 @@ struct Write {
     kind: WriteKind,
     /// The columns that the image of `node` holds.
     columns: ColumnSet,
-    /// The columns that updates left to the commit will write, and those that these will read.
+    /// The columns that updates deferred to the commit will write, and those that these will read.
     pending: ColumnSet,
     pending_read: ColumnSet,
     node: Option<NodeRef>,
@@ -290,7 +290,7 @@ impl Write {
 
 /// The access of one worker; see the module's documentation.
 pub struct Mvcc {
-    shared: Arc<Shared>,
+    shared: Arc<MvccState>,
     /// The worker's number.
     worker: usize,
     participant: Participant,
@@ -305,9 +305,9 @@ pub struct Mvcc {
     nodes: NodeSet,
     takeovers: Takeovers,
     emptied: EmptiedNodes,
-    /// Whether updates are left to the commit where the program says that they can be.
+    /// Whether updates are deferred to the commit where the program says that they can be.
     pub(crate) defers: bool,
-    /// Whether columns that tables keep apart are relied on by themselves.
+    /// Whether split columns of tables are relied on by themselves.
     pub(crate) splits: bool,
     /// Where the attempt is counted among those who write such columns.
     counted: Mask,
@@ -331,7 +331,7 @@ unsafe impl Send for Mvcc {}
 
 impl Mvcc {
     /// An access for the worker that `participant` stands for.
-    pub fn new(shared: Arc<Shared>, participant: Participant) -> Mvcc {
+    pub fn new(shared: Arc<MvccState>, participant: Participant) -> Mvcc {
         let worker = participant.slot();
         let epochs = shared.epochs.get_or_init(|| participant.epochs().clone());
         // Other protocols number versions by epochs: all timestamps are above those.

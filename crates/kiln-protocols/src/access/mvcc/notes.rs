@@ -33,8 +33,8 @@ pub(super) struct Grave {
 pub(super) struct Notes {
     /// Versions committed since.
     pub(super) fresh: VecDeque<Noted>,
-    /// Versions that snapshots under way are in front of; their records have [`WAITING`](super::version::WAITING) set, and
-    /// one entry each over all workers.
+    /// Versions that snapshots under way are in front of; their records have
+    /// [`WAITING`](super::version::WAITING) set, and one entry each over all workers.
     pub(super) waiting: VecDeque<Noted>,
     pub(super) graves: VecDeque<Grave>,
     /// Graves that transactions have left since the last look: of rows that came and went in one.

@@ -45,7 +45,7 @@ use kiln_storage::table::{Entry, Table};
 use super::clock::Horizon;
 use super::notes::{Grave, NOTHING_NOTED, Noted, Notes};
 use super::version::{Head, LATCHED, NodeRef, WAITING, head, read_up_to, status};
-use super::{Mvcc, Shared};
+use super::{Mvcc, MvccState};
 use crate::canary::Canary;
 use crate::shared::links;
 use crate::shared::recorder::Recorder;
@@ -142,7 +142,7 @@ impl Mvcc {
 
 /// Looks after everything that any worker has noted, or what concerns one table. No transaction
 /// runs that has used it, or that reads a snapshot.
-pub(super) fn settle(shared: &Shared, participant: &Participant, only: Option<TableId>) {
+pub(super) fn settle(shared: &MvccState, participant: &Participant, only: Option<TableId>) {
     let mut notes = Notes::default();
     for cell in &shared.notes {
         // SAFETY: no worker runs.
@@ -180,7 +180,7 @@ pub(super) fn settle(shared: &Shared, participant: &Participant, only: Option<Ta
 
 /// Takes over what idle workers have noted, and looks after a portion of it; `participant` is the
 /// ticker's. Returns whether nothing is left that can be done now.
-pub(super) fn look_after_idle(shared: &Shared, participant: &Participant) -> bool {
+pub(super) fn look_after_idle(shared: &MvccState, participant: &Participant) -> bool {
     let own = &shared.notes[participant.slot()];
     let epochs = participant.epochs();
     let now = epochs.current();
@@ -228,7 +228,7 @@ pub(super) fn look_after_idle(shared: &Shared, participant: &Participant) -> boo
 
 /// Shortens chains for one worker.
 struct Tidier<'a> {
-    shared: &'a Shared,
+    shared: &'a MvccState,
     horizon: &'a Horizon,
     participant: &'a Participant,
     /// Records nothing: what goes from the indexes here was recorded by the transactions that
@@ -488,7 +488,7 @@ impl Tidier<'_> {
                 let rts = newer.read_until().load(Ordering::SeqCst);
                 merged.read_until().store(rts, Ordering::Relaxed);
                 // What was between the versions below and the merged one is in it.
-                merged.set_status(newer.status() | node.status() & status::APART);
+                merged.set_status(newer.status() | node.status() & status::SPLIT);
                 self.chain[position - 1] = merged;
                 if position >= 2 {
                     self.chain[position - 2].set_next(Some(merged));

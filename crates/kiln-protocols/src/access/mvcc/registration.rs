@@ -5,7 +5,7 @@ use kiln_platform::sync::Arc;
 use kiln_storage::epoch::Participant;
 use kiln_storage::schema::TableId;
 
-use super::{Mvcc, Shared};
+use super::{Mvcc, MvccState};
 use crate::Versions;
 use crate::family::Family;
 use crate::protocol::ProtocolOption;
@@ -32,7 +32,7 @@ pub(crate) const MVCC: Registration = Registration {
     family: |setting| {
         let lags = setting.has(ProtocolOption::LaggingSnapshots);
         Box::new(Multiversion {
-            shared: Arc::new(Shared::new(lags)),
+            shared: Arc::new(MvccState::new(lags)),
             defers: setting.has(ProtocolOption::CommitTimeUpdates),
             splits: setting.has(ProtocolOption::TimestampSplitting),
         })
@@ -41,7 +41,7 @@ pub(crate) const MVCC: Registration = Registration {
 
 /// What the workers share, and their options.
 struct Multiversion {
-    shared: Arc<Shared>,
+    shared: Arc<MvccState>,
     defers: bool,
     splits: bool,
 }

@@ -1,4 +1,4 @@
-//! Updates left to the commit (STO §6.1).
+//! Updates deferred to the commit (STO §6.1).
 //!
 //! A record that the attempt found and of which it observes nothing but that it is there may have
 //! got newer versions by its commit: its pending version goes in front of whichever is the newest

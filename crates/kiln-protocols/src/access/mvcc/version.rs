@@ -78,9 +78,9 @@ pub(super) mod status {
     pub const ABSENT: u64 = 4;
     /// The node's image is a list of the records that had the record's keys before.
     pub const LINKS: u64 = 8;
-    /// Columns that the table keeps apart are written in this version, or the record is deleted;
-    /// see `apart.rs`.
-    pub const APART: u64 = 16;
+    /// Split columns of the table are written in this version, or the record is deleted;
+    /// see `split.rs`.
+    pub const SPLIT: u64 = 16;
 }
 
 /// Said of [`Node::read_until`] when the node is going: a reader that raises it looks again.
@@ -247,8 +247,8 @@ const CLASSES: usize = 20;
 const _: () = assert!(class_words(CLASSES - 1) >= (64 << 10) / 8 + HEADER_WORDS);
 
 impl Pools {
-    pub fn new(memories: usize) -> Pools {
-        let slab = |class| Slab::named(class_words(class) * 8, memories, "mvcc.version");
+    pub fn new(arenas: usize) -> Pools {
+        let slab = |class| Slab::named(class_words(class) * 8, arenas, "mvcc.version");
         Pools((0..CLASSES).map(slab).collect())
     }
 
@@ -263,8 +263,8 @@ impl Pools {
         if class_words(class) < wanted {
             class += 1;
         }
-        // SAFETY: the memory that the participant uses is this worker's alone.
-        let cell = unsafe { self.0[class].alloc(participant.memory())? };
+        // SAFETY: the arena that the participant uses is this worker's alone.
+        let cell = unsafe { self.0[class].alloc(participant.arena())? };
         let node = NodeRef(cell.cast());
         // SAFETY: the cell is this worker's, large enough, and aligned to eight bytes; each worker
         // that knew an earlier node in it has left its epoch.
@@ -286,7 +286,7 @@ impl Pools {
     pub fn give_back(&self, node: NodeRef, participant: &Participant) {
         let class = node.node().class as usize;
         // SAFETY: the memory is this worker's; the node was taken and is not in any chain.
-        unsafe { self.0[class].free(participant.memory(), node.0.cast()) };
+        unsafe { self.0[class].free(participant.arena(), node.0.cast()) };
     }
 
     /// Takes back a node that no chain leads to any more, once no worker can look at it.

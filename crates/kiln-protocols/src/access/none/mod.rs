@@ -112,7 +112,7 @@ fn latch(record: RecordRef) -> Option<Tid> {
             return Some(seen);
         }
         // The holder is copying a row.
-        spinner.turn();
+        spinner.spin();
     }
 }
 
@@ -193,7 +193,7 @@ impl Unprotected {
                     break;
                 }
             }
-            spinner.turn();
+            spinner.spin();
         }
         for &(_, register) in columns {
             let slot = memory.slots[register.0 as usize];

@@ -150,7 +150,7 @@ impl<const VALIDATES: bool> Optimistic<OccCommit<VALIDATES>> {
                         self.protocol.unlock();
                         return Err(AbortCause::LockTimeout);
                     }
-                    spinner.turn();
+                    spinner.spin();
                 }
                 locked.push(item.record);
             }

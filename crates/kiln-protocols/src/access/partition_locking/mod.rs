@@ -1,5 +1,5 @@
-//! Strict two-phase locking whose locks cover all that is in a partition of the data: planned, as in
-//! `access/planned_locking`.
+//! Strict two-phase locking whose locks cover all that is in a partition of the data: planned, as
+//! in `access/planned_locking`.
 //!
 //! Source: STRIFE §5.4, ORTHRUS §4.3, healing §5, after H-Store.
 //!

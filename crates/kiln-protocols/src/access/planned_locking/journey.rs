@@ -73,7 +73,7 @@ pub(super) struct Journey {
 
 /// The tid of an attempt that travels, for the records whose owners are to store it.
 #[derive(Default)]
-pub(super) struct Left {
+pub(super) struct PendingTids {
     tid: u64,
     records: Vec<(RecordRef, u16)>,
 }
@@ -122,9 +122,9 @@ impl<L: Locks> PlannedLocking<L> {
 
     /// Hands out the records that the attempt has written in other partitions than that where it
     /// committed, with these, and the tid that they get.
-    pub fn take_left(&mut self, mut each: impl FnMut(RecordRef, u16, u64)) {
-        let tid = self.left.tid;
-        for (record, partition) in self.left.records.drain(..) {
+    pub fn take_pending_tids(&mut self, mut each: impl FnMut(RecordRef, u16, u64)) {
+        let tid = self.pending_tids.tid;
+        for (record, partition) in self.pending_tids.records.drain(..) {
             each(record, partition, tid);
         }
     }
@@ -222,7 +222,7 @@ impl<L: Locks> PlannedLocking<L> {
 
     /// Commits what was written here, and notes what others have to.
     pub(super) fn commit_by_owners(&mut self, newest: Tid) {
-        let (manager, left) = (&self.locked.manager, &mut self.left);
+        let (manager, left) = (&self.locked.manager, &mut self.pending_tids);
         let in_place = &mut self.locked.in_place;
         in_place.commit_leaving(newest, |table, record, tid| {
             // A record that is gone, or going, is finished here.

@@ -1,9 +1,9 @@
 //! Strict two-phase locking whose locks are planned: an attempt first finds out which records it
 //! will meet, and takes their locks all together; then it runs, and finds its records locked.
 //!
-//! Sources: ORTHRUS §3.2 (all locks in one order, before the transaction runs), VLL §2 (all requests
-//! in one critical section), STRIFE §5.3; whose locks they are, and who waits for whom, see
-//! [`planned`](crate::shared::locks::planned). A scheduler may take them in the attempt's stead
+//! Sources: ORTHRUS §3.2 (all locks in one order, before the transaction runs), VLL §2 (all
+//! requests in one critical section), STRIFE §5.3; whose locks they are, and who waits for whom,
+//! see [`planned`](crate::shared::locks::planned). A scheduler may take them in the attempt's stead
 //! ([`PlannedAhead`](crate::shared::planning::PlannedAhead)).
 //!
 //! # Phases
@@ -19,8 +19,8 @@
 //! and the next plan has it. Gaps are guarded by versions, as under two-phase locking.
 //!
 //! Where the data are divided into *parts* ([`Locks::DIVIDED`]) claims say the part that their
-//! records belong to, as that decides where a lock is; it is compared when the record is met. A lock
-//! may cover a whole table that every partition has.
+//! records belong to, as that decides where a lock is; it is compared when the record is met. A
+//! lock may cover a whole table that every partition has.
 //!
 //! Where attempts *travel* ([`Locks::TRAVELS`]) the worker that runs one changes: each operation is
 //! done where its record is (`journey.rs`). All that an attempt has is put aside in between
@@ -44,7 +44,7 @@ use kiln_storage::epoch::Participant;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::table::Table;
 
-use journey::{Journey, Left};
+use journey::{Journey, PendingTids};
 
 pub use journey::Parked;
 
@@ -60,7 +60,7 @@ pub struct PlannedLocking<L: Locks> {
     plan: LockPlan,
     /// Where attempts travel.
     journey: Journey,
-    left: Left,
+    pending_tids: PendingTids,
 }
 
 impl<L: Locks> PlannedLocking<L> {
@@ -76,7 +76,7 @@ impl<L: Locks> PlannedLocking<L> {
                 ..Planned::default()
             }),
             journey: Journey::default(),
-            left: Left::default(),
+            pending_tids: PendingTids::default(),
         }
     }
 

@@ -5,9 +5,9 @@ use super::PlannedLocking;
 use crate::family::{self, Family};
 use crate::protocol::ProtocolOption;
 use crate::registry::{Promises, Registration};
-use crate::shared::locks::handling::{NoWait, Ordered, Patient};
+use crate::shared::locks::deadlock::{NoWait, Ordered, Patient};
 use crate::shared::locks::planned::{AllOrNone, Atomic, Sorted};
-use crate::shared::locks::{BesideRecord, LockWords, Locks, SharedLocks};
+use crate::shared::locks::{BesideRecord, LockWords, LockingState, Locks};
 
 pub(crate) const LOCK_SORTED: Registration = Registration {
     name: "lock-sorted",
@@ -19,7 +19,7 @@ pub(crate) const LOCK_SORTED: Registration = Registration {
     factors: &["lock-queue"],
     family: |setting| {
         let queue = setting.factors.lock_queue;
-        let shared = SharedLocks::new(setting.turns.clone());
+        let shared = LockingState::new(setting.core_slots.clone());
         match setting.has(ProtocolOption::LockTable) {
             false => over(move |number| {
                 let locks = shared.queued(BesideRecord, Ordered, number);
@@ -41,7 +41,7 @@ pub(crate) const LOCK_ATOMIC: Registration = Registration {
     options: &[ProtocolOption::LockTable],
     factors: &[],
     family: |setting| {
-        let shared = SharedLocks::new(setting.turns.clone());
+        let shared = LockingState::new(setting.core_slots.clone());
         match setting.has(ProtocolOption::LockTable) {
             false => over(move |number| {
                 let locks = shared.queued(BesideRecord, Patient, number);
@@ -65,7 +65,7 @@ pub(crate) const PRE_NO_WAIT: Registration = Registration {
     family: |setting| match setting.has(ProtocolOption::LockTable) {
         false => over(|_| AllOrNone(LockWords)),
         true => {
-            let shared = SharedLocks::new(setting.turns.clone());
+            let shared = LockingState::new(setting.core_slots.clone());
             over(move |number| AllOrNone(shared.queued(shared.table.clone(), NoWait, number)))
         }
     },

@@ -34,7 +34,7 @@
 //!
 //! With `+cu` (STO §6.1) updates whose old values no operation observes are kept, and run between
 //! phases 2 and 3, while the record is locked ([`optimistic`](crate::shared::optimistic)). With
-//! `+ts` (§6.2) an operation that observes only columns that the table keeps apart notes the second
+//! `+ts` (§6.2) an operation that observes only split columns of the table notes the second
 //! timestamp. A record that is written without having been observed as a whole is locked at
 //! whatever version it has. OSTO has a timestamp, with a lock bit, for each group; here the lock of
 //! the tid is taken for every write, as it is what protects the words, and that of the second
@@ -167,7 +167,7 @@ impl<const VALIDATES: bool> Optimistic<SiloCommit<VALIDATES>> {
                     self.items[write.item as usize].observed = seen;
                     break;
                 }
-                spinner.turn();
+                spinner.spin();
             }
         }
     }

@@ -60,7 +60,7 @@ fn accesses(setting: &Setting) -> impl Fn(Participant) -> Silo + use<> {
         silo.protocol.waits = !early_aborts;
         silo.defers = defers;
         silo.splits = splits;
-        silo.uses_apart = defers || splits;
+        silo.uses_split = defers || splits;
         silo.calms = true;
         silo
     }

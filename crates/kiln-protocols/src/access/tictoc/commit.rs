@@ -12,11 +12,11 @@ use super::times::BY_RECORD;
 use crate::canary::Canary;
 use crate::shared::optimistic::{Item, NO_WRITE, Optimistic};
 
-/// The `wts` of what an item relies on; of columns kept apart, the attempt has noted them all
+/// The `wts` of what an item relies on; of split columns, the attempt has noted them all
 /// together.
 #[inline(always)]
 fn written_at(item: &Item<u64>) -> u64 {
-    match item.is_apart() {
+    match item.is_split() {
         true => 0,
         false => Tid(item.observed).version(),
     }
@@ -38,10 +38,10 @@ impl Optimistic<TicTocCommit> {
             let version = Tid(self.items[write.item as usize].observed).version();
             let rts = self.protocol.read_until(write.record, version);
             timestamp = timestamp.max(rts + 1);
-            if write.locks_apart
+            if write.locks_split
                 && let Some(times) = &self.protocol.times
             {
-                timestamp = timestamp.max(times.read_apart(write.table()) + 1);
+                timestamp = timestamp.max(times.read_split(write.table()) + 1);
             }
         }
         let TicTocCommit {
@@ -59,7 +59,7 @@ impl Optimistic<TicTocCommit> {
     /// The latest `wts` of all that was read.
     #[inline]
     pub(super) fn newest_read(&self) -> u64 {
-        let earliest = self.protocol.apart_since;
+        let earliest = self.protocol.split_since;
         self.items.iter().map(written_at).fold(earliest, u64::max)
     }
 
@@ -78,7 +78,7 @@ impl Optimistic<TicTocCommit> {
                 continue;
             }
             let now = item.record.tid().load(Ordering::Relaxed);
-            let extends = match item.is_apart() {
+            let extends = match item.is_split() {
                 true => item.note & BY_RECORD != 0 && item.write == NO_WRITE,
                 false if now == item.observed => true,
                 // Its own.
@@ -96,7 +96,7 @@ impl Optimistic<TicTocCommit> {
         if let Some(times) = &self.protocol.times
             && !Canary::NotExtended.sings()
         {
-            times.extend_apart(self.protocol.apart, timestamp);
+            times.extend_split(self.protocol.split, timestamp);
         }
         let TicTocCommit {
             gaps,
@@ -120,8 +120,8 @@ impl Optimistic<TicTocCommit> {
             if valid_until(item) >= timestamp {
                 continue;
             }
-            if item.is_apart() {
-                if self.is_current_apart(item) || Canary::ReadValidationSkipped.sings() {
+            if item.is_split() {
+                if self.is_split_current(item) || Canary::ReadValidationSkipped.sings() {
                     continue;
                 }
                 return Err(AbortCause::ReadValidation);
@@ -141,22 +141,22 @@ impl Optimistic<TicTocCommit> {
         }
     }
 
-    /// Notes in which tables columns kept apart are written, or records inserted, at `timestamp`,
+    /// Notes in which tables split columns are written, or records inserted, at `timestamp`,
     /// before they are.
     #[inline]
-    pub(super) fn write_apart(&mut self, timestamp: u64) {
+    pub(super) fn write_split(&mut self, timestamp: u64) {
         let Some(times) = &self.protocol.times else {
             return;
         };
         let (mut written, mut inserted) = (0, 0);
         for write in &self.writes {
-            if write.locks_apart {
+            if write.locks_split {
                 written |= GroupTimes::mask(write.table());
             } else if write.inserts() {
                 inserted |= GroupTimes::mask(write.table());
             }
         }
-        times.write_apart(written, inserted, timestamp);
+        times.write_split(written, inserted, timestamp);
     }
 
     /// Notes which indexes lose entries at `timestamp`, before they do.

@@ -32,7 +32,7 @@ use kiln_storage::table::Table;
 
 use super::times::{self, GroupTimes};
 use crate::canary::Canary;
-use crate::shared::optimistic::{apart::LOCKED, stable_tid};
+use crate::shared::optimistic::{split::LOCKED, stable_tid};
 use crate::shared::record_map::RecordMap;
 use crate::shared::scratch::{RowImage, Scratch};
 
@@ -45,7 +45,7 @@ const AHEAD: usize = 8;
 
 /// How much later than all versions met the common timestamp is. A transaction that overwrites one
 /// of them meanwhile comes after that, and others go on counting below it. More would only make the
-/// leases of columns apart (`times.rs`) end sooner.
+/// leases of split columns (`times.rs`) end sooner.
 const LEAP: u64 = 32;
 
 /// Sweeps at most: each fails if a transaction that came after its timestamp wrote what it had yet
@@ -69,7 +69,7 @@ struct Copy {
     /// The version that was read,
     tid: Tid,
     /// the second timestamp then,
-    apart: u64,
+    split: u64,
     /// and up to when the version is valid.
     until: u64,
     columns: ColumnSet,
@@ -95,7 +95,7 @@ pub(super) struct Kept {
 impl Kept {
     /// Another attempt of the same call is about to start.
     #[inline(always)]
-    pub fn turn(&mut self) {
+    pub fn begin_again(&mut self) {
         if self.met.len() > self.former.len() {
             // One that failed early knows less than one before it.
             std::mem::swap(&mut self.met, &mut self.former);
@@ -190,8 +190,8 @@ impl Kept {
             return;
         }
         // Acquire: the look at the tid that follows is not moved before it.
-        let apart = record.aux().load(Ordering::Acquire) & times::APART;
-        if apart & LOCKED != 0 {
+        let split = record.aux().load(Ordering::Acquire) & times::SPLIT;
+        if split & LOCKED != 0 {
             return;
         }
         let mut valid_until = times.of(record, tid.version());
@@ -219,7 +219,7 @@ impl Kept {
         self.by_record.insert(record, self.copies.len() as u32);
         self.copies.push(Copy {
             tid,
-            apart,
+            split,
             until: valid_until,
             columns,
             image,
@@ -238,9 +238,9 @@ impl Kept {
         let copy = self.of(record)?;
         // Acquire: the count of its moves, and deletions, is no older than the entry by which it
         // was found.
-        let apart = record.aux().load(Ordering::Acquire) & times::APART;
+        let split = record.aux().load(Ordering::Acquire) & times::SPLIT;
         let now = Tid(record.tid().load(Ordering::Relaxed));
-        let stayed = apart == copy.apart && times::is_near(copy.tid, now)
+        let stayed = split == copy.split && times::is_near(copy.tid, now)
             || Canary::CopyOfMovedRecord.sings();
         stayed.then_some((copy.tid, copy.until))
     }
@@ -312,12 +312,12 @@ mod tests {
         let mut kept = Kept::default();
 
         store(100, 10);
-        kept.turn();
+        kept.begin_again();
         kept.note();
         assert_eq!(kept.sweep(&times), 0, "nothing has failed");
         kept.meets(&table, record, [BALANCE].into_iter().collect());
         kept.end();
-        kept.turn();
+        kept.begin_again();
         kept.note();
         assert_eq!(kept.sweep(&times), 10 + LEAP);
         assert_eq!(times.of(record, 10), 10 + LEAP, "it is reserved");
@@ -342,7 +342,7 @@ mod tests {
 
         kept.end();
         kept.end_call();
-        kept.turn();
+        kept.begin_again();
         assert_eq!(kept.sweep(&times), 0, "another call");
     }
 }

@@ -47,9 +47,9 @@
 //!
 //! # Timestamp splitting
 //!
-//! With `+ts` (STO §6.2) writes of the columns that the table keeps apart are counted in `aux`,
+//! With `+ts` (STO §6.2) writes of the split columns of the table are counted in `aux`,
 //! beside the `rts`, and have timestamps for all records of the table together (`times.rs`). What
-//! observes only columns kept apart relies on that count alone: it may come before or after any
+//! observes only split columns relies on that count alone: it may come before or after any
 //! write of the others.
 //!
 //! A read-only attempt that repeats one that failed begins with extending and copying what that one
@@ -98,10 +98,10 @@ pub struct TicTocCommit {
     relied: gaps::Mask,
     /// The stripes of the indexes into which it puts entries.
     filled: gaps::Mask,
-    /// The tables of which it relies on columns kept apart, and rarely written.
-    apart: gaps::Mask,
+    /// The tables of which it relies on split columns, and rarely written.
+    split: gaps::Mask,
     /// When any such columns were written, at the latest.
-    apart_since: u64,
+    split_since: u64,
     /// What a read-only attempt leaves to the one that repeats it.
     kept: Kept,
     /// Whether read-only attempts that are repeated begin with a sweep over that.
@@ -124,15 +124,15 @@ impl Optimistic<TicTocCommit> {
             times,
             relied: 0,
             filled: 0,
-            apart: 0,
-            apart_since: 0,
+            split: 0,
+            split_since: 0,
             kept: Kept::default(),
             sweeps: false,
             reserves_until: 0,
         };
         let mut access = Optimistic::with(participant, protocol);
         access.splits = splits;
-        access.uses_apart = splits;
+        access.uses_split = splits;
         access
     }
 
@@ -173,7 +173,7 @@ impl Commit for TicTocCommit {
 
     #[inline(always)]
     fn prepare(&mut self, _: u32) {
-        self.kept.turn();
+        self.kept.begin_again();
     }
 
     #[inline(always)]
@@ -239,30 +239,30 @@ impl Commit for TicTocCommit {
         Tid(record.tid().load(Ordering::Relaxed)).version()
     }
 
-    const APART: u64 = times::APART;
+    const SPLIT: u64 = times::SPLIT;
 
     #[inline(always)]
-    fn observe_apart(&mut self, table: &Table, record: RecordRef, tid: Tid) -> Option<u64> {
+    fn observe_split(&mut self, table: &Table, record: RecordRef, tid: Tid) -> Option<u64> {
         let times = self.times.as_ref().expect("columns are split");
         // Who has locked the record may have written these columns, and be about to say so in its
         // tid.
-        let (since, until) = match times.written_apart(table) {
+        let (since, until) = match times.written_split(table) {
             None if tid.is_locked() => return None,
             None => (
                 tid.version(),
                 times.of(record, tid.version()) | times::BY_RECORD,
             ),
             Some(latest) => {
-                self.apart |= GroupTimes::mask(table);
+                self.split |= GroupTimes::mask(table);
                 let since = match tid.is_locked() {
                     true => latest,
                     false => latest.min(tid.version()),
                 };
-                (since, times.read_apart(table))
+                (since, times.read_split(table))
             }
         };
         if !Canary::GroupWithoutTime.sings() {
-            self.apart_since = self.apart_since.max(since);
+            self.split_since = self.split_since.max(since);
         }
         Some(until)
     }
@@ -309,7 +309,7 @@ impl Commit for TicTocCommit {
         attempt.phases.enter(Phase::Install);
         attempt.run_updates()?;
         attempt.leave_gaps(timestamp);
-        attempt.write_apart(timestamp);
+        attempt.write_split(timestamp);
         attempt.install(Tid(timestamp));
         point("tictoc.installed");
         attempt.finish();
@@ -334,7 +334,7 @@ impl Commit for TicTocCommit {
     #[inline(always)]
     fn end(&mut self) {
         (self.relied, self.filled) = (0, 0);
-        (self.apart, self.apart_since) = (0, 0);
+        (self.split, self.split_since) = (0, 0);
         self.reserves_until = 0;
         self.kept.end();
     }

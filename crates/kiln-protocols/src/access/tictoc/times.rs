@@ -1,19 +1,19 @@
-//! Where `rts` is, and with timestamp splitting the timestamps of the columns kept apart.
+//! Where `rts` is, and with timestamp splitting the timestamps of the split columns.
 //!
 //! Without `+ts` a record's `aux` is its `rts`, beside the claim bit. With it, `aux` is
 //!
 //! ```text
 //!  63      62      61 … 42                          41 … 0
 //! ┌───────┬───────┬────────────────────────────────┬──────────────────────────────────┐
-//! │ claim │ lock  │ writes of the columns apart,   │ rts of the record − wts of the   │
-//! │       │ apart │ counted and cut to 20 bits     │ record (the version in its tid)  │
+//! │ claim │ lock  │ writes of the split columns,   │ rts of the record − wts of the   │
+//! │       │ split │ counted and cut to 20 bits     │ record (the version in its tid)  │
 //! └───────┴───────┴────────────────────────────────┴──────────────────────────────────┘
 //! ```
 //!
 //! so that an extension touches no line but the record's own, which a reader of the record has
 //! anyway.
 //!
-//! **The columns apart** need two things of their writes. *That there was none* since the attempt
+//! **The split columns** need two things of their writes. *That there was none* since the attempt
 //! met the record, is what the count says, if the record's version has not grown by so much since
 //! that the count may have come round ([`is_near`]): each write raises it by at least one. *When
 //! the last one was* has only to be known from above: it is no later than the version of a record
@@ -25,7 +25,7 @@
 //! of the group share it in their caches, where a word per record would be written by each of them.
 //! Writes should be rare, then: they follow each leap, and readers leap from there. Where they turn
 //! out not to be ([`OFTEN`]) readers extend the `rts` of the record instead, and look at it only
-//! while it is not locked. Writers of the columns apart come after both, always.
+//! while it is not locked. Writers of the split columns come after both, always.
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
@@ -33,15 +33,15 @@ use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::table::Table;
 
 use super::gaps::Mask;
-use crate::shared::optimistic::{CLAIMED, apart::LOCKED};
+use crate::shared::optimistic::{CLAIMED, split::LOCKED};
 
 /// The bits of `aux` that hold `rts − wts`, with timestamp splitting.
 const EXTENSION: u64 = (1 << 42) - 1;
 /// Stands for an extension that has no room: [`GroupTimes::far`] is the `rts` of such a record.
 const FAR: u64 = EXTENSION;
-/// One write of the columns apart.
+/// One write of the split columns.
 const COUNT_ONE: u64 = EXTENSION + 1;
-/// The bits of `aux` in which the writes of the columns apart are counted.
+/// The bits of `aux` in which the writes of the split columns are counted.
 const COUNT: u64 = LOCKED - COUNT_ONE;
 /// How far beyond a reader's timestamp the word of its table is raised.
 const LEASE: u64 = 1024;
@@ -49,27 +49,27 @@ const LEASE: u64 = 1024;
 /// until they are written.
 const FAR_LEASE: u64 = 1 << 16;
 
-/// Said of what an attempt notes of columns apart: not their table's word but the `rts` of the
+/// Said of what an attempt notes of split columns: not their table's word but the `rts` of the
 /// record counts.
 pub(super) const BY_RECORD: u64 = 1 << 63;
-/// Stands for when columns apart of a table were written that are often written.
+/// Stands for when split columns of a table were written that are often written.
 const OFTEN: u64 = u64::MAX;
-/// So many writes of columns apart in a table, each less than [`CLOSE`] behind the one before, are
+/// So many writes of split columns in a table, each less than [`CLOSE`] behind the one before, are
 /// often.
 const CLOSE_MAX: u64 = 16;
 /// A few leases, as a write comes up to one later than it would without.
 const CLOSE: u64 = 4 * LEASE;
 
-/// The bits of `aux` that tell whether the columns apart are as they were.
-pub(super) const APART: u64 = LOCKED | COUNT;
+/// The bits of `aux` that tell whether the split columns are as they were.
+pub(super) const SPLIT: u64 = LOCKED | COUNT;
 
-/// `aux` when the columns apart are written: counted, unlocked, and the new version not extended.
+/// `aux` when the split columns are written: counted, unlocked, and the new version not extended.
 #[inline(always)]
 pub(super) fn advanced(aux: u64) -> u64 {
     aux & CLAIMED | (aux & COUNT).wrapping_add(COUNT_ONE) & COUNT
 }
 
-/// Whether the columns apart of a record cannot have been written so often between two versions
+/// Whether the split columns of a record cannot have been written so often between two versions
 /// that the count of such writes is the same again. Each of them raises the version, and the last
 /// one's may be about to.
 #[inline(always)]
@@ -84,7 +84,7 @@ pub struct GroupTimes {
     far: Padded,
 }
 
-/// Of the columns apart of a table, and others with the same number.
+/// Of the split columns of a table, and others with the same number.
 #[derive(Default)]
 #[repr(align(128))]
 struct GroupTime {
@@ -111,7 +111,7 @@ impl Default for GroupTimes {
         for (number, time) in times.tables.iter().enumerate() {
             let address = std::ptr::from_ref(time).addr();
             name_range(address, size_of::<GroupTime>(), || {
-                format!("tictoc.columns apart[{number}]")
+                format!("tictoc.split columns[{number}]")
             });
         }
         times
@@ -174,9 +174,9 @@ impl GroupTimes {
         }
     }
 
-    /// Called by the holder of a record's lock, which writes columns that are not kept apart, when
+    /// Called by the holder of a record's lock, which writes columns that are not split, when
     /// the record is about to get its next version. If the record was extended beyond that
-    /// meanwhile, for the sake of the columns apart, it stays so.
+    /// meanwhile, for the sake of the split columns, it stays so.
     #[inline(always)]
     pub(super) fn carry_over(&self, record: RecordRef, former: u64, version: u64) {
         let word = record.aux();
@@ -196,20 +196,20 @@ impl GroupTimes {
         }
     }
 
-    /// Up to when the columns apart were read, at most.
+    /// Up to when the split columns were read, at most.
     #[inline(always)]
-    pub(super) fn read_apart(&self, table: &Table) -> u64 {
+    pub(super) fn read_split(&self, table: &Table) -> u64 {
         // Acquire: a look at the record's words that follows is not moved before it.
         self.tables[GroupTimes::number(table)]
             .read
             .load(Ordering::Acquire)
     }
 
-    /// When the columns apart were last written, at the latest: asked by who has seen the count of
+    /// When the split columns were last written, at the latest: asked by who has seen the count of
     /// a record. `None` where they are often written; no later than a record's version, if it is
     /// not locked.
     #[inline(always)]
-    pub(super) fn written_apart(&self, table: &Table) -> Option<u64> {
+    pub(super) fn written_split(&self, table: &Table) -> Option<u64> {
         // Relaxed: it was raised before the count, or the tid of a new record, was released, which
         // the caller has acquired.
         let time = &self.tables[GroupTimes::number(table)];
@@ -219,18 +219,18 @@ impl GroupTimes {
         }
     }
 
-    /// Says that columns apart of these tables were read at `timestamp`.
+    /// Says that split columns of these tables were read at `timestamp`.
     #[inline]
-    pub(super) fn extend_apart(&self, tables: Mask, timestamp: u64) {
+    pub(super) fn extend_split(&self, tables: Mask, timestamp: u64) {
         for time in self.each(tables) {
             raise(&time.read, timestamp, LEASE);
         }
     }
 
-    /// Says that columns apart are about to be written at `timestamp` in some tables, and records
+    /// Says that split columns are about to be written at `timestamp` in some tables, and records
     /// inserted in others.
     #[inline]
-    pub(super) fn write_apart(&self, written: Mask, inserted: Mask, timestamp: u64) {
+    pub(super) fn write_split(&self, written: Mask, inserted: Mask, timestamp: u64) {
         for time in self.each(written) {
             let last = time.written.load(Ordering::Relaxed);
             if last == OFTEN {
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_of_the_columns_apart_counts_and_ends_the_extension() {
+    fn a_write_of_the_split_columns_counts_and_ends_the_extension() {
         let aux = CLAIMED | LOCKED | (5 * COUNT_ONE) | 77;
         assert_eq!(advanced(aux), CLAIMED | (6 * COUNT_ONE));
         assert_eq!(advanced(COUNT | 1), 0, "the count comes round");

@@ -28,7 +28,8 @@
 //! # Order
 //!
 //! Locks are taken in the order in which the procedure meets its records; that this may end in a
-//! deadlock is the handling's problem (`shared/locks/handling/`). No latch is held while waiting.
+//! deadlock is the deadlock policy's problem (`shared/locks/deadlock/`). No latch is held while
+//! waiting.
 
 pub(crate) mod registration;
 
@@ -65,7 +66,7 @@ pub struct TwoPhaseLocking<L: Locks> {
 /// Two-phase locking that aborts instead of waiting, with the compact lock beside the record.
 pub type NoWait = TwoPhaseLocking<LockWords>;
 
-/// Two-phase locking whose locks are queues at the placement `P`, with the deadlock handling `H`.
+/// Two-phase locking whose locks are queues at the placement `P`, with the deadlock policy `H`.
 pub type Queued<P, H> = TwoPhaseLocking<QueuedLocks<P, H>>;
 
 impl<L: Locks> TwoPhaseLocking<L> {

@@ -1,11 +1,11 @@
-//! Strict two-phase locking, in the table of protocols: a row for each handling of deadlocks.
+//! Strict two-phase locking, in the table of protocols: a row for each policy against deadlocks.
 
 use super::{NoWait, TwoPhaseLocking};
 use crate::family::{self, Family};
 use crate::protocol::ProtocolOption;
 use crate::registry::{Promises, Registration, Setting};
-use crate::shared::locks::handling::{self, Dreadlocks, Handling, WaitDie, WaitForGraph};
-use crate::shared::locks::{BesideRecord, LockWords, Locks, SharedLocks};
+use crate::shared::locks::deadlock::{self, DeadlockPolicy, Dreadlocks, WaitDie, WaitForGraph};
+use crate::shared::locks::{BesideRecord, LockWords, LockingState, Locks};
 
 pub(crate) const NO_WAIT: Registration = Registration {
     name: "2pl-no-wait",
@@ -17,8 +17,8 @@ pub(crate) const NO_WAIT: Registration = Registration {
     family: |setting| match setting.has(ProtocolOption::LockTable) {
         false => family::of_accesses(|participant| NoWait::new(participant, LockWords)),
         true => {
-            let shared = SharedLocks::new(setting.turns.clone());
-            over(move |number| shared.queued(shared.table.clone(), handling::NoWait, number))
+            let shared = LockingState::new(setting.core_slots.clone());
+            over(move |number| shared.queued(shared.table.clone(), deadlock::NoWait, number))
         }
     },
 };
@@ -62,24 +62,24 @@ pub(crate) const DREADLOCKS: Registration = Registration {
     },
 };
 
-/// A family whose locks are waited for, where the setting places them, with the handling of
-/// deadlocks that `handling` makes for a worker's number.
-fn waiting<H: Handling + Send + 'static>(
+/// A family whose locks are waited for, where the setting places them, with
+/// the deadlock policy that `policy` makes for a worker's number.
+fn waiting<H: DeadlockPolicy + Send + 'static>(
     setting: &Setting,
-    handling: fn(&SharedLocks, u32) -> H,
+    policy: fn(&LockingState, u32) -> H,
 ) -> Box<dyn Family> {
     let (shared, queue) = (
-        SharedLocks::new(setting.turns.clone()),
+        LockingState::new(setting.core_slots.clone()),
         setting.factors.lock_queue,
     );
     match setting.has(ProtocolOption::LockTable) {
         false => over(move |number| {
-            let locks = shared.queued(BesideRecord, handling(&shared, number), number);
+            let locks = shared.queued(BesideRecord, policy(&shared, number), number);
             locks.handed_on(queue)
         }),
         true => over(move |number| {
             let table = shared.table.clone();
-            let locks = shared.queued(table, handling(&shared, number), number);
+            let locks = shared.queued(table, policy(&shared, number), number);
             locks.handed_on(queue)
         }),
     }

@@ -24,8 +24,8 @@ use statements::Open;
 use crate::batches::BatchStatistics;
 use crate::factors::{AbortMechanism, Factors, Regulation};
 use crate::phases::{Phase, Phased};
+use crate::shared::core_slots::CoreSlot;
 use crate::shared::recorder::{Observation, Recorded, Recorder};
-use crate::shared::turns::Turn;
 use crate::shared::unwinding;
 use crate::{AnswerWriter, Counted, Counters, Outcome, broken_down};
 
@@ -42,19 +42,19 @@ pub struct Direct<A> {
     factors: Factors,
     /// Whether the last call was given up, and is repeated next.
     was_given_up: bool,
-    /// Where more workers than cores take turns.
-    turn: Option<Turn>,
+    /// Where more workers than cores share core slots.
+    core_slot: Option<CoreSlot>,
     /// What says whether a worker broke down.
     epochs: Option<Epochs>,
-    /// How long it has waited for another turn in the midst of calls, in nanoseconds.
+    /// How long it has waited for another core slot in the midst of calls, in nanoseconds.
     outside_ns: u64,
 }
 
 /// Attempts that fail before the worker looks at the clock: contention, not starvation.
 const ATTEMPTS_BEFORE_STARVING: u32 = 8;
 
-/// Attempts that may fail in one turn; the waits after these are long.
-const ATTEMPTS_IN_TURN: u32 = 14;
+/// Attempts that may fail in one core slot; the waits after these are long.
+const ATTEMPTS_IN_CORE_SLOT: u32 = 14;
 
 /// How an attempt ended.
 pub(crate) enum End {
@@ -88,7 +88,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             open: Open::default(),
             factors: Factors::default(),
             was_given_up: false,
-            turn: None,
+            core_slot: None,
             epochs: None,
             outside_ns: 0,
         }
@@ -100,25 +100,25 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         self.epochs.as_ref().is_some_and(Epochs::is_broken)
     }
 
-    /// Waits for the worker's turn.
+    /// Waits for the worker's core slot.
     #[inline(always)]
-    pub(crate) fn enter_turn(&mut self) {
-        if let Some(turn) = &mut self.turn {
-            turn.enter(self.frame.deadline_ns);
+    pub(crate) fn enter_core_slot(&mut self) {
+        if let Some(core_slot) = &mut self.core_slot {
+            core_slot.enter(self.frame.deadline_ns);
         }
     }
 
     /// Whether it is time to leave the turn to a worker that waits, or to wait for one.
     #[inline(always)]
-    pub(crate) fn is_turn_over(&mut self) -> bool {
+    pub(crate) fn is_core_slot_over(&mut self) -> bool {
         let ended = self.counters.ended();
-        (self.turn.as_mut()).is_some_and(|turn| turn.is_over(ended))
+        (self.core_slot.as_mut()).is_some_and(|core_slot| core_slot.is_over(ended))
     }
 
-    /// As [`Direct::enter_turn`], but not past `deadline_ns`.
-    pub(crate) fn enter_turn_until(&mut self, deadline_ns: Option<u64>) {
-        if let Some(turn) = &mut self.turn {
-            turn.enter(deadline_ns);
+    /// As [`Direct::enter_core_slot`], but not past `deadline_ns`.
+    pub(crate) fn enter_core_slot_until(&mut self, deadline_ns: Option<u64>) {
+        if let Some(core_slot) = &mut self.core_slot {
+            core_slot.enter(deadline_ns);
         }
     }
 
@@ -129,16 +129,16 @@ impl<A: Access + Phased + Recorded> Direct<A> {
 
     /// Leaves the turn to a worker that waits: this one has nothing to do.
     pub(crate) fn give_way(&mut self) {
-        if let Some(turn) = &mut self.turn {
-            turn.give_way();
+        if let Some(core_slot) = &mut self.core_slot {
+            core_slot.give_way();
         }
     }
 
-    /// Ends the worker's turn, or leaves it free for a moment.
+    /// Ends the worker's core slot, or leaves it free for a moment.
     #[inline(always)]
-    pub(crate) fn leave_turn(&mut self) {
-        if let Some(turn) = &mut self.turn {
-            turn.leave(self.counters.ended());
+    pub(crate) fn leave_core_slot(&mut self) {
+        if let Some(core_slot) = &mut self.core_slot {
+            core_slot.leave(self.counters.ended());
         }
     }
 
@@ -199,7 +199,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         if !std::mem::take(&mut self.was_given_up) {
             self.access.begin_call(deadline_ns);
         }
-        self.enter_turn();
+        self.enter_core_slot();
         self.access.phases().start();
         let (mut failing_since, mut has_waited_long) = (None, false);
         let read_only = program.analysis.is_read_only();
@@ -214,13 +214,13 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             if (self.backoff.attempts() >= ATTEMPTS_BEFORE_STARVING || has_waited_long)
                 && let Some(patience_ns) = patience_ns
             {
-                // Waiting for turns is not failing.
+                // Waiting for core slots is not failing.
                 let now = time::now_ns() - self.outside_ns;
                 let since = *failing_since.get_or_insert(now);
                 if now - since >= patience_ns || has_waited_long {
                     self.end_transaction();
                     self.access.phases().stop();
-                    self.leave_turn();
+                    self.leave_core_slot();
                     self.was_given_up = true;
                     return None;
                 }
@@ -271,7 +271,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         };
         self.end_transaction();
         self.access.phases().stop();
-        self.leave_turn();
+        self.leave_core_slot();
         Some(outcome)
     }
 
@@ -341,19 +341,20 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         // fewer attempts it would have.
         let is_harmless =
             read_only && matches!(cause, AbortCause::ReadValidation | AbortCause::Phantom);
-        // The first waits are shorter than that for another turn, but other workers want this one.
-        let leaves_turn =
-            self.backoff.attempts() >= ATTEMPTS_IN_TURN || cause == AbortCause::GaveWay;
-        if leaves_turn && let Some(turn) = &mut self.turn {
-            turn.give_way();
+        // The first waits are shorter than that for another core slot, but other workers want this
+        // one.
+        let leaves_core_slot =
+            self.backoff.attempts() >= ATTEMPTS_IN_CORE_SLOT || cause == AbortCause::GaveWay;
+        if leaves_core_slot && let Some(core_slot) = &mut self.core_slot {
+            core_slot.give_way();
         }
         match is_harmless && self.factors.regulation == Regulation::Backoff {
             true => self.backoff.wait_shortly(),
             false => self.back_off(self.frame.deadline_ns),
         }
-        if leaves_turn {
+        if leaves_core_slot {
             let left = time::now_ns();
-            self.enter_turn();
+            self.enter_core_slot();
             self.outside_ns += time::now_ns() - left;
         }
         self.access.phases().enter(Phase::Execute);

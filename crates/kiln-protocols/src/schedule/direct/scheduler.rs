@@ -13,8 +13,8 @@ use crate::factors::Factors;
 use crate::phases::Phased;
 use crate::scheduler::{Attempts, Scheduler};
 use crate::serve::{Call, Calls, Next};
+use crate::shared::core_slots::CoreSlot;
 use crate::shared::recorder::{Observation, Recorded};
-use crate::shared::turns::Turn;
 use crate::{AnswerWriter, Counters, Outcome, Statistics};
 
 impl<A: Access + Phased + Recorded + Send> Scheduler for Direct<A> {
@@ -53,7 +53,7 @@ impl<A: Access + Phased + Recorded + Send> Scheduler for Direct<A> {
                     if nothing == Next::Pause {
                         return;
                     }
-                    spinner.turn();
+                    spinner.spin();
                     continue;
                 }
             }
@@ -85,9 +85,9 @@ impl<A: Access + Phased + Recorded + Send> Scheduler for Direct<A> {
 }
 
 impl<A: Access + Phased + Recorded> Attempts for Direct<A> {
-    fn set_up(&mut self, factors: Factors, turn: Turn, epochs: Epochs) {
+    fn set_up(&mut self, factors: Factors, core_slot: CoreSlot, epochs: Epochs) {
         self.factors = factors;
-        self.turn = Some(turn);
+        self.core_slot = Some(core_slot);
         self.epochs = Some(epochs);
     }
 

@@ -2,10 +2,10 @@
 
 use kiln_platform::{spin, thread, time};
 
-/// Turns in which a worker had nothing to do, longer and longer.
+/// Pauses of a worker that has nothing to do, longer and longer.
 #[derive(Default)]
 pub(crate) struct Idle {
-    turns: u32,
+    pauses: u32,
     /// When it had spun enough.
     since_ns: u64,
 }
@@ -21,23 +21,23 @@ impl Idle {
     const LONG_NS: u64 = 500_000;
 
     /// Waits for others to do something.
-    pub fn turn(&mut self) {
+    pub fn pause(&mut self) {
         self.wait(Idle::YIELDS);
     }
 
-    /// As [`Idle::turn`], but sleeps later: others wait for what this worker will be told soon.
-    pub fn turn_awake(&mut self) {
+    /// As [`Idle::pause`], but sleeps later: others wait for what this worker will be told soon.
+    pub fn pause_awake(&mut self) {
         self.wait(Idle::YIELDS_AWAKE);
     }
 
     fn wait(&mut self, yields: u32) {
-        self.turns = self.turns.saturating_add(1);
-        if self.turns == Idle::SPINS {
+        self.pauses = self.pauses.saturating_add(1);
+        if self.pauses == Idle::SPINS {
             self.since_ns = time::now_ns();
         }
-        if self.turns < Idle::SPINS {
+        if self.pauses < Idle::SPINS {
             spin::hint();
-        } else if self.turns < yields {
+        } else if self.pauses < yields {
             thread::yield_now();
         } else {
             thread::park_for(20_000);
@@ -46,7 +46,7 @@ impl Idle {
 
     /// Whether it spins no more, and lets others have the core: there is time to look at clocks.
     pub fn has_spun(&self) -> bool {
-        self.turns >= Idle::SPINS
+        self.pauses >= Idle::SPINS
     }
 
     /// Whether those who should do something seem not to run: they were given the core again and
@@ -57,6 +57,6 @@ impl Idle {
 
     /// Whether others were given the core again and again, and for this time.
     pub fn has_lasted(&self, nanoseconds: u64) -> bool {
-        self.turns >= Idle::YIELDS && time::now_ns() - self.since_ns >= nanoseconds
+        self.pauses >= Idle::YIELDS && time::now_ns() - self.since_ns >= nanoseconds
     }
 }

@@ -76,7 +76,7 @@ impl<V> Lent<V> {
 }
 
 impl<V> Loan<V> {
-    /// Where it is, for the thread whose turn it is.
+    /// Where it is, for the thread whose core slot it is.
     #[inline]
     pub fn as_ptr(&self) -> *mut V {
         self.0.as_ptr()

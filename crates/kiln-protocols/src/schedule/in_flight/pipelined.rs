@@ -94,7 +94,7 @@ impl<P: Pipelined> Scheduler for P {
             if self.direct().is_broken() {
                 return false;
             }
-            idle.turn();
+            idle.pause();
         }
         self.begin_statements();
         true

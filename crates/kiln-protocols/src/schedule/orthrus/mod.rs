@@ -55,13 +55,13 @@ pub type OrthrusShared = owned::Owned<SharedLockTable>;
 /// For workers of which some only control concurrency, with as many partitions. By default a fifth
 /// of the cores, as the paper's best (16 of 80). If that is found out, there are partitions for
 /// half of the cores.
-pub fn shared<T: owned::PartitionTable>(controllers: Controllers) -> owned::Shared<T> {
+pub fn shared<T: owned::PartitionTable>(controllers: Controllers) -> owned::OwnedState<T> {
     let fifth = thread::available_cores() / 5;
     match controllers {
-        Controllers::Fifth => owned::Shared::new(fifth),
-        Controllers::Fixed(number) => owned::Shared::new(number as usize),
+        Controllers::Fifth => owned::OwnedState::new(fifth),
+        Controllers::Fixed(number) => owned::OwnedState::new(number as usize),
         Controllers::Auto { count } => {
-            owned::Shared::new(thread::available_cores() / 2).balanced(fifth, count)
+            owned::OwnedState::new(thread::available_cores() / 2).balanced(fifth, count)
         }
     }
 }

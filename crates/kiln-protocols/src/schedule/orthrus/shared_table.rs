@@ -75,7 +75,7 @@ impl SharedLockTable {
         let mut spinner = Spinner::default();
         // Acquire pairs with the release below.
         while bucket.latch.load(Ordering::Relaxed) || bucket.latch.swap(true, Ordering::Acquire) {
-            spinner.turn();
+            spinner.spin();
         }
         // SAFETY: under the latch.
         let result = body(unsafe { &mut *bucket.locks.get() });

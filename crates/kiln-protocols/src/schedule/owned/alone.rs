@@ -12,7 +12,7 @@ use crate::schedule::in_flight::{Idle, Solitude};
 use crate::serve::Calls;
 
 impl<T: PartitionTable> Owned<T> {
-    /// Divides the locks anew, if it is time for that: in several turns, as those who have locks
+    /// Divides the locks anew, if it is time for that: in several steps, as those who have locks
     /// need partitions that are looked after.
     pub(super) fn divide(&mut self, role: u32) {
         let shared = &self.shared;
@@ -54,7 +54,7 @@ impl<T: PartitionTable> Owned<T> {
                 true => idle = Idle::default(),
                 false => {
                     self.withdraw(false);
-                    idle.turn();
+                    idle.pause();
                 }
             }
         }

@@ -43,7 +43,7 @@ struct Search {
     /// What is added to the best number next; 0 while it rests.
     step: i32,
     /// Whether the other direction was tried with this step.
-    has_turned: bool,
+    has_reversed: bool,
     rests: u32,
 }
 
@@ -53,7 +53,7 @@ impl Search {
             climb: Climb::new(start.clamp(1, most), RULES),
             most,
             step: first_step(start),
-            has_turned: false,
+            has_reversed: false,
             rests: 0,
         }
     }
@@ -73,9 +73,9 @@ impl Search {
             }
             Learnt::Same | Learnt::Changed => {}
             // Where it came from is known to be worse.
-            Learnt::Better => self.has_turned = true,
+            Learnt::Better => self.has_reversed = true,
             // What the best one has by now is counted first.
-            Learnt::Worse if self.turn() => return self.climb.best(),
+            Learnt::Worse if self.reverse() => return self.climb.best(),
             Learnt::Worse => {}
         }
         self.neighbour()
@@ -83,16 +83,16 @@ impl Search {
 
     /// Ends a rest.
     fn begin_again(&mut self, step: i32) {
-        (self.rests, self.step, self.has_turned) = (0, step, false);
+        (self.rests, self.step, self.has_reversed) = (0, step, false);
     }
 
     /// Turns to the other direction, or to half the step; whether there is something left to try.
-    fn turn(&mut self) -> bool {
-        self.step = match self.has_turned {
+    fn reverse(&mut self) -> bool {
+        self.step = match self.has_reversed {
             false => -self.step,
             true => self.step / 2,
         };
-        self.has_turned = !self.has_turned;
+        self.has_reversed = !self.has_reversed;
         self.step != 0
     }
 
@@ -104,7 +104,7 @@ impl Search {
             if next != best {
                 return next;
             }
-            self.turn();
+            self.reverse();
         }
         best
     }

@@ -8,7 +8,7 @@ use kiln_platform::plain;
 use kiln_storage::record::RecordRef;
 use kiln_storage::table::Part;
 
-use crate::schedule::apart::Apart;
+use crate::schedule::cache_padded::CachePadded;
 use crate::shared::planning::Claim;
 
 /// Where a request is, as its partition knows.
@@ -135,7 +135,7 @@ pub struct Demand {
     pub(crate) awaited: AtomicU32,
     /// Partitions that still have locks of it, while it gives them back, and those that have not
     /// answered that they have heard of its withdrawal.
-    pub(crate) holds: Apart<AtomicU32>,
+    pub(crate) holds: CachePadded<AtomicU32>,
     /// Whether its worker still wants it: see [`Demand::WANTED`].
     wish: AtomicU32,
     /// What it demands locks for, where owners of partitions run transactions.
@@ -168,7 +168,7 @@ impl Demand {
             has_waited: false,
             is_given_up: AtomicBool::new(false),
             awaited: AtomicU32::new(0),
-            holds: Apart::default(),
+            holds: CachePadded::default(),
             wish: AtomicU32::new(Demand::WANTED),
             passenger: null_mut(),
             first_stop: 0,

@@ -3,12 +3,12 @@
 use kiln_platform::sync::Arc;
 use kiln_platform::thread;
 
-use super::{Owned, PartitionTable, Shared};
+use super::{Owned, OwnedState, PartitionTable};
 use crate::factors::Factors;
 use crate::family::{self, Family};
 
 /// Workers that share these partitions.
-pub(crate) fn of_workers<T: PartitionTable>(shared: Shared<T>) -> Box<dyn Family> {
+pub(crate) fn of_workers<T: PartitionTable>(shared: OwnedState<T>) -> Box<dyn Family> {
     let shared = Arc::new(shared);
     family::of_workers(move |participant, random| Owned::new(shared.clone(), participant, random))
 }
@@ -20,5 +20,5 @@ pub(crate) fn of_data<T: PartitionTable>(factors: Factors) -> Box<dyn Family> {
         0 => thread::available_cores(),
         wanted => wanted as usize,
     };
-    of_workers(Shared::<T>::new(partitions).divided(factors.partitioning))
+    of_workers(OwnedState::<T>::new(partitions).divided(factors.partitioning))
 }

@@ -7,7 +7,7 @@ use kiln_storage::record::RecordRef;
 use kiln_storage::table::Part;
 
 use super::partition::nobody;
-use super::{PartitionTable, Request, Shared};
+use super::{OwnedState, PartitionTable, Request};
 use crate::shared::locks::{Locks, Taken, fresh, soon};
 use crate::shared::planning::Claim;
 
@@ -27,7 +27,7 @@ pub enum Held {
 
 /// See the module's documentation.
 pub struct GrantedLocks<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<OwnedState<T>>,
     worker: u32,
     /// Whether the attempt has several statements, which take what is free from the partitions
     /// themselves.
@@ -46,7 +46,7 @@ pub struct GrantedLocks<T> {
 unsafe impl<T> Send for GrantedLocks<T> {}
 
 impl<T: PartitionTable> GrantedLocks<T> {
-    pub fn new(shared: Arc<Shared<T>>, worker: u32) -> GrantedLocks<T> {
+    pub fn new(shared: Arc<OwnedState<T>>, worker: u32) -> GrantedLocks<T> {
         GrantedLocks {
             shared,
             worker,

@@ -5,7 +5,7 @@ use kiln_platform::schedule::point;
 use kiln_platform::sync::lock;
 
 use super::partition::Core;
-use super::{Demand, PartitionTable, Shared};
+use super::{Demand, OwnedState, PartitionTable};
 use crate::canary::Canary;
 use crate::shared::ring::Ring;
 
@@ -18,7 +18,7 @@ pub(super) const ACT: u64 = 4;
 /// What is no part of a demand's address.
 pub(super) const MARKS: u64 = RELEASE | WITHDRAW | ACT;
 
-impl<T: PartitionTable> Shared<T> {
+impl<T: PartitionTable> OwnedState<T> {
     /// A message has come to a partition, whose latch the caller has.
     #[inline]
     pub(super) fn handle(&self, core: &mut Core<T>, message: u64) {
@@ -82,7 +82,7 @@ impl<T: PartitionTable> Shared<T> {
                 let first_stop = unsafe { (*demand).first_stop };
                 return self.pass_on(from, first_stop, demand, ACT);
             }
-            return self.send(&self.desks[home as usize].granted[from as usize], demand);
+            return self.send(&self.channels[home as usize].granted[from as usize], demand);
         };
         self.send(
             &self.partitions[span.partition as usize].forwarded[from as usize],
@@ -90,8 +90,8 @@ impl<T: PartitionTable> Shared<T> {
         );
     }
 
-    /// As [`Shared::advance`], of a demand that has come to all its partitions: the last one that
-    /// answers sends it home.
+    /// As [`OwnedState::advance`], of a demand that has come to all its partitions: the last one
+    /// that answers sends it home.
     pub(super) fn answer(&self, from: u16, demand: *mut Demand) {
         // SAFETY: the demand waits for the answer of this partition; behind the last answer it is
         // the caller's.
@@ -176,7 +176,7 @@ impl<T: PartitionTable> Shared<T> {
     pub(super) fn send_home(&self, from: u16, demand: *mut Demand) {
         // SAFETY: the demand is the caller's until the message is sent.
         let home = unsafe { (*demand).home };
-        self.send(&self.desks[home as usize].granted[from as usize], demand);
+        self.send(&self.channels[home as usize].granted[from as usize], demand);
     }
 
     pub(super) fn send(&self, ring: &Ring, demand: *mut Demand) {

@@ -59,7 +59,7 @@
 //! - *Blocks that idle.* A call that fails again and again while a transaction of several
 //!   statements is open is parked (`in_flight/parking.rs`), and has nothing in the partitions
 //!   meanwhile. With more workers than cores a demand that waits for longer than a millisecond
-//!   meanwhile is withdrawn, and its call is parked: while it waits its worker keeps its turn.
+//!   meanwhile is withdrawn, and its call is parked: while it waits its worker keeps its core slot.
 //! - *Starvation.* A call that has failed often runs while all others are kept out.
 
 mod alone;
@@ -77,8 +77,8 @@ mod partition_table;
 pub(in crate::schedule) mod queues;
 mod roles;
 mod run;
-mod shared;
 mod slots;
+mod state;
 mod table;
 mod travel;
 mod worker;
@@ -86,7 +86,7 @@ mod worker;
 pub use demand::{Demand, Request, Span};
 pub use isolated::Isolated;
 pub use partition_table::PartitionTable;
-pub use shared::Shared;
+pub use state::OwnedState;
 pub use table::LockTable;
 pub use worker::Owned;
 

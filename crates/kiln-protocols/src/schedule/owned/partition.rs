@@ -8,7 +8,7 @@ use kiln_platform::spin::Spinner;
 use kiln_storage::table::WORKERS_MAX;
 
 use super::inbox::Inbox;
-use super::{Demand, IN_FLIGHT_MAX, PartitionTable, Shared};
+use super::{Demand, IN_FLIGHT_MAX, OwnedState, PartitionTable};
 use crate::shared::ring::Ring;
 
 /// A part of the locks.
@@ -39,24 +39,24 @@ pub(super) struct Core<T> {
 }
 
 /// Runs what is ready in a partition, whose latch the caller has.
-pub(super) type Act<T> = fn(&Shared<T>, &mut Core<T>, *mut Demand);
+pub(super) type Act<T> = fn(&OwnedState<T>, &mut Core<T>, *mut Demand);
 
 /// For who cannot run what is ready, and leaves it to others.
 pub(super) const fn nobody<T>() -> Option<Act<T>> {
     None
 }
 
-impl<T: PartitionTable> Shared<T> {
+impl<T: PartitionTable> OwnedState<T> {
     /// Uses a partition, when no other thread does.
     pub(super) fn with_partition<R>(
         &self,
         number: u16,
-        body: impl FnOnce(&Shared<T>, &mut Core<T>) -> R,
+        body: impl FnOnce(&OwnedState<T>, &mut Core<T>) -> R,
     ) -> R {
         let partition = &self.partitions[number as usize];
         let mut spinner = Spinner::default();
         while !partition.try_latch() {
-            spinner.turn();
+            spinner.spin();
         }
         let _latched = Latched(partition);
         // SAFETY: under the latch.
@@ -68,7 +68,7 @@ impl<T: PartitionTable> Shared<T> {
     pub(super) fn work_off(
         &self,
         number: usize,
-        act: &mut Option<impl FnMut(&Shared<T>, &mut Core<T>, *mut Demand)>,
+        act: &mut Option<impl FnMut(&OwnedState<T>, &mut Core<T>, *mut Demand)>,
     ) -> bool {
         let partition = &self.partitions[number];
         if !partition.try_latch() {
@@ -83,7 +83,7 @@ impl<T: PartitionTable> Shared<T> {
             inbox.look(ring, &mut handle);
         }
         for worker in self.present() {
-            inbox.look(&self.desks[worker].requests[number], &mut handle);
+            inbox.look(&self.channels[worker].requests[number], &mut handle);
         }
         let mut has_done = inbox.finish(&mut handle);
         if T::OWNERS_RUN
@@ -112,14 +112,14 @@ impl<T: PartitionTable> Shared<T> {
             || (partition.sequenced.iter())
                 .chain(&partition.forwarded)
                 .any(Ring::seems_filled)
-            || (self.present()).any(|worker| self.desks[worker].requests[number].seems_filled())
+            || (self.present()).any(|worker| self.channels[worker].requests[number].seems_filled())
     }
 
     /// Does what the controller with this number has to do; whether there was anything.
     pub(super) fn control(
         &self,
         controller: usize,
-        mut act: Option<impl FnMut(&Shared<T>, &mut Core<T>, *mut Demand)>,
+        mut act: Option<impl FnMut(&OwnedState<T>, &mut Core<T>, *mut Demand)>,
     ) -> bool {
         let controllers = (self.controllers.load(Ordering::Relaxed) as usize).max(1);
         let mut has_done = false;
@@ -138,7 +138,7 @@ impl<T: PartitionTable> Shared<T> {
     /// Looks after all partitions, for who would wait else.
     pub(super) fn control_all(
         &self,
-        mut act: Option<impl FnMut(&Shared<T>, &mut Core<T>, *mut Demand)>,
+        mut act: Option<impl FnMut(&OwnedState<T>, &mut Core<T>, *mut Demand)>,
     ) -> bool {
         let mut has_done = false;
         for partition in 0..self.partitions() {

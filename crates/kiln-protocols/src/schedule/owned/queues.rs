@@ -212,7 +212,7 @@ mod tests {
             // SAFETY: this test never follows the address.
             record: unsafe { RecordRef::from_address(64) },
             exclusive,
-            is_left: false,
+            is_deferred: false,
             part: Part::default(),
             finding: Findings::NO_FINDING,
         };

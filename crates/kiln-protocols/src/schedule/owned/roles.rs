@@ -3,10 +3,10 @@
 use kiln_platform::atomic::Ordering;
 use kiln_platform::sync::{Mutex, lock};
 
-use super::{PartitionTable, Shared};
+use super::{OwnedState, PartitionTable};
 
 /// The workers that serve, those that came first before the others, with the roles that they have.
-/// On cache lines of its own: what lies beside it in [`Shared`] is looked at again and again.
+/// On cache lines of its own: what lies beside it in [`OwnedState`] is looked at again and again.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Serving(Mutex<Vec<(u32, u32)>>);
@@ -20,7 +20,7 @@ pub(super) enum Division {
     Slots,
 }
 
-impl<T: PartitionTable> Shared<T> {
+impl<T: PartitionTable> OwnedState<T> {
     /// A worker begins to serve, or ends: the roles are given anew. Those that came first look
     /// after partitions; where they do nothing else, at least one is left.
     pub(super) fn serve(&self, worker: u32, begins: bool) {
@@ -29,7 +29,9 @@ impl<T: PartitionTable> Shared<T> {
             true => serving.push((worker, 0)),
             false => {
                 serving.retain(|(one, _)| *one != worker);
-                self.desks[worker as usize].role.store(0, Ordering::Relaxed);
+                self.channels[worker as usize]
+                    .role
+                    .store(0, Ordering::Relaxed);
             }
         }
         self.give_roles(&mut serving);
@@ -52,13 +54,13 @@ impl<T: PartitionTable> Shared<T> {
                 true => position as u32 + 1,
                 false => 0,
             };
-            // Many workers begin at a time, and looking at all desks would take each of them longer
-            // than to begin.
+            // Many workers begin at a time, and looking at the channels of all would take each of
+            // them longer than to begin.
             if *known != role {
                 *known = role;
                 // Relaxed: of two that take themselves for the controller of a partition one waits
                 // for its latch.
-                self.desks[*worker as usize]
+                self.channels[*worker as usize]
                     .role
                     .store(role, Ordering::Relaxed);
             }
@@ -83,9 +85,9 @@ impl<T: PartitionTable> Shared<T> {
     /// looks often.
     pub(super) fn other_division(&self) -> Option<Division> {
         let count_ended = || {
-            let counts = self.desks.iter();
+            let counts = self.channels.iter();
             counts
-                .map(|desk| desk.ended.0.load(Ordering::Relaxed))
+                .map(|channels| channels.ended.0.load(Ordering::Relaxed))
                 .fold(0, u32::wrapping_add)
         };
         let balance = self.balance.as_ref();
@@ -115,7 +117,7 @@ impl<T: PartitionTable> Shared<T> {
     #[inline]
     pub(super) fn count_ended(&self, worker: u32) {
         if self.balance.is_some() {
-            let ended = &self.desks[worker as usize].ended.0;
+            let ended = &self.channels[worker as usize].ended.0;
             // Relaxed, and no atomic addition: the worker alone writes it.
             ended.store(
                 ended.load(Ordering::Relaxed).wrapping_add(1),
@@ -127,14 +129,14 @@ impl<T: PartitionTable> Shared<T> {
     /// A worker has `running` transactions that may have locks, one more than before; false when
     /// another worker keeps all others out, and then it has not.
     pub(super) fn enter(&self, worker: u32, running: u32) -> bool {
-        let desk = &self.desks[worker as usize];
+        let channels = &self.channels[worker as usize];
         // Sequentially consistent, as in `is_alone`: of two workers that write first and then read,
         // one at least sees what the other wrote.
-        desk.running.0.store(running, Ordering::SeqCst);
+        channels.running.0.store(running, Ordering::SeqCst);
         let alone = self.alone.load(Ordering::SeqCst);
         let may_enter = alone == 0 || alone == worker + 1;
         if !may_enter {
-            desk.running.0.store(running - 1, Ordering::Release);
+            channels.running.0.store(running - 1, Ordering::Release);
         }
         may_enter
     }
@@ -142,7 +144,7 @@ impl<T: PartitionTable> Shared<T> {
     /// A worker has `running` transactions that may have locks, one less than before.
     pub(super) fn leave(&self, worker: u32, running: u32) {
         // Release pairs with the loads in `is_alone`.
-        self.desks[worker as usize]
+        self.channels[worker as usize]
             .running
             .0
             .store(running, Ordering::Release);
@@ -164,9 +166,9 @@ impl<T: PartitionTable> Shared<T> {
     /// Whether no worker but this one, which keeps the others out, has a transaction that may have
     /// locks.
     pub(super) fn is_alone(&self, worker: u32) -> bool {
-        let others = self.desks.iter().enumerate();
+        let others = self.channels.iter().enumerate();
         others
             .filter(|(number, _)| *number != worker as usize)
-            .all(|(_, desk)| desk.running.0.load(Ordering::SeqCst) == 0)
+            .all(|(_, channels)| channels.running.0.load(Ordering::SeqCst) == 0)
     }
 }

@@ -17,7 +17,7 @@ impl<T: PartitionTable> Owned<T> {
         let mut has_done = false;
         for partition in 0..self.shared.partitions() {
             while let Some(message) =
-                self.shared.desks[self.number as usize].granted[partition].pop()
+                self.shared.channels[self.number as usize].granted[partition].pop()
             {
                 has_done = true;
                 self.come_back(message, calls);

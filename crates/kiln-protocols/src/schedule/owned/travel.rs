@@ -25,7 +25,7 @@ use kiln_storage::table::Part;
 use super::locks::{GrantedLocks, Held};
 use super::messages::{ACT, RELEASE};
 use super::partition::Core;
-use super::{Demand, PartitionTable, Shared};
+use super::{Demand, OwnedState, PartitionTable};
 use crate::access::planned_locking::{Parked, PlannedLocking};
 use crate::canary::Canary;
 use crate::phases::{Phased, Phases};
@@ -89,13 +89,13 @@ impl<T: PartitionTable> Passenger<T> {
 
 /// Where a plan is made: at the owner of a partition, or where none of the data are.
 pub(super) struct Owners<'a, T> {
-    shared: &'a Shared<T>,
+    shared: &'a OwnedState<T>,
     here: Option<u16>,
 }
 
 impl<'a, T> Owners<'a, T> {
     /// At no owner.
-    pub fn of_none(shared: &'a Shared<T>) -> Owners<'a, T> {
+    pub fn of_none(shared: &'a OwnedState<T>) -> Owners<'a, T> {
         Owners { shared, here: None }
     }
 }
@@ -125,7 +125,7 @@ impl<T: PartitionTable> Whereabouts for Owners<'_, T> {
 /// The demand was sent to be planned or run here, so that this thread alone may use it and its
 /// passenger, which is a [`Passenger<T>`].
 pub(super) unsafe fn act<T: PartitionTable>(
-    shared: &Shared<T>,
+    shared: &OwnedState<T>,
     core: &mut Core<T>,
     direct: &mut Direct<PlannedLocking<GrantedLocks<T>>>,
     demand: *mut Demand,
@@ -146,7 +146,7 @@ pub(super) unsafe fn act<T: PartitionTable>(
 /// # Safety
 /// As for [`act`].
 unsafe fn plan<T: PartitionTable>(
-    shared: &Shared<T>,
+    shared: &OwnedState<T>,
     core: &mut Core<T>,
     direct: &mut Direct<PlannedLocking<GrantedLocks<T>>>,
     demand: *mut Demand,
@@ -177,7 +177,7 @@ unsafe fn plan<T: PartitionTable>(
 /// # Safety
 /// As for [`act`].
 unsafe fn run<T: PartitionTable>(
-    shared: &Shared<T>,
+    shared: &OwnedState<T>,
     core: &mut Core<T>,
     direct: &mut Direct<PlannedLocking<GrantedLocks<T>>>,
     demand: *mut Demand,
@@ -203,7 +203,7 @@ unsafe fn run<T: PartitionTable>(
     access.manager().set_here(None);
     let next = access.put_aside(parked);
     // SAFETY: this thread alone uses the demand, as the caller says.
-    access.take_left(|record, partition, tid| unsafe {
+    access.take_pending_tids(|record, partition, tid| unsafe {
         (*demand).set_written(record, partition, tid);
     });
     match (ran, next) {
@@ -227,7 +227,7 @@ unsafe fn run<T: PartitionTable>(
 /// As for [`act`].
 #[cold]
 unsafe fn let_go_here<T: PartitionTable>(
-    shared: &Shared<T>,
+    shared: &OwnedState<T>,
     core: &mut Core<T>,
     demand: *mut Demand,
 ) {
@@ -250,7 +250,11 @@ unsafe fn let_go_here<T: PartitionTable>(
 ///
 /// # Safety
 /// As for [`act`].
-unsafe fn arrive<T: PartitionTable>(shared: &Shared<T>, core: &mut Core<T>, demand: *mut Demand) {
+unsafe fn arrive<T: PartitionTable>(
+    shared: &OwnedState<T>,
+    core: &mut Core<T>,
+    demand: *mut Demand,
+) {
     // SAFETY: this thread has the demand, as the caller says; no thread changes its spans before
     // its worker uses it again, which it does not before it has the demand, and all locks are given
     // back.
@@ -268,7 +272,7 @@ unsafe fn arrive<T: PartitionTable>(shared: &Shared<T>, core: &mut Core<T>, dema
             let number = core.number;
             let mut granted = |demand| shared.advance(number, demand);
             core.table.release_span((*demand).first, span, &mut granted);
-            // Release: as in `Shared::handle`.
+            // Release: as in `OwnedState::handle`.
             (*demand).holds.0.fetch_sub(1, Ordering::Release);
         }
     }

@@ -14,21 +14,21 @@ use super::messages::ACT;
 use super::partition::Core;
 use super::roles::Division;
 use super::travel::{Owners, Stage, act};
-use super::{Demand, IN_FLIGHT_MAX, PartitionTable, Shared};
+use super::{Demand, IN_FLIGHT_MAX, OwnedState, PartitionTable};
 use crate::Observation;
 use crate::access::planned_locking::PlannedLocking;
 use crate::phases::Phased;
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Home, Idle, Pipelined, Single};
 use crate::serve::Calls;
+use crate::shared::core_slots::WAIT_IN_CORE_SLOT_NS;
 use crate::shared::recorder::Recorded;
-use crate::shared::turns::WAIT_IN_TURN_NS;
 
 /// A worker; see the module above.
 pub struct Owned<T: PartitionTable> {
     /// The attempts, and the transactions of several statements.
     pub(super) direct: Direct<PlannedLocking<GrantedLocks<T>>>,
-    pub(super) shared: Arc<Shared<T>>,
+    pub(super) shared: Arc<OwnedState<T>>,
     pub(super) number: u32,
     /// Contexts of which no partition knows.
     pub(super) home: Home<Context<T>>,
@@ -50,7 +50,7 @@ unsafe impl<T: PartitionTable> Send for Owned<T> {}
 
 impl<T: PartitionTable> Owned<T> {
     /// The worker that `participant` stands for.
-    pub fn new(shared: Arc<Shared<T>>, participant: Participant, random: Random) -> Owned<T> {
+    pub fn new(shared: Arc<OwnedState<T>>, participant: Participant, random: Random) -> Owned<T> {
         let number = participant.slot() as u32;
         let locks = GrantedLocks::new(shared.clone(), number);
         shared.come(number);
@@ -71,42 +71,42 @@ impl<T: PartitionTable> Owned<T> {
     /// Runs calls until there are no more and all have ended, as a worker of which the others know.
     fn serve_known(&mut self, calls: &mut dyn Calls) {
         self.home.was_call = true;
-        let (mut is_over, mut has_turn) = (false, false);
+        let (mut is_over, mut has_core_slot) = (false, false);
         let mut idle = Idle::default();
         loop {
-            let role = self.shared.desks[self.number as usize]
+            let role = self.shared.channels[self.number as usize]
                 .role
                 .load(Ordering::Relaxed);
-            // Then workers take turns, and one that has none has nothing in flight that others
-            // could wait for: one call is drawn after the other. While its turn lasts the locks of
-            // one are given back with the request for those of the next.
+            // Then workers share core slots, and one that has none has nothing in flight that
+            // others could wait for: one call is drawn after the other. While its core slot lasts
+            // the locks of one are given back with the request for those of the next.
             let is_crowded = self.shared.controllers.load(Ordering::Relaxed) == 0;
             self.home.unpark(&self.shared.blocks);
             if is_over {
                 self.home.hand_back(calls, |_| ());
             }
             let is_free = self.is_free();
-            if is_free && (is_over || !is_crowded) && std::mem::take(&mut has_turn) {
+            if is_free && (is_over || !is_crowded) && std::mem::take(&mut has_core_slot) {
                 self.direct.give_way();
             }
             if is_over && self.home.pool.len() == IN_FLIGHT_MAX {
                 self.give_up_division();
                 return;
             }
-            // A worker that has given its turn away waits for the next one when it has something to
-            // do.
-            let wants_turn = match has_turn {
-                true => is_free && self.direct.is_turn_over(),
+            // A worker that has given its core slot away waits for the next one when it has
+            // something to do.
+            let wants_core_slot = match has_core_slot {
+                true => is_free && self.direct.is_core_slot_over(),
                 false => self.running == 0 && !(is_over && self.home.ready.is_empty()),
             };
-            if is_crowded && wants_turn {
-                self.pass_turn();
-                has_turn = true;
+            if is_crowded && wants_core_slot {
+                self.pass_core_slot();
+                has_core_slot = true;
             }
             let mut has_done = self.run_granted(calls);
             has_done |= self.reap();
             has_done |= self.retry(calls);
-            if !is_over && (is_free || !is_crowded || has_turn && self.may_follow()) {
+            if !is_over && (is_free || !is_crowded || has_core_slot && self.may_follow()) {
                 // Where owners run transactions, some have what these bring to do. A block whose
                 // client thinks may have what all of them wait for, and not what the next one
                 // wants.
@@ -141,22 +141,22 @@ impl<T: PartitionTable> Owned<T> {
                         // A worker without room for a call draws none, and so is not told that
                         // there are none.
                         is_over = is_over || calls.is_over();
-                        // Its turn is wanted, or its calls are, and a client that thinks may have
-                        // what these wait for.
+                        // Its core slot is wanted, or its calls are, and a client that thinks may
+                        // have what these wait for.
                         let is_in_vain = self.shared.blocks.any_open()
-                            && (is_crowded && idle.has_lasted(WAIT_IN_TURN_NS)
+                            && (is_crowded && idle.has_lasted(WAIT_IN_CORE_SLOT_NS)
                                 || is_over && idle.is_long() && calls.takes_back());
                         self.withdraw(is_in_vain);
                     }
-                    if self.is_free() && std::mem::take(&mut has_turn) {
+                    if self.is_free() && std::mem::take(&mut has_core_slot) {
                         self.direct.give_way();
                     }
                     // A lock that is granted to a worker that sleeps serves no transaction, and
                     // neither does a message to an owner that sleeps.
                     let is_awaited = role > 0 || !self.waiting.is_empty();
                     match is_awaited && !is_crowded {
-                        true => idle.turn_awake(),
-                        false => idle.turn(),
+                        true => idle.pause_awake(),
+                        false => idle.pause(),
                     }
                 }
             }
@@ -188,19 +188,20 @@ impl<T: PartitionTable> Owned<T> {
         self.direct.give_way();
     }
 
-    /// Whether all that it has in flight are locks that are being given back, and its turn lasts.
+    /// Whether all that it has in flight are locks that are being given back, and its core slot
+    /// lasts.
     #[inline]
     fn may_follow(&mut self) -> bool {
-        self.waiting.is_empty() && self.home.ready.is_empty() && !self.direct.is_turn_over()
+        self.waiting.is_empty() && self.home.ready.is_empty() && !self.direct.is_core_slot_over()
     }
 
-    /// Waits for its turn, after it has left the one that it had. Nothing of it is in flight but
-    /// what is parked, and no owner looks for messages from it.
+    /// Waits for its core slot, after it has left the one that it had. Nothing of it is in flight
+    /// but what is parked, and no owner looks for messages from it.
     #[cold]
-    fn pass_turn(&mut self) {
-        self.direct.leave_turn();
+    fn pass_core_slot(&mut self) {
+        self.direct.leave_core_slot();
         self.shared.go(self.number);
-        self.direct.enter_turn_until(self.home.deadline_ns());
+        self.direct.enter_core_slot_until(self.home.deadline_ns());
         self.shared.appear(self.number);
     }
 
@@ -214,7 +215,7 @@ impl<T: PartitionTable> Owned<T> {
             ..
         } = self;
         let (is_outside, mut has_entered) = (*running == 0, false);
-        let act = |shared: &Shared<T>, core: &mut Core<T>, demand: *mut Demand| {
+        let act = |shared: &OwnedState<T>, core: &mut Core<T>, demand: *mut Demand| {
             if is_outside && !std::mem::replace(&mut has_entered, true) {
                 direct.access().enter_epoch();
             }
@@ -354,7 +355,7 @@ impl<T: PartitionTable> Owned<T> {
 
     /// Sends a message to a partition.
     pub(super) fn send(&self, partition: u16, message: u64) {
-        let ring = &self.shared.desks[self.number as usize].requests[partition as usize];
+        let ring = &self.shared.channels[self.number as usize].requests[partition as usize];
         let has_room = ring.push(message);
         assert!(has_room, "a ring has room for all demands of a worker");
     }

@@ -54,9 +54,9 @@ use kiln_storage::record::RecordRef;
 use kiln_storage::table::Part;
 
 use super::in_flight::Idle;
+use crate::shared::core_slots::{CoreSlots, WAIT_IN_CORE_SLOT_NS};
 use crate::shared::locks::{Locks, Taken, WAIT_MAX_NS, fresh};
 use crate::shared::planning::Claim;
-use crate::shared::turns::{SharedTurns, WAIT_IN_TURN_NS};
 
 /// Partitions at most.
 pub const PARTITIONS_MAX: usize = 4096;
@@ -65,7 +65,7 @@ pub const PARTITIONS_MAX: usize = 4096;
 const MISS: AbortCause = AbortCause::FootprintMiss;
 
 /// What the workers share: the locks.
-pub struct Shared {
+pub struct PartitionedState {
     partitions: Box<[Partition]>,
 }
 
@@ -76,9 +76,9 @@ struct Partition {
     owner: AtomicU32,
 }
 
-impl Shared {
+impl PartitionedState {
     /// With so many partitions; with 0 twice as many as there are cores.
-    pub fn new(partitions: usize) -> Shared {
+    pub fn new(partitions: usize) -> PartitionedState {
         let count = match partitions {
             0 => thread::available_cores() * 2,
             wanted => wanted,
@@ -86,7 +86,7 @@ impl Shared {
         let partitions = (0..count.clamp(1, PARTITIONS_MAX)).map(|_| Partition {
             owner: AtomicU32::new(0),
         });
-        let shared = Shared {
+        let shared = PartitionedState {
             partitions: partitions.collect(),
         };
         for (number, partition) in shared.partitions.iter().enumerate() {
@@ -112,8 +112,8 @@ pub enum Held {
 
 /// A worker's side of the locks.
 pub struct PartitionLocks {
-    shared: Arc<Shared>,
-    turns: SharedTurns,
+    shared: Arc<PartitionedState>,
+    core_slots: CoreSlots,
     worker: u32,
     deadline_ns: Option<u64>,
     /// The partitions that it has.
@@ -126,12 +126,16 @@ pub struct PartitionLocks {
 
 impl PartitionLocks {
     /// For the worker with this number, which no other worker has that uses the same locks, and
-    /// which takes these turns.
-    pub fn new(shared: Arc<Shared>, turns: SharedTurns, worker: u32) -> PartitionLocks {
+    /// which shares these core slots.
+    pub fn new(
+        shared: Arc<PartitionedState>,
+        core_slots: CoreSlots,
+        worker: u32,
+    ) -> PartitionLocks {
         let count = shared.partitions.len();
         PartitionLocks {
             shared,
-            turns,
+            core_slots,
             worker,
             deadline_ns: None,
             held: Vec::with_capacity(count),
@@ -161,8 +165,8 @@ impl PartitionLocks {
     }
 
     /// Takes the lock of a partition, and waits for it: not past the deadline, and not for ever, as
-    /// its owner may be a block whose client thinks. Where other workers want this one's turn it
-    /// waits for a millisecond.
+    /// its owner may be a block whose client thinks. Where other workers want this one's core slot
+    /// it waits for a millisecond.
     fn take_in_turn(&mut self, partition: u16) -> Result<(), AbortCause> {
         if self.try_take(partition) {
             return Ok(());
@@ -179,11 +183,12 @@ impl PartitionLocks {
                 if now >= limit {
                     return Err(AbortCause::LockTimeout);
                 }
-                if idle.has_lasted(WAIT_IN_TURN_NS) && self.turns.is_awaited(self.worker) {
+                if idle.has_lasted(WAIT_IN_CORE_SLOT_NS) && self.core_slots.is_awaited(self.worker)
+                {
                     return Err(AbortCause::GaveWay);
                 }
             }
-            idle.turn();
+            idle.pause();
         }
         Ok(())
     }

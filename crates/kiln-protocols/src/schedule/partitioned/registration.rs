@@ -2,7 +2,7 @@
 
 use kiln_platform::sync::Arc;
 
-use super::{PartitionLocks, Shared};
+use super::{PartitionLocks, PartitionedState};
 use crate::access::partition_locking::PartitionLocking;
 use crate::family;
 use crate::registry::{Promises, Registration};
@@ -16,11 +16,11 @@ pub(crate) const PARTITIONED: Registration = Registration {
     options: &[],
     factors: &["data-partitions"],
     family: |setting| {
-        let shared = Arc::new(Shared::new(setting.factors.partitions as usize));
-        let turns = setting.turns.clone();
+        let shared = Arc::new(PartitionedState::new(setting.factors.partitions as usize));
+        let core_slots = setting.core_slots.clone();
         family::of_accesses(move |participant| {
             let number = participant.slot() as u32;
-            let locks = PartitionLocks::new(shared.clone(), turns.clone(), number);
+            let locks = PartitionLocks::new(shared.clone(), core_slots.clone(), number);
             PartitionLocking::new(participant, locks)
         })
     },

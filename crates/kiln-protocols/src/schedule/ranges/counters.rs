@@ -12,7 +12,7 @@ use kiln_storage::epoch::Participant;
 use super::{OwnRanges, QueueSide, RangeLedger};
 use crate::access::range_locking::RangeLocking;
 use crate::canary::Canary;
-use crate::schedule::vll::{Analysis, Ledger, SharedVll};
+use crate::schedule::vll::{Analysis, Ledger, VllState};
 use crate::shared::positions::Positions;
 use crate::shared::ranges::nodes::{Modes, Node, Path};
 use crate::shared::ranges::plan::{Naming, Request, merge};
@@ -116,7 +116,7 @@ impl Ledger for PrefixCounters {
         txn
     }
 
-    fn access(shared: &Arc<SharedVll<Self>>, participant: Participant) -> Self::Access {
+    fn access(shared: &Arc<VllState<Self>>, participant: Participant) -> Self::Access {
         let side = QueueSide::new(shared.clone(), participant.slot() as u32);
         RangeLocking::new(participant, side)
     }

@@ -17,10 +17,10 @@ use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_procedure::AbortCause;
 
 use super::signals::Signals;
+use crate::shared::core_slots::CoreSlots;
 use crate::shared::ranges::nodes::{Modes, Node, Path};
 use crate::shared::ranges::plan::{Naming, Request, merge};
 use crate::shared::ranges::{RangeClaim, RangeManager, RangePlan};
-use crate::shared::turns::SharedTurns;
 
 /// Nodes are known by sixty bits of their hashes.
 pub struct Hashes;
@@ -122,8 +122,8 @@ impl HierarchicalLocks {
     /// The number of buckets as a power of two, as many as the traditional lock table has.
     const BUCKET_BITS: u32 = 15;
 
-    /// For workers that take these turns.
-    pub fn new(turns: SharedTurns) -> HierarchicalLocks {
+    /// For workers that share these core slots.
+    pub fn new(core_slots: CoreSlots) -> HierarchicalLocks {
         let buckets = (0..1 << HierarchicalLocks::BUCKET_BITS).map(|_| Bucket::default());
         let buckets: Box<[Bucket]> = buckets.collect();
         for (number, bucket) in buckets.iter().enumerate() {
@@ -134,7 +134,7 @@ impl HierarchicalLocks {
         }
         HierarchicalLocks {
             buckets,
-            signals: Signals::new(turns),
+            signals: Signals::new(core_slots),
         }
     }
 

@@ -26,7 +26,7 @@ mod standard;
 use kiln_platform::sync::Arc;
 use kiln_storage::table::WORKERS_MAX;
 
-use super::vll::{IN_FLIGHT_MAX, Ledger, SharedVll};
+use super::vll::{IN_FLIGHT_MAX, Ledger, VllState};
 use crate::shared::ranges::{Naming, RangeClaim, RangeManager, RangePlan};
 
 pub use counters::PrefixCounters;
@@ -70,7 +70,7 @@ const STATEMENTS: u32 = (WORKERS_MAX * IN_FLIGHT_MAX) as u32;
 
 /// One worker's side of locks that are kept in a queue.
 pub struct QueueSide<L: RangeLedger> {
-    shared: Arc<SharedVll<L>>,
+    shared: Arc<VllState<L>>,
     own: L::Own,
     /// The attempt's transaction.
     txn: u32,
@@ -80,7 +80,7 @@ pub struct QueueSide<L: RangeLedger> {
 
 impl<L: RangeLedger> QueueSide<L> {
     /// The side of the worker with this number.
-    pub fn new(shared: Arc<SharedVll<L>>, worker: u32) -> QueueSide<L> {
+    pub fn new(shared: Arc<VllState<L>>, worker: u32) -> QueueSide<L> {
         let statements = STATEMENTS + worker;
         QueueSide {
             shared,

@@ -6,7 +6,7 @@ use super::{HierarchicalLocks, HierarchicalSide, MapLocks, MapSide, PrefixCounte
 use crate::access::range_locking::RangeLocking;
 use crate::family::{self, Family};
 use crate::registry::{Promises, Registration};
-use crate::schedule::vll::{SharedVll, Vll};
+use crate::schedule::vll::{Vll, VllState};
 
 const COUNTERS: Promises = Promises {
     logs_commands: true,
@@ -41,7 +41,7 @@ pub(crate) const RANGE_MAP: Registration = Registration {
     options: &[],
     factors: &[],
     family: |setting| {
-        let shared = Arc::new(MapLocks::new(setting.turns.clone()));
+        let shared = Arc::new(MapLocks::new(setting.core_slots.clone()));
         family::of_accesses(move |participant| {
             let side = MapSide::new(shared.clone(), participant.slot() as u32);
             RangeLocking::new(participant, side)
@@ -57,7 +57,7 @@ pub(crate) const RANGE_HIERARCHICAL: Registration = Registration {
     options: &[],
     factors: &[],
     family: |setting| {
-        let shared = Arc::new(HierarchicalLocks::new(setting.turns.clone()));
+        let shared = Arc::new(HierarchicalLocks::new(setting.core_slots.clone()));
         family::of_accesses(move |participant| {
             let side = HierarchicalSide::new(shared.clone(), participant.slot() as u32);
             RangeLocking::new(participant, side)
@@ -66,7 +66,7 @@ pub(crate) const RANGE_HIERARCHICAL: Registration = Registration {
 };
 
 fn counters(analyses_contention: bool) -> Box<dyn Family> {
-    let shared = Arc::new(SharedVll::new(PrefixCounters::default()));
+    let shared = Arc::new(VllState::new(PrefixCounters::default()));
     family::of_workers(move |participant, random| {
         Vll::new(shared.clone(), participant, random, analyses_contention)
     })

@@ -6,8 +6,8 @@ use kiln_procedure::AbortCause;
 use kiln_storage::table::WORKERS_MAX;
 
 use crate::schedule::in_flight::Idle;
+use crate::shared::core_slots::{CoreSlots, WAIT_IN_CORE_SLOT_NS};
 use crate::shared::locks::WAIT_MAX_NS;
-use crate::shared::turns::{SharedTurns, WAIT_IN_TURN_NS};
 
 /// Whether a worker has all that it waits for; on cache lines of its own, as the worker looks at it
 /// again and again.
@@ -18,15 +18,15 @@ struct Signal(AtomicBool);
 /// The signals of all workers.
 pub struct Signals {
     by_worker: Box<[Signal]>,
-    turns: SharedTurns,
+    core_slots: CoreSlots,
 }
 
 impl Signals {
-    /// For workers that take these turns.
-    pub fn new(turns: SharedTurns) -> Signals {
+    /// For workers that share these core slots.
+    pub fn new(core_slots: CoreSlots) -> Signals {
         Signals {
             by_worker: (0..WORKERS_MAX).map(|_| Signal::default()).collect(),
-            turns,
+            core_slots,
         }
     }
 
@@ -50,7 +50,7 @@ impl Signals {
     ///
     /// # Errors
     /// When its call has no time left; when it has waited for long, as the holder may be a block
-    /// whose client thinks; and sooner where other workers want this one's turn.
+    /// whose client thinks; and sooner where other workers want this one's core slot.
     pub fn wait(&self, worker: u32, deadline_ns: Option<u64>) -> Result<(), AbortCause> {
         let signal = &self.by_worker[worker as usize].0;
         let (mut idle, mut limit) = (Idle::default(), None);
@@ -64,11 +64,11 @@ impl Signals {
                 if now >= limit {
                     return Err(AbortCause::LockTimeout);
                 }
-                if idle.has_lasted(WAIT_IN_TURN_NS) && self.turns.is_awaited(worker) {
+                if idle.has_lasted(WAIT_IN_CORE_SLOT_NS) && self.core_slots.is_awaited(worker) {
                     return Err(AbortCause::GaveWay);
                 }
             }
-            idle.turn();
+            idle.pause();
         }
         Ok(())
     }

@@ -13,8 +13,8 @@ use kiln_procedure::AbortCause;
 
 use super::map::{Keys, RangeMap};
 use super::signals::Signals;
+use crate::shared::core_slots::CoreSlots;
 use crate::shared::ranges::{RangeClaim, RangeManager, RangePlan};
-use crate::shared::turns::SharedTurns;
 
 /// The map with its latch.
 #[derive(Default)]
@@ -28,11 +28,11 @@ pub struct MapLocks {
 }
 
 impl MapLocks {
-    /// For workers that take these turns.
-    pub fn new(turns: SharedTurns) -> MapLocks {
+    /// For workers that share these core slots.
+    pub fn new(core_slots: CoreSlots) -> MapLocks {
         MapLocks {
             map: Latched::default(),
-            signals: Signals::new(turns),
+            signals: Signals::new(core_slots),
         }
     }
 }

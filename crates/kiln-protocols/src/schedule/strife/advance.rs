@@ -7,10 +7,10 @@ use kiln_platform::time;
 use super::analysis::Analyst;
 use super::locks::NUMBERS_MAX;
 use super::stages::{Between, Stage};
-use super::{Collection, Shared};
+use super::{Collection, StrifeState};
 use crate::batches::{BatchStatistics, Step};
 
-impl Shared {
+impl StrifeState {
     /// Closes the batch that is collected, to which no worker adds any more: opens its first stage.
     pub(super) fn close(&self, collection: &Collection, mut between: Between) {
         let (stages, batch) = (&self.stages, &self.batch);

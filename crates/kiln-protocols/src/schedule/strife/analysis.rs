@@ -2,9 +2,9 @@
 //!
 //! In PREPARE a record gets a label, and with it a data node, if a transaction of the batch plans
 //! to write it; a record that is without one when the batch is closed is ignored. With `+cu` that
-//! also holds of a record to which all transactions only add, by updates that can be left to the
-//! commit: its label says so, until a transaction wants more of it. The data access graph is not
-//! made: its edges are the transactions' footprints.
+//! also holds of a record to which all transactions only add, by updates that can be deferred to
+//! the commit: its label says so, until a transaction wants more of it. The data access graph is
+//! not made: its edges are the transactions' footprints.
 //!
 //! The records that no transaction has labelled before this one get one data node together, the
 //! transaction's own. A record that a second transaction writes is parted from them, and gets a
@@ -20,7 +20,7 @@ use kiln_platform::random::Random;
 
 use super::batch::Batch;
 use super::context::{ANALYSED_BYTES, Context, analysed};
-use super::locks::{Origin, Wanted, claim_left, put_label, tie_of};
+use super::locks::{Origin, Wanted, claim_deferred, put_label, tie_of};
 use crate::canary::Canary;
 use crate::shared::planning::{Claim, Demand};
 
@@ -106,7 +106,7 @@ impl Analyst {
                 context.reads = true;
                 continue;
             }
-            let put = put_label(claim.record, number, claim.is_left, |wanted| {
+            let put = put_label(claim.record, number, claim.is_deferred, |wanted| {
                 if wanted == Wanted::Common && own.is_some() {
                     return own;
                 }
@@ -129,7 +129,7 @@ impl Analyst {
                 }
                 Origin::New | Origin::Known => {}
             }
-            if label.is_left {
+            if label.is_deferred {
                 // A later transaction may claim it, and then it counts.
                 context.leaves = true;
             } else if own != Some(label.node) {
@@ -141,7 +141,7 @@ impl Analyst {
         }
         context.note_change();
         if context.leaves {
-            batch.note_left();
+            batch.note_deferred();
         }
     }
 
@@ -162,7 +162,7 @@ impl Analyst {
             context.footprint.note_reads();
             for claim in context.footprint.claims() {
                 if !claim.exclusive {
-                    claim_left(claim.record, number);
+                    claim_deferred(claim.record, number);
                 }
             }
         }
@@ -427,7 +427,7 @@ impl Context {
         }
         if self.leaves || is_parted {
             // What was left when it was labelled, and is not any more; or has got a node to itself.
-            let others = |claim: &&Claim| claim.exclusive && (is_parted || claim.is_left);
+            let others = |claim: &&Claim| claim.exclusive && (is_parted || claim.is_deferred);
             for claim in self.footprint.claims().iter().filter(others) {
                 if let Some(node) = tie_of(claim.record, number)
                     && !self.nodes.contains(&node)

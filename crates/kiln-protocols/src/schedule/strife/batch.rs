@@ -14,7 +14,7 @@ use super::plan::Plan;
 use super::stages::Between;
 use super::tuning::{Bounds, Tuned};
 use crate::batches::Clusters;
-use crate::schedule::apart::Apart;
+use crate::schedule::cache_padded::CachePadded;
 use crate::schedule::in_flight::Loan;
 
 /// Samples of SPOT at most, and special clusters.
@@ -40,7 +40,7 @@ pub(super) struct Batch {
     /// Transactions that it has room for.
     pub capacity: u32,
     /// The number of the batch that is collected, or in work.
-    number: Apart<AtomicU64>,
+    number: CachePadded<AtomicU64>,
     /// Changed while it is collected, under a lock; read afterwards.
     contexts: UnsafeCell<Vec<Loan<Context>>>,
     /// Its clusters.
@@ -49,15 +49,15 @@ pub(super) struct Batch {
     /// number.
     parted: Box<[AtomicU32]>,
     /// Data nodes that workers have taken for themselves.
-    pub nodes_taken: Apart<AtomicU32>,
+    pub nodes_taken: CachePadded<AtomicU32>,
     /// Whether a worker has labelled records that are left to commits.
-    has_left: Apart<AtomicBool>,
+    has_left: CachePadded<AtomicBool>,
     /// Special clusters that SPOT has made.
     pub specials: AtomicU32,
     /// Those of them that the second half of its samples made.
     pub late_specials: AtomicU32,
     /// By special cluster: transactions that are connected to it and to no other special one.
-    pub counts: Box<[Apart<AtomicU32>]>,
+    pub counts: Box<[CachePadded<AtomicU32>]>,
     /// By two special clusters, the lesser number first: transactions that are connected to both.
     pub pairs: Box<[AtomicU32]>,
     /// The positions in `pairs` that are not 0.
@@ -66,9 +66,9 @@ pub(super) struct Batch {
     /// plus one.
     queues: Box<[AtomicU64]>,
     /// The same by special cluster.
-    special_queues: Box<[Apart<AtomicU64>]>,
+    special_queues: Box<[CachePadded<AtomicU64>]>,
     /// Transactions of the largest cluster that is not special.
-    pub largest_small: Apart<AtomicU32>,
+    pub largest_small: CachePadded<AtomicU32>,
     /// Clusters that are not special, by their roots.
     pub small: List,
     /// What runs with locks.
@@ -99,20 +99,20 @@ impl Batch {
             wait_us,
             samples_max: samples,
             capacity,
-            number: Apart(AtomicU64::new(1)),
+            number: CachePadded(AtomicU64::new(1)),
             contexts: UnsafeCell::new(Vec::with_capacity(capacity as usize)),
             forest: Forest::new(data_nodes, samples),
             parted: (0..data_nodes).map(|_| AtomicU32::new(0)).collect(),
-            nodes_taken: Apart::default(),
-            has_left: Apart::default(),
+            nodes_taken: CachePadded::default(),
+            has_left: CachePadded::default(),
             specials: AtomicU32::new(0),
             late_specials: AtomicU32::new(0),
-            counts: (0..samples).map(|_| Apart::default()).collect(),
+            counts: (0..samples).map(|_| CachePadded::default()).collect(),
             pairs: (0..samples * samples).map(|_| AtomicU32::new(0)).collect(),
             pairs_met: List::new(samples * samples / 2),
             queues: (0..data_nodes).map(|_| AtomicU64::new(0)).collect(),
-            special_queues: (0..samples).map(|_| Apart::default()).collect(),
-            largest_small: Apart::default(),
+            special_queues: (0..samples).map(|_| CachePadded::default()).collect(),
+            largest_small: CachePadded::default(),
             small: List::new(capacity),
             residuals: List::new(capacity),
             lasts: List::new(capacity),
@@ -350,7 +350,7 @@ impl Batch {
 
     /// Notes that something is left to commits.
     #[inline]
-    pub fn note_left(&self) {
+    pub fn note_deferred(&self) {
         // Relaxed, in all of these: the ticket of the next stage publishes it. Most find it noted.
         if !self.has_left.0.load(Ordering::Relaxed) {
             self.has_left.0.store(true, Ordering::Relaxed);

@@ -3,12 +3,12 @@
 use kiln_platform::atomic::{AtomicU32, Ordering};
 use kiln_platform::memory::name_range;
 
-use crate::schedule::apart::Apart;
+use crate::schedule::cache_padded::CachePadded;
 
 /// A list that all workers append to. What is in it is read in a later stage.
 pub(super) struct List {
     slots: Box<[AtomicU32]>,
-    length: Apart<AtomicU32>,
+    length: CachePadded<AtomicU32>,
 }
 
 impl List {
@@ -16,7 +16,7 @@ impl List {
     pub fn new(capacity: u32) -> List {
         List {
             slots: (0..capacity).map(|_| AtomicU32::new(0)).collect(),
-            length: Apart::default(),
+            length: CachePadded::default(),
         }
     }
 

@@ -39,7 +39,7 @@ use kiln_platform::thread;
 use kiln_procedure::AbortCause;
 use kiln_storage::record::RecordRef;
 
-use super::Shared;
+use super::StrifeState;
 use crate::canary::Canary;
 use crate::shared::locks::{Locks, Taken};
 use crate::shared::planning::Claim;
@@ -47,7 +47,7 @@ use crate::shared::planning::Claim;
 const EXCLUSIVE: u64 = 1 << 63;
 const LABEL: u64 = 1 << 62;
 /// The record is left.
-const LEFT: u64 = 1 << 61;
+const DEFERRED: u64 = 1 << 61;
 /// The record has its data node to itself.
 const OWN: u64 = 1 << 60;
 /// A transaction commits updates of a record that is left.
@@ -69,7 +69,7 @@ fn label(number: u64, node: u32) -> u64 {
 #[inline(always)]
 fn node_in(word: u64, number: u64) -> Option<u32> {
     let node = word % (1 << NODE_BITS);
-    let plain = word & !(LEFT | OWN | COMMITTING);
+    let plain = word & !(DEFERRED | OWN | COMMITTING);
     (plain - node == label(number, 0)).then_some(node as u32)
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Label {
     pub node: u32,
     pub origin: Origin,
     /// Whether the record is left so far.
-    pub is_left: bool,
+    pub is_deferred: bool,
 }
 
 /// Where the data node of a label comes from.
@@ -120,16 +120,16 @@ pub(super) enum Wanted {
 pub(super) fn put_label(
     record: RecordRef,
     number: u64,
-    is_left: bool,
+    is_deferred: bool,
     mut spare: impl FnMut(Wanted) -> Option<u32>,
 ) -> Option<Label> {
     let word = record.aux();
     let mut seen = word.load(Ordering::Relaxed);
     loop {
         let (new, put) = if let Some(node) = node_in(seen, number) {
-            let was_left = seen & LEFT != 0;
-            let is_left = was_left && is_left;
-            let own = match is_left || seen & OWN != 0 {
+            let was_deferred = seen & DEFERRED != 0;
+            let is_deferred = was_deferred && is_deferred;
+            let own = match is_deferred || seen & OWN != 0 {
                 true => None,
                 false => spare(Wanted::Own),
             };
@@ -140,11 +140,11 @@ pub(super) fn put_label(
             let put = Label {
                 node,
                 origin,
-                is_left,
+                is_deferred,
             };
             match origin {
-                Origin::Known if is_left == was_left => return Some(put),
-                Origin::Known => (seen & !LEFT, put),
+                Origin::Known if is_deferred == was_deferred => return Some(put),
+                Origin::Known => (seen & !DEFERRED, put),
                 _ => (label(number, node) | OWN, put),
             }
         } else {
@@ -155,9 +155,12 @@ pub(super) fn put_label(
             let new = Label {
                 node,
                 origin: Origin::New,
-                is_left,
+                is_deferred,
             };
-            (label(number, node) | if is_left { LEFT } else { 0 }, new)
+            (
+                label(number, node) | if is_deferred { DEFERRED } else { 0 },
+                new,
+            )
         };
         // Relaxed: as in `node_of`.
         match word.compare_exchange_weak(seen, new, Ordering::Relaxed, Ordering::Relaxed) {
@@ -170,13 +173,13 @@ pub(super) fn put_label(
 /// A transaction reads a record: if it was left, it is a record like others from now on. No
 /// transaction of the batch runs.
 #[inline]
-pub(super) fn claim_left(record: RecordRef, number: u64) {
+pub(super) fn claim_deferred(record: RecordRef, number: u64) {
     let word = record.aux();
     // Relaxed: as in `node_of`; the next stage looks at it. Labels are put no more, and this is all
     // that is done to them.
     let seen = word.load(Ordering::Relaxed);
-    if seen & LEFT != 0 && node_in(seen, number).is_some() {
-        word.fetch_and(!LEFT, Ordering::Relaxed);
+    if seen & DEFERRED != 0 && node_in(seen, number).is_some() {
+        word.fetch_and(!DEFERRED, Ordering::Relaxed);
     }
 }
 
@@ -184,7 +187,7 @@ pub(super) fn claim_left(record: RecordRef, number: u64) {
 #[inline(always)]
 pub(super) fn tie_of(record: RecordRef, number: u64) -> Option<u32> {
     let word = record.aux().load(Ordering::Relaxed);
-    match word & LEFT {
+    match word & DEFERRED {
         0 => node_in(word, number),
         _ => None,
     }
@@ -203,15 +206,15 @@ pub(super) enum Mode {
 
 /// See the module's documentation.
 pub struct ClusterLocks {
-    shared: Arc<Shared>,
+    shared: Arc<StrifeState>,
     pub(super) mode: Mode,
-    /// Whether updates may be left to the commit.
+    /// Whether updates may be deferred to the commit.
     leaves_updates: bool,
 }
 
 impl ClusterLocks {
     /// For a worker that shares its batches with others.
-    pub(super) fn new(shared: Arc<Shared>, leaves_updates: bool) -> ClusterLocks {
+    pub(super) fn new(shared: Arc<StrifeState>, leaves_updates: bool) -> ClusterLocks {
         ClusterLocks {
             shared,
             mode: Mode::Locking,
@@ -296,7 +299,7 @@ impl Locks for ClusterLocks {
         let word = record.aux().load(Ordering::Relaxed);
         let may_touch = match node_in(word, number) {
             Some(_) if !exclusive && Canary::FootprintMissIgnored.sings() => true,
-            Some(_) if word & LEFT != 0 => !exclusive && Canary::LeftThoughRead.sings(),
+            Some(_) if word & DEFERRED != 0 => !exclusive && Canary::LeftThoughRead.sings(),
             Some(node) => node == root || self.shared.batch.forest.find(node) == root,
             None => !exclusive,
         };
@@ -316,16 +319,16 @@ impl Locks for ClusterLocks {
     }
 
     #[inline(always)]
-    fn is_left(&self, record: RecordRef) -> bool {
+    fn is_deferred(&self, record: RecordRef) -> bool {
         let Mode::Cluster { number, .. } = self.mode else {
             return false;
         };
         // Relaxed: as in `node_of`.
         let word = record.aux().load(Ordering::Relaxed);
-        word & LEFT != 0 && node_in(word, number).is_some()
+        word & DEFERRED != 0 && node_in(word, number).is_some()
     }
 
-    fn take_left(&mut self, record: RecordRef) -> Result<(), AbortCause> {
+    fn take_deferred(&mut self, record: RecordRef) -> Result<(), AbortCause> {
         let word = record.aux();
         let is_taken = wait_for(WAITS_MAX, || {
             word.load(Ordering::Relaxed) & COMMITTING == 0
@@ -339,8 +342,8 @@ impl Locks for ClusterLocks {
     }
 
     #[inline]
-    fn release_left(&mut self, record: RecordRef) {
-        // Release: see `take_left`.
+    fn release_deferred(&mut self, record: RecordRef) {
+        // Release: see `take_deferred`.
         record.aux().fetch_and(!COMMITTING, Ordering::Release);
     }
 

@@ -63,10 +63,10 @@
 //!
 //! # Records that are left
 //!
-//! With `+cu` a record is *left* to which a batch only adds, by updates that can be left to the
-//! commit: it ties nothing together, and who commits such updates locks it for the time of the
-//! commit (`locks.rs`, `access/granted_locking/deferral.rs`). A label says so from PREPARE on,
-//! and does not any more after the stage *settle* if a transaction wants more of the record. In the
+//! With `+cu` a record is *deferred* to which a batch only adds, by updates that can be deferred to
+//! the commit: it ties nothing together, and who commits such updates locks it for the time of the
+//! commit (`locks.rs`, `access/granted_locking/deferral.rs`). A label says so from PREPARE on, and
+//! does not any more after the stage *settle* if a transaction wants more of the record. In the
 //! conflict-free stage no label changes in that.
 //!
 //! # Transactions of several statements
@@ -120,23 +120,23 @@ use tuning::{Bounds, Tuner};
 
 use crate::batches::{Chosen, Explained};
 use crate::factors::Batches;
-use crate::schedule::apart::Apart;
+use crate::schedule::cache_padded::CachePadded;
 use crate::schedule::in_flight::{Blocks, Lent, Own};
 
 pub use isolated::Isolated;
 pub use worker::Strife;
 
 /// What the workers share.
-pub struct Shared {
+pub struct StrifeState {
     stages: Stages,
     batch: Batch,
     collection: Mutex<Collection>,
     /// Whether the batch is closed as soon as no worker puts labels any more.
-    closing: Apart<AtomicBool>,
+    closing: CachePadded<AtomicBool>,
     /// Places of the batch that workers have taken for calls which they are about to add.
-    taken: Apart<AtomicU32>,
+    taken: CachePadded<AtomicU32>,
     /// When the batch that is collected is closed at the latest, or never.
-    due_ns: Apart<AtomicU64>,
+    due_ns: CachePadded<AtomicU64>,
     explanation: Explanation,
     spare: Spare,
     /// Transactions of several statements, as calls see them that are parked.
@@ -174,9 +174,9 @@ struct Round {
 /// Places of a batch that a worker takes at a time, at least and at most.
 const PLACES_TAKEN: std::ops::RangeInclusive<u32> = 2..=32;
 
-impl Shared {
+impl StrifeState {
     /// For workers that batch their calls so.
-    pub fn new(batches: Batches) -> Arc<Shared> {
+    pub fn new(batches: Batches) -> Arc<StrifeState> {
         let bounds = Bounds::new(batches);
         let batch = Batch::new(&bounds, batches.wait_us);
         let collection = Collection {
@@ -187,13 +187,13 @@ impl Shared {
             open: 0,
             is_disturbed: false,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(StrifeState {
             stages: Stages::default(),
             batch,
             collection: Mutex::new(collection),
-            closing: Apart::default(),
-            taken: Apart::default(),
-            due_ns: Apart(AtomicU64::new(NEVER_NS)),
+            closing: CachePadded::default(),
+            taken: CachePadded::default(),
+            due_ns: CachePadded(AtomicU64::new(NEVER_NS)),
             explanation: Explanation::default(),
             spare: Spare::default(),
             blocks: Blocks::default(),
@@ -215,7 +215,7 @@ impl Shared {
     }
 
     /// Asks for a batch to be explained: the next one that is at least half as large as batches
-    /// should be, or the largest one until [`Shared::explained`].
+    /// should be, or the largest one until [`StrifeState::explained`].
     pub fn explain(&self) {
         self.explanation.want();
     }
@@ -260,7 +260,7 @@ impl Shared {
     }
 
     /// A worker that has a call asks whether it may add to the batch; it is not closed before
-    /// [`Shared::leave`] then.
+    /// [`StrifeState::leave`] then.
     fn enter(&self) -> Option<Round> {
         let mut collection = lock(&self.collection);
         if self.stages.now() != Stage::Collect || self.is_closing() {

@@ -4,7 +4,7 @@ use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_storage::epoch::Participant;
 
-use super::{Shared, Strife};
+use super::{Strife, StrifeState};
 use crate::batches::{Chosen, Explained};
 use crate::family::Family;
 use crate::protocol::ProtocolOption;
@@ -25,7 +25,7 @@ pub(crate) const STRIFE: Registration = Registration {
     factors: &["batch-size", "batch-us", "k", "alpha"],
     family: |setting| {
         Box::new(Batching {
-            shared: Shared::new(setting.factors.batches),
+            shared: StrifeState::new(setting.factors.batches),
             leaves_updates: setting.has(ProtocolOption::CommitTimeUpdates),
         })
     },
@@ -33,7 +33,7 @@ pub(crate) const STRIFE: Registration = Registration {
 
 /// The batches of all workers.
 struct Batching {
-    shared: Arc<Shared>,
+    shared: Arc<StrifeState>,
     leaves_updates: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Contexts without a call, left by workers that are outside of their turn to those that are
+//! Contexts without a call, left by workers that are without a core slot to those that are
 //! inside.
 
 use kiln_platform::sync::{Mutex, lock};

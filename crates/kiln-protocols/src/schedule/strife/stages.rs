@@ -31,7 +31,7 @@ use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
 
 use crate::batches::Step;
-use crate::schedule::apart::Apart;
+use crate::schedule::cache_padded::CachePadded;
 
 /// What is being done with the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,9 +121,9 @@ const NUMBERS: u64 = 1 << (64 - NUMBER_SHIFT);
 #[derive(Default)]
 pub(super) struct Stages {
     /// How many stages were opened, above; the stage that is open in the lowest bits.
-    opened: Apart<AtomicU64>,
-    ticket: Apart<AtomicU64>,
-    done: Apart<AtomicU32>,
+    opened: CachePadded<AtomicU64>,
+    ticket: CachePadded<AtomicU64>,
+    done: CachePadded<AtomicU32>,
 }
 
 /// The bits of the stage in [`Stages::opened`].

@@ -10,7 +10,7 @@ use kiln_platform::time;
 use kiln_procedure::Frame;
 use kiln_storage::epoch::Participant;
 
-use super::Shared;
+use super::StrifeState;
 use super::analysis::Analyst;
 use super::context::{Context, USED_BYTES, fetch_context};
 use super::locks::{ClusterLocks, Mode};
@@ -33,7 +33,7 @@ const TOLD_AHEAD: usize = 4;
 pub struct Strife {
     /// The attempts, and the transactions of several statements.
     pub(super) direct: Direct<GrantedLocking<ClusterLocks>>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<StrifeState>,
     pub(super) analyst: Analyst,
     pub(super) random: Random,
     pub(super) backoff: Backoff,
@@ -67,9 +67,9 @@ pub struct Strife {
 
 impl Strife {
     /// The worker that `participant` stands for; with `leaves_updates` updates of records that a
-    /// batch only adds to are left to the commit.
+    /// batch only adds to are deferred to the commit.
     pub fn new(
-        shared: Arc<Shared>,
+        shared: Arc<StrifeState>,
         participant: Participant,
         mut random: Random,
         leaves_updates: bool,
@@ -130,20 +130,20 @@ impl Strife {
     /// no worker waits for this one. So those that are inside fill the batches, with as many calls
     /// as without the others.
     #[inline]
-    fn pass_turn(&mut self) {
-        if self.direct.is_turn_over() {
+    fn pass_core_slot(&mut self) {
+        if self.direct.is_core_slot_over() {
             self.go();
             // The next worker has use for them while they are in the core's cache.
             self.shared.spare.leave(&mut self.home.pool);
-            self.direct.leave_turn();
-            self.direct.enter_turn();
+            self.direct.leave_core_slot();
+            self.direct.enter_core_slot();
             self.shared.spare.take(&mut self.home.pool);
             self.shared.come();
         }
     }
 
-    /// As [`Strife::pass_turn`] until one of its calls may go on, which are all parked, or they are
-    /// handed back.
+    /// As [`Strife::pass_core_slot`] until one of its calls may go on, which are all parked, or
+    /// they are handed back.
     #[cold]
     fn stay_away(&mut self, calls: &mut dyn Calls) {
         self.go();
@@ -151,13 +151,13 @@ impl Strife {
         let mut idle = Idle::default();
         let waits = |home: &Home<_, VecDeque<_>>| home.ready.is_empty() && !home.parked.is_empty();
         while waits(&self.home) && !self.direct.is_broken() {
-            idle.turn();
+            idle.pause();
             self.home.unpark(&self.shared.blocks);
             self.hand_back(calls);
         }
         let deadline = |context: &Own<Context>| context.flight.call.deadline_ns;
         let deadlines = self.home.ready.iter().filter_map(deadline);
-        self.direct.enter_turn_until(deadlines.min());
+        self.direct.enter_core_slot_until(deadlines.min());
         self.shared.come();
     }
 
@@ -266,7 +266,7 @@ impl Strife {
     fn draw_ahead(&mut self, calls: &mut dyn Calls, is_over: &mut bool) -> bool {
         if self.shared.stages.now() == Stage::Collect
             || self.home.ready.len() >= self.most()
-            || self.direct.is_turn_over()
+            || self.direct.is_core_slot_over()
             || !self.draw(calls, is_over)
         {
             return false;
@@ -381,7 +381,7 @@ impl Pipelined for Strife {
     }
 
     fn serve_calls(&mut self, calls: &mut dyn Calls) {
-        self.direct.enter_turn();
+        self.direct.enter_core_slot();
         self.shared.spare.take(&mut self.home.pool);
         self.shared.come();
         self.home.was_call = true;
@@ -397,7 +397,7 @@ impl Pipelined for Strife {
                 // A caller that waits for a single call reads its rows where the pool has its
                 // context.
                 if self.in_flight == self.home.parked.len() && !is_over && !self.is_single {
-                    self.pass_turn();
+                    self.pass_core_slot();
                 }
                 if self.in_flight == self.home.parked.len() && is_over && self.in_flight > 0 {
                     self.stay_away(calls);
@@ -416,7 +416,7 @@ impl Pipelined for Strife {
                             return self.break_off(calls);
                         }
                     }
-                    idle.turn();
+                    idle.pause();
                 }
             }
         }

@@ -9,9 +9,9 @@ use crate::canary::Canary;
 use crate::schedule::in_flight::{Carrier, InFlight, Own};
 use crate::shared::planning::{ClaimOf, Demand};
 
-/// The place of a transaction in the queue, and which of its users it means.
+/// A transaction's entry in the queue, and which of its users it means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct QueueEntry {
     pub node: u32,
     pub sequence: u64,
 }
@@ -107,10 +107,10 @@ pub(super) enum Stage {
     /// It has run, and is on its way to the manager to leave the queue.
     Ends,
     /// On its way back, for good.
-    Left,
+    Done,
 }
 
-/// A call in flight, with its place in the queue.
+/// A call in flight, with its entry in the queue.
 pub(super) struct Context<L: Ledger> {
     pub flight: InFlight<ClaimOf<L::Access>>,
     /// Pointed to by the queue while the transaction is in it.
@@ -119,7 +119,7 @@ pub(super) struct Context<L: Ledger> {
     pub home: u32,
     /// Whether the plan is made, and no attempt has failed by it.
     pub is_planned: bool,
-    pub place: Place,
+    pub entry: QueueEntry,
     pub stage: Stage,
     /// Whether statements had what it wants when it was in the queue, and may have it still.
     pub was_barred: bool,
@@ -134,7 +134,7 @@ impl<L: Ledger> Context<L> {
             plan,
             home,
             is_planned: false,
-            place: Place::default(),
+            entry: QueueEntry::default(),
             stage: Stage::Home,
             was_barred: false,
         })

@@ -2,7 +2,7 @@
 
 use kiln_platform::sync::Arc;
 
-use super::SharedVll;
+use super::VllState;
 use super::context::Context;
 use super::queue::{Entered, Guest};
 use crate::shared::locks::Locks;
@@ -11,14 +11,14 @@ use crate::shared::planning::{Claim, Demand};
 
 /// One worker that takes locks and lets them go, as it does before and after each attempt.
 pub struct Isolated<C: Counters + 'static> {
-    shared: Arc<SharedVll<C>>,
+    shared: Arc<VllState<C>>,
     locks: CounterLocks<C>,
     context: Option<Box<Context<C>>>,
 }
 
 impl<C: Counters + 'static> Isolated<C> {
     /// A worker of its own, or with others.
-    pub fn new(shared: Arc<SharedVll<C>>) -> Isolated<C> {
+    pub fn new(shared: Arc<VllState<C>>) -> Isolated<C> {
         Isolated {
             locks: CounterLocks::new(shared.queue.with_ledger(|ledger| ledger.clone()), true),
             shared,
@@ -42,11 +42,11 @@ impl<C: Counters + 'static> Isolated<C> {
                     self.locks
                         .release(claim.record, Counted::Planned, claim.exclusive);
                 }
-                let next = self.shared.queue.leave(context.place);
+                let next = self.shared.queue.leave(context.entry);
                 debug_assert!(next.is_none(), "no transaction waits here");
                 (context, true)
             }
-            Entered::Blocked(place) => match self.shared.queue.withdraw(place) {
+            Entered::Blocked(entry) => match self.shared.queue.withdraw(entry) {
                 Some(context) => (context, false),
                 None => unreachable!("no worker runs transactions here"),
             },

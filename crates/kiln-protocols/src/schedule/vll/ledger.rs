@@ -4,7 +4,7 @@
 use kiln_platform::sync::Arc;
 use kiln_storage::epoch::Participant;
 
-use super::SharedVll;
+use super::VllState;
 use super::contention::{BitArrays, position};
 use crate::access::planned_locking::PlannedLocking;
 use crate::shared::locks::counters::{
@@ -27,13 +27,13 @@ pub trait Ledger: Send + Sized + 'static {
     /// does.
     const TAKES_BACK: bool;
 
-    /// How the locks that were granted to the transaction at a place are held.
+    /// How the locks that were granted to the transaction of an entry are held.
     fn held(txn: u32) -> <Self::Access as PlannedAhead>::Held;
 
     /// The access of a worker.
-    fn access(shared: &Arc<SharedVll<Self>>, participant: Participant) -> Self::Access;
+    fn access(shared: &Arc<VllState<Self>>, participant: Participant) -> Self::Access;
 
-    /// Makes all requests of the transaction at a place; whether all are granted at once.
+    /// Makes all requests of the transaction of an entry; whether all are granted at once.
     fn request(&mut self, txn: u32, demand: &DemandOf<Self>) -> bool;
 
     /// Takes them back.
@@ -88,7 +88,7 @@ impl<C: Counters + 'static> Ledger for C {
         Counted::Planned
     }
 
-    fn access(shared: &Arc<SharedVll<C>>, participant: Participant) -> Self::Access {
+    fn access(shared: &Arc<VllState<C>>, participant: Participant) -> Self::Access {
         let counters = shared.queue.with_ledger(|ledger| ledger.clone());
         PlannedLocking::new(
             participant,

@@ -26,9 +26,9 @@ use kiln_storage::table::WORKERS_MAX;
 use super::context::{Context, Stage};
 use super::ledger::Ledger;
 use super::queue::{Entered, Guest};
-use super::{IN_FLIGHT_MAX, SharedVll};
+use super::{IN_FLIGHT_MAX, VllState};
+use crate::shared::core_slots::CoreSlots;
 use crate::shared::locks::counters::Counters;
-use crate::shared::turns::SharedTurns;
 
 /// Counters in an array, for records by the hash of their address. The paper has one element for
 /// each record; here two records may share one, and then one of their transactions waits for the
@@ -63,7 +63,7 @@ pub(super) struct Manager<L: Ledger> {
     length: AtomicUsize,
     /// Held by the worker or thread that is the manager, with what it has taken from the inbox.
     role: Mutex<Vec<Box<Context<L>>>>,
-    turns: SharedTurns,
+    core_slots: CoreSlots,
     /// Whether it may sleep for long.
     is_asleep: AtomicBool,
     stops: AtomicBool,
@@ -71,14 +71,14 @@ pub(super) struct Manager<L: Ledger> {
 }
 
 impl<L: Ledger> Manager<L> {
-    /// Of workers that share `turns`.
-    pub fn new(turns: SharedTurns) -> Manager<L> {
+    /// Of workers that share `core_slots`.
+    pub fn new(core_slots: CoreSlots) -> Manager<L> {
         let contexts = || Mutex::new(Vec::with_capacity(WORKERS_MAX * IN_FLIGHT_MAX));
         Manager {
             inbox: contexts(),
             length: AtomicUsize::new(0),
             role: contexts(),
-            turns,
+            core_slots,
             is_asleep: AtomicBool::new(false),
             stops: AtomicBool::new(false),
             thread: Mutex::new(None),
@@ -105,12 +105,12 @@ impl<L: Ledger> Manager<L> {
     /// Whether its thread has a core that no worker wants.
     #[inline]
     pub fn has_core(&self) -> bool {
-        self.turns.has_core_to_spare()
+        self.core_slots.has_core_to_spare()
     }
 
     /// Does what there is to do, unless another thread is the manager; returns whether all that was
     /// sent before is taken.
-    pub fn work(&self, shared: &SharedVll<L>) -> bool {
+    pub fn work(&self, shared: &VllState<L>) -> bool {
         // Relaxed: the caller sees what it has sent itself.
         if self.length.load(Ordering::Relaxed) == 0 && !shared.queue.head_waits() {
             return true;
@@ -126,7 +126,7 @@ impl<L: Ledger> Manager<L> {
 
     /// As [`Manager::work`], for a transaction that has run first of all; if another thread is the
     /// manager, the transaction is sent to it.
-    pub fn end(&self, context: Box<Context<L>>, shared: &SharedVll<L>) -> bool {
+    pub fn end(&self, context: Box<Context<L>>, shared: &VllState<L>) -> bool {
         match self.role.try_lock() {
             Ok(mut batch) => {
                 Manager::leave(context, shared);
@@ -141,7 +141,7 @@ impl<L: Ledger> Manager<L> {
     }
 
     /// Takes all that wait past their deadline out of the queue.
-    pub fn expire(&self, shared: &SharedVll<L>) {
+    pub fn expire(&self, shared: &VllState<L>) {
         while let Some(context) = shared.queue.take_expired(time::now_ns()) {
             shared.give(context, Stage::Expired);
         }
@@ -149,7 +149,7 @@ impl<L: Ledger> Manager<L> {
 
     /// As the manager, with an empty `batch`: answers all messages, and grants what there is to
     /// grant; whether there was anything.
-    fn work_off(&self, shared: &SharedVll<L>, batch: &mut Vec<Box<Context<L>>>) -> bool {
+    fn work_off(&self, shared: &VllState<L>, batch: &mut Vec<Box<Context<L>>>) -> bool {
         let mut has_done = false;
         if self.length.load(Ordering::SeqCst) > 0 {
             let mut inbox = lock(&self.inbox);
@@ -178,10 +178,10 @@ impl<L: Ledger> Manager<L> {
     }
 
     /// A transaction has run.
-    fn leave(context: Box<Context<L>>, shared: &SharedVll<L>) {
-        let next = shared.queue.leave(context.place);
+    fn leave(context: Box<Context<L>>, shared: &VllState<L>) {
+        let next = shared.queue.leave(context.entry);
         point("vll.left");
-        shared.give(context, Stage::Left);
+        shared.give(context, Stage::Done);
         if let Some(next) = next {
             shared.answer(next);
         }
@@ -197,15 +197,15 @@ impl<L: Ledger> Manager<L> {
 
 /// The manager's thread; it ends when this is dropped.
 pub struct ManagerThread<L: Ledger> {
-    shared: Arc<SharedVll<L>>,
+    shared: Arc<VllState<L>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl<L: Ledger + Clone> ManagerThread<L> {
-    /// Starts it, for workers that share `turns`. Where the system grants no thread the workers are
-    /// their own managers.
-    pub fn start(counters: L, turns: SharedTurns) -> ManagerThread<L> {
-        let managed = Arc::new(SharedVll::managed(counters.clone(), turns));
+    /// Starts it, for workers that share `core_slots`. Where the system grants no thread the
+    /// workers are their own managers.
+    pub fn start(counters: L, core_slots: CoreSlots) -> ManagerThread<L> {
+        let managed = Arc::new(VllState::managed(counters.clone(), core_slots));
         let shared = managed.clone();
         let started = thread::spawn("kiln-locks", move || manage(&shared));
         match started {
@@ -219,7 +219,7 @@ impl<L: Ledger + Clone> ManagerThread<L> {
                 }
             }
             Err(_) => ManagerThread {
-                shared: Arc::new(SharedVll::new(counters)),
+                shared: Arc::new(VllState::new(counters)),
                 thread: None,
             },
         }
@@ -228,7 +228,7 @@ impl<L: Ledger + Clone> ManagerThread<L> {
 
 impl<L: Ledger> ManagerThread<L> {
     /// What the workers share.
-    pub fn shared(&self) -> &Arc<SharedVll<L>> {
+    pub fn shared(&self) -> &Arc<VllState<L>> {
         &self.shared
     }
 }
@@ -254,7 +254,7 @@ const NAP_NS: u64 = 50_000;
 const SLEEP_NS: u64 = 10_000_000;
 
 /// The manager's life.
-fn manage<L: Ledger>(shared: &SharedVll<L>) {
+fn manage<L: Ledger>(shared: &VllState<L>) {
     let Some(manager) = &shared.manager else {
         return;
     };

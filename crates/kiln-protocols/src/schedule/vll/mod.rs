@@ -9,7 +9,7 @@
 //!
 //! A traditional lock manager keeps a list of requests for each lock. VLL counts them: how many
 //! transactions want the record exclusively, and how many want to share it. A transaction asks for
-//! all its locks at once, in one critical section, in which it also gets its place in a queue of
+//! all its locks at once, in one critical section, in which it also gets its entry in a queue of
 //! all transactions. If no other transaction has a request that is in its way it is *free*, and
 //! runs. Else it is *blocked*, and put aside; the worker goes on with another one. A transaction
 //! that lets a lock go does not know which one to hand it to. But the first transaction in the
@@ -21,7 +21,7 @@
 //! | phase | where |
 //! |---|---|
 //! | draw a call, plan it (a reconnaissance without isolation) | `worker.rs` |
-//! | count its requests and give it its place, in one critical section | `queue`, `enter` |
+//! | count its requests and give it its entry, in one critical section | `queue`, `enter` |
 //! | run: in place, with an undo log, as two-phase locking that holds its locks already | `run.rs`, `attempt` |
 //! | commit, take the counts back | `run.rs`, `attempt` |
 //! | leave the queue; the first one, if it waits, runs next | `queue`, `leave` |
@@ -87,14 +87,14 @@ mod manager;
 mod queue;
 pub(crate) mod registration;
 mod run;
-mod shared;
+mod state;
 mod statements;
 mod worker;
 
 pub use isolated::Isolated;
 pub use ledger::{Analysis, DemandOf, Ledger};
 pub use manager::{CounterArray, ManagerThread};
-pub use shared::SharedVll;
+pub use state::VllState;
 pub use worker::Vll;
 
 /// Calls that a worker has in flight at most.

@@ -3,7 +3,7 @@
 
 use kiln_platform::sync::Arc;
 
-use super::{CounterArray, ManagerThread, SharedVll, Vll};
+use super::{CounterArray, ManagerThread, Vll, VllState};
 use crate::family::{self, Family};
 use crate::registry::{Promises, Registration};
 use crate::shared::locks::counters::BesideRecords;
@@ -46,7 +46,7 @@ pub(crate) const VLL_ARRAYED: Registration = Registration {
     options: &[],
     factors: &[],
     family: |setting| {
-        let manager = ManagerThread::start(CounterArray::default(), setting.turns.clone());
+        let manager = ManagerThread::start(CounterArray::default(), setting.core_slots.clone());
         let manager = Arc::new(manager);
         family::of_workers(move |participant, random| {
             Vll::managed(manager.clone(), participant, random)
@@ -55,7 +55,7 @@ pub(crate) const VLL_ARRAYED: Registration = Registration {
 };
 
 fn beside_records(analyses_contention: bool) -> Box<dyn Family> {
-    let shared = Arc::new(SharedVll::new(BesideRecords));
+    let shared = Arc::new(VllState::new(BesideRecords));
     family::of_workers(move |participant, random| {
         Vll::new(shared.clone(), participant, random, analyses_contention)
     })

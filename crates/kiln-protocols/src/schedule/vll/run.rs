@@ -26,7 +26,7 @@ impl<L: Ledger> Vll<L> {
                 _ => {}
             }
             if Canary::LeftBeforeUnlocking.sings() {
-                next = self.shared.queue.leave(context.place);
+                next = self.shared.queue.leave(context.entry);
                 self.attempt(&mut context);
             } else {
                 self.attempt(&mut context);
@@ -35,7 +35,7 @@ impl<L: Ledger> Vll<L> {
                     point("vll.lingers");
                     return self.receive(context, calls, true);
                 }
-                next = self.shared.queue.leave(context.place);
+                next = self.shared.queue.leave(context.entry);
             }
             point("vll.left");
             self.deliver(context, calls);
@@ -58,7 +58,7 @@ impl<L: Ledger> Vll<L> {
         let Some(context) = self.lingers.take() else {
             return false;
         };
-        let next = self.shared.queue.leave_at_last(context.place);
+        let next = self.shared.queue.leave_at_last(context.entry);
         point("vll.left");
         self.home.pool.push(context);
         if let Some(next) = next {
@@ -72,7 +72,7 @@ impl<L: Ledger> Vll<L> {
         point("vll.runs");
         let demand = &context.plan.demand;
         let flight = &mut context.flight;
-        flight.attempt(&mut self.direct, demand, L::held(context.place.node));
+        flight.attempt(&mut self.direct, demand, L::held(context.entry.node));
         context.is_planned = flight.outcome.is_some();
     }
 
@@ -95,8 +95,8 @@ impl<L: Ledger> Vll<L> {
             Stage::Granted => return self.run_managed(context, calls),
             Stage::Refused => return self.home.ready.push(context),
             Stage::Barred => {
-                let place = context.place;
-                self.waiting.retain(|(waiting, _)| *waiting != place);
+                let entry = context.entry;
+                self.waiting.retain(|(waiting, _)| *waiting != entry);
                 return self.park(context);
             }
             Stage::Expired => {
@@ -105,8 +105,8 @@ impl<L: Ledger> Vll<L> {
             }
             _ => {}
         }
-        let place = context.place;
-        self.waiting.retain(|(waiting, _)| *waiting != place);
+        let entry = context.entry;
+        self.waiting.retain(|(waiting, _)| *waiting != entry);
         context.flight.tell(&mut self.direct, calls);
         if context.flight.has_ended {
             self.has_ended(context.flight.call.ticket);
@@ -176,10 +176,10 @@ impl<L: Ledger> Vll<L> {
             true => time::now_ns(),
             false => return,
         };
-        while let Some(&(place, _)) = (self.waiting.iter()).find(|(_, deadline)| now >= *deadline) {
-            self.waiting.retain(|(waiting, _)| *waiting != place);
+        while let Some(&(entry, _)) = (self.waiting.iter()).find(|(_, deadline)| now >= *deadline) {
+            self.waiting.retain(|(waiting, _)| *waiting != entry);
             // Else another worker runs it.
-            if let Some(mut context) = self.shared.queue.withdraw(place) {
+            if let Some(mut context) = self.shared.queue.withdraw(entry) {
                 self.direct.counters().count_abort(AbortCause::LockTimeout);
                 context.flight.outcome = Some(Outcome::Expired);
                 self.receive(context, calls, false);
@@ -217,7 +217,7 @@ impl<L: Ledger> Vll<L> {
             } else {
                 self.manage_for_others();
                 self.shared.queue.pass_lingering();
-                idle.turn();
+                idle.pause();
             }
         }
         self.shared.solitude.asked(true);
@@ -230,7 +230,7 @@ impl<L: Ledger> Vll<L> {
             context = match self.shared.queue.enter(context, None, Guest::Alone) {
                 Entered::Free(mut context) => {
                     self.attempt(&mut context);
-                    let next = self.shared.queue.leave(context.place);
+                    let next = self.shared.queue.leave(context.entry);
                     debug_assert!(next.is_none(), "no other transaction is in the queue");
                     context
                 }

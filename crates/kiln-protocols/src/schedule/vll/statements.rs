@@ -29,19 +29,19 @@ impl<L: Ledger> Vll<L> {
         context.plan.changed();
         (context.stage, context.was_barred) = (Stage::Statements, false);
         context.flight.call.deadline_ns = None;
-        let place = match self.shared.queue.enter(context, None, Guest::Any) {
+        let entry = match self.shared.queue.enter(context, None, Guest::Any) {
             Entered::Free(context) => return Some(context),
             Entered::Full(context) | Entered::Barred(context) => {
                 self.home.pool.push(context);
                 return None;
             }
-            Entered::Blocked(place) => place,
+            Entered::Blocked(entry) => entry,
         };
         let limit = time::now_ns() + STATEMENTS_WAIT_NS;
         let mut idle = Idle::default();
         loop {
             match self.take_head() {
-                Some(head) if head.place == place => return self.unless_barred(head, limit),
+                Some(head) if head.entry == entry => return self.unless_barred(head, limit),
                 // No call of this worker is drawn, so no caller hears of its end here.
                 Some(head) => self.run_all(head, &mut NoCalls),
                 None => {
@@ -49,14 +49,14 @@ impl<L: Ledger> Vll<L> {
                     if idle.is_long() {
                         self.shared.queue.pass_lingering();
                     }
-                    idle.turn();
+                    idle.pause();
                 }
             }
             if let Some(context) = self.shared.open_letter(self.number) {
                 return self.unless_barred(context, limit);
             }
             if idle.has_spun() && (time::now_ns() >= limit || self.direct.is_broken()) {
-                if let Some(context) = self.shared.queue.withdraw(place) {
+                if let Some(context) = self.shared.queue.withdraw(entry) {
                     self.home.pool.push(context);
                     return None;
                 }
@@ -81,7 +81,7 @@ impl<L: Ledger> Vll<L> {
         self.home.pool.push(context);
         let (ended, mut idle) = (self.shared.blocks.ended(), Idle::default());
         while self.shared.blocks.ended() == ended && time::now_ns() < limit_ns {
-            idle.turn();
+            idle.pause();
         }
         None
     }
@@ -130,14 +130,14 @@ where
         self.direct.begin();
         if let Some(context) = &self.open {
             let demand = &context.plan.demand;
-            let held = L::held(context.place.node);
+            let held = L::held(context.entry.node);
             self.direct.access().hold_ahead(demand, held);
         }
     }
 
     fn close_statements(&mut self) {
         if let Some(mut context) = self.open.take() {
-            self.shared.queue.leave_alone(context.place);
+            self.shared.queue.leave_alone(context.entry);
             context.stage = Stage::Home;
             self.home.pool.push(context);
         }

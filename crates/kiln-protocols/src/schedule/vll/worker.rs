@@ -6,10 +6,10 @@ use kiln_platform::schedule::point;
 use kiln_platform::sync::Arc;
 use kiln_storage::epoch::Participant;
 
-use super::context::{Context, Place, Stage};
+use super::context::{Context, QueueEntry, Stage};
 use super::manager::Manager;
 use super::queue::{Entered, Guest};
-use super::{Analysis, IN_FLIGHT_MAX, Ledger, ManagerThread, SharedVll};
+use super::{Analysis, IN_FLIGHT_MAX, Ledger, ManagerThread, VllState};
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Home, Idle};
 use crate::serve::Calls;
@@ -19,7 +19,7 @@ use crate::shared::planning::ClaimOf;
 pub struct Vll<L: Ledger> {
     /// The attempts, and the transactions of several statements.
     pub(super) direct: Direct<L::Access>,
-    pub(super) shared: Arc<SharedVll<L>>,
+    pub(super) shared: Arc<VllState<L>>,
     /// The manager stays while it has workers.
     pub(super) _manager: Option<Arc<ManagerThread<L>>>,
     pub(super) number: u32,
@@ -29,7 +29,7 @@ pub struct Vll<L: Ledger> {
     /// it does not serve.
     pub(super) lingers: Option<Box<Context<L>>>,
     /// Where the worker's own transactions waited last, and until when.
-    pub(super) waiting: Vec<(Place, u64)>,
+    pub(super) waiting: Vec<(QueueEntry, u64)>,
     /// Whether it has sent the manager something that may still be there.
     pub(super) has_asked: bool,
     /// The tickets of the calls that it has drawn and not told the end of.
@@ -61,7 +61,7 @@ impl<L: Ledger> Vll<L> {
 
     /// The worker that `participant` stands for.
     pub fn new(
-        shared: Arc<SharedVll<L>>,
+        shared: Arc<VllState<L>>,
         participant: Participant,
         random: Random,
         analyses_contention: bool,
@@ -101,10 +101,10 @@ impl<L: Ledger> Vll<L> {
             }
             // Whatever the manager has granted waits for this worker alone. Looked at before the
             // next call is drawn: the last one may just have ended.
-            if self.direct.is_turn_over() && !self.has_promised() {
+            if self.direct.is_core_slot_over() && !self.has_promised() {
                 // More than once where the one that it lets in lingers itself.
                 while self.leave_at_last(calls) {}
-                self.pass_turn();
+                self.pass_core_slot();
             }
             if let Some(context) = self.take_head() {
                 self.run_all(context, calls);
@@ -147,7 +147,7 @@ impl<L: Ledger> Vll<L> {
                             manager.expire(&self.shared);
                         }
                     }
-                    idle.turn();
+                    idle.pause();
                 }
             }
         }
@@ -167,13 +167,13 @@ impl<L: Ledger> Vll<L> {
             // plan there.
             std::mem::forget(context);
         }
-        for (place, _) in self.waiting.drain(..) {
+        for (entry, _) in self.waiting.drain(..) {
             // Else another worker runs it, or has lost it.
-            self.home.pool.extend(self.shared.queue.withdraw(place));
+            self.home.pool.extend(self.shared.queue.withdraw(entry));
         }
         self.home.pool.append(&mut self.home.ready);
         if let Some(context) = self.lingers.take() {
-            self.shared.queue.forget(context.place);
+            self.shared.queue.forget(context.entry);
             self.home.pool.push(context);
         }
         for ticket in self.in_flight.drain(..) {
@@ -189,20 +189,21 @@ impl<L: Ledger> Vll<L> {
         self.shared.manager.is_some() && self.in_flight.len() > self.home.parked.len()
     }
 
-    /// Whether it draws no call because it will leave its turn as soon as it has kept its promises.
+    /// Whether it draws no call because it will leave its core slot as soon as it has kept its
+    /// promises.
     #[inline]
     fn is_draining(&mut self) -> bool {
-        self.has_promised() && self.direct.is_turn_over()
+        self.has_promised() && self.direct.is_core_slot_over()
     }
 
     /// Lets another worker have the core, if there are more of them than cores. A worker that finds
     /// that a transaction of this one may run, runs it.
     #[cold]
-    fn pass_turn(&mut self) {
+    fn pass_core_slot(&mut self) {
         let waiting = self.waiting.iter().map(|(_, deadline)| *deadline);
         let earliest = waiting.chain(self.home.deadline_ns()).min();
-        self.direct.leave_turn();
-        self.direct.enter_turn_until(earliest);
+        self.direct.leave_core_slot();
+        self.direct.enter_core_slot_until(earliest);
     }
 
     /// The first transaction of the queue, if it waits and may run, and no manager looks after it.
@@ -285,12 +286,12 @@ impl<L: Ledger> Vll<L> {
         }
         let deadline = context.flight.call.deadline_ns.unwrap_or(NEVER_NS);
         let lingers = self.lingers.take();
-        let place = lingers.as_ref().map(|context| context.place);
-        let entered = self.shared.queue.enter(context, place, Guest::Any);
+        let entry = lingers.as_ref().map(|context| context.entry);
+        let entered = self.shared.queue.enter(context, entry, Guest::Any);
         self.home.pool.extend(lingers);
         match entered {
             Entered::Free(context) => self.run_all(context, calls),
-            Entered::Blocked(place) => self.waiting.push((place, deadline)),
+            Entered::Blocked(entry) => self.waiting.push((entry, deadline)),
             Entered::Full(context) => {
                 self.home.ready.push(context);
                 return false;

@@ -321,7 +321,7 @@ mod tests {
             // SAFETY: nothing follows it here.
             record: unsafe { RecordRef::from_address(address) },
             exclusive: true,
-            is_left: false,
+            is_deferred: false,
             part: Part::default(),
             finding: Findings::NO_FINDING,
         }

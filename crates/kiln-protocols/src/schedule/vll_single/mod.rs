@@ -20,7 +20,7 @@
 //!
 //! | the paper's | here |
 //! |---|---|
-//! | the sequencer | `owned::Shared::sequence` |
+//! | the sequencer | `owned::OwnedState::sequence` |
 //! | `BeginTransaction`: count the requests, free or blocked | [`CounterTable::acquire_span`](super::owned::PartitionTable::acquire_span) |
 //! | a distributed transaction waits for the reads of other partitions | it waits until all have granted |
 //! | the first of the queue may run | `wake_first`: it is granted here |
@@ -37,7 +37,7 @@
 //! - A transaction is counted, and in the queue, also when it is free and in a single partition.
 //! - Counters are in arrays (§2.2): two locks may share a counter, which costs concurrency and
 //!   nothing else.
-//! - A partition has a latch that its owner takes once a turn, not once a transaction, for the
+//! - A partition has a latch that its owner takes once a core slot, not once a transaction, for the
 //!   times when the owner does not run.
 //!
 //! # Which anomalies are excluded, and how

@@ -8,7 +8,7 @@ use kiln_storage::table::Table;
 
 use super::{Change, Entry, InPlace, Row, is_absent};
 use crate::shared::links;
-use crate::shared::report::{Window, all_columns};
+use crate::shared::report::{CommitWindow, all_columns};
 
 impl InPlace {
     /// Makes the changes final with a tid above `newest` and all that is written, in the current
@@ -41,7 +41,7 @@ impl InPlace {
         self.last = tid;
         // Before the first entry moves and the first tid is stored, while the caller holds its
         // records: what others see is of its log epoch.
-        let mut window = Window::none();
+        let mut window = CommitWindow::none();
         if self.reporter.is_asked(&mut self.recorder) {
             window = self.reporter.open();
             self.report(&window, tid);
@@ -98,7 +98,7 @@ impl InPlace {
 
     /// Reports what is about to become final.
     #[inline(never)]
-    fn report(&mut self, window: &Window, tid: Tid) {
+    fn report(&mut self, window: &CommitWindow, tid: Tid) {
         let InPlace {
             reporter,
             recorder,

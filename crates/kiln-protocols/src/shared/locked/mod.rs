@@ -1,9 +1,10 @@
 //! Writing in place under locks that are held to the end: what all accesses share that lock the
 //! records they meet.
 //!
-//! [`Locked`] is what an attempt has: its locks, its changes, and the gaps that it relies on. How it
-//! comes to hold the lock of a record is the business of the access, which says so as [`Locking`]:
-//! it takes the lock when it meets the record, or has planned it, or was granted the record.
+//! [`Locked`] is what an attempt has: its locks, its changes, and the gaps that it relies on. How
+//! it comes to hold the lock of a record is the business of the access, which says so as
+//! [`Locking`]: it takes the lock when it meets the record, or has planned it, or was granted the
+//! record.
 //!
 //! # Invariants
 //!
@@ -144,7 +145,7 @@ impl<L: Locks> Locked<L> {
                     let claim = Claim {
                         record,
                         exclusive: true,
-                        is_left: false,
+                        is_deferred: false,
                         part: lock.part,
                         finding: Findings::NO_FINDING,
                     };

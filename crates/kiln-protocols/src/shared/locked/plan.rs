@@ -103,7 +103,7 @@ impl LockPlan {
             let claim = Claim {
                 record: lock.record,
                 exclusive: lock.exclusive,
-                is_left: false,
+                is_deferred: false,
                 part: lock.part,
                 finding: Findings::NO_FINDING,
             };

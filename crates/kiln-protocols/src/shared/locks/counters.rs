@@ -333,7 +333,7 @@ mod tests {
         let claim = |exclusive| Claim {
             record,
             exclusive,
-            is_left: false,
+            is_deferred: false,
             part: Part::default(),
             finding: Findings::NO_FINDING,
         };

@@ -5,7 +5,7 @@
 //! - [`LockWords`]: a word beside the record that counts its holders and names none. No transaction
 //!   can wait.
 //! - [`QueuedLocks`]: each lock is a queue of requests. Where the queues are is a [`Placement`]:
-//!   beside the record or in a hash table. What is done about deadlocks is a [`Handling`].
+//!   beside the record or in a hash table. What is done about deadlocks is a [`DeadlockPolicy`].
 //!
 //! # A queue
 //!
@@ -23,14 +23,14 @@
 //!   compare-and-swap of the whole word.
 //! - *Holders come first*, one exclusive or some shared ones.
 //! - *Order.* A request gets the lock at once if it is in no holder's way, no request waits and no
-//!   upgrade is pending; else it waits at the end of the queue, or, where the handling goes by age,
+//!   upgrade is pending; else it waits at the end of the queue, or, where the policy goes by age,
 //!   before all waiters that are older. The first waiter gets the lock when it is in no holder's
 //!   way any more, and with an exclusive one that is when no holder is left; shared ones behind it
 //!   come with it. No request overtakes a waiter, but when a lock is let go; see below.
 //! - *Upgrade.* A sharer that is alone becomes exclusive at once, even if others wait: they wait
 //!   for it already. Else it waits as a holder, before all waiters, until it is alone; no request
 //!   joins the sharers meanwhile. A second sharer that wants the same is refused at once, as the
-//!   two would wait for each other ([`AbortCause::Deadlock`], or as the handling says).
+//!   two would wait for each other ([`AbortCause::Deadlock`], or as the policy says).
 //! - *Who wakes whom.* An attempt that releases a lock, gives up waiting or takes an upgrade back
 //!   tells the requests which that lets in, by their `state`, and wakes the sleepers among them
 //!   after it left the latch. Those behind one that *gave up* are told that they wait for others
@@ -72,14 +72,14 @@
 //!
 //! A waiting worker spins a little, yields its core some times, then sleeps until it is woken, so
 //! that more workers than cores get on. It waits neither past the deadline of its call nor longer
-//! than [`WAIT_MAX_NS`] for one lock ([`AbortCause::LockTimeout`]), whatever the handling of
-//! deadlocks misses. More workers than cores take turns besides; a worker whose turn others want
+//! than [`WAIT_MAX_NS`] for one lock ([`AbortCause::LockTimeout`]), whatever deadlocks the policy
+//! misses. More workers than cores share core slots besides; a worker whose core slot others want
 //! waits for a millisecond at most, as the lock holder may be a client that thinks. See
-//! [`turns`](super::turns).
+//! [`core_slots`](super::core_slots).
 
 pub mod counters;
+pub mod deadlock;
 pub mod fresh;
-pub mod handling;
 mod placement;
 pub mod planned;
 mod queue;
@@ -97,12 +97,12 @@ use kiln_procedure::AbortCause;
 use kiln_storage::record::RecordRef;
 use kiln_storage::table::Part;
 
-use handling::{Digests, Handling, WaitsFor};
+use deadlock::{DeadlockPolicy, Digests, WaitsFor};
 use queue::Upgrade;
 use request::Pool;
 
+use super::core_slots::CoreSlots;
 use super::planning::Claim;
-use super::turns::SharedTurns;
 use crate::factors::LockQueue;
 use planned::CriticalSection;
 
@@ -152,7 +152,7 @@ pub fn soon<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
         if now >= *latest.get_or_insert(now + MOMENT_NS) {
             return None;
         }
-        spinner.turn();
+        spinner.spin();
     }
 }
 
@@ -303,8 +303,8 @@ pub trait Locks {
         Ok(())
     }
 
-    /// Whether attempts that have a grant ever leave updates to their commit (STO §6.1), and several
-    /// of them may be granted the same record for that; asked once.
+    /// Whether attempts that have a grant ever leave updates to their commit (STO §6.1), and
+    /// several of them may be granted the same record for that; asked once.
     fn leaves_updates(&self) -> bool {
         false
     }
@@ -315,23 +315,23 @@ pub trait Locks {
         false
     }
 
-    /// Whether all who have a grant of the record only leave updates of it to their commits.
+    /// Whether all who have a grant of the record only defer updates of it to their commits.
     #[inline(always)]
-    fn is_left(&self, _record: RecordRef) -> bool {
+    fn is_deferred(&self, _record: RecordRef) -> bool {
         false
     }
 
-    /// Takes the lock of a record that [is left](Locks::is_left): taken in the order of addresses,
-    /// for the time of a commit.
+    /// Takes the lock of a record that [is deferred](Locks::is_deferred): taken in the order of
+    /// addresses, for the time of a commit.
     ///
     /// # Errors
     /// Why the attempt fails instead.
-    fn take_left(&mut self, _record: RecordRef) -> Result<(), AbortCause> {
-        unreachable!("asked only where updates are left to the commit")
+    fn take_deferred(&mut self, _record: RecordRef) -> Result<(), AbortCause> {
+        unreachable!("asked only where updates are deferred to the commit")
     }
 
     /// Lets go of it.
-    fn release_left(&mut self, _record: RecordRef) {}
+    fn release_deferred(&mut self, _record: RecordRef) {}
 
     /// Whether a transaction's locks are taken all together before it runs: by [`Locks::take_all`],
     /// once. What it meets beyond is taken only if that needs no wait.
@@ -360,24 +360,25 @@ pub trait Locks {
 /// What the workers that use the same locks share: each has the parts that its way of locking
 /// needs.
 #[derive(Clone)]
-pub struct SharedLocks {
+pub struct LockingState {
     /// Wakes those that wait.
     pub alarms: Alarms,
     /// For locks that are not beside the records.
     pub table: LockTable,
-    /// For [`handling::WaitForGraph`].
+    /// For [`deadlock::WaitForGraph`].
     pub waits_for: WaitsFor,
-    /// For [`handling::Dreadlocks`].
+    /// For [`deadlock::Dreadlocks`].
     pub digests: Digests,
     /// For [`planned::Atomic`].
     pub section: CriticalSection,
 }
 
-impl SharedLocks {
-    /// For workers with numbers below [`kiln_storage::table::WORKERS_MAX`], which take these turns.
-    pub fn new(turns: SharedTurns) -> SharedLocks {
-        SharedLocks {
-            alarms: Alarms::new(turns),
+impl LockingState {
+    /// For workers with numbers below [`kiln_storage::table::WORKERS_MAX`], which share these core
+    /// slots.
+    pub fn new(core_slots: CoreSlots) -> LockingState {
+        LockingState {
+            alarms: Alarms::new(core_slots),
             table: LockTable::new(LockTable::BUCKETS),
             waits_for: WaitsFor::default(),
             digests: Digests::default(),
@@ -386,13 +387,13 @@ impl SharedLocks {
     }
 
     /// Locks that are queues, for the worker with this number.
-    pub(crate) fn queued<P: Placement, H: Handling>(
+    pub(crate) fn queued<P: Placement, H: DeadlockPolicy>(
         &self,
         placement: P,
-        handling: H,
+        policy: H,
         number: u32,
     ) -> QueuedLocks<P, H> {
-        QueuedLocks::new(placement, handling, self.alarms.clone(), number)
+        QueuedLocks::new(placement, policy, self.alarms.clone(), number)
     }
 }
 
@@ -402,7 +403,7 @@ const OVERTAKEN_USUAL: usize = 64;
 /// One worker's side of locks that are queues.
 pub struct QueuedLocks<P, H> {
     placement: P,
-    handling: H,
+    policy: H,
     pool: Pool,
     alarms: Alarms,
     deadline_ns: Option<u64>,
@@ -412,13 +413,13 @@ pub struct QueuedLocks<P, H> {
     overtaken: Vec<(RecordRef, RequestRef)>,
 }
 
-impl<P: Placement, H: Handling> QueuedLocks<P, H> {
+impl<P: Placement, H: DeadlockPolicy> QueuedLocks<P, H> {
     /// For the worker with this number, which no other worker has that uses the same `placement` or
     /// `alarms`.
-    pub fn new(placement: P, handling: H, alarms: Alarms, worker: u32) -> QueuedLocks<P, H> {
+    pub fn new(placement: P, policy: H, alarms: Alarms, worker: u32) -> QueuedLocks<P, H> {
         QueuedLocks {
             placement,
-            handling,
+            policy,
             pool: Pool::new(worker),
             alarms,
             deadline_ns: None,
@@ -436,7 +437,7 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
     }
 
     /// Whether a lock that was [`Taken::Later`] is there by now; the caller need not wait for it
-    /// then. An attempt that asks for several locks before it waits for any uses a handling that
+    /// then. An attempt that asks for several locks before it waits for any uses a policy that
     /// watches no other attempt.
     #[inline]
     pub fn is_granted(&self, request: RequestRef) -> bool {
@@ -463,19 +464,19 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
     }
 }
 
-impl<P: Placement, H: Handling> Locks for QueuedLocks<P, H> {
+impl<P: Placement, H: DeadlockPolicy> Locks for QueuedLocks<P, H> {
     type Held = RequestRef;
     const NEW_AUX: Option<u64> = Some(0);
 
     #[inline]
     fn begin_call(&mut self, deadline_ns: Option<u64>) {
         self.deadline_ns = deadline_ns;
-        self.handling.begin_call();
+        self.policy.begin_call();
     }
 
     #[inline(always)]
     fn begin(&mut self) {
-        self.handling.begin();
+        self.policy.begin();
     }
 
     #[inline]
@@ -484,12 +485,12 @@ impl<P: Placement, H: Handling> Locks for QueuedLocks<P, H> {
         record: RecordRef,
         exclusive: bool,
     ) -> Result<Taken<RequestRef>, AbortCause> {
-        let stamp = self.handling.stamp();
+        let stamp = self.policy.stamp();
         let request = self.pool.take(record.address(), exclusive, stamp);
         if self.placement.take_alone(record, request) {
             return Ok(Taken::Now(request));
         }
-        let (handling, overtaken) = (&mut self.handling, &mut self.overtaken);
+        let (policy, overtaken) = (&mut self.policy, &mut self.overtaken);
         let overtakes = H::OVERTAKES && self.overtakes;
         let taken = self.placement.latched(record, |latched| {
             let queue = &mut latched.0;
@@ -509,8 +510,8 @@ impl<P: Placement, H: Handling> Locks for QueuedLocks<P, H> {
             }
             queue.line_up(request, H::BY_AGE);
             if H::WATCHES {
-                handling.forget(&request);
-                queue.each_predecessor(request, |ahead| handling.watch(&ahead));
+                policy.forget(&request);
+                queue.each_predecessor(request, |ahead| policy.watch(&ahead));
             }
             Some(Taken::Later(request))
         });
@@ -525,7 +526,7 @@ impl<P: Placement, H: Handling> Locks for QueuedLocks<P, H> {
 
     #[inline]
     fn take_new(&mut self, record: RecordRef) -> Result<RequestRef, AbortCause> {
-        let stamp = self.handling.stamp();
+        let stamp = self.policy.stamp();
         let request = self.pool.take(record.address(), true, stamp);
         if !self.placement.take_alone(record, request) {
             self.placement
@@ -540,7 +541,7 @@ impl<P: Placement, H: Handling> Locks for QueuedLocks<P, H> {
         record: RecordRef,
         request: RequestRef,
     ) -> Result<Taken<RequestRef>, AbortCause> {
-        let handling = &mut self.handling;
+        let policy = &mut self.policy;
         let taken = self.placement.latched(record, |latched| {
             let queue = &mut latched.0;
             let is_refused = !queue.is_alone(request)
@@ -553,8 +554,8 @@ impl<P: Placement, H: Handling> Locks for QueuedLocks<P, H> {
                 Upgrade::Crossed => None,
                 Upgrade::Pending => {
                     if H::WATCHES {
-                        handling.forget(&request);
-                        queue.each_predecessor(request, |ahead| handling.watch(&ahead));
+                        policy.forget(&request);
+                        queue.each_predecessor(request, |ahead| policy.watch(&ahead));
                     }
                     Some(Taken::Later(request))
                 }

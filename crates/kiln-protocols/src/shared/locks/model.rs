@@ -9,11 +9,11 @@ use kiln_platform::random::Random;
 use kiln_procedure::AbortCause;
 use kiln_storage::record::RecordRef;
 
-use super::handling::Handling;
+use super::deadlock::DeadlockPolicy;
 use super::request::{CHANGED, GRANTED, Request, RequestRef};
 use super::waiting::Look;
 use super::{Alarms, BesideBits, BesideRecord, LockTable, Locks, Placement, QueuedLocks, Taken};
-use crate::shared::turns::SharedTurns;
+use crate::shared::core_slots::CoreSlots;
 
 const WORKERS: usize = 7;
 const RECORDS: usize = 3;
@@ -26,7 +26,7 @@ struct Watcher<const BY_AGE: bool, const OVERTAKES: bool> {
     watched: Vec<(usize, u64)>,
 }
 
-impl<const BY_AGE: bool, const OVERTAKES: bool> Handling for Watcher<BY_AGE, OVERTAKES> {
+impl<const BY_AGE: bool, const OVERTAKES: bool> DeadlockPolicy for Watcher<BY_AGE, OVERTAKES> {
     const BY_AGE: bool = BY_AGE;
     const OVERTAKES: bool = OVERTAKES;
     const WATCHES: bool = !BY_AGE;
@@ -238,7 +238,7 @@ fn run<P: Placement, const BY_AGE: bool, const OVERTAKES: bool>(
         ..Model::default()
     };
     let mut models = vec![model; RECORDS];
-    let alarms = Alarms::new(SharedTurns::default());
+    let alarms = Alarms::new(CoreSlots::default());
     let mut workers: Vec<Worker<P, BY_AGE, OVERTAKES>> = (0..WORKERS)
         .map(|number| Worker {
             locks: QueuedLocks::new(
@@ -258,7 +258,7 @@ fn run<P: Placement, const BY_AGE: bool, const OVERTAKES: bool>(
     let mut born = WORKERS as u64;
     let mut counts = [0; 4];
     for _ in 0..if cfg!(miri) { 300 } else { 6_000 } {
-        let stamps: Vec<u64> = workers.iter().map(|it| it.locks.handling.stamp).collect();
+        let stamps: Vec<u64> = workers.iter().map(|it| it.locks.policy.stamp).collect();
         let number = random.below(WORKERS);
         let worker = &mut workers[number];
         match worker.blocked {
@@ -324,7 +324,7 @@ fn run<P: Placement, const BY_AGE: bool, const OVERTAKES: bool>(
                         models[at].release(number);
                     }
                     born += 1;
-                    worker.locks.handling.stamp = born;
+                    worker.locks.policy.stamp = born;
                     worker.left = [false; RECORDS];
                 }
             },
@@ -377,9 +377,9 @@ fn run<P: Placement, const BY_AGE: bool, const OVERTAKES: bool>(
             for number in (0..WORKERS).filter(blocked) {
                 let watched = |number: usize| match workers[number].blocked {
                     Some((blocked, _)) if blocked == at => {
-                        let watched = workers[number].locks.handling.watched.iter();
+                        let watched = workers[number].locks.policy.watched.iter();
                         let there = |&&(other, stamp): &&(usize, u64)| {
-                            let is_same = workers[other].locks.handling.stamp == stamp;
+                            let is_same = workers[other].locks.policy.stamp == stamp;
                             is_same && model.contains(other)
                         };
                         watched.filter(there).map(|&(other, _)| other).collect()

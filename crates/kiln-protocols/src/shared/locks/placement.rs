@@ -95,7 +95,7 @@ impl<const OTHERS: u64> Placement for BesideBits<OTHERS> {
         let mut seen = aux.load(Ordering::Relaxed);
         loop {
             if seen & LATCHED != 0 {
-                spinner.turn();
+                spinner.spin();
                 seen = aux.load(Ordering::Relaxed);
                 continue;
             }
@@ -223,7 +223,7 @@ impl Placement for LockTable {
         // Acquire pairs with the release below.
         while bucket.latch.swap(1, Ordering::Acquire) != 0 {
             while bucket.latch.load(Ordering::Relaxed) != 0 {
-                spinner.turn();
+                spinner.spin();
             }
         }
         let mut place: &Link = &bucket.locks;

@@ -18,7 +18,7 @@ use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_procedure::AbortCause;
 use kiln_storage::record::RecordRef;
 
-use super::handling::{Handling, Ordered, Patient};
+use super::deadlock::{DeadlockPolicy, Ordered, Patient};
 use super::placement::Placement;
 use super::request::RequestRef;
 use super::{Locks, QueuedLocks, Taken};
@@ -28,7 +28,7 @@ use crate::shared::planning::Claim;
 const MISS: AbortCause = AbortCause::FootprintMiss;
 
 /// Takes a lock if that needs no wait.
-fn take_free<P: Placement, H: Handling>(
+fn take_free<P: Placement, H: DeadlockPolicy>(
     locks: &mut QueuedLocks<P, H>,
     record: RecordRef,
     exclusive: bool,
@@ -43,7 +43,7 @@ fn take_free<P: Placement, H: Handling>(
 }
 
 /// Makes a shared lock exclusive if that needs no wait.
-fn upgrade_free<P: Placement, H: Handling>(
+fn upgrade_free<P: Placement, H: DeadlockPolicy>(
     locks: &mut QueuedLocks<P, H>,
     record: RecordRef,
     held: RequestRef,

@@ -39,7 +39,7 @@ pub struct Request {
     worker: u16,
     /// The record's address.
     pub(super) key: AtomicU64,
-    /// What the owner's deadlock handling knows its transaction by: an age, a number.
+    /// What the owner's deadlock policy knows its transaction by: an age, a number.
     pub(super) stamp: AtomicU64,
     /// The one behind.
     pub(super) next: Link,
@@ -83,7 +83,7 @@ impl Request {
         u32::from(self.worker)
     }
 
-    /// What the owner's deadlock handling knows its transaction by.
+    /// What the owner's deadlock policy knows its transaction by.
     #[inline(always)]
     pub fn stamp(&self) -> u64 {
         self.stamp.load(Ordering::Relaxed)

@@ -10,22 +10,22 @@ use kiln_storage::record::RecordRef;
 use kiln_storage::table::WORKERS_MAX;
 
 use super::QueuedLocks;
-use super::handling::Handling;
+use super::deadlock::DeadlockPolicy;
 use super::placement::Placement;
 use super::request::{CHANGED, GRANTED, PARKED, RequestRef, WAITING};
-use crate::shared::turns::{SharedTurns, WAIT_IN_TURN_NS};
+use crate::shared::core_slots::{CoreSlots, WAIT_IN_CORE_SLOT_NS};
 use crate::shared::workers::WorkerSet;
 
 /// The longest wait for one lock, in nanoseconds: half a second. Where others want the worker's
-/// turn it is `WAIT_IN_TURN_NS`.
+/// core slot it is `WAIT_IN_CORE_SLOT_NS`.
 pub const WAIT_MAX_NS: u64 = 500_000_000;
 
-/// Turns spent spinning, about two microseconds: a holder that runs is often done by then.
+/// Rounds spent spinning, about two microseconds: a holder that runs is often done by then.
 const SPINS: u32 = 64;
-/// Turns after those spent giving the core to others; if there are none, about half a millisecond.
-/// As workers take turns there are seldom more that wait than cores. Who sleeps is slow to come,
-/// and slow to hand on whom it waits for: on 80 virtual cores and 64 hot records, sleeping after 64
-/// turns, digests found no deadlock within five milliseconds.
+/// Rounds after those spent giving the core to others; if there are none, about half a millisecond.
+/// As workers share core slots there are seldom more that wait than cores. Who sleeps is slow to
+/// come, and slow to hand on whom it waits for: on 80 virtual cores and 64 hot records, sleeping
+/// after 64 rounds, digests found no deadlock within five milliseconds.
 const YIELDS: u32 = 1_000;
 /// Times that a worker comes for a lock which another one was faster to take; then it insists.
 const MISSES_MAX: u32 = 5;
@@ -35,20 +35,20 @@ const PAUSE_SPINS: u64 = 8;
 /// A worker that sleeps looks around after so long, though no other one has woken it.
 const SLEEP_NS: [u64; 5] = [50_000, 100_000, 200_000, 400_000, 800_000];
 
-/// The threads of the workers that sleep, and the turns that they keep meanwhile; clones are the
-/// same.
+/// The threads of the workers that sleep, and the core slots that they keep meanwhile; clones are
+/// the same.
 #[derive(Clone)]
 pub struct Alarms {
     threads: Arc<[Mutex<Option<Thread>>]>,
-    turns: SharedTurns,
+    core_slots: CoreSlots,
 }
 
 impl Alarms {
-    /// For workers that take these turns.
-    pub fn new(turns: SharedTurns) -> Alarms {
+    /// For workers that share these core slots.
+    pub fn new(core_slots: CoreSlots) -> Alarms {
         Alarms {
             threads: (0..WORKERS_MAX).map(|_| Mutex::new(None)).collect(),
-            turns,
+            core_slots,
         }
     }
 
@@ -74,7 +74,7 @@ pub(super) enum Look {
     Behind,
 }
 
-impl<P: Placement, H: Handling> QueuedLocks<P, H> {
+impl<P: Placement, H: DeadlockPolicy> QueuedLocks<P, H> {
     /// See [`super::Locks::wait`].
     pub(super) fn wait_for(
         &mut self,
@@ -85,11 +85,11 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
             if !self.overtaken.is_empty() {
                 self.own_up();
             }
-            self.handling.block();
+            self.policy.block();
         }
-        let result = self.turns(record, request);
+        let result = self.spin_or_sleep(record, request);
         if H::WATCHES {
-            self.handling.unblock();
+            self.policy.unblock();
         }
         if result.is_ok() {
             point("locks.granted");
@@ -97,11 +97,11 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
         result
     }
 
-    fn turns(&mut self, record: RecordRef, request: RequestRef) -> Result<(), AbortCause> {
+    fn spin_or_sleep(&mut self, record: RecordRef, request: RequestRef) -> Result<(), AbortCause> {
         let mut since_ns = None;
-        // Turns since the lock was missed last, and how often that was.
+        // Rounds since the lock was missed last, and how often that was.
         let (mut idle, mut missed) = (0, 0);
-        for turn in 1.. {
+        for look in 1.. {
             idle += 1;
             // Acquire pairs with the release in `Queue::tell`: what former holders did is visible.
             match request.state.load(Ordering::Acquire) {
@@ -120,7 +120,7 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
                 }
                 _ => {}
             }
-            if H::WATCHES && self.handling.is_deadlocked(turn) {
+            if H::WATCHES && self.policy.is_deadlocked(look) {
                 return self.give_up(record, request, H::REFUSED[1]);
             }
             if idle <= SPINS {
@@ -134,7 +134,7 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
             if now >= latest {
                 return self.give_up(record, request, AbortCause::LockTimeout);
             }
-            if now - since >= WAIT_IN_TURN_NS && self.keeps_others_out() {
+            if now - since >= WAIT_IN_CORE_SLOT_NS && self.keeps_others_out() {
                 return self.give_up(record, request, AbortCause::GaveWay);
             }
             match idle - SPINS {
@@ -145,13 +145,13 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
                 }
             }
         }
-        unreachable!("the wait ends before its turns are counted out")
+        unreachable!("the wait ends before its rounds are counted out")
     }
 
-    /// Whether others want the turn in which it waits.
+    /// Whether others want the core slot in which it waits.
     #[cold]
     fn keeps_others_out(&self) -> bool {
-        self.alarms.turns.is_awaited(self.pool.worker())
+        self.alarms.core_slots.is_awaited(self.pool.worker())
     }
 
     /// Sleeps until something is told, or for `nanoseconds`.
@@ -166,7 +166,7 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
                 .compare_exchange(WAITING, PARKED, Ordering::Release, Ordering::Relaxed);
         if parked.is_ok() {
             thread::park_for(nanoseconds);
-            // Fails when something was told, which the next turn sees.
+            // Fails when something was told, which the next round sees.
             let _ = request.state.compare_exchange(
                 PARKED,
                 WAITING,
@@ -185,7 +185,7 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
         request: RequestRef,
         insists: bool,
     ) -> Look {
-        let handling = &mut self.handling;
+        let policy = &mut self.policy;
         let overtakes = H::OVERTAKES && self.overtakes;
         let look = self.placement.latched(record, |latched| {
             let queue = &mut latched.0;
@@ -198,8 +198,8 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
             request.state.store(WAITING, Ordering::Relaxed);
             request.insists.store(insists, Ordering::Relaxed);
             if H::WATCHES {
-                handling.forget(&request);
-                queue.each_predecessor(request, |ahead| handling.watch(&ahead));
+                policy.forget(&request);
+                queue.each_predecessor(request, |ahead| policy.watch(&ahead));
             }
             match queue.is_next(request) {
                 true => Look::Missed,
@@ -207,7 +207,7 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
             }
         });
         if look != Look::Granted && H::WATCHES {
-            self.handling.block();
+            self.policy.block();
         }
         look
     }

@@ -29,7 +29,7 @@ impl<C: Commit> Access for Optimistic<C> {
         self.participant.enter();
         let is_careful = self.calm.begins_careful() || !self.calms;
         self.is_deferring = self.defers && is_careful;
-        self.observes_apart = self.uses_apart && is_careful;
+        self.observes_split = self.uses_split && is_careful;
         self.protocol.begin(&self.participant);
     }
 
@@ -44,7 +44,7 @@ impl<C: Commit> Access for Optimistic<C> {
     ) -> Result<Visit, Halt> {
         charge(Work::Record);
         let observed = observed.columns(self.is_deferring);
-        Ok(match self.observes_apart || observed.is_empty() {
+        Ok(match self.observes_split || observed.is_empty() {
             true => self.meet_columns(table, record, intent, observed)?,
             false => self.meet(table, record, intent)?,
         })
@@ -187,7 +187,7 @@ impl<C: Commit> Deferring for Optimistic<C> {
 
     fn defer_nothing(&mut self) {
         self.is_deferring = false;
-        self.observes_apart = self.uses_apart;
+        self.observes_split = self.uses_split;
     }
 
     fn defer(

@@ -7,7 +7,7 @@
 //! same, thanks to the one or the other. Then the next [`CAREFUL_MIN`] attempts are *careful*, and
 //! use both. A careful attempt that is disturbed makes as many more careful.
 //!
-//! It is a choice of the reader alone. A writer of columns that are kept apart advances their
+//! It is a choice of the reader alone. A writer of split columns advances their
 //! timestamp in any case, as others may rely on it.
 //!
 //! The attempts of a transaction of several statements are careful: they take as long as a client

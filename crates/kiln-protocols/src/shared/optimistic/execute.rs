@@ -31,11 +31,11 @@ impl<C: Commit> Optimistic<C> {
             }
             let note = write.item;
             let item = &mut self.items[note as usize];
-            if item.is_apart() {
+            if item.is_split() {
                 self.widen(note)?;
             } else if !Canary::ReadStaysUnobserved.sings() {
                 // From now on more than its being there counts.
-                item.apart = WHOLE;
+                item.split = WHOLE;
             }
             return Ok(Visit::Present(Handle { record, note }));
         }
@@ -122,7 +122,7 @@ impl<C: Commit> Optimistic<C> {
             }
             _ => None,
         };
-        if self.items[handle.note as usize].is_apart() {
+        if self.items[handle.note as usize].is_split() {
             let read: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
             let own = written.map_or(ColumnSet::EMPTY, |(written, _)| written);
             if !self.is_covered(table, read.difference(own)) {
@@ -131,7 +131,7 @@ impl<C: Commit> Optimistic<C> {
         }
         let (layout, mut row) = (table.layout(), table.row(handle.record));
         let item = &self.items[handle.note as usize];
-        let kept = match item.is_apart() {
+        let kept = match item.is_split() {
             true => None,
             false => (self.protocol).row_kept(handle.record, item.observed, columns),
         };
@@ -159,13 +159,13 @@ impl<C: Commit> Optimistic<C> {
             fence(Ordering::Acquire);
             let item = &self.items[handle.note as usize];
             let is_unchanged = is_kept
-                || match item.is_apart() {
-                    true => handle.record.aux().load(Ordering::Relaxed) & C::APART == item.apart,
+                || match item.is_split() {
+                    true => handle.record.aux().load(Ordering::Relaxed) & C::SPLIT == item.split,
                     false => handle.record.tid().load(Ordering::Relaxed) == item.observed,
                 };
             if is_unchanged {
                 if item.is_unobserved() && !Canary::ReadStaysUnobserved.sings() {
-                    self.items[handle.note as usize].apart = WHOLE;
+                    self.items[handle.note as usize].split = WHOLE;
                 }
                 break;
             }
@@ -271,7 +271,7 @@ impl<C: Commit> Optimistic<C> {
         let item = &mut self.items[handle.note as usize];
         if item.is_unobserved() {
             // An attempt that inserts its unique keys again relies on their being this record's.
-            item.apart = WHOLE;
+            item.split = WHOLE;
         }
         let write = self.write_for(table, *handle, WriteKind::Delete);
         let write = &mut self.writes[write];
@@ -294,7 +294,8 @@ pub(super) unsafe fn resolve_all(columns: &[(ColumnId, Reg)], memory: &mut Memor
     for &(_, register) in columns {
         let slot = memory.slots[register.0 as usize];
         if is_spilled(slot) {
-            // SAFETY: the caller has read the slot from a version, or an image, whose blobs are there.
+            // SAFETY: the caller has read the slot from a version, or an image, whose blobs are
+            // there.
             let slot = unsafe { resolve(slot, &mut memory.heap) };
             memory.slots[register.0 as usize] = slot;
         }

@@ -6,11 +6,11 @@ use kiln_storage::layout::Blob;
 use kiln_storage::record::Tid;
 use kiln_storage::schema::ColumnSet;
 
-use super::apart;
 use super::late;
+use super::split;
 use super::{CLAIMED, Commit, Optimistic, Write, WriteKind};
 use crate::shared::links;
-use crate::shared::report::{Window, all_columns};
+use crate::shared::report::{CommitWindow, all_columns};
 
 impl<C: Commit> Optimistic<C> {
     /// Makes the writes visible with `tid`, which is above the versions that they replace. The tids
@@ -19,7 +19,7 @@ impl<C: Commit> Optimistic<C> {
     pub fn install(&mut self, tid: Tid) {
         // Before the first entry moves and the first tid is stored: what others see is of its log
         // epoch.
-        let mut window = Window::none();
+        let mut window = CommitWindow::none();
         if self.reporter.is_asked(&mut self.recorder) && !self.writes.is_empty() {
             window = self.reporter.open();
             self.report(&window, tid);
@@ -47,8 +47,8 @@ impl<C: Commit> Optimistic<C> {
                         }
                         layout.copy(write.columns, write.image(), row);
                     }
-                    if write.locks_apart {
-                        apart::advance::<C>(record, tid);
+                    if write.locks_split {
+                        split::advance::<C>(record, tid);
                     } else {
                         let former = Tid(self.items[write.item as usize].observed);
                         self.protocol.replace(record, former, tid);
@@ -74,7 +74,7 @@ impl<C: Commit> Optimistic<C> {
 
     /// Reports what is about to be installed.
     #[inline(never)]
-    fn report(&mut self, window: &Window, tid: Tid) {
+    fn report(&mut self, window: &CommitWindow, tid: Tid) {
         let Optimistic {
             reporter,
             recorder,

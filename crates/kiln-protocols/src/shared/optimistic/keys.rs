@@ -255,7 +255,7 @@ impl<C: Commit> Optimistic<C> {
             }
             // The attempt that deletes the row takes it out of the indexes now, and waits for
             // nothing.
-            spinner.turn();
+            spinner.spin();
         }
     }
 
@@ -456,7 +456,7 @@ fn note_touched<C: Commit>(
     table: &Table,
     touched: Touched<'_>,
 ) -> Result<(), Stop> {
-    if let Touched::Left(index, _) = touched {
+    if let Touched::Withdrawn(index, _) = touched {
         protocol.relies_on_gap(table, index);
     }
     match nodes.touched(touched) {

@@ -85,7 +85,7 @@ impl<C: Commit> Optimistic<C> {
             return Err(AbortCause::ReadValidation);
         }
         // Its version counts from now on, if it has not so far.
-        self.items[handle.note as usize].apart = WHOLE;
+        self.items[handle.note as usize].split = WHOLE;
         let (layout, row) = (table.layout(), table.row(handle.record));
         let (image, written) = match self.write_of(*handle) {
             Some(write) if !self.writes[write].columns.is_empty() => {
@@ -239,7 +239,7 @@ pub(super) fn bury(record: RecordRef, observed: u64) -> bool {
             Ok(_) => return true,
             // Its holder commits, or fails and restores it; it waits for nothing that this attempt
             // has.
-            Err(now) if now == observed | Tid::LOCKED => spinner.turn(),
+            Err(now) if now == observed | Tid::LOCKED => spinner.spin(),
             Err(_) => return false,
         }
     }

@@ -17,8 +17,8 @@
 //! - `keys.rs`: insertions, and updates of indexed columns;
 //! - `late.rs`: attempts that run to their commit although they will fail there;
 //! - `tid_locks.rs`, `validate.rs`: what several protocols do at their commit;
-//! - `updates.rs`: updates left to the commit;
-//! - `apart.rs`: a second timestamp in `aux`, for protocols that leave it free;
+//! - `updates.rs`: updates deferred to the commit;
+//! - `split.rs`: a second timestamp in `aux`, for protocols that leave it free;
 //! - `calm.rs`: doing without these two while others do not disturb;
 //! - `record_lock.rs`: a lock in `aux`, for those that need one beside that of the tid;
 //! - `install.rs`: making the writes visible, undoing, and the end of an attempt.
@@ -38,7 +38,6 @@
 //! - The highest bit of `aux` is the claim; the others are the protocol's.
 
 mod access;
-pub mod apart;
 mod calm;
 mod execute;
 mod install;
@@ -46,6 +45,7 @@ mod keys;
 mod late;
 pub mod record_lock;
 mod sets;
+pub mod split;
 mod tid_locks;
 mod updates;
 mod validate;
@@ -146,14 +146,14 @@ pub trait Commit: Sized {
         intent: Intent,
     ) -> Result<(Tid, Self::Note), AbortCause>;
 
-    /// The bits of `aux` that are the second timestamp and its lock ([`apart`]).
-    const APART: u64 = !CLAIMED;
+    /// The bits of `aux` that are the second timestamp and its lock ([`split`]).
+    const SPLIT: u64 = !CLAIMED;
 
-    /// The note of a record of which only the second timestamp is relied on ([`apart`]), which is
+    /// The note of a record of which only the second timestamp is relied on ([`split`]), which is
     /// the same before and after this; `tid` is the record's between. Without one it has to be
     /// looked at again.
     #[inline(always)]
-    fn observe_apart(&mut self, _: &Table, record: RecordRef, _tid: Tid) -> Option<Self::Note> {
+    fn observe_split(&mut self, _: &Table, record: RecordRef, _tid: Tid) -> Option<Self::Note> {
         Some(self.adopt(record))
     }
 
@@ -256,11 +256,11 @@ pub struct Optimistic<C: Commit> {
     /// Whether tids are locked in the order of the records' addresses, and waited for
     /// ([`DeadlockAvoidance::Sort`](crate::factors::DeadlockAvoidance::Sort)).
     pub sorts_locks: bool,
-    /// Whether updates are left to the commit where the program says that they can be.
+    /// Whether updates are deferred to the commit where the program says that they can be.
     pub defers: bool,
-    /// Whether items may rely on the second timestamp, and writes advance it ([`apart`]).
-    pub uses_apart: bool,
-    /// Whether that covers the columns that tables keep apart.
+    /// Whether items may rely on the second timestamp, and writes advance it ([`split`]).
+    pub uses_split: bool,
+    /// Whether that covers the split columns of tables.
     pub splits: bool,
     /// Whether attempts observe second timestamps and leave updates to their commit only while
     /// others disturb them (`calm.rs`).
@@ -273,8 +273,8 @@ pub struct Optimistic<C: Commit> {
     is_doomed: bool,
     /// As `defers`, for the present attempt.
     is_deferring: bool,
-    /// As `uses_apart`, for what the present attempt observes.
-    observes_apart: bool,
+    /// As `uses_split`, for what the present attempt observes.
+    observes_split: bool,
     calm: Calm,
     updates: Updates,
     recorder: Recorder,
@@ -305,13 +305,13 @@ impl<C: Commit> Optimistic<C> {
             phases: Phases::default(),
             sorts_locks: false,
             defers: false,
-            uses_apart: false,
+            uses_split: false,
             splits: false,
             calms: false,
             early_aborts: true,
             is_doomed: false,
             is_deferring: false,
-            observes_apart: false,
+            observes_split: false,
             calm: Calm::default(),
             updates: Updates::default(),
             recorder: Recorder::default(),
@@ -360,7 +360,7 @@ pub fn awaited_tid(record: RecordRef) -> Tid {
     loop {
         match stable_tid(record) {
             Ok(tid) => return tid,
-            Err(_) => spinner.turn(),
+            Err(_) => spinner.spin(),
         }
     }
 }

@@ -25,7 +25,7 @@ impl<N> Item<N> {
         Item {
             record,
             observed,
-            apart: WHOLE,
+            split: WHOLE,
             note,
             write: NO_WRITE,
             searched: writes as u32,
@@ -34,14 +34,14 @@ impl<N> Item<N> {
 
     /// Whether it relies on the second timestamp and not on the tid.
     #[inline(always)]
-    pub fn is_apart(&self) -> bool {
-        self.apart < UNOBSERVED
+    pub fn is_split(&self) -> bool {
+        self.split < UNOBSERVED
     }
 
     /// Whether no column was observed, and the protocol has no second timestamp.
     #[inline(always)]
     pub fn is_unobserved(&self) -> bool {
-        self.apart == UNOBSERVED
+        self.split == UNOBSERVED
     }
 }
 
@@ -53,7 +53,7 @@ pub struct Item<N> {
     /// any version, that one.
     pub observed: u64,
     /// Its second timestamp when it was met, if that alone is relied on; else [`WHOLE`].
-    pub apart: u64,
+    pub split: u64,
     /// What the protocol noted of it besides.
     pub note: N,
     /// The position of its write, or [`NO_WRITE`]. Another item of the same record may know a write
@@ -97,13 +97,13 @@ pub struct Write {
     pub columns: ColumnSet,
     /// The new values; there is one when there are columns.
     pub(super) image: Option<RowImage>,
-    /// The columns that updates left to the commit will write, and those that these will read.
+    /// The columns that updates deferred to the commit will write, and those that these will read.
     pub(super) pending: ColumnSet,
     pub(super) pending_read: ColumnSet,
     /// Whether it inserts the row again after having deleted it.
     pub(super) comes_back: bool,
     /// Whether the second timestamp is locked by this attempt.
-    pub locks_apart: bool,
+    pub locks_split: bool,
 }
 
 impl Write {
@@ -120,7 +120,7 @@ impl Write {
             pending: ColumnSet::EMPTY,
             pending_read: ColumnSet::EMPTY,
             comes_back: false,
-            locks_apart: false,
+            locks_split: false,
         }
     }
 
@@ -148,7 +148,7 @@ impl Write {
         is_lost
     }
 
-    /// Whether updates left to the commit will write it.
+    /// Whether updates deferred to the commit will write it.
     pub fn is_pending(&self) -> bool {
         !self.pending.is_empty()
     }

@@ -25,12 +25,12 @@ impl<C: Commit> Optimistic<C> {
         }
         for position in 0..self.writes.len() {
             let write = &self.writes[position];
-            if self.items[write.item as usize].apart != WHOLE {
+            if self.items[write.item as usize].split != WHOLE {
                 if let Err(cause) = self.lock_at_any_version(position) {
                     self.unlock(position);
                     return Err(cause);
                 }
-                self.lock_apart(position);
+                self.lock_split(position);
                 continue;
             }
             let observed = self.items[write.item as usize].observed;
@@ -78,7 +78,7 @@ impl<C: Commit> Optimistic<C> {
                     false => AbortCause::ReadValidation,
                 });
             }
-            self.lock_apart(position);
+            self.lock_split(position);
         }
         Ok(())
     }
@@ -154,7 +154,7 @@ impl<C: Commit> Optimistic<C> {
                 );
                 match locked {
                     Ok(_) => break,
-                    Err(seen) if seen == observed | Tid::LOCKED => spinner.turn(),
+                    Err(seen) if seen == observed | Tid::LOCKED => spinner.spin(),
                     Err(_) => {
                         for position in &order[..place] {
                             let write = &self.writes[*position];
@@ -221,7 +221,7 @@ impl<C: Commit> Optimistic<C> {
             if write.kind == WriteKind::Lost {
                 continue;
             }
-            self.unlock_apart(position);
+            self.unlock_split(position);
             let observed = self.items[write.item as usize].observed;
             write.record.tid().store(observed, Ordering::Release);
         }

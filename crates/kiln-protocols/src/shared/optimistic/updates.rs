@@ -1,4 +1,4 @@
-//! Updates left to the commit (STO §6.1).
+//! Updates deferred to the commit (STO §6.1).
 //!
 //! An attempt keeps an updater and its operands, and runs it when it has locked the record: what
 //! the updater reads is what it replaces, so the attempt did not have to observe it. In the order
@@ -62,7 +62,8 @@ impl<C: Commit> Optimistic<C> {
         self.settle(handle, read, false)
     }
 
-    /// The error that an update left to the commit has raised, when that is why the commit failed.
+    /// The error that an update deferred to the commit has raised, when that is why the commit
+    /// failed.
     pub fn take_raised(&mut self) -> Option<Error> {
         self.updates.take_raised()
     }
@@ -111,7 +112,7 @@ impl<C: Commit> Optimistic<C> {
     #[cold]
     fn run_early(&mut self, at: usize, position: usize) -> Result<(), Stop> {
         let item = self.writes[position].item;
-        if self.items[item as usize].is_apart() {
+        if self.items[item as usize].is_split() {
             self.widen(item)?;
         }
         C::observe_whole(&mut self.items[item as usize].note);
@@ -197,7 +198,7 @@ impl<C: Commit> Optimistic<C> {
     }
 
     /// Whether updates wait for the commit.
-    pub fn has_updates_left(&self) -> bool {
+    pub fn has_deferred_updates(&self) -> bool {
         (0..self.updates.len()).any(|at| self.updates.waiting(at).is_some())
     }
 
@@ -205,7 +206,7 @@ impl<C: Commit> Optimistic<C> {
     /// locked, and what was read is validated. When one raises, those behind it would not have come
     /// to run, and [`take_raised`](Optimistic::take_raised) gives its error.
     #[cold]
-    pub fn raise_of_updates_left(&mut self) {
+    pub fn raise_of_deferred_updates(&mut self) {
         for at in 0..self.updates.len() {
             if self.updates.waiting(at).is_some()
                 && let Err(Stop::Raise(error)) = self.run_pending(at, false)

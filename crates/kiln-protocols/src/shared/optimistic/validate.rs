@@ -29,8 +29,8 @@ impl<C: Commit> Optimistic<C> {
         let mut is_spared = false;
         for item in &self.items {
             newest = newest.max(Tid(Tid(item.observed).version()));
-            if item.is_apart() {
-                if self.is_current_apart(item) || Canary::ReadValidationSkipped.sings() {
+            if item.is_split() {
+                if self.is_split_current(item) || Canary::ReadValidationSkipped.sings() {
                     let now = Tid(item.record.tid().load(Ordering::Relaxed));
                     is_spared |= now.version() != Tid(item.observed).version();
                     continue;
@@ -82,8 +82,8 @@ impl<C: Commit> Optimistic<C> {
         // at what others did.
         fence(Ordering::SeqCst);
         // Acquire: the loads that are being validated are not moved behind these.
-        let unchanged = |item: &super::Item<C::Note>| match item.is_apart() {
-            true => self.is_current_apart(item),
+        let unchanged = |item: &super::Item<C::Note>| match item.is_split() {
+            true => self.is_split_current(item),
             false => item.record.tid().load(Ordering::Acquire) == item.observed,
         };
         if !self.items.iter().all(unchanged) {

@@ -2,8 +2,8 @@
 //! the same look-ups, and need not search for records whose locks it holds.
 //!
 //! A finding is believed when a look-up of the run asks for the same key of the same index; or has
-//! the same [`Place`], which says that without a look at keys. That its record still has that key
-//! is for the caller to see, who holds the record's lock: it has a row and its index moves no
+//! the same [`LookupSite`], which says that without a look at keys. That its record still has that
+//! key is for the caller to see, who holds the record's lock: it has a row and its index moves no
 //! entries ([`Index::moves`](kiln_storage::table::Index::moves)).
 //!
 //! # Why the record is still that record
@@ -33,7 +33,7 @@ use std::ptr::slice_from_raw_parts;
 
 use kiln_platform::atomic::prefetch_plain;
 use kiln_platform::plain;
-use kiln_procedure::access::{Place, Sought};
+use kiln_procedure::access::{LookupSite, Sought};
 use kiln_storage::record::RecordRef;
 use kiln_storage::slot::Memory;
 use kiln_storage::table::Index;
@@ -48,10 +48,10 @@ const FETCHED_MAX: usize = 32;
 /// Bytes of findings, and of keys, that are asked for.
 const FETCHED_BYTES: usize = 512;
 
-/// The bit of a finding's number that says that it has a place; the others are that place.
-const OF_PLACE: u16 = 1 << 15;
+/// The bit of a finding's number that says that it has a site; the others are that site.
+const OF_SITE: u16 = 1 << 15;
 
-const _: () = assert!(Findings::MAX <= OF_PLACE as usize && Place::MAX < OF_PLACE as usize - 1);
+const _: () = assert!(Findings::MAX <= OF_SITE as usize && LookupSite::MAX < OF_SITE as usize - 1);
 
 /// A record that the reconnaissance met.
 #[derive(Clone, Copy, Debug)]
@@ -87,64 +87,64 @@ struct Finding {
     key: u16,
 }
 
-/// Findings by their places.
+/// Findings by their sites.
 #[derive(Default)]
-struct Placed {
-    /// Those of one ordinal after the other; what is there counts if its turn's bit is set.
+struct BySite {
+    /// Those of one ordinal after the other; what is there counts if its iteration's bit is set.
     all: Vec<Met>,
-    /// The turns of each ordinal in which something was found, a bit each.
-    turns: Vec<u32>,
+    /// The iterations of each ordinal in which something was found, a bit each.
+    iterations: Vec<u32>,
 }
 
-const _: () = assert!(Place::TURNS <= u32::BITS as usize);
+const _: () = assert!(LookupSite::ITERATIONS <= u32::BITS as usize);
 
-impl Placed {
+impl BySite {
     #[inline(always)]
     fn clear(&mut self) {
-        self.turns.clear();
+        self.iterations.clear();
     }
 
     #[inline(always)]
     fn is_empty(&self) -> bool {
-        self.turns.is_empty()
+        self.iterations.is_empty()
     }
 
     #[inline(always)]
-    fn put(&mut self, place: Place, met: Met) {
-        if place.ordinal() >= self.turns.len() {
-            self.turns.resize(place.ordinal() + 1, 0);
-            let needed = self.turns.len() * Place::STRIDE;
+    fn put(&mut self, site: LookupSite, met: Met) {
+        if site.ordinal() >= self.iterations.len() {
+            self.iterations.resize(site.ordinal() + 1, 0);
+            let needed = self.iterations.len() * LookupSite::STRIDE;
             if needed > self.all.len() {
                 self.all.resize(needed, met);
             }
         }
-        self.turns[place.ordinal()] |= 1 << place.turn();
-        self.all[place.number()] = met;
+        self.iterations[site.ordinal()] |= 1 << site.iteration();
+        self.all[site.number()] = met;
     }
 
     #[inline(always)]
-    fn get(&self, place: Place) -> Option<&Met> {
-        let turns = *self.turns.get(place.ordinal())?;
-        match turns >> place.turn() & 1 {
+    fn get(&self, site: LookupSite) -> Option<&Met> {
+        let iterations = *self.iterations.get(site.ordinal())?;
+        match iterations >> site.iteration() & 1 {
             0 => None,
-            _ => self.all.get(place.number()),
+            _ => self.all.get(site.number()),
         }
     }
 
     /// A finding that is there, or one that no run will look at.
     #[inline(always)]
-    fn get_mut(&mut self, place: Place) -> Option<&mut Met> {
-        self.all.get_mut(place.number())
+    fn get_mut(&mut self, site: LookupSite) -> Option<&mut Met> {
+        self.all.get_mut(site.number())
     }
 
     fn iter(&self) -> impl Iterator<Item = &Met> {
-        let used = self.turns.len() * Place::STRIDE;
-        (0..used).filter_map(|number| self.get(Place::of_number(number as u16)))
+        let used = self.iterations.len() * LookupSite::STRIDE;
+        (0..used).filter_map(|number| self.get(LookupSite::of_number(number as u16)))
     }
 
-    fn copy_from(&mut self, other: &Placed) {
-        self.turns.clone_from(&other.turns);
-        let used = other.turns.len() * Place::STRIDE;
+    fn copy_from(&mut self, other: &BySite) {
+        self.iterations.clone_from(&other.iterations);
+        let used = other.iterations.len() * LookupSite::STRIDE;
         self.all.clear();
         self.all.extend_from_slice(&other.all[..used]);
     }
@@ -154,8 +154,8 @@ impl Placed {
 pub struct Findings {
     /// Those that are known by their keys, in the order in which they were made.
     all: Vec<Finding>,
-    /// Those that have a place.
-    placed: Placed,
+    /// Those that have a site.
+    by_site: BySite,
     /// The values of the keys, one key after the other: their lower words, as none is kept that has
     /// more.
     keys: Vec<u64>,
@@ -177,7 +177,7 @@ impl Default for Findings {
     fn default() -> Findings {
         Findings {
             all: Vec::new(),
-            placed: Placed::default(),
+            by_site: BySite::default(),
             keys: Vec::new(),
             sought: (std::ptr::null(), 0),
             next: 0,
@@ -206,7 +206,7 @@ impl Findings {
     #[inline(always)]
     pub fn clear(&mut self) {
         self.all.clear();
-        self.placed.clear();
+        self.by_site.clear();
         self.keys.clear();
         self.scans.clear();
         self.sought.0 = std::ptr::null();
@@ -216,7 +216,7 @@ impl Findings {
     /// Whether there is nothing.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty() && self.placed.is_empty()
+        self.all.is_empty() && self.by_site.is_empty()
     }
 
     /// Forgets what was found in another epoch than this one.
@@ -230,7 +230,7 @@ impl Findings {
     /// Takes over what another one has, before a run.
     pub fn copy_from(&mut self, other: &Findings) {
         self.all.clone_from(&other.all);
-        self.placed.copy_from(&other.placed);
+        self.by_site.copy_from(&other.by_site);
         self.keys.clone_from(&other.keys);
         self.scans.copy_from(&other.scans);
         (self.sought, self.next, self.epoch) = (other.sought, other.next, other.epoch);
@@ -280,18 +280,20 @@ impl Findings {
         number as u16
     }
 
-    /// As [`Findings::found`], for the run's look-up at a place.
+    /// As [`Findings::found`], for the run's look-up at a site.
     #[inline(always)]
-    pub fn found_at(&mut self, place: Place, record: RecordRef, lines: u16) -> u16 {
-        self.placed.put(place, Met::new(record, lines));
-        place.number() as u16 | OF_PLACE
+    pub fn found_at(&mut self, site: LookupSite, record: RecordRef, lines: u16) -> u16 {
+        self.by_site.put(site, Met::new(record, lines));
+        site.number() as u16 | OF_SITE
     }
 
     #[inline(always)]
     fn met(&mut self, finding: u16) -> Option<&mut Met> {
-        match finding & OF_PLACE {
+        match finding & OF_SITE {
             0 => Some(&mut self.all.get_mut(finding as usize)?.met),
-            _ => self.placed.get_mut(Place::of_number(finding & !OF_PLACE)),
+            _ => self
+                .by_site
+                .get_mut(LookupSite::of_number(finding & !OF_SITE)),
         }
     }
 
@@ -299,7 +301,7 @@ impl Findings {
     #[inline]
     pub fn fetch(&self) {
         prefetch_plain(self.all.as_slice(), FETCHED_BYTES);
-        prefetch_plain(self.placed.all.as_slice(), FETCHED_BYTES);
+        prefetch_plain(self.by_site.all.as_slice(), FETCHED_BYTES);
         prefetch_plain(self.keys.as_slice(), FETCHED_BYTES);
     }
 
@@ -308,7 +310,7 @@ impl Findings {
     #[inline(always)]
     pub fn note_reads(&self) {
         plain::reads(self.all.as_slice());
-        plain::reads(self.placed.all.as_slice());
+        plain::reads(self.by_site.all.as_slice());
         plain::reads(self.keys.as_slice());
     }
 
@@ -316,7 +318,7 @@ impl Findings {
     #[inline(always)]
     pub fn note_writes(&self) {
         plain::writes(self.all.as_slice());
-        plain::writes(self.placed.all.as_slice());
+        plain::writes(self.by_site.all.as_slice());
         plain::writes(self.keys.as_slice());
     }
 
@@ -325,8 +327,8 @@ impl Findings {
     pub fn fetch_room(&self) {
         let all = slice_from_raw_parts(self.all.as_ptr(), self.all.capacity());
         prefetch_plain(all, FETCHED_BYTES);
-        let placed = slice_from_raw_parts(self.placed.all.as_ptr(), self.placed.all.capacity());
-        prefetch_plain(placed, FETCHED_BYTES);
+        let by_site = slice_from_raw_parts(self.by_site.all.as_ptr(), self.by_site.all.capacity());
+        prefetch_plain(by_site, FETCHED_BYTES);
         let keys = slice_from_raw_parts(self.keys.as_ptr(), self.keys.capacity());
         prefetch_plain(keys, FETCHED_BYTES);
     }
@@ -336,7 +338,7 @@ impl Findings {
     #[inline]
     pub fn fetch_records(&self) {
         let by_key = self.all.iter().map(|finding| &finding.met);
-        for met in by_key.chain(self.placed.iter()).take(FETCHED_MAX) {
+        for met in by_key.chain(self.by_site.iter()).take(FETCHED_MAX) {
             met.record.fetch(met.lines);
         }
     }
@@ -376,8 +378,8 @@ impl Findings {
         sought: &Sought<'_>,
         memory: &Memory,
     ) -> Option<(RecordRef, Option<u32>)> {
-        if let Some(place) = sought.place
-            && let Some(&met) = self.placed.get(place)
+        if let Some(site) = sought.site
+            && let Some(&met) = self.by_site.get(site)
         {
             return Some((met.record, self.lock(met)));
         }

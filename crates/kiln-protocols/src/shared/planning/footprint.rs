@@ -15,9 +15,9 @@ pub struct Claim {
     pub record: RecordRef,
     /// Whether it will be written.
     pub exclusive: bool,
-    /// Whether all that will be done to it are updates that can be left to the commit: said where
-    /// the planner [looks at that](super::Planned::marks_left).
-    pub is_left: bool,
+    /// Whether all that will be done to it are updates that can be deferred to the commit: said
+    /// where the planner [looks at that](super::Planned::marks_deferred).
+    pub is_deferred: bool,
     /// The part of the data that it belongs to, for protocols that divide the data; else the
     /// default.
     pub part: Part,
@@ -42,7 +42,7 @@ impl Claim {
         Claim {
             record,
             exclusive,
-            is_left: false,
+            is_deferred: false,
             part,
             finding: Findings::NO_FINDING,
         }
@@ -202,7 +202,7 @@ impl Footprint {
             let claim = claims[*key as usize & (Footprint::CLAIMS_MAX - 1)];
             match others.last_mut() {
                 Some(earlier) if earlier.record == claim.record => {
-                    earlier.is_left &= claim.is_left;
+                    earlier.is_deferred &= claim.is_deferred;
                     findings.pair(claim.finding, earlier.finding);
                 }
                 _ => others.push(claim),
@@ -217,7 +217,7 @@ impl Footprint {
         self.claims.dedup_by(|later, earlier| {
             let is_same = (later.lock(), later.part) == (earlier.lock(), earlier.part);
             if is_same {
-                earlier.is_left &= later.is_left;
+                earlier.is_deferred &= later.is_deferred;
                 findings.pair(later.finding, earlier.finding);
             }
             is_same
@@ -241,7 +241,7 @@ mod tests {
             // SAFETY: the tests compare the reference, and never follow it.
             record: unsafe { RecordRef::from_address(address) },
             exclusive,
-            is_left: false,
+            is_deferred: false,
             part: Part::default(),
             finding: Findings::NO_FINDING,
         }

@@ -9,7 +9,7 @@
 use kiln_platform::atomic::Ordering;
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::access::{
-    Deferring, Flawed, Inserted, KeptScan, Place, Planning, Recalled, Recording, Remembering,
+    Deferring, Flawed, Inserted, KeptScan, LookupSite, Planning, Recalled, Recording, Remembering,
     Scanning, Sought, SoughtScan, Travelling, Visit,
 };
 use kiln_procedure::analysis::Observed;
@@ -36,9 +36,9 @@ const OWN_INSERT: u32 = u32::MAX;
 pub struct Planned {
     /// Whether claims say the part of the data that their records belong to.
     pub is_divided: bool,
-    /// Whether claims say that all that will be done to their records are updates that can be left
-    /// to the commit.
-    pub marks_left: bool,
+    /// Whether claims say that all that will be done to their records are updates that can be
+    /// deferred to the commit.
+    pub marks_deferred: bool,
     /// Whether claims need not be in order.
     pub is_in_any_order: bool,
     /// Whether the call runs right after it.
@@ -87,7 +87,7 @@ pub struct Reconnaissance<'a, W = Anywhere> {
     /// What the key of the present look-up says of its record, where the data are divided.
     sought_part: Option<Part>,
     /// The place of a look-up made ahead, whose record is met next.
-    ahead: Option<Place>,
+    ahead: Option<LookupSite>,
     whereabouts: W,
     /// Whether it has come for an operation that is not done yet: it does not leave before that.
     has_arrived: bool,
@@ -177,9 +177,9 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
         if W::TRAVELS
             && !self.has_arrived
             && let Some(part) = part
-            && let Some(place) = self.whereabouts.elsewhere(part)
+            && let Some(partition) = self.whereabouts.elsewhere(part)
         {
-            self.leaving_for = Some(place);
+            self.leaving_for = Some(partition);
             return Err(Halt::Leaves);
         }
         Ok(())
@@ -215,15 +215,15 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
         }
     }
 
-    /// Notes a record, and whether all that will be done to it can be left to the commit; `find`
-    /// gives the finding's number.
+    /// Notes a record, and whether all that will be done to it can be deferred to the commit;
+    /// `find` gives the finding's number.
     #[inline(always)]
     fn meet(
         &mut self,
         table: &Table,
         record: RecordRef,
         intent: Intent,
-        is_left: bool,
+        is_deferred: bool,
         find: impl FnOnce(&mut Findings) -> u16,
     ) -> Result<Visit, Halt> {
         self.stay_with(table, record, self.sought_part)?;
@@ -237,7 +237,7 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
             Some(part) => Claim::of_part(part, record, exclusive),
             None => Claim::new(table, record, exclusive, self.planned.is_divided),
         };
-        claim.is_left = self.planned.marks_left && is_left && exclusive;
+        claim.is_deferred = self.planned.marks_deferred && is_deferred && exclusive;
         claim.finding = find(self.findings);
         if !self.footprint.add(claim) {
             return Err(END.into());
@@ -286,9 +286,9 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
             table,
             record,
             intent,
-            observed.is_left,
+            observed.is_deferred,
             |findings| match ahead {
-                Some(place) => findings.found_at(place, record, lines),
+                Some(site) => findings.found_at(site, record, lines),
                 None => findings.found(record, lines),
             },
         )
@@ -454,12 +454,12 @@ impl<W: Whereabouts> Remembering for Reconnaissance<'_, W> {
     #[inline(always)]
     fn seek_ahead(
         &mut self,
-        place: Place,
+        site: LookupSite,
         table: &Table,
         index: usize,
         value_of: impl Fn(usize) -> Slot,
     ) {
-        self.ahead = Some(place);
+        self.ahead = Some(site);
         self.seek_part(table, index, value_of);
     }
 

@@ -34,7 +34,7 @@ enum Extent {
     /// Unknown; it is not recalled.
     Unknown,
     /// The body left it; its cursor is at this position among those that are kept.
-    Left(u16),
+    Partial(u16),
     /// To the end of its range.
     Whole,
 }
@@ -107,7 +107,7 @@ impl Scans {
         }
         self.all.clone_from(&other.all);
         for scan in &mut self.all {
-            if let Extent::Left(_) = scan.extent {
+            if let Extent::Partial(_) = scan.extent {
                 scan.extent = Extent::Unknown;
             }
         }
@@ -182,7 +182,7 @@ impl Scans {
                 let rest =
                     unsafe { std::mem::transmute::<IndexScan<'_>, IndexScan<'static>>(rest) };
                 self.cursors.push(Some(rest));
-                Extent::Left(self.cursors.len() as u16 - 1)
+                Extent::Partial(self.cursors.len() as u16 - 1)
             }
         };
     }
@@ -227,7 +227,7 @@ impl Scans {
     /// Where a known scan goes on behind its leaves.
     pub fn rest(&mut self, scan: u16) -> Option<IndexScan<'static>> {
         match self.all[scan as usize].extent {
-            Extent::Left(cursor) => self.cursors[cursor as usize].take(),
+            Extent::Partial(cursor) => self.cursors[cursor as usize].take(),
             _ => None,
         }
     }

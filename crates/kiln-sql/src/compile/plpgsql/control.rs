@@ -188,7 +188,7 @@ impl Body {
     }
 
     /// The statements of a loop's body.
-    fn turns(
+    fn iterations(
         &mut self,
         c: &mut Compiler<'_>,
         body: &Loop,
@@ -209,7 +209,7 @@ impl Body {
         let label = body.label.as_ref().map(name_of);
         let handle = c.open_loop(label.as_deref());
         let found = liveness::found_is_read_in(&body.body, found);
-        let result = self.turns(c, body, false, found);
+        let result = self.iterations(c, body, false, found);
         let body = c.close_loop(handle);
         result?;
         c.builder.push(Step::Loop {
@@ -237,7 +237,7 @@ impl Body {
         let before = c.close();
         let condition = Some(condition?);
         let handle = c.open_loop(label.as_deref());
-        let result = self.turns(c, body, false, found);
+        let result = self.iterations(c, body, false, found);
         let body = c.close_loop(handle);
         result?;
         c.builder.push(Step::Loop {
@@ -264,8 +264,8 @@ impl Body {
             Some(step) => bound(step)?,
             None => c.builder.constant(DataType::Integer, Value::Integer(1)),
         };
-        let turned = c.builder.register(DataType::Boolean);
-        set_boolean(c, turned, false);
+        let iterated = c.builder.register(DataType::Boolean);
+        set_boolean(c, iterated, false);
         let variable = c.builder.register(DataType::Integer);
         let name = name_of(&range.variable);
         let label = range.body.label.as_ref().map(name_of);
@@ -280,9 +280,9 @@ impl Body {
         };
         self.declare_slot(c, slot, position)?;
         let handle = c.open_loop(label.as_deref());
-        set_boolean(c, turned, true);
+        set_boolean(c, iterated, true);
         let again = liveness::found_is_read_in(&range.body.body, false);
-        let result = self.turns(c, &range.body, true, again);
+        let result = self.iterations(c, &range.body, true, again);
         let body = c.close_loop(handle);
         self.scopes.pop();
         c.pop_variables();
@@ -296,7 +296,7 @@ impl Body {
             reverse,
             body,
         });
-        self.set_found(c, found.then_some(turned));
+        self.set_found(c, found.then_some(iterated));
         Ok(())
     }
 
@@ -332,17 +332,17 @@ impl Body {
             ));
         };
         let element = (**element).clone();
-        let turned = c.builder.register(DataType::Boolean);
-        set_boolean(c, turned, false);
+        let iterated = c.builder.register(DataType::Boolean);
+        set_boolean(c, iterated, false);
         let variable = match element == slot.data_type {
             true => slot.register,
             false => c.builder.register(element.clone()),
         };
         let handle = c.open_loop(label.as_deref());
-        set_boolean(c, turned, true);
+        set_boolean(c, iterated, true);
         let again = liveness::found_is_read_in(&body.body, false);
-        let result = self.foreach_turn(c, variable, element, &slot, position);
-        let result = result.and_then(|()| self.turns(c, body, true, again));
+        let result = self.foreach_iteration(c, variable, element, &slot, position);
+        let result = result.and_then(|()| self.iterations(c, body, true, again));
         let body = c.close_loop(handle);
         result?;
         c.builder.push(Step::ForEach {
@@ -350,11 +350,11 @@ impl Body {
             array: typed.register,
             body,
         });
-        self.set_found(c, found.then_some(turned));
+        self.set_found(c, found.then_some(iterated));
         Ok(())
     }
 
-    fn foreach_turn(
+    fn foreach_iteration(
         &mut self,
         c: &mut Compiler<'_>,
         variable: Reg,
@@ -391,8 +391,8 @@ impl Body {
             None => None,
         };
         c.open();
-        // Loops that are left on the way say that they made a turn; the one that is meant does so
-        // itself when it ends.
+        // Loops that are left on the way say that they ran an iteration; the one that is meant does
+        // so itself when it ends.
         let passed = self
             .loops
             .iter()

@@ -95,7 +95,7 @@ const DEFERRED_MAX: usize = 64;
 /// What compilations of one routine learn for the next; see the module's documentation. Nodes of
 /// the syntax tree are known by their address.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct Inference {
     /// Statements and declarations that do not compile, with what PostgreSQL says when they run.
     deferred: HashMap<usize, Error>,
     /// The shapes that a record variable takes, by its declaration.
@@ -128,7 +128,7 @@ struct Active {
     is_definer: bool,
 }
 
-impl Memory {
+impl Inference {
     /// Whether no role needs privileges for what is compiled, and those that call it do not either.
     pub(super) fn is_unrestricted(&self) -> bool {
         self.is_unrestricted || self.active.iter().any(|routine| routine.is_definer)
@@ -163,18 +163,18 @@ pub fn compile_function(
     {
         return piece::stepped_function(catalog, definition, routine);
     }
-    let mut memory = Memory::default();
-    memory.active.push(Active {
+    let mut inference = Inference::default();
+    inference.active.push(Active {
         name: routine.name.clone(),
         is_definer: false,
     });
     if routine.result == ResultKind::Trigger {
-        return compile_trigger_function(catalog, definition, routine, memory);
+        return compile_trigger_function(catalog, definition, routine, inference);
     }
-    let compiler = repeat(catalog, &mut memory, |compiler| {
+    let compiler = repeat(catalog, &mut inference, |compiler| {
         compile_routine(compiler, &routine, definition)
     })?;
-    finish(compiler, routine, memory)
+    finish(compiler, routine, inference)
 }
 
 /// Checks a trigger function. Its program only says that it cannot be called: its body is compiled
@@ -183,22 +183,22 @@ fn compile_trigger_function(
     catalog: &dyn CatalogView,
     definition: &FunctionDefinition,
     routine: Routine,
-    mut memory: Memory,
+    mut inference: Inference,
 ) -> Result<CompiledFunction> {
-    let checked = repeat(catalog, &mut memory, |compiler| {
+    let checked = repeat(catalog, &mut inference, |compiler| {
         compiler.builder = ProgramBuilder::new(&routine.name, []);
         Body::new(compiler, &routine).checked_trigger(compiler, definition)
     });
     // A body with more statements than are noted that need the columns of a table has no other
     // fault yet.
     match checked {
-        Err(error) if memory.deferred.len() <= DEFERRED_MAX => return Err(error),
+        Err(error) if inference.deferred.len() <= DEFERRED_MAX => return Err(error),
         _ => {}
     }
     let mut compiler = Compiler::new(ProgramBuilder::new(&routine.name, []), catalog);
     let error = not_called();
     compiler.builder.push(variables::raise_step(&error));
-    finish(compiler, routine, Memory::default())
+    finish(compiler, routine, Inference::default())
 }
 
 /// The error for a call of a trigger function.
@@ -219,7 +219,7 @@ fn compile_routine(
 fn finish(
     mut compiler: Compiler<'_>,
     routine: Routine,
-    memory: Memory,
+    inference: Inference,
 ) -> Result<CompiledFunction> {
     #[cfg(test)]
     crate::database::panics::planted::reach(crate::database::panics::planted::Step::Finish);
@@ -235,7 +235,7 @@ fn finish(
         routine,
         program: compiler.builder.finish(),
         requirements: compiler.requirements,
-        deferred: memory.deferred.into_values().collect(),
+        deferred: inference.deferred.into_values().collect(),
     })
 }
 
@@ -248,40 +248,40 @@ pub fn compile_do(
     block: &parse::plpgsql::Block,
 ) -> Result<CompiledFunction> {
     let routine = Routine::anonymous();
-    let mut memory = Memory::default();
-    let compiler = repeat(catalog, &mut memory, |compiler| {
+    let mut inference = Inference::default();
+    let compiler = repeat(catalog, &mut inference, |compiler| {
         compiler.builder = ProgramBuilder::new(&routine.name, []);
         Body::new(compiler, &routine).anonymous(compiler, block)
     })?;
-    finish(compiler, routine, memory)
+    finish(compiler, routine, inference)
 }
 
 /// Compiles until nothing new is learnt; returns the compiler of the last time.
 fn repeat<'a>(
     catalog: &'a dyn CatalogView,
-    memory: &mut Memory,
+    inference: &mut Inference,
     mut compile: impl FnMut(&mut Compiler<'_>) -> Result<()>,
 ) -> Result<Compiler<'a>> {
-    let depth = memory.active.len();
+    let depth = inference.active.len();
     loop {
         let mut compiler = Compiler::new(ProgramBuilder::new("", []), catalog);
-        memory.grew = false;
-        memory.grew_by_error = false;
-        memory.reshaped = false;
-        memory.refused = false;
-        memory.active.truncate(depth);
-        compiler.routines = std::mem::take(memory);
+        inference.grew = false;
+        inference.grew_by_error = false;
+        inference.reshaped = false;
+        inference.refused = false;
+        inference.active.truncate(depth);
+        compiler.routines = std::mem::take(inference);
         let result = compile(&mut compiler);
-        *memory = std::mem::take(&mut compiler.routines);
-        if memory.reshaped {
+        *inference = std::mem::take(&mut compiler.routines);
+        if inference.reshaped {
             // Accesses to the record may have failed for want of the shape.
-            memory.deferred.clear();
+            inference.deferred.clear();
         }
         match result {
-            Err(error) if !memory.grew || memory.deferred.len() > DEFERRED_MAX => {
+            Err(error) if !inference.grew || inference.deferred.len() > DEFERRED_MAX => {
                 return Err(error);
             }
-            Ok(()) if !memory.grew => return Ok(compiler),
+            Ok(()) if !inference.grew => return Ok(compiler),
             _ => {}
         }
     }
@@ -309,8 +309,8 @@ fn learn(
         name: routine.name.clone(),
         is_definer: definition.is_definer,
     };
-    apart(c, active, |catalog, memory| {
-        repeat(catalog, memory, |compiler| {
+    apart(c, active, |catalog, inference| {
+        repeat(catalog, inference, |compiler| {
             compiler.along(&definition.path, |compiler| {
                 compile_routine(compiler, routine, definition)
             })
@@ -323,29 +323,29 @@ fn learn(
 fn apart(
     c: &mut Compiler<'_>,
     active: Active,
-    learn: impl FnOnce(&dyn CatalogView, &mut Memory) -> Result<()>,
+    learn: impl FnOnce(&dyn CatalogView, &mut Inference) -> Result<()>,
 ) -> Result<()> {
-    let mut memory = std::mem::take(&mut c.routines);
+    let mut inference = std::mem::take(&mut c.routines);
     let outer = (
-        memory.grew,
-        memory.grew_by_error,
-        memory.refused,
-        memory.reshaped,
+        inference.grew,
+        inference.grew_by_error,
+        inference.refused,
+        inference.reshaped,
     );
-    let known = memory.deferred.clone();
-    memory.active.push(active);
-    let result = learn(c.catalog, &mut memory);
-    memory.active.pop();
-    memory.deferred.extend(known);
+    let known = inference.deferred.clone();
+    inference.active.push(active);
+    let result = learn(c.catalog, &mut inference);
+    inference.active.pop();
+    inference.deferred.extend(known);
     if result.is_ok() {
         (
-            memory.grew,
-            memory.grew_by_error,
-            memory.refused,
-            memory.reshaped,
+            inference.grew,
+            inference.grew_by_error,
+            inference.refused,
+            inference.reshaped,
         ) = outer;
     }
-    c.routines = memory;
+    c.routines = inference;
     result
 }
 

@@ -405,7 +405,7 @@ fn first_of(step: &Step, register: Reg) -> First {
                     First::Nothing
                 };
             }
-            // A loop may make no turn; it may be left in ways that matter.
+            // A loop may run no iteration; it may be left in ways that matter.
             let harmless = inside.iter().all(|block| !mentions(block, register));
             if harmless {
                 First::Nothing

@@ -20,7 +20,7 @@ use super::body::Body;
 use super::cursor::{bound_already, cursor_arguments, unbound};
 use super::routine::{ResultKind, Routine};
 use super::variables::{EntryKind, Scope, Slot, depends, raise_step};
-use super::{CompiledFunction, Memory, Shape, at, finish, liveness, passes, repeat};
+use super::{CompiledFunction, Inference, Shape, at, finish, liveness, passes, repeat};
 use crate::parse::plpgsql::{
     Block, BoundCursor, Declaration, Open, OpenSource, RaiseMessage, RowSource, Statement,
     StatementKind, Target,
@@ -260,7 +260,7 @@ pub(super) fn stepped_function(
     compiler
         .builder
         .push(raise_step(&Error::unsupported(message)));
-    finish(compiler, routine, Memory::default())
+    finish(compiler, routine, Inference::default())
 }
 
 /// Checks what the statements of a body assign to.
@@ -408,15 +408,15 @@ pub fn compile_piece(
     frame: &Frame,
     work: &Work,
 ) -> Result<CompiledPiece> {
-    let mut memory = Memory::default();
+    let mut inference = Inference::default();
     let records = frame.scopes.iter().flat_map(|scope| &scope.variables);
     for (index, (_, kind)) in records.enumerate() {
         if let Kind::Record(Some(shape)) = kind {
-            memory.shapes.insert(key_of(index), vec![shape.clone()]);
+            inference.shapes.insert(key_of(index), vec![shape.clone()]);
         }
     }
     let mut after = None;
-    let compiler = repeat(catalog, &mut memory, |compiler| {
+    let compiler = repeat(catalog, &mut inference, |compiler| {
         compiler.builder = ProgramBuilder::new(&routine.name, parameters(frame, work));
         let mut body = Body::new(compiler, routine);
         compiler.open();
@@ -429,7 +429,7 @@ pub fn compile_piece(
         passes::append(compiler, steps, &body.guards);
         Ok(())
     })?;
-    let function = finish(compiler, routine.clone(), memory)?;
+    let function = finish(compiler, routine.clone(), inference)?;
     Ok(CompiledPiece { function, after })
 }
 

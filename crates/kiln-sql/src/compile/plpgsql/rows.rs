@@ -363,11 +363,11 @@ impl Body {
         let target = self.row_targets(c, targets)?;
         let label = body.label.as_ref().map(name_of);
         let label = label.as_deref();
-        let turned = c.builder.register(DataType::Boolean);
-        set_boolean(c, turned, false);
+        let iterated = c.builder.register(DataType::Boolean);
+        set_boolean(c, iterated, false);
         let mut shape = Shape::new();
         let writes = liveness::may_write(&body.body);
-        // The rows are those that the variables mean before the first turn.
+        // The rows are those that the variables mean before the first iteration.
         let depends = self.is_changed_by(rows, targets, body);
         self.region(c, &body.body, |this, c| match rows {
             RowSource::Query(query) => {
@@ -376,7 +376,7 @@ impl Body {
                 };
                 c.for_query(query, label, options, &mut |c, columns| {
                     shape = shape_of(columns);
-                    this.turn(c, &target, columns, turned, label, body, position)
+                    this.iteration(c, &target, columns, iterated, label, body, position)
                 })?;
                 Ok(())
             }
@@ -389,14 +389,15 @@ impl Body {
                     None,
                     Some(&mut |this, c, columns| {
                         shape = shape_of(columns);
-                        this.turn(c, &target, columns, turned, label, body, position)
+                        this.iteration(c, &target, columns, iterated, label, body, position)
                     }),
                 )
             }
             RowSource::Data(statement) => {
                 this.for_collected(c, statement, &mut shape, |this, c, columns| {
                     let handle = c.open_loop(label);
-                    let result = this.turn(c, &target, columns, turned, label, body, position);
+                    let result =
+                        this.iteration(c, &target, columns, iterated, label, body, position);
                     let steps = c.close_loop(handle);
                     result.map(|()| steps)
                 })
@@ -408,11 +409,11 @@ impl Body {
         self.assign_nulls(c, &target, &shape, position);
         let otherwise = c.close();
         c.builder.push(Step::If {
-            condition: turned,
+            condition: iterated,
             then: Vec::new(),
             otherwise,
         });
-        self.set_found(c, found.then_some(turned));
+        self.set_found(c, found.then_some(iterated));
         Ok(())
     }
 
@@ -473,19 +474,19 @@ impl Body {
         Ok(())
     }
 
-    /// One turn of a loop over rows.
+    /// One iteration of a loop over rows.
     #[expect(clippy::too_many_arguments, reason = "the parts of a loop over rows")]
-    fn turn(
+    fn iteration(
         &mut self,
         c: &mut Compiler<'_>,
         target: &RowTarget,
         columns: &[OutputColumn],
-        turned: Reg,
+        iterated: Reg,
         label: Option<&str>,
         body: &Loop,
         position: Position,
     ) -> Result<()> {
-        set_boolean(c, turned, true);
+        set_boolean(c, iterated, true);
         self.assign_columns(c, target, columns, position)?;
         self.loops.push(OpenLoop {
             label: label.map(str::to_owned),

@@ -434,7 +434,7 @@ fn stores_that_are_overwritten_on_every_path_go() {
             ],
             "SetNull If(Exit | ) Move",
         ),
-        // A loop may make no turn.
+        // A loop may run no iteration.
         (
             vec![
                 null(1),

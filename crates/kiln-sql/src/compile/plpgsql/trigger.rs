@@ -212,8 +212,8 @@ impl<'a> Compiler<'a> {
             name: key.to_owned(),
             is_definer: definition.is_definer,
         };
-        super::apart(self, active, |catalog, memory| {
-            repeat(catalog, memory, |c| {
+        super::apart(self, active, |catalog, inference| {
+            repeat(catalog, inference, |c| {
                 let types = firing.table.schema().shown().iter();
                 let types: Vec<DataType> = types.map(|column| column.data_type.clone()).collect();
                 let mut row = |is_there: bool| {

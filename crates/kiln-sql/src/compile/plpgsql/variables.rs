@@ -48,7 +48,7 @@ pub(super) struct Slot {
 /// A variable of type RECORD.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
-    /// By which [`super::Memory::shapes`] knows it.
+    /// By which [`super::Inference::shapes`] knows it.
     key: usize,
     /// The registers of each shape that it takes.
     pub shapes: Vec<Vec<Field>>,

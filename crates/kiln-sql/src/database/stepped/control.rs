@@ -93,14 +93,14 @@ impl Run<'_> {
             } => return self.case(operand.as_ref(), arms, otherwise.as_deref()),
             StatementKind::Loop(body) => {
                 return loop {
-                    if let Some(flow) = self.turn(body)? {
+                    if let Some(flow) = self.iteration(body)? {
                         break Ok(flow);
                     }
                 };
             }
             StatementKind::While { condition, body } => {
                 while self.holds(condition)? {
-                    if let Some(flow) = self.turn(body)? {
+                    if let Some(flow) = self.iteration(body)? {
                         return Ok(flow);
                     }
                 }
@@ -343,7 +343,7 @@ impl Run<'_> {
     }
 
     /// Runs a loop's statements once; returns where they lead, unless that is the next round.
-    pub(super) fn turn(&mut self, body: &Loop) -> Result<Option<Flow>> {
+    pub(super) fn iteration(&mut self, body: &Loop) -> Result<Option<Flow>> {
         self.session.session.check_limits()?;
         let label = body.label.as_ref().map(name_of);
         let is_own = |named: &Option<String>| named.is_none() || *named == label;
@@ -368,7 +368,7 @@ impl Run<'_> {
         }
         for row in rows {
             self.assign(targets, columns, Some(&row))?;
-            if let Some(flow) = self.turn(body)? {
+            if let Some(flow) = self.iteration(body)? {
                 self.found = true;
                 return Ok(flow);
             }
@@ -409,7 +409,7 @@ impl Run<'_> {
         };
         let place = self.values.len();
         self.scope(scope, vec![Value::Null], |run| {
-            let (mut next, mut turned) = (Some(from), false);
+            let (mut next, mut iterated) = (Some(from), false);
             while let Some(value) = next
                 && (if range.reverse {
                     value >= to
@@ -417,15 +417,15 @@ impl Run<'_> {
                     value <= to
                 })
             {
-                turned = true;
+                iterated = true;
                 run.values[place] = Value::Integer(value);
-                if let Some(flow) = run.turn(&range.body)? {
+                if let Some(flow) = run.iteration(&range.body)? {
                     run.found = true;
                     return Ok(flow);
                 }
                 next = value.checked_add(step);
             }
-            run.found = turned;
+            run.found = iterated;
             Ok(Flow::Next)
         })
     }

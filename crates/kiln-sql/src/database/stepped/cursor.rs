@@ -214,7 +214,7 @@ impl Run<'_> {
                 has_rows = true;
                 let record = std::slice::from_ref(&statement.record);
                 run.assign(record, &taken.columns, row)?;
-                if let Some(flow) = run.turn(&statement.body)? {
+                if let Some(flow) = run.iteration(&statement.body)? {
                     return Ok((flow, has_rows));
                 }
             }

@@ -157,9 +157,9 @@ fn a_dropped_index_takes_its_hash_index_along() {
 
 /// Which columns have a timestamp of their own follows from the procedures that there are.
 #[test]
-fn columns_are_kept_apart_while_procedures_ask_for_it() {
+fn columns_are_split_while_procedures_ask_for_it() {
     let database = open();
-    let apart = || -> Vec<String> {
+    let split = || -> Vec<String> {
         let table = database.engine().table("shop").expect("it is there");
         let columns = table.split().iter();
         columns
@@ -169,7 +169,7 @@ fn columns_are_kept_apart_while_procedures_ask_for_it() {
     database
         .execute("CREATE TABLE shop (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tax INTEGER NOT NULL, ytd INTEGER NOT NULL)")
         .expect("a table");
-    assert!(apart().is_empty());
+    assert!(split().is_empty());
     database
         .execute(
             "CREATE PROCEDURE pay(shop_id INTEGER, amount INTEGER, OUT shop_name TEXT) LANGUAGE plpgsql AS $$
@@ -178,8 +178,8 @@ fn columns_are_kept_apart_while_procedures_ask_for_it() {
              END $$",
         )
         .expect("a procedure");
-    assert_eq!(apart(), ["id", "name", "tax"]);
-    // It reads what the other writes: that cannot be helped, and what it writes is apart as well.
+    assert_eq!(split(), ["id", "name", "tax"]);
+    // It reads what the other writes: that cannot be helped, and what it writes is split as well.
     database
         .execute(
             "CREATE PROCEDURE audit(shop_id INTEGER, OUT total INTEGER) LANGUAGE plpgsql AS $$
@@ -188,14 +188,14 @@ fn columns_are_kept_apart_while_procedures_ask_for_it() {
              END $$",
         )
         .expect("a procedure");
-    assert_eq!(apart(), ["id", "name", "tax"]);
+    assert_eq!(split(), ["id", "name", "tax"]);
     // What no procedure writes is rarely written.
     database.execute("DROP PROCEDURE pay").expect("it is there");
-    assert_eq!(apart(), ["id", "name", "tax", "ytd"]);
+    assert_eq!(split(), ["id", "name", "tax", "ytd"]);
     database
         .execute("DROP PROCEDURE audit")
         .expect("it is there");
-    assert!(apart().is_empty(), "{:?}", apart());
+    assert!(split().is_empty(), "{:?}", split());
 }
 
 #[test]

@@ -348,7 +348,7 @@ fn statements_that_are_kept_keep_no_dropped_table() {
         if table.upgrade().is_none() {
             return;
         }
-        // The seats let go of the former catalog when they run something.
+        // The worker slots let go of the former catalog when they run something.
         database.query("SELECT 1", ()).expect("it runs");
         database
             .call("spin_not", ())

@@ -183,7 +183,7 @@ impl<K: Key> OrderedIndex<K> {
     pub fn insert(&self, key: &K, payload: u64, participant: &Participant) -> Insertion {
         assert!(payload != 0, "a payload is the address of a record");
         charge(Work::IndexChange);
-        let finger = &self.fingers[participant.memory() % Self::FINGERS].0;
+        let finger = &self.fingers[participant.arena() % Self::FINGERS].0;
         if let Some(effect) = self.insert_at_finger(finger, key, payload) {
             return Insertion::Inserted(effect);
         }
@@ -531,7 +531,7 @@ impl<K: Key> OrderedIndex<K> {
                 }
             }
             None => {
-                let (address, seen) = self.inners.alloc(participant.memory());
+                let (address, seen) = self.inners.alloc(participant.arena());
                 let root = Inner::<K>::at(address);
                 root.reset(old);
                 for (position, (separator, child)) in siblings.iter().enumerate() {
@@ -565,7 +565,7 @@ impl<K: Key> OrderedIndex<K> {
         } else {
             count / 2
         };
-        let (address, right_seen) = self.inners.alloc(participant.memory());
+        let (address, right_seen) = self.inners.alloc(participant.arena());
         let right = Inner::<K>::at(address);
         let separator = inner.split_into(&right, at);
         version::unlatch_changed(right.version(), right_seen);
@@ -607,7 +607,7 @@ impl<K: Key> OrderedIndex<K> {
         } else {
             (count / 2, leaf.key(count / 2))
         };
-        let (address, right_seen) = self.leaves.alloc(participant.memory());
+        let (address, right_seen) = self.leaves.alloc(participant.arena());
         let right = Leaf::<K>::at(address);
         leaf.split_into(&right, at, separator);
         let target = if *key < separator {
@@ -653,7 +653,7 @@ impl<K: Key> OrderedIndex<K> {
         let mut made = 0;
         // Cuts `rest` at `at` and returns the new right part, latched.
         let mut cut = |rest: Leaf<K>, at: K| {
-            let (address, seen) = self.leaves.alloc(participant.memory());
+            let (address, seen) = self.leaves.alloc(participant.arena());
             let right = Leaf::<K>::at(address);
             rest.split_into(&right, 0, at);
             siblings[made] = (at, right.child());

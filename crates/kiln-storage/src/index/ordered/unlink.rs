@@ -82,7 +82,7 @@ impl<K: Key> OrderedIndex<K> {
     pub fn unlink_empty_leaf(&self, key: &K, participant: &Participant) {
         let mut spinner = Spinner::default();
         while let Attempt::Again = self.try_unlink(key, participant) {
-            spinner.turn();
+            spinner.spin();
         }
     }
 
@@ -303,10 +303,10 @@ impl<K: Key> OrderedIndex<K> {
             let step = path.step(level);
             version::unlatch_changed(step.inner.version(), step.version);
         }
-        self.leaves.free(participant.memory(), path.leaf.address());
+        self.leaves.free(participant.arena(), path.leaf.address());
         for level in vanished..path.length {
             let inner = path.step(level).inner;
-            self.inners.free(participant.memory(), inner.address());
+            self.inners.free(participant.arena(), inner.address());
         }
         if ancestor == 0 {
             self.lower_root(participant);
@@ -354,7 +354,7 @@ impl<K: Key> OrderedIndex<K> {
                 .store(inner.child(0).word(), Ordering::Relaxed);
             version::unlatch_changed(inner.version(), seen);
             version::unlatch_changed(&self.root.version, root_version);
-            self.inners.free(participant.memory(), inner.address());
+            self.inners.free(participant.arena(), inner.address());
         }
     }
 }

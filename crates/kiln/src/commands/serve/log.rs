@@ -169,11 +169,11 @@ impl Shared {
         let until_ns = time::now_ns() + FLUSH_NS;
         let mut state = lock(&self.state);
         while !state.waiting.is_empty() || state.is_writing {
-            let left_ns = until_ns.saturating_sub(time::now_ns());
-            if left_ns == 0 {
+            let remaining_ns = until_ns.saturating_sub(time::now_ns());
+            if remaining_ns == 0 {
                 return;
             }
-            let left = Duration::from_nanos(left_ns);
+            let left = Duration::from_nanos(remaining_ns);
             let waited = self.has_changed.wait_timeout(state, left);
             (state, _) = waited.unwrap_or_else(|poison| poison.into_inner());
         }

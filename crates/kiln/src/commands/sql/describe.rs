@@ -162,9 +162,9 @@ fn constraints(table: &Table, schema: &TableSchema) -> String {
         Some(Partitioning::Replicated) => text += "Replicated: every partition has all rows\n",
         None => {}
     }
-    let apart: Vec<ColumnId> = table.split().iter().collect();
-    if !apart.is_empty() {
-        text += &format!("Kept apart under +ts: {}\n", names(schema, &apart));
+    let split: Vec<ColumnId> = table.split().iter().collect();
+    if !split.is_empty() {
+        text += &format!("Kept apart under +ts: {}\n", names(schema, &split));
     }
     if !schema.checks.is_empty() {
         text += "Check constraints:\n";

@@ -5,7 +5,7 @@ use kiln_platform::random::Random;
 use kiln_platform::spin::Spinner;
 use kiln_platform::sync::Arc;
 
-use super::Shared;
+use super::StrifeState;
 use super::analysis::Analyst;
 use super::context::Context;
 use super::stages::{Between, Stage};
@@ -16,7 +16,7 @@ use crate::shared::planning::{Claim, Findings};
 /// A worker that adds the same transactions to each batch, analyses it with the others, and runs
 /// nothing.
 pub struct Isolated {
-    shared: Arc<Shared>,
+    shared: Arc<StrifeState>,
     analyst: Analyst,
     random: Random,
     /// Its own, while they are in no batch.
@@ -30,7 +30,7 @@ pub struct Isolated {
 
 impl Isolated {
     /// A worker whose transactions touch these records, among all workers that share the batches.
-    pub fn new(shared: Arc<Shared>, transactions: &[Vec<Claim>], random: Random) -> Isolated {
+    pub fn new(shared: Arc<StrifeState>, transactions: &[Vec<Claim>], random: Random) -> Isolated {
         let context = |claims: &Vec<Claim>| {
             let mut context = Own::new(Context::new());
             for claim in claims {
@@ -57,21 +57,21 @@ impl Isolated {
         self.analyse_and(|shared, between| look(shared.batch.clusters(between)));
     }
 
-    fn analyse_and(&mut self, look: impl FnMut(&Shared, &mut Between)) {
+    fn analyse_and(&mut self, look: impl FnMut(&StrifeState, &mut Between)) {
         self.analyse_or_run(look, None);
     }
 
     /// With `run` transactions are run: it is told how many, and whether with locks.
     fn analyse_or_run(
         &mut self,
-        mut look: impl FnMut(&Shared, &mut Between),
+        mut look: impl FnMut(&StrifeState, &mut Between),
         run: Option<fn(u32, bool)>,
     ) {
         let mut spinner = Spinner::default();
         let number = loop {
             match self.shared.enter() {
                 Some(round) => break round.number,
-                None => spinner.turn(),
+                None => spinner.spin(),
             }
         };
         for context in &mut self.contexts {
@@ -81,7 +81,7 @@ impl Isolated {
         assert!(self.contexts.is_empty(), "the batch has room for all");
         while self.shared.batch.number() == number {
             let Some((stage, item)) = self.shared.stages.take(&mut self.exhausted) else {
-                spinner.turn();
+                spinner.spin();
                 continue;
             };
             let batch = &self.shared.batch;
@@ -113,7 +113,7 @@ impl Isolated {
     }
 }
 
-impl Shared {
+impl StrifeState {
     /// Takes the transactions of an item away, and tells `run` about them.
     fn pretend(&self, stage: Stage, item: u32, run: Option<fn(u32, bool)>) {
         let (batch, run) = (&self.batch, run.unwrap_or(|_, _| {}));

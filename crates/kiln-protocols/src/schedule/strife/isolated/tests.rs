@@ -36,7 +36,7 @@ impl Records {
         Claim {
             record,
             exclusive,
-            is_left: false,
+            is_deferred: false,
             part: Part::default(),
             finding: Findings::NO_FINDING,
         }
@@ -104,7 +104,7 @@ fn check(batch: &Batch, between: &mut Between) {
 }
 
 fn analysed(batches: Batches, transactions: &[Vec<Claim>], seed: u64) -> Clusters {
-    let shared = Shared::new(batches);
+    let shared = StrifeState::new(batches);
     // Its batches have the numbers of those before.
     for claim in transactions.iter().flatten() {
         claim.record.aux().store(0, Ordering::Relaxed);
@@ -179,10 +179,10 @@ fn batches_are_counted_when_they_end() {
         ..Batches::default()
     };
     let random = Random::from_seed(3);
-    let mut worker = Isolated::new(Shared::new(batches), &transactions, random);
+    let mut worker = Isolated::new(StrifeState::new(batches), &transactions, random);
     let mut expected = BatchStatistics::default();
     for _ in 0..BATCHES {
-        let look = |shared: &Shared, between: &mut Between| {
+        let look = |shared: &StrifeState, between: &mut Between| {
             let clusters = shared.batch.clusters(between);
             expected.spot += clusters.spot as u64;
             expected.small += clusters.conflict_free.len() as u64;
@@ -286,7 +286,7 @@ fn race(seed: u64, batches_count: usize) {
         samples: 1 + random.below(6) as u16,
         residuals_permille: [Some(0), Some(200), Some(1000), None][random.below(4)],
     };
-    let shared = Shared::new(batches);
+    let shared = StrifeState::new(batches);
     let count = records.0.len();
     let mut workers: Vec<Isolated> = (0..3)
         .map(|worker| {
@@ -342,7 +342,7 @@ fn change_workload(samples: u16) -> Vec<(Chosen, u64, u64)> {
         samples,
         ..Batches::default()
     };
-    let shared = Shared::new(batches);
+    let shared = StrifeState::new(batches);
     let mut random = Random::from_seed(1);
     let mut part = |(hot, count): (usize, usize)| {
         let mut transaction = |_| -> Vec<Claim> {
@@ -364,7 +364,8 @@ fn change_workload(samples: u16) -> Vec<(Chosen, u64, u64)> {
                 scope.spawn(move || {
                     thread::pin_to_core(at);
                     for _ in 0..count {
-                        let look = |_: &Shared, _: &mut Between| lock(times).push(time::now_ns());
+                        let look =
+                            |_: &StrifeState, _: &mut Between| lock(times).push(time::now_ns());
                         worker.analyse_or_run(look, Some(run));
                     }
                 });

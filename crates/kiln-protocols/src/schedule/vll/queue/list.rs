@@ -5,7 +5,7 @@ use std::mem::offset_of;
 
 use kiln_platform::plain;
 
-use crate::schedule::vll::context::{Context, Place, Plan};
+use crate::schedule::vll::context::{Context, Plan, QueueEntry};
 use crate::schedule::vll::ledger::Ledger;
 use crate::schedule::vll::limit::Limit;
 use crate::shared::locks::counters::BesideRecords;
@@ -79,7 +79,7 @@ pub(super) struct List<L: Ledger> {
     /// Transactions of several statements that are open outside of the queue.
     pub(super) open: usize,
     /// The first one, if it waits for a transaction outside, and since when.
-    pub(super) barred: Option<(Place, u64)>,
+    pub(super) barred: Option<(QueueEntry, u64)>,
 }
 
 const _: () = assert!(
@@ -122,9 +122,9 @@ impl<L: Ledger> List<L> {
 
     /// Takes one out that lingers, unless another worker has done so already.
     #[inline]
-    pub(super) fn unlink_lingering(&mut self, place: Place) {
-        if node(&self.nodes, place.node).sequence == place.sequence {
-            self.unlink(place);
+    pub(super) fn unlink_lingering(&mut self, entry: QueueEntry) {
+        if node(&self.nodes, entry.node).sequence == entry.sequence {
+            self.unlink(entry);
             self.limit.ended();
         }
     }
@@ -140,20 +140,20 @@ impl<L: Ledger> List<L> {
                 break;
             }
             let (node, sequence) = (self.first, node.sequence);
-            self.unlink_lingering(Place { node, sequence });
+            self.unlink_lingering(QueueEntry { node, sequence });
         }
         self.departures > before
     }
 
     #[inline]
-    pub(super) fn unlink(&mut self, place: Place) {
-        let node = node_mut(&mut self.nodes, place.node);
-        debug_assert!(node.sequence == place.sequence && node.waiting.is_none());
+    pub(super) fn unlink(&mut self, entry: QueueEntry) {
+        let node = node_mut(&mut self.nodes, entry.node);
+        debug_assert!(node.sequence == entry.sequence && node.waiting.is_none());
         let (previous, next) = (node.previous, node.next);
         node.plan = std::ptr::null();
-        // A worker that names its place later names no transaction.
+        // A worker that names its entry later names no transaction.
         node.sequence += 1;
-        node.next = std::mem::replace(&mut self.free, place.node);
+        node.next = std::mem::replace(&mut self.free, entry.node);
         match previous {
             NONE => self.first = next,
             previous => node_mut(&mut self.nodes, previous).next = next,

@@ -1,7 +1,7 @@
 //! The TxnQueue: all transactions in flight, in the order of their requests (VLL §2.1).
 //!
 //! Its latch is the paper's critical section: all requests of a transaction are counted, and it
-//! gets its place, under it. It is a list through an array of nodes, so that a transaction that
+//! gets its entry, under it. It is a list through an array of nodes, so that a transaction that
 //! ends leaves it from the middle, and its capacity is that of the array; a transaction that finds
 //! it full is not in it and is tried again.
 //!
@@ -40,7 +40,7 @@ use kiln_platform::time;
 
 use list::{List, NONE, Node, node, node_mut};
 
-use super::context::{Context, Place, Stage};
+use super::context::{Context, QueueEntry, Stage};
 use super::ledger::{Analysis, Ledger};
 use crate::canary::Canary;
 
@@ -90,7 +90,7 @@ pub(super) enum Entered<L: Ledger> {
     /// It has all its locks: run it.
     Free(Box<Context<L>>),
     /// It waits in the queue.
-    Blocked(Place),
+    Blocked(QueueEntry),
     /// It is not in the queue.
     Full(Box<Context<L>>),
     /// Nor this one: statements still have what it wants.
@@ -147,25 +147,25 @@ impl<L: Ledger> TxnQueue<L> {
         !self.takes_back && self.hints.is_calm.load(Ordering::Relaxed)
     }
 
-    /// Counts a transaction's requests and gives it its place; before that the one at `lingers`
+    /// Counts a transaction's requests and gives it its entry; before that the one at `lingers`
     /// leaves.
     pub fn enter(
         &self,
         mut context: Box<Context<L>>,
-        lingers: Option<Place>,
+        lingers: Option<QueueEntry>,
         guest: Guest,
     ) -> Entered<L> {
-        if let Some(place) = lingers {
+        if let Some(entry) = lingers {
             // Its cache line, which those of the other workers' transactions share, and that of the
             // latch come together.
             let nodes = without_provenance::<Node<L>>(self.nodes);
-            let node = nodes.wrapping_add(place.node as usize);
+            let node = nodes.wrapping_add(entry.node as usize);
             prefetch_plain(slice_from_raw_parts(node, 1), size_of::<Node<L>>());
         }
         let mut guard = lock(&self.list.0);
         let list = &mut *guard;
-        if let Some(place) = lingers {
-            list.unlink_lingering(place);
+        if let Some(entry) = lingers {
+            list.unlink_lingering(entry);
         }
         list.pass_lingering();
         if list.free == NONE || list.is_alone && guest != Guest::Alone {
@@ -190,17 +190,17 @@ impl<L: Ledger> TxnQueue<L> {
         node.sequence += 1;
         context.plan.enters();
         node.show(&context.plan);
-        let place = Place {
+        let entry = QueueEntry {
             node: number,
             sequence: node.sequence,
         };
-        context.place = place;
-        plain::writes_one(&raw const context.place);
+        context.entry = entry;
+        plain::writes_one(&raw const context.entry);
         let entered = match is_free {
             true => Entered::Free(context),
             false => {
                 node.waiting = Some(context);
-                Entered::Blocked(place)
+                Entered::Blocked(entry)
             }
         };
         list.free = next_free;
@@ -237,8 +237,8 @@ impl<L: Ledger> TxnQueue<L> {
         }
         let first = node(&list.nodes, list.first).waiting.as_ref()?;
         if !list.ledger.is_left_to(first.plan.wanted()) {
-            let place = first.place;
-            return self.bar_first(list, place);
+            let entry = first.entry;
+            return self.bar_first(list, entry);
         }
         let context = node_mut(&mut list.nodes, list.first).waiting.take();
         list.waiting -= 1;
@@ -249,18 +249,18 @@ impl<L: Ledger> TxnQueue<L> {
     /// Takes the first transaction out of the queue if it waits for one outside, and has done so
     /// for some time.
     #[cold]
-    fn bar_first(&self, list: &mut List<L>, place: Place) -> Option<Box<Context<L>>> {
+    fn bar_first(&self, list: &mut List<L>, entry: QueueEntry) -> Option<Box<Context<L>>> {
         if list.open == 0 {
             return None;
         }
         let now_ns = time::now_ns();
         match list.barred {
-            Some((barred, since_ns)) if barred == place => {
+            Some((barred, since_ns)) if barred == entry => {
                 let is_long = now_ns - since_ns >= BARRED_NS;
-                is_long.then(|| self.bar(list, place.node))
+                is_long.then(|| self.bar(list, entry.node))
             }
             _ => {
-                list.barred = Some((place, now_ns));
+                list.barred = Some((entry, now_ns));
                 None
             }
         }
@@ -276,18 +276,18 @@ impl<L: Ledger> TxnQueue<L> {
 
     /// Takes a transaction out of the queue that has ended and let its locks go. Returns the first
     /// one, if it waits and may run.
-    pub fn leave(&self, place: Place) -> Option<Box<Context<L>>> {
+    pub fn leave(&self, entry: QueueEntry) -> Option<Box<Context<L>>> {
         let mut list = lock(&self.list.0);
-        self.take_back(&mut list, place);
-        list.unlink(place);
+        self.take_back(&mut list, entry);
+        list.unlink(entry);
         list.limit.ended();
         self.let_first_run(&mut list)
     }
 
     /// As [`TxnQueue::leave`], of one that lingers.
-    pub fn leave_at_last(&self, place: Place) -> Option<Box<Context<L>>> {
+    pub fn leave_at_last(&self, entry: QueueEntry) -> Option<Box<Context<L>>> {
         let mut list = lock(&self.list.0);
-        list.unlink_lingering(place);
+        list.unlink_lingering(entry);
         self.let_first_run(&mut list)
     }
 
@@ -303,9 +303,9 @@ impl<L: Ledger> TxnQueue<L> {
     }
 
     /// Takes out one that lingers, for a worker that serves no more.
-    pub fn forget(&self, place: Place) {
+    pub fn forget(&self, entry: QueueEntry) {
         let mut list = lock(&self.list.0);
-        list.unlink_lingering(place);
+        list.unlink_lingering(entry);
         self.show(&list);
     }
 
@@ -323,35 +323,35 @@ impl<L: Ledger> TxnQueue<L> {
 
     /// As [`TxnQueue::leave`], for a worker that runs no others: those who wait look at the head by
     /// themselves.
-    pub fn leave_alone(&self, place: Place) {
+    pub fn leave_alone(&self, entry: QueueEntry) {
         let mut list = lock(&self.list.0);
-        self.take_back(&mut list, place);
-        list.unlink(place);
+        self.take_back(&mut list, entry);
+        list.unlink(entry);
         self.show(&list);
     }
 
-    fn take_back(&self, list: &mut List<L>, place: Place) {
+    fn take_back(&self, list: &mut List<L>, entry: QueueEntry) {
         if self.takes_back {
-            let plan = node(&list.nodes, place.node).plan();
+            let plan = node(&list.nodes, entry.node).plan();
             list.ledger.withdraw(plan.wanted());
         }
     }
 
     /// Takes a transaction back that still waits.
-    pub fn withdraw(&self, place: Place) -> Option<Box<Context<L>>> {
+    pub fn withdraw(&self, entry: QueueEntry) -> Option<Box<Context<L>>> {
         let mut list = lock(&self.list.0);
-        if node(&list.nodes, place.node).sequence != place.sequence {
+        if node(&list.nodes, entry.node).sequence != entry.sequence {
             return None;
         }
-        self.withdraw_waiting(&mut list, place.node)
+        self.withdraw_waiting(&mut list, entry.node)
     }
 
     fn withdraw_waiting(&self, list: &mut List<L>, node: u32) -> Option<Box<Context<L>>> {
         let context = node_mut(&mut list.nodes, node).waiting.take()?;
-        let place = context.place;
+        let entry = context.entry;
         list.ledger.withdraw(context.plan.wanted());
         list.waiting -= 1;
-        list.unlink(place);
+        list.unlink(entry);
         self.show(list);
         Some(context)
     }
@@ -366,9 +366,9 @@ impl<L: Ledger> TxnQueue<L> {
                 && (context.flight.is_canceled()
                     || (context.flight.call.deadline_ns).is_some_and(|deadline| now_ns >= deadline))
             {
-                let place = context.place;
+                let entry = context.entry;
                 drop(list);
-                return self.withdraw(place);
+                return self.withdraw(entry);
             }
             number = node.next;
         }

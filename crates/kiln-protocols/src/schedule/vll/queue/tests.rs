@@ -19,7 +19,7 @@ fn asking(records: &[RecordRef], exclusive: bool) -> Box<Context<CounterArray>> 
         context.plan.demand.claim(Claim {
             record,
             exclusive,
-            is_left: false,
+            is_deferred: false,
             part: Part::default(),
             finding: Findings::NO_FINDING,
         });
@@ -34,9 +34,9 @@ fn record(address: u64) -> RecordRef {
     unsafe { RecordRef::from_address(address) }
 }
 
-fn entered(queue: &TxnQueue<BesideRecords>, guest: Guest) -> Option<Place> {
+fn entered(queue: &TxnQueue<BesideRecords>, guest: Guest) -> Option<QueueEntry> {
     match queue.enter(Context::new(0), None, guest) {
-        Entered::Free(context) => Some(context.place),
+        Entered::Free(context) => Some(context.entry),
         Entered::Blocked(_) => unreachable!("it asks for nothing"),
         Entered::Full(_) | Entered::Barred(_) => None,
     }
@@ -45,18 +45,18 @@ fn entered(queue: &TxnQueue<BesideRecords>, guest: Guest) -> Option<Place> {
 #[test]
 fn a_full_queue_takes_others_when_one_has_left_its_middle() {
     let queue = TxnQueue::new(BesideRecords, 3, false);
-    let places: Vec<_> = (0..3).map(|_| entered(&queue, Guest::Any)).collect();
+    let entries: Vec<_> = (0..3).map(|_| entered(&queue, Guest::Any)).collect();
     assert!(!queue.has_room());
     assert_eq!(entered(&queue, Guest::Any), None);
-    let middle = places[1].expect("there was room");
+    let middle = entries[1].expect("there was room");
     assert!(queue.leave(middle).is_none());
     assert!(queue.has_room());
     let again = entered(&queue, Guest::Any).expect("there is room again");
     assert_eq!(again.node, middle.node);
     assert!(queue.withdraw(middle).is_none(), "it has left");
-    for place in [places[0], places[2], Some(again)] {
+    for entry in [entries[0], entries[2], Some(again)] {
         assert!(!queue.is_empty());
-        queue.leave(place.expect("there was room"));
+        queue.leave(entry.expect("there was room"));
     }
     assert!(queue.is_empty());
 }
@@ -77,12 +77,12 @@ fn one_that_lingers_leaves_when_the_next_one_comes() {
     };
     assert!(!queue.may_linger());
     queue.with_ledger(|ledger| ledger.withdraw(&runs.plan.demand));
-    assert!(queue.leave(runs.place).is_none(), "it is not the first yet");
+    assert!(queue.leave(runs.entry).is_none(), "it is not the first yet");
     let before = queue.departures();
-    free(asking(&[], true), Some(lingers.place));
+    free(asking(&[], true), Some(lingers.entry));
     assert!(queue.departures() > before && queue.head_waits());
     let head = queue.take_head().expect("all before it have left");
-    assert!(head.place == waits && queue.may_linger());
+    assert!(head.entry == waits && queue.may_linger());
 }
 
 #[test]
@@ -99,13 +99,13 @@ fn one_that_lingers_keeps_nobody_waiting() {
     assert!(queue.claim_alone());
     assert!(queue.pass_lingering());
     queue.end_alone();
-    assert!(queue.leave(other.place).is_none() && queue.is_empty());
+    assert!(queue.leave(other.entry).is_none() && queue.is_empty());
     // Its worker comes later, and takes no other transaction out.
-    let last = free(Some(lingers.place));
+    let last = free(Some(lingers.entry));
     assert!(!queue.is_empty());
-    queue.forget(lingers.place);
+    queue.forget(lingers.entry);
     assert!(!queue.is_empty());
-    queue.leave(last.place);
+    queue.leave(last.entry);
     assert!(queue.is_empty());
 }
 
@@ -115,7 +115,7 @@ fn a_reader_at_the_head_shares_a_record_with_statements() {
     let record = record(64);
     let queue = TxnQueue::new(counters.clone(), 4, false);
     let enter = |exclusive| match queue.enter(asking(&[record], exclusive), None, Guest::Any) {
-        Entered::Blocked(place) => place,
+        Entered::Blocked(entry) => entry,
         _ => panic!("the statement, or the writer, is in its way"),
     };
     let mut statement = CounterLocks::new(counters, false);
@@ -126,7 +126,7 @@ fn a_reader_at_the_head_shares_a_record_with_statements() {
     assert!(queue.take_head().is_none(), "the statement reads");
     assert!(queue.withdraw(writer).is_some());
     let head = queue.take_head().expect("both share the record");
-    assert!(head.place == reader);
+    assert!(head.entry == reader);
     statement.release(record, shared, false);
 }
 
@@ -137,7 +137,7 @@ fn one_that_waits_for_statements_at_the_head_leaves_it_to_others() {
     let queue = TxnQueue::new(counters.clone(), 4, false);
     let wanting = |record| asking(&[record], true);
     let blocked = |context| match queue.enter(context, None, Guest::Any) {
-        Entered::Blocked(place) => place,
+        Entered::Blocked(entry) => entry,
         _ => panic!("a request is in its way"),
     };
     let mut statement = CounterLocks::new(counters.clone(), false);
@@ -149,15 +149,15 @@ fn one_that_waits_for_statements_at_the_head_leaves_it_to_others() {
     };
     let behind = blocked(wanting(hot));
     queue.with_ledger(|ledger| ledger.withdraw(&runs.plan.demand));
-    assert!(queue.leave(runs.place).is_none());
+    assert!(queue.leave(runs.entry).is_none());
     let barred = loop {
         if let Some(first) = queue.take_head() {
             break first;
         }
     };
-    assert!(barred.place == waits && barred.stage == Stage::Barred);
+    assert!(barred.entry == waits && barred.stage == Stage::Barred);
     let next = queue.take_head().expect("no transaction is before it");
-    assert!(next.place == behind && next.stage != Stage::Barred);
+    assert!(next.entry == behind && next.stage != Stage::Barred);
     // It comes again, and stays out, as long as the statement has its record.
     let Entered::Barred(barred) = queue.enter(barred, None, Guest::Any) else {
         panic!("it would be in the way again");
@@ -183,8 +183,8 @@ fn whoever_is_alone_keeps_the_others_out() {
     );
     queue.close();
     assert!(queue.is_empty());
-    let place = entered(&queue, Guest::Alone).expect("it is its own");
-    queue.leave(place);
+    let entry = entered(&queue, Guest::Alone).expect("it is its own");
+    queue.leave(entry);
     queue.end_alone();
     assert!(entered(&queue, Guest::Any).is_some() && queue.open());
 }
@@ -208,7 +208,7 @@ fn whoever_is_alone_is_not_in_its_own_way() {
     let Entered::Free(context) = queue.enter(asking(&sharing, true), None, Guest::Alone) else {
         panic!("no other transaction is there");
     };
-    assert!(queue.leave(context.place).is_none());
+    assert!(queue.leave(context.entry).is_none());
     queue.end_alone();
     let Entered::Blocked(_) = queue.enter(context, None, Guest::Any) else {
         panic!("two of its requests share a counter");

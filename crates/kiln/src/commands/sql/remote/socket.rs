@@ -102,16 +102,16 @@ impl Raw {
             if let Some(count) = transfer(&self.stream).map_err(io::Error::other)? {
                 return Ok(count);
             }
-            let left_ns = self.deadline_ns.map(|deadline_ns| {
-                let left_ns = deadline_ns.saturating_sub(time::now_ns());
-                (left_ns > 0).then_some(left_ns)
+            let remaining_ns = self.deadline_ns.map(|deadline_ns| {
+                let remaining_ns = deadline_ns.saturating_sub(time::now_ns());
+                (remaining_ns > 0).then_some(remaining_ns)
             });
-            let left_ns = match left_ns {
+            let remaining_ns = match remaining_ns {
                 Some(None) => return Err(io::ErrorKind::TimedOut.into()),
-                Some(left_ns) => left_ns,
+                Some(remaining_ns) => remaining_ns,
                 None => None,
             };
-            let waited = self.poller.wait(&mut self.events, left_ns);
+            let waited = self.poller.wait(&mut self.events, remaining_ns);
             waited.map_err(io::Error::other)?;
         }
     }

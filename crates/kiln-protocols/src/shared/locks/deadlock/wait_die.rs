@@ -16,7 +16,7 @@
 use kiln_platform::time;
 use kiln_procedure::AbortCause;
 
-use super::Handling;
+use super::DeadlockPolicy;
 use crate::shared::workers::WORKER_BITS;
 
 /// One worker's ages.
@@ -34,7 +34,7 @@ impl WaitDie {
     }
 }
 
-impl Handling for WaitDie {
+impl DeadlockPolicy for WaitDie {
     const BY_AGE: bool = true;
     const OVERTAKES: bool = true;
     const REFUSED: [AbortCause; 2] = [AbortCause::Died; 2];

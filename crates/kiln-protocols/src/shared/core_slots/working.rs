@@ -1,4 +1,4 @@
-//! How many cores work at once, while workers take turns.
+//! How many cores work at once, while workers share core slots.
 //!
 //! Where all calls want one row, a second core brings little: the row's cache line travels for each
 //! call, and each core waits for the other. Under some protocols both together do less than one of
@@ -8,7 +8,7 @@
 //! and Kogan, Euro-Par 2019) or *load control* (Heiss and Wagner, VLDB 1991); the first is about
 //! one lock, the second about a whole system's conflicts, as here.
 //!
-//! A call that takes long would keep all others out that have their turns on the same core. A
+//! A call that takes long would keep all others out that have their core slots on the same core. A
 //! worker that waits for longer than for some slices lets all cores work, and nothing is tried for
 //! a while.
 
@@ -21,8 +21,8 @@ use crate::shared::trials::Trials;
 
 /// How long a window is at least. Trials on virtual cores take a millisecond.
 const WINDOW_NS: u64 = if cfg!(kiln_sim) { 40_000 } else { 6_000_000 };
-/// How long the holder of a turn may need to see that its core rests, and the others to move: that
-/// is in no window.
+/// How long the holder of a core slot may need to see that its core rests, and the others to move:
+/// that is in no window.
 const CHANGE_NS: u64 = if cfg!(kiln_sim) { 10_000 } else { 2_000_000 };
 /// How many calls a window has at least.
 const CALLS_MIN: u64 = if cfg!(kiln_sim) { 8 } else { 512 };
@@ -89,7 +89,7 @@ impl Working {
         self.number.load(Ordering::Relaxed)
     }
 
-    /// Called under the lock under which workers wait for turns.
+    /// Called under the lock under which workers wait for core slots.
     pub fn set_number(&self, number: u32) {
         self.number.store(number, Ordering::Relaxed);
     }
@@ -107,9 +107,9 @@ impl Working {
         }
     }
 
-    /// The core where the workers at home on this core have their turns.
-    pub fn place_of(&self, home: usize) -> usize {
-        place(home, self.number())
+    /// The core where the workers at home on this core have their core slots.
+    pub fn working_core_of(&self, home: usize) -> usize {
+        working_core(home, self.number())
     }
 
     pub fn rests(&self, core: usize) -> bool {
@@ -134,7 +134,7 @@ impl Working {
         }
         let told = self.told.0.load(Ordering::Relaxed);
         let (calls, took_ns) = (told - window.calls, now_ns - window.since_ns);
-        // No worker took turns for some time, or hardly a call came to an end.
+        // No worker took a core slot for some time, or hardly a call came to an end.
         let is_stale = took_ns > WINDOW_NS * WINDOWS_MAX;
         let mut next_ns = WINDOW_NS;
         if !mem::take(&mut window.is_change) && !is_stale {
@@ -158,8 +158,8 @@ impl Working {
     }
 }
 
-/// The core where the workers at home on this core have their turns while so many cores work.
-pub(super) fn place(home: usize, number: u32) -> usize {
+/// The core where the workers at home on this core have their core slots while so many cores work.
+pub(super) fn working_core(home: usize, number: u32) -> usize {
     home % number as usize
 }
 

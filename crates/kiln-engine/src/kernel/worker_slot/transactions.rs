@@ -1,15 +1,15 @@
-//! Transactions of several statements on a seat.
+//! Transactions of several statements on a worker slot.
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::{AbortCause, Arguments, Program, Stop};
 use kiln_protocols::Worker;
 use kiln_storage::error::Result;
 
-use super::Seat;
+use super::WorkerSlot;
 use crate::kernel::refusal::Refusal;
 use crate::observed::Observed;
 
-impl Seat {
+impl WorkerSlot {
     /// Starts an attempt of a transaction of several statements.
     pub fn begin(&mut self) -> std::result::Result<(), Refusal> {
         self.called.clear();
@@ -47,7 +47,7 @@ impl Seat {
 
     /// The result of a transaction of several statements, or of one statement of it, with the log
     /// epoch that must be on disk before the client hears it; or the error that the client gets
-    /// instead, when the log has failed. Not called after [`Seat::end_transaction`].
+    /// instead, when the log has failed. Not called after [`WorkerSlot::end_transaction`].
     pub fn settle<T>(&mut self, result: Result<T>) -> Observed<T> {
         let outcome = self.unsettled(result);
         let programs = self.worker.as_mut().map_or(&[][..], Worker::programs);
@@ -96,9 +96,9 @@ impl Seat {
     }
 }
 
-/// A transaction of several statements on a seat, through all its attempts: it is over when this is
-/// dropped.
-pub(crate) struct Repeated<'a>(pub &'a mut Seat);
+/// A transaction of several statements on a worker slot, through all its attempts: it is over when
+/// this is dropped.
+pub(crate) struct Repeated<'a>(pub &'a mut WorkerSlot);
 
 impl Drop for Repeated<'_> {
     fn drop(&mut self) {

@@ -6,7 +6,7 @@ use kiln_platform::atomic::{AtomicI64, Ordering};
 use kiln_platform::sync::{Arc, Weak, lock};
 use kiln_platform::time;
 
-use super::Shared;
+use super::EngineInner;
 use crate::kernel::gate::SHUT;
 use crate::open_sessions::ListedSession;
 
@@ -60,7 +60,7 @@ impl BlockClock {
     }
 }
 
-impl Shared {
+impl EngineInner {
     /// Lets the reaper look after a session until its block has ended.
     pub fn watch<S: WatchedSession + 'static>(&self, session: &Arc<S>, clock: Arc<BlockClock>) {
         let session: Weak<S> = Arc::downgrade(session);

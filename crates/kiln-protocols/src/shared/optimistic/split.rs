@@ -1,9 +1,9 @@
 //! The second timestamp of a record (timestamp splitting, STO §6.2), for protocols that leave `aux`
 //! free but for the claim.
 //!
-//! `aux` holds the version of the last write of a column that the table keeps apart
+//! `aux` holds the version of the last write of a split column of the table
 //! ([`Table::split`]), or 0 for none since the protocol was put in force; a protocol may keep
-//! something else there that changes with each such write ([`Commit::APART`]). An item that
+//! something else there that changes with each such write ([`Commit::SPLIT`]). An item that
 //! observes such columns alone relies on it and not on the tid; so does one that observes no column
 //! at all, but only that the row is there. Deletions, also of rows that are inserted again, and
 //! moves of index entries advance it too, so that an attempt that found the record by a key
@@ -33,10 +33,10 @@ pub const LOCKED: u64 = 1 << 62;
 
 /// The second timestamp and its lock.
 #[inline(always)]
-fn apart<C: Commit>(record: RecordRef) -> u64 {
+fn split<C: Commit>(record: RecordRef) -> u64 {
     // Acquire pairs with the release in `advance`: the words read after this are at least those of
     // the version seen here.
-    record.aux().load(Ordering::Acquire) & C::APART
+    record.aux().load(Ordering::Acquire) & C::SPLIT
 }
 
 /// Stores the second timestamp of a record that is locked, and with it unlocks it.
@@ -72,7 +72,7 @@ impl<C: Commit> Optimistic<C> {
         intent: Intent,
         observed: ColumnSet,
     ) -> Result<Visit, AbortCause> {
-        if !self.observes_apart {
+        if !self.observes_split {
             if observed.is_empty()
                 && let Some(write) = self.written.get(record)
                 && !self.writes[write as usize].removes()
@@ -87,7 +87,7 @@ impl<C: Commit> Optimistic<C> {
                 && handle.note as usize == self.items.len() - 1
                 && self.items[handle.note as usize].write == NO_WRITE
             {
-                self.items[handle.note as usize].apart = UNOBSERVED;
+                self.items[handle.note as usize].split = UNOBSERVED;
             }
             return Ok(visit);
         }
@@ -108,15 +108,15 @@ impl<C: Commit> Optimistic<C> {
         let is_recorded = self.recorder.log().is_some();
         let (mut tid, mut seen, mut noted) = (Tid(0), 0, None);
         let is_stable = spin::until(LOCK_SPINS_MAX, || {
-            seen = apart::<C>(record);
+            seen = split::<C>(record);
             // Acquire: pairs with the release in `install`.
             tid = Tid(record.tid().load(Ordering::Acquire));
-            noted = self.protocol.observe_apart(table, record, tid);
+            noted = self.protocol.observe_split(table, record, tid);
             let is_final = tid.is_dead() && !tid.is_locked();
             // An attempt that writes other columns does not matter. Histories call versions by the
             // tid, though, which must not be between two.
             let matters = seen & LOCKED != 0 || is_recorded && tid.is_locked();
-            is_final || !matters && noted.is_some() && apart::<C>(record) == seen
+            is_final || !matters && noted.is_some() && split::<C>(record) == seen
         });
         if tid.is_dead() {
             return Ok(Visit::Dead);
@@ -131,7 +131,7 @@ impl<C: Commit> Optimistic<C> {
         self.items.push(Item {
             record,
             observed: tid.0 & !Tid::LOCKED,
-            apart: seen,
+            split: seen,
             note: noted,
             write: NO_WRITE,
             searched: self.writes.len() as u32,
@@ -145,7 +145,7 @@ impl<C: Commit> Optimistic<C> {
         let Item {
             record,
             observed,
-            apart,
+            split,
             note: noted,
             write,
             searched,
@@ -157,14 +157,14 @@ impl<C: Commit> Optimistic<C> {
         self.items.push(Item {
             record,
             observed,
-            apart,
+            split,
             note: noted,
             write,
             searched,
         });
         let item = &mut self.items[note as usize];
         item.observed = tid.0;
-        item.apart = WHOLE;
+        item.split = WHOLE;
         C::rely_on_whole(&mut item.note, tid);
         Ok(())
     }
@@ -172,8 +172,8 @@ impl<C: Commit> Optimistic<C> {
     /// Locks the second timestamp of the record of a write whose tid is locked, if it is going to
     /// be advanced.
     #[inline]
-    pub(super) fn lock_apart(&mut self, position: usize) {
-        if !self.uses_apart {
+    pub(super) fn lock_split(&mut self, position: usize) {
+        if !self.uses_split {
             return;
         }
         let write = &self.writes[position];
@@ -192,15 +192,15 @@ impl<C: Commit> Optimistic<C> {
         if advances {
             // Relaxed: the fence before validation orders it, and that in `install` the new words.
             write.record.aux().fetch_or(LOCKED, Ordering::Relaxed);
-            self.writes[position].locks_apart = true;
+            self.writes[position].locks_split = true;
         }
     }
 
-    /// Releases what [`Optimistic::lock_apart`] locked, without a change.
+    /// Releases what [`Optimistic::lock_split`] locked, without a change.
     #[inline]
-    pub(super) fn unlock_apart(&self, position: usize) {
+    pub(super) fn unlock_split(&self, position: usize) {
         let write = &self.writes[position];
-        if write.locks_apart {
+        if write.locks_split {
             // Release: as that of the tid, which follows.
             write.record.aux().fetch_and(!LOCKED, Ordering::Release);
         }
@@ -208,12 +208,12 @@ impl<C: Commit> Optimistic<C> {
 
     /// Whether an item that relies on the second timestamp may commit.
     #[inline(always)]
-    pub fn is_current_apart(&self, item: &Item<C::Note>) -> bool {
-        let now = apart::<C>(item.record);
-        let is_same = now == item.apart
-            || now == item.apart | LOCKED
+    pub fn is_split_current(&self, item: &Item<C::Note>) -> bool {
+        let now = split::<C>(item.record);
+        let is_same = now == item.split
+            || now == item.split | LOCKED
                 && (self.written.get(item.record))
-                    .is_some_and(|write| self.writes[write as usize].locks_apart);
+                    .is_some_and(|write| self.writes[write as usize].locks_split);
         is_same && C::is_near(Tid(item.observed), item.record)
     }
 }

@@ -1,4 +1,4 @@
-//! A seat: one worker of the present protocol, and the right to run transactions on it.
+//! A worker slot: one worker of the present protocol, and the right to run transactions on it.
 
 mod calls;
 mod serving;
@@ -14,22 +14,22 @@ use kiln_storage::journal::Journal;
 use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 
 use super::gate::{Alone, BROKEN, CLOSING, NEVER, SHUT};
+use super::inner::EngineInner;
 use super::refusal::Refusal;
-use super::seat_user::SeatUser;
-use super::shared::Shared;
+use super::slot_user::SlotUser;
 use crate::calls::Rows;
 use crate::catalog::Catalog;
 pub(crate) use calls::ALONE_WAIT_NS;
 pub(crate) use transactions::Repeated;
 
-/// One worker and its seat number; used by one thread at a time.
+/// One worker and the slot's number; used by one thread at a time.
 ///
 /// Invariants: the worker is of `common`, and `catalog` is the one of the gate's state `known`.
 /// A transaction is open in the worker only while the flag is up (`entered`), or half up (`aside`).
-pub(crate) struct Seat {
-    inner: Arc<Shared>,
+pub(crate) struct WorkerSlot {
+    inner: Arc<EngineInner>,
     number: usize,
-    user: SeatUser,
+    user: SlotUser,
     /// The slot of the worker's participant in the epochs.
     participant: usize,
     /// The gate's state that the fields below belong to.
@@ -46,7 +46,7 @@ pub(crate) struct Seat {
     /// Whether transactions need the token.
     single: bool,
     catalog: Arc<Catalog>,
-    /// What former workers of this seat have counted.
+    /// What former workers of this worker slot have counted.
     past: Statistics,
     /// Whether transactions may start although the database is being closed.
     draining: bool,
@@ -61,14 +61,15 @@ pub(crate) struct Seat {
     inside: bool,
 }
 
-impl Seat {
-    /// A free seat for `user` with a worker of the present protocol; `None` when all are taken.
-    pub fn new(inner: &Arc<Shared>, user: SeatUser) -> Option<Seat> {
-        let number = inner.gate.sit()?;
+impl WorkerSlot {
+    /// A free worker slot for `user` with a worker of the present protocol; `None` when all are
+    /// taken.
+    pub fn new(inner: &Arc<EngineInner>, user: SlotUser) -> Option<WorkerSlot> {
+        let number = inner.gate.take_worker_slot()?;
         let (common, observation, journal) = (inner.common(), inner.observation(), inner.journal());
         let (worker, participant) =
-            Seat::worker_of(inner, &common, observation.as_ref(), journal.as_ref(), user);
-        Some(Seat {
+            WorkerSlot::worker_of(inner, &common, observation.as_ref(), journal.as_ref(), user);
+        Some(WorkerSlot {
             inner: inner.clone(),
             number,
             user,
@@ -92,17 +93,17 @@ impl Seat {
     }
 
     fn worker_of(
-        inner: &Shared,
+        inner: &EngineInner,
         common: &Arc<Common>,
         observation: Option<&Observation>,
         journal: Option<&Journal>,
-        user: SeatUser,
+        user: SlotUser,
     ) -> (Worker, usize) {
-        // Each seat has at most one participant, so there is one for every seat.
+        // Each worker slot has at most one participant, so there is one for every worker slot.
         let participant = inner
             .epochs
             .register()
-            .expect("there is a participant for every seat");
+            .expect("there is a participant for every worker slot");
         let slot = participant.slot();
         inner.users.set(slot, user);
         let random = Random::stream(inner.options.seed, inner.next_stream());
@@ -114,13 +115,13 @@ impl Seat {
         (worker, slot)
     }
 
-    /// What all seats of the database share.
-    pub fn inner(&self) -> &Arc<Shared> {
+    /// What all worker slots of the database share.
+    pub fn inner(&self) -> &Arc<EngineInner> {
         &self.inner
     }
 
     /// Has the transactions that run next be those of `user`, in reports.
-    pub fn set_user(&mut self, user: SeatUser) {
+    pub fn set_user(&mut self, user: SlotUser) {
         self.user = user;
         self.inner.users.set(self.participant, user);
     }
@@ -147,7 +148,7 @@ impl Seat {
         self.number
     }
 
-    /// The gate's state that the last [`Seat::enter`] saw: changes with the catalog.
+    /// The gate's state that the last [`WorkerSlot::enter`] saw: changes with the catalog.
     #[inline(always)]
     pub fn known(&self) -> u64 {
         self.known
@@ -171,9 +172,9 @@ impl Seat {
         &self.inner.log_epochs
     }
 
-    /// Raises the flag: from here to [`Seat::leave`] or [`Seat::step_aside`] the catalog and the
-    /// protocol stay as they are, and up to [`Seat::leave`] no other transaction runs if the
-    /// protocol needs that.
+    /// Raises the flag: from here to [`WorkerSlot::leave`] or [`WorkerSlot::step_aside`] the
+    /// catalog and the protocol stay as they are, and up to [`WorkerSlot::leave`] no other
+    /// transaction runs if the protocol needs that.
     #[inline(always)]
     pub fn enter(&mut self, deadline_ns: Option<u64>) -> std::result::Result<(), Refusal> {
         if let Some(log) = &self.log
@@ -215,8 +216,8 @@ impl Seat {
     }
 
     /// Waits with the flag down: an open block that has the token holds up other transactions, but
-    /// not a change of the catalog. The flag is up again when the seat has the token, or needs none
-    /// any more.
+    /// not a change of the catalog. The flag is up again when the worker slot has the token, or
+    /// needs none any more.
     #[cold]
     fn wait_for_token(&mut self, deadline_ns: Option<u64>) -> std::result::Result<(), Refusal> {
         let inner = self.inner.clone();
@@ -238,7 +239,7 @@ impl Seat {
         }
     }
 
-    /// The transaction waits for its client: until [`Seat::resume`] it touches nothing of the
+    /// The transaction waits for its client: until [`WorkerSlot::resume`] it touches nothing of the
     /// database, which may change but for the tables that it has used ([`crate::blocks`]).
     pub fn step_aside(&mut self) {
         debug_assert!(self.entered);
@@ -315,7 +316,7 @@ impl Seat {
         self.inner.gate.leave(self.number);
     }
 
-    /// As [`Seat::enter`], of the thread that has shut the gate.
+    /// As [`WorkerSlot::enter`], of the thread that has shut the gate.
     pub fn enter_alone(&mut self, _: &Alone<'_>) -> std::result::Result<(), Refusal> {
         let state = self.inner.gate.enter(self.number) & !SHUT;
         if state != self.known {
@@ -329,14 +330,14 @@ impl Seat {
         Ok(())
     }
 
-    /// As [`Seat::resume`], of the thread that has shut the gate.
+    /// As [`WorkerSlot::resume`], of the thread that has shut the gate.
     pub fn resume_alone(&mut self, _: &Alone<'_>) {
         let state = self.inner.gate.enter(self.number) & !SHUT;
         self.go_on(state);
     }
 
-    /// Has the worker report its commits to another journal until the next [`Seat::listen`]; no
-    /// transaction is open.
+    /// Has the worker report its commits to another journal until the next [`WorkerSlot::listen`];
+    /// no transaction is open.
     pub fn listen(&mut self, journal: Option<&Journal>) {
         let journal = journal.or(self.journal.as_ref()).cloned();
         self.worker_mut().attach(journal.as_ref());
@@ -393,7 +394,7 @@ impl Seat {
             let observation = self.observation.as_ref();
             let journal = self.journal.as_ref();
             let (worker, participant) =
-                Seat::worker_of(&self.inner, &common, observation, journal, self.user);
+                WorkerSlot::worker_of(&self.inner, &common, observation, journal, self.user);
             (self.worker, self.participant) = (Some(worker), participant);
             self.single = common.configuration().is_single_worker();
             self.common = common;
@@ -420,12 +421,12 @@ impl Seat {
         self.refusal(self.inner.gate.state())
     }
 
-    /// The worker. A method that calls into it uses [`Seat::inside`].
+    /// The worker. A method that calls into it uses [`WorkerSlot::inside`].
     #[inline(always)]
     fn worker_mut(&mut self) -> &mut Worker {
         match &mut self.worker {
             Some(worker) => worker,
-            None => unreachable!("a seat has a worker"),
+            None => unreachable!("a worker slot has a worker"),
         }
     }
 
@@ -462,10 +463,13 @@ impl Seat {
 
     /// The frame of the last run.
     pub fn frame(&self) -> &Frame {
-        self.worker.as_ref().expect("a seat has a worker").frame()
+        self.worker
+            .as_ref()
+            .expect("a worker slot has a worker")
+            .frame()
     }
 
-    /// What the seat's workers have counted.
+    /// What the worker slot's workers have counted.
     pub fn statistics(&mut self) -> Statistics {
         let mut sum = self.past.clone();
         sum.add(&self.worker_mut().statistics());
@@ -486,24 +490,24 @@ impl Seat {
 
 /// Control is inside a worker; dropped only when that panics. From then on no transaction starts,
 /// those that run elsewhere give up, and the worker stays as it is.
-struct Breakdown<'a>(&'a mut Seat);
+struct Breakdown<'a>(&'a mut WorkerSlot);
 
 impl Drop for Breakdown<'_> {
     #[cold]
     fn drop(&mut self) {
-        let seat = &mut *self.0;
+        let worker_slot = &mut *self.0;
         // In this order: a worker that gives up is not freed, and that is decided by the gate.
-        seat.inner.gate.set(BROKEN);
-        seat.inner.epochs.break_down();
-        seat.worker_mut().leave_core();
-        seat.leave();
+        worker_slot.inner.gate.set(BROKEN);
+        worker_slot.inner.epochs.break_down();
+        worker_slot.worker_mut().leave_core();
+        worker_slot.leave();
     }
 }
 
-impl Drop for Seat {
+impl Drop for WorkerSlot {
     fn drop(&mut self) {
         if self.inner.gate.state() & BROKEN != 0 {
-            // Others may reach what it has, so it is not freed, and its seat is not given to
+            // Others may reach what it has, so it is not freed, and its worker slot is not given to
             // another worker.
             if let Some(worker) = self.worker.take() {
                 worker.leak();
@@ -514,8 +518,8 @@ impl Drop for Seat {
         if self.entered {
             self.leave();
         }
-        // The participant goes before the seat is free for another user.
+        // The participant goes before the worker slot is free for another user.
         self.worker = None;
-        self.inner.gate.stand_up(self.number);
+        self.inner.gate.give_worker_slot_back(self.number);
     }
 }

@@ -40,7 +40,7 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::AbortCause;
 use kiln_storage::table::WORKERS_MAX;
 
-use super::Handling;
+use super::DeadlockPolicy;
 use crate::canary::Canary;
 use crate::shared::locks::request::Request;
 use crate::shared::workers::{WORKER_BITS, WorkerSet, worker_in};
@@ -159,7 +159,7 @@ impl WaitForGraph {
     }
 }
 
-impl Handling for WaitForGraph {
+impl DeadlockPolicy for WaitForGraph {
     const WATCHES: bool = true;
     const OVERTAKES: bool = true;
     const REFUSED: [AbortCause; 2] = [AbortCause::Deadlock; 2];

@@ -4,20 +4,20 @@ use kiln_platform::atomic::Ordering;
 use kiln_platform::sync::lock;
 use kiln_platform::{thread, time};
 
-use super::Shared;
+use super::EngineInner;
 use crate::calls::Reply;
 use crate::kernel::gate::{BROKEN, Beside, CLOSING};
 use crate::observed::Observed;
 
-/// An unused seat is kept for so long.
-const IDLE_SEAT_NS: u64 = 1_000_000_000;
-/// How often the ticker looks at idle seats and transactions.
+/// An unused worker slot is kept for so long.
+const IDLE_SLOT_NS: u64 = 1_000_000_000;
+/// How often the ticker looks at idle worker slots and transactions.
 pub(super) const LOOK_NS: u64 = 50_000_000;
 /// Objects that the ticker frees at a time.
 const COLLECT_MAX: usize = 4_096;
 
-impl Shared {
-    /// The ticker's life: epochs, idle seats, idle transactions.
+impl EngineInner {
+    /// The ticker's life: epochs, idle worker slots, idle transactions.
     pub fn tick(&self) {
         let epoch_ns = self.options.epoch_ms.saturating_mul(1_000_000);
         let mut next_look = time::now_ns();
@@ -28,7 +28,7 @@ impl Shared {
             let now = time::now_ns();
             if now >= next_look {
                 next_look = now + LOOK_NS;
-                self.slots.drop_idle(now.saturating_sub(IDLE_SEAT_NS));
+                self.slots.drop_idle(now.saturating_sub(IDLE_SLOT_NS));
                 self.try_to_give_up_untried(now);
                 self.reap_blocks(now);
                 self.end_overdue(now);

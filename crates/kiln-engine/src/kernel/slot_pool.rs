@@ -1,5 +1,5 @@
-//! Worker slots: the seats that sessions, Rust transactions and loaders take for the time of a
-//! statement or a block, and the queue of those that wait for one.
+//! The pool of worker slots: those that sessions, Rust transactions and loaders take for the time
+//! of a statement or a block, and the queue of those that wait for one.
 //!
 //! There are far fewer slots than sessions. A slot that comes free goes to the thread that has
 //! waited longest.
@@ -11,15 +11,15 @@ use kiln_platform::time;
 use kiln_procedure::Interrupt;
 use kiln_storage::error::Result;
 
-use super::seat::Seat;
-use super::seat_user::SeatUser;
-use super::shared::Shared;
+use super::inner::EngineInner;
+use super::slot_user::SlotUser;
+use super::worker_slot::WorkerSlot;
 use crate::errors;
 use crate::wait::wait_unless;
 
 /// The slots. Invariant: `used` counts the slots that were taken and not given back, a slot that is
 /// granted to a waiter included; a waiter waits only while all are used.
-pub(crate) struct Slots {
+pub(crate) struct SlotPool {
     pool: Mutex<Pool>,
     /// Slots that may be used at a time.
     limit: usize,
@@ -30,8 +30,8 @@ pub(crate) struct Slots {
 #[derive(Default)]
 struct Pool {
     used: usize,
-    /// Seats that wait for the next use, and since when in nanoseconds.
-    idle: Vec<(Box<Seat>, u64)>,
+    /// Worker slots that wait for the next use, and since when in nanoseconds.
+    idle: Vec<(Box<WorkerSlot>, u64)>,
     /// The longest waiting first.
     waiters: VecDeque<Arc<Waiter>>,
     closed: bool,
@@ -46,8 +46,8 @@ struct Waiter {
 
 /// What ends a wait.
 enum Grant {
-    /// A slot, with the seat that was used last if it can be used again.
-    Slot(Option<Box<Seat>>),
+    /// A slot, with the worker of the one that was used last if that can be used again.
+    Slot(Option<Box<WorkerSlot>>),
     /// No slot any more.
     Closed,
 }
@@ -59,44 +59,46 @@ impl Waiter {
     }
 }
 
-/// A seat in use; it goes back to the slots when this is dropped.
-pub(crate) struct PooledSeat {
-    inner: Arc<Shared>,
+/// A worker slot in use; it goes back to the slots when this is dropped.
+pub(crate) struct PooledSlot {
+    inner: Arc<EngineInner>,
     /// There until this is dropped. Boxed, so that a session without a block stays small.
-    seat: Option<Box<Seat>>,
+    worker_slot: Option<Box<WorkerSlot>>,
 }
 
-impl std::ops::Deref for PooledSeat {
-    type Target = Seat;
+impl std::ops::Deref for PooledSlot {
+    type Target = WorkerSlot;
 
-    fn deref(&self) -> &Seat {
-        self.seat.as_deref().expect("there until the drop")
+    fn deref(&self) -> &WorkerSlot {
+        self.worker_slot.as_deref().expect("there until the drop")
     }
 }
 
-impl std::ops::DerefMut for PooledSeat {
-    fn deref_mut(&mut self) -> &mut Seat {
-        self.seat.as_deref_mut().expect("there until the drop")
+impl std::ops::DerefMut for PooledSlot {
+    fn deref_mut(&mut self) -> &mut WorkerSlot {
+        self.worker_slot
+            .as_deref_mut()
+            .expect("there until the drop")
     }
 }
 
-impl Drop for PooledSeat {
+impl Drop for PooledSlot {
     fn drop(&mut self) {
-        let seat = self.seat.take();
-        let (usable, broken) = match seat {
-            Some(seat) if seat.is_at_rest() => (Some(seat), None),
-            seat => (None, seat),
+        let worker_slot = self.worker_slot.take();
+        let (usable, broken) = match worker_slot {
+            Some(worker_slot) if worker_slot.is_at_rest() => (Some(worker_slot), None),
+            worker_slot => (None, worker_slot),
         };
-        // A seat frees its number before another one is made in its place.
+        // A worker slot frees its number before another one is made in its place.
         drop(broken);
         self.inner.slots.give_back(usable);
     }
 }
 
-impl Slots {
+impl SlotPool {
     /// `limit` slots, for each of which a thread waits for at most `wait_ns` nanoseconds.
-    pub fn new(limit: usize, wait_ns: u64) -> Slots {
-        Slots {
+    pub fn new(limit: usize, wait_ns: u64) -> SlotPool {
+        SlotPool {
             pool: Mutex::default(),
             limit,
             wait_ns,
@@ -110,18 +112,18 @@ impl Slots {
     /// 53300 when no slot came free in time, 57P01 when the database is closed.
     pub fn take(
         &self,
-        inner: &Arc<Shared>,
-        user: SeatUser,
+        inner: &Arc<EngineInner>,
+        user: SlotUser,
         deadline_ns: Option<u64>,
         interrupt: Option<&Interrupt>,
-    ) -> Result<PooledSeat> {
+    ) -> Result<PooledSlot> {
         let mut pool = lock(&self.pool);
         if pool.closed {
             return Err(errors::closing());
         }
         let known = if pool.used < self.limit {
             pool.used += 1;
-            pool.idle.pop().map(|(seat, _)| seat)
+            pool.idle.pop().map(|(worker_slot, _)| worker_slot)
         } else {
             let waiter = Arc::new(Waiter::default());
             pool.waiters.push_back(waiter.clone());
@@ -129,36 +131,39 @@ impl Slots {
             self.wait(inner, &waiter, deadline_ns, interrupt)?
         };
         // Outside the mutex: making a worker takes a moment.
-        let seat = known.or_else(|| Seat::new(inner, user).map(Box::new));
-        match seat {
-            Some(mut seat) => {
-                seat.set_user(user);
-                Ok(PooledSeat {
+        let worker_slot = known.or_else(|| WorkerSlot::new(inner, user).map(Box::new));
+        match worker_slot {
+            Some(mut worker_slot) => {
+                worker_slot.set_user(user);
+                Ok(PooledSlot {
                     inner: inner.clone(),
-                    seat: Some(seat),
+                    worker_slot: Some(worker_slot),
                 })
             }
             // Drivers have taken what was left for slots.
             None => {
                 self.give_back(None);
-                Err(errors::no_slot(self.limit, inner.longest_open_block()))
+                Err(errors::no_session_slot(
+                    self.limit,
+                    inner.longest_open_block(),
+                ))
             }
         }
     }
 
     fn wait(
         &self,
-        inner: &Shared,
+        inner: &EngineInner,
         waiter: &Arc<Waiter>,
         deadline_ns: Option<u64>,
         interrupt: Option<&Interrupt>,
-    ) -> Result<Option<Box<Seat>>> {
+    ) -> Result<Option<Box<WorkerSlot>>> {
         let limit = time::now_ns().saturating_add(self.wait_ns);
         let deadline = deadline_ns.map_or(limit, |deadline| deadline.min(limit));
         let mut grant = lock(&waiter.grant);
         loop {
             match grant.take() {
-                Some(Grant::Slot(seat)) => return Ok(seat),
+                Some(Grant::Slot(worker_slot)) => return Ok(worker_slot),
                 Some(Grant::Closed) => return Err(errors::closing()),
                 None => {}
             }
@@ -179,32 +184,32 @@ impl Slots {
                 drop(pool);
                 Err(match deadline_ns.is_some_and(|asked| asked <= limit) {
                     true => errors::expired(),
-                    false => errors::no_slot(self.limit, inner.longest_open_block()),
+                    false => errors::no_session_slot(self.limit, inner.longest_open_block()),
                 })
             }
             // It was granted in the last moment.
             None => match lock(&waiter.grant).take() {
-                Some(Grant::Slot(seat)) => Ok(seat),
+                Some(Grant::Slot(worker_slot)) => Ok(worker_slot),
                 _ => Err(errors::closing()),
             },
         }
     }
 
     /// Gives a slot to the thread that has waited longest, or back to the pool.
-    fn give_back(&self, seat: Option<Box<Seat>>) {
+    fn give_back(&self, worker_slot: Option<Box<WorkerSlot>>) {
         let mut pool = lock(&self.pool);
         if let Some(waiter) = pool.waiters.pop_front() {
             // Under the pool's mutex: a waiter that is not in the queue has its grant.
-            waiter.end(Grant::Slot(seat));
+            waiter.end(Grant::Slot(worker_slot));
             return;
         }
         pool.used -= 1;
-        match seat {
-            Some(seat) if !pool.closed => pool.idle.push((seat, time::now_ns())),
-            seat => {
+        match worker_slot {
+            Some(worker_slot) if !pool.closed => pool.idle.push((worker_slot, time::now_ns())),
+            worker_slot => {
                 // Outside the mutex: ending a worker takes a moment.
                 drop(pool);
-                drop(seat);
+                drop(worker_slot);
             }
         }
     }
@@ -215,7 +220,7 @@ impl Slots {
         (pool.used, pool.waiters.len())
     }
 
-    /// Drops the seats that were not used since `unused_since_ns`.
+    /// Drops the worker slots that were not used since `unused_since_ns`.
     pub fn drop_idle(&self, unused_since_ns: u64) {
         let mut old = Vec::new();
         {
@@ -234,7 +239,7 @@ impl Slots {
 
     /// Gives out no more slots, and ends all waits.
     pub fn close(&self) {
-        // Idle seats refer to the shared state, so they would keep it alive.
+        // Idle worker slots refer to the shared state, so they would keep it alive.
         let (idle, waiters) = {
             let mut pool = lock(&self.pool);
             pool.closed = true;

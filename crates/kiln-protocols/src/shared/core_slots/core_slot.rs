@@ -1,4 +1,4 @@
-//! One worker's part in the turns: it enters one, leaves it, and waits for it.
+//! One worker's part in the core slots: it enters one, leaves it, and waits for it.
 
 use std::mem;
 
@@ -8,40 +8,40 @@ use kiln_platform::thread;
 use kiln_platform::time;
 use kiln_storage::epoch::{Epochs, Participant};
 
-use super::{NO_CORE, NO_WORKER, SharedTurns, Turns, working};
+use super::{CoreSlots, NO_CORE, NO_WORKER, Slots, working};
 
-/// How long the first in the queue sleeps before it looks for a turn that was left free. Each look
-/// interrupts the holder of the turn, so it sleeps twice as long each time that it finds none, but
-/// never longer than the others.
+/// How long the first in the queue sleeps before it looks for a core slot that was left free. Each
+/// look interrupts the holder of the core slot, so it sleeps twice as long each time that it finds
+/// none, but never longer than the others.
 const LOOK_NS: u64 = 200_000;
 /// How long the others sleep at least. They do for a slice for each that is before them, and
-/// `SLICES_LATER` more: then they are handed the turn before they look. A first waiter that goes
-/// without being handed the turn tells the next, and so does a holder that hands it on early; but
-/// they are not told if the worker that was handed it soon leaves it free.
+/// `SLICES_LATER` more: then they are handed the core slot before they look. A first waiter that
+/// goes without being handed the core slot tells the next, and so does a holder that hands it on
+/// early; but they are not told if the worker that was handed it soon leaves it free.
 const SLEEP_NS: u64 = 5_000_000;
 const SLICES_LATER: u64 = 2;
-/// How long the first one waits before it looks again at a turn that it has found free, and how
-/// often it must be so: most are free between two calls of a worker that goes on with them.
+/// How long the first one waits before it looks again at a core slot that it has found free, and
+/// how often it must be so: most are free between two calls of a worker that goes on with them.
 const LOOK_AGAIN_NS: u64 = 20_000;
 const LOOKS: u32 = 3;
 /// So many looks at the clock in a slice are enough, but between two of them there are no more
 /// calls than this.
 const LOOKS_IN_SLICE: u32 = 64;
 const STRIDE_MAX: u32 = 16;
-/// Where cores rest, a worker that has waited so long, and for so many slices, for a turn that is
-/// not handed on lets all cores work.
+/// Where cores rest, a worker that has waited so long, and for so many slices, for a core slot that
+/// is not handed on lets all cores work.
 const STUCK_NS: u64 = if cfg!(kiln_sim) { 100_000 } else { 20_000_000 };
 const STUCK_SLICES: u64 = 4;
-/// The longest wait for a turn that is not handed on, in nanoseconds.
+/// The longest wait for a core slot that is not handed on, in nanoseconds.
 const WAIT_MAX_NS: u64 = 50_000_000;
 
 /// One worker's part in them.
-pub struct Turn {
-    shared: Arc<Turns>,
-    /// For the memory of the core.
+pub struct CoreSlot {
+    shared: Arc<Slots>,
+    /// For the arena of the core.
     epochs: Epochs,
     worker: u32,
-    /// The core where it has turns when all work, and that where it has them now.
+    /// The core where it takes core slots when all work, and that where it has them now.
     home: usize,
     core: usize,
     /// The number of cores at work for which that is so; 0 if it is for none that it knows.
@@ -53,22 +53,22 @@ pub struct Turn {
     has_lasted: bool,
     /// The calls of the worker that had ended when others were told last.
     told: u64,
-    /// How often it was asked whether the turn is over, in all of it and since the last look at the
-    /// clock.
+    /// How often it was asked whether the core slot is over, in all of it and since the last look
+    /// at the clock.
     asked: u32,
     unlooked: u32,
     /// So often it is asked for each look.
     stride: u32,
 }
 
-impl Turn {
+impl CoreSlot {
     /// For the worker that `participant` stands for, which has another number than all that share
-    /// the turns.
-    pub fn new(shared: &SharedTurns, participant: &Participant) -> Turn {
+    /// the core slots.
+    pub fn new(shared: &CoreSlots, participant: &Participant) -> CoreSlot {
         let worker = participant.slot() as u32;
         shared.0.workers.fetch_add(1, Ordering::Relaxed);
         let home = worker as usize % shared.0.cores.len();
-        Turn {
+        CoreSlot {
             shared: shared.0.clone(),
             epochs: participant.epochs().clone(),
             worker,
@@ -88,11 +88,11 @@ impl Turn {
     /// Whether there are more workers than cores.
     #[inline]
     fn is_needed(&self) -> bool {
-        // A worker that comes later makes the others take turns from their next calls on.
+        // A worker that comes later makes the others take core slots from their next calls on.
         self.shared.workers.load(Ordering::Relaxed) as usize > self.shared.cores.len()
     }
 
-    /// Waits for a turn, but not past `deadline_ns`.
+    /// Waits for a core slot, but not past `deadline_ns`.
     #[inline]
     pub fn enter(&mut self, deadline_ns: Option<u64>) {
         if self.is_needed() {
@@ -100,7 +100,7 @@ impl Turn {
                 || self.wait(deadline_ns);
             if self.is_held {
                 // SAFETY: the worker does nothing else at this time. A worker that still has the
-                // memory has not left its turn.
+                // memory has not left its core slot.
                 unsafe { self.epochs.lend(self.worker as usize, self.core) };
             }
         } else if self.core != self.home {
@@ -108,7 +108,7 @@ impl Turn {
         }
     }
 
-    /// Whether it has its turns where it had them last.
+    /// Whether it has its core slots where it had them last.
     #[inline]
     fn is_there(&mut self) -> bool {
         self.shared.working.number() == self.seen || self.look_around()
@@ -118,7 +118,7 @@ impl Turn {
     #[cold]
     fn look_around(&mut self) -> bool {
         let number = self.shared.working.number();
-        let is_there = working::place(self.home, number) == self.core;
+        let is_there = working::working_core(self.home, number) == self.core;
         self.seen = if is_there { number } else { 0 };
         is_there
     }
@@ -169,15 +169,15 @@ impl Turn {
         (shared.working).tell(calls, now_ns, |number| shared.put_to_work(number, now_ns));
     }
 
-    /// Leaves the turn free, or to a waiter when its time is over. `ended` calls of the worker have
-    /// ended.
+    /// Leaves the core slot free, or to a waiter when its time is over. `ended` calls of the worker
+    /// have ended.
     #[inline]
     pub fn leave(&mut self, ended: u64) {
-        self.leave_if(|turn| turn.has_lasted(ended));
+        self.leave_if(|core_slot| core_slot.has_lasted(ended));
     }
 
     /// Leaves the turn to a waiter: the worker does nothing for some time. It may have left the
-    /// turn free already, and told no waiter.
+    /// core slot free already, and told no waiter.
     #[inline]
     pub fn give_way(&mut self) {
         if self.is_held {
@@ -198,12 +198,12 @@ impl Turn {
     }
 
     #[inline]
-    fn leave_if(&mut self, is_over: impl FnOnce(&mut Turn) -> bool) {
+    fn leave_if(&mut self, is_over: impl FnOnce(&mut CoreSlot) -> bool) {
         if mem::take(&mut self.is_held) {
             // SAFETY: as in `enter`.
             unsafe { self.epochs.take_back(self.worker as usize) };
             if !self.is_needed() {
-                self.clear_memory();
+                self.clear_arena();
             }
             // In this order: it may be this worker that lets another number of cores work.
             let hands_on = self.is_awaited() && (is_over(self) || !self.is_there());
@@ -213,20 +213,20 @@ impl Turn {
         }
     }
 
-    /// Leaves what waits in the core's memory to all, as no worker takes turns any more.
+    /// Leaves what waits in the core's arena to all, as no worker takes core slots any more.
     #[cold]
-    fn clear_memory(&self) {
+    fn clear_arena(&self) {
         self.epochs.clear_lent(self.core);
     }
 
-    /// Has its turns there from now on. The system places a thread that is not pinned.
+    /// Takes core slots there from now on. The system places a thread that is not pinned.
     #[cold]
     fn move_to(&mut self, core: usize) {
         (self.core, self.seen) = (core, 0);
         thread::move_to_core((core != self.home).then_some(core));
     }
 
-    /// Waits in the queue; whether that brought a turn.
+    /// Waits in the queue; whether that brought a core slot.
     #[cold]
     fn wait(&mut self, deadline_ns: Option<u64>) -> bool {
         let shared = self.shared.clone();
@@ -251,7 +251,7 @@ impl Turn {
                 let handed = waiter.handed.swap(NO_CORE, Ordering::Relaxed);
                 if handed != NO_CORE {
                     shared.cores[handed as usize].learn(now);
-                    return (Wait::Turn(handed as usize), None, false);
+                    return (Wait::CoreSlot(handed as usize), None, false);
                 }
                 let place = queue.iter().position(|&worker| worker == self.worker);
                 let ahead = place.expect("a waiter is in the queue") as u64;
@@ -260,7 +260,7 @@ impl Turn {
                 let moved = core.handed_on_ns.load(Ordering::Relaxed).max(since);
                 let latest = deadline.min(moved + WAIT_MAX_NS);
                 let takes = match now >= moved + WAIT_MAX_NS {
-                    // The holder is in a call that takes long, or has no core. The turn goes round
+                    // The holder is in a call that takes long, or has no core. The slot goes round
                     // without it.
                     true => {
                         core.holder.store(self.worker, Ordering::Relaxed);
@@ -272,7 +272,11 @@ impl Turn {
                 if takes || now >= latest {
                     queue.retain(|worker| *worker != self.worker);
                     let next = queue.front().copied().filter(|_| ahead == 0);
-                    let state = if takes { Wait::Turn(at) } else { Wait::Over };
+                    let state = if takes {
+                        Wait::CoreSlot(at)
+                    } else {
+                        Wait::Over
+                    };
                     return (state, next, false);
                 }
                 let slice_ns = core.slice_ns.load(Ordering::Relaxed);
@@ -298,25 +302,25 @@ impl Turn {
                 continue;
             }
             (self.since_ns, self.has_lasted, self.asked) = (now, false, 0);
-            if let Wait::Turn(core) = state {
+            if let Wait::CoreSlot(core) = state {
                 self.move_to(core);
             }
-            return matches!(state, Wait::Turn(_));
+            return matches!(state, Wait::CoreSlot(_));
         }
     }
 }
 
 /// What becomes of a waiter.
 enum Wait {
-    /// It has the turn of this core.
-    Turn(usize),
+    /// It has the slot of this core.
+    CoreSlot(usize),
     /// It has waited for too long, and has none.
     Over,
     /// It sleeps so long, in nanoseconds, and looks again.
     Sleep(u64),
 }
 
-impl Drop for Turn {
+impl Drop for CoreSlot {
     fn drop(&mut self) {
         self.give_way();
         if self.core != self.home {
@@ -324,7 +328,7 @@ impl Drop for Turn {
         }
         let left = self.shared.workers.fetch_sub(1, Ordering::Relaxed) as usize - 1;
         if left == self.shared.cores.len() {
-            // No worker takes turns from now on.
+            // No worker takes core slots from now on.
             (0..left).for_each(|core| self.epochs.clear_lent(core));
         }
     }
@@ -337,58 +341,58 @@ mod tests {
     use kiln_platform::atomic::AtomicU32;
 
     use super::*;
-    use crate::shared::turns::Waiter;
+    use crate::shared::core_slots::Waiter;
 
     /// Of so many workers.
-    fn turns(shared: &SharedTurns, workers: u32) -> Vec<Turn> {
+    fn core_slots(shared: &CoreSlots, workers: u32) -> Vec<CoreSlot> {
         let epochs = Epochs::new(workers as usize);
         let participants: Vec<Participant> = (0..workers)
             .map(|_| epochs.register().expect("there is room"))
             .collect();
         (participants.iter())
-            .map(|participant| Turn::new(shared, participant))
+            .map(|participant| CoreSlot::new(shared, participant))
             .collect()
     }
 
     #[test]
-    fn never_more_are_inside_than_there_are_turns_and_all_get_one() {
-        all_have_turns(SharedTurns::default(), None);
+    fn never_more_are_inside_than_there_are_core_slots_and_all_get_one() {
+        all_have_core_slots(CoreSlots::default(), None);
     }
 
     #[test]
     fn all_get_one_while_fewer_and_more_cores_work() {
-        all_have_turns(SharedTurns::of(4), Some([1, 4, 2, 3]));
+        all_have_core_slots(CoreSlots::of(4), Some([1, 4, 2, 3]));
     }
 
-    /// Many workers have turns, while one of them lets these numbers of cores work, one after the
-    /// other.
-    fn all_have_turns(shared: SharedTurns, numbers: Option<[u32; 4]>) {
+    /// Many workers share core slots, while one of them lets these numbers of cores work, one after
+    /// the other.
+    fn all_have_core_slots(shared: CoreSlots, numbers: Option<[u32; 4]>) {
         let cores = shared.0.cores.len() as u32;
         let workers = cores + 6;
         let (inside, most, taken) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0));
         let calls = if cfg!(miri) { 20 } else { 2_000 };
-        let turns = turns(&shared, workers);
+        let core_slots = core_slots(&shared, workers);
         thread::scope(|scope| {
-            for (worker, mut turn) in turns.into_iter().enumerate() {
+            for (worker, mut core_slot) in core_slots.into_iter().enumerate() {
                 let (inside, most, taken) = (&inside, &most, &taken);
                 scope.spawn(move || {
                     for call in 0..calls {
                         if let (0, Some(numbers)) = (worker, numbers) {
                             let number = numbers[call % numbers.len()];
-                            turn.shared.put_to_work(number, time::now_ns());
+                            core_slot.shared.put_to_work(number, time::now_ns());
                         }
-                        turn.enter(None);
-                        if turn.is_held {
+                        core_slot.enter(None);
+                        if core_slot.is_held {
                             let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
                             most.fetch_max(now, Ordering::SeqCst);
                             thread::pause(100);
-                            let holder = &turn.shared.cores[turn.core].holder;
+                            let holder = &core_slot.shared.cores[core_slot.core].holder;
                             // From a thread that the system lets wait for long.
-                            let is_taken = holder.load(Ordering::SeqCst) != turn.worker;
+                            let is_taken = holder.load(Ordering::SeqCst) != core_slot.worker;
                             taken.fetch_add(u32::from(is_taken), Ordering::SeqCst);
                             inside.fetch_sub(1, Ordering::SeqCst);
                         }
-                        turn.leave(0);
+                        core_slot.leave(0);
                     }
                 });
             }
@@ -404,29 +408,29 @@ mod tests {
 
     #[test]
     fn a_call_that_takes_long_keeps_nobody_out_where_cores_rest() {
-        let shared = SharedTurns::of(2);
-        let mut turns = turns(&shared, 3);
+        let shared = CoreSlots::of(2);
+        let mut core_slots = core_slots(&shared, 3);
         shared.0.put_to_work(1, time::now_ns());
-        turns[0].enter(None);
-        assert!(turns[0].is_held);
+        core_slots[0].enter(None);
+        assert!(core_slots[0].is_held);
         // Its own core is the one that rests.
-        turns[1].enter(None);
-        assert!(turns[1].is_held);
-        assert_eq!((shared.0.working.number(), turns[1].core), (2, 1));
+        core_slots[1].enter(None);
+        assert!(core_slots[1].is_held);
+        assert_eq!((shared.0.working.number(), core_slots[1].core), (2, 1));
     }
 
     #[test]
     fn a_call_that_takes_long_keeps_others_waiting_once() {
-        let shared = SharedTurns::of(1);
-        let mut turns = turns(&shared, 3);
-        let [long, short, other] = &mut turns[..] else {
+        let shared = CoreSlots::of(1);
+        let mut core_slots = core_slots(&shared, 3);
+        let [long, short, other] = &mut core_slots[..] else {
             unreachable!("there are three")
         };
         long.enter(None);
         let begun = time::now_ns();
         for _ in 0..20 {
             short.enter(None);
-            assert!(short.is_held, "the turn goes round without the long call");
+            assert!(short.is_held, "the slot goes round without the long call");
             short.leave(0);
         }
         assert!(time::now_ns() - begun < 10 * WAIT_MAX_NS);
@@ -443,10 +447,10 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_awaited_while_another_worker_waits_for_it() {
-        let shared = SharedTurns::of(1);
-        let mut turns = turns(&shared, 2);
-        let [holder, waiter] = &mut turns[..] else {
+    fn a_core_slot_is_awaited_while_another_worker_waits_for_it() {
+        let shared = CoreSlots::of(1);
+        let mut core_slots = core_slots(&shared, 2);
+        let [holder, waiter] = &mut core_slots[..] else {
             unreachable!("there are two")
         };
         holder.enter(None);
@@ -457,7 +461,7 @@ mod tests {
                 waiter.enter(None);
                 waiter.leave(0);
             });
-            // Until it waits; its own turn is nothing that others want.
+            // Until it waits; its own core slot is nothing that others want.
             while !shared.is_awaited(holding) {
                 thread::yield_now();
             }
@@ -469,13 +473,13 @@ mod tests {
 
     #[test]
     fn nobody_waits_past_a_deadline() {
-        let shared = SharedTurns::default();
+        let shared = CoreSlots::default();
         let count = shared.0.cores.len() as u32 + 1;
-        let mut turns = turns(&shared, count);
-        let (last, others) = turns.split_last_mut().expect("there are some");
-        for turn in others {
-            turn.enter(None);
-            assert!(turn.is_held);
+        let mut core_slots = core_slots(&shared, count);
+        let (last, others) = core_slots.split_last_mut().expect("there are some");
+        for core_slot in others {
+            core_slot.enter(None);
+            assert!(core_slot.is_held);
         }
         last.enter(Some(time::now_ns() + 1_000_000));
         assert!(!last.is_held);

@@ -7,7 +7,7 @@ use kiln_platform::time;
 use kiln_storage::schema::TableId;
 use kiln_storage::table::Table;
 
-use super::Shared;
+use super::EngineInner;
 use super::ticker::LOOK_NS;
 use crate::kernel::gate::Beside;
 
@@ -32,7 +32,7 @@ pub(crate) trait SeesCatalog: Send + Sync {
     fn forget_seen(&self);
 }
 
-impl Shared {
+impl EngineInner {
     /// A number for a table or sequence that is in no log.
     pub fn unlogged_table_id(&self) -> TableId {
         // Relaxed: each number is given once, until there are no others.

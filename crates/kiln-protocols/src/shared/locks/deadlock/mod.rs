@@ -13,14 +13,14 @@ pub use wait_die::WaitDie;
 use super::request::Request;
 
 /// One worker's side of a way to handle deadlocks.
-pub trait Handling {
+pub trait DeadlockPolicy {
     /// Whether there is waiting at all.
     const WAITS: bool = true;
-    /// Whether a request may wait only for younger ones; [`Handling::stamp`] is an age then.
+    /// Whether a request may wait only for younger ones; [`DeadlockPolicy::stamp`] is an age then.
     const BY_AGE: bool = false;
     /// Whether the one who waits wants to know for whom: then `watch`, `block`, `is_deadlocked` and
-    /// `unblock` are called. Not with [`Handling::BY_AGE`], where requests come between those that
-    /// wait.
+    /// `unblock` are called. Not with [`DeadlockPolicy::BY_AGE`], where requests come between those
+    /// that wait.
     const WATCHES: bool = false;
     /// Whether another attempt may take a lock that is let go before the first waiter comes for it;
     /// see *Overtaking* in the module above. Not for an attempt that asks for several locks before
@@ -54,9 +54,9 @@ pub trait Handling {
     /// The worker waits from now on for those watched; called without a latch.
     fn block(&mut self) {}
 
-    /// Whether those watched wait for this worker in their turn; `turn` counts the looks.
-    fn is_deadlocked(&mut self, turn: u32) -> bool {
-        let _ = turn;
+    /// Whether those watched wait for this worker in their core slot; `look` counts the looks.
+    fn is_deadlocked(&mut self, look: u32) -> bool {
+        let _ = look;
         false
     }
 
@@ -68,7 +68,7 @@ pub trait Handling {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoWait;
 
-impl Handling for NoWait {
+impl DeadlockPolicy for NoWait {
     const WAITS: bool = false;
     const REFUSED: [AbortCause; 2] = [AbortCause::ReadLock, AbortCause::WriteLock];
 }
@@ -79,7 +79,7 @@ impl Handling for NoWait {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patient;
 
-impl Handling for Patient {
+impl DeadlockPolicy for Patient {
     const REFUSED: [AbortCause; 2] = [AbortCause::Deadlock; 2];
 }
 
@@ -89,7 +89,7 @@ impl Handling for Patient {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ordered;
 
-impl Handling for Ordered {
+impl DeadlockPolicy for Ordered {
     const OVERTAKES: bool = true;
     const REFUSED: [AbortCause; 2] = [AbortCause::Deadlock; 2];
 }

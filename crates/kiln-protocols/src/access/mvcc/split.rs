@@ -1,8 +1,8 @@
-//! Timestamp splitting (STO §6.2): what observes only columns kept apart, and who writes them. What
+//! Timestamp splitting (STO §6.2): what observes only split columns, and who writes them. What
 //! is said of them for a whole table is in `groups.rs`.
 //!
 //! The chain is one for all columns: a node has those that its transaction changed, and is marked
-//! if some of them are kept apart. Such an item relies on that no marked version comes between the
+//! if some of them are split. Such an item relies on that no marked version comes between the
 //! version that it met and the attempt's timestamp. It does not care for others, pending or
 //! committed: it reads past a pending one, and if the attempt writes the record, its version goes
 //! in front of whichever is the newest then.
@@ -26,17 +26,17 @@ use crate::canary::Canary;
 /// Marks an [`Item`] that relies on all columns.
 pub(super) const WHOLE: u8 = u8::MAX;
 
-/// Whether a version of this status writes columns kept apart, or the record is not there in it.
+/// Whether a version of this status writes split columns, or the record is not there in it.
 #[inline(always)]
 fn is_marked(status: u64) -> bool {
-    status & (status::APART | status::ABSENT) != 0
+    status & (status::SPLIT | status::ABSENT) != 0
 }
 
 impl Item {
-    /// Whether it relies on columns kept apart alone.
+    /// Whether it relies on split columns alone.
     #[inline(always)]
-    pub(super) fn is_apart(&self) -> bool {
-        self.apart != WHOLE
+    pub(super) fn is_split(&self) -> bool {
+        self.split != WHOLE
     }
 }
 
@@ -47,9 +47,9 @@ impl Write {
         self.node.and_then(NodeRef::next)
     }
 
-    /// Whether it writes columns kept apart, or takes the record away.
+    /// Whether it writes split columns, or takes the record away.
     #[inline(always)]
-    fn changes_apart(&self) -> bool {
+    fn changes_split(&self) -> bool {
         let split = self.table().split();
         match self.kind {
             _ if split.is_empty() || Canary::GroupNotAdvanced.sings() => false,
@@ -63,15 +63,15 @@ impl Write {
     /// What its node is besides pending or committed.
     #[inline(always)]
     pub(super) fn marks(&self, splits: bool) -> u64 {
-        match splits && self.changes_apart() {
-            true => self.kind.node_kind() | status::APART,
+        match splits && self.changes_split() {
+            true => self.kind.node_kind() | status::SPLIT,
             false => self.kind.node_kind(),
         }
     }
 }
 
 impl Mvcc {
-    /// Whether an item may rely on columns apart alone if these are observed.
+    /// Whether an item may rely on split columns alone if these are observed.
     #[inline(always)]
     pub(super) fn is_covered(&self, table: &Table, observed: ColumnSet) -> bool {
         // Asked in this order, as without timestamp splitting the table need not be looked at.
@@ -81,9 +81,9 @@ impl Mvcc {
         }
     }
 
-    /// Meets a record of which only columns kept apart are going to be observed.
+    /// Meets a record of which only split columns are going to be observed.
     #[inline(never)]
-    pub(super) fn meet_apart(
+    pub(super) fn meet_split(
         &mut self,
         table: &Table,
         record: RecordRef,
@@ -100,15 +100,15 @@ impl Mvcc {
             None => self.meet(record)?,
         };
         if let Visit::Present(handle) = visit {
-            self.items[handle.note as usize].apart = Groups::number(table);
+            self.items[handle.note as usize].split = Groups::number(table);
         }
         Ok(visit)
     }
 
-    /// Has an item that relies on columns apart rely on all, if others are read that are not
+    /// Has an item that relies on split columns rely on all, if others are read that are not
     /// `written` by the attempt.
     #[inline(never)]
-    pub(super) fn widen_apart(
+    pub(super) fn widen_split(
         &mut self,
         table: &Table,
         note: u32,
@@ -118,21 +118,21 @@ impl Mvcc {
         let read: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
         let others = read.difference(written).difference(table.split());
         if !others.is_empty() {
-            self.items[note as usize].apart = WHOLE;
+            self.items[note as usize].split = WHOLE;
         }
     }
 
     /// Whether the row still has what the item observes, after it was read.
     #[inline(always)]
-    pub(super) fn has_kept_apart(&self, item: &Item) -> bool {
-        item.is_apart() && (self.shared.groups).is_written_before(item.apart, item.version)
+    pub(super) fn has_kept_split(&self, item: &Item) -> bool {
+        item.is_split() && (self.shared.groups).is_written_before(item.split, item.version)
     }
 
-    /// Counts the attempt among those who are about to write columns apart, before it takes a
+    /// Counts the attempt among those who are about to write split columns, before it takes a
     /// timestamp.
     #[inline(never)]
     pub(super) fn enter_groups(&mut self) -> Mask {
-        let written = self.writes.iter().filter(|write| write.changes_apart());
+        let written = self.writes.iter().filter(|write| write.changes_split());
         let mask = written.fold(0, |mask: Mask, write| {
             mask | 1 << Groups::number(write.table())
         });
@@ -143,7 +143,7 @@ impl Mvcc {
         mask
     }
 
-    /// A timestamp to commit at, after all that was read of the columns apart that the attempt
+    /// A timestamp to commit at, after all that was read of the split columns that the attempt
     /// writes.
     #[inline(never)]
     pub(super) fn take_timestamp_after_readers(&mut self) -> u64 {
@@ -161,13 +161,13 @@ impl Mvcc {
         timestamp
     }
 
-    /// The attempt is not about to write columns apart any more.
+    /// The attempt is not about to write split columns any more.
     #[inline(never)]
     pub(super) fn leave_groups(&mut self) {
         self.shared.groups.leave(std::mem::take(&mut self.counted));
     }
 
-    /// Whether no version writes columns apart from `from` on down to the version that the item
+    /// Whether no version writes split columns from `from` on down to the version that the item
     /// met, which no transaction can change any more; `None` stands for the row.
     #[inline(never)]
     pub(super) fn is_unmarked_down_from(&self, from: Option<NodeRef>, item: &Item) -> bool {
@@ -183,21 +183,21 @@ impl Mvcc {
         }
         let tid = Tid(item.record.tid().load(Ordering::SeqCst));
         // What was folded into the row has left no mark.
-        tid.version() <= item.version || self.has_kept_apart(item)
+        tid.version() <= item.version || self.has_kept_split(item)
     }
 
-    /// Makes sure that a transaction at `timestamp` reads of columns apart what the item met, now
+    /// Makes sure that a transaction at `timestamp` reads of split columns what the item met, now
     /// and later.
     #[inline(never)]
-    pub(super) fn settle_apart(&self, item: &Item, timestamp: u64) -> Result<(), AbortCause> {
-        let held = self.shared.groups.hold(item.apart, timestamp);
+    pub(super) fn settle_split(&self, item: &Item, timestamp: u64) -> Result<(), AbortCause> {
+        let held = self.shared.groups.hold(item.split, timestamp);
         point("mvcc.held");
-        if held && self.has_kept_apart(item) {
+        if held && self.has_kept_split(item) {
             return Ok(());
         }
         let mut result = Err(AbortCause::ReadLock);
         spin::until(SPINS_MAX, || {
-            match self.try_settle_apart(item, timestamp, held) {
+            match self.try_settle_split(item, timestamp, held) {
                 Some(settled) => {
                     result = settled;
                     true
@@ -210,7 +210,7 @@ impl Mvcc {
 
     /// One look at a record; `None` when it is worth another. Where no writer is `held` off, the
     /// record's `rts` is raised.
-    fn try_settle_apart(
+    fn try_settle_split(
         &self,
         item: &Item,
         timestamp: u64,
@@ -269,7 +269,7 @@ impl Mvcc {
     }
 }
 
-/// The version below the newest one, if that is pending and writes no columns apart.
+/// The version below the newest one, if that is pending and writes no split columns.
 fn below_pending(record: RecordRef) -> Option<Item> {
     // Acquire pairs with the releases of those who link nodes and unlink them.
     let Head::Chain(newest) = head(record.aux().load(Ordering::Acquire)) else {

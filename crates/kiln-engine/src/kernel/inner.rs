@@ -29,8 +29,8 @@ use super::gate::{Alone, BROKEN, Beside, CLOSING, Gate};
 use super::loss::Loss;
 use super::refusal::Refusal;
 use super::replays::ReplayCounts;
-use super::seat_user::SeatUsers;
-use super::slots::Slots;
+use super::slot_pool::SlotPool;
+use super::slot_user::SlotUsers;
 use super::tallies::Tallies;
 use crate::calls::{Idempotency, Inboxes};
 use crate::catalog::Catalog;
@@ -44,8 +44,8 @@ pub(crate) use open_blocks::{BlockClock, WatchedSession};
 pub(crate) use trials::SeesCatalog;
 use trials::Untried;
 
-/// What the engine's threads and all owners of a seat share.
-pub(crate) struct Shared {
+/// What the engine's threads and all owners of a worker slot share.
+pub(crate) struct EngineInner {
     pub options: Options,
     pub epochs: Epochs,
     pub log_epochs: LogEpochs,
@@ -55,11 +55,11 @@ pub(crate) struct Shared {
     /// The engine's own part in the epochs: for changes of the catalog, and for freeing what
     /// former workers left behind.
     pub maintenance: Mutex<Participant>,
-    /// Which transactions the participants of the seats run.
-    pub users: SeatUsers,
+    /// Which transactions the participants of the worker slots run.
+    pub users: SlotUsers,
     pub inboxes: Inboxes,
-    /// The seats of sessions, transactions and loaders.
-    pub slots: Slots,
+    /// The worker slots of sessions, transactions and loaders.
+    pub slots: SlotPool,
     /// What clients have locked by name.
     pub locks: Arc<Locks>,
     pub open_sessions: Arc<OpenSessions>,
@@ -115,9 +115,9 @@ pub(crate) struct Shared {
     pub stopping: AtomicBool,
 }
 
-impl Shared {
+impl EngineInner {
     /// An empty database; its threads are not started.
-    pub fn new(options: Options) -> Shared {
+    pub fn new(options: Options) -> EngineInner {
         let epochs = Epochs::new(WORKERS_MAX);
         let maintenance = epochs
             .register()
@@ -132,7 +132,7 @@ impl Shared {
         let locks = current.current().row_locks().locks.clone();
         let open_sessions = current.current().open_sessions().clone();
         drop(current);
-        Shared {
+        EngineInner {
             common: Mutex::new(Arc::new(Common::with_factors(
                 options.protocol,
                 options.basis_factors.protocols,
@@ -154,9 +154,9 @@ impl Shared {
             gate: Gate::new(WORKERS_MAX - RESERVED),
             blocks: Blocks::new(WORKERS_MAX - RESERVED),
             maintenance: Mutex::new(maintenance),
-            users: SeatUsers::new(WORKERS_MAX),
+            users: SlotUsers::new(WORKERS_MAX),
             inboxes,
-            slots: Slots::new(options.session_slots, slot_wait_ns),
+            slots: SlotPool::new(options.session_slots, slot_wait_ns),
             locks,
             open_sessions,
             channels: Arc::default(),
@@ -353,7 +353,7 @@ impl Shared {
     }
 
     /// Keeps transactions out for a change of tables. Open blocks stand aside, if `beside` lets
-    /// them: then the rows of a table are not up to date before [`Shared::settle_table`].
+    /// them: then the rows of a table are not up to date before [`EngineInner::settle_table`].
     ///
     /// # Errors
     /// 55P03 when the others do not end until `deadline_ns`.

@@ -12,18 +12,18 @@ use super::roles::Serving;
 use super::slots::Slots;
 use super::{Demand, IN_FLIGHT_MAX, PartitionTable};
 use crate::factors::Partitioning;
-use crate::schedule::apart::Apart;
+use crate::schedule::cache_padded::CachePadded;
 use crate::schedule::in_flight::{Blocks, Solitude};
 use crate::shared::planning::Claim;
 use crate::shared::ring::Ring;
 
 /// What the workers share.
-pub struct Shared<T> {
+pub struct OwnedState<T> {
     pub(super) partitions: Box<[Partition<T>]>,
     /// By worker.
-    pub(super) desks: Box<[Desk]>,
+    pub(super) channels: Box<[WorkerChannels]>,
     pub(super) sequencer: Sequencer,
-    /// The workers that exist and do not wait for their turn, a bit each.
+    /// The workers that exist and do not wait for their core slot, a bit each.
     pub(super) present: [AtomicU64; WORKERS_MAX / 64],
     pub(super) serving: Serving,
     /// How many of them look after partitions.
@@ -49,7 +49,7 @@ pub(super) struct Sequencer(pub(super) Mutex<()>);
 
 /// Where a worker and the partitions leave messages for each other.
 #[repr(align(128))]
-pub(super) struct Desk {
+pub(super) struct WorkerChannels {
     /// By partition: what the worker asks for, and what it gives back.
     pub(super) requests: Box<[Ring]>,
     /// By partition: what was granted.
@@ -57,30 +57,30 @@ pub(super) struct Desk {
     /// 0 looks after no partition; else its number among those that do, and one more.
     pub(super) role: AtomicU32,
     /// Transactions that may have locks.
-    pub(super) running: Apart<AtomicU32>,
+    pub(super) running: CachePadded<AtomicU32>,
     /// Transactions that have ended, where that is counted.
-    pub(super) ended: Apart<AtomicU32>,
+    pub(super) ended: CachePadded<AtomicU32>,
 }
 
-impl<T: PartitionTable> Shared<T> {
+impl<T: PartitionTable> OwnedState<T> {
     /// For workers with numbers below [`WORKERS_MAX`], with so many partitions, as far as there may
     /// be.
-    pub fn new(partitions: usize) -> Shared<T> {
+    pub fn new(partitions: usize) -> OwnedState<T> {
         let count = partitions.clamp(1, T::PARTITIONS_MAX);
         let rings = |capacity| (0..count).map(|_| Ring::new(capacity)).collect();
         let tables = T::several(count).into_iter().enumerate();
         let partitions = tables.map(|(number, table)| Partition::new(number, count, table));
-        let desks = (0..WORKERS_MAX).map(|_| Desk {
+        let channels = (0..WORKERS_MAX).map(|_| WorkerChannels {
             // Two messages about a demand may be there: one about its withdrawal.
             requests: rings(2 * IN_FLIGHT_MAX),
             granted: rings(IN_FLIGHT_MAX),
             role: AtomicU32::new(0),
-            running: Apart::default(),
-            ended: Apart::default(),
+            running: CachePadded::default(),
+            ended: CachePadded::default(),
         });
-        let shared = Shared {
+        let shared = OwnedState {
             partitions: partitions.collect(),
-            desks: desks.collect(),
+            channels: channels.collect(),
             sequencer: Sequencer::default(),
             present: [const { AtomicU64::new(0) }; WORKERS_MAX / 64],
             serving: Serving::default(),
@@ -99,14 +99,14 @@ impl<T: PartitionTable> Shared<T> {
     /// Lets the workers find out how many partitions, and workers that look after them, there
     /// should be, at first `start`, from how many transactions end while so many do; `count` are
     /// compared.
-    pub fn balanced(mut self, start: usize, count: u32) -> Shared<T> {
+    pub fn balanced(mut self, start: usize, count: u32) -> OwnedState<T> {
         let most = self.partitions.len() as u32;
         self.balance = Some(Balance::new(start as u32, most, count));
         self
     }
 
     /// Divides the data over the partitions in this way.
-    pub fn divided(mut self, partitioning: Partitioning) -> Shared<T> {
+    pub fn divided(mut self, partitioning: Partitioning) -> OwnedState<T> {
         if let Partitioning::Balanced { claims } = partitioning {
             self.slots = Some(Slots::new(self.partitions(), claims));
         }
@@ -127,12 +127,12 @@ impl<T: PartitionTable> Shared<T> {
                 ring.name_memory(|| format!("ring[{from} to {number}]"));
             }
         }
-        for (worker, desk) in self.desks.iter().enumerate() {
-            name(desk, || format!("desk[{worker}]"));
-            for (partition, ring) in desk.requests.iter().enumerate() {
+        for (worker, channels) in self.channels.iter().enumerate() {
+            name(channels, || format!("channels[{worker}]"));
+            for (partition, ring) in channels.requests.iter().enumerate() {
                 ring.name_memory(|| format!("ring[worker {worker} to {partition}]"));
             }
-            for (partition, ring) in desk.granted.iter().enumerate() {
+            for (partition, ring) in channels.granted.iter().enumerate() {
                 ring.name_memory(|| format!("ring[{partition} to worker {worker}]"));
             }
         }

@@ -4,9 +4,9 @@
 //! 2008, and its use in Shore-MT (Johnson, Pandis, Ailamaki).
 //!
 //! A transaction's *digest* has its own bit and the digests of those that it waits for. A waiter
-//! computes its digest anew in each turn of its spinning, so that what is known about the end of a
-//! chain moves up along it. A waiter that finds its own bit in the digest of a transaction ahead is
-//! in a cycle. No transaction searches anything, and a digest is only written by its worker.
+//! computes its digest anew in each round of its spin loop, so that what is known about the end of
+//! a chain moves up along it. A waiter that finds its own bit in the digest of a transaction ahead
+//! is in a cycle. No transaction searches anything, and a digest is only written by its worker.
 //!
 //! # Bits
 //!
@@ -19,8 +19,8 @@
 //! A digest may be out of date while its worker sleeps, or has not noticed that it got its lock.
 //! That of a holder that still says it waits for this very lock is passed over: else what ended
 //! long ago would be handed from one digest to the next. And a bit that is found is looked for a
-//! second time, some turns later, before the waiter gives up. What is wrong still costs an attempt,
-//! and no more.
+//! second time, some rounds later, before the waiter gives up. What is wrong still costs an
+//! attempt, and no more.
 
 use kiln_platform::atomic::{AtomicU64, Ordering, fence};
 use kiln_platform::memory::name_range;
@@ -28,7 +28,7 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::AbortCause;
 use kiln_storage::table::WORKERS_MAX;
 
-use super::Handling;
+use super::DeadlockPolicy;
 use crate::canary::Canary;
 use crate::shared::locks::request::Request;
 use crate::shared::workers::{WORKER_BITS, worker_in};
@@ -86,7 +86,7 @@ pub struct Dreadlocks {
     lock: u64,
     /// What the worker's digest shows.
     shown: Bits,
-    /// The turn in which the own bit was met first.
+    /// The look at which the own bit was met first.
     suspected: Option<u32>,
 }
 
@@ -95,7 +95,7 @@ const UPGRADE: u64 = 1;
 /// As above.
 const FAR: u64 = 2;
 
-/// Turns between the first sight of the own bit and the second.
+/// Rounds between the first sight of the own bit and the second.
 const CONFIRMED_AFTER: u32 = 4;
 
 /// The position of an attempt's bit.
@@ -174,7 +174,7 @@ impl Dreadlocks {
     }
 }
 
-impl Handling for Dreadlocks {
+impl DeadlockPolicy for Dreadlocks {
     const WATCHES: bool = true;
     const OVERTAKES: bool = true;
     const REFUSED: [AbortCause; 2] = [AbortCause::Deadlock; 2];
@@ -211,7 +211,7 @@ impl Handling for Dreadlocks {
         }
     }
 
-    fn is_deadlocked(&mut self, turn: u32) -> bool {
+    fn is_deadlocked(&mut self, look: u32) -> bool {
         let (bits, is_met) = self.union();
         if bits != self.shown {
             self.show(bits);
@@ -220,8 +220,8 @@ impl Handling for Dreadlocks {
             self.suspected = None;
             return false;
         }
-        let first = *self.suspected.get_or_insert(turn);
-        turn.wrapping_sub(first) >= CONFIRMED_AFTER
+        let first = *self.suspected.get_or_insert(look);
+        look.wrapping_sub(first) >= CONFIRMED_AFTER
     }
 
     fn unblock(&mut self) {

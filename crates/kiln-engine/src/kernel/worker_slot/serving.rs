@@ -4,21 +4,21 @@ use kiln_durability::log::Log;
 use kiln_procedure::Frame;
 use kiln_protocols::{Call, Calls, Next, Outcome, Worker};
 
-use super::Seat;
+use super::WorkerSlot;
 use super::calls::count;
-use crate::kernel::shared::Shared;
+use crate::kernel::inner::EngineInner;
 
-impl Seat {
-    /// Whether the worker has several calls in flight when it serves; the seat is entered.
+impl WorkerSlot {
+    /// Whether the worker has several calls in flight when it serves; the worker slot is entered.
     #[inline(always)]
     pub fn is_pipelined(&self) -> bool {
         self.worker.as_ref().is_some_and(Worker::is_pipelined)
     }
 
     /// Lets the worker serve calls until there are no more, or until the gate is shut or its state
-    /// changes: leave then, and enter again for what is left. The seat is entered all the while,
-    /// and its worker is [pipelined](Seat::is_pipelined): any other would not end a call that waits
-    /// for a block when a change of the catalog waits for the call.
+    /// changes: leave then, and enter again for what is left. The worker slot is entered all the
+    /// while, and its worker is [pipelined](WorkerSlot::is_pipelined): any other would not end a
+    /// call that waits for a block when a change of the catalog waits for the call.
     pub fn serve(&mut self, calls: &mut dyn Calls) {
         debug_assert!(self.is_pipelined());
         let inner = self.inner.clone();
@@ -26,7 +26,7 @@ impl Seat {
             inner: &inner,
             log: inner.log().map(|log| &**log),
             known: self.known,
-            seat: self.number,
+            worker_slot: self.number,
             has_paused: false,
             calls,
         };
@@ -36,11 +36,11 @@ impl Seat {
 
 /// Calls that pause when another thread wants the database alone, and when it has changed.
 struct Gated<'a> {
-    inner: &'a Shared,
+    inner: &'a EngineInner,
     log: Option<&'a Log>,
-    /// The gate's state that the seat entered in: open.
+    /// The gate's state that the worker slot entered in: open.
     known: u64,
-    seat: usize,
+    worker_slot: usize,
     /// Whether the worker was told to pause for the gate's sake.
     has_paused: bool,
     calls: &'a mut dyn Calls,
@@ -96,7 +96,7 @@ impl Calls for Gated<'_> {
 
     fn ended(&mut self, call: &Call, outcome: Outcome, frame: &Frame) {
         if let (Outcome::Committed, Some(program)) = (&outcome, &call.program) {
-            count(self.seat, program);
+            count(self.worker_slot, program);
         }
         self.calls.ended(call, outcome, frame);
     }

@@ -10,10 +10,10 @@ use super::manager::Manager;
 use super::queue::TxnQueue;
 use super::{IN_FLIGHT_MAX, Ledger};
 use crate::schedule::in_flight::{Blocks, Solitude};
-use crate::shared::turns::SharedTurns;
+use crate::shared::core_slots::CoreSlots;
 
 /// What the workers of one database share.
-pub struct SharedVll<L: Ledger> {
+pub struct VllState<L: Ledger> {
     pub(super) queue: TxnQueue<L>,
     /// By worker: contexts of its that others have run. A worker has no more than its mailbox has
     /// room for.
@@ -32,20 +32,21 @@ struct Mailbox<L: Ledger> {
     length: AtomicUsize,
 }
 
-impl<L: Ledger> SharedVll<L> {
+impl<L: Ledger> VllState<L> {
     /// For workers with numbers below [`WORKERS_MAX`], with these locks.
-    pub fn new(ledger: L) -> SharedVll<L> {
-        SharedVll::with(ledger, None)
+    pub fn new(ledger: L) -> VllState<L> {
+        VllState::with(ledger, None)
     }
 
-    /// As [`SharedVll::new`], for a lock manager that is a thread, and workers that share `turns`.
-    pub(super) fn managed(ledger: L, turns: SharedTurns) -> SharedVll<L> {
-        SharedVll::with(ledger, Some(Manager::new(turns)))
+    /// As [`VllState::new`], for a lock manager that is a thread, and workers that share
+    /// `core_slots`.
+    pub(super) fn managed(ledger: L, core_slots: CoreSlots) -> VllState<L> {
+        VllState::with(ledger, Some(Manager::new(core_slots)))
     }
 
-    fn with(ledger: L, manager: Option<Manager<L>>) -> SharedVll<L> {
+    fn with(ledger: L, manager: Option<Manager<L>>) -> VllState<L> {
         let capacity = WORKERS_MAX * IN_FLIGHT_MAX;
-        SharedVll {
+        VllState {
             queue: TxnQueue::new(ledger, capacity, L::TAKES_BACK || manager.is_some()),
             manager,
             blocks: Blocks::default(),

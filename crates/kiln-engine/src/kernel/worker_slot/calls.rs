@@ -1,11 +1,11 @@
-//! Calls on a seat: alone in the end, if they starve.
+//! Calls on a worker slot: alone in the end, if they starve.
 
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::{Arguments, Program};
 use kiln_protocols::{AnswerWriter, Outcome};
 
-use super::Seat;
+use super::WorkerSlot;
 
 /// A call whose attempts fail for so long is helped.
 const PATIENCE_NS: u64 = 50_000_000;
@@ -17,9 +17,9 @@ pub(crate) const ALONE_WAIT_NS: u64 = 5_000_000;
 const STAND_BY_NS: u64 = 1_000_000_000;
 const STAND_BY_LOOK_NS: u64 = 500_000;
 
-impl Seat {
-    /// Runs a whole call; the arguments are bound to the program, and the seat is entered. What it
-    /// wrote is reported with its answer, if it has one.
+impl WorkerSlot {
+    /// Runs a whole call; the arguments are bound to the program, and the worker slot is entered.
+    /// What it wrote is reported with its answer, if it has one.
     #[inline(always)]
     pub fn call(
         &mut self,
@@ -97,10 +97,10 @@ impl Seat {
     }
 }
 
-/// Counts a call of a program that has committed on a seat, if it is a stored procedure's.
+/// Counts a call of a program that has committed on a worker slot, if it is a stored procedure's.
 #[inline(always)]
-pub(super) fn count(seat: usize, program: &Program) {
+pub(super) fn count(worker_slot: usize, program: &Program) {
     if let Some(calls) = program.calls.get() {
-        calls.add(seat, 1);
+        calls.add(worker_slot, 1);
     }
 }

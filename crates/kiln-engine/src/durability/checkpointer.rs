@@ -1,5 +1,5 @@
-//! The keeper: a thread that writes a checkpoint when a recovery would take too long, and leaves a
-//! remark in the data directory when the database takes no changes any more.
+//! The checkpointer: a thread that writes a checkpoint when a recovery would take too long, and
+//! leaves a remark in the data directory when the database takes no changes any more.
 
 use kiln_durability::{RecoveryRates, moment_text};
 use kiln_platform::atomic::Ordering;
@@ -9,7 +9,7 @@ use kiln_storage::error::Result;
 
 use super::checkpoint::write_checkpoint;
 use crate::engine::Engine;
-use crate::kernel::{CheckpointReport, ReadOnly, Shared};
+use crate::kernel::{CheckpointReport, EngineInner, ReadOnly};
 
 /// How often it looks.
 const LOOK_NS: u64 = 100_000_000;
@@ -37,8 +37,8 @@ impl Engine {
     }
 }
 
-/// The keeper's life: until the database is closed.
-pub(crate) fn keep(inner: &Arc<Shared>) {
+/// The checkpointer's life: until the database is closed.
+pub(crate) fn keep(inner: &Arc<EngineInner>) {
     let (target_s, bytes_max) = (
         inner.options.recovery_target_s,
         inner.options.checkpoint_log_bytes,
@@ -69,7 +69,7 @@ pub(crate) fn keep(inner: &Arc<Shared>) {
     }
 }
 
-impl Shared {
+impl EngineInner {
     /// Leaves a remark in the data directory. The disk may refuse that as well: then there is none.
     fn remark(&self, read_only: Option<&ReadOnly>) {
         let directory = lock(&self.data_directory).clone();

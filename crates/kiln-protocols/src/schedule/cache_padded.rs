@@ -3,4 +3,4 @@
 /// A word, or some, on cache lines of its own: many threads change it, or one does again and again.
 #[derive(Default)]
 #[repr(align(128))]
-pub(crate) struct Apart<T>(pub T);
+pub(crate) struct CachePadded<T>(pub T);

@@ -40,7 +40,7 @@ struct Entry {
     used: u64,
 }
 
-/// How the cache of statements is used.
+/// How the plan cache is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StatementsKept {
@@ -53,14 +53,14 @@ pub struct StatementsKept {
 }
 
 /// A bounded cache; of a part that is full, the statements that were not used for longest go first.
-pub(super) struct StatementCache {
+pub(super) struct PlanCache {
     parts: [Mutex<Part>; PARTS],
     /// Statements that each part keeps.
     entries_max: usize,
     hits: AtomicU64,
     misses: AtomicU64,
     /// Those of sessions, which forget what it forgets.
-    of_sessions: Mutex<Vec<Weak<StatementCache>>>,
+    of_sessions: Mutex<Vec<Weak<PlanCache>>>,
 }
 
 #[derive(Default)]
@@ -69,16 +69,16 @@ struct Part {
     uses: u64,
 }
 
-impl Default for StatementCache {
-    fn default() -> StatementCache {
-        StatementCache::of_size(ENTRIES_MAX)
+impl Default for PlanCache {
+    fn default() -> PlanCache {
+        PlanCache::of_size(ENTRIES_MAX)
     }
 }
 
-impl StatementCache {
+impl PlanCache {
     /// That of a session whose statements are compiled for what it alone sees.
-    pub fn of_session(&self) -> Arc<StatementCache> {
-        let made = Arc::new(StatementCache::of_size(ENTRIES_OF_SESSION_MAX));
+    pub fn of_session(&self) -> Arc<PlanCache> {
+        let made = Arc::new(PlanCache::of_size(ENTRIES_OF_SESSION_MAX));
         let mut known = lock(&self.of_sessions);
         if known.len() == known.capacity() {
             known.retain(|known| known.strong_count() > 0);
@@ -87,8 +87,8 @@ impl StatementCache {
         made
     }
 
-    fn of_size(entries_max: usize) -> StatementCache {
-        StatementCache {
+    fn of_size(entries_max: usize) -> PlanCache {
+        PlanCache {
             parts: Default::default(),
             entries_max,
             hits: AtomicU64::new(0),
@@ -111,7 +111,7 @@ impl StatementCache {
         admit: impl FnOnce(&parse::Statement) -> Result<()>,
     ) -> Result<Statement> {
         if source.text.len() > TEXT_BYTES_MAX {
-            return StatementCache::uncached(source, declared, catalog, path, admit);
+            return PlanCache::uncached(source, declared, catalog, path, admit);
         }
         let key = Key {
             text: source.text.to_owned(),
@@ -141,7 +141,7 @@ impl StatementCache {
         Ok(statement)
     }
 
-    /// As [`StatementCache::statement`], of one that is not kept.
+    /// As [`PlanCache::statement`], of one that is not kept.
     ///
     /// # Errors
     /// As there.
