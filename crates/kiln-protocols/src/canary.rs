@@ -159,6 +159,8 @@ pub enum Canary {
     /// `silo` without early aborts: the attempt that has put a record into the indexes takes it at
     /// its commit, though another one has committed its row there.
     PlaceholderTaken,
+    /// Claims by column group: readers take one column that is written for an unwritten one.
+    WrittenColumnForgotten,
     /// A protected region that catches an error leaves its last change in place. Not among
     /// [`Canary::ALL`]: histories do not show it, audits do.
     ChangeNotTakenBack,
@@ -166,7 +168,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 63] = [
+    pub const ALL: [Canary; 64] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -230,6 +232,7 @@ impl Canary {
         Canary::KeyChangeAsUpdate,
         Canary::DeletionForgotten,
         Canary::PlaceholderTaken,
+        Canary::WrittenColumnForgotten,
     ];
 
     /// Whether the flaw is there.

@@ -34,6 +34,19 @@ pub struct Factors {
     /// Whether attempts under [`Protocol::Silo`] end as soon as they meet what is bound to fail
     /// them.
     pub early_aborts: Use,
+    /// What a transaction claims of a record that it has planned.
+    pub claims: Claims,
+}
+
+/// What transactions claim of the records that they have planned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Claims {
+    /// The record.
+    #[default]
+    Record,
+    /// The columns that no registered procedure writes, or the record: those who read such columns
+    /// alone are not in the way of those who write others.
+    Columns,
 }
 
 /// Who gets a lock that is let go while others wait for it, where locks are queues of requests.
@@ -205,6 +218,7 @@ impl Factors {
             healing,
             lock_queue,
             early_aborts,
+            claims,
         } = self;
         let Batches {
             size,
@@ -240,6 +254,10 @@ impl Factors {
             LockQueue::Overtaking => "overtaking",
             LockQueue::Fifo => "fifo",
         };
+        let claims = match claims {
+            Claims::Record => "record",
+            Claims::Columns => "columns",
+        };
         let restoration = match restoration {
             RestorationKind::Dependents => "dependents",
             RestorationKind::Rerun => "rerun",
@@ -273,6 +291,7 @@ impl Factors {
             ("ad-hoc", ad_hoc_percent.to_string()),
             ("lock-queue", lock_queue.to_owned()),
             ("early-abort", early_aborts.name().to_owned()),
+            ("claims", claims.to_owned()),
             ("cc-threads", cc_threads),
             ("data-partitions", or_auto(partitions.into())),
             ("partitioning", partitioning),
@@ -357,6 +376,10 @@ impl Factors {
                 self.lock_queue = named(value, all)?;
             }
             "early-abort" => self.early_aborts = switch()?,
+            "claims" => {
+                let all = [("record", Claims::Record), ("columns", Claims::Columns)];
+                self.claims = named(value, all)?;
+            }
             "cc-threads" => {
                 self.concurrency_controllers = match (value, value.strip_prefix("auto of ")) {
                     ("a fifth", _) => Controllers::Fifth,
@@ -420,17 +443,27 @@ impl Factors {
     }
 
     /// A sentence that says why these protocols cannot all be run under these, if they cannot: one
-    /// of them [refuses](Factors::refusal), or none of them has what departs.
+    /// of them [refuses](Factors::refusal), one does not have what all have to have to be compared,
+    /// or none of them has what departs.
     pub fn refusal_among(self, asked: &[Configuration]) -> Option<String> {
         if let Some(refusal) = asked.iter().find_map(|one| self.refusal(*one)) {
             return Some(refusal);
+        }
+        let departures = self.departures();
+        for (factor, what) in SHARED {
+            let departs = departures.iter().any(|(name, _)| *name == factor);
+            let mut asked = asked.iter();
+            if departs && let Some(one) = asked.find(|one| !one.protocol.has_factor(factor)) {
+                let owners = names(owners(factor));
+                return Some(format!("{what} there for {owners}, not for {one}"));
+            }
         }
         let is_strange = |factor: &str| {
             let is_had = asked.iter().any(|one| one.protocol.has_factor(factor));
             owners(factor).next().is_some() && !asked.is_empty() && !is_had
         };
-        let departures = self.departures().into_iter();
-        let (factor, _) = { departures }.find(|(factor, _)| is_strange(factor))?;
+        let mut departures = departures.into_iter();
+        let (factor, _) = departures.find(|(factor, _)| is_strange(factor))?;
         Some(format!(
             "--{factor} is an option of {}, and the protocols asked for are {}",
             names(owners(factor)),
@@ -446,6 +479,10 @@ const ALONE: [(&str, &str); 3] = [
     ("deadlock", "deadlock avoidance by sorting is"),
     ("early-abort", "attempts without early aborts are"),
 ];
+
+/// Factors that change which transactions are in each other's way, so that those who ask for one
+/// ask only for protocols that have it: what they are called, and what is told of them.
+const SHARED: [(&str, &str); 1] = [("claims", "claims by column group are")];
 
 /// The protocols that have a factor; none for those that all have.
 fn owners(factor: &str) -> impl Iterator<Item = Protocol> {
@@ -518,6 +555,7 @@ mod tests {
             healing,
             lock_queue: LockQueue::Fifo,
             early_aborts: Use::Off,
+            claims: Claims::Columns,
         };
         let mut third = other;
         third.concurrency_controllers = Controllers::Auto { count: 7 };
@@ -538,6 +576,7 @@ mod tests {
             ("k", "0"),
             ("k", "many"),
             ("lock-queue", "lifo"),
+            ("claims", "rows"),
             ("early-abort", "maybe"),
             ("alpha", "1.5"),
             ("ad-hoc", "101"),
@@ -575,6 +614,17 @@ mod tests {
         assert_eq!(unwinding.refusal_among(&both).as_deref(), Some(refusal));
         let with_options = unwinding.refusal(Configuration::DEFAULT);
         assert!(with_options.is_some_and(|refusal| refusal.ends_with("not for silo+cu+ts")));
+
+        let grouped = Factors {
+            claims: Claims::Columns,
+            ..Factors::default()
+        };
+        let table: Configuration = "lock-sorted+table".parse().expect("a configuration");
+        assert_eq!(grouped.refusal_among(&[table]), None);
+        let refusal = grouped.refusal_among(&[table, both[1]]);
+        let refusal = refusal.expect("strife has claims by record");
+        assert!(refusal.starts_with("claims by column group are there for lock-sorted, "));
+        assert!(refusal.ends_with("not for strife"));
 
         let regulated = Factors {
             regulation: Regulation::None,

@@ -47,6 +47,7 @@ fn the_judge_sees_that_baselines_are_unsafe_and_they_come_through() {
                 },
                 healing: Default::default(),
                 lock_queue: Default::default(),
+                claims: Default::default(),
                 early_aborts: Default::default(),
                 deadlock_avoidance: Default::default(),
                 listens: false,

@@ -12,7 +12,7 @@ mod judged;
 
 use kiln_procedure::AbortCause;
 use kiln_protocols::canary::{self, Canary};
-use kiln_protocols::factors::{HealingFactors, RestorationKind, Use};
+use kiln_protocols::factors::{Claims, HealingFactors, RestorationKind, Use};
 use kiln_protocols::{Configuration, Protocol};
 
 use judged::{Extras, JOURNAL, Mix, Trial};
@@ -77,6 +77,7 @@ fn cases() -> Vec<Case> {
             Canary::OutOfSequence => &["vll-single"],
             Canary::FootprintMissIgnored => &["lock-sorted", "pre-no-wait", "strife"],
             Canary::FindingOutdated | Canary::ScanOutdated => &["lock-sorted", "vll"],
+            Canary::WrittenColumnForgotten => &["lock-sorted", "vll", "orthrus"],
             Canary::LeftBeforeUnlocking => &["vll"],
             Canary::SpecialsMergedByName | Canary::ResidualWithoutLocks | Canary::UnionLost => {
                 &["strife"]
@@ -193,6 +194,10 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
                 ..HealingFactors::default()
             },
             lock_queue: Default::default(),
+            claims: match case.canary {
+                Some(Canary::WrittenColumnForgotten) => Claims::Columns,
+                _ => Claims::Record,
+            },
             early_aborts: match case.canary {
                 Some(Canary::PlaceholderTaken) => Use::Off,
                 _ => Use::On,

@@ -6,7 +6,7 @@ mod judged;
 
 use kiln_procedure::AbortCause;
 use kiln_protocols::factors::{
-    DeadlockAvoidance, HealingFactors, LockQueue, RestorationKind, Use, ValidationOrder,
+    Claims, DeadlockAvoidance, HealingFactors, LockQueue, RestorationKind, Use, ValidationOrder,
 };
 use kiln_protocols::{Configuration, Protocol, ProtocolOption, Statistics};
 
@@ -73,6 +73,7 @@ fn trials_with(
             },
             healing: HealingFactors::default(),
             lock_queue: LockQueue::Overtaking,
+            claims: Claims::Record,
             early_aborts: Use::On,
             deadlock_avoidance: DeadlockAvoidance::Spin,
             listens: seed % 3 != 0,
@@ -519,4 +520,37 @@ fn ranges_in_a_map_are_serializable() {
 #[test]
 fn ranges_with_intentions_in_a_table_are_serializable() {
     queued(Protocol::RangeHierarchical);
+}
+
+/// Claims by column group, under every protocol that has them, of groups that programs write as
+/// well: no transaction waits in vain.
+#[test]
+fn claims_by_column_group_are_serializable() {
+    let names = [
+        "lock-sorted",
+        "lock-sorted+table",
+        "lock-atomic",
+        "lock-atomic+table",
+        "pre-no-wait",
+        "pre-no-wait+table",
+        "vll",
+        "vll-sca",
+        "vll-arrayed",
+        "vll-single",
+        "orthrus",
+        "orthrus-shared",
+    ];
+    for (number, name) in names.into_iter().enumerate() {
+        let configuration: Configuration = name.parse().expect("a protocol's name");
+        let seeds = seeds().skip(number % 3).step_by(3);
+        let change: fn(&mut Trial) = |trial| trial.claims = Claims::Columns;
+        let counted = trials_with(configuration, |seed| 2 + seed % WORKERS, seeds, change);
+        println!(
+            "{name}: {} committed, {:?}",
+            counted.committed, counted.aborts
+        );
+        if configuration.protocol != Protocol::VllSingle {
+            assert_eq!(counted.aborts[AbortCause::LockTimeout.number()], 0);
+        }
+    }
 }

@@ -28,6 +28,8 @@ pub struct CatalogChange<'a> {
     pub(crate) catalog: Catalog,
     /// Which columns of tables are split from now on.
     pub(crate) splits: Vec<(Arc<Table>, ColumnSet)>,
+    /// Which columns of tables have a lock of their own from now on.
+    pub(crate) unwritten: Vec<(Arc<Table>, ColumnSet)>,
     /// Tables that it changes and that an open block uses: it must wait, and begin anew.
     pub(crate) awaited: Vec<TableId>,
     pub(crate) design: DesignFactors,
@@ -52,6 +54,7 @@ impl<'a> CatalogChange<'a> {
             before,
             catalog,
             splits: Vec::new(),
+            unwritten: Vec::new(),
             awaited: Vec::new(),
             design: inner.options.basis_factors.design(),
             source: None,
@@ -251,6 +254,9 @@ impl<'a> CatalogChange<'a> {
     pub(crate) fn put_in_force(self) -> (Catalog, Vec<Arc<Table>>) {
         for (table, columns) in &self.splits {
             table.split_by(*columns);
+        }
+        for (table, columns) in &self.unwritten {
+            table.set_unwritten(*columns);
         }
         let tables = self.current_tables();
         let mut replaced = Vec::new();

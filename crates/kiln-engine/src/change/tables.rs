@@ -1,6 +1,7 @@
 //! Tables made, removed, emptied and divided.
 
 use kiln_platform::sync::Arc;
+use kiln_protocols::factors::Claims;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{
@@ -95,6 +96,7 @@ impl CatalogChange<'_> {
         let id = self.next_table_id()?;
         let table = Table::new(id, old.schema().clone(), partition_columns, indexes)?;
         table.split_by(old.split());
+        table.set_unwritten(old.unwritten());
         Ok(table)
     }
 
@@ -121,6 +123,27 @@ impl CatalogChange<'_> {
         if table.split() != columns && !self.is_trial() && !self.is_temporary() {
             self.claim_table(table.id(), name)?;
             self.splits.push((table, columns));
+        }
+        Ok(())
+    }
+
+    /// Whether transactions claim records by column group ([`Claims::Columns`]).
+    pub fn claims_columns(&self) -> bool {
+        self.inner.common().factors().claims == Claims::Columns
+    }
+
+    /// Has protocols that claim records by column group keep a lock for these columns of a table
+    /// ([`Table::set_unwritten`]), from the completion of this change on.
+    ///
+    /// # Errors
+    /// 42P01.
+    pub fn set_unwritten(&mut self, name: &str, columns: ColumnSet) -> Result<()> {
+        let table = self.catalog.require_table(name)?.clone();
+        self.unwritten.retain(|(other, _)| other.id() != table.id());
+        // What a block tries out shares tables with others.
+        if table.unwritten() != columns && !self.is_trial() && !self.is_temporary() {
+            self.claim_table(table.id(), name)?;
+            self.unwritten.push((table, columns));
         }
         Ok(())
     }

@@ -91,6 +91,7 @@ struct Mark {
     catalog: Catalog,
     followers: usize,
     splits: usize,
+    unwritten: usize,
     rewritten: usize,
 }
 
@@ -267,6 +268,7 @@ impl CatalogChange<'_> {
             followers: block.map_or(0, |block| block.followers.len()),
             catalog: self.catalog.copied(),
             splits: self.splits.len(),
+            unwritten: self.unwritten.len(),
             rewritten: self.rewritten.len(),
         }
     }
@@ -277,6 +279,7 @@ impl CatalogChange<'_> {
             block.followers.truncate(mark.followers);
         }
         self.splits.truncate(mark.splits);
+        self.unwritten.truncate(mark.unwritten);
         self.rewritten.truncate(mark.rewritten);
     }
 

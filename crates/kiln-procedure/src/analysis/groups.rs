@@ -195,6 +195,34 @@ pub fn usages(programs: &[Weighted<'_>], table: TableId, deferring: bool) -> Vec
     found
 }
 
+/// The columns of a table with `columns` columns that none of the programs writes, if a lock for
+/// them beside that of the record pays: some operation looks at such columns alone while others
+/// write. That a row is there counts as one of its columns, which insertions and deletions write,
+/// and at which all look: where there are any a second lock is of no use.
+pub fn unwritten(columns: usize, programs: &[Weighted<'_>], table: TableId) -> ColumnSet {
+    let come_and_go = programs.iter().any(|one| {
+        let mut operations = one.program.operations.iter();
+        operations.any(|operation| {
+            let kinds = [OperationKind::Insert, OperationKind::Delete];
+            operation.table == table && kinds.contains(&operation.kind)
+        })
+    });
+    if come_and_go {
+        return ColumnSet::EMPTY;
+    }
+    let usages = usages(programs, table, false);
+    let written = usages.iter().map(|usage| usage.written);
+    let written = written.fold(ColumnSet::EMPTY, ColumnSet::union);
+    let all: ColumnSet = (0..columns as u16).map(ColumnId).collect();
+    let unwritten = all.difference(written);
+    let looks_alone =
+        |usage: &Usage| usage.written.is_empty() && !usage.observed.intersects(written);
+    match !written.is_empty() && usages.iter().any(looks_alone) {
+        true => unwritten,
+        false => ColumnSet::EMPTY,
+    }
+}
+
 /// The column groups of a table with `columns` columns by the cost rule, at most `groups_max` of
 /// them.
 pub fn derive(columns: usize, usages: Vec<Usage>, groups_max: usize) -> Grouping {

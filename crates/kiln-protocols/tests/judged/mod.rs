@@ -19,7 +19,7 @@ use kiln_platform::thread;
 use kiln_procedure::ir::*;
 use kiln_procedure::{AbortCause, Arguments, Program, ProgramBuilder, Stop};
 use kiln_protocols::factors::{
-    self, Controllers, DeadlockAvoidance, HealingFactors, LockQueue, Use,
+    self, Claims, Controllers, DeadlockAvoidance, HealingFactors, LockQueue, Use,
 };
 use kiln_protocols::{
     Common, Configuration, Factors, Observation, Outcome, Protocol, ProtocolOption, Statistics,
@@ -87,6 +87,8 @@ pub struct Trial {
     pub healing: HealingFactors,
     /// Who gets a lock that is let go, where locks are queues.
     pub lock_queue: LockQueue,
+    /// What transactions claim of records, where locks are planned.
+    pub claims: Claims,
     /// Whether silo's attempts end before their commit, and how its commits lock.
     pub early_aborts: Use,
     pub deadlock_avoidance: DeadlockAvoidance,
@@ -194,6 +196,16 @@ impl Trial {
                 [&[RIGHT], &[LEFT, NOTE], &[ID, CODE], &[ID, RIGHT, NOTE]];
             table.split_by(splits[self.seed as usize / 2 % 4].iter().copied().collect());
         }
+        if self.claims == Claims::Columns {
+            let unwritten: [&[ColumnId]; 4] = [
+                &[ID, CODE, NOTE],
+                &[ID, LEFT],
+                &[RIGHT, NOTE],
+                &[LEFT, RIGHT],
+            ];
+            let unwritten = unwritten[self.seed as usize / 2 % 4];
+            table.set_unwritten(unwritten.iter().copied().collect());
+        }
         let programs: Vec<Arc<Program>> = quietly(|| {
             (0..PROGRAMS)
                 .map(|number| Arc::new(program(&table, number, self.extras, &mut random)))
@@ -203,6 +215,7 @@ impl Trial {
         let mut factors = Factors::default();
         factors.healing = self.healing;
         factors.lock_queue = self.lock_queue;
+        factors.claims = self.claims;
         factors.early_aborts = self.early_aborts;
         factors.deadlock_avoidance = self.deadlock_avoidance;
         factors.concurrency_controllers = match self.seed / 4 % 4 {

@@ -6,7 +6,7 @@ use kiln_storage::error::Result;
 use super::definition::Definition;
 use super::panics::caught;
 use super::view::recompile_routine;
-use super::{Database, design};
+use super::{Database, design, splits};
 use crate::parse::{self, SourceStatement};
 
 /// Puts the tables and procedures of a catalog that was written down into an empty database.
@@ -18,7 +18,8 @@ pub(super) fn restore_catalog(engine: &Engine, written: &WrittenCatalog) -> Resu
             change.create_procedure(procedure, false)?;
         }
         // Those that call one which came later.
-        design::recompile(change)
+        design::recompile(change)?;
+        splits::derive_unwritten(change)
     })
 }
 

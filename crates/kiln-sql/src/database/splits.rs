@@ -1,5 +1,6 @@
-//! Which columns of tables are split: derived from what the stored procedures
-//! do with a table, and how often they were called.
+//! Which columns of tables are split, and which have a lock of their own where
+//! transactions claim records by column group: derived from what the stored procedures do with a
+//! table, and the former from how often they were called.
 //!
 //! It is derived when the gate is shut anyway, with each statement that defines, and when ANALYZE
 //! asks for it. A table's split changes
@@ -14,6 +15,9 @@
 //!
 //! Else it stays, so that a database that was opened anew, and has counted nothing yet, goes on
 //! with the split that its catalog was written with.
+//!
+//! Columns that have a lock of their own are those that no procedure writes. They follow from the
+//! procedures alone, so that no catalog keeps them.
 
 use kiln_engine::{Catalog, CatalogChange, Procedure};
 use kiln_platform::sync::Arc;
@@ -27,6 +31,7 @@ const CALLS_MIN: u64 = 1_000;
 
 /// Derives the splits of all tables, or makes those of the statement that is made again.
 pub(super) fn derive(change: &mut CatalogChange<'_>) -> Result<()> {
+    derive_unwritten(change)?;
     if change.redo_splits()? {
         return Ok(());
     }
@@ -39,6 +44,24 @@ pub(super) fn analyse_all(change: &mut CatalogChange<'_>) -> Result<()> {
         true => Ok(()),
         false => derive_all(change, true),
     }
+}
+
+/// Derives which columns of all tables have a lock of their own, if any have.
+pub(super) fn derive_unwritten(change: &mut CatalogChange<'_>) -> Result<()> {
+    if !change.claims_columns() {
+        return Ok(());
+    }
+    let tables = change.catalog().tables();
+    let tables: Vec<(String, Arc<Table>)> = tables
+        .map(|(name, table)| (name.to_owned(), table.clone()))
+        .collect();
+    for (name, table) in tables {
+        let columns = table.schema().columns.len();
+        let derive = |programs: &[Weighted<'_>]| groups::unwritten(columns, programs, table.id());
+        let unwritten = with_programs(change.catalog(), |_| 1.0, derive);
+        change.set_unwritten(&name, unwritten)?;
+    }
+    Ok(())
 }
 
 fn derive_all(change: &mut CatalogChange<'_>, waits: bool) -> Result<()> {
@@ -102,6 +125,17 @@ fn split(
 
 /// What the procedures of a catalog do with a table.
 fn usages(catalog: &Catalog, table: TableId, weight: impl Fn(&Procedure) -> f64) -> Vec<Usage> {
+    with_programs(catalog, weight, |programs| {
+        groups::usages(programs, table, true)
+    })
+}
+
+/// Calls `body` with the programs of a catalog's procedures.
+fn with_programs<R>(
+    catalog: &Catalog,
+    weight: impl Fn(&Procedure) -> f64,
+    body: impl FnOnce(&[Weighted<'_>]) -> R,
+) -> R {
     let procedures: Vec<&Arc<Procedure>> = catalog.procedures().collect();
     let weighted = |procedure: &&Arc<Procedure>| (procedure.program().clone(), weight(procedure));
     let programs: Vec<_> = procedures.iter().map(weighted).collect();
@@ -112,7 +146,7 @@ fn usages(catalog: &Catalog, table: TableId, weight: impl Fn(&Procedure) -> f64)
             weight: *weight,
         })
         .collect();
-    groups::usages(&programs, table, true)
+    body(&programs)
 }
 
 /// How often the procedures were called that use a table.

@@ -55,6 +55,23 @@ struct Rows {
     newest: Mutex<Arc<Map>>,
     /// The columns that have a timestamp of their own; see [`Table::split_by`].
     split: [AtomicU64; 2],
+    /// The columns that have a lock of their own; see [`Table::set_unwritten`].
+    unwritten: [AtomicU64; 2],
+}
+
+/// The columns in words that change only while no transaction runs.
+#[inline(always)]
+fn columns_in([low, high]: &[AtomicU64; 2]) -> ColumnSet {
+    // Relaxed: the gate orders the change with all transactions.
+    ColumnSet::from_words([low.load(Ordering::Relaxed), high.load(Ordering::Relaxed)])
+}
+
+/// Stores columns where [`columns_in`] finds them.
+fn set_columns(words: &[AtomicU64; 2], columns: ColumnSet) {
+    for (word, value) in words.iter().zip(columns.to_words()) {
+        // Relaxed: as in `columns_in`.
+        word.store(value, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Rows {
@@ -176,6 +193,7 @@ impl Table {
             layout: layout.clone(),
             newest: Mutex::new(primary.map.clone()),
             split: [const { AtomicU64::new(0) }; 2],
+            unwritten: [const { AtomicU64::new(0) }; 2],
         };
         let mut table = Table {
             id,
@@ -441,18 +459,27 @@ impl Table {
     /// there is nothing to split.
     #[inline(always)]
     pub fn split(&self) -> ColumnSet {
-        // Relaxed: it changes only while no transaction runs, and the gate orders that.
-        let [low, high] = &self.rows.split;
-        ColumnSet::from_words([low.load(Ordering::Relaxed), high.load(Ordering::Relaxed)])
+        columns_in(&self.rows.split)
     }
 
     /// Has protocols with timestamp splitting cover `columns` by a second timestamp: those rarely
     /// written but often read. No transaction runs meanwhile. Successors of the table have it too.
     pub fn split_by(&self, columns: ColumnSet) {
-        for (word, value) in self.rows.split.iter().zip(columns.to_words()) {
-            // Relaxed: as in `split`.
-            word.store(value, Ordering::Relaxed);
-        }
+        set_columns(&self.rows.split, columns);
+    }
+
+    /// The columns that no registered procedure writes, where protocols that claim records by
+    /// column group keep a lock for them beside the record's; none where that would not pay.
+    #[inline(always)]
+    pub fn unwritten(&self) -> ColumnSet {
+        columns_in(&self.rows.unwritten)
+    }
+
+    /// Has protocols that claim records by column group keep a lock for `columns`. Any set is
+    /// right, and one that no transaction writes pays. No transaction runs meanwhile, and none that
+    /// has used the table is open. Successors of the table have it too.
+    pub fn set_unwritten(&self, columns: ColumnSet) {
+        set_columns(&self.rows.unwritten, columns);
     }
 
     /// The memory of its records.

@@ -88,6 +88,10 @@ pub struct BasisFactorArguments {
     /// is let go while others wait
     #[arg(long, value_enum, default_value_t = LockQueue::Overtaking, help_heading = "Locks")]
     lock_queue: LockQueue,
+    /// Where locks are planned, but for partitioned, dora, strife and locks on ranges: what a
+    /// transaction claims of a record that it has planned
+    #[arg(long, value_enum, default_value_t = Claims::Record, help_heading = "Planned execution")]
+    claims: Claims,
     /// Under silo: whether an attempt ends as soon as it meets what will fail its commit
     #[arg(long, value_enum, default_value_t = Switch::On, help_heading = "Silo")]
     early_abort: Switch,
@@ -186,6 +190,14 @@ enum LockQueue {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Claims {
+    /// The record
+    Record,
+    /// Its columns that no registered procedure writes, or the record
+    Columns,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Restoration {
     /// What depends on it, as in the paper
     Dependents,
@@ -261,6 +273,9 @@ impl From<&BasisFactorArguments> for BasisFactors {
         if arguments.lock_queue == LockQueue::Fifo {
             chosen.protocols.lock_queue = factors::LockQueue::Fifo;
         }
+        if arguments.claims == Claims::Columns {
+            chosen.protocols.claims = factors::Claims::Columns;
+        }
         chosen.protocols.early_aborts = arguments.early_abort.to_use();
         chosen.hash_indexes = arguments.indexes != Indexes::Ordered;
         chosen.split_indexes = arguments.indexes == Indexes::Split;
@@ -297,6 +312,7 @@ mod tests {
             "--batch-size 960 --batch-us 70 --k 200 --alpha 0.05",
             "--alpha 0",
             "--lock-queue fifo",
+            "--claims columns",
             "--early-abort off --deadlock sort",
             "--restoration rerun --validation-order reversed --access-cache off --read-copies off --read-locks on",
             "--ad-hoc 7",

@@ -87,6 +87,17 @@ fn mistakes_in_arguments_end_with_exit_code_2_and_what_is_possible() {
             "--lock-queue is an option of 2pl-wait-die, 2pl-wait-for-graph, 2pl-dreadlocks, lock-sorted, and the protocols asked for are 2pl-no-wait, lock-atomic",
         ),
         (
+            &[
+                "bench",
+                "tpcc",
+                "--protocol",
+                "lock-sorted,strife",
+                "--claims",
+                "columns",
+            ],
+            "claims by column group are there for lock-sorted, ",
+        ),
+        (
             &["bench", "tpcc", "--protocol", "tictoc+cu+sweeps"],
             "tictoc has the option \"+sweeps\" behind \"+ts\" alone",
         ),

@@ -4,6 +4,7 @@
 mod back_to_its_key;
 mod beside_blocks;
 mod check;
+mod claims;
 mod command;
 mod command_line;
 mod data_directory;

@@ -42,12 +42,13 @@ impl<L: Locks> Access for PlannedLocking<L> {
         table: &Table,
         record: RecordRef,
         intent: Intent,
-        _: &Observed,
+        observed: &Observed,
     ) -> Result<Visit, Halt> {
         charge(Work::Record);
         let finding = self.finding();
         let known = self.plan.planner.findings.lock_of(record);
-        let visit = self.lock_known(table, record, intent, known);
+        let extent = self.extent(table, intent, observed);
+        let visit = self.lock_known(table, record, intent, extent, known);
         visit.inspect_err(|_| self.go_back(finding))
     }
 
@@ -65,6 +66,7 @@ impl<L: Locks> Access for PlannedLocking<L> {
         memory: &mut Memory,
     ) -> Result<(), Halt> {
         self.stay_with(table, handle)?;
+        self.cover_read(table, handle, columns)?;
         (self.locked.in_place).read(table, handle.record, columns, memory);
         Ok(())
     }
@@ -78,6 +80,7 @@ impl<L: Locks> Access for PlannedLocking<L> {
         memory: &mut Memory,
     ) -> Result<(), Halt> {
         self.stay_with(table, handle)?;
+        self.cover_write(table, handle, Some(columns))?;
         self.update_row(table, handle, columns, memory)
     }
 
@@ -95,6 +98,7 @@ impl<L: Locks> Access for PlannedLocking<L> {
     #[inline]
     fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Halt> {
         self.stay_with(table, handle)?;
+        self.cover_write(table, handle, None)?;
         Ok(self.delete_row(table, handle)?)
     }
 
@@ -180,7 +184,8 @@ impl<L: Locks> Remembering for PlannedLocking<L> {
             return Ok(None);
         };
         charge(Work::Record);
-        let visit = self.lock_known(sought.table, record, sought.intent, known);
+        let extent = self.extent(sought.table, sought.intent, sought.observed);
+        let visit = self.lock_known(sought.table, record, sought.intent, extent, known);
         let visit = visit.inspect_err(|_| self.go_back(finding))?;
         Ok(recalled(sought.table, sought.index, visit))
     }

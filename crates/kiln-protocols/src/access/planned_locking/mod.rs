@@ -26,6 +26,9 @@
 //! done where its record is (`journey.rs`). All that an attempt has is put aside in between
 //! ([`Parked`]); its locks were taken before it set out.
 //!
+//! Where locks are by *column group* ([`Locks::GROUPS`]) a record has two, and a lock is known by
+//! its name (`groups.rs`).
+//!
 //! # Which anomalies are excluded, and how
 //!
 //! All: each record is locked before it is read, in the plan or when it is met, and locks are held
@@ -33,6 +36,7 @@
 
 mod access;
 mod ahead;
+mod groups;
 mod journey;
 pub(crate) mod registration;
 
@@ -50,9 +54,9 @@ pub use journey::Parked;
 
 use crate::canary::Canary;
 use crate::shared::locked::plan::LockPlan;
-use crate::shared::locked::{Locked, Locking, NOT_LOCKED, visit_of};
+use crate::shared::locked::{Locked, Locking, NOT_LOCKED, record_of, visit_of};
 use crate::shared::locks::Locks;
-use crate::shared::planning::{Claim, Planned};
+use crate::shared::planning::{Claim, Extent, Planned};
 
 /// The access of one worker; see the module's documentation.
 pub struct PlannedLocking<L: Locks> {
@@ -66,15 +70,17 @@ pub struct PlannedLocking<L: Locks> {
 impl<L: Locks> PlannedLocking<L> {
     /// An access for the worker that `participant` stands for, with this side of the locks.
     pub fn new(participant: Participant, manager: L) -> PlannedLocking<L> {
+        let locked = Locked::new(participant, manager);
         PlannedLocking {
-            locked: Locked::new(participant, manager),
             plan: LockPlan::new(Planned {
                 is_divided: L::DIVIDED,
                 is_in_any_order: !L::ORDERED,
                 is_run_soon: true,
                 keeps_scans: !L::TRAVELS,
+                by_group: locked.by_group(),
                 ..Planned::default()
             }),
+            locked,
             journey: Journey::default(),
             pending_tids: PendingTids::default(),
         }
@@ -87,13 +93,14 @@ impl<L: Locks> PlannedLocking<L> {
     }
 
     /// Locks a record, or finds that it is locked already: by the lock at the position `known`, if
-    /// that is known.
+    /// that is known. `extent` says which of its locks.
     #[inline(always)]
     fn lock_known(
         &mut self,
         table: &Table,
         record: RecordRef,
         intent: Intent,
+        extent: Extent,
         known: Option<u32>,
     ) -> Result<Visit, Halt> {
         if L::TRAVELS && !self.journey.has_arrived {
@@ -105,13 +112,33 @@ impl<L: Locks> PlannedLocking<L> {
             self.stay(part)?;
         }
         let exclusive = intent == Intent::Write;
-        let claim = Claim::new(table, record, exclusive, L::DIVIDED);
+        let mut claim = Claim::new(table, record, exclusive, L::DIVIDED);
+        if self.locked.by_group() {
+            claim = claim.within(extent);
+        }
+        let visit = self.lock_claimed(record, claim, known)?;
+        let takes_both = extent == Extent::Both && self.locked.has_unwritten(table);
+        if takes_both && !matches!(visit, Visit::Dead) {
+            self.lock_unwritten(table, record)?;
+        }
+        Ok(visit)
+    }
+
+    /// Takes the lock of a record that a claim names, or finds that it is held.
+    #[inline(always)]
+    fn lock_claimed(
+        &mut self,
+        record: RecordRef,
+        claim: Claim,
+        known: Option<u32>,
+    ) -> Result<Visit, Halt> {
+        let known = known.filter(|&note| !L::DIVIDED && self.is_asked(note, claim));
         let (locked, plan) = (&mut self.locked, &mut self.plan);
         // Where a lock may be that of a table, or the record's part another one by now, it is
         // looked for.
         let held = match known {
-            Some(note) if !L::DIVIDED => Some(note),
-            _ => locked.locks.find::<L>(claim),
+            Some(note) => Some(note),
+            None => locked.locks.find::<L>(claim),
         };
         let Some(note) = held else {
             return self.take_unplanned(claim);
@@ -125,7 +152,7 @@ impl<L: Locks> PlannedLocking<L> {
         if L::DIVIDED {
             locked.meet(record);
         }
-        if exclusive {
+        if claim.exclusive {
             locked.upgrade(record, note, |participant, claim, cause| {
                 plan.missed(participant, claim, cause)
             })?;
@@ -136,7 +163,7 @@ impl<L: Locks> PlannedLocking<L> {
     /// Locks a record that was not planned.
     #[inline(always)]
     fn take_unplanned(&mut self, claim: Claim) -> Result<Visit, Halt> {
-        let record = claim.record;
+        let record = record_of::<L>(claim.record);
         let taken = match self.locked.take(claim) {
             Ok(taken) => taken,
             Err(_) if Canary::FootprintMissIgnored.sings() && !claim.exclusive => {
@@ -189,7 +216,7 @@ impl<L: Locks> Locking for PlannedLocking<L> {
 
     #[inline(always)]
     fn lock(&mut self, table: &Table, record: RecordRef, intent: Intent) -> Result<Visit, Halt> {
-        self.lock_known(table, record, intent, None)
+        self.lock_known(table, record, intent, Extent::Record, None)
     }
 
     #[inline(always)]

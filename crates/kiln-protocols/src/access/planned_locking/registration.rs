@@ -2,12 +2,13 @@
 //! protocols.
 
 use super::PlannedLocking;
+use crate::factors::Claims;
 use crate::family::{self, Family};
 use crate::protocol::ProtocolOption;
-use crate::registry::{Promises, Registration};
+use crate::registry::{Promises, Registration, Setting};
 use crate::shared::locks::deadlock::{NoWait, Ordered, Patient};
 use crate::shared::locks::planned::{AllOrNone, Atomic, Sorted};
-use crate::shared::locks::{BesideRecord, LockWords, LockingState, Locks};
+use crate::shared::locks::{BesideRecord, ByGroup, LockWords, LockingState, Locks};
 
 pub(crate) const LOCK_SORTED: Registration = Registration {
     name: "lock-sorted",
@@ -16,17 +17,21 @@ pub(crate) const LOCK_SORTED: Registration = Registration {
     description: "planned: all locks are taken in one order before the transaction runs",
     promises: Promises::STRICT,
     options: &[ProtocolOption::LockTable],
-    factors: &["lock-queue"],
+    factors: &["lock-queue", "claims"],
     family: |setting| {
         let queue = setting.factors.lock_queue;
         let shared = LockingState::new(setting.core_slots.clone());
-        match setting.has(ProtocolOption::LockTable) {
-            false => over(move |number| {
+        match LockPlacement::of(setting) {
+            LockPlacement::BesideRecord => over(move |number| {
                 let locks = shared.queued(BesideRecord, Ordered, number);
                 Sorted(locks.handed_on(queue))
             }),
-            true => over(move |number| {
-                let locks = shared.queued(shared.table.clone(), Ordered, number);
+            LockPlacement::ByGroup => over(move |number| {
+                let locks = shared.queued(ByGroup(shared.table.clone()), Ordered, number);
+                Sorted(locks.handed_on(queue))
+            }),
+            LockPlacement::Table { by_group } => over(move |number| {
+                let locks = shared.queued(shared.table.clone().grouped(by_group), Ordered, number);
                 Sorted(locks.handed_on(queue))
             }),
         }
@@ -39,16 +44,20 @@ pub(crate) const LOCK_ATOMIC: Registration = Registration {
     description: "planned: all locks are asked for in one critical section before it runs",
     promises: Promises::STRICT,
     options: &[ProtocolOption::LockTable],
-    factors: &[],
+    factors: &["claims"],
     family: |setting| {
         let shared = LockingState::new(setting.core_slots.clone());
-        match setting.has(ProtocolOption::LockTable) {
-            false => over(move |number| {
+        match LockPlacement::of(setting) {
+            LockPlacement::BesideRecord => over(move |number| {
                 let locks = shared.queued(BesideRecord, Patient, number);
                 Atomic::new(locks, shared.section.clone())
             }),
-            true => over(move |number| {
-                let locks = shared.queued(shared.table.clone(), Patient, number);
+            LockPlacement::ByGroup => over(move |number| {
+                let locks = shared.queued(ByGroup(shared.table.clone()), Patient, number);
+                Atomic::new(locks, shared.section.clone())
+            }),
+            LockPlacement::Table { by_group } => over(move |number| {
+                let locks = shared.queued(shared.table.clone().grouped(by_group), Patient, number);
                 Atomic::new(locks, shared.section.clone())
             }),
         }
@@ -61,15 +70,42 @@ pub(crate) const PRE_NO_WAIT: Registration = Registration {
     description: "planned: all locks are had at once before the transaction runs, or it starts again",
     promises: Promises::STRICT,
     options: &[ProtocolOption::LockTable],
-    factors: &[],
-    family: |setting| match setting.has(ProtocolOption::LockTable) {
-        false => over(|_| AllOrNone(LockWords)),
-        true => {
-            let shared = LockingState::new(setting.core_slots.clone());
-            over(move |number| AllOrNone(shared.queued(shared.table.clone(), NoWait, number)))
+    factors: &["claims"],
+    family: |setting| {
+        let shared = LockingState::new(setting.core_slots.clone());
+        match LockPlacement::of(setting) {
+            LockPlacement::BesideRecord => over(|_| AllOrNone(LockWords)),
+            LockPlacement::ByGroup => over(move |number| {
+                AllOrNone(shared.queued(ByGroup(shared.table.clone()), NoWait, number))
+            }),
+            LockPlacement::Table { by_group } => over(move |number| {
+                let table = shared.table.clone().grouped(by_group);
+                AllOrNone(shared.queued(table, NoWait, number))
+            }),
         }
     },
 };
+
+/// Where a setting has the locks.
+enum LockPlacement {
+    /// Beside the records.
+    BesideRecord,
+    /// Beside the records, and those on unwritten columns in a table.
+    ByGroup,
+    /// In a table, by column group or not.
+    Table { by_group: bool },
+}
+
+impl LockPlacement {
+    fn of(setting: &Setting) -> LockPlacement {
+        let by_group = setting.factors.claims == Claims::Columns;
+        match (setting.has(ProtocolOption::LockTable), by_group) {
+            (true, by_group) => LockPlacement::Table { by_group },
+            (false, true) => LockPlacement::ByGroup,
+            (false, false) => LockPlacement::BesideRecord,
+        }
+    }
+}
 
 /// A family of planned locking over the locks that `locks` makes for a worker's number.
 fn over<L: Locks + Send + 'static>(

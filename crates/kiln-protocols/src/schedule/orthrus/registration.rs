@@ -11,11 +11,12 @@ pub(crate) const ORTHRUS: Registration = Registration {
     description: "planned: some workers only control concurrency, the others only run transactions",
     promises: Promises::STRICT,
     options: &[],
-    factors: &["cc-threads", "partitioning"],
+    factors: &["cc-threads", "partitioning", "claims"],
     family: |setting| {
         let factors = setting.factors;
         let shared = shared::<LockTable>(factors.concurrency_controllers);
-        owned::of_workers(shared.divided(factors.partitioning))
+        let shared = shared.divided(factors.partitioning);
+        owned::of_workers(shared.claimed(factors.claims))
     },
 };
 
@@ -25,9 +26,10 @@ pub(crate) const ORTHRUS_SHARED: Registration = Registration {
     description: "planned: orthrus whose concurrency controllers share one lock table",
     promises: Promises::STRICT,
     options: &[],
-    factors: &["cc-threads"],
+    factors: &["cc-threads", "claims"],
     family: |setting| {
-        let controllers = setting.factors.concurrency_controllers;
-        owned::of_workers(shared::<SharedLockTable>(controllers))
+        let factors = setting.factors;
+        let shared = shared::<SharedLockTable>(factors.concurrency_controllers);
+        owned::of_workers(shared.claimed(factors.claims))
     },
 };

@@ -3,13 +3,13 @@
 use std::ptr::null_mut;
 
 use kiln_platform::atomic::{AtomicBool, AtomicU32, Ordering};
-use kiln_platform::memory::{self, name_range};
+use kiln_platform::memory::name_range;
 use kiln_platform::plain;
 use kiln_storage::record::RecordRef;
 use kiln_storage::table::Part;
 
 use crate::schedule::cache_padded::CachePadded;
-use crate::shared::planning::Claim;
+use crate::shared::planning::{Claim, groups};
 
 /// Where a request is, as its partition knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl Request {
 pub(crate) fn hash(lock: u64) -> u64 {
     match is_of_table(lock) {
         true => lock.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-        false => memory::hash(lock),
+        false => groups::hash(lock),
     }
 }
 

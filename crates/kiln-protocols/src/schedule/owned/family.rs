@@ -20,5 +20,6 @@ pub(crate) fn of_data<T: PartitionTable>(factors: Factors) -> Box<dyn Family> {
         0 => thread::available_cores(),
         wanted => wanted as usize,
     };
-    of_workers(OwnedState::<T>::new(partitions).divided(factors.partitioning))
+    let shared = OwnedState::<T>::new(partitions).divided(factors.partitioning);
+    of_workers(shared.claimed(factors.claims))
 }

@@ -9,7 +9,7 @@ use kiln_storage::table::Part;
 use super::partition::nobody;
 use super::{OwnedState, PartitionTable, Request};
 use crate::shared::locks::{Locks, Taken, fresh, soon};
-use crate::shared::planning::Claim;
+use crate::shared::planning::{Claim, groups};
 
 /// What the transaction missed: it was granted nothing but its plan.
 const MISS: AbortCause = AbortCause::FootprintMiss;
@@ -83,7 +83,7 @@ impl<T: PartitionTable> GrantedLocks<T> {
                 }
             }
         }
-        if fresh::admit(claim.record).is_err() {
+        if fresh::admit(groups::record_of(claim.record)).is_err() {
             self.give_back(first);
             return None;
         }
@@ -143,6 +143,13 @@ impl<T: PartitionTable> Locks for GrantedLocks<T> {
     const PLANNED: bool = true;
     const DIVIDED: bool = T::DIVIDED;
     const TRAVELS: bool = T::OWNERS_RUN;
+    // Owners that run transactions find the records that were written by their requests.
+    const GROUPS: bool = !T::OWNERS_RUN;
+
+    #[inline(always)]
+    fn by_group(&self) -> bool {
+        self.shared.by_group
+    }
 
     /// Tables that every partition has are anywhere.
     #[inline(always)]
@@ -219,6 +226,8 @@ impl<T: PartitionTable> Locks for GrantedLocks<T> {
     fn release(&mut self, record: RecordRef, held: Held, _: bool) {
         match held {
             Held::Granted => {}
+            // The mark is that of all locks of the record.
+            Held::New if groups::is_unwritten(record) => {}
             Held::New => fresh::finish(record),
             Held::Taken(request) => self.give_back(request),
         }

@@ -11,7 +11,7 @@ use super::partition::Partition;
 use super::roles::Serving;
 use super::slots::Slots;
 use super::{Demand, IN_FLIGHT_MAX, PartitionTable};
-use crate::factors::Partitioning;
+use crate::factors::{Claims, Partitioning};
 use crate::schedule::cache_padded::CachePadded;
 use crate::schedule::in_flight::{Blocks, Solitude};
 use crate::shared::planning::Claim;
@@ -39,6 +39,8 @@ pub struct OwnedState<T> {
     pub(super) balance: Option<Balance>,
     /// Which partition has which part of the data, where that is found out.
     pub(super) slots: Option<Slots>,
+    /// Whether records have locks by column group.
+    pub(super) by_group: bool,
 }
 
 /// Held to give a transaction its place in the order of all that come to several partitions at
@@ -91,6 +93,7 @@ impl<T: PartitionTable> OwnedState<T> {
             cores: thread::available_cores(),
             balance: None,
             slots: None,
+            by_group: false,
         };
         shared.name_memory();
         shared
@@ -102,6 +105,12 @@ impl<T: PartitionTable> OwnedState<T> {
     pub fn balanced(mut self, start: usize, count: u32) -> OwnedState<T> {
         let most = self.partitions.len() as u32;
         self.balance = Some(Balance::new(start as u32, most, count));
+        self
+    }
+
+    /// Has records locked by column group if `claims` says so.
+    pub fn claimed(mut self, claims: Claims) -> OwnedState<T> {
+        self.by_group = claims == Claims::Columns;
         self
     }
 

@@ -1,15 +1,13 @@
 //! The bit arrays of the selective contention analysis (VLL §2.6).
 
-use kiln_platform::memory;
-
-use crate::shared::planning::Claim;
+use crate::shared::planning::{Claim, groups};
 
 /// Bits of each array: 100 kB, so that both fit into a second-level cache.
 const BITS: u64 = 819_200;
 
 /// The position of a claim in the arrays, with the lowest bit for exclusive ones.
 pub(super) fn position(claim: Claim) -> u32 {
-    let position = ((memory::hash(claim.record.address()) >> 32) * BITS) >> 32;
+    let position = ((groups::hash(claim.record.address()) >> 32) * BITS) >> 32;
     (position as u32) << 1 | u32::from(claim.exclusive)
 }
 

@@ -14,7 +14,6 @@
 //! each of them lets the next one in on its own core.
 
 use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use kiln_platform::memory;
 use kiln_platform::plain;
 use kiln_platform::schedule::point;
 use kiln_platform::sync::{Arc, Mutex, lock};
@@ -28,32 +27,77 @@ use super::ledger::Ledger;
 use super::queue::{Entered, Guest};
 use super::{IN_FLIGHT_MAX, VllState};
 use crate::shared::core_slots::CoreSlots;
-use crate::shared::locks::counters::Counters;
+use crate::shared::locks::counters::{BesideRecords, Counters};
+use crate::shared::planning::groups;
 
 /// Counters in an array, for records by the hash of their address. The paper has one element for
 /// each record; here two records may share one, and then one of their transactions waits for the
 /// other in vain.
 #[derive(Clone)]
-pub struct CounterArray(Arc<[AtomicU64]>);
+pub struct CounterArray {
+    counters: Arc<[AtomicU64]>,
+    /// See [`CounterArray::grouped`].
+    by_group: bool,
+}
 
 impl CounterArray {
     /// The number of elements as a power of two: one megabyte.
     const BITS: u32 = 17;
+
+    /// The same with counters for column groups as well, or without. All workers that use the same
+    /// counters make the same choice.
+    #[must_use]
+    pub fn grouped(mut self, by_group: bool) -> CounterArray {
+        self.by_group = by_group;
+        self
+    }
 }
 
 impl Default for CounterArray {
     fn default() -> CounterArray {
         let zero = |_| AtomicU64::new(0);
-        CounterArray((0..1 << CounterArray::BITS).map(zero).collect())
+        CounterArray {
+            counters: (0..1 << CounterArray::BITS).map(zero).collect(),
+            by_group: false,
+        }
     }
 }
 
 impl Counters for CounterArray {
     const NEW_AUX: Option<u64> = Some(0);
+    const GROUPS: bool = true;
+
+    #[inline(always)]
+    fn by_group(&self) -> bool {
+        self.by_group
+    }
 
     #[inline(always)]
     fn word(&self, record: RecordRef) -> &AtomicU64 {
-        &self.0[(memory::hash(record.address()) >> (64 - CounterArray::BITS)) as usize]
+        &self.counters[(groups::hash(record.address()) >> (64 - CounterArray::BITS)) as usize]
+    }
+}
+
+/// The counters of a record's own lock are beside it, and those of the one on its [unwritten
+/// columns](groups) in an array.
+#[derive(Clone)]
+pub struct BesideByGroup(pub CounterArray);
+
+impl Counters for BesideByGroup {
+    const NEW_AUX: Option<u64> = BesideRecords::NEW_AUX;
+    const GROUPS: bool = true;
+
+    #[inline(always)]
+    fn by_group(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn word(&self, record: RecordRef) -> &AtomicU64 {
+        match groups::is_unwritten(record) {
+            true => self.0.word(record),
+            false => record.aux(),
+        }
     }
 }
 

@@ -93,7 +93,7 @@ mod worker;
 
 pub use isolated::Isolated;
 pub use ledger::{Analysis, DemandOf, Ledger};
-pub use manager::{CounterArray, ManagerThread};
+pub use manager::{BesideByGroup, CounterArray, ManagerThread};
 pub use state::VllState;
 pub use worker::Vll;
 

@@ -3,9 +3,10 @@
 
 use kiln_platform::sync::Arc;
 
-use super::{CounterArray, ManagerThread, Vll, VllState};
+use super::{BesideByGroup, CounterArray, Ledger, ManagerThread, Vll, VllState};
+use crate::factors::Claims;
 use crate::family::{self, Family};
-use crate::registry::{Promises, Registration};
+use crate::registry::{Promises, Registration, Setting};
 use crate::shared::locks::counters::BesideRecords;
 
 /// The counters lie beside records.
@@ -21,8 +22,8 @@ pub(crate) const VLL: Registration = Registration {
     description: "planned: locks are counters, in one queue of all transactions",
     promises: PROMISES,
     options: &[],
-    factors: &[],
-    family: |_| beside_records(false),
+    factors: &["claims"],
+    family: |setting| beside_records(setting, false),
 };
 
 pub(crate) const VLL_SCA: Registration = Registration {
@@ -31,8 +32,8 @@ pub(crate) const VLL_SCA: Registration = Registration {
     description: "planned: vll that looks for transactions without conflicts when it has time",
     promises: PROMISES,
     options: &[],
-    factors: &[],
-    family: |_| beside_records(true),
+    factors: &["claims"],
+    family: |setting| beside_records(setting, true),
 };
 
 pub(crate) const VLL_ARRAYED: Registration = Registration {
@@ -44,9 +45,11 @@ pub(crate) const VLL_ARRAYED: Registration = Registration {
         ..Promises::STRICT
     },
     options: &[],
-    factors: &[],
+    factors: &["claims"],
     family: |setting| {
-        let manager = ManagerThread::start(CounterArray::default(), setting.core_slots.clone());
+        let by_group = setting.factors.claims == Claims::Columns;
+        let counters = CounterArray::default().grouped(by_group);
+        let manager = ManagerThread::start(counters, setting.core_slots.clone());
         let manager = Arc::new(manager);
         family::of_workers(move |participant, random| {
             Vll::managed(manager.clone(), participant, random)
@@ -54,8 +57,18 @@ pub(crate) const VLL_ARRAYED: Registration = Registration {
     },
 };
 
-fn beside_records(analyses_contention: bool) -> Box<dyn Family> {
-    let shared = Arc::new(VllState::new(BesideRecords));
+fn beside_records(setting: &Setting, analyses_contention: bool) -> Box<dyn Family> {
+    match setting.factors.claims {
+        Claims::Record => counted(BesideRecords, analyses_contention),
+        Claims::Columns => counted(BesideByGroup(CounterArray::default()), analyses_contention),
+    }
+}
+
+fn counted<L: Ledger>(ledger: L, analyses_contention: bool) -> Box<dyn Family>
+where
+    L::Access: Send,
+{
+    let shared = Arc::new(VllState::new(ledger));
     family::of_workers(move |participant, random| {
         Vll::new(shared.clone(), participant, random, analyses_contention)
     })

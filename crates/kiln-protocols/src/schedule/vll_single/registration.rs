@@ -13,6 +13,6 @@ pub(crate) const VLL_SINGLE: Registration = Registration {
         ..Promises::STRICT
     },
     options: &[],
-    factors: &["data-partitions", "partitioning"],
+    factors: &["data-partitions", "partitioning", "claims"],
     family: |setting| owned::of_data::<CounterTable>(setting.factors),
 };

@@ -13,7 +13,7 @@ use crate::shared::record_map::RecordMap;
 /// A lock that the attempt holds.
 #[derive(Clone, Copy)]
 pub struct Held<H> {
-    /// The record, or one that it covers.
+    /// The record, or one that it covers, or the name of the lock on its unwritten columns.
     pub record: RecordRef,
     /// What the worker keeps with it.
     pub held: H,

@@ -15,6 +15,7 @@
 //!   inserted, and wait for it.
 //! - `aux` is 0 for every record in an index when no transaction runs.
 
+mod groups;
 mod held;
 pub mod plan;
 
@@ -30,6 +31,7 @@ use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::Memory;
 use kiln_storage::table::{EntryKey, Table};
 
+pub use groups::record_of;
 pub use held::HeldLocks;
 
 use crate::canary::Canary;
@@ -38,7 +40,8 @@ use crate::shared::in_place::{InPlace, refused_update};
 use crate::shared::links;
 use crate::shared::locks::{Locks, Step, Taken};
 use crate::shared::node_set::NodeSet;
-use crate::shared::planning::{Claim, Findings};
+use crate::shared::planning::groups::unwritten_of;
+use crate::shared::planning::{Claim, Extent, Findings};
 
 /// The note of a handle whose record a canary did not lock.
 pub const NOT_LOCKED: u32 = u32::MAX;
@@ -106,11 +109,11 @@ impl<L: Locks> Locked<L> {
     /// `None` for a dead record, whose lock is let go again.
     #[inline(always)]
     pub fn hold(&mut self, claim: Claim, taken: Taken<L::Held>) -> Result<Option<u32>, AbortCause> {
-        let record = claim.record;
-        let held = self.wait(record, taken)?;
+        let record = record_of::<L>(claim.record);
+        let held = self.wait(claim.record, taken)?;
         let tid = Tid(record.tid().load(Ordering::Relaxed));
         if tid.is_dead() {
-            self.manager.release(record, held, claim.exclusive);
+            self.manager.release(claim.record, held, claim.exclusive);
             return Ok(None);
         }
         self.meet(record);
@@ -143,7 +146,7 @@ impl<L: Locks> Locked<L> {
                 Ok(taken) => taken,
                 Err(cause) => {
                     let claim = Claim {
-                        record,
+                        record: if self.by_group() { lock.record } else { record },
                         exclusive: true,
                         is_deferred: false,
                         part: lock.part,
@@ -280,6 +283,7 @@ pub trait Locking: Sized {
         memory: &mut Memory,
     ) -> Result<Inserted, Halt> {
         charge(Work::Record);
+        let has_unwritten = self.locked().has_unwritten(table);
         let Locked {
             in_place,
             nodes,
@@ -287,12 +291,16 @@ pub trait Locking: Sized {
             locks,
             ..
         } = self.locked();
-        let mut new = None;
+        let (mut new, mut unwritten) = (None, None);
         let created = |record| {
-            let taken = manager.take_new(record);
-            let taken =
-                taken.or_else(|cause| locks.take_beside(manager, record, Step::TakeNew, cause));
-            new = Some((record, taken?));
+            let mut take = |name| {
+                let taken = manager.take_new(name);
+                taken.or_else(|cause| locks.take_beside(manager, name, Step::TakeNew, cause))
+            };
+            new = Some((record, take(record)?));
+            if has_unwritten {
+                unwritten = Some(take(unwritten_of(record))?);
+            }
             Ok(())
         };
         let aux = <Self::Locks as Locks>::NEW_AUX;
@@ -302,11 +310,20 @@ pub trait Locking: Sized {
         let (index, other) = match (inserted, new) {
             (Ok(Ok(record)), Some((_, held))) => {
                 let note = self.hold_new(table, record, held);
+                if let Some(held) = unwritten {
+                    let is_divided = <Self::Locks as Locks>::DIVIDED;
+                    let claim = Claim::new(table, record, true, is_divided);
+                    let claim = claim.within(Extent::Unwritten);
+                    (self.locked().locks).hold_new::<Self::Locks>(claim, held);
+                }
                 return Ok(Inserted::New(Handle { record, note }));
             }
             (refused, new) => {
                 // A transaction that met it meanwhile finds it dead.
                 if let Some((record, held)) = new {
+                    if let Some(held) = unwritten {
+                        manager.release(unwritten_of(record), held, true);
+                    }
                     manager.release(record, held, true);
                 }
                 match refused? {

@@ -9,7 +9,7 @@ use kiln_storage::record::Tid;
 use kiln_storage::slot::Memory;
 use kiln_storage::table::Table;
 
-use super::Locked;
+use super::{Locked, record_of};
 use crate::canary::Canary;
 use crate::phases::Phase;
 use crate::shared::locks::Locks;
@@ -63,7 +63,7 @@ impl LockPlan {
         let (locks, newest) = (&mut locked.locks, &mut locked.newest);
         let (footprint, findings) = self.planner.parts();
         let taken = locked.manager.take_all(footprint.claims(), |claim, held| {
-            let tid = Tid(claim.record.tid().load(Ordering::Relaxed));
+            let tid = Tid(record_of::<L>(claim.record).tid().load(Ordering::Relaxed));
             *newest = (*newest).max(Tid(tid.version()));
             let note = locks.hold::<L>(claim, held);
             findings.held(claim.finding, note);
@@ -160,7 +160,7 @@ impl LockPlan {
         locked.locks.all.reserve(demand.claims().len());
         for &claim in demand.claims() {
             if meets {
-                locked.meet(claim.record);
+                locked.meet(record_of::<L>(claim.record));
             }
             let note = locked.locks.hold::<L>(claim, held);
             self.planner.findings.held(claim.finding, note);

@@ -40,6 +40,15 @@ pub trait Counters: Clone + Send + Sync {
     /// See [`Locks::NEW_AUX`].
     const NEW_AUX: Option<u64>;
 
+    /// See [`Locks::GROUPS`].
+    const GROUPS: bool = false;
+
+    /// See [`Locks::by_group`].
+    #[inline(always)]
+    fn by_group(&self) -> bool {
+        false
+    }
+
     /// The counters for a record's address.
     fn word(&self, record: RecordRef) -> &AtomicU64;
 }
@@ -202,6 +211,12 @@ impl<C: Counters> Locks for CounterLocks<C> {
     const NEW_AUX: Option<u64> = C::NEW_AUX;
     const PLANNED: bool = true;
     const ORDERED: bool = false;
+    const GROUPS: bool = C::GROUPS;
+
+    #[inline(always)]
+    fn by_group(&self) -> bool {
+        self.counters.by_group()
+    }
 
     fn begin(&mut self) {
         self.has_statements = false;

@@ -106,7 +106,7 @@ use super::planning::Claim;
 use crate::factors::LockQueue;
 use planned::CriticalSection;
 
-pub use placement::{BesideBits, BesideRecord, LockTable, Placement};
+pub use placement::{BesideBits, BesideRecord, ByGroup, LockTable, Placement};
 pub use request::{Request, RequestRef};
 pub use waiting::{Alarms, WAIT_MAX_NS};
 pub use word::LockWords;
@@ -333,6 +333,16 @@ pub trait Locks {
     /// Lets go of it.
     fn release_deferred(&mut self, _record: RecordRef) {}
 
+    /// Whether records may have locks by [column group](super::planning::groups): see
+    /// [`Locks::by_group`].
+    const GROUPS: bool = false;
+
+    /// Whether they have, and records are the names of their locks; asked where locks are planned.
+    #[inline(always)]
+    fn by_group(&self) -> bool {
+        false
+    }
+
     /// Whether a transaction's locks are taken all together before it runs: by [`Locks::take_all`],
     /// once. What it meets beyond is taken only if that needs no wait.
     const PLANNED: bool = false;
@@ -467,6 +477,12 @@ impl<P: Placement, H: DeadlockPolicy> QueuedLocks<P, H> {
 impl<P: Placement, H: DeadlockPolicy> Locks for QueuedLocks<P, H> {
     type Held = RequestRef;
     const NEW_AUX: Option<u64> = Some(0);
+    const GROUPS: bool = P::GROUPS;
+
+    #[inline(always)]
+    fn by_group(&self) -> bool {
+        self.placement.by_group()
+    }
 
     #[inline]
     fn begin_call(&mut self, deadline_ns: Option<u64>) {

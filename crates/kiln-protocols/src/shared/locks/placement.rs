@@ -1,4 +1,5 @@
-//! Where a record's lock is: beside the record, or in a hash table.
+//! Where a record's lock is: beside the record, or in a hash table; or in both places, where it has
+//! two.
 
 use kiln_platform::atomic::{AtomicPtr, AtomicU32, Ordering};
 use kiln_platform::memory::{self, Region, name_range};
@@ -8,9 +9,19 @@ use kiln_storage::record::RecordRef;
 
 use super::queue::Queue;
 use super::request::{Link, RequestRef};
+use crate::shared::planning::groups::is_unwritten;
 
 /// Where a record's lock is.
 pub trait Placement: Clone + Send + Sync {
+    /// See [`Locks::GROUPS`](super::Locks::GROUPS).
+    const GROUPS: bool = false;
+
+    /// See [`Locks::by_group`](super::Locks::by_group).
+    #[inline(always)]
+    fn by_group(&self) -> bool {
+        false
+    }
+
     /// Takes the lock with a new request, if no other request wants it and that can be seen without
     /// a latch.
     fn take_alone(&self, record: RecordRef, request: RequestRef) -> bool;
@@ -156,7 +167,11 @@ const _: () = assert!(size_of::<Link>() == size_of::<AtomicPtr<u8>>());
 /// A bucket is a cache line, a lock has no other memory than its requests: taking a lock that no
 /// other transaction wants touches the bucket and the worker's own request.
 #[derive(Clone)]
-pub struct LockTable(Arc<Buckets>);
+pub struct LockTable {
+    buckets: Arc<Buckets>,
+    /// See [`LockTable::grouped`].
+    by_group: bool,
+}
 
 struct Buckets {
     memory: Region,
@@ -181,13 +196,24 @@ impl LockTable {
             "lock table".to_owned()
         });
         let shift = 64 - buckets.trailing_zeros();
-        LockTable(Arc::new(Buckets { memory, shift }))
+        LockTable {
+            buckets: Arc::new(Buckets { memory, shift }),
+            by_group: false,
+        }
+    }
+
+    /// The same with the locks of column groups as well, or without. All workers that use the same
+    /// locks make the same choice.
+    #[must_use]
+    pub fn grouped(mut self, by_group: bool) -> LockTable {
+        self.by_group = by_group;
+        self
     }
 
     #[inline(always)]
     fn bucket(&self, address: u64) -> &Bucket {
-        let hash = memory::hash(address) >> self.0.shift;
-        let buckets = self.0.memory.start().cast::<Bucket>();
+        let hash = memory::hash(address) >> self.buckets.shift;
+        let buckets = self.buckets.memory.start().cast::<Bucket>();
         // SAFETY: the region holds as many buckets as there are hashes, of which all zeroes is a
         // valid one, and lives as long as the table. Buckets are atomics only.
         unsafe { buckets.add(hash as usize).as_ref() }
@@ -195,8 +221,8 @@ impl LockTable {
 
     /// Whether no transaction wants any lock; asked while none takes or releases one.
     pub fn is_empty(&self) -> bool {
-        let buckets = self.0.memory.start().cast::<Bucket>();
-        (0..1usize << (64 - self.0.shift)).all(|number| {
+        let buckets = self.buckets.memory.start().cast::<Bucket>();
+        (0..1usize << (64 - self.buckets.shift)).all(|number| {
             // SAFETY: as in `bucket`.
             let bucket = unsafe { buckets.add(number).as_ref() };
             bucket.locks.get().is_none()
@@ -205,6 +231,13 @@ impl LockTable {
 }
 
 impl Placement for LockTable {
+    const GROUPS: bool = true;
+
+    #[inline(always)]
+    fn by_group(&self) -> bool {
+        self.by_group
+    }
+
     #[inline(always)]
     fn take_alone(&self, _: RecordRef, _: RequestRef) -> bool {
         false
@@ -251,5 +284,37 @@ impl Placement for LockTable {
         // Release pairs with the acquire above.
         bucket.latch.store(0, Ordering::Release);
         result
+    }
+}
+
+/// A record's own lock is beside it, and the one on its [unwritten
+/// columns](crate::shared::planning::groups) is in a table.
+#[derive(Clone)]
+pub struct ByGroup(pub LockTable);
+
+impl Placement for ByGroup {
+    const GROUPS: bool = true;
+
+    #[inline(always)]
+    fn by_group(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn take_alone(&self, record: RecordRef, request: RequestRef) -> bool {
+        !is_unwritten(record) && BesideRecord.take_alone(record, request)
+    }
+
+    #[inline(always)]
+    fn release_alone(&self, record: RecordRef, request: RequestRef) -> bool {
+        !is_unwritten(record) && BesideRecord.release_alone(record, request)
+    }
+
+    #[inline]
+    fn latched<R>(&self, record: RecordRef, body: impl FnOnce(&mut Latched) -> R) -> R {
+        match is_unwritten(record) {
+            true => self.0.latched(record, body),
+            false => BesideRecord.latched(record, body),
+        }
     }
 }

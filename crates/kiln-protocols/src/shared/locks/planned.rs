@@ -69,6 +69,11 @@ macro_rules! as_inside {
             self.$($inside)+.begin();
         }
 
+        #[inline(always)]
+        fn by_group(&self) -> bool {
+            self.$($inside)+.by_group()
+        }
+
         #[inline]
         fn take_new(&mut self, record: RecordRef) -> Result<Self::Held, AbortCause> {
             self.$($inside)+.take_new(record)
@@ -92,6 +97,7 @@ impl<P: Placement> Locks for Sorted<P> {
     type Held = RequestRef;
     const NEW_AUX: Option<u64> = Some(0);
     const PLANNED: bool = true;
+    const GROUPS: bool = P::GROUPS;
 
     as_inside!(0);
 
@@ -158,6 +164,7 @@ impl<P: Placement> Locks for Atomic<P> {
     type Held = RequestRef;
     const NEW_AUX: Option<u64> = Some(0);
     const PLANNED: bool = true;
+    const GROUPS: bool = P::GROUPS;
 
     as_inside!(locks);
 
@@ -218,6 +225,7 @@ impl<L: Locks> Locks for AllOrNone<L> {
     type Held = L::Held;
     const NEW_AUX: Option<u64> = L::NEW_AUX;
     const PLANNED: bool = true;
+    const GROUPS: bool = L::GROUPS;
 
     as_inside!(0);
 

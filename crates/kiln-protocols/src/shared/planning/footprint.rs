@@ -7,11 +7,12 @@ use kiln_storage::record::RecordRef;
 use kiln_storage::table::{Part, Table};
 
 use super::findings::Findings;
+use super::groups::{self, Extent};
 
 /// A record that a transaction will touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// The record.
+    /// The record, or the name of the lock on its [unwritten columns](groups).
     pub record: RecordRef,
     /// Whether it will be written.
     pub exclusive: bool,
@@ -48,10 +49,21 @@ impl Claim {
         }
     }
 
+    /// The same on the lock on unwritten columns, if `extent` is that lock. A table that every
+    /// partition has is locked as a whole, and has no other.
+    #[inline(always)]
+    #[must_use]
+    pub fn within(mut self, extent: Extent) -> Claim {
+        if extent == Extent::Unwritten && !self.part.is_replicated() {
+            self.record = groups::unwritten_of(self.record);
+        }
+        self
+    }
+
     /// Whether its lock is the record's own, wherever the data are.
     #[inline(always)]
     fn is_of_record(&self) -> bool {
-        self.part == Part::default()
+        self.part == Part::default() && !groups::is_unwritten(self.record)
     }
 
     /// What its lock is known by: the record's address, or its table where every partition has
@@ -123,6 +135,20 @@ impl Footprint {
         true
     }
 
+    /// Adds a claim on the locks that `extent` names; says no when there is no room.
+    #[inline(always)]
+    pub fn add_within(&mut self, claim: Claim, extent: Extent) -> bool {
+        if extent == Extent::Both {
+            // The finding is of the record's own lock.
+            let mut other = claim.within(Extent::Unwritten);
+            other.finding = Findings::NO_FINDING;
+            if other.record != claim.record && !self.add(other) {
+                return false;
+            }
+        }
+        self.add(claim.within(extent))
+    }
+
     /// Asks for the memory that its next claims will be kept in.
     #[inline]
     pub fn fetch_room(&self) {
@@ -160,7 +186,11 @@ impl Footprint {
     /// lock.
     #[inline]
     pub fn unite(&mut self, findings: &mut Findings) {
-        debug_assert!(self.claims.iter().all(Claim::is_of_record));
+        debug_assert!(
+            self.claims
+                .iter()
+                .all(|claim| claim.part == Part::default())
+        );
         if !self.is_arranged && self.is_distinct() {
             self.is_arranged = true;
         }
@@ -263,6 +293,28 @@ mod tests {
             }
             assert_eq!(footprint.claims().len() as u64, length);
         }
+    }
+
+    /// A record is claimed for its unwritten columns, and again to be deleted: each of its locks is
+    /// there once, in its strongest mode and in the order of all locks.
+    #[test]
+    fn both_locks_of_a_record_are_named_once() {
+        let record = |number: u64| claim((1 << 35) + number * 16, true);
+        let shared = |number: u64| Claim {
+            exclusive: false,
+            ..record(number)
+        };
+        let mut footprint = Footprint::default();
+        footprint.clear();
+        assert!(footprint.add_within(shared(3), Extent::Unwritten));
+        assert!(footprint.add_within(shared(2), Extent::Record));
+        assert!(footprint.add_within(record(3), Extent::Both));
+        assert!(footprint.add_within(record(1), Extent::Record));
+        footprint.unite(&mut Findings::default());
+        let split = record(3).within(Extent::Unwritten);
+        let expected = [record(1), shared(2), record(3), split];
+        assert_eq!(footprint.claims(), expected);
+        assert!(footprint.claims().is_sorted_by_key(Claim::lock));
     }
 
     #[test]

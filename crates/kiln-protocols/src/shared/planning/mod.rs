@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`footprint`] | the records with their modes |
+//! | [`groups`] | which of a record's locks a claim names, where it has two |
 //! | [`findings`] | which look-ups led to them, so that the run need not search again |
 //! | [`scans`] | the leaves that scans read, for the same |
 //! | [`reconnaissance`] | the access that collects them, without isolation and without effects |
@@ -36,6 +37,7 @@
 pub mod ahead;
 pub mod findings;
 pub mod footprint;
+pub mod groups;
 pub mod planner;
 pub mod reconnaissance;
 pub mod scans;
@@ -44,6 +46,7 @@ pub mod scout;
 pub use ahead::{ClaimOf, Demand, PlannedAhead};
 pub use findings::Findings;
 pub use footprint::{Claim, Footprint};
+pub use groups::Extent;
 pub use planner::Planner;
 pub use reconnaissance::{Planned, Whereabouts};
 pub use scout::Scout;

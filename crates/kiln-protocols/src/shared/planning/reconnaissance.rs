@@ -24,6 +24,7 @@ use kiln_storage::table::{Entry, Found, IndexScan, Part, Table};
 
 use super::findings::Findings;
 use super::footprint::{Claim, Footprint};
+use super::groups::Extent;
 
 /// What ends a reconnaissance before its procedure does; the caller does not hear of it.
 const END: AbortCause = AbortCause::FootprintMiss;
@@ -45,6 +46,8 @@ pub struct Planned {
     pub is_run_soon: bool,
     /// Whether what is read of ordered indexes is kept for the run.
     pub keeps_scans: bool,
+    /// Whether claims name [column groups](super::groups).
+    pub by_group: bool,
 }
 
 /// Where a reconnaissance is, of those that each look at their own part of the data.
@@ -215,15 +218,15 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
         }
     }
 
-    /// Notes a record, and whether all that will be done to it can be deferred to the commit;
-    /// `find` gives the finding's number.
+    /// Notes a record with which `observed` will be done, as far as that is known; `find` gives the
+    /// finding's number.
     #[inline(always)]
     fn meet(
         &mut self,
         table: &Table,
         record: RecordRef,
         intent: Intent,
-        is_deferred: bool,
+        observed: Option<&Observed>,
         find: impl FnOnce(&mut Findings) -> u16,
     ) -> Result<Visit, Halt> {
         self.stay_with(table, record, self.sought_part)?;
@@ -237,9 +240,14 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
             Some(part) => Claim::of_part(part, record, exclusive),
             None => Claim::new(table, record, exclusive, self.planned.is_divided),
         };
+        let is_deferred = observed.is_some_and(|observed| observed.is_deferred);
         claim.is_deferred = self.planned.marks_deferred && is_deferred && exclusive;
         claim.finding = find(self.findings);
-        if !self.footprint.add(claim) {
+        let extent = match (self.planned.by_group, observed) {
+            (true, Some(observed)) => Extent::of(table, intent, observed),
+            _ => Extent::Record,
+        };
+        if !self.footprint.add_within(claim, extent) {
             return Err(END.into());
         }
         let is_absent = tid.is_absent() || self.has_deleted(record);
@@ -282,16 +290,11 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
     ) -> Result<Visit, Halt> {
         let lines = self.lines(observed.touched, record);
         let ahead = self.ahead.take();
-        self.meet(
-            table,
-            record,
-            intent,
-            observed.is_deferred,
-            |findings| match ahead {
-                Some(site) => findings.found_at(site, record, lines),
-                None => findings.found(record, lines),
-            },
-        )
+        let find = |findings: &mut Findings| match ahead {
+            Some(site) => findings.found_at(site, record, lines),
+            None => findings.found(record, lines),
+        };
+        self.meet(table, record, intent, Some(observed), find)
     }
 
     #[inline(always)]
@@ -370,7 +373,7 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
             let (record, intent) = (entry.record(), Intent::Write);
             let lines = self.lines(Words::HEADER, record);
             let find = |findings: &mut Findings| findings.found(record, lines);
-            if let Visit::Present(handle) = self.meet(table, record, intent, false, find)? {
+            if let Visit::Present(handle) = self.meet(table, record, intent, None, find)? {
                 return Ok(Inserted::Exists {
                     index: position,
                     handle,
