@@ -127,7 +127,8 @@ impl Engine {
     /// delays no transaction.
     ///
     /// # Errors
-    /// 55P03 when running transactions do not end within [`Options::ddl_wait_ms`].
+    /// 55P03 when running transactions do not end within
+    /// [`ddl_wait_ms`](crate::Options::ddl_wait_ms).
     pub fn raw_bytes(&self) -> Result<Vec<(String, usize)>> {
         let _alone = self.inner().shut_gate()?;
         let catalog = self.catalog();

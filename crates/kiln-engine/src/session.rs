@@ -717,7 +717,8 @@ impl Engine {
     /// A session for the calling thread.
     ///
     /// # Errors
-    /// 53300 when [`Options::sessions_max`] sessions are open, 57P01 when the database is closed.
+    /// 53300 when [`sessions_max`](crate::Options::sessions_max) sessions are open, 57P01 when the
+    /// database is closed.
     pub fn session(&self) -> Result<Session> {
         Session::open(self.clone())
     }

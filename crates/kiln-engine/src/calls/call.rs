@@ -133,7 +133,8 @@ impl Call {
     }
 
     /// Bounds the time from now to the call's end: waiting in the queue, repeated attempts, and
-    /// loops inside the procedure. When it has passed the call ends as [`Reply::Expired`].
+    /// loops inside the procedure. When it has passed the call ends as
+    /// [`Reply::Expired`](crate::Reply::Expired).
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Call {
         self.deadline = Some(deadline);

@@ -11,7 +11,7 @@
 //! of the procedure says that it will write (so that two transactions that read and then write the
 //! same record do not both start by sharing it). It writes in place, with an undo log. All locks
 //! are held to the end; commit gives the written records a new tid and lets go
-//! ([`locked`](crate::shared::locked)).
+//! ([`locked`]).
 //!
 //! What a lock is, where it is and what happens when it cannot be had is the business of
 //! [`Locks`]: the locks are its four queued kinds and the compact word, and the protocol is the

@@ -36,9 +36,9 @@
 //! well, a hand-over takes milliseconds, and slices are longer.
 //!
 //! A worker that has a core slot uses the core's arena in place of its own
-//! ([`Participant::arena`]): cells that the one before it has freed, and what that one has retired.
-//! Else all that a worker retires would wait for its next core slot, and the arenas of many workers
-//! for theirs, in no cache.
+//! ([`arena`](kiln_storage::epoch::Participant::arena)): cells that the one before it has freed,
+//! and what that one has retired. Else all that a worker retires would wait for its next core slot,
+//! and the arenas of many workers for theirs, in no cache.
 //!
 //! Transactions of several statements take no core slots: they last as long as their client thinks.
 //! A call that waits for what such a transaction has locked would keep its core slot for nothing,
