@@ -33,6 +33,27 @@ struct Open<'a> {
     from: u64,
     /// The objects that were met.
     met: Vec<u32>,
+    /// Their versions then, by addresses, as far as those were read. An attempt may have read
+    /// another version of an object before: of columns that did not change in between.
+    versions: Vec<(u64, u64)>,
+    /// The address of the one that was met last, while its version was not read.
+    awaited: Option<u64>,
+}
+
+impl Open<'_> {
+    fn read(&mut self, address: u64, version: u64) {
+        if self.awaited == Some(address) {
+            self.awaited = None;
+            self.versions.push((address, version));
+        }
+    }
+
+    /// The version in which the object at an address was first met.
+    fn version(&self, address: u64) -> Option<u64> {
+        let mut versions = self.versions.iter();
+        let (_, version) = versions.find(|(met, _)| *met == address)?;
+        Some(*version)
+    }
 }
 
 impl<'a> Ranges<'a> {
@@ -105,10 +126,23 @@ impl<'a> Ranges<'a> {
                         high,
                         from: from.0,
                         met: Vec::new(),
+                        versions: Vec::new(),
+                        awaited: None,
                     }),
                     Event::Met { range, object } => {
                         if let Some(range) = open.iter_mut().find(|open| open.number == range) {
                             range.met.push(attempts.number(object));
+                            range.awaited = Some(object.0);
+                        }
+                    }
+                    Event::Read {
+                        object, version, ..
+                    }
+                    | Event::ReadAbsent {
+                        object, version, ..
+                    } if !open.is_empty() => {
+                        for range in &mut open {
+                            range.read(object.0, version.0);
                         }
                     }
                     Event::RangeEnd {
@@ -359,7 +393,8 @@ impl<'a, S: Sink> Judge<'_, 'a, S> {
         if !entries.has_object(object) {
             return;
         }
-        if let Some(version) = self.version(reading.attempt, object) {
+        let version = range.version(self.attempts.objects[object as usize]);
+        if let Some(version) = version.or_else(|| self.version(reading.attempt, object)) {
             let (before, after) = entries.changes_around(object, version);
             if after == Some(reading.attempt) {
                 return;

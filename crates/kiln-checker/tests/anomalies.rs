@@ -407,6 +407,24 @@ fn a_moved_row_is_in_one_of_two_ranges() {
 }
 
 #[test]
+fn the_version_in_which_a_row_is_met_says_where_it_was() {
+    // The reader has read a column that the move from b to s leaves as it was, and meets the row
+    // where it is then.
+    let mut tape = concurrent(2);
+    tape.read(0, 1, 10, &[(BALANCE, 0)]);
+    let early = tape.now();
+    tape.write(1, 1, WriteKind::Update, &[(OWNER, 1)]);
+    tape.removed(1, 1, b"b", early);
+    tape.added(1, 1, b"s", early);
+    tape.install(1, 1, 10, 11);
+    let range = tape.range_begin(0, b"a", b"z");
+    tape.met(0, range, 1);
+    tape.read(0, 1, 11, &[(OWNER, 1)]);
+    tape.range_end(0, range);
+    assert_serializable(&finish(tape, 2, Serializable));
+}
+
+#[test]
 fn an_entry_met_before_its_row_is_committed_orders_the_reader_first() {
     // The entry is there at once; the row is not yet. The reader finds no row, and another's
     // older value: it came first.

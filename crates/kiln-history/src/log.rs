@@ -103,12 +103,23 @@ impl Log {
 
     /// Says that what the attempt under way has read of `object` in the version `former` it relies
     /// on in `version`: it did not care which it was, and this is the one that it holds on to. The
-    /// cells stay, so that their values are compared with those of `version`.
+    /// cells stay, so that their values are compared with those of `version`. So it is where it
+    /// found no row because it had deleted the row itself.
     pub fn read_moves(&mut self, object: Object, former: Version, version: Version) {
         let mut rest = self.words.get_mut(self.attempt..).unwrap_or_default();
+        let mut has_deleted = false;
         while let Some(&head) = rest.first() {
             let (event, behind) = rest.split_at_mut(1 + operands(head));
-            if head as u8 == kind::READ && event[1..3] == [object.0, former.0] {
+            let moves = match head as u8 {
+                kind::READ => true,
+                kind::READ_ABSENT => has_deleted,
+                kind::WRITE if event[1] == object.0 => {
+                    has_deleted = head >> 32 == WriteKind::Delete as u64;
+                    false
+                }
+                _ => false,
+            };
+            if moves && event[1..3] == [object.0, former.0] {
                 event[2] = version.0;
             }
             rest = behind;
@@ -383,5 +394,29 @@ mod tests {
         let first = [(8, 1), (16, 1), (8, 2)];
         let second = [(8, 3), (16, 1), (8, 2)];
         assert_eq!(reads.collect::<Vec<_>>(), [first, second].concat());
+    }
+
+    #[test]
+    fn a_row_that_the_attempt_has_deleted_moves_with_its_reads() {
+        let mut log = Log::new(Clock::new(), 1 << 20);
+        let now = log.now();
+        log.begin(0, now);
+        log.read_absent(Object(8), Version(1));
+        log.write(Object(16), WriteKind::Delete, [].into_iter());
+        log.read_absent(Object(8), Version(1));
+        log.write(Object(8), WriteKind::Delete, [].into_iter());
+        log.read_absent(Object(8), Version(1));
+        log.read_absent(Object(16), Version(1));
+        log.write(Object(8), WriteKind::Insert, [].into_iter());
+        log.read_absent(Object(8), Version(1));
+        log.read_moves(Object(8), Version(1), Version(3));
+        let absences = LogReader::new(log.words()).filter_map(|event| match event {
+            Ok(Event::ReadAbsent {
+                object, version, ..
+            }) => Some((object.0, version.0)),
+            _ => None,
+        });
+        let expected = [(8, 1), (8, 1), (8, 3), (16, 1), (8, 1)];
+        assert_eq!(absences.collect::<Vec<_>>(), expected);
     }
 }
