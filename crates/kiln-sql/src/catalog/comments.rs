@@ -6,6 +6,7 @@ use super::extensions::PLPGSQL_OID;
 use super::snapshot::Snapshot;
 use super::values::{Row, integer, oid, text};
 use super::{DATABASE_OID, FIRST_ROLE_OID, PG_CATALOG_OID, PUBLIC_OID};
+use crate::compile::extensions::Extension;
 
 /// The relation that has the object of a comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +96,14 @@ pub(super) fn entries(catalog: &Catalog, snapshot: &Snapshot) -> Vec<CommentEntr
                 entries.push(entry(DATABASE_OID, CommentClass::Database, text));
             }
             Commented::Schema => of_schema = text,
+        }
+    }
+    for extension in &snapshot.extensions {
+        let is_said = |entry: &CommentEntry| entry.object == extension.oid;
+        if let Some(known) = Extension::find(&extension.name)
+            && !entries.iter().any(is_said)
+        {
+            entries.push(entry(extension.oid, CommentClass::Extension, known.comment));
         }
     }
     if !of_schema.is_empty() {

@@ -10,6 +10,7 @@ CREATE EXTENSION IF NOT EXISTS "uuid-ossp";
 CREATE EXTENSION IF NOT EXISTS plpgsql;
 SELECT extname, extversion, nspname IN (current_schema(), 'public') AS is_own FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace ORDER BY 1;
 SELECT name, default_version, installed_version, comment FROM pg_available_extensions WHERE name IN ('pgcrypto', 'uuid-ossp', 'plpgsql') ORDER BY 1;
+SELECT extname, obj_description(oid, 'pg_extension') FROM pg_extension ORDER BY 1;
 COMMENT ON EXTENSION pgcrypto IS 'hashes';
 SELECT obj_description(oid, 'pg_extension') FROM pg_extension WHERE extname = 'pgcrypto';
 ALTER EXTENSION pgcrypto UPDATE;
