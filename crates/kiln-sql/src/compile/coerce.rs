@@ -1,12 +1,13 @@
 //! Conversions between types: which exist, in which context, and what computes them.
 
 use kiln_procedure::frame::{push_value, to_value};
-use kiln_procedure::ir::{Arithmetic, Class, Comparison, Width};
+use kiln_procedure::ir::{Class, Comparison, Width};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{CatalogType, DataType, Decimal, Representation, Value};
 
 use super::bound::{Bound, Builtin, Kind, Operation};
 use super::functions::{self, cast, cast_array};
+use super::moment::RelativeMoment;
 use super::{Position, constant, fail, unsupported};
 use crate::catalog::CatalogCall;
 use crate::catalog::functions::{OBJECT_TO_OID, object_of_oid, object_of_text};
@@ -245,57 +246,6 @@ pub(super) fn coerce(bound: Bound, target: &DataType, context: CastContext) -> R
     check_context(&bound.data_type, target, context, position)?;
     let converted = convert(bound, target)?;
     Ok(apply_modifier(converted, target, context))
-}
-
-/// What a literal of a date or time says that another moment says otherwise: PostgreSQL reads it
-/// when it makes a plan. Here it is read when its statement runs.
-#[derive(Clone, Copy)]
-enum RelativeMoment {
-    Now,
-    /// Midnight, so many days after today's.
-    Midnight(i32),
-}
-
-impl RelativeMoment {
-    fn of(text: &str, target: &DataType) -> Option<RelativeMoment> {
-        let is_time = match target {
-            DataType::Date | DataType::Timestamp(_) | DataType::TimestampTz(_) => false,
-            DataType::Time(_) => true,
-            _ => return None,
-        };
-        match text.trim().to_ascii_lowercase().as_str() {
-            "now" => Some(RelativeMoment::Now),
-            "today" if !is_time => Some(RelativeMoment::Midnight(0)),
-            "tomorrow" if !is_time => Some(RelativeMoment::Midnight(1)),
-            "yesterday" if !is_time => Some(RelativeMoment::Midnight(-1)),
-            _ => None,
-        }
-    }
-
-    fn bind(self, position: Position) -> Result<Bound> {
-        let (name, function) = functions::clock(functions::Now::Transaction);
-        let clock = Operation::Call(Builtin {
-            name,
-            function,
-            volatile: false,
-        });
-        let now = Kind::Operation(clock, Vec::new());
-        let now = Bound::new(now, DataType::TIMESTAMPTZ, position);
-        match self {
-            RelativeMoment::Now => Ok(now),
-            RelativeMoment::Midnight(days) => {
-                let today = convert(now, &DataType::Date)?;
-                let days = Bound::integer(days);
-                let add = Arithmetic::Add;
-                match functions::date_operator(add, &DataType::Date, &DataType::Integer) {
-                    Some((_, _, named, result)) => {
-                        Ok(call(named, vec![today, days], result, position))
-                    }
-                    None => Err(Error::internal("days are added to dates")),
-                }
-            }
-        }
-    }
 }
 
 /// The type of a literal or parameter before its length is looked at.

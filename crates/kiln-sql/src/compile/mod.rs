@@ -50,6 +50,7 @@ mod join;
 mod json;
 mod limit;
 mod locking;
+mod moment;
 mod names;
 mod notify;
 mod once;
