@@ -217,10 +217,12 @@ impl Frame {
         (self.notifications).push(heap.str(channel), heap.str(payload))
     }
 
-    /// Looks at the limits: called every so many iterations of loops.
+    /// Looks at the limits: called every so many iterations of loops, and after functions that
+    /// have taken long.
     #[cold]
     pub(crate) fn check_limits(&mut self) -> Result<()> {
         self.iterations_until_check = ITERATIONS_PER_CHECK;
+        self.memory.heap.forget_work();
         if self.memory.heap.used_bytes() > Heap::LIMIT_BYTES {
             return Err(Error::new(
                 SqlState::OUT_OF_MEMORY,

@@ -22,6 +22,7 @@ use kiln_platform::plain;
 use kiln_platform::sync::Arc;
 
 use crate::deferral::ConstraintModes;
+use crate::error::{Error, SqlState};
 use crate::sequence::Draws;
 use crate::types::{Decimal, Interval};
 
@@ -186,6 +187,10 @@ pub struct Heap {
     /// When deferrable constraints are checked, for a procedure that is a part of a larger
     /// transaction; in one of its own they are at its end.
     pub constraint_modes: Option<Arc<ConstraintModes>>,
+    /// What functions went through since the limits were looked at, in bytes.
+    work: usize,
+    /// The most of it, where there is one.
+    work_max: Option<usize>,
 }
 
 /// A position in a [`Heap`] to go back to.
@@ -199,9 +204,49 @@ impl Heap {
     /// What one procedure may hold at a time; the executor checks it in every loop.
     pub const LIMIT_BYTES: usize = 1 << 30;
 
+    /// What functions may go through between two looks at the limits, in bytes: a millisecond.
+    pub const WORK_PER_CHECK: usize = 1 << 20;
+
     /// An empty heap.
     pub fn new() -> Heap {
         Heap::default()
+    }
+
+    /// An empty heap for functions that go through so many bytes at most.
+    pub fn with_work_max(bytes: usize) -> Heap {
+        Heap {
+            work_max: Some(bytes),
+            ..Heap::default()
+        }
+    }
+
+    /// A function is about to work as long as one that goes through so many bytes. The executor
+    /// weighs what functions take and return; a function says so itself where it works longer.
+    ///
+    /// # Errors
+    /// 54000 where the heap has a limit and this is more.
+    #[inline]
+    pub fn spend(&mut self, bytes: usize) -> Result<(), Error> {
+        self.work = self.work.saturating_add(bytes);
+        match self.work_max {
+            Some(most) if self.work > most => Err(Error::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                "the function takes too long to be computed here",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether functions went through so much that it is time to look at the limits.
+    #[inline(always)]
+    pub fn has_worked_long(&self) -> bool {
+        self.work >= Heap::WORK_PER_CHECK
+    }
+
+    /// The limits were looked at.
+    #[inline]
+    pub fn forget_work(&mut self) {
+        self.work = 0;
     }
 
     /// Asks for the memory that other values will be kept in, at most so many bytes of each kind.

@@ -412,12 +412,15 @@ impl Op {
 
 const _: () = assert!(size_of::<Op>() <= 16);
 
-/// A call of a builtin: the fields of [`Instruction::Call`].
+/// A call of a builtin: the fields of [`Instruction::Call`], and what its time is measured by.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub function: ScalarFunction,
     pub target: Reg,
     pub arguments: Box<[Reg]>,
+    /// The registers among these that hold a stretch of the heap: how long they are says how long
+    /// the call takes.
+    pub stretches: Box<[Reg]>,
 }
 
 /// Where [`Op::Switch`] goes on for `least` and the integers behind it.

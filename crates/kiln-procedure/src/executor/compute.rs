@@ -13,7 +13,7 @@
 macro_rules! match_op {
     (
         $op:expr, $code:expr, $memory:expr,
-        [$get:ident, $set:ident, $jump:ident, $jump_if:ident, $entry:ident, $attempt:ident, $refetch:ident]
+        [$get:ident, $set:ident, $jump:ident, $jump_if:ident, $entry:ident, $attempt:ident, $called:ident, $refetch:ident]
         { $($others:tt)* }
     ) => {
         {
@@ -154,6 +154,7 @@ macro_rules! match_op {
                 Op::Call { call } => {
                     let call = $entry!($code.calls, call);
                     $attempt!(scalar::call(&mut $memory, call));
+                    $called!();
                     $refetch!();
                 }
                 Op::Scalar { instruction } => {

@@ -279,6 +279,14 @@ impl<'a, A: Access> Executor<'a, A> {
                 slots = self.frame.memory.slots.as_mut_ptr()
             };
         }
+        // After a call of a builtin: looks at the limits when it has taken long.
+        macro_rules! called {
+            () => {
+                if self.frame.memory.heap.has_worked_long() && !self.is_within_limits() {
+                    return Leave::Stop;
+                }
+            };
+        }
         // Counts an iteration of a loop, and now and then looks at the limits.
         macro_rules! tick {
             () => {
@@ -293,7 +301,7 @@ impl<'a, A: Access> Executor<'a, A> {
             let op = unsafe { &*next };
             // SAFETY: the place behind an op is in the code, or its end.
             next = unsafe { next.add(1) };
-            match_op! { *op, code, self.frame.memory, [get, set, jump, jump_if, entry, attempt, refetch] {
+            match_op! { *op, code, self.frame.memory, [get, set, jump, jump_if, entry, attempt, called, refetch] {
                 Op::Constants { list } => {
                     let constants = entry!(code.rare_constants, list);
                     frame::put_constants(&mut self.frame.memory, constants);

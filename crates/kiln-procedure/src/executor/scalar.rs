@@ -134,7 +134,8 @@ pub(crate) fn call(memory: &mut Memory, call: &Call) -> Result<(), Error> {
         }
     };
     slots[call.target.0 as usize] = result?;
-    Ok(())
+    let length = |register: &Reg| slots[register.0 as usize].span().1;
+    heap.spend(call.stretches.iter().map(length).sum())
 }
 
 /// A function of two values; NULL when one of them is.

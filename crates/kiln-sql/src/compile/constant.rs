@@ -8,7 +8,8 @@ use kiln_storage::types::{DataType, Value};
 
 use super::bound::{Bound, Kind, Operation};
 
-/// The longest text that folding makes: longer ones are computed at run time.
+/// The longest text that folding makes, and the most that a folded function goes through: what is
+/// longer is computed at run time, where a client can cancel it.
 const FOLDED_BYTES_MAX: usize = 1 << 16;
 
 /// The operation on constants, computed now. `None` when an operand is no constant, the operation
@@ -18,7 +19,7 @@ pub(super) fn fold(
     operands: &[Bound],
     data_type: &DataType,
 ) -> Option<Value> {
-    let mut heap = Heap::new();
+    let mut heap = Heap::with_work_max(FOLDED_BYTES_MAX);
     let mut slots = Vec::with_capacity(operands.len());
     let mut any_null = false;
     for operand in operands {

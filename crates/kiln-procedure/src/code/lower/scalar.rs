@@ -1,5 +1,7 @@
 //! Instructions: ops of their own, or entries of a table.
 
+use kiln_storage::types::{DataType, Representation};
+
 use super::{Lowering, number};
 use crate::code::{Accepts, Call, Op};
 use crate::ir::*;
@@ -139,10 +141,12 @@ impl Lowering<'_> {
                 ref arguments,
                 ..
             } => {
+                let registers = arguments.iter().chain([&target]).copied();
                 let call = Call {
                     function,
                     target,
                     arguments: arguments.clone(),
+                    stretches: registers.filter(|it| self.is_stretch(*it)).collect(),
                 };
                 Op::Call {
                     call: number(&mut self.code.calls, call),
@@ -153,5 +157,23 @@ impl Lowering<'_> {
             },
         };
         self.emit(op);
+    }
+
+    /// Whether a register holds texts, byte strings or arrays, whose length may be large.
+    fn is_stretch(&self, register: Reg) -> bool {
+        match self.program.registers.get(register.0 as usize) {
+            Some(DataType::Catalog(catalog)) => matches!(
+                catalog.representation(),
+                Representation::Text | Representation::Vector
+            ),
+            Some(
+                DataType::Char(_)
+                | DataType::VarChar(_)
+                | DataType::Text
+                | DataType::Bytea
+                | DataType::Array(_),
+            ) => true,
+            _ => false,
+        }
     }
 }

@@ -3,7 +3,6 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
-use kiln_platform::random::entropy;
 use kiln_platform::time::wall_clock_us;
 use kiln_procedure::ir::ScalarFunction;
 use kiln_storage::error::{Error, Result, SqlState};
@@ -13,6 +12,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
 use super::cast::strict;
+use super::random::{GEN_RANDOM_UUID, random, uuid};
 use super::{Function, Signature, Ty, signatures};
 
 /// Bytes that bcrypt takes of a password, a NUL behind a shorter one included.
@@ -23,10 +23,11 @@ const BCRYPT_SALT_DIGITS: usize = 22;
 /// The cost of `gen_salt('bf')`: the logarithm of the rounds.
 const BCRYPT_COST: i64 = 6;
 const BCRYPT_COST_MIN: i64 = 4;
-/// PostgreSQL takes up to 31. A worker computes for some 20 ms with this one, and twice as long
-/// with the next; it can do nothing else meanwhile, and a loop looks at its limits once in many
-/// iterations.
-const BCRYPT_COST_MAX: i64 = 8;
+/// PostgreSQL takes up to 31. A worker computes for some 300 ms with this one, and can do nothing
+/// else meanwhile.
+const BCRYPT_COST_MAX: i64 = 12;
+/// What one of bcrypt's rounds takes, as bytes that a function goes through.
+const BCRYPT_ROUND_WORK: usize = 80 << 10;
 /// Bytes of a hash that are written down; the last byte never is.
 const BCRYPT_HASH_BYTES: usize = 23;
 /// The most that `gen_random_bytes` gives.
@@ -76,17 +77,6 @@ fn hmac(heap: &mut Heap, data: Slot, key: Slot, name: Slot) -> Result<Slot> {
     Ok(heap.push_bytes(&code))
 }
 
-/// Bytes of the system's randomness.
-///
-/// # Errors
-/// 58030 when it has none.
-fn random<const N: usize>() -> Result<[u8; N]> {
-    entropy().map_err(|error| {
-        let message = format!("the system gives no random numbers: {error}");
-        Error::new(SqlState::IO_ERROR, message)
-    })
-}
-
 fn gen_random_bytes(heap: &mut Heap, count: Slot) -> Result<Slot> {
     let count = usize::try_from(count.as_i64()).unwrap_or(0);
     if !(1..=RANDOM_BYTES_MAX).contains(&count) {
@@ -123,7 +113,7 @@ fn gen_salt(heap: &mut Heap, kind: Slot, cost: i64) -> Result<Slot> {
 fn check_cost(cost: i64, message: &str) -> Result<()> {
     match cost {
         BCRYPT_COST_MIN..=BCRYPT_COST_MAX => Ok(()),
-        9..=31 => Err(Error::unsupported(format!("bcrypt with 2^{cost} rounds"))
+        13..=31 => Err(Error::unsupported(format!("bcrypt with 2^{cost} rounds"))
             .with_hint(format!("The most is gen_salt('bf', {BCRYPT_COST_MAX})."))),
         _ => Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message)),
     }
@@ -132,7 +122,7 @@ fn check_cost(cost: i64, message: &str) -> Result<()> {
 /// The hash of a password, with the salt before it.
 fn crypt(heap: &mut Heap, password: Slot, salt: Slot) -> Result<Slot> {
     let invalid = || Error::new(SqlState::INVALID_PARAMETER_VALUE, "invalid salt");
-    let (password, salt) = (heap.bytes(password), heap.str(salt));
+    let salt = heap.str(salt).to_owned();
     let Some(rest) = salt
         .strip_prefix("$2a$")
         .or_else(|| salt.strip_prefix("$2b$"))
@@ -150,6 +140,8 @@ fn crypt(heap: &mut Heap, password: Slot, salt: Slot) -> Result<Slot> {
     check_cost(i64::from(number), "invalid salt")?;
     let digits = digits.get(..BCRYPT_SALT_DIGITS).ok_or_else(invalid)?;
     let bytes = decode_salt(digits).ok_or_else(invalid)?;
+    heap.spend(BCRYPT_ROUND_WORK << number)?;
+    let password = heap.bytes(password);
     let mut ended = password[..password.len().min(BCRYPT_PASSWORD_BYTES)].to_vec();
     if ended.len() < BCRYPT_PASSWORD_BYTES {
         ended.push(0);
@@ -167,13 +159,6 @@ fn decode_salt(digits: &str) -> Option<[u8; BCRYPT_SALT_BYTES]> {
     let padded = format!("{digits}..");
     let bytes = BCRYPT_BASE64.decode(padded).ok()?;
     bytes.get(..BCRYPT_SALT_BYTES)?.try_into().ok()
-}
-
-/// A UUID of these bytes, of a version of RFC 4122.
-fn uuid(heap: &mut Heap, mut bytes: [u8; 16], version: u8) -> Slot {
-    bytes[6] = bytes[6] & 0x0f | version << 4;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    heap.push_bytes(&bytes)
 }
 
 /// A UUID of a name within a namespace: its bytes are those of a hash.
@@ -276,12 +261,7 @@ pub(super) static VOLATILE: &[Signature] = &[
     volatile("gen_salt", &[Ty::Text, Ty::Int4], Ty::Text, GEN_SALT_OF.1),
     volatile("uuid_generate_v1", &[], Ty::Uuid, UUID_V1),
     volatile("uuid_generate_v1mc", &[], Ty::Uuid, UUID_V1),
-    volatile(
-        "uuid_generate_v4",
-        &[],
-        Ty::Uuid,
-        super::math::GEN_RANDOM_UUID,
-    ),
+    volatile("uuid_generate_v4", &[], Ty::Uuid, GEN_RANDOM_UUID),
 ];
 
 const fn volatile(

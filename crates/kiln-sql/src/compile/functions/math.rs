@@ -1,9 +1,7 @@
 //! Arithmetic.
 
-use kiln_platform::random::{Random, fresh_seed};
-use kiln_procedure::ir::ScalarFunction;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::slot::{Heap, Slot};
+use kiln_storage::slot::Slot;
 use kiln_storage::types::Decimal;
 
 use super::cast::strict;
@@ -85,35 +83,6 @@ fn double_power(base: f64, exponent: f64) -> Result<Slot> {
         base.is_finite() && exponent.is_finite(),
     )
 }
-
-/// The generator is seeded anew for each call: the procedure's frame has no place to keep one, and
-/// a loop that needs fast random numbers is rare.
-fn random_word() -> u64 {
-    Random::from_seed(fresh_seed()).next_u64()
-}
-
-/// `gen_random_uuid()`, version 4.
-pub(super) const GEN_RANDOM_UUID: ScalarFunction = {
-    fn function(heap: &mut Heap, _: &[Slot]) -> Result<Slot> {
-        let mut uuid = [0; 16];
-        uuid[..8].copy_from_slice(&random_word().to_le_bytes());
-        uuid[8..].copy_from_slice(&random_word().to_le_bytes());
-        uuid[6] = uuid[6] & 0x0f | 0x40;
-        uuid[8] = uuid[8] & 0x3f | 0x80;
-        Ok(heap.push_bytes(&uuid))
-    }
-    function
-};
-
-/// `random()`, in `[0, 1)`.
-pub(super) const RANDOM: ScalarFunction = {
-    fn function(_: &mut Heap, _: &[Slot]) -> Result<Slot> {
-        Ok(Slot::from_f64(
-            (random_word() >> 11) as f64 / (1_u64 << 53) as f64,
-        ))
-    }
-    function
-};
 
 strict! {
     ABS_INT2 = "abs", |heap, value| {

@@ -18,6 +18,7 @@ mod json_change;
 mod json_rows;
 mod math;
 mod pattern;
+mod random;
 mod regex;
 mod series;
 pub(super) mod statistics;
@@ -192,14 +193,14 @@ fn candidates(name: &str) -> Vec<Signature> {
         name: "gen_random_uuid",
         arguments: &[],
         result: Ty::Uuid,
-        function: Function::Scalar(math::GEN_RANDOM_UUID),
+        function: Function::Scalar(random::GEN_RANDOM_UUID),
         volatile: true,
     }))
     .chain((name == "random").then_some(Signature {
         name: "random",
         arguments: &[],
         result: Ty::Double,
-        function: Function::Scalar(math::RANDOM),
+        function: Function::Scalar(random::RANDOM),
         volatile: true,
     }))
     .chain((name == "clock_timestamp").then_some(Signature {

@@ -139,7 +139,15 @@ impl Compiled {
     }
 }
 
-fn matches(heap: &Heap, text: Slot, pattern: Slot, flags: &str) -> Result<Slot> {
+/// Says how long it takes to look for a pattern in a text.
+fn spend(heap: &mut Heap, text: Slot) -> Result<()> {
+    /// What a byte takes that an expression looks at, as bytes that are copied.
+    const WORK_PER_BYTE: usize = 16;
+    heap.spend(text.span().1.saturating_mul(WORK_PER_BYTE))
+}
+
+fn matches(heap: &mut Heap, text: Slot, pattern: Slot, flags: &str) -> Result<Slot> {
+    spend(heap, text)?;
     let compiled = compiled(heap.str(pattern), flags)?;
     Ok(Slot::from_bool(compiled.is_match(heap.str(text))))
 }
@@ -237,6 +245,7 @@ fn first_match(heap: &mut Heap, text: Slot, pattern: Slot, flags: &str) -> Resul
         )
         .with_hint("Use the regexp_matches function instead."));
     }
+    spend(heap, text)?;
     let compiled = compiled(heap.str(pattern), &options)?;
     compiled.check_extent()?;
     let whole = heap.str(text).to_owned();
@@ -262,6 +271,7 @@ fn split(heap: &mut Heap, text: Slot, pattern: Slot, flags: &str, name: &str) ->
         let message = format!("{name}() does not support the \"global\" option");
         return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message));
     }
+    spend(heap, text)?;
     let compiled = compiled(heap.str(pattern), &options)?;
     compiled.check_extent()?;
     let whole = heap.str(text).to_owned();
@@ -295,20 +305,24 @@ strict! {
         matches(heap, text, pattern, "i")
     };
     SIMILAR = "similar_to", |heap, text, pattern| {
+        spend(heap, text)?;
         let pattern = similar(heap.str(pattern), "\\")?;
         let compiled = compiled(&pattern, "")?;
         Ok(Slot::from_bool(compiled.is_match(heap.str(text))))
     };
     SIMILAR_ESCAPE = "similar_to_escape", |heap, text, pattern, escape| {
+        spend(heap, text)?;
         let pattern = similar(heap.str(pattern), heap.str(escape))?;
         let compiled = compiled(&pattern, "")?;
         Ok(Slot::from_bool(compiled.is_match(heap.str(text))))
     };
     REPLACE = "regexp_replace", |heap, text, pattern, replacement| {
+        spend(heap, text)?;
         let replaced = replace(heap.str(text), heap.str(pattern), heap.str(replacement), "")?;
         Ok(heap.push_str(&replaced))
     };
     REPLACE_FLAGS = "regexp_replace_flags", |heap, text, pattern, replacement, flags| {
+        spend(heap, text)?;
         let (text, pattern) = (heap.str(text), heap.str(pattern));
         let replaced = replace(text, pattern, heap.str(replacement), heap.str(flags))?;
         Ok(heap.push_str(&replaced))
@@ -336,6 +350,7 @@ strict! {
         matches(heap, text, pattern, &options)
     };
     SUBSTRING = "substring_pattern", |heap, text, pattern| {
+        spend(heap, text)?;
         let compiled = compiled(heap.str(pattern), "")?;
         compiled.check_extent()?;
         let whole = heap.str(text);

@@ -245,6 +245,7 @@ strict! {
         push(heap, &result)
     };
     REPEAT = "repeat", |heap, text, count| {
+        heap.spend(text.span().1.saturating_mul(int4(count).max(0) as usize))?;
         let result = text::repeat(heap.str(text), int4(count))?;
         push(heap, &result)
     };

@@ -89,6 +89,27 @@ fn a_running_statement_is_canceled_under_every_protocol() {
 }
 
 #[test]
+fn few_calls_that_take_long_are_canceled_between_each_other() {
+    let database = open(Configuration::default());
+    let mut session = database.session().expect("a session is free");
+    let hash = "crypt('secret', '$2a$08$abcdefghijklmnopqrstuu')";
+    let hashes = [hash; 100].join(", ");
+    let several = [
+        // Fewer iterations than a loop has between two looks at the limits.
+        "SELECT count(*) FROM big WHERE x <= 100 AND crypt(x::text, gen_salt('bf', 8)) = ''".into(),
+        // No loop, and nothing but constants.
+        format!("SELECT {hashes}"),
+        "SELECT sum(length(regexp_replace(repeat('ab' || x, 200000), '(a)(b)', '\\2\\1', 'g'))) \
+         FROM big WHERE x <= 100"
+            .into(),
+        "SELECT sum(length(repeat(x::text, 100000000))) FROM big WHERE x <= 100".into(),
+    ];
+    for sql in &several {
+        check_canceled(run_canceled(&mut session, sql), BY_REQUEST);
+    }
+}
+
+#[test]
 fn a_request_without_a_statement_does_nothing() {
     let database = open(Configuration::default());
     let mut session = database.session().expect("a session is free");
