@@ -89,7 +89,8 @@ pub use observed::Observed;
 pub use open_sessions::{ListedSession, OpenSessions, Signal, Signaller};
 pub use options::{BasisFactors, DesignFactors, Logging, Options};
 pub use roles::{
-    Access, FIRST_ROLE, Object, ObjectKind, PUBLIC, Privilege, Privileges, Role, Roles,
+    Access, FIRST_ROLE, Object, ObjectKind, PUBLIC, Privilege, Privileges, Role, RoleSettings,
+    Roles,
 };
 pub use session::{CancelHandle, Ended, LockScope, SLEEPERS_MAX, Savepoint, Session};
 pub use values::IntoValues;

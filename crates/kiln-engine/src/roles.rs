@@ -282,7 +282,12 @@ pub struct Roles {
     /// schemas, where they take the place of [`Roles::default_grantees`], and in one schema, where
     /// they are added.
     defaults: BTreeMap<(ObjectKind, Option<String>), Grantees>,
+    /// With what sessions begin: those of a role, or of all.
+    settings: BTreeMap<Option<String>, RoleSettings>,
 }
+
+/// Settings by name, with their values.
+pub type RoleSettings = BTreeMap<String, String>;
 
 impl Default for Roles {
     fn default() -> Roles {
@@ -292,6 +297,7 @@ impl Default for Roles {
             grants: BTreeMap::new(),
             memberships: Memberships::default(),
             defaults: BTreeMap::new(),
+            settings: BTreeMap::new(),
         }
     }
 }
@@ -357,6 +363,42 @@ impl Roles {
                 }
                 None => object.kind == ObjectKind::Routine,
             }
+    }
+
+    /// The settings with which sessions begin: those of one role, or with `None` those of all.
+    pub fn settings(&self) -> impl Iterator<Item = (Option<&str>, &RoleSettings)> {
+        let all = self.settings.iter();
+        all.map(|(role, settings)| (role.as_deref(), settings))
+    }
+
+    /// The settings with which a session of this role begins: its own go before those of all.
+    pub fn settings_of(&self, role: &str) -> RoleSettings {
+        let mut settings = self.settings.get(&None).cloned().unwrap_or_default();
+        if let Some(own) = self.settings.get(&Some(role.to_owned())) {
+            settings.extend(own.clone());
+        }
+        settings
+    }
+
+    /// Changes the settings with which sessions of a role begin, or with `None` of all.
+    ///
+    /// # Errors
+    /// 42704 when there is no such role.
+    pub(crate) fn change_settings(
+        &mut self,
+        role: Option<&str>,
+        change: impl FnOnce(&mut RoleSettings),
+    ) -> Result<()> {
+        if let Some(role) = role {
+            self.require(role)?;
+        }
+        let key = role.map(str::to_owned);
+        let mut settings = self.settings.remove(&key).unwrap_or_default();
+        change(&mut settings);
+        if !settings.is_empty() {
+            self.settings.insert(key, settings);
+        }
+        Ok(())
     }
 
     /// The roles that a role is a member of, through others too; without itself.
@@ -553,6 +595,7 @@ impl Roles {
         }
         self.roles.remove(name);
         self.memberships.forget(name);
+        self.settings.remove(&Some(name.to_owned()));
         Ok(())
     }
 

@@ -598,3 +598,47 @@ fn a_listener_that_does_not_read_is_ended_and_stalls_no_sender() {
     await_that(|| server.clients() == 2);
     assert_eq!(busy.run("UNLISTEN *"), "UNLISTEN");
 }
+
+#[test]
+fn sessions_begin_with_the_settings_of_their_role() {
+    let database = database();
+    let (server, address) = serve(&database, |_| {});
+    let mut first = Talk::begin(&address).expect("it is accepted");
+    first.run("CREATE ROLE clerk LOGIN");
+    first.run("ALTER ROLE clerk SET lock_timeout TO '1s'");
+    first.run("ALTER ROLE clerk SET search_path TO shop, public");
+    first.run("ALTER DATABASE kiln SET lock_timeout TO '2s'");
+    first.run("ALTER ROLE ALL SET statement_timeout TO '7s'");
+    let mut clerk = Talk::begin_as(&address, "clerk").expect("it is accepted");
+    assert_eq!(clerk.value("SHOW lock_timeout"), "1s");
+    assert_eq!(clerk.value("SHOW search_path"), "\"shop\", \"public\"");
+    assert_eq!(clerk.value("SHOW statement_timeout"), "7s");
+    clerk.run("SET lock_timeout TO '3s'");
+    assert_eq!(clerk.value("SHOW lock_timeout"), "3s");
+    clerk.run("RESET lock_timeout");
+    assert_eq!(clerk.value("SHOW lock_timeout"), "1s");
+    // A role may set its own, and not those of others.
+    assert_eq!(
+        clerk.run("ALTER ROLE CURRENT_USER SET application_name TO 'till'"),
+        "ALTER ROLE"
+    );
+    assert_eq!(clerk.run("ALTER ROLE kiln SET timezone TO 'UTC'"), "42501");
+    assert_eq!(
+        clerk.run("ALTER DATABASE kiln SET timezone TO 'UTC'"),
+        "42501"
+    );
+    let mut clerk = Talk::begin_as(&address, "clerk").expect("it is accepted");
+    assert_eq!(clerk.value("SHOW application_name"), "till");
+    let mut other = Talk::begin(&address).expect("it is accepted");
+    assert_eq!(other.value("SHOW lock_timeout"), "2s");
+    assert_eq!(other.run("ALTER ROLE ALL RESET ALL"), "ALTER ROLE");
+    let mut other = Talk::begin(&address).expect("it is accepted");
+    assert_eq!(other.value("SHOW statement_timeout"), "0");
+    // What the client asks for goes before.
+    let mut asking = Talk::connect(&address).expect("it is accepted");
+    let parameters = [("user", "clerk"), ("lock_timeout", "4s")];
+    asking.requests.startup(0, &parameters);
+    asking.ask().expect("it is accepted");
+    assert_eq!(asking.value("SHOW lock_timeout"), "4s");
+    drop(server);
+}

@@ -5,6 +5,7 @@
 //! an error like any other: the next message is known.
 
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::text::utf8;
 
 /// How long messages may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -467,27 +468,6 @@ fn layout() -> Error {
 fn too_long(length: usize, limit: usize) -> Error {
     let message = format!("a message of {length} bytes is longer than {limit}");
     Error::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
-}
-
-/// The bytes as text.
-///
-/// # Errors
-/// 22021 for what is not UTF-8.
-pub(crate) fn utf8(bytes: &[u8]) -> Result<&str> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        let from = error.valid_up_to();
-        let to = from + error.error_len().unwrap_or(bytes.len() - from);
-        not_utf8(&bytes[from..to])
-    })
-}
-
-/// 22021 for these bytes.
-#[cold]
-pub(crate) fn not_utf8(bytes: &[u8]) -> Error {
-    let bytes: Vec<String> = bytes.iter().map(|byte| format!("0x{byte:02x}")).collect();
-    let bytes = bytes.join(" ");
-    let message = format!("invalid byte sequence for encoding \"UTF8\": {bytes}");
-    Error::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
 }
 
 #[cfg(test)]

@@ -25,6 +25,18 @@ pub struct Source {
     pub path: SearchPath,
 }
 
+impl Source {
+    /// A statement that a session has written itself, in no script.
+    pub fn of_text(text: String) -> Source {
+        Source {
+            text,
+            line: 1,
+            column: 1,
+            path: SearchPath::default(),
+        }
+    }
+}
+
 /// Which columns of a table are split from some change on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableSplit {

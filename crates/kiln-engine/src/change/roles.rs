@@ -3,7 +3,7 @@
 use kiln_storage::error::Result;
 
 use super::catalog_change::CatalogChange;
-use crate::roles::{Object, ObjectKind, Privileges, Role};
+use crate::roles::{Object, ObjectKind, Privileges, Role, RoleSettings};
 
 impl CatalogChange<'_> {
     /// Adds a role.
@@ -45,6 +45,18 @@ impl CatalogChange<'_> {
     /// 42704 when there is no such role.
     pub fn revoke(&mut self, object: &Object, grantee: &str, revoked: Privileges) -> Result<()> {
         (self.roles()).change(object, grantee, |privileges| privileges.without(revoked))
+    }
+
+    /// Changes the settings with which sessions of a role begin, or with `None` of all.
+    ///
+    /// # Errors
+    /// 42704 when there is no such role.
+    pub fn change_settings(
+        &mut self,
+        role: Option<&str>,
+        change: impl FnOnce(&mut RoleSettings),
+    ) -> Result<()> {
+        self.roles().change_settings(role, change)
     }
 
     /// Makes a role a member of another one: it may do what that one may do. Says whether it was

@@ -32,8 +32,11 @@ pub(super) fn is_reported(name: &str) -> bool {
 }
 
 impl Session {
-    /// Applies the settings of a startup message, and reports those that drivers want to know.
+    /// Applies the settings of the role and then those of a startup message, and reports those that drivers want to know.
     pub fn begin<'a>(&mut self, parameters: impl Iterator<Item = (&'a str, &'a str)>) {
+        for notice in self.sql.begin_as_role() {
+            self.answers.notice("WARNING", "01000", &notice.message);
+        }
         for (name, value) in parameters {
             // A driver's extensions of the protocol are none.
             if name == "options" {

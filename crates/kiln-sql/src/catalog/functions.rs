@@ -353,6 +353,12 @@ functions! {
     HAS_FUNCTION_PRIVILEGE_BY_OID = "has_function_privilege", |snapshot, heap, role, function, _wanted| {
         has_function_privilege(snapshot, heap, role, oid_of(function))
     };
+    PG_HAS_ROLE_BY_NAME = "pg_has_role", |snapshot, heap, member, of, wanted| {
+        has_role(snapshot, heap, member, heap.str(of), wanted)
+    };
+    PG_HAS_ROLE_BY_OID = "pg_has_role", |snapshot, heap, member, of, wanted| {
+        has_role(snapshot, heap, member, &oid_of(of).to_string(), wanted)
+    };
     HAS_SCHEMA_PRIVILEGE_BY_NAME = "has_schema_privilege", |snapshot, heap, role, schema, wanted| {
         let schema = snapshot.object_named(CatalogType::RegNamespace, heap.str(schema))?;
         has_schema_privilege(snapshot, heap, role, schema.oid, wanted)
@@ -511,7 +517,25 @@ fn size(snapshot: &Snapshot, object: ObjectName, part: Part) -> Slot {
 
 /// The role that is called so.
 fn role<'s>(snapshot: &'s Snapshot, heap: &Heap, name: Slot) -> Result<&'s Role> {
-    let name = heap.str(name);
+    known_role(snapshot, heap.str(name))
+}
+
+/// Whether a role is, or is a member of, another one, whose privileges it then has.
+fn has_role(snapshot: &Snapshot, heap: &Heap, member: Slot, of: &str, list: Slot) -> Result<Slot> {
+    let (member, of) = (role(snapshot, heap, member)?, known_role(snapshot, of)?);
+    let wanted = wanted(heap.str(list), &["member", "usage"])?;
+    let is_member = || {
+        member.name == of.name
+            || snapshot
+                .privileges
+                .roles_of(&member.name)
+                .contains(&*of.name)
+    };
+    let has = wanted.iter().any(|(_, with_grant)| !with_grant) && is_member();
+    Ok(Slot::from_bool(member.is_superuser || has))
+}
+
+fn known_role<'s>(snapshot: &'s Snapshot, name: &str) -> Result<&'s Role> {
     let mut roles = snapshot.roles.iter();
     let known = roles.find(|(oid, role)| role.name == name || oid.to_string() == name);
     known.map(|(_, role)| &**role).ok_or_else(|| {

@@ -74,6 +74,7 @@ fn rows_of(schema: &str, name: &str) -> Rows {
         "pg_authid" => roles::pg_authid,
         "pg_roles" => roles::pg_roles,
         "pg_auth_members" => roles::pg_auth_members,
+        "pg_db_role_setting" => roles::pg_db_role_setting,
         "pg_user" => roles::pg_user,
         "pg_shadow" => roles::pg_shadow,
         "pg_sequence" => sequences::pg_sequence,

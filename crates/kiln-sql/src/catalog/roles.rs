@@ -41,14 +41,31 @@ fn all(snapshot: &Snapshot) -> Vec<Shown<'_>> {
     own.chain([owner]).collect()
 }
 
+/// The number of a role.
+fn number_of(snapshot: &Snapshot, name: &str) -> Option<u32> {
+    let mut roles = snapshot.roles.iter();
+    let known = roles.find(|(_, role)| role.name == name);
+    known.map(|(number, _)| *number)
+}
+
+/// The settings with which sessions begin. Those of all roles are the database's.
+pub(super) fn pg_db_role_setting(snapshot: &Snapshot) -> Vec<Row> {
+    let rows = snapshot.privileges.settings();
+    let rows = rows.filter_map(|(role, settings)| {
+        let (database, role) = match role {
+            Some(role) => (0, number_of(snapshot, role)?),
+            None => (DATABASE_OID, 0),
+        };
+        let settings = settings.iter();
+        let settings = settings.map(|(name, value)| text(format!("{name}={value}")));
+        Some(vec![oid(database), oid(role), array(settings)])
+    });
+    rows.collect()
+}
+
 /// Which roles are members of which.
 pub(super) fn pg_auth_members(snapshot: &Snapshot) -> Vec<Row> {
-    let number = |name: &str| {
-        let mut roles = snapshot.roles.iter();
-        roles
-            .find(|(_, role)| role.name == name)
-            .map(|(number, _)| *number)
-    };
+    let number = |name: &str| number_of(snapshot, name);
     let rows = snapshot
         .privileges
         .memberships()

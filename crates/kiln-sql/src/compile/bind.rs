@@ -349,6 +349,8 @@ impl Compiler<'_> {
             | BinaryOperator::AtArrow
             | BinaryOperator::ArrowAt
             | BinaryOperator::HashMinus
+            | BinaryOperator::AtQuestion
+            | BinaryOperator::AtAt
             | BinaryOperator::Question
             | BinaryOperator::QuestionAnd
             | BinaryOperator::QuestionPipe

@@ -486,6 +486,7 @@ fn convert_catalog(bound: &Bound, target: &DataType) -> Result<Option<Bound>> {
             CatalogType::Char => to(cast::TEXT_TO_CHAR, target),
             CatalogType::Json => to(functions::TEXT_TO_JSON, target),
             CatalogType::Jsonb => to(functions::TEXT_TO_JSONB, target),
+            CatalogType::JsonPath => to(functions::TEXT_TO_JSONPATH, target),
             _ => to(cast::TEXT_AS_IT_IS, target),
         },
         Representation::Double if source.is_number() => {
@@ -657,6 +658,7 @@ fn from_text(bound: Bound, target: &DataType) -> Result<Bound> {
             CatalogType::Real => cast::TEXT_TO_REAL,
             CatalogType::Json => functions::TEXT_TO_JSON,
             CatalogType::Jsonb => functions::TEXT_TO_JSONB,
+            CatalogType::JsonPath => functions::TEXT_TO_JSONPATH,
             CatalogType::Int2Vector => cast::TEXT_TO_INT2VECTOR,
             CatalogType::OidVector => cast::TEXT_TO_OIDVECTOR,
             _ => return Ok(bound.relabel(target.clone())),

@@ -48,6 +48,7 @@ mod group;
 mod implication;
 mod join;
 mod json;
+mod json_record;
 mod limit;
 mod locking;
 mod moment;
@@ -112,7 +113,7 @@ pub use coerce::CastContext;
 pub use control::LoopHandle;
 pub(crate) use dml::{Updatability, updatability};
 pub(crate) use expression::stored_expression;
-pub(crate) use functions::quote_identifier;
+pub(crate) use functions::{quote_identifier, quote_literal};
 pub(crate) use parameters::Parameters;
 pub use parameters::{PARAMETERS_MAX, count as parameter_count};
 pub use qualified::{

@@ -29,7 +29,7 @@ pub(crate) struct RowFunctions {
 #[derive(Clone, Debug)]
 pub(crate) enum RowFunction {
     /// The elements of an array, with the column's name where the function gives it one.
-    Unnest(Bound, Option<&'static str>),
+    Unnest(Bound, Option<Box<str>>),
     /// The integers from the first to the second, by a constant.
     Series(Bound, Bound, i64),
     /// A call of a user's function.
@@ -49,6 +49,8 @@ pub(super) fn gives_rows(name: &str) -> bool {
             | "pg_listening_channels"
             | "string_to_table"
             | "regexp_split_to_table"
+            | "regexp_matches"
+            | "jsonb_path_query"
     ) || JsonFunction::of(name).is_some()
 }
 
@@ -91,11 +93,11 @@ impl JsonFunction {
     /// Its columns.
     fn bind(self, argument: Bound, position: Position) -> Result<Vec<RowFunction>> {
         let value = coerce(argument, &self.json(), CastContext::Implicit)?;
-        let column = |rows, as_text, element, name| {
+        let column = |rows, as_text, element, name: Option<&str>| {
             let named = functions::json_rows(rows, self.is_binary, as_text);
             let array = DataType::array(element);
             let array = functions::direct(named, vec![value.clone()], array, position);
-            RowFunction::Unnest(array, name)
+            RowFunction::Unnest(array, name.map(Box::from))
         };
         let element = match self.as_text {
             true => DataType::Text,
@@ -174,7 +176,7 @@ impl RowFunction {
         match self {
             RowFunction::Unnest(array, own) => {
                 let element = array.data_type.element();
-                let name = own.unwrap_or(name).to_owned();
+                let name = own.as_deref().unwrap_or(name).to_owned();
                 vec![(name, element.unwrap_or_else(|| array.data_type.clone()))]
             }
             RowFunction::Series(first, ..) => one(&first.data_type),
@@ -225,6 +227,14 @@ pub(super) fn builtin(
         }
         ("regexp_split_to_table", 2 | 3) => {
             let array = functions::bind("regexp_split_to_array", arguments, position)?;
+            Ok(RowFunction::Unnest(array, None))
+        }
+        ("jsonb_path_query", 2..=4) => {
+            let array = functions::bind("jsonb_path_query", arguments, position)?;
+            Ok(RowFunction::Unnest(array, None))
+        }
+        ("regexp_matches", 2 | 3) => {
+            let array = functions::bind("regexp_matches", arguments, position)?;
             Ok(RowFunction::Unnest(array, None))
         }
         ("pg_partition_ancestors", 1) => {

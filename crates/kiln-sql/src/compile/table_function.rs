@@ -2,12 +2,13 @@
 
 use kiln_storage::error::Result;
 use kiln_storage::types::DataType;
-use sqlparser::ast::{self, Expr, Ident};
+use sqlparser::ast::{self, Expr, Ident, TableAlias};
 
 use super::bound::Bound;
 use super::bound_select::ItemKind;
 use super::coerce::{CastContext, coerce};
 use super::from::{CallInFrom, FromScope};
+use super::json_record::RecordFunction;
 use super::plpgsql::Callee;
 use super::query::ColumnMeta;
 use super::row_function::{self, RowFunction, RowFunctions, gives_rows};
@@ -54,7 +55,15 @@ impl Compiler<'_> {
             parts,
             has_ordinality: call.has_ordinality,
         }));
-        let scope = self.derived(kind, &metas, &name, call.alias, call.position)?;
+        // What types its columns have was said by the call.
+        let untyped = call.alias.map(|alias| TableAlias {
+            columns: match RecordFunction::of(call.name).is_some_and(|it| it.has_typed_alias()) {
+                true => Vec::new(),
+                false => alias.columns.clone(),
+            },
+            ..alias.clone()
+        });
+        let scope = self.derived(kind, &metas, &name, untyped.as_ref(), call.position)?;
         for source in &scope.sources {
             self.source_mut(*source).is_value = is_value;
         }
@@ -76,6 +85,11 @@ impl Compiler<'_> {
             let is_joined = around.iter().any(|level| !level.sources.is_empty());
             let (callee, arguments) = Callee::bind(self, name, given, is_joined, position)?;
             return Ok(vec![RowFunction::Routine(Box::new(callee), arguments)]);
+        }
+        if let Some(function) = RecordFunction::of(name)
+            && !self.knows_routine(name)
+        {
+            return self.bind_json_record(function, call);
         }
         if arguments.iter().any(|(name, _)| name.is_some()) {
             let what = "an argument by name of this function";

@@ -18,6 +18,7 @@ use super::indexes;
 use super::like;
 use super::panics::caught;
 use super::result::{Notice, StatementResult};
+use super::role_settings;
 use super::roles;
 use super::schemas;
 use super::sequences;
@@ -86,7 +87,7 @@ impl<'a> Definition<'a> {
             Tree::AlterSequence(statement) => sequences::alter(self, statement),
             Tree::CreateIndex(statement) => indexes::create(self, statement),
             Tree::CreateView(statement) => views::create(self, statement),
-            Tree::RenameView(statement) => views::rename(self, statement),
+            Tree::AlterView(statement) => views::alter_view(self, statement),
             Tree::CreateEnum(statement) => enums::create(self, statement),
             Tree::AlterType(statement) => enums::alter(self, statement),
             Tree::CreateTrigger(statement) => triggers::create(self, statement),
@@ -101,6 +102,7 @@ impl<'a> Definition<'a> {
             Tree::Analyze(names) => analyze(self, names),
             Tree::CreateRole(statement) => roles::create(self, statement),
             Tree::AlterRole(statement) => roles::alter(self, statement),
+            Tree::RoleSetting(statement) => role_settings::change(self, statement),
             Tree::DropRole(statement) => roles::drop(self, statement),
             Tree::Grant(statement) => roles::grant(self, statement),
             Tree::GrantRoles(statement) => roles::grant_roles(self, statement),

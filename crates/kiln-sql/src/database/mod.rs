@@ -46,6 +46,7 @@ mod print;
 mod rebuild;
 mod recovery;
 mod result;
+mod role_settings;
 mod roles;
 mod rows;
 mod savepoints;

@@ -15,7 +15,7 @@ use super::portal::Portal;
 use super::result::StatementResult;
 use super::statement::{Prepared, Shape, compile, result_of, result_of_call};
 use super::stepped::stepped_call;
-use super::{explain, settings, values};
+use super::{explain, role_settings, settings, values};
 use crate::compile::{ColumnMeta, ColumnOrigin, SessionValue};
 use crate::parse::{self, DropKind, ExtensionStatement, RoutineKind};
 
@@ -618,7 +618,7 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::DropTrigger(_)
         | Tree::RenameTrigger(_)
         | Tree::CreateView(_)
-        | Tree::RenameView(_)
+        | Tree::AlterView(_)
         | Tree::CreateEnum(_)
         | Tree::AlterType(_)
         | Tree::AlterTable(_)
@@ -631,6 +631,7 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::DropFunction(_)
         | Tree::CreateRole(_)
         | Tree::AlterRole(_)
+        | Tree::RoleSetting(_)
         | Tree::DropRole(_)
         | Tree::Grant(_)
         | Tree::GrantRoles(_)
@@ -663,7 +664,7 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::DropTrigger(_) => "DROP TRIGGER",
         Tree::RenameTrigger(_) => "ALTER TRIGGER",
         Tree::CreateView(_) => "CREATE VIEW",
-        Tree::RenameView(_) => "ALTER VIEW",
+        Tree::AlterView(_) => "ALTER VIEW",
         Tree::CreateEnum(_) => "CREATE TYPE",
         Tree::AlterType(_) => "ALTER TYPE",
         Tree::AlterTable(_) => "ALTER TABLE",
@@ -693,6 +694,7 @@ fn command(tree: &parse::Statement) -> &'static str {
         },
         Tree::CreateRole(_) => "CREATE ROLE",
         Tree::AlterRole(_) => "ALTER ROLE",
+        Tree::RoleSetting(it) => role_settings::tag(it),
         Tree::DropRole(_) => "DROP ROLE",
         Tree::GrantRoles(grant) if grant.is_revoke => "REVOKE ROLE",
         Tree::GrantRoles(_) => "GRANT ROLE",

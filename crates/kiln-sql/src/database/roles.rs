@@ -1,8 +1,7 @@
 //! Statements about roles and privileges.
 
 use kiln_engine::{
-    Access, Catalog, CatalogChange, Object, ObjectKind, PUBLIC, Privilege, Privileges, Role,
-    SearchPath, Source,
+    Access, Catalog, CatalogChange, Object, ObjectKind, PUBLIC, Privilege, Privileges, Role, Source,
 };
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::{PUBLIC_SCHEMA, name_in_schema, schema_of};
@@ -10,6 +9,7 @@ use kiln_storage::qualified::{PUBLIC_SCHEMA, name_in_schema, schema_of};
 use super::alter::check_owner;
 use super::definition::Definition;
 use super::result::{Notice, StatementResult};
+use super::role_settings;
 use super::secret::Secret;
 use super::view::relation_of;
 use crate::compile::{fail, object_name, position_of, undefined_schema, written_name};
@@ -28,6 +28,7 @@ pub(super) fn to_log(tree: &Tree, session_role: &str) -> Result<Option<(Tree, So
     let (verb, definition, wrap) = match tree {
         Tree::CreateRole(definition) => ("CREATE", definition, Tree::CreateRole as fn(_) -> _),
         Tree::AlterRole(definition) => ("ALTER", definition, Tree::AlterRole as fn(_) -> _),
+        Tree::RoleSetting(setting) => return role_settings::to_log(setting, session_role),
         _ => return Ok(None),
     };
     let mut logged = definition.clone();
@@ -44,12 +45,7 @@ pub(super) fn to_log(tree: &Tree, session_role: &str) -> Result<Option<(Tree, So
             Err(()) => *password = Secret::of_password(password)?.to_string(),
         }
     }
-    let source = Source {
-        text: format!("{verb} {logged}"),
-        line: 1,
-        column: 1,
-        path: SearchPath::default(),
-    };
+    let source = Source::of_text(format!("{verb} {logged}"));
     Ok(Some((wrap(logged), source)))
 }
 
@@ -424,6 +420,7 @@ pub(super) fn check_definition(
         {
             return Ok(());
         }
+        Tree::RoleSetting(setting) if role_settings::is_own(setting, role) => return Ok(()),
         Tree::CreateTable(_)
         | Tree::CreateSequence(_)
         | Tree::CreateEnum(_)
@@ -439,7 +436,11 @@ pub(super) fn check_definition(
             "permission denied to drop role".to_owned(),
             "Superusers alone drop roles.",
         ),
-        Tree::AlterRole(_) => (
+        Tree::RoleSetting(setting) if setting.role.is_none() && setting.database.is_none() => (
+            "must be superuser to alter settings globally".to_owned(),
+            "Superusers alone set what all sessions begin with.",
+        ),
+        Tree::AlterRole(_) | Tree::RoleSetting(_) => (
             "permission denied to alter role".to_owned(),
             "Superusers alone alter roles; others may change their own password.",
         ),

@@ -229,7 +229,7 @@ fn relations_of(tree: &Tree) -> Vec<ObjectName> {
             AlteredObject::Index(name) | AlteredObject::Sequence(name) => vec![name.clone()],
             AlteredObject::Routine(..) => Vec::new(),
         },
-        Tree::RenameView(it) => vec![it.name.clone()],
+        Tree::AlterView(it) => vec![it.name.clone()],
         Tree::CreateTrigger(it) => vec![it.table.clone()],
         Tree::DropTrigger(it) => vec![it.table.clone()],
         Tree::RenameTrigger(it) => vec![it.table.clone()],

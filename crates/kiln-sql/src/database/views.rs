@@ -2,18 +2,19 @@
 
 use kiln_engine::{Catalog, CatalogChange};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::qualified::{beside, name_in_schema};
+use kiln_storage::qualified::name_in_schema;
 
+use super::alter;
 use super::definition::{Definition, dropped};
 use super::dependents::{Dependent, depended_on};
 use super::design;
 use super::result::{Notice, StatementResult};
 use super::view::{View, relation_of};
 use crate::compile::{
-    Updatability, ddl, fail, name_of, position_of, quote_identifier, short_name, unsupported,
+    Position, Updatability, ddl, fail, position_of, quote_identifier, short_name, unsupported,
     updatability, written_name,
 };
-use crate::parse::{CreateView, Drop, RenameView};
+use crate::parse::{AlterView, CreateView, Drop, NewName, ObjectChange};
 
 /// What others may depend on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,17 +74,16 @@ pub(super) fn create(
     Ok(StatementResult::of_tag("CREATE VIEW"))
 }
 
-/// ALTER VIEW … RENAME TO.
-pub(super) fn rename(
+/// ALTER VIEW.
+pub(super) fn alter_view(
     definition: &Definition<'_>,
-    statement: &RenameView,
+    statement: &AlterView,
 ) -> Result<StatementResult> {
     let mut result = StatementResult::of_tag("ALTER VIEW");
     let notice = definition.change_catalog(|change| {
         let position = position_of(&statement.name);
         let catalog = change.catalog();
         let name = relation_of(catalog, &statement.name)?;
-        let new = beside(&name, &name_of(&statement.new));
         let shown = written_name(&statement.name);
         if catalog.view(&name).is_none() {
             let exists = catalog.table(&name).is_some() || catalog.sequence(&name).is_some();
@@ -103,18 +103,42 @@ pub(super) fn rename(
             };
             return Err(fail(state, message, position));
         }
-        let readers = Dependency::View(&name).views(catalog);
-        if let Some(reader) = readers.first() {
-            let what = format!("renaming a view from which others read ({reader})");
-            return Err(unsupported(what, position)
-                .with_hint("Create it under the new name, and replace those that read from it."));
+        match &statement.change {
+            ObjectChange::Owner(role) => alter::check_owner(catalog, role)?,
+            ObjectChange::Rename(to) => {
+                let new = alter::renamed(catalog, &name, to)?;
+                if new != name || matches!(to, NewName::Name(_)) {
+                    rename_one(change, &name, &new, position)?;
+                }
+            }
+            ObjectChange::Parameters(_) => {
+                return Err(unsupported("a parameter of a view", position));
+            }
         }
-        change.rename_view(&name, &new)?;
         design::settle(change)?;
         Ok(None)
     })?;
     result.notices.extend(notice);
     Ok(result)
+}
+
+/// Gives a view another name.
+///
+/// # Errors
+/// 0A000 where others read from it, 42P07 when the name is taken.
+pub(super) fn rename_one(
+    change: &mut CatalogChange<'_>,
+    name: &str,
+    new: &str,
+    position: Position,
+) -> Result<()> {
+    let readers = Dependency::View(name).views(change.catalog());
+    if let Some(reader) = readers.first() {
+        let what = format!("renaming a view from which others read ({reader})");
+        return Err(unsupported(what, position)
+            .with_hint("Create it under the new name, and replace those that read from it."));
+    }
+    change.rename_view(name, new)
 }
 
 /// DROP VIEW.

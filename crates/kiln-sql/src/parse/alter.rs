@@ -10,6 +10,7 @@ use sqlparser::tokenizer::Token;
 
 use super::extension;
 use super::role::{self, RoleName};
+use super::role_setting;
 use super::schema;
 use super::sequence::{self, ColumnChange, SequenceOptions, SetColumns};
 use super::statement::{self, RoutineKind, RoutineSignature, Statement};
@@ -34,8 +35,8 @@ pub struct AlterTable {
 /// One change of an [`AlterTable`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum TableAction {
-    /// `RENAME TO`.
-    Rename(Ident),
+    /// `RENAME TO` or `SET SCHEMA`.
+    Rename(NewName),
     /// `RENAME [COLUMN] from TO to`.
     RenameColumn(Ident, Ident),
     /// `RENAME CONSTRAINT from TO to`.
@@ -127,11 +128,20 @@ pub enum AlteredObject {
     Routine(Option<RoutineKind>, RoutineSignature),
 }
 
+/// How a statement calls something from then on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NewName {
+    /// `RENAME TO`: otherwise, in the same schema.
+    Name(Ident),
+    /// `SET SCHEMA`: the same, in another one.
+    Schema(Ident),
+}
+
 /// What an [`AlterObject`] changes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ObjectChange {
-    /// `RENAME TO`.
-    Rename(Ident),
+    /// `RENAME TO` or `SET SCHEMA`.
+    Rename(NewName),
     /// `OWNER TO`.
     Owner(RoleName),
     /// `SET (…)` or `RESET (…)` of an index: parameters of PostgreSQL's storage, which have no
@@ -143,6 +153,7 @@ pub enum ObjectChange {
 pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     match tokens.word(range.start + 1) {
         "role" | "user" | "group" => role::alter(tokens, range),
+        "database" => role_setting::of_database(tokens, range),
         "sequence" => match another_name(tokens, range.clone(), AlteredObject::Sequence)? {
             Some(statement) => Ok(statement),
             None => sequence::alter(tokens, range),
@@ -232,7 +243,10 @@ pub(super) fn object_change(
 ) -> Result<Option<ObjectChange>> {
     let at = range.start;
     let change = match tokens.word(at) {
-        "rename" => ObjectChange::Rename(renamed(tokens, at + 1)?),
+        "rename" => ObjectChange::Rename(NewName::Name(renamed(tokens, at + 1)?)),
+        "set" if tokens.word(at + 1) == "schema" => {
+            ObjectChange::Rename(NewName::Schema(types::identifier(tokens, at + 2)?))
+        }
         "owner" => ObjectChange::Owner(owner(tokens, at)?),
         _ => return Ok(None),
     };
@@ -271,7 +285,9 @@ fn routine(
     kind: Option<RoutineKind>,
 ) -> Result<Statement> {
     let start = range.start + 2;
-    let is_change = |at: &usize| matches!(tokens.word(*at), "rename" | "owner");
+    let is_change = |at: &usize| {
+        matches!(tokens.word(*at), "rename" | "owner") || tokens.words(*at, &["set", "schema"])
+    };
     let at = (start + 1..range.end).rfind(is_change);
     let refused = || tokens.unsupported(range.start, "this form of ALTER of a routine");
     let at = at.ok_or_else(refused)?;
@@ -367,6 +383,11 @@ fn action(tokens: &Tokens<'_>, range: Range<usize>) -> Result<TableAction> {
             ends_at(tokens, at + 2, range.end)?;
             Ok(TableAction::Replicated)
         }
+        ("set", "schema") => {
+            ends_at(tokens, at + 3, range.end)?;
+            let schema = types::identifier(tokens, at + 2)?;
+            Ok(TableAction::Rename(NewName::Schema(schema)))
+        }
         ("enable" | "disable", "trigger") => {
             trigger::switched(tokens, range).map(TableAction::SwitchTrigger)
         }
@@ -379,6 +400,18 @@ fn action(tokens: &Tokens<'_>, range: Range<usize>) -> Result<TableAction> {
         }
         ("set", "without") if matches!(tokens.word(at + 2), "cluster" | "oids") => {
             ends_at(tokens, at + 3, range.end)?;
+            Ok(TableAction::WithoutEffect)
+        }
+        ("set", "logged" | "unlogged") => {
+            ends_at(tokens, at + 2, range.end)?;
+            Ok(TableAction::WithoutEffect)
+        }
+        ("set", "tablespace") if tokens.word(at + 2) == "pg_default" => {
+            ends_at(tokens, at + 3, range.end)?;
+            Ok(TableAction::WithoutEffect)
+        }
+        ("set", "access") if tokens.words(at + 2, &["method", "heap"]) => {
+            ends_at(tokens, at + 4, range.end)?;
             Ok(TableAction::WithoutEffect)
         }
         ("replica", "identity") => {
@@ -442,7 +475,8 @@ fn rename(tokens: &Tokens<'_>, range: Range<usize>) -> Result<TableAction> {
     let at = range.start + 1;
     let (from, action): (usize, fn(Ident, Ident) -> TableAction) = match tokens.word(at) {
         "to" if at + 2 == range.end => {
-            return types::identifier(tokens, at + 1).map(TableAction::Rename);
+            let name = types::identifier(tokens, at + 1)?;
+            return Ok(TableAction::Rename(NewName::Name(name)));
         }
         "constraint" => (at + 1, TableAction::RenameConstraint),
         "column" => (at + 1, TableAction::RenameColumn),

@@ -404,6 +404,8 @@ fn named_operator(parser: &mut Parser<'_>) -> Result<BinaryOperator, ParserError
         "#-" => BinaryOperator::HashMinus,
         "@>" => BinaryOperator::AtArrow,
         "<@" => BinaryOperator::ArrowAt,
+        "@?" => BinaryOperator::AtQuestion,
+        "@@" => BinaryOperator::AtAt,
         "?" => BinaryOperator::Question,
         "?|" => BinaryOperator::QuestionPipe,
         "?&" => BinaryOperator::QuestionAnd,

@@ -316,6 +316,7 @@ fn operator(source: &str) -> Token {
         "@>" => Token::AtArrow,
         "<@" => Token::ArrowAt,
         "@@" => Token::AtAt,
+        "@?" => Token::AtQuestion,
         other => Token::CustomBinaryOperator(other.to_string()),
     }
 }

@@ -29,6 +29,7 @@ mod position;
 mod prepare;
 mod reserved;
 mod role;
+mod role_setting;
 mod scanner;
 mod schema;
 mod script;
@@ -46,7 +47,7 @@ mod view;
 mod tests;
 
 pub use alter::{
-    AddedColumn, AddedConstraint, AlterObject, AlterTable, AlteredObject, DroppedPart,
+    AddedColumn, AddedConstraint, AlterObject, AlterTable, AlteredObject, DroppedPart, NewName,
     ObjectChange, TableAction, renamed_routine,
 };
 pub use comment::{Comment, CommentedObject, RelationKind};
@@ -70,6 +71,7 @@ pub use reserved::{is_quoted_when_printed, is_reserved};
 pub use role::{
     DefaultPrivileges, DropRole, Grant, GrantObjects, GrantRoles, RoleDefinition, RoleName,
 };
+pub use role_setting::{RoleSetting, SettingChange};
 pub use schema::{AlterSchema, CreateSchema, DropSchema, SchemaChange};
 pub use script::{SourceStatement, highest_placeholder, is_complete, script, without_literals};
 pub use sequence::{
@@ -87,4 +89,4 @@ pub use transaction::{SetConstraints, SetTransaction, TransactionMode};
 pub use trigger::{CreateTrigger, DropTrigger, RenameTrigger, SwitchedTrigger, WhichTrigger};
 pub use type_definition::{AlterType, CreateEnum, TypeChange};
 pub use types::{TypeKind, TypeReference, type_of_text};
-pub use view::{CreateView, RenameView, Star, stored_query};
+pub use view::{AlterView, CreateView, Star, stored_query};

@@ -8,6 +8,7 @@ use kiln_storage::error::{Position, Result};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
+use super::role_setting;
 use super::schema;
 use super::statement::{RoutineSignature, Statement, routine_signature};
 use super::tokens::Tokens;
@@ -165,14 +166,11 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
             members: names(tokens, name + 3..range.end)?,
         })));
     }
-    for (word, feature) in [
-        ("rename", "ALTER ROLE … RENAME"),
-        ("set", "settings of a role"),
-        ("reset", "settings of a role"),
-    ] {
-        if tokens.word(name + 1) == word {
-            return Err(tokens.unsupported(name + 1, feature));
-        }
+    if let Some(setting) = role_setting::of_role(tokens, range.clone(), name)? {
+        return Ok(setting);
+    }
+    if tokens.word(name + 1) == "rename" {
+        return Err(tokens.unsupported(name + 1, "ALTER ROLE … RENAME"));
     }
     let definition = attributes(tokens, name..range.end)?;
     if !definition.in_roles.is_empty() || !definition.members.is_empty() {

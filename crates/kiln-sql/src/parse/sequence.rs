@@ -117,6 +117,9 @@ pub enum ColumnChange {
     NotNull(bool),
     /// `TYPE`, with the expression behind USING.
     Type(Box<ast::DataType>, Option<Box<ast::Expr>>),
+    /// `SET STATISTICS`, `SET STORAGE`, `SET COMPRESSION`, `SET (…)` and `RESET (…)`: how
+    /// PostgreSQL stores the column and counts its values.
+    WithoutEffect,
 }
 
 /// Parses CREATE SEQUENCE, whose name begins at `at` or behind IF NOT EXISTS.
@@ -611,6 +614,17 @@ pub(super) fn altered_column(
         ("set", "generated" | "increment" | "minvalue" | "maxvalue" | "start" | "cache" | "no")
         | ("set", "cycle" | "restart")
         | ("restart", _) => set_identity(tokens, at..range.end)?,
+        ("set", "statistics" | "storage" | "compression")
+            if at + 3 + usize::from(*tokens.get(at + 2) == Token::Minus) == range.end =>
+        {
+            ColumnChange::WithoutEffect
+        }
+        ("set", "statistics" | "storage" | "compression") if at + 2 == range.end => {
+            return Err(tokens.syntax_error(range.end));
+        }
+        ("set" | "reset", "") if *tokens.get(range.end - 1) == Token::RParen => {
+            ColumnChange::WithoutEffect
+        }
         ("set" | "drop" | "add" | "reset", _) => return Err(refused()),
         _ => return Err(tokens.syntax_error(at)),
     };

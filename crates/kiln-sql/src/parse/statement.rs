@@ -13,6 +13,7 @@ use super::notify::{self, Notify};
 use super::plpgsql;
 use super::prepare::{self, Execute, Prepare};
 use super::role::{self, DefaultPrivileges, DropRole, Grant, GrantRoles, RoleDefinition};
+use super::role_setting::RoleSetting;
 use super::schema::{self, AlterSchema, CreateSchema, DropSchema};
 use super::script::SourceStatement;
 use super::sequence::{self, AlterSequence, CreateSequence, CreateTable};
@@ -21,7 +22,7 @@ use super::transaction::{self, SetConstraints, SetTransaction, TransactionMode};
 use super::trigger::{self, CreateTrigger, DropTrigger, RenameTrigger};
 use super::type_definition::{self, AlterType, CreateEnum};
 use super::types::{self, TypeReference};
-use super::view::{self, CreateView, RenameView};
+use super::view::{self, AlterView, CreateView};
 use kiln_storage::error::{Position, Result, SqlState};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
@@ -58,7 +59,7 @@ pub enum Statement {
     /// `CREATE VIEW`.
     CreateView(Box<CreateView>),
     /// `ALTER VIEW … RENAME`.
-    RenameView(Box<RenameView>),
+    AlterView(Box<AlterView>),
     /// `CREATE TYPE … AS ENUM`.
     CreateEnum(Box<CreateEnum>),
     /// `ALTER TYPE`.
@@ -112,6 +113,8 @@ pub enum Statement {
     CreateRole(Box<RoleDefinition>),
     /// `ALTER ROLE` or `ALTER USER`.
     AlterRole(Box<RoleDefinition>),
+    /// ALTER ROLE or ALTER DATABASE … SET or RESET.
+    RoleSetting(Box<RoleSetting>),
     /// `DROP ROLE` or `DROP USER`.
     DropRole(DropRole),
     /// `GRANT` or `REVOKE` of privileges.
@@ -673,7 +676,7 @@ fn vacuum(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
 }
 
 /// Parses RESET of a setting.
-fn reset(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+pub(super) fn reset(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     let first = range.start + 1;
     let name = match tokens.word(first) {
         "all" if range.len() == 2 => None,
@@ -804,7 +807,7 @@ pub(super) fn routine_signature(
 }
 
 /// Statements of a few words that the SQL parser knows.
-fn control(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+pub(super) fn control(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     let first = range.start;
     if tokens.word(first) == "set"
         && let Some(set) = transaction::set(tokens, range.clone())?

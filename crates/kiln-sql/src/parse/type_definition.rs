@@ -6,7 +6,7 @@ use kiln_storage::error::Result;
 use sqlparser::ast::{Ident, ObjectName};
 use sqlparser::tokenizer::Token;
 
-use super::alter::{self, ObjectChange};
+use super::alter::{self, NewName, ObjectChange};
 use super::sequence;
 use super::statement::Statement;
 use super::tokens::Tokens;
@@ -108,7 +108,10 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         }
         ("set", _) => return Err(tokens.unsupported(at, "this form of ALTER TYPE")),
         _ => match alter::object_change(tokens, at..range.end)? {
-            Some(ObjectChange::Rename(to)) => TypeChange::Rename(to),
+            Some(ObjectChange::Rename(NewName::Name(to))) => TypeChange::Rename(to),
+            Some(ObjectChange::Rename(NewName::Schema(_))) => {
+                return Err(tokens.unsupported(at, "an enum of another schema than public"));
+            }
             Some(ObjectChange::Owner(role)) => TypeChange::Owner(role),
             Some(ObjectChange::Parameters(_)) => return Err(tokens.syntax_error(range.start)),
             None => return Err(tokens.syntax_error(at.min(range.end))),

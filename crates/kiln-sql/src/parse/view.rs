@@ -7,6 +7,7 @@ use kiln_storage::error::{Position, Result};
 use sqlparser::ast::{Ident, ObjectName, Query};
 use sqlparser::tokenizer::Token;
 
+use super::alter::{self, ObjectChange};
 use super::statement::{Statement, query};
 use super::tokens::Tokens;
 use super::{sequence, types};
@@ -41,15 +42,15 @@ pub struct Star {
     pub bytes: Range<usize>,
 }
 
-/// `ALTER VIEW name RENAME TO name`.
+/// `ALTER VIEW`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RenameView {
+pub struct AlterView {
     /// The view.
     pub name: ObjectName,
     /// A missing view is no error.
     pub if_exists: bool,
-    /// What it is called from then on.
-    pub new: Ident,
+    /// What becomes of it.
+    pub change: ObjectChange,
 }
 
 /// Parses CREATE VIEW, whose name stands at `at`.
@@ -141,7 +142,7 @@ fn stars(tokens: &Tokens<'_>, range: Range<usize>) -> Vec<Star> {
     stars.collect()
 }
 
-/// Parses ALTER VIEW, of which RENAME TO is there.
+/// Parses ALTER VIEW, of which RENAME TO, SET SCHEMA and OWNER TO are there.
 pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     let mut at = range.start + 2;
     let if_exists = tokens.words(at, &["if", "exists"]);
@@ -152,16 +153,15 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         return Err(tokens.syntax_error(range.end));
     }
     let (name, at) = sequence::name(tokens, at..range.end)?;
-    if !tokens.words(at, &["rename", "to"]) {
-        return Err(tokens.unsupported(range.start, "this form of ALTER VIEW"));
+    if tokens.words(at, &["rename", "column"]) {
+        return Err(tokens.unsupported(range.start, "ALTER VIEW … RENAME COLUMN"));
     }
-    if at + 3 != range.end {
-        return Err(tokens.syntax_error((at + 3).min(range.end)));
-    }
-    Ok(Statement::RenameView(Box::new(RenameView {
+    let change = alter::object_change(tokens, at..range.end)?
+        .ok_or_else(|| tokens.unsupported(range.start, "this form of ALTER VIEW"))?;
+    Ok(Statement::AlterView(Box::new(AlterView {
         name,
         if_exists,
-        new: types::identifier(tokens, at + 2)?,
+        change,
     })))
 }
 

@@ -325,7 +325,11 @@ fn roles_and_privileges_survive_without_a_password_on_disk() {
         let database = open(options.clone());
         database.execute(SHOP).expect("it is SQL");
         let text = "ALTER ROLE app PASSWORD 'correct horse'; GRANT SELECT, UPDATE ON item TO app; \
-                    REVOKE EXECUTE ON PROCEDURE sell FROM PUBLIC; CREATE ROLE idle NOLOGIN";
+                    REVOKE EXECUTE ON PROCEDURE sell FROM PUBLIC; CREATE ROLE idle NOLOGIN; \
+                    GRANT idle TO app; ALTER ROLE app SET lock_timeout TO '3s'; \
+                    ALTER ROLE CURRENT_USER SET search_path TO shop, public; \
+                    ALTER ROLE ALL SET statement_timeout TO '9s'; ALTER ROLE idle SET timezone TO 'UTC'; \
+                    ALTER ROLE idle RESET ALL";
         database.execute(text).expect("it is SQL");
         secret_of(&database)
     };
@@ -337,6 +341,17 @@ fn roles_and_privileges_survive_without_a_password_on_disk() {
             run(&mut app, "UPDATE item SET stock = stock + 1"),
             "UPDATE 1"
         );
+        assert_eq!(app.begin_as_role(), []);
+        let shown = ["lock_timeout", "statement_timeout", "search_path"];
+        let shown = shown.map(|name| app.setting(name).expect("it is known"));
+        let expected = ["3s", "9s", "\"$user\", public"];
+        assert_eq!(shown, expected, "round {round}");
+        let roles = database.engine().catalog().roles().clone();
+        assert!(roles.roles_of("app").contains("idle"), "round {round}");
+        let first = roles.settings_of("kiln");
+        let path = first.get("search_path").map(String::as_str);
+        assert_eq!(path, Some("\"shop\", \"public\""), "round {round}");
+        assert_eq!(roles.settings().count(), 3, "round {round}");
         let denied = "42501 permission denied for routine sell";
         assert_eq!(run(&mut app, "CALL sell(1, NULL)"), denied);
         // The second time it comes out of a checkpoint.

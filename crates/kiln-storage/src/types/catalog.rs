@@ -1,5 +1,5 @@
 //! Types whose values are those of another type: those of which PostgreSQL's catalogs are made
-//! (OID, NAME and their like), REAL, JSON and JSONB.
+//! (OID, NAME and their like), REAL, JSON, JSONB and JSONPATH.
 //!
 //! What they are made of decides nearly all that can be done with them: see [`Representation`].
 //! Columns of tables have those alone that [`CatalogType::is_storable`] names.
@@ -31,6 +31,8 @@ pub enum CatalogType {
     Json,
     /// JSONB, by its canonical text.
     Jsonb,
+    /// A path into a JSONB, by its canonical text.
+    JsonPath,
     /// A number of 32 bits with a binary point.
     Real,
     /// SMALLINTs, counted from 0.
@@ -105,7 +107,7 @@ const NAME_BYTES_MAX: usize = 63;
 
 impl CatalogType {
     /// All of them that have a name here.
-    pub const ALL: [CatalogType; 20] = [
+    pub const ALL: [CatalogType; 21] = [
         CatalogType::Oid,
         CatalogType::Xid,
         CatalogType::Name,
@@ -117,6 +119,7 @@ impl CatalogType {
         CatalogType::AnyArray,
         CatalogType::Json,
         CatalogType::Jsonb,
+        CatalogType::JsonPath,
         CatalogType::Real,
         CatalogType::Int2Vector,
         CatalogType::OidVector,
@@ -143,6 +146,7 @@ impl CatalogType {
             CatalogType::AnyArray => ("anyarray", "anyarray[]", 2277, 0, -1),
             CatalogType::Json => ("json", "json[]", 114, 199, -1),
             CatalogType::Jsonb => ("jsonb", "jsonb[]", 3802, 3807, -1),
+            CatalogType::JsonPath => ("jsonpath", "jsonpath[]", 4072, 4073, -1),
             CatalogType::Real => ("real", "real[]", 700, 1021, 4),
             CatalogType::Int2Vector => ("int2vector", "int2vector[]", 22, 1006, -1),
             CatalogType::OidVector => ("oidvector", "oidvector[]", 30, 1013, -1),
@@ -194,6 +198,7 @@ impl CatalogType {
             | CatalogType::AnyArray
             | CatalogType::Json
             | CatalogType::Jsonb
+            | CatalogType::JsonPath
             | CatalogType::Void => Representation::Text,
             CatalogType::Real => Representation::Double,
             CatalogType::Int2Vector | CatalogType::OidVector => Representation::Vector,

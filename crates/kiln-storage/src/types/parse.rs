@@ -62,6 +62,9 @@ fn parse_catalog_value(catalog: CatalogType, text: &str) -> Result<Value> {
         Representation::Text if catalog == CatalogType::Jsonb => {
             Value::Text(json::canonical(text)?)
         }
+        Representation::Text if catalog == CatalogType::JsonPath => {
+            Value::Text(json::path::canonical_path(text)?)
+        }
         Representation::Number => Value::BigInt(parse_number(text, catalog.name())?.into()),
         Representation::Text => Value::Text(catalog.fit(text).to_owned()),
         Representation::Double => {

@@ -20,12 +20,12 @@
 
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::datetime::{date_in_range, time_in_range, timestamp_in_range};
+use kiln_storage::types::text::{not_utf8, utf8};
 use kiln_storage::types::{
     CatalogType, DataType, Decimal, Interval, ObjectName, Representation, Value, parse_value,
 };
 
 use super::{oid, parameter_type};
-use crate::frontend::{not_utf8, utf8};
 
 /// The form of JSONB in binary: its text follows.
 const JSONB_FORM: u8 = 1;
@@ -54,7 +54,10 @@ pub fn encode_binary(value: &Value, data_type: &DataType, bytes: &mut Vec<u8>) {
         Value::Double(value) => bytes.extend_from_slice(&value.to_be_bytes()),
         Value::Numeric(value) => encode_numeric(*value, bytes),
         Value::Text(value) => {
-            if *data_type == DataType::JSONB {
+            if matches!(
+                data_type,
+                DataType::Catalog(CatalogType::Jsonb | CatalogType::JsonPath)
+            ) {
                 bytes.push(JSONB_FORM);
             }
             bytes.extend_from_slice(value.as_bytes());
@@ -238,7 +241,7 @@ impl<'a> Reader<'a> {
             Representation::Double => Value::Double(f32::from_be_bytes(self.array()?).into()),
             Representation::Text => {
                 let bytes = match catalog {
-                    CatalogType::Jsonb => self.jsonb()?,
+                    CatalogType::Jsonb | CatalogType::JsonPath => self.with_form(catalog)?,
                     _ => self.rest(),
                 };
                 if bytes.contains(&0) {
@@ -258,12 +261,13 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The text of a JSONB, which the number of its form precedes.
-    fn jsonb(&mut self) -> Result<&'a [u8]> {
+    /// The text of a JSONB or JSONPATH, which the number of its form precedes.
+    fn with_form(&mut self, catalog: CatalogType) -> Result<&'a [u8]> {
         match self.array()? {
             [JSONB_FORM] => Ok(self.rest()),
             [form] => {
-                let message = format!("unsupported jsonb version number {form}");
+                let name = catalog.name();
+                let message = format!("unsupported {name} version number {form}");
                 Err(Error::new(SqlState::PROTOCOL_VIOLATION, message))
             }
         }

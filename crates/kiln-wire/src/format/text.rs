@@ -3,9 +3,8 @@
 use std::io::Write;
 
 use kiln_storage::error::Result;
+use kiln_storage::types::text::{not_utf8, utf8};
 use kiln_storage::types::{DataType, Value, format_value, parse_value};
-
-use crate::frontend::{not_utf8, utf8};
 
 /// Appends a value of this type as text. NULL is nothing.
 pub fn encode_text(value: &Value, data_type: &DataType, bytes: &mut Vec<u8>) {

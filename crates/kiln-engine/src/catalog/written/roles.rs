@@ -43,6 +43,15 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, roles: &Roles) -> fmt::Result {
         writeln!(f)?;
         write_grantees(f, grantees)?;
     }
+    for (role, settings) in roles.settings() {
+        for (name, value) in settings {
+            f.write_str("setting")?;
+            if let Some(role) = role {
+                write!(f, " of {}", Counted(role))?;
+            }
+            writeln!(f, " {} {}", Counted(name), Counted(value))?;
+        }
+    }
     Ok(())
 }
 
@@ -132,6 +141,17 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<Roles> {
         };
         let grantees = read_grantees(reader, &roles)?;
         roles.restore_defaults(kind, schema, grantees);
+    }
+    while reader.takes("setting") {
+        let role = match reader.takes("of") {
+            true => Some(reader.counted()?),
+            false => None,
+        };
+        let (name, value) = (reader.counted()?.to_owned(), reader.counted()?.to_owned());
+        let changed = roles.change_settings(role, |settings| {
+            settings.insert(name, value);
+        });
+        changed.map_err(|_| reader.damaged("a known role before it"))?;
     }
     Ok(roles)
 }

@@ -140,6 +140,7 @@ pub(in super::super) fn takes_role(name: &str, arguments: usize) -> bool {
         | "has_function_privilege"
         | "has_sequence_privilege"
         | "has_schema_privilege"
+        | "pg_has_role"
         | "has_database_privilege"
         | "has_any_column_privilege" => arguments == 2,
         "has_column_privilege" => arguments == 3,
@@ -187,6 +188,12 @@ pub(super) static SIGNATURES: &[Signature] = &[
     ),
     named("pg_get_function_sqlbody", NOTHING_BY_OID, &[OID], Ty::Text),
     over(PG_GET_SERIAL_SEQUENCE, &[Ty::Text, Ty::Text], Ty::Text),
+    over(
+        PG_HAS_ROLE_BY_NAME,
+        &[NAME, Ty::Text, Ty::Text],
+        Ty::Boolean,
+    ),
+    over(PG_HAS_ROLE_BY_OID, &[NAME, OID, Ty::Text], Ty::Boolean),
     over(PG_SEQUENCE_LAST_VALUE, &[CLASS], Ty::Int8),
     over(
         HAS_SEQUENCE_PRIVILEGE_BY_NAME,

@@ -3,6 +3,7 @@
 
 mod array;
 mod array_search;
+mod bits;
 pub(super) mod cast;
 pub(super) mod cast_array;
 mod catalog;
@@ -15,6 +16,8 @@ mod hash;
 mod json;
 mod json_build;
 mod json_change;
+mod json_path;
+mod json_record;
 mod json_rows;
 mod math;
 mod pattern;
@@ -24,6 +27,7 @@ mod series;
 pub(super) mod statistics;
 mod string;
 mod to_number;
+mod trigonometry;
 
 use kiln_procedure::ir::ScalarFunction;
 use kiln_storage::error::{Error, Result, SqlState};
@@ -54,12 +58,14 @@ pub(super) use json::{TEXT_TO_JSON, TEXT_TO_JSONB, compare_jsonb, from_jsonb};
 pub(super) use json_build::{
     build_array, build_object, json_of, json_of_row, listed, on_a_line, pair,
 };
+pub(super) use json_path::TEXT_TO_JSONPATH;
+pub(super) use json_record::JSON_FIELDS;
 pub(super) use json_rows::{JsonRows, json_rows};
 pub(super) use math::{double_negate, integer_operator, power};
 pub(super) use regex::{regex_match, similar_to};
 pub(super) use series::series;
-pub(crate) use string::quote_identifier;
 pub(super) use string::{bytea_concat, like};
+pub(crate) use string::{quote_identifier, quote_literal};
 
 /// The most bytes that one call may produce.
 const RESULT_BYTES_MAX: usize = 0x3fff_ffff;
@@ -100,7 +106,10 @@ enum Ty {
     /// …that type.
     AnyElement,
     TextArray,
+    /// Arrays of texts, each of them a row.
+    TextArrays,
     NameArray,
+    JsonbArray,
     /// A type of the catalogs.
     Catalog(CatalogType),
     /// The rest of the arguments, as they are printed.
@@ -125,6 +134,8 @@ impl Ty {
             Ty::Uuid => DataType::Uuid,
             Ty::Interval => DataType::Interval,
             Ty::TextArray => DataType::array(DataType::Text),
+            Ty::TextArrays => DataType::array(DataType::array(DataType::Text)),
+            Ty::JsonbArray => DataType::array(DataType::JSONB),
             Ty::NameArray => DataType::array(DataType::NAME),
             Ty::Catalog(catalog) => DataType::Catalog(catalog),
         }
@@ -172,6 +183,8 @@ fn candidates(name: &str) -> Vec<Signature> {
     [
         math::SIGNATURES,
         string::SIGNATURES,
+        bits::SIGNATURES,
+        trigonometry::SIGNATURES,
         datetime::SIGNATURES,
         array::SIGNATURES,
         format::SIGNATURES,
@@ -181,6 +194,7 @@ fn candidates(name: &str) -> Vec<Signature> {
         hash::SIGNATURES,
         json::SIGNATURES,
         json_change::SIGNATURES,
+        json_path::SIGNATURES,
         to_number::SIGNATURES,
         extensions::SIGNATURES,
         extensions::VOLATILE,

@@ -152,6 +152,27 @@ fn matches(heap: &mut Heap, text: Slot, pattern: Slot, flags: &str) -> Result<Sl
     Ok(Slot::from_bool(compiled.is_match(heap.str(text))))
 }
 
+/// Whether a text matches a regular expression with the flags of SQL/JSON's `like_regex`, where a
+/// point and what excludes characters do not match a line's end without `s`.
+pub(super) fn is_like_regex(text: &str, pattern: &str, flags: &str) -> Result<bool> {
+    let has = |flag| flags.contains(flag);
+    let mut options = String::new();
+    if has('q') {
+        options.push('q');
+    } else {
+        options.push(match (has('m'), has('s')) {
+            (false, false) => 'p',
+            (true, false) => 'n',
+            (false, true) => 's',
+            (true, true) => 'w',
+        });
+    }
+    if has('i') {
+        options.push('i');
+    }
+    Ok(compiled(pattern, &options)?.is_match(text))
+}
+
 /// The letters of `flags` that are options of the pattern, and whether there is a `g`.
 fn split_flags(flags: &str) -> Result<(String, bool)> {
     let mut options = String::new();
@@ -172,29 +193,158 @@ fn split_flags(flags: &str) -> Result<(String, bool)> {
     Ok((options, flags.contains('g')))
 }
 
-/// Replaces the first match, or all.
-fn replace(text: &str, pattern: &str, replacement: &str, flags: &str) -> Result<String> {
+/// Which matches [`replace`] replaces.
+#[derive(Clone, Copy)]
+struct Replaced {
+    /// The character to begin with, from 1.
+    start: i64,
+    /// The number of the match, from 1; 0 for all. `None`: the first, or all with the flag `g`.
+    number: Option<i64>,
+}
+
+impl Replaced {
+    const BY_FLAGS: Replaced = Replaced {
+        start: 1,
+        number: None,
+    };
+}
+
+/// Replaces matches.
+fn replace(
+    text: &str,
+    pattern: &str,
+    replacement: &str,
+    flags: &str,
+    which: Replaced,
+) -> Result<String> {
     let (options, is_global) = split_flags(flags)?;
+    let mut start = place_of(text, which.start)?;
+    let number = which.number.unwrap_or(i64::from(!is_global));
+    if number < 0 {
+        return Err(out_of_range("n", number));
+    }
     let compiled = compiled(pattern, &options)?;
     compiled.check_extent()?;
     let mut groups = compiled.groups();
     let mut result = String::with_capacity(text.len());
-    let (mut copied, mut start) = (0, 0);
+    let (mut copied, mut count) = (0, 0);
     while start <= text.len()
         && let Some(found) = compiled.find(text, start, &mut groups)?
     {
-        result.push_str(&text[copied..found.start]);
-        push_replacement(&mut result, replacement, text, &groups);
-        check_length(result.len())?;
-        copied = found.end;
+        count += 1;
         start = after(text, &found);
-        if !is_global {
+        if number == 0 || number == count {
+            result.push_str(&text[copied..found.start]);
+            push_replacement(&mut result, replacement, text, &groups);
+            check_length(result.len())?;
+            copied = found.end;
+        }
+        if number == count {
             break;
         }
     }
     result.push_str(&text[copied..]);
     check_length(result.len())?;
     Ok(result)
+}
+
+fn out_of_range(parameter: &str, value: i64) -> Error {
+    let message = format!("invalid value for parameter \"{parameter}\": {value}");
+    Error::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+/// Where the character of a number begins, from 1; one past the end where there are fewer.
+fn place_of(text: &str, number: i64) -> Result<usize> {
+    if number < 1 {
+        return Err(out_of_range("start", number));
+    }
+    let skipped = usize::try_from(number - 1).unwrap_or(usize::MAX);
+    let place = text.char_indices().map(|(at, _)| at).nth(skipped);
+    Ok(place.unwrap_or(match text.chars().count() == skipped {
+        true => text.len(),
+        false => text.len() + 1,
+    }))
+}
+
+/// What `regexp_count`, `regexp_instr` and `regexp_substr` look for.
+struct Search<'a> {
+    name: &'static str,
+    start: i64,
+    /// The number of the match, from 1.
+    number: i64,
+    flags: &'a str,
+    /// The group; 0 for the whole match.
+    group: i64,
+}
+
+impl Search<'_> {
+    /// Calls `meet` with the groups of each match until it says that it has seen enough.
+    fn run(
+        &self,
+        text: &str,
+        pattern: &str,
+        mut meet: impl FnMut(&Captures) -> bool,
+    ) -> Result<()> {
+        let mut start = place_of(text, self.start)?;
+        if self.number < 1 {
+            return Err(out_of_range("n", self.number));
+        }
+        if self.group < 0 {
+            return Err(out_of_range("subexpr", self.group));
+        }
+        let (options, is_global) = split_flags(self.flags)?;
+        if is_global {
+            let message = format!("{}() does not support the \"global\" option", self.name);
+            return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        }
+        let compiled = compiled(pattern, &options)?;
+        compiled.check_extent()?;
+        let mut groups = compiled.groups();
+        while start <= text.len()
+            && let Some(found) = compiled.find(text, start, &mut groups)?
+        {
+            if meet(&groups) {
+                break;
+            }
+            start = after(text, &found);
+        }
+        Ok(())
+    }
+
+    /// The part that is looked for.
+    fn find(&self, text: &str, pattern: &str) -> Result<Option<Range<usize>>> {
+        let (mut part, mut count) = (None, 0);
+        self.run(text, pattern, |groups| {
+            count += 1;
+            let group = usize::try_from(self.group).unwrap_or(usize::MAX);
+            if count == self.number && group < groups.group_len() {
+                part = groups.get_group(group).map(|span| span.range());
+            }
+            count == self.number
+        })?;
+        Ok(part)
+    }
+
+    fn count(&self, text: &str, pattern: &str) -> Result<Slot> {
+        let mut count = 0;
+        self.run(text, pattern, |_| {
+            count += 1;
+            false
+        })?;
+        Ok(Slot::from_i64(count))
+    }
+
+    /// The number of the character where the part begins, or that behind it; 0 without one.
+    fn place(&self, text: &str, pattern: &str, end: i64) -> Result<Slot> {
+        if !(0..=1).contains(&end) {
+            return Err(out_of_range("endoption", end));
+        }
+        let part = self.find(text, pattern)?;
+        Ok(Slot::from_i64(part.map_or(0, |part| {
+            let before = if end == 1 { part.end } else { part.start };
+            text[..before].chars().count() as i64 + 1
+        })))
+    }
 }
 
 /// Where to look for the next match.
@@ -253,6 +403,11 @@ fn first_match(heap: &mut Heap, text: Slot, pattern: Slot, flags: &str) -> Resul
     if compiled.find(&whole, 0, &mut groups)?.is_none() {
         return Ok(Slot::NULL);
     }
+    Ok(parts(heap, &whole, &groups))
+}
+
+/// The groups of a match, or the match itself where there are none, as an array.
+fn parts(heap: &mut Heap, whole: &str, groups: &Captures) -> Slot {
     let first = usize::from(groups.group_len() > 1);
     let parts: Vec<Slot> = (first..groups.group_len())
         .map(|group| match groups.get_group(group) {
@@ -260,7 +415,29 @@ fn first_match(heap: &mut Heap, text: Slot, pattern: Slot, flags: &str) -> Resul
             None => Slot::NULL,
         })
         .collect();
-    Ok(heap.push_array(&parts))
+    heap.push_array(&parts)
+}
+
+/// The groups of the first match, or of all, as an array of arrays.
+fn all_matches(heap: &mut Heap, text: Slot, pattern: Slot, flags: &str) -> Result<Slot> {
+    let (options, is_global) = split_flags(flags)?;
+    spend(heap, text)?;
+    let compiled = compiled(heap.str(pattern), &options)?;
+    compiled.check_extent()?;
+    let whole = heap.str(text).to_owned();
+    let mut groups = compiled.groups();
+    let (mut matches, mut start) = (Vec::new(), 0);
+    while start <= whole.len()
+        && let Some(found) = compiled.find(&whole, start, &mut groups)?
+    {
+        matches.push(parts(heap, &whole, &groups));
+        check_elements(matches.len())?;
+        start = after(&whole, &found);
+        if !is_global {
+            break;
+        }
+    }
+    Ok(heap.push_array(&matches))
 }
 
 /// The parts of a text between matches. As in PostgreSQL, an empty match at the beginning, at the
@@ -318,14 +495,28 @@ strict! {
     };
     REPLACE = "regexp_replace", |heap, text, pattern, replacement| {
         spend(heap, text)?;
-        let replaced = replace(heap.str(text), heap.str(pattern), heap.str(replacement), "")?;
+        let replaced = replace(heap.str(text), heap.str(pattern), heap.str(replacement), "", Replaced::BY_FLAGS)?;
         Ok(heap.push_str(&replaced))
     };
     REPLACE_FLAGS = "regexp_replace_flags", |heap, text, pattern, replacement, flags| {
         spend(heap, text)?;
         let (text, pattern) = (heap.str(text), heap.str(pattern));
-        let replaced = replace(text, pattern, heap.str(replacement), heap.str(flags))?;
+        let replaced = replace(text, pattern, heap.str(replacement), heap.str(flags), Replaced::BY_FLAGS)?;
         Ok(heap.push_str(&replaced))
+    };
+    REPLACE_FROM = "regexp_replace", |heap, text, pattern, replacement, start| {
+        replace_from(heap, [text, pattern, replacement], start, None, None)
+    };
+    REPLACE_NUMBERED = "regexp_replace", |heap, text, pattern, replacement, start, number| {
+        replace_from(heap, [text, pattern, replacement], start, Some(number), None)
+    };
+    REPLACE_EXTENDED = "regexp_replace", |heap, text, pattern, replacement, start, number, flags| {
+        replace_from(heap, [text, pattern, replacement], start, Some(number), Some(flags))
+    };
+    MATCHES_ALL = "regexp_matches", |heap, text, pattern| all_matches(heap, text, pattern, "");
+    MATCHES_ALL_FLAGS = "regexp_matches", |heap, text, pattern, flags| {
+        let flags = heap.str(flags).to_owned();
+        all_matches(heap, text, pattern, &flags)
     };
     MATCH = "regexp_match", |heap, text, pattern| first_match(heap, text, pattern, "");
     MATCH_FLAGS = "regexp_match_flags", |heap, text, pattern, flags| {
@@ -366,6 +557,84 @@ strict! {
     };
 }
 
+fn replace_from(
+    heap: &mut Heap,
+    [text, pattern, replacement]: [Slot; 3],
+    start: Slot,
+    number: Option<Slot>,
+    flags: Option<Slot>,
+) -> Result<Slot> {
+    spend(heap, text)?;
+    let which = Replaced {
+        start: start.as_i64(),
+        number: number.map(Slot::as_i64),
+    };
+    let flags = flags.map_or("", |flags| heap.str(flags));
+    let (text, pattern) = (heap.str(text), heap.str(pattern));
+    let replaced = replace(text, pattern, heap.str(replacement), flags, which)?;
+    Ok(heap.push_str(&replaced))
+}
+
+/// What is asked of a [`Search`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Count,
+    Place,
+    Part,
+}
+
+/// Searches with the arguments of one of the forms of a function: behind a text and a pattern as
+/// many as there are of its parameters.
+fn search(heap: &mut Heap, arguments: &[Slot], asked: Asked) -> Result<Slot> {
+    if arguments.iter().any(|argument| argument.is_null()) {
+        return Ok(Slot::NULL);
+    }
+    let [text, pattern, rest @ ..] = arguments else {
+        return Err(Error::internal("a search without a pattern"));
+    };
+    spend(heap, *text)?;
+    let mut rest = rest.iter();
+    let number = |slot: Option<&Slot>, default| slot.map_or(default, |slot| slot.as_i64());
+    let start = number(rest.next(), 1);
+    let (nth, end) = match asked {
+        Asked::Count => (1, 0),
+        Asked::Place => (number(rest.next(), 1), number(rest.next(), 0)),
+        Asked::Part => (number(rest.next(), 1), 0),
+    };
+    let flags = rest.next().map_or("", |flags| heap.str(*flags));
+    let group = number(rest.next(), 0);
+    let search = Search {
+        name: match asked {
+            Asked::Count => "regexp_count",
+            Asked::Place => "regexp_instr",
+            Asked::Part => "regexp_substr",
+        },
+        start,
+        number: nth,
+        flags,
+        group,
+    };
+    let (whole, expression) = (heap.str(*text), heap.str(*pattern));
+    match asked {
+        Asked::Count => search.count(whole, expression),
+        Asked::Place => search.place(whole, expression, end),
+        Asked::Part => {
+            let part = search.find(whole, expression)?;
+            Ok(part.map_or(Slot::NULL, |part| super::part_of(heap, *text, part)))
+        }
+    }
+}
+
+const COUNT: Named = ("regexp_count", |heap, arguments| {
+    search(heap, arguments, Asked::Count)
+});
+const INSTR: Named = ("regexp_instr", |heap, arguments| {
+    search(heap, arguments, Asked::Place)
+});
+const SUBSTR: Named = ("regexp_substr", |heap, arguments| {
+    search(heap, arguments, Asked::Part)
+});
+
 /// `text ~ pattern`, or `~*`.
 pub(in super::super) fn regex_match(ignore_case: bool) -> Named {
     if ignore_case {
@@ -383,6 +652,25 @@ pub(in super::super) fn similar_to(has_escape: bool) -> Named {
 signatures! {
     "regexp_replace"(Text, Text, Text) -> Text = REPLACE;
     "regexp_replace"(Text, Text, Text, Text) -> Text = REPLACE_FLAGS;
+    "regexp_replace"(Text, Text, Text, Int4) -> Text = REPLACE_FROM;
+    "regexp_replace"(Text, Text, Text, Int4, Int4) -> Text = REPLACE_NUMBERED;
+    "regexp_replace"(Text, Text, Text, Int4, Int4, Text) -> Text = REPLACE_EXTENDED;
+    "regexp_matches"(Text, Text) -> TextArrays = MATCHES_ALL;
+    "regexp_matches"(Text, Text, Text) -> TextArrays = MATCHES_ALL_FLAGS;
+    "regexp_count"(Text, Text) -> Int4 = COUNT;
+    "regexp_count"(Text, Text, Int4) -> Int4 = COUNT;
+    "regexp_count"(Text, Text, Int4, Text) -> Int4 = COUNT;
+    "regexp_instr"(Text, Text) -> Int4 = INSTR;
+    "regexp_instr"(Text, Text, Int4) -> Int4 = INSTR;
+    "regexp_instr"(Text, Text, Int4, Int4) -> Int4 = INSTR;
+    "regexp_instr"(Text, Text, Int4, Int4, Int4) -> Int4 = INSTR;
+    "regexp_instr"(Text, Text, Int4, Int4, Int4, Text) -> Int4 = INSTR;
+    "regexp_instr"(Text, Text, Int4, Int4, Int4, Text, Int4) -> Int4 = INSTR;
+    "regexp_substr"(Text, Text) -> Text = SUBSTR;
+    "regexp_substr"(Text, Text, Int4) -> Text = SUBSTR;
+    "regexp_substr"(Text, Text, Int4, Int4) -> Text = SUBSTR;
+    "regexp_substr"(Text, Text, Int4, Int4, Text) -> Text = SUBSTR;
+    "regexp_substr"(Text, Text, Int4, Int4, Text, Int4) -> Text = SUBSTR;
     "regexp_match"(Text, Text) -> TextArray = MATCH;
     "regexp_match"(Text, Text, Text) -> TextArray = MATCH_FLAGS;
     "regexp_split_to_array"(Text, Text) -> TextArray = SPLIT;

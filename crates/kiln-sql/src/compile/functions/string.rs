@@ -105,11 +105,18 @@ macro_rules! lenient {
     ($($constant:ident = $name:literal, |$heap:ident, $arguments:ident| $body:expr;)*) => {
         $(const $constant: Named = ($name, {
             fn function($heap: &mut Heap, $arguments: &[Slot]) -> Result<Slot> {
+                let _ = &$heap;
                 $body
             }
             function
         });)*
     };
+}
+
+/// How many of several values are NULL, or are not.
+fn count_of(arguments: &[Slot], null: bool) -> Slot {
+    let counted = arguments.iter().filter(|slot| slot.is_null() == null);
+    Slot::from_i64(counted.count() as i64)
 }
 
 lenient! {
@@ -118,6 +125,8 @@ lenient! {
         [separator, parts @ ..] if !separator.is_null() => joined(heap, Some(*separator), parts),
         _ => Ok(Slot::NULL),
     };
+    NUM_NULLS = "num_nulls", |heap, arguments| Ok(count_of(arguments, true));
+    NUM_NONNULLS = "num_nonnulls", |heap, arguments| Ok(count_of(arguments, false));
     QUOTE_NULLABLE = "quote_nullable", |heap, arguments| match arguments {
         [text] if !text.is_null() => {
             let quoted = quote_literal(heap.str(*text));
@@ -128,7 +137,7 @@ lenient! {
 }
 
 /// The text as a string literal of SQL.
-pub(super) fn quote_literal(text: &str) -> String {
+pub(crate) fn quote_literal(text: &str) -> String {
     let escapes = if text.contains('\\') { " E" } else { "" };
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push_str(escapes);
@@ -427,6 +436,8 @@ signatures! {
     "to_hex"(Int8) -> Text = TO_HEX;
     "encode"(Bytea, Text) -> Text = ENCODE;
     "decode"(Text, Text) -> Bytea = DECODE;
+    "num_nulls"(AnyText) -> Int4 = NUM_NULLS;
+    "num_nonnulls"(AnyText) -> Int4 = NUM_NONNULLS;
     "concat"(AnyText) -> Text = CONCAT;
     "concat_ws"(Text, AnyText) -> Text = CONCAT_WS;
 }

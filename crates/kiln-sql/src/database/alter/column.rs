@@ -32,6 +32,7 @@ impl<'s> Alteration<'s> {
                 alter_identity(change, &sequence, *identity, options)
             }
             ColumnChange::DropIdentity { if_exists } => self.drop_identity(change, id, *if_exists),
+            ColumnChange::WithoutEffect => Ok(()),
             ColumnChange::DropExpression { if_exists } => self.drop_expression(id, *if_exists),
             ColumnChange::NotNull(not_null) => {
                 if !not_null && self.identity(change, id).is_some() {

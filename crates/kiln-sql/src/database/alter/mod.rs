@@ -34,7 +34,7 @@ use crate::compile::ddl::{self, Draft};
 use crate::compile::{fail, name_of, position_of, written_name};
 use crate::parse::{AddedColumn, AlterTable, ColumnChange, DroppedPart, TableAction};
 
-pub(super) use rename::{check_owner, object, table_of_index, tag};
+pub(super) use rename::{check_owner, object, renamed, table_of_index, tag};
 pub(super) use rows::follow;
 
 /// ALTER TABLE.
@@ -150,7 +150,8 @@ fn pass(action: &TableAction) -> u8 {
             ColumnChange::NotNull(false)
             | ColumnChange::Default(None)
             | ColumnChange::DropExpression { .. }
-            | ColumnChange::DropIdentity { .. } => 0,
+            | ColumnChange::DropIdentity { .. }
+            | ColumnChange::WithoutEffect => 0,
             ColumnChange::Type(..) => 1,
             ColumnChange::NotNull(true) | ColumnChange::SetIdentity(..) => 4,
             ColumnChange::Default(Some(_)) | ColumnChange::AddIdentity(..) => 5,

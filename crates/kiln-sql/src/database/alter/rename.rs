@@ -3,7 +3,7 @@
 use kiln_engine::{Catalog, CatalogChange, Source};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::qualified::{beside, name_in_schema};
+use kiln_storage::qualified::{beside, name_in_schema, qualified, schema_of};
 use kiln_storage::table::Table;
 use sqlparser::ast::{Ident, ObjectName};
 
@@ -16,11 +16,11 @@ use super::super::views::{self, Dependency};
 use super::{missing, skipped};
 use crate::compile::ddl::{Renamed, parameters, renamed_expression};
 use crate::compile::{
-    fail, name_of, position_of, position_of_span, quote_identifier, refuse_reserved,
+    fail, name_of, position_of, position_of_span, quote_identifier, refuse_reserved, unsupported,
 };
 use crate::parse::{
-    AlterObject, AlterTable, AlteredObject, ObjectChange, RoleName, RoutineKind, RoutineSignature,
-    renamed_routine,
+    AlterObject, AlterTable, AlteredObject, NewName, ObjectChange, RoleName, RoutineKind,
+    RoutineSignature, renamed_routine,
 };
 
 /// ALTER INDEX, ALTER SEQUENCE, ALTER FUNCTION and their like, with another name or owner.
@@ -78,12 +78,17 @@ enum Relation {
     /// An index, and its table.
     Index(String, String),
     Sequence(String),
+    View(String),
 }
 
 impl Relation {
     fn name(&self) -> &str {
-        let (Relation::Table(name) | Relation::Index(name, _) | Relation::Sequence(name)) = self;
-        name
+        match self {
+            Relation::Table(name)
+            | Relation::Index(name, _)
+            | Relation::Sequence(name)
+            | Relation::View(name) => name,
+        }
     }
 }
 
@@ -95,6 +100,9 @@ fn relation_named(change: &CatalogChange<'_>, written: &ObjectName) -> Result<Op
     }
     if catalog.sequence(&name).is_some() {
         return Ok(Some(Relation::Sequence(name)));
+    }
+    if catalog.view(&name).is_some() {
+        return Ok(Some(Relation::View(name)));
     }
     let table = table_of_index(change, &name);
     Ok(table.map(|table| Relation::Index(name, table)))
@@ -127,12 +135,53 @@ fn alter_relation(
     }
 }
 
-fn rename_relation(change: &mut CatalogChange<'_>, relation: &Relation, to: &Ident) -> Result<()> {
-    refuse_reserved(to)?;
-    let position = position_of_span(to.span);
-    let new = name_of(to);
-    let to = beside(relation.name(), &new);
+/// The qualified name that a relation has from now on.
+///
+/// # Errors
+/// 42939 for a name that is reserved, 3F000 for a schema that there is not.
+pub(in super::super) fn renamed(catalog: &Catalog, from: &str, to: &NewName) -> Result<String> {
+    match to {
+        NewName::Name(to) => {
+            refuse_reserved(to)?;
+            Ok(beside(from, &name_of(to)))
+        }
+        NewName::Schema(to) => {
+            let schema = name_of(to);
+            match catalog.has_schema(&schema) {
+                true => Ok(qualified(&schema, name_in_schema(from))),
+                false => {
+                    let message = format!("schema \"{schema}\" does not exist");
+                    Err(Error::new(SqlState::INVALID_SCHEMA_NAME, message))
+                }
+            }
+        }
+    }
+}
+
+fn rename_relation(
+    change: &mut CatalogChange<'_>,
+    relation: &Relation,
+    written: &NewName,
+) -> Result<()> {
+    let position = match written {
+        NewName::Name(to) => position_of_span(to.span),
+        NewName::Schema(_) => None,
+    };
+    if let (Relation::Index(name, _), NewName::Schema(_)) = (relation, written) {
+        let message = format!("\"{}\" is an index", name_in_schema(name));
+        return Err(Error::new(SqlState::WRONG_OBJECT_TYPE, message)
+            .with_hint("Move its table: an index is in the schema of that."));
+    }
+    let to = renamed(change.catalog(), relation.name(), written)?;
+    if to == relation.name() && matches!(written, NewName::Schema(_)) {
+        return Ok(());
+    }
+    if matches!(written, NewName::Schema(_)) {
+        refuse_taken(change, &to)?;
+    }
+    let new = name_in_schema(&to).to_owned();
     match relation {
+        Relation::View(name) => return views::rename_one(change, name, &to, position),
         Relation::Table(name) => {
             views::refuse_rename(change.catalog(), Dependency::Table(name))?;
         }
@@ -142,13 +191,25 @@ fn rename_relation(change: &mut CatalogChange<'_>, relation: &Relation, to: &Ide
         Relation::Index(..) => {}
     }
     let renamed = match relation {
-        Relation::Table(from) => change.rename_table(from, &to).and_then(|()| {
-            rename_in_table(change, &to, Renamed::Table(name_in_schema(from)), &new)
-        }),
+        Relation::Table(from) => match written {
+            NewName::Name(_) => change.rename_table(from, &to).and_then(|()| {
+                rename_in_table(change, &to, Renamed::Table(name_in_schema(from)), &new)
+            }),
+            NewName::Schema(_) => move_table(change, from, &to),
+        },
+        Relation::View(_) => Ok(()),
         Relation::Index(from, table) => rename_index(change, table, name_in_schema(from), &new),
-        Relation::Sequence(from) => change
-            .rename_sequence(from, &to)
-            .and_then(|()| rename_everywhere(change, Renamed::Sequence(from), &to)),
+        Relation::Sequence(from) => {
+            if let (Some(owner), NewName::Schema(_)) = (owner_of(change.catalog(), from), written) {
+                let name = name_in_schema(from);
+                let message = "cannot move an owned sequence into another schema";
+                let detail = format!("Sequence \"{name}\" is linked to table \"{owner}\".");
+                return Err(
+                    Error::new(SqlState::FEATURE_NOT_SUPPORTED, message).with_detail(detail)
+                );
+            }
+            rename_sequence(change, from, &to)
+        }
     };
     renamed.map_err(|error| match (error.state(), position) {
         (SqlState::DUPLICATE_TABLE, Some((line, column))) => error.at(line, column),
@@ -156,11 +217,58 @@ fn rename_relation(change: &mut CatalogChange<'_>, relation: &Relation, to: &Ide
     })
 }
 
-/// ALTER TABLE … RENAME TO, which takes indexes and sequences as well.
+/// The table with which a sequence goes, without its schema.
+fn owner_of(catalog: &Catalog, sequence: &str) -> Option<String> {
+    let owner = catalog.sequence(sequence)?.definition().owner.as_ref()?;
+    Some(name_in_schema(&owner.table).to_owned())
+}
+
+fn rename_sequence(change: &mut CatalogChange<'_>, from: &str, to: &str) -> Result<()> {
+    change.rename_sequence(from, to)?;
+    rename_everywhere(change, Renamed::Sequence(from), to)
+}
+
+/// # Errors
+/// 42P07 where a relation has this name.
+fn refuse_taken(change: &CatalogChange<'_>, name: &str) -> Result<()> {
+    let catalog = change.catalog();
+    let is_taken = catalog.table(name).is_some()
+        || catalog.view(name).is_some()
+        || catalog.sequence(name).is_some()
+        || change.index_owner(name).is_some();
+    if !is_taken {
+        return Ok(());
+    }
+    let (schema, name) = (schema_of(name), name_in_schema(name));
+    let message = format!("relation \"{name}\" already exists in schema \"{schema}\"");
+    Err(Error::new(SqlState::DUPLICATE_TABLE, message))
+}
+
+/// Moves a table into another schema, with its indexes and the sequences that go with it.
+fn move_table(change: &mut CatalogChange<'_>, from: &str, to: &str) -> Result<()> {
+    let table = change.catalog().require_table(from)?.clone();
+    let schema = schema_of(to);
+    for index in table.indexes() {
+        refuse_taken(change, &qualified(schema, &index.definition().name))?;
+    }
+    change.rename_table(from, to)?;
+    let owned = change.catalog().owned_sequences(to);
+    let owned: Vec<String> = owned.map(|it| it.name().to_owned()).collect();
+    let mut owned = owned.iter();
+    owned.try_for_each(|sequence| {
+        rename_sequence(
+            change,
+            sequence,
+            &qualified(schema, name_in_schema(sequence)),
+        )
+    })
+}
+
+/// ALTER TABLE … RENAME TO and SET SCHEMA, which take indexes and sequences as well.
 pub(super) fn relation(
     change: &mut CatalogChange<'_>,
     statement: &AlterTable,
-    to: &Ident,
+    to: &NewName,
 ) -> Result<Vec<Notice>> {
     match relation_named(change, &statement.name)? {
         Some(found) => rename_relation(change, &found, to).map(|()| Vec::new()),
@@ -298,7 +406,10 @@ fn alter_routine(
     };
     let to = match altered {
         ObjectChange::Owner(role) => return check_owner(change.catalog(), role),
-        ObjectChange::Rename(to) => name_of(to),
+        ObjectChange::Rename(NewName::Name(to)) => name_of(to),
+        ObjectChange::Rename(NewName::Schema(_)) => {
+            return Err(unsupported("a routine of another schema than public", None));
+        }
         ObjectChange::Parameters(_) => {
             return Err(Error::internal("a routine has no parameters of storage"));
         }

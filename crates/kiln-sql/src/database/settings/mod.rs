@@ -84,6 +84,19 @@ pub(super) struct Assignment {
     pub scope: Scope,
 }
 
+/// Refuses what no session can have set.
+///
+/// # Errors
+/// Those of [`Settings::set`].
+pub(super) fn check(name: &str, value: &str) -> Result<()> {
+    checked(name, value).map(drop)
+}
+
+/// A setting's name as PostgreSQL shows it.
+pub(super) fn shown_name(name: &str) -> &str {
+    known(name).map_or(name, |(_, shown, ..)| shown)
+}
+
 impl Settings {
     /// A setting's value; `None` for one that is not known.
     pub fn get(&self, name: &str) -> Option<&str> {

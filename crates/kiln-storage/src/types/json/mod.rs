@@ -10,6 +10,7 @@
 mod canonical;
 mod compare;
 mod error;
+pub mod path;
 mod reader;
 mod write;
 

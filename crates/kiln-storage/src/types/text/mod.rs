@@ -3,12 +3,14 @@
 //! of the C collation, which knows ASCII only.
 
 mod binary;
+mod encoding;
 mod function;
 mod like;
 
 pub use binary::{
     decode, encode, format_bytea, format_bytea_escape, format_uuid, parse_bytea, parse_uuid,
 };
+pub use encoding::{Encoding, not_utf8, utf8};
 pub use function::{
     Side, ascii, character_length, chr, initcap, left, lower, overlay, pad_left, pad_right,
     position, repeat, replace, reverse, right, split_part, starts_with, substring, translate, trim,

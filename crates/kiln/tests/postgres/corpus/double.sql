@@ -68,3 +68,26 @@ SELECT a, b, c FROM t;
 SELECT 'NaN'::double precision / 0, sign('NaN'::double precision), sign(-0.0::double precision), sign(-2.5::double precision);
 -- error: 22012
 SELECT 1::double precision / 0;
+
+-- snippet: trigonometry
+SELECT asin(0.5), acos(0.5), asin(-1), acos(-1), asin('NaN'), acos('NaN');
+SELECT sinh(1), cosh(1), tanh(1), asinh(1), acosh(2), atanh(0.5), sinh('Infinity'), cosh('-Infinity'), tanh('Infinity'), asinh('-Infinity'), acosh('Infinity'), atanh(1), atanh(-1), sinh(1000);
+SELECT cot(1), cot(0.5), cotd(30), cotd(45), cotd(135), cotd(90), cotd(0);
+SELECT x, sind(x), cosd(x), tand(x) FROM generate_series(-360, 360, 30) x;
+SELECT x, sind(x), cosd(x), tand(x), cotd(x) FROM (VALUES (1.0::float8), (44.5), (45), (59.9), (89), (123.4), (271.3), (1e6)) v(x);
+SELECT x, asind(x), acosd(x), atand(x) FROM (VALUES (-1::float8), (-0.5), (-0.1), (0), (0.1), (0.25), (0.5), (0.75), (1)) v(x);
+SELECT atan2d(1, 1), atan2d(-1, 0), atan2d(0.5, 2), atand('Infinity'), sind('NaN');
+-- error: 22003
+SELECT asin(1.1);
+-- error: 22003
+SELECT acos(-2);
+-- error: 22003
+SELECT acosh(0.5);
+-- error: 22003
+SELECT atanh(2);
+-- error: 22003
+SELECT sind('Infinity');
+-- error: 22003
+SELECT asind(2);
+-- error: 22003
+SELECT cot('Infinity');

@@ -288,3 +288,56 @@ SELECT has('{"a":1}', 'a'), has('{"a":1}', 'b');
 SELECT array_to_json(ARRAY[1, 2, NULL]), array_to_json('{a,"b c"}'::text[]), array_to_json(NULL::int[]);
 -- error: 42883
 SELECT array_to_json(1);
+
+-- snippet: json-records
+SELECT * FROM json_to_record('{"a":1,"b":"two","c":null,"d":true}') AS x(a int, b text, c text, d boolean);
+SELECT * FROM jsonb_to_record('{"a":1.5,"b":{"k":[1]},"e":"x"}') AS x(a numeric, b jsonb, e varchar(3), f date);
+SELECT * FROM json_to_recordset('[{"a":1,"b":"foo"},{"a":"2","c":"bar"},{}]') AS x(a int, b text, c text);
+SELECT x.a, x.b FROM jsonb_to_recordset('[{"a":1,"b":"foo"},{"a":2,"b":null}]') AS x(a int, b text) WHERE x.a > 1;
+SELECT * FROM json_to_recordset('[]') AS x(a int);
+SELECT * FROM json_to_recordset(NULL) AS x(a int);
+SELECT * FROM json_to_recordset('[{"a":1,"a":2}]') AS x(a int);
+SELECT * FROM json_to_recordset('[{"t":"2024-02-29 10:00","n":"7.255"}]') AS x(t timestamp, n numeric(5, 2));
+SELECT * FROM json_to_recordset('[{"j":"text"},{"j":null},{"j":[1,{"k":2}]}]') AS x(j json);
+SELECT * FROM jsonb_to_recordset('[{"j":"text"},{"j":null},{"j":[1,{"k":2}]}]') AS x(j jsonb);
+SELECT * FROM json_to_recordset('[{"a":{"k":1}},{"a":[1, 2]},{"a":false}]') AS x(a text);
+SELECT sum(a), count(*) FROM json_to_recordset('[{"a":1},{"a":2},{"b":3}]') AS x(a int);
+-- error: 22P02
+SELECT * FROM json_to_recordset('[{"a":"x"}]') AS x(a int);
+-- error: 22003
+SELECT * FROM json_to_recordset('[{"a":70000}]') AS x(a smallint);
+-- error: 22001
+SELECT * FROM json_to_recordset('[{"a":"long"}]') AS x(a varchar(3));
+-- error: 22023
+SELECT * FROM json_to_recordset('{"a":1}') AS x(a int);
+-- error: 22023
+SELECT * FROM json_to_recordset('1') AS x(a int);
+-- error: 22023
+SELECT * FROM json_to_recordset('[1]') AS x(a int);
+-- error: 22023
+SELECT * FROM jsonb_to_recordset('{"a":1}') AS x(a int);
+-- error: 22023
+SELECT * FROM jsonb_to_recordset('"a"') AS x(a int);
+-- error: 22023
+SELECT * FROM jsonb_to_recordset('[[1]]') AS x(a int);
+-- error: 22023
+SELECT * FROM json_to_record('[1]') AS x(a int);
+-- error: 22023
+SELECT * FROM jsonb_to_record('3') AS x(a int);
+-- error: 42601
+SELECT * FROM json_to_record('{"a":1}') AS x;
+-- error: 42601
+SELECT * FROM json_to_recordset('[]') AS x(a);
+CREATE TABLE item (id INTEGER PRIMARY KEY, name VARCHAR(5) NOT NULL, tags JSONB, price NUMERIC(6, 2));
+INSERT INTO item SELECT * FROM jsonb_to_recordset('[{"id":1,"name":"one","tags":["x"]},{"id":2,"name":"two","price":"2.345"}]') AS x(id int, name text, tags jsonb, price numeric);
+SELECT * FROM item ORDER BY id;
+SELECT * FROM json_populate_recordset(NULL::item, '[{"id":3,"name":"three","price":1},{"id":4,"other":5}]');
+SELECT id, name FROM jsonb_populate_recordset(NULL::item, '[{"id":3,"name":"three","price":1}]');
+SELECT * FROM json_populate_record(NULL::item, '{"id":7,"name":"seven"}');
+INSERT INTO item SELECT * FROM json_populate_recordset(NULL::item, '[{"id":8,"name":"eight","tags":{"a":1}}]') RETURNING *;
+-- error: 22001
+SELECT * FROM json_populate_recordset(NULL::item, '[{"name":"sixsix"}]');
+UPDATE item SET price = x.price FROM jsonb_to_recordset('[{"id":1,"price":10},{"id":2,"price":20}]') AS x(id int, price numeric) WHERE item.id = x.id;
+SELECT id, price FROM item ORDER BY id;
+SELECT i.id, r.k FROM item i, jsonb_to_record(jsonb_build_object('k', i.id * 2)) AS r(k int) ORDER BY 1;
+DROP TABLE item;

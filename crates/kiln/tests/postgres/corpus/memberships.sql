@@ -23,6 +23,11 @@ RESET ROLE;
 SET ROLE kiln_staff;
 SELECT v FROM t;
 RESET ROLE;
+SELECT pg_has_role('kiln_ann', 'kiln_readers', 'MEMBER'), pg_has_role('kiln_ann', 'kiln_staff', 'USAGE'), pg_has_role('kiln_readers', 'kiln_ann', 'MEMBER'), pg_has_role('kiln_ann', 'kiln_ann', 'usage'), pg_has_role('kiln_readers', 'member');
+-- error: 42704
+SELECT pg_has_role('kiln_nobody', 'kiln_ann', 'MEMBER');
+-- error: 22023
+SELECT pg_has_role('kiln_ann', 'kiln_ann', 'SELECT');
 SELECT r.rolname, m.rolname, admin_option FROM pg_auth_members a JOIN pg_roles r ON r.oid = roleid JOIN pg_roles m ON m.oid = member WHERE r.rolname LIKE 'kiln\_%' ORDER BY 1, 2;
 -- error: 0LP01
 GRANT kiln_ann TO kiln_readers;

@@ -413,3 +413,70 @@ CREATE TABLE "kiln_a.t" (id INTEGER);
 DROP TABLE "kiln_a.t";
 SELECT * FROM kiln_a.t;
 DROP SCHEMA kiln_a CASCADE;
+
+-- snippet: relations-move-between-schemas
+DROP SCHEMA IF EXISTS kiln_from CASCADE;
+DROP SCHEMA IF EXISTS kiln_to CASCADE;
+CREATE SCHEMA kiln_from;
+CREATE SCHEMA kiln_to;
+CREATE TABLE kiln_from.parent (id SERIAL PRIMARY KEY, name TEXT UNIQUE, CHECK (length(name) < 10));
+CREATE TABLE child (id INTEGER PRIMARY KEY, parent_id INTEGER REFERENCES kiln_from.parent);
+INSERT INTO kiln_from.parent (name) VALUES ('one'), ('two');
+INSERT INTO child VALUES (1, 2);
+CREATE INDEX by_length ON kiln_from.parent (length(name));
+ALTER TABLE kiln_from.parent SET SCHEMA kiln_to;
+-- error: 42P01
+SELECT * FROM kiln_from.parent;
+SELECT * FROM kiln_to.parent ORDER BY id;
+INSERT INTO kiln_to.parent (name) VALUES ('three') RETURNING id;
+SELECT nextval('kiln_to.parent_id_seq');
+-- error: 42P01
+SELECT nextval('kiln_from.parent_id_seq');
+-- error: 23503
+INSERT INTO child VALUES (2, 9);
+-- error: 23503
+DELETE FROM kiln_to.parent WHERE id = 2;
+-- error: 23505
+INSERT INTO kiln_to.parent (name) VALUES ('one');
+-- error: 23514
+INSERT INTO kiln_to.parent (name) VALUES ('much too long');
+SELECT table_schema, column_default FROM information_schema.columns WHERE table_name = 'parent' AND column_name = 'id';
+SELECT schemaname, indexname FROM pg_indexes WHERE tablename = 'parent' ORDER BY indexname;
+ALTER TABLE kiln_to.parent SET SCHEMA kiln_to;
+ALTER TABLE IF EXISTS kiln_from.parent SET SCHEMA kiln_to;
+-- error: 42P01
+ALTER TABLE kiln_from.parent SET SCHEMA kiln_to;
+-- error: 3F000
+ALTER TABLE kiln_to.parent SET SCHEMA kiln_nowhere;
+-- error: 0A000
+ALTER SEQUENCE kiln_to.parent_id_seq SET SCHEMA kiln_from;
+CREATE SEQUENCE kiln_from.counter;
+SELECT nextval('kiln_from.counter');
+ALTER SEQUENCE kiln_from.counter SET SCHEMA kiln_to;
+SELECT nextval('kiln_to.counter');
+CREATE TABLE kiln_from.user_of (id INTEGER DEFAULT nextval('kiln_to.counter'), a INTEGER);
+ALTER SEQUENCE kiln_to.counter SET SCHEMA kiln_from;
+INSERT INTO kiln_from.user_of (a) VALUES (1) RETURNING id;
+CREATE VIEW kiln_from.shown AS SELECT 1 AS a;
+ALTER VIEW kiln_from.shown SET SCHEMA kiln_to;
+SELECT * FROM kiln_to.shown;
+ALTER VIEW kiln_to.shown OWNER TO CURRENT_USER;
+ALTER TABLE kiln_to.shown RENAME TO seen;
+SELECT * FROM kiln_to.seen;
+ALTER TABLE kiln_to.seen SET SCHEMA kiln_from;
+SELECT * FROM kiln_from.seen;
+ALTER TABLE kiln_from.seen OWNER TO CURRENT_USER;
+CREATE TABLE kiln_from.taken (id INTEGER PRIMARY KEY);
+CREATE TABLE kiln_to.taken (id INTEGER);
+-- error: 42P07
+ALTER TABLE kiln_from.taken SET SCHEMA kiln_to;
+DROP TABLE kiln_to.taken;
+CREATE SEQUENCE kiln_to.taken_pkey;
+-- error: 42P07
+ALTER TABLE kiln_from.taken SET SCHEMA kiln_to;
+DROP TABLE child;
+DROP VIEW kiln_from.seen;
+DROP TABLE kiln_from.user_of;
+DROP SEQUENCE kiln_from.counter;
+DROP SCHEMA kiln_from CASCADE;
+DROP SCHEMA kiln_to CASCADE;

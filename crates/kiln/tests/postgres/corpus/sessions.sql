@@ -111,3 +111,38 @@ SET TIME ZONE INTERVAL '+02:00' HOUR TO MINUTE;
 -- refused: TimeZone = -7.5
 SET TIME ZONE -7.5;
 SHOW TIME ZONE;
+
+-- snippet: settings-with-which-sessions-begin
+DROP ROLE IF EXISTS kiln_app;
+CREATE ROLE kiln_app LOGIN;
+ALTER ROLE kiln_app SET timezone TO 'UTC';
+ALTER ROLE kiln_app SET statement_timeout = '5s';
+ALTER ROLE kiln_app SET search_path TO shop, public;
+ALTER ROLE kiln_app SET default_transaction_isolation TO 'serializable';
+ALTER ROLE kiln_app SET client_encoding TO 'utf8';
+ALTER USER kiln_app SET app.name TO 'x y';
+SELECT r.rolname, unnest(setconfig) AS c FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = setrole WHERE rolname = 'kiln_app' ORDER BY c;
+ALTER ROLE kiln_app RESET statement_timeout;
+ALTER ROLE kiln_app SET search_path TO DEFAULT;
+SELECT unnest(setconfig) AS c FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = setrole WHERE rolname = 'kiln_app' ORDER BY c;
+ALTER ROLE kiln_app RESET ALL;
+SELECT count(*) FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = setrole WHERE rolname = 'kiln_app';
+-- error: 42704
+ALTER ROLE kiln_app SET no_such_setting TO 1;
+-- error: 22023
+ALTER ROLE kiln_app SET statement_timeout TO 'soon';
+-- error: 42704
+ALTER ROLE kiln_nobody SET timezone TO 'UTC';
+-- error: 42601
+ALTER ROLE kiln_app SET LOCAL timezone TO 'UTC';
+-- error: 3D000
+ALTER DATABASE kiln_no_such_database SET timezone TO 'UTC';
+-- error: 3D000
+ALTER ROLE kiln_app IN DATABASE kiln_no_such_database SET timezone TO 'UTC';
+SET ROLE kiln_app;
+ALTER ROLE kiln_app SET timezone TO 'UTC';
+-- error: 42501
+ALTER ROLE ALL SET timezone TO 'UTC';
+RESET ROLE;
+ALTER ROLE kiln_app RESET timezone;
+DROP ROLE kiln_app;

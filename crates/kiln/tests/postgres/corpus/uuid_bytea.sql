@@ -59,3 +59,36 @@ SELECT encode('\x0102ff'::bytea, 'hex'), decode('0a0B', 'hex'), encode('abc'::by
 
 -- snippet: bytea-substring
 SELECT substring('\x01020304'::bytea, 2, 2);
+
+-- snippet: bits-and-encodings
+SELECT get_bit('\x1234567890'::bytea, 0), get_bit('\x1234567890'::bytea, 30), get_byte('\x1234567890'::bytea, 4), set_bit('\x1234567890'::bytea, 30, 0), set_bit('\x12'::bytea, 0, 1), set_byte('\x1234567890'::bytea, 4, 64), set_byte('\x12'::bytea, 0, 257), bit_count('\x1234567890'::bytea), bit_count(''::bytea);
+SELECT get_bit(NULL::bytea, 0), set_byte('\x12', 0, NULL);
+-- error: 2202E
+SELECT get_bit('\x12'::bytea, 8);
+-- error: 2202E
+SELECT get_byte('\x12'::bytea, -1);
+-- error: 2202E
+SELECT set_bit(''::bytea, 0, 1);
+-- error: 22023
+SELECT set_bit('\x12'::bytea, 0, 2);
+-- error: 2202E
+SELECT set_byte('\x12'::bytea, 1, 2);
+SELECT convert_from('\xc3a4'::bytea, 'UTF8'), convert_from('\xe4'::bytea, 'LATIN1'), convert_from('abc', 'sql_ascii'), convert_to('ä', 'utf-8'), convert_to('ä', 'latin1'), convert_to('abc', 'SQL_ASCII');
+-- error: 22021
+SELECT convert_from('\xff'::bytea, 'UTF8');
+-- error: 22021
+SELECT convert_from('\x6100'::bytea, 'UTF8');
+-- error: 22P05
+SELECT convert_to('€', 'LATIN1');
+-- error: 22023
+SELECT convert_from('a', 'no_such');
+-- error: 22023
+SELECT convert_to('a', 'no_such');
+SELECT num_nulls(1, NULL, 'a'), num_nonnulls(1, NULL, 'a'), num_nulls(NULL), num_nonnulls(NULL::int, NULL::text), num_nulls(1);
+CREATE TABLE either (a INTEGER, b TEXT, c DATE, CHECK (num_nonnulls(a, b, c) = 1));
+INSERT INTO either VALUES (1, NULL, NULL), (NULL, 'b', NULL);
+-- error: 23514
+INSERT INTO either VALUES (1, 'b', NULL);
+-- error: 23514
+INSERT INTO either VALUES (NULL, NULL, NULL);
+DROP TABLE either;
