@@ -63,13 +63,7 @@ impl<'a> Exception<'a> {
 }
 
 /// Modules that close circles of their crate.
-const CIRCLES: [&str; 18] = [
-    "kiln-procedure: program names analysis: a program has what was found out of it",
-    "kiln-procedure: program names code: a program has what it was lowered to",
-    "kiln-procedure: program names restoration: a program has what mends it",
-    "kiln-procedure: updater names code: a lowered update has an updater, lowered too",
-    "kiln-procedure: updater names executor: updaters run the executor's instructions",
-    "kiln-procedure: frame names executor: a frame has where a run has left off",
+const CIRCLES: [&str; 12] = [
     "kiln-protocols: registry names access: the list of protocols",
     "kiln-protocols: registry names schedule: the list of protocols",
     "kiln-protocols: protocol names registry: a protocol's properties are in its row",

@@ -16,7 +16,7 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use super::{Analysis, Dependency, DependencyKinds, Footprint, OperationFacts};
 use crate::ir::*;
 use crate::names::{Use, for_each_step, step_operation, step_record, step_registers};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// A set of operations, by its number in [`Sets`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -123,7 +123,7 @@ struct Gathered {
 }
 
 struct Dataflow<'a> {
-    program: &'a Program,
+    procedure: &'a Procedure,
     sets: Sets,
     /// By the operation that takes and the one that gives.
     edges: BTreeMap<(OpId, OpId), DependencyKinds>,
@@ -146,36 +146,36 @@ struct Dataflow<'a> {
 }
 
 /// Analyses a verified program.
-pub(super) fn analyse(program: &Program) -> Analysis {
-    let mut columns_written = vec![ColumnSet::EMPTY; program.operations.len()];
-    for_each_step(&program.body, &mut |step| {
-        if let Some((op, _, [_, _, written])) = columns_of(program, step) {
+pub(super) fn analyse(procedure: &Procedure) -> Analysis {
+    let mut columns_written = vec![ColumnSet::EMPTY; procedure.operations.len()];
+    for_each_step(&procedure.body, &mut |step| {
+        if let Some((op, _, [_, _, written])) = columns_of(procedure, step) {
             columns_written[op.0 as usize] = written;
         }
     });
     let mut dataflow = Dataflow {
-        program,
+        procedure,
         columns_written,
         sets: Sets::new(),
         edges: BTreeMap::new(),
-        gathered: vec![Gathered::default(); program.operations.len()],
+        gathered: vec![Gathered::default(); procedure.operations.len()],
         heads: BTreeMap::new(),
         conditions: Vec::new(),
         loops: Vec::new(),
         returns: NONE,
-        raised: vec![NONE; program.regions],
+        raised: vec![NONE; procedure.regions],
     };
     let rows = |width: &usize| Rows {
         columns: vec![Flow::default(); *width],
         chosen_by: NONE,
     };
     let state = State {
-        registers: vec![Flow::default(); program.registers.len()],
-        records: vec![Flow::default(); program.records],
-        buffers: program.buffers.iter().map(rows).collect(),
+        registers: vec![Flow::default(); procedure.registers.len()],
+        records: vec![Flow::default(); procedure.records],
+        buffers: procedure.buffers.iter().map(rows).collect(),
         written: NONE,
     };
-    dataflow.block(&program.body, state);
+    dataflow.block(&procedure.body, state);
     let dependencies = dataflow
         .edges
         .iter()
@@ -185,8 +185,8 @@ pub(super) fn analyse(program: &Program) -> Analysis {
             kinds: *kinds,
         })
         .collect();
-    let mut operations: Vec<Option<OperationFacts>> = vec![None; program.operations.len()];
-    for_each_step(&program.body, &mut |step| {
+    let mut operations: Vec<Option<OperationFacts>> = vec![None; procedure.operations.len()];
+    for_each_step(&procedure.body, &mut |step| {
         if let Some((op, facts)) = dataflow.facts(step) {
             operations[op.0 as usize] = Some(facts);
         }
@@ -203,26 +203,26 @@ pub(super) fn analyse(program: &Program) -> Analysis {
 }
 
 /// The columns of all indexes of a table.
-fn indexed_columns(program: &Program, table: TableRef) -> ColumnSet {
-    let indexes = program.tables[table.0 as usize].indexes();
+fn indexed_columns(procedure: &Procedure, table: TableRef) -> ColumnSet {
+    let indexes = procedure.tables[table.0 as usize].indexes();
     indexes
         .iter()
         .flat_map(|index| index.definition().columns.iter().copied())
         .collect()
 }
 
-fn index_columns(program: &Program, table: TableRef, index: u16) -> ColumnSet {
-    let index = &program.tables[table.0 as usize].indexes()[index as usize];
+fn index_columns(procedure: &Procedure, table: TableRef, index: u16) -> ColumnSet {
+    let index = &procedure.tables[table.0 as usize].indexes()[index as usize];
     index.definition().columns.iter().copied().collect()
 }
 
-fn all_columns(program: &Program, table: TableRef) -> ColumnSet {
-    let width = program.tables[table.0 as usize].schema().columns.len();
+fn all_columns(procedure: &Procedure, table: TableRef) -> ColumnSet {
+    let width = procedure.tables[table.0 as usize].schema().columns.len();
     (0..width).map(|column| ColumnId(column as u16)).collect()
 }
 
 /// The key columns, the columns read and the columns written by an operation, and its table.
-fn columns_of(program: &Program, step: &Step) -> Option<(OpId, TableRef, [ColumnSet; 3])> {
+fn columns_of(procedure: &Procedure, step: &Step) -> Option<(OpId, TableRef, [ColumnSet; 3])> {
     let none = ColumnSet::EMPTY;
     Some(match step {
         Step::Lookup {
@@ -230,7 +230,7 @@ fn columns_of(program: &Program, step: &Step) -> Option<(OpId, TableRef, [Column
         } => (
             *op,
             *table,
-            [index_columns(program, *table, *index), none, none],
+            [index_columns(procedure, *table, *index), none, none],
         ),
         Step::Scan {
             op,
@@ -241,7 +241,7 @@ fn columns_of(program: &Program, step: &Step) -> Option<(OpId, TableRef, [Column
         } => {
             let bounded = range.lower.is_some() || range.upper.is_some();
             let used = range.prefix.len() + bounded as usize;
-            let index = &program.tables[table.0 as usize].indexes()[*index as usize];
+            let index = &procedure.tables[table.0 as usize].indexes()[*index as usize];
             let columns = index
                 .definition()
                 .columns
@@ -266,12 +266,12 @@ fn columns_of(program: &Program, step: &Step) -> Option<(OpId, TableRef, [Column
             op, table, columns, ..
         } => {
             let written: ColumnSet = columns.iter().map(|(column, _)| *column).collect();
-            let keys = written.intersection(indexed_columns(program, *table));
+            let keys = written.intersection(indexed_columns(procedure, *table));
             (*op, *table, [keys, none, written])
         }
         Step::Insert { op, table, .. } | Step::Delete { op, table, .. } => {
-            let keys = indexed_columns(program, *table);
-            (*op, *table, [keys, none, all_columns(program, *table)])
+            let keys = indexed_columns(procedure, *table);
+            (*op, *table, [keys, none, all_columns(procedure, *table)])
         }
         _ => return None,
     })
@@ -279,7 +279,8 @@ fn columns_of(program: &Program, step: &Step) -> Option<(OpId, TableRef, [Column
 
 impl Dataflow<'_> {
     fn facts(&self, step: &Step) -> Option<(OpId, OperationFacts)> {
-        let (op, _, [key_columns, columns_read, columns_written]) = columns_of(self.program, step)?;
+        let (op, _, [key_columns, columns_read, columns_written]) =
+            columns_of(self.procedure, step)?;
         let gathered = self.gathered[op.0 as usize];
         let found_by = self.sets.get(gathered.found_by);
         let keys = found_by
@@ -294,7 +295,7 @@ impl Dataflow<'_> {
             Some(op) => Footprint::NeedsReconnaissance { because_of: *op },
         };
         let facts = OperationFacts {
-            kind: self.program.operations[op.0 as usize].kind,
+            kind: self.procedure.operations[op.0 as usize].kind,
             key_columns,
             columns_read,
             columns_written,
@@ -707,12 +708,12 @@ impl Dataflow<'_> {
         self.depends(op, control, DependencyKinds::CONTROL);
         let repeats = self.loops.iter().any(|open| !open.is_region);
         self.gathered[op.0 as usize].repeats |= repeats;
-        let Some((_, table, [keys, reads, _])) = columns_of(self.program, step) else {
+        let Some((_, table, [keys, reads, _])) = columns_of(self.procedure, step) else {
             return;
         };
-        let table = self.program.tables[table.0 as usize].id();
+        let table = self.procedure.tables[table.0 as usize].id();
         for write in self.sets.get(state.written).to_vec() {
-            let operation = &self.program.operations[write.0 as usize];
+            let operation = &self.procedure.operations[write.0 as usize];
             if operation.table != table {
                 continue;
             }
@@ -828,7 +829,7 @@ impl Dataflow<'_> {
                 columns,
             } => {
                 self.works_on(*op, *record, step, state);
-                let indexed = indexed_columns(self.program, *table);
+                let indexed = indexed_columns(self.procedure, *table);
                 self.writes(*op, columns.iter().copied(), indexed, state);
             }
             Step::Delete { op, record, .. } => {
@@ -843,7 +844,7 @@ impl Dataflow<'_> {
                 conflict,
             } => {
                 self.runs(*op, step, state);
-                let indexed = indexed_columns(self.program, *table);
+                let indexed = indexed_columns(self.procedure, *table);
                 let columns = values
                     .iter()
                     .enumerate()

@@ -10,13 +10,14 @@
 //! in range, and `Frame::prepare` makes room for all.
 
 mod buffers;
-pub(crate) mod compute;
+mod compute;
 pub(crate) mod errors;
 mod journey;
 mod operations;
 mod protected;
 mod recording;
 pub(crate) mod scalar;
+mod updater;
 
 use kiln_storage::slot::Slot;
 
@@ -30,7 +31,6 @@ use crate::restoration::Restoration;
 use compute::match_op;
 
 pub use crate::ir::ARGUMENTS_MAX;
-pub(crate) use journey::Journey;
 pub use journey::Ran;
 pub use operations::unique_violation;
 pub use recording::{fingerprint, record_deferred};

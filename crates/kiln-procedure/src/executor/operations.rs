@@ -7,7 +7,6 @@ use kiln_storage::record::RecordRef;
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Entry, Found, Index, IndexScan, RangeValues, Table};
 
-use super::journey::{Level, ScanLevel};
 use super::{DEAD_RETRIES_MAX, Executor, Leave, Stopped};
 use crate::access::{
     AbortCause, Access, Halt, Handle, Inserted, KeptScan, LookupSite, Recalled, Sought, SoughtScan,
@@ -20,6 +19,7 @@ use crate::code::{
 };
 use crate::frame::{self, Frame};
 use crate::ir::*;
+use crate::journey::{Level, ScanLevel};
 
 /// Where the leaves of a scan come from: from what the access knows, then from a cursor if there is
 /// one.
