@@ -4,8 +4,8 @@
 use super::PlannedLocking;
 use crate::factors::Claims;
 use crate::family::{self, Family};
-use crate::protocol::ProtocolOption;
-use crate::registry::{Promises, Registration, Setting};
+use crate::options::ProtocolOption;
+use crate::registration::{Promises, Registration, Setting};
 use crate::shared::locks::deadlock::{NoWait, Ordered, Patient};
 use crate::shared::locks::planned::{AllOrNone, Atomic, Sorted};
 use crate::shared::locks::{BesideRecord, ByGroup, LockWords, LockingState, Locks};
