@@ -132,7 +132,7 @@ impl<L: Locks> Access for GrantedLocking<L> {
     fn commit(&mut self) -> Result<(), Stop> {
         point("2pl.executed");
         if !self.deferral.is_empty() {
-            self.settle_deferred()?;
+            self.apply_deferred()?;
             point("strife.left-written");
         }
         self.locked.phases.enter(Phase::Validate);

@@ -171,7 +171,7 @@ impl<L: Locks> GrantedLocking<L> {
     /// # Errors
     /// An [`AbortCause`]; or the error of the first updater that raises, which needs no other
     /// confirmation.
-    pub(super) fn settle_deferred(&mut self) -> Result<(), Stop> {
+    pub(super) fn apply_deferred(&mut self) -> Result<(), Stop> {
         self.lock_deferred()?;
         point("strife.left-locked");
         self.locked.confirm_read()?;
@@ -194,7 +194,7 @@ impl<L: Locks> GrantedLocking<L> {
         if self.deferral.is_confirmed {
             return Ok(error);
         }
-        match self.settle_deferred() {
+        match self.apply_deferred() {
             Ok(()) => Ok(error),
             Err(Stop::Raise(first)) => Ok(first),
             Err(Stop::Abort(cause)) => Err(cause),
