@@ -8,10 +8,9 @@ use super::definition::{Definition, dropped};
 use super::dependents::{Dependent, depended_on};
 use super::design;
 use super::result::{Notice, StatementResult};
-use super::view::{View, relation_of};
+use crate::catalog::{View, relation_of};
 use crate::compile::{
-    Updatability, ddl, fail, name_of, position_of, quote_identifier, short_name, unsupported,
-    updatability, written_name,
+    ddl, fail, name_of, position_of, quote_identifier, short_name, unsupported, written_name,
 };
 use crate::parse::{CreateView, Drop, RenameView};
 
@@ -48,15 +47,6 @@ impl Dependency<'_> {
     }
 }
 
-/// For each column of a view, whether its rows can be changed by way of it; none where they cannot
-/// be changed.
-pub(crate) fn updatable_columns(catalog: &Catalog, view: &kiln_engine::View) -> Vec<bool> {
-    match updatability(&View::of(catalog), view) {
-        Ok(Updatability::Columns(columns)) if columns.contains(&true) => columns,
-        _ => Vec::new(),
-    }
-}
-
 /// CREATE VIEW.
 pub(super) fn create(
     definition: &Definition<'_>,
@@ -68,7 +58,7 @@ pub(super) fn create(
         view.calls = catalog.procedures();
         view.types = catalog.enums();
         change.create_view(view, statement.or_replace)?;
-        design::settle(change)
+        design::derive(change)
     })?;
     Ok(StatementResult::of_tag("CREATE VIEW"))
 }
@@ -110,7 +100,7 @@ pub(super) fn rename(
                 .with_hint("Create it under the new name, and replace those that read from it."));
         }
         change.rename_view(&name, &new)?;
-        design::settle(change)?;
+        design::derive(change)?;
         Ok(None)
     })?;
     result.notices.extend(notice);
