@@ -73,6 +73,7 @@ impl Updater {
     }
 
     /// The number of operands.
+    #[inline(always)]
     pub fn operand_count(&self) -> usize {
         self.operands
     }

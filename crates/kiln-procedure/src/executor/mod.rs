@@ -14,9 +14,11 @@ mod compute;
 pub(crate) mod errors;
 mod journey;
 mod operations;
+mod prefetch;
 mod protected;
 mod recording;
 pub(crate) mod scalar;
+mod scans;
 mod updater;
 
 use kiln_storage::slot::Slot;
@@ -433,9 +435,9 @@ impl<'a, A: Access> Executor<'a, A> {
                     match self.access.recalls() {
                         false => {
                             let is_run_soon = self.access.is_run_soon();
-                            operations::prefetch(self.frame, prefetch, is_run_soon);
+                            prefetch::prefetch(self.frame, prefetch, is_run_soon);
                         }
-                        true => operations::forget_sightings(self.frame, prefetch),
+                        true => prefetch::forget_sightings(self.frame, prefetch),
                     }
                     if prefetch.meets_all() {
                         match self.meet_all(prefetch, body!()) {

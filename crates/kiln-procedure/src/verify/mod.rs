@@ -26,7 +26,7 @@ mod types;
 use crate::ir::{Reg, Step};
 use crate::procedure::Procedure;
 
-/// Checks that `program` keeps the IR's rules.
+/// Checks that a procedure keeps the IR's rules.
 ///
 /// # Errors
 /// The first step that breaks a rule, by its path from the body (`body.2.then.0 (Move): …`), and

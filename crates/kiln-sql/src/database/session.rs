@@ -25,10 +25,8 @@ use super::stepped::stepped_of;
 use super::{savepoints, settings, temporary};
 use crate::catalog::View;
 use crate::compile::plpgsql::{compile_do, is_stepped};
-use crate::compile::{
-    SessionValue, TEMPORARY_SCHEMA, object_name, parameter_count, undefined_schema,
-};
-use crate::parse::{self, SourceStatement, Statement as Tree, script};
+use crate::compile::{SessionValue, TEMPORARY_SCHEMA, parameter_count};
+use crate::parse::{Discarded, SourceStatement, Statement as Tree, script};
 
 /// One client's statements. Each is a transaction of its own, or a part of the one between BEGIN
 /// and COMMIT.
