@@ -30,7 +30,7 @@ use kiln_storage::table::Table;
 use super::GrantedLocking;
 use crate::phases::Phase;
 use crate::shared::locked::Locking;
-use crate::shared::locks::Locks;
+use crate::shared::locks::GrantingLocks;
 use crate::shared::planning::Claim;
 use crate::shared::updates::{Running, Updates};
 
@@ -95,7 +95,7 @@ impl Deferral {
     }
 }
 
-impl<L: Locks> GrantedLocking<L> {
+impl<L: GrantingLocks> GrantedLocking<L> {
     /// Meets a record that all only add to; none if the record is not left, and met as any other.
     #[inline]
     pub(super) fn meet_deferred(&mut self, table: &Table, record: RecordRef) -> Option<Visit> {
