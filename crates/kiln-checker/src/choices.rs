@@ -51,7 +51,7 @@ impl Choice {
 
 /// What became of all choices.
 #[derive(Debug)]
-pub(crate) enum Settled {
+pub(crate) enum Decision {
     /// They can be made together.
     Consistent,
     /// The search was given up.
@@ -66,12 +66,12 @@ const BUDGET: u64 = 50_000_000;
 
 /// Makes choices about a graph without cycles. `ended` is when each transaction was over; the nodes
 /// behind them are auxiliary.
-pub(crate) fn settle(graph: &Graph, ended: &[u64], choices: &[Choice]) -> Settled {
+pub(crate) fn decide(graph: &Graph, ended: &[u64], choices: &[Choice]) -> Decision {
     if choices.is_empty() {
-        return Settled::Consistent;
+        return Decision::Consistent;
     }
     let Some(order) = Arrangement::new(graph, ended) else {
-        return Settled::Open;
+        return Decision::Open;
     };
     let mut of_node: Vec<(u32, u32)> = Vec::with_capacity(3 * choices.len());
     for (number, choice) in choices.iter().enumerate() {
@@ -87,7 +87,7 @@ pub(crate) fn settle(graph: &Graph, ended: &[u64], choices: &[Choice]) -> Settle
         free: Vec::new(),
         trail: Vec::new(),
     };
-    search.run().unwrap_or(Settled::Open)
+    search.run().unwrap_or(Decision::Open)
 }
 
 /// An order of all nodes in which the edges go forward.
@@ -242,7 +242,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn run(&mut self) -> Result<Settled, GivenUp> {
+    fn run(&mut self) -> Result<Decision, GivenUp> {
         self.waiting.extend(0..self.choices.len() as u32);
         loop {
             // What is certain comes first.
@@ -250,7 +250,7 @@ impl Search<'_> {
                 (Some(number), _) => (number, false),
                 (None, free) => match free.pop() {
                     Some(number) => (number, true),
-                    None => return Ok(Settled::Consistent),
+                    None => return Ok(Decision::Consistent),
                 },
             };
             let choice = self.choices[number as usize];
@@ -307,12 +307,12 @@ impl Search<'_> {
         Ok(true)
     }
 
-    fn contradiction(&self, last: Choice) -> Settled {
+    fn contradiction(&self, last: Choice) -> Decision {
         let taken = self.trail.iter().map(|(number, is_before, _)| {
             let choice = &self.choices[*number as usize];
             choice.edge(*is_before)
         });
         let edges = taken.chain([last.edge(true), last.edge(false)]).collect();
-        Settled::Contradiction { last, edges }
+        Decision::Contradiction { last, edges }
     }
 }

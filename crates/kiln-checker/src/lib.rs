@@ -65,7 +65,7 @@ use kiln_platform::thread;
 use crate::accesses::{ACCESSES_MAX, Access, Accesses};
 use crate::attempts::{Attempts, Ending};
 use crate::budget::Budget;
-use crate::choices::{Choice, Settled};
+use crate::choices::{Choice, Decision};
 use crate::entries::Auxiliary;
 use crate::graph::{BYTES_PER_NODE, BareEdges, DetailedEdges, EXPLAINED_MAX, Edge, Graph, Sink};
 use crate::items::{Finding, Sweep};
@@ -236,13 +236,13 @@ pub fn check_watched(
     let mut graph = Graph::new(nodes as usize, bare).ok_or(too_many.clone())?;
     let edges = graph.edges_within(attempts.all.len());
     let (mut components, mut count) = graph.components();
-    let mut settled = Settled::Consistent;
+    let mut decision = Decision::Consistent;
     if count == 0 {
         let ended: Vec<u64> = attempts.all.iter().map(|a| a.responded.0).collect();
-        settled = choices::settle(&graph, &ended, &found.choices);
+        decision = choices::decide(&graph, &ended, &found.choices);
     }
     let mut forced = &[][..];
-    if let Settled::Contradiction { edges, .. } = &settled {
+    if let Decision::Contradiction { edges, .. } = &decision {
         forced = edges;
         graph = graph.with(forced).ok_or(too_many)?;
         (components, count) = graph.components();
@@ -258,7 +258,8 @@ pub fn check_watched(
         report_cycles(history, options, &names, sets, forced, &mut cycles)?;
         cycles.count = u64::from(count);
     }
-    if let (Settled::Contradiction { last, .. }, Some(cycle)) = (&settled, cycles.kept.first_mut())
+    if let (Decision::Contradiction { last, .. }, Some(cycle)) =
+        (&decision, cycles.kept.first_mut())
     {
         cycle.lines.push(explain::choice(&names, last));
     }
@@ -275,7 +276,7 @@ pub fn check_watched(
         aborted: ended(Ending::Aborted),
         events: attempts.events,
         edges,
-        is_open: matches!(settled, Settled::Open),
+        is_open: matches!(decision, Decision::Open),
         violations: cycles.kept,
         violations_count: cycles.count + violations.count,
     })

@@ -522,8 +522,8 @@ impl Session {
                 });
                 let logged = *made.as_ref().unwrap_or(&LogEpoch::default());
                 let Observed { result, epoch } = match state.transcript.has_definitions() {
-                    true => state.worker_slot().unsettled(made),
-                    false => state.settle(made),
+                    true => state.worker_slot().outcome_observed(made),
+                    false => state.outcome_for_client(made),
                 };
                 state.observed = epoch.max(logged);
                 if result.is_ok() {

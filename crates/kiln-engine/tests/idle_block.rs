@@ -198,9 +198,9 @@ enum Clients {
 }
 
 impl Clients {
-    /// How long calls have to settle before they are counted. Where many wait for core slots,
+    /// How long calls run before they are counted. Where many wait for core slots,
     /// until all that meet the block have had one.
-    fn settle_ns(self) -> u64 {
+    fn warm_up_ns(self) -> u64 {
         match self {
             Clients::Drivers { others: 8.., .. } => 150_000_000,
             _ => 30_000_000,
@@ -260,9 +260,9 @@ fn one(value: i64) -> Arguments {
 /// How long calls are counted.
 const WINDOW_NS: u64 = 60_000_000;
 
-/// Calls that end in a window, when they have settled.
-fn count(ended: &AtomicU64, settle_ns: u64) -> u64 {
-    thread::park_for(settle_ns);
+/// Calls that end in a window, after a time to warm up.
+fn count(ended: &AtomicU64, warm_up_ns: u64) -> u64 {
+    thread::park_for(warm_up_ns);
     let (before, began) = (ended.load(Ordering::Relaxed), time::now_ns());
     while time::now_ns() - began < WINDOW_NS {
         thread::park_for(WINDOW_NS - (time::now_ns() - began).min(WINDOW_NS));
@@ -355,13 +355,13 @@ fn watch(protocol: Configuration, clients: Clients, case: &Case) -> Seen {
                 }
             }
         }
-        let without = count(&ended, clients.settle_ns());
+        let without = count(&ended, clients.warm_up_ns());
         let meeting = match clients {
             Clients::Calls { .. } => 1,
             Clients::Drivers { meeting, .. } => meeting,
         };
         let meetings: Vec<_> = (0..meeting).map(|_| scope.spawn(meet)).collect();
-        let with = count(&ended, clients.settle_ns());
+        let with = count(&ended, clients.warm_up_ns());
         block_ended_ns.store(time::now_ns(), Ordering::Release);
         // Optimistic protocols may have let the call overtake it.
         let _ = session.commit();

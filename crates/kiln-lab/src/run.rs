@@ -346,7 +346,7 @@ impl TerminalCaller<'_> {
 
     /// Tells the terminal how its call ended.
     #[inline]
-    fn settle(&mut self, call: Call, outcome: Outcome, answer: &Answer<'_>) {
+    fn tell_terminal(&mut self, call: Call, outcome: Outcome, answer: &Answer<'_>) {
         match outcome {
             Outcome::Committed => {
                 let number = call.procedure.0;
@@ -415,7 +415,7 @@ impl Caller for TerminalCaller<'_> {
             }
         }
         self.release(end);
-        self.settle(call, outcome, answer);
+        self.tell_terminal(call, outcome, answer);
     }
 }
 

@@ -63,30 +63,12 @@ impl<'a> Exception<'a> {
 }
 
 /// Modules that close circles of their crate.
-const CIRCLES: [&str; 18] = [
-    "kiln-procedure: program names analysis: a program has what was found out of it",
-    "kiln-procedure: program names code: a program has what it was lowered to",
-    "kiln-procedure: program names restoration: a program has what mends it",
-    "kiln-procedure: updater names code: a lowered update has an updater, lowered too",
-    "kiln-procedure: updater names executor: updaters run the executor's instructions",
-    "kiln-procedure: frame names executor: a frame has where a run has left off",
-    "kiln-protocols: registry names access: the list of protocols",
-    "kiln-protocols: registry names schedule: the list of protocols",
-    "kiln-protocols: protocol names registry: a protocol's properties are in its row",
-    "kiln-protocols: factors names registry: a protocol's factors are in its row",
-    "kiln-protocols: family names schedule: what schedules where nothing else does",
-    "kiln-protocols: access names schedule: rows of protocols that schedule so",
-    "kiln-protocols: counters names worker: outcomes are declared with workers",
-    "kiln-protocols: scheduler names worker: outcomes are declared with workers",
-    "kiln-protocols: serve names worker: outcomes are declared with workers",
-    "kiln-protocols: statistics names phases: phases are declared with their clock",
-    "kiln-sql: catalog names compile: catalogs show expressions as they are written",
-    "kiln-sql: catalog names database: catalogs show what was derived of tables",
+const CIRCLES: [&str; 1] = [
+    "kiln-sql: catalog names compile: to show an expression it binds it, and programs ask for that",
 ];
 
 /// Protocols that name another one's folder; `*` is any.
-const NEIGHBOURS: [&str; 6] = [
-    "schedule: * names direct: runs one attempt for other schedulers",
+const NEIGHBOURS: [&str; 5] = [
     "schedule: * names in_flight: the toolbox of schedulers with several calls in flight",
     "schedule: dora names owned: the basis of schedulers with owners",
     "schedule: orthrus names owned: the basis of schedulers with owners",

@@ -7,11 +7,11 @@ use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
 use crate::analysis::Analysis;
-use crate::code::Code;
 use crate::ir::*;
 use crate::names::{for_each_step, step_blocks_mut};
 use crate::packed;
-use crate::program::{DeferredKeys, Parameter, Program, ResultShape};
+use crate::procedure::{DeferredKeys, Parameter, Procedure, ResultShape};
+use crate::program::Program;
 
 /// A source position: line and column, from 1.
 pub type Position = Option<(u32, u32)>;
@@ -456,7 +456,7 @@ impl ProgramBuilder {
     pub fn finish(mut self) -> Program {
         assert_eq!(self.blocks.len(), 1, "every opened block is closed");
         let body = self.blocks.pop().expect("just checked");
-        let mut program = Program {
+        let mut procedure = Procedure {
             name: self.name,
             parameters: self.parameters,
             result: self.result,
@@ -469,22 +469,20 @@ impl ProgramBuilder {
             tables: self.tables,
             operations: self.operations,
             body,
-            ..Program::default()
         };
-        crate::optimise::note_undo(&mut program);
-        crate::optimise::merge_lookups(&mut program);
-        crate::optimise::set_intents(&mut program);
-        crate::optimise::renumber_registers(&mut program);
-        crate::verify::verify(&program).unwrap_or_else(|fault| {
+        crate::optimise::note_undo(&mut procedure);
+        crate::optimise::merge_lookups(&mut procedure);
+        crate::optimise::set_intents(&mut procedure);
+        crate::optimise::renumber_registers(&mut procedure);
+        crate::verify::verify(&procedure).unwrap_or_else(|fault| {
             panic!(
-                "the program of {} breaks the IR's rules: {fault}\n{program:#?}",
-                program.name
+                "the program of {} breaks the IR's rules: {fault}\n{procedure:#?}",
+                procedure.name
             )
         });
-        program.analysis = Analysis::of(&program);
-        crate::optimise::add_prefetches(&mut program);
-        program.code = Code::of(&program);
-        program
+        let analysis = Analysis::of(&procedure);
+        crate::optimise::add_prefetches(&mut procedure);
+        Program::of(procedure, analysis)
     }
 }
 

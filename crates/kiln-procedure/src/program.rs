@@ -1,73 +1,23 @@
 //! A compiled procedure.
 
+use std::ops::Deref;
+
 use kiln_platform::sync::{Arc, OnceLock};
-use kiln_storage::deferral::DeferredCheck;
-use kiln_storage::table::Table;
-use kiln_storage::types::DataType;
+use kiln_storage::schema::ColumnSet;
 
 use crate::analysis::Analysis;
 use crate::calls::CallCounts;
 use crate::code::Code;
-use crate::ir::*;
-use crate::restoration::Restorations;
+use crate::ir::OpId;
+use crate::procedure::Procedure;
+use crate::restoration::{Change, Restoration, Restorations, Whole};
 
-/// A parameter of a procedure.
-#[derive(Clone, Debug)]
-pub struct Parameter {
-    /// Its name; empty when it has none.
-    pub name: String,
-    /// Its type; arguments are converted to it.
-    pub data_type: DataType,
-    /// Its register; the parameters have the first registers, in order.
-    pub register: Reg,
-}
-
-/// What comes back from a procedure: the rows of its [`Step::Emit`]s.
-#[derive(Clone, Debug, Default)]
-pub struct ResultShape {
-    /// Names and types of the columns; empty when nothing comes back. Every result set of the
-    /// procedure shares them.
-    pub columns: Arc<[(String, DataType)]>,
-}
-
-/// Where a program leaves the keys whose check may wait until the transaction ends.
-#[derive(Clone, Debug)]
-pub struct DeferredKeys {
-    /// The constraint.
-    pub check: DeferredCheck,
-    /// A row of it is a key.
-    pub buffer: BufferId,
-    /// The types of its columns.
-    pub types: Vec<DataType>,
-}
-
-/// A compiled procedure: immutable, shared by all workers.
+/// A compiled procedure: immutable, shared by all workers. It is its [`Procedure`] with what was
+/// found out of that.
 #[derive(Debug, Default)]
 pub struct Program {
-    /// Its name.
-    pub name: String,
-    /// Its parameters.
-    pub parameters: Vec<Parameter>,
-    /// What it returns.
-    pub result: ResultShape,
-    /// The type of each register.
-    pub registers: Vec<DataType>,
-    /// The number of record registers.
-    pub records: usize,
-    /// The width of each row buffer.
-    pub buffers: Vec<usize>,
-    /// The number of protected regions.
-    pub regions: usize,
-    /// Keys whose checks may wait until the transaction ends.
-    pub deferred: Vec<DeferredKeys>,
-    /// The constants.
-    pub constants: Vec<Constant>,
-    /// The tables that its operations name by [`TableRef`].
-    pub tables: Vec<Arc<Table>>,
-    /// The operations, by [`OpId`].
-    pub operations: Vec<Operation>,
-    /// The steps.
-    pub body: Block,
+    /// The procedure in the IR.
+    pub procedure: Procedure,
     /// What the first analysis found.
     pub analysis: Analysis,
     /// What the executor runs.
@@ -81,4 +31,48 @@ pub struct Program {
     pub restorations: Restorations,
     /// How often it was called, where it is a stored procedure's: set once, when that is created.
     pub calls: OnceLock<Arc<CallCounts>>,
+}
+
+impl Deref for Program {
+    type Target = Procedure;
+
+    #[inline(always)]
+    fn deref(&self) -> &Procedure {
+        &self.procedure
+    }
+}
+
+impl Program {
+    /// A procedure with its analysis, lowered to the form that is run.
+    pub(crate) fn of(procedure: Procedure, analysis: Analysis) -> Program {
+        let code = Code::of(&procedure, &analysis);
+        Program {
+            procedure,
+            analysis,
+            code,
+            ..Program::default()
+        }
+    }
+
+    /// What runs again when a record that `op`, a look-up or a scan, has met is found to have
+    /// changed.
+    pub fn restoration(&self, op: OpId, change: Change) -> &Restoration {
+        let whole = Whole {
+            procedure: &self.procedure,
+            analysis: &self.analysis,
+            code: &self.code,
+        };
+        self.restorations.of(whole, op, change)
+    }
+
+    /// Whether an operation finds its records by columns that can change.
+    pub fn finds_by_changeable(&self, op: OpId) -> bool {
+        let operation = &self.operations[op.0 as usize];
+        let mut tables = self.tables.iter();
+        let table = tables.find(|table| table.id() == operation.table);
+        let primary: Option<ColumnSet> =
+            table.map(|table| table.schema().primary_key.iter().copied().collect());
+        let keys = self.analysis.operation(op).key_columns;
+        primary.is_none_or(|primary| !keys.difference(primary).is_empty())
+    }
 }

@@ -33,13 +33,13 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::types::{DataType, Value};
 
 use crate::analysis::Analysis;
-use crate::code::Code;
 use crate::ir::*;
 use crate::names::{
     Use, for_each_step, for_each_step_mut, step_blocks_mut, step_operation, step_record,
     step_registers,
 };
 use crate::optimise::{self, Effects};
+use crate::procedure::Procedure;
 use crate::program::Program;
 
 /// Which changes a reconnaissance keeps.
@@ -58,7 +58,7 @@ pub(crate) fn of(program: &Program, changes: Changes) -> Option<Program> {
     if program.regions > 0 {
         let mut left = copy(program);
         leave_errors(&mut left.body);
-        return completed(&mut left, program, changes).then_some(left);
+        return completed(left, program, changes);
     }
     [Checks::Found, Checks::All].into_iter().find_map(|checks| {
         let mut kept: Vec<OpId> = Vec::new();
@@ -66,10 +66,10 @@ pub(crate) fn of(program: &Program, changes: Changes) -> Option<Program> {
             kept = updates_of_keys(program);
         }
         loop {
-            let mut left = stripped(program, &kept, checks, changes);
+            let left = stripped(program, &kept, checks, changes);
             let missing = unseen_updates(program, &left, &kept);
             if missing.is_empty() {
-                return completed(&mut left, program, changes).then_some(left);
+                return completed(left, program, changes);
             }
             kept.extend(missing);
         }
@@ -84,21 +84,11 @@ enum Checks {
     All,
 }
 
-/// The program, not analysed.
-fn copy(program: &Program) -> Program {
-    Program {
-        name: program.name.clone(),
-        parameters: program.parameters.clone(),
-        result: program.result.clone(),
-        registers: program.registers.clone(),
-        records: program.records,
-        buffers: program.buffers.clone(),
-        regions: program.regions,
-        constants: program.constants.clone(),
-        tables: program.tables.clone(),
-        operations: program.operations.clone(),
-        body: program.body.clone(),
-        ..Program::default()
+/// The procedure, which leaves no checks to the end of the transaction.
+fn copy(program: &Program) -> Procedure {
+    Procedure {
+        deferred: Vec::new(),
+        ..program.procedure.clone()
     }
 }
 
@@ -137,7 +127,7 @@ fn set_no_sequence(instruction: &mut Instruction) {
 }
 
 /// The program without what a reconnaissance can do without, but with these updates.
-fn stripped(program: &Program, kept: &[OpId], checks: Checks, changes: Changes) -> Program {
+fn stripped(program: &Program, kept: &[OpId], checks: Checks, changes: Changes) -> Procedure {
     let mut left = copy(program);
     let mut needed = Needed::of(&left.body, kept, checks);
     needed.inserts = changes == Changes::OfKeys;
@@ -156,10 +146,10 @@ fn stripped(program: &Program, kept: &[OpId], checks: Checks, changes: Changes) 
     left
 }
 
-/// Whether a program draws from a sequence.
-fn left_draws(program: &Program) -> bool {
+/// Whether a procedure draws from a sequence.
+fn left_draws(procedure: &Procedure) -> bool {
     let mut draws = false;
-    for_each_step(&program.body, &mut |step| {
+    for_each_step(&procedure.body, &mut |step| {
         if let Step::Scalar(Instruction::Consult { function, .. }) = step {
             draws |= function.advances();
         }
@@ -250,15 +240,15 @@ fn updates_of_keys(program: &Program) -> Vec<OpId> {
 
 /// Keeps of the rows that are inserted only what is in keys: no step reads the rest, and it need
 /// not be computed.
-fn leave_keys(program: &mut Program) {
+fn leave_keys(procedure: &mut Procedure) {
     let mut nulls: Vec<(DataType, Reg)> = Vec::new();
-    let Program {
+    let Procedure {
         body,
         tables,
         registers,
         constants,
         ..
-    } = program;
+    } = procedure;
     for_each_step_mut(body, &mut |step| {
         let Step::Insert {
             table,
@@ -294,7 +284,7 @@ fn leave_keys(program: &mut Program) {
 }
 
 /// The updates that were left out although a read that is left could see them.
-fn unseen_updates(program: &Program, left: &Program, kept: &[OpId]) -> Vec<OpId> {
+fn unseen_updates(program: &Program, left: &Procedure, kept: &[OpId]) -> Vec<OpId> {
     let mut reads = vec![ColumnSet::default(); program.tables.len()];
     for_each_step(&left.body, &mut |step| {
         if let Step::Read { table, columns, .. } = step {
@@ -321,7 +311,7 @@ fn unseen_updates(program: &Program, left: &Program, kept: &[OpId]) -> Vec<OpId>
 
 /// Lets what is left of `whole` know all that `whole` would fetch: the records are met there first.
 /// `operations` are the numbers in `whole` of the operations that are left.
-fn fetch_all(program: &mut Program, whole: &Program, operations: &[OpId]) {
+fn fetch_all(left: &mut Procedure, whole: &Program, operations: &[OpId]) {
     let mut fetched = Vec::new();
     for_each_step(&whole.body, &mut |step| {
         if let Step::Prefetch { lookups, .. } = step {
@@ -329,7 +319,7 @@ fn fetch_all(program: &mut Program, whole: &Program, operations: &[OpId]) {
             fetched.extend(known.map(|lookup| (lookup.op, lookup.touched, lookup.ordinal)));
         }
     });
-    for_each_step_mut(&mut program.body, &mut |step| {
+    for_each_step_mut(&mut left.body, &mut |step| {
         let Step::Prefetch { lookups, .. } = step else {
             return;
         };
@@ -402,11 +392,11 @@ fn is_forgotten(counting: &Step, behind: &BTreeSet<Reg>) -> bool {
         .all(|register| !behind.contains(register))
 }
 
-/// Makes what is left of `whole` a program that can be run; returns whether it keeps the rules.
-fn completed(program: &mut Program, whole: &Program, changes: Changes) -> bool {
+/// Makes what is left of `whole` a program that can be run, if it keeps the rules.
+fn completed(mut left: Procedure, whole: &Program, changes: Changes) -> Option<Program> {
     // A delete or an update of a record that nothing finds any more cannot be.
     let mut found = Vec::new();
-    for_each_step(&program.body, &mut |step| match step {
+    for_each_step(&left.body, &mut |step| match step {
         Step::Lookup { record, .. }
         | Step::Scan { record, .. }
         | Step::Insert { record, .. }
@@ -414,35 +404,34 @@ fn completed(program: &mut Program, whole: &Program, changes: Changes) -> bool {
         _ => {}
     });
     let mut is_whole = true;
-    for_each_step(&program.body, &mut |step| {
+    for_each_step(&left.body, &mut |step| {
         is_whole &= step_record(step).is_none_or(|(record, _)| found.contains(&record));
     });
     if !is_whole {
-        return false;
+        return None;
     }
     let mut operations = Vec::new();
-    for_each_step(&program.body, &mut |step| {
+    for_each_step(&left.body, &mut |step| {
         operations.extend(step_operation(step));
     });
-    optimise::renumber_operations(program);
-    optimise::renumber_registers(program);
-    if crate::verify::verify(program).is_err() {
-        return false;
+    optimise::renumber_operations(&mut left);
+    optimise::renumber_registers(&mut left);
+    if crate::verify::verify(&left).is_err() {
+        return None;
     }
-    program.analysis = Analysis::of(program);
+    let mut analysis = Analysis::of(&left);
     for (number, of) in operations.iter().enumerate() {
         let op = OpId(number as u16);
         let observed = whole.analysis.observed(*of);
-        program.analysis.take_over(op, observed);
+        analysis.take_over(op, observed);
     }
-    optimise::add_prefetches(program);
-    fetch_all(program, whole, &operations);
+    optimise::add_prefetches(&mut left);
+    fetch_all(&mut left, whole, &operations);
     // A planner that asks for keys needs the key of each look-up by itself.
     if changes == Changes::Unseen {
-        meet_at_once(&mut program.body, &BTreeSet::new());
+        meet_at_once(&mut left.body, &BTreeSet::new());
     }
-    program.code = Code::of(program);
-    true
+    Some(Program::of(left, analysis))
 }
 
 impl Program {

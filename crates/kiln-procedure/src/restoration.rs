@@ -11,12 +11,13 @@
 use kiln_platform::sync::OnceLock;
 use kiln_storage::schema::{ColumnSet, TableId};
 
+use crate::analysis::Analysis;
 use crate::analysis::dependents::{Dependents, Steps};
 use crate::code::Code;
 pub use crate::ir::OpSet;
 use crate::ir::*;
 use crate::names::{for_each_step, step_blocks_mut, step_operation, step_registers};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// What has changed of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,32 +70,28 @@ pub struct Restoration {
 #[derive(Debug, Default)]
 pub struct Restorations(OnceLock<Box<[[OnceLock<Restoration>; 2]]>>);
 
-impl Program {
-    /// What runs again when a record that `op`, a look-up or a scan, has met is found to have
-    /// changed.
-    pub fn restoration(&self, op: OpId, change: Change) -> &Restoration {
-        let all = self.restorations.0.get_or_init(|| {
-            let operations = self.operations.iter();
+/// A program of which a part may run again.
+#[derive(Clone, Copy)]
+pub(crate) struct Whole<'a> {
+    pub procedure: &'a Procedure,
+    pub analysis: &'a Analysis,
+    pub code: &'a Code,
+}
+
+impl Restorations {
+    /// What runs again of their program when a record that `op` has met has changed.
+    pub(crate) fn of(&self, program: Whole<'_>, op: OpId, change: Change) -> &Restoration {
+        let all = self.0.get_or_init(|| {
+            let operations = program.procedure.operations.iter();
             operations.map(|_| Default::default()).collect()
         });
-        all[op.0 as usize][change as usize].get_or_init(|| Restoration::of(self, op, change))
-    }
-
-    /// Whether an operation finds its records by columns that can change.
-    pub fn finds_by_changeable(&self, op: OpId) -> bool {
-        let operation = &self.operations[op.0 as usize];
-        let mut tables = self.tables.iter();
-        let table = tables.find(|table| table.id() == operation.table);
-        let primary: Option<ColumnSet> =
-            table.map(|table| table.schema().primary_key.iter().copied().collect());
-        let keys = self.analysis.operation(op).key_columns;
-        primary.is_none_or(|primary| !keys.difference(primary).is_empty())
+        all[op.0 as usize][change as usize].get_or_init(|| Restoration::of(program, op, change))
     }
 }
 
 impl Restoration {
-    fn of(program: &Program, op: OpId, change: Change) -> Restoration {
-        let steps = Steps::of(program);
+    fn of(program: Whole<'_>, op: OpId, change: Change) -> Restoration {
+        let steps = Steps::of(program.procedure);
         let is_seed = |step: &Step| match change {
             Change::Presence => step_operation(step) == Some(op),
             Change::Values => match step {
@@ -130,7 +127,7 @@ impl Restoration {
     }
 
     /// Takes a step that runs again into account.
-    fn note(&mut self, program: &Program, step: &Step, has_changed: bool) {
+    fn note(&mut self, program: Whole<'_>, step: &Step, has_changed: bool) {
         if let Some(op) = step_operation(step) {
             self.runs.insert(op);
             if has_changed {
@@ -152,8 +149,8 @@ impl Restoration {
         }
     }
 
-    fn rewritten_of(&mut self, program: &Program, table: TableRef) -> &mut Rewritten {
-        let table = program.tables[table.0 as usize].id();
+    fn rewritten_of(&mut self, program: Whole<'_>, table: TableRef) -> &mut Rewritten {
+        let table = program.procedure.tables[table.0 as usize].id();
         let mut known = self.rewritten.iter();
         let known = known.position(|rewritten| rewritten.table == table);
         let position = known.unwrap_or_else(|| {
@@ -170,12 +167,12 @@ impl Restoration {
 
     fn note_deferred(
         &mut self,
-        program: &Program,
+        program: Whole<'_>,
         op: OpId,
         steps: &Steps<'_>,
         dependents: &Dependents,
     ) {
-        let analysis = &program.analysis;
+        let analysis = program.analysis;
         let finds = |update: OpId| analysis.operation(update).found_by.contains(&op);
         for deferred in analysis.deferrable() {
             let mut numbered = steps.iter();
@@ -186,23 +183,10 @@ impl Restoration {
         }
     }
 
-    fn lower(&mut self, program: &Program, dependents: &Dependents) {
-        let mut body = program.body.clone();
-        strip(&mut body, &mut dependents.runs.iter());
-        let part = Program {
-            name: program.name.clone(),
-            parameters: program.parameters.clone(),
-            registers: program.registers.clone(),
-            records: program.records,
-            buffers: program.buffers.clone(),
-            regions: program.regions,
-            constants: program.constants.clone(),
-            tables: program.tables.clone(),
-            operations: program.operations.clone(),
-            analysis: program.analysis.without_deferral(),
-            body,
-            ..Program::default()
-        };
+    fn lower(&mut self, program: Whole<'_>, dependents: &Dependents) {
+        let mut part = program.procedure.clone();
+        strip(&mut part.body, &mut dependents.runs.iter());
+        let analysis = program.analysis.without_deferral();
         let rare = program.code.rare_constants.iter().flatten();
         let mut rare: Vec<Constant> = rare.cloned().collect();
         rare.dedup_by_key(|constant| constant.register);
@@ -217,7 +201,7 @@ impl Restoration {
                 }
             });
         });
-        self.code = Code::part_of(&part, &self.changed);
+        self.code = Code::part_of(&part, &analysis, &self.changed);
     }
 }
 

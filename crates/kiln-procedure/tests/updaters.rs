@@ -4,7 +4,7 @@ mod support;
 
 use kiln_procedure::analysis::{Reason, Verdict};
 use kiln_procedure::ir::*;
-use kiln_procedure::{Program, ProgramBuilder};
+use kiln_procedure::{Program, ProgramBuilder, Updater};
 use kiln_storage::error::SqlState;
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Memory, Slot};
@@ -53,7 +53,8 @@ fn a_sum_that_nobody_looks_at_is_left_to_the_commit() {
     assert_eq!(deferred.columns, set(&[2]));
     assert_eq!(deferred.unread, [(OpId(1), set(&[2]))]);
     assert_eq!(deferred.operands.as_ref(), [Reg(1)]);
-    assert!(deferred.updater.can_raise());
+    let updater = Updater::of(&deferred.updater);
+    assert!(updater.can_raise());
     let observed = program.analysis.observed(OpId(0));
     assert_eq!(observed.at_once, set(&[2]));
     assert_eq!(observed.deferring, ColumnSet::EMPTY);
@@ -61,14 +62,14 @@ fn a_sum_that_nobody_looks_at_is_left_to_the_commit() {
     // It adds.
     let money = |cents: i128| Slot::from_decimal(Decimal::new(cents, 2).expect("it is short"));
     let mut memory = Memory::default();
-    deferred.updater.prepare(&[money(250)], &mut memory);
-    let [(old, register)] = deferred.updater.inputs() else {
+    updater.prepare(&[money(250)], &mut memory);
+    let [(old, register)] = updater.inputs() else {
         panic!("one column is read")
     };
     assert_eq!(*old, column(2));
     memory.slots[register.0 as usize] = money(1000);
-    deferred.updater.run(&mut memory).expect("the sum is small");
-    let [(new, register)] = deferred.updater.outputs() else {
+    updater.run(&mut memory).expect("the sum is small");
+    let [(new, register)] = updater.outputs() else {
         panic!("one column is written")
     };
     assert_eq!(*new, column(2));
@@ -77,13 +78,10 @@ fn a_sum_that_nobody_looks_at_is_left_to_the_commit() {
         "12.50"
     );
     // And overflows as the procedure would.
-    let (_, register) = deferred.updater.inputs()[0];
+    let (_, register) = updater.inputs()[0];
     memory.slots[register.0 as usize] = money(999_999_999_999);
-    deferred.updater.prepare(&[money(250)], &mut memory);
-    let error = deferred
-        .updater
-        .run(&mut memory)
-        .expect_err("thirteen digits");
+    updater.prepare(&[money(250)], &mut memory);
+    let error = updater.run(&mut memory).expect_err("thirteen digits");
     assert_eq!(error.state(), SqlState::NUMERIC_VALUE_OUT_OF_RANGE);
 }
 
@@ -171,13 +169,14 @@ fn a_conditional_within_the_new_value_is_part_of_it() {
         panic!("it is deferred to the commit")
     };
     let money = |cents: i128| Slot::from_decimal(Decimal::new(cents, 2).expect("it is short"));
+    let updater = Updater::of(&deferred.updater);
     for (old, new) in [(100, "4.00"), (400, "3.00")] {
         let mut memory = Memory::default();
-        deferred.updater.prepare(&[money(300)], &mut memory);
-        let (_, register) = deferred.updater.inputs()[0];
+        updater.prepare(&[money(300)], &mut memory);
+        let (_, register) = updater.inputs()[0];
         memory.slots[register.0 as usize] = money(old);
-        deferred.updater.run(&mut memory).expect("the sum is small");
-        let (_, register) = deferred.updater.outputs()[0];
+        updater.run(&mut memory).expect("the sum is small");
+        let (_, register) = updater.outputs()[0];
         assert_eq!(
             memory.slots[register.0 as usize].as_decimal().to_string(),
             new
@@ -220,15 +219,13 @@ fn not_null_is_proven_and_a_check_moves() {
         not_null_proven: true,
     };
     assert_eq!(*verdict(&program, 2), expected);
+    let updater = Updater::of(&deferred.updater);
     let money = |cents: i128| Slot::from_decimal(Decimal::new(cents, 2).expect("it is short"));
     let mut memory = Memory::default();
-    deferred.updater.prepare(&[money(300)], &mut memory);
-    let (_, register) = deferred.updater.inputs()[0];
+    updater.prepare(&[money(300)], &mut memory);
+    let (_, register) = updater.inputs()[0];
     memory.slots[register.0 as usize] = money(-5);
-    let error = deferred
-        .updater
-        .run(&mut memory)
-        .expect_err("the check fails");
+    let error = updater.run(&mut memory).expect_err("the check fails");
     assert_eq!(error.message(), "check");
 }
 

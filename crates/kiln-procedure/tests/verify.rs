@@ -4,7 +4,7 @@ mod support;
 
 use kiln_procedure::ir::*;
 use kiln_procedure::verify::verify;
-use kiln_procedure::{Program, ProgramBuilder};
+use kiln_procedure::{Procedure, ProgramBuilder};
 use kiln_storage::schema::TableId;
 use kiln_storage::types::{DataType, Value};
 use support::{Compile, column, failure, procedure, tables};
@@ -12,7 +12,7 @@ use support::{Compile, column, failure, procedure, tables};
 /// A program that keeps the rules and has one of most things: parameter 0 (integer), 1 (text) and
 /// 2 (integer[]), a constant, a look-up with a read, an update and a delete, a scan that saves its
 /// records in a buffer, and a loop over that buffer.
-fn good() -> Program {
+fn good() -> Procedure {
     let tables = tables();
     let mut b = procedure(
         "good",
@@ -80,12 +80,12 @@ fn good() -> Program {
         row: [taken, value].into(),
         body,
     });
-    b.finish()
+    b.finish().procedure
 }
 
 /// Breaks the good program and expects the fault to be found, with these words in the message.
 #[track_caller]
-fn refuses(breaks: impl FnOnce(&mut Program), words: &str) {
+fn refuses(breaks: impl FnOnce(&mut Procedure), words: &str) {
     let mut program = good();
     breaks(&mut program);
     let fault = verify(&program).expect_err("the fault must be found");
@@ -93,12 +93,12 @@ fn refuses(breaks: impl FnOnce(&mut Program), words: &str) {
 }
 
 /// Puts a step before all others.
-fn first(step: Step) -> impl FnOnce(&mut Program) {
+fn first(step: Step) -> impl FnOnce(&mut Procedure) {
     move |program| program.body.insert(0, step)
 }
 
 /// The position in the body of the first step for which `is` holds.
-fn find(program: &mut Program, is: impl Fn(&Step) -> bool) -> &mut Step {
+fn find(program: &mut Procedure, is: impl Fn(&Step) -> bool) -> &mut Step {
     program
         .body
         .iter_mut()
@@ -106,7 +106,7 @@ fn find(program: &mut Program, is: impl Fn(&Step) -> bool) -> &mut Step {
         .expect("the program has such a step")
 }
 
-fn new_register(program: &mut Program, data_type: DataType) -> Reg {
+fn new_register(program: &mut Procedure, data_type: DataType) -> Reg {
     program.registers.push(data_type);
     Reg(program.registers.len() as u16 - 1)
 }
@@ -492,7 +492,7 @@ fn loops_are_left_from_within() {
 #[test]
 fn a_row_at_a_position_has_values() {
     let at_position = |columns: usize, position: DataType| {
-        move |program: &mut Program| {
+        move |program: &mut Procedure| {
             let at = new_register(program, position);
             let row = (0..columns).map(|_| new_register(program, DataType::Integer));
             let row = row.collect();
@@ -564,7 +564,7 @@ fn widths_agree() {
 fn operands_have_their_types() {
     let scalar = |instruction| first(Step::Scalar(instruction));
     let with_target = |data_type: DataType, make: fn(Reg) -> Instruction| {
-        move |program: &mut Program| {
+        move |program: &mut Procedure| {
             let target = new_register(program, data_type);
             program.body.insert(0, Step::Scalar(make(target)));
         }

@@ -14,7 +14,7 @@ pub enum Step {
     /// PREPARE: labels are put.
     Prepare,
     /// What is read is not left to commits.
-    Settle,
+    Exclude,
     /// SPOT.
     Spot,
     /// FUSE.
@@ -37,7 +37,7 @@ impl Step {
         Step::Collect,
         Step::Plan,
         Step::Prepare,
-        Step::Settle,
+        Step::Exclude,
         Step::Spot,
         Step::Fuse,
         Step::Merge,
@@ -53,7 +53,7 @@ impl Step {
             Step::Collect => "collect",
             Step::Plan => "plan",
             Step::Prepare => "prepare",
-            Step::Settle => "settle",
+            Step::Exclude => "exclude",
             Step::Spot => "spot",
             Step::Fuse => "fuse",
             Step::Merge => "merge",
@@ -158,7 +158,7 @@ impl BatchStatistics {
     /// as they lasted.
     pub fn analysis_each(&self, workers: usize) -> f64 {
         let steps = [
-            Step::Settle,
+            Step::Exclude,
             Step::Spot,
             Step::Fuse,
             Step::Merge,

@@ -10,12 +10,13 @@ use crate::batches::{Chosen, Explained};
 use crate::factors::Factors;
 use crate::family::Family;
 use crate::protocol::Configuration;
-use crate::registry::Setting;
+use crate::registration::Setting;
 use crate::shared::core_slots::CoreSlots;
 use crate::statistics::Versions;
 
 /// Made when a protocol is put in force, and used by all its workers until another one is.
 pub struct Common {
+    configuration: Configuration,
     setting: Setting,
     family: Box<dyn Family>,
 }
@@ -29,13 +30,18 @@ impl Common {
     /// For the workers of a protocol with its options under some basis factors; those that the
     /// protocol does not have ([`Factors::refusal`]) change nothing.
     pub fn with_factors(configuration: impl Into<Configuration>, factors: Factors) -> Common {
+        let configuration = configuration.into();
         let setting = Setting {
-            configuration: configuration.into(),
+            options: configuration.options(),
             factors,
             core_slots: CoreSlots::default(),
         };
-        let family = (setting.configuration.protocol.registration().family)(&setting);
-        Common { setting, family }
+        let family = (configuration.protocol.registration().family)(&setting);
+        Common {
+            configuration,
+            setting,
+            family,
+        }
     }
 
     /// The basis factors.
@@ -45,7 +51,7 @@ impl Common {
 
     /// The protocol with its options.
     pub fn configuration(&self) -> Configuration {
-        self.setting.configuration
+        self.configuration
     }
 
     /// Keeps workers out while as many as there are cores are inside of calls.

@@ -3,9 +3,6 @@
 //! The default of each is what the paper recommends and what should be used. The other value is a
 //! choice of earlier systems, there so that its price can be measured (STO Figure 4).
 
-use crate::protocol::Configuration;
-use crate::registry::Protocol;
-
 /// The basis factors that lie in protocols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -16,22 +13,22 @@ pub struct Factors {
     pub abort_mechanism: AbortMechanism,
     /// What keeps optimistic commits from waiting for each other in a circle.
     pub deadlock_avoidance: DeadlockAvoidance,
-    /// How many workers only control concurrency under [`Protocol::Orthrus`] and
-    /// [`Protocol::OrthrusShared`].
+    /// How many workers only control concurrency under [`Protocol::Orthrus`](crate::Protocol) and
+    /// [`Protocol::OrthrusShared`](crate::Protocol).
     pub concurrency_controllers: Controllers,
     /// Into how many partitions the data are divided; with 0 twice as many as there are cores under
-    /// [`Protocol::Partitioned`], and as many under [`Protocol::VllSingle`] and [`Protocol::Dora`].
+    /// [`Protocol::Partitioned`](crate::Protocol), and as many under [`Protocol::VllSingle`](crate::Protocol) and [`Protocol::Dora`](crate::Protocol).
     pub partitions: u16,
-    /// Which partition has which data under [`Protocol::Orthrus`], [`Protocol::VllSingle`] and
-    /// [`Protocol::Dora`].
+    /// Which partition has which data under [`Protocol::Orthrus`](crate::Protocol), [`Protocol::VllSingle`](crate::Protocol) and
+    /// [`Protocol::Dora`](crate::Protocol).
     pub partitioning: Partitioning,
-    /// How calls are batched and clustered under [`Protocol::Strife`].
+    /// How calls are batched and clustered under [`Protocol::Strife`](crate::Protocol).
     pub batches: Batches,
-    /// What [`Protocol::Healing`] does.
+    /// What [`Protocol::Healing`](crate::Protocol) does.
     pub healing: HealingFactors,
     /// Who gets a lock that is let go while others wait, where locks are queues.
     pub lock_queue: LockQueue,
-    /// Whether attempts under [`Protocol::Silo`] end as soon as they meet what is bound to fail
+    /// Whether attempts under [`Protocol::Silo`](crate::Protocol) end as soon as they meet what is bound to fail
     /// them.
     pub early_aborts: Use,
     /// What a transaction claims of a record that it has planned.
@@ -100,7 +97,7 @@ impl Partitioning {
     pub const BALANCED: Partitioning = Partitioning::Balanced { claims: 2_000 };
 }
 
-/// How calls are batched and clustered under [`Protocol::Strife`] (STRIFE §3.1, §5.6).
+/// How calls are batched and clustered under [`Protocol::Strife`](crate::Protocol) (STRIFE §3.1, §5.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Batches {
     /// Calls of a batch, at most 65,536; with 0 there are 256 for each core at first, and then as
@@ -118,7 +115,7 @@ pub struct Batches {
     pub residuals_permille: Option<u16>,
 }
 
-/// How [`Protocol::Healing`] does it.
+/// How [`Protocol::Healing`](crate::Protocol) does it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealingFactors {
     /// What runs again when something that was read has changed.
@@ -425,74 +422,6 @@ impl Factors {
         choices.retain(|choice| !recommended.contains(choice));
         choices
     }
-
-    /// A sentence that says why a protocol, with its options, cannot run under these, if it cannot.
-    /// Factors that it does not have change nothing, but for those that make another protocol of
-    /// the one that has them.
-    pub fn refusal(self, configuration: Configuration) -> Option<String> {
-        let departures = self.departures();
-        let departs = |factor: &str| departures.iter().any(|(name, _)| *name == factor);
-        let mut alone = ALONE.into_iter();
-        let (factor, what) = alone.find(|(factor, _)| departs(factor))?;
-        let is_plain = configuration == configuration.protocol;
-        let has_it = is_plain && configuration.protocol.has_factor(factor);
-        (!has_it).then(|| {
-            let owners = names(owners(factor));
-            format!("{what} there for plain {owners} alone, not for {configuration}")
-        })
-    }
-
-    /// A sentence that says why these protocols cannot all be run under these, if they cannot: one
-    /// of them [refuses](Factors::refusal), one does not have what all have to have to be compared,
-    /// or none of them has what departs.
-    pub fn refusal_among(self, asked: &[Configuration]) -> Option<String> {
-        if let Some(refusal) = asked.iter().find_map(|one| self.refusal(*one)) {
-            return Some(refusal);
-        }
-        let departures = self.departures();
-        for (factor, what) in SHARED {
-            let departs = departures.iter().any(|(name, _)| *name == factor);
-            let mut asked = asked.iter();
-            if departs && let Some(one) = asked.find(|one| !one.protocol.has_factor(factor)) {
-                let owners = names(owners(factor));
-                return Some(format!("{what} there for {owners}, not for {one}"));
-            }
-        }
-        let is_strange = |factor: &str| {
-            let is_had = asked.iter().any(|one| one.protocol.has_factor(factor));
-            owners(factor).next().is_some() && !asked.is_empty() && !is_had
-        };
-        let mut departures = departures.into_iter();
-        let (factor, _) = departures.find(|(factor, _)| is_strange(factor))?;
-        Some(format!(
-            "--{factor} is an option of {}, and the protocols asked for are {}",
-            names(owners(factor)),
-            names(asked.iter()),
-        ))
-    }
-}
-
-/// Factors that make another protocol of the one that has them: what they are called, and what is
-/// told of them.
-const ALONE: [(&str, &str); 3] = [
-    ("aborts", "aborts by unwinding are"),
-    ("deadlock", "deadlock avoidance by sorting is"),
-    ("early-abort", "attempts without early aborts are"),
-];
-
-/// Factors that change which transactions are in each other's way, so that those who ask for one
-/// ask only for protocols that have it: what they are called, and what is told of them.
-const SHARED: [(&str, &str); 1] = [("claims", "claims by column group are")];
-
-/// The protocols that have a factor; none for those that all have.
-fn owners(factor: &str) -> impl Iterator<Item = Protocol> {
-    let all = Protocol::ALL.into_iter();
-    all.filter(move |protocol| protocol.has_factor(factor))
-}
-
-fn names(all: impl Iterator<Item = impl ToString>) -> String {
-    let names: Vec<String> = all.map(|one| one.to_string()).collect();
-    names.join(", ")
 }
 
 /// Contention regulation (STO §4.1).
@@ -589,47 +518,5 @@ mod tests {
             assert!(error.contains(name) && error.contains(value), "{error}");
         }
         assert_eq!(chosen, Factors::default());
-    }
-
-    #[test]
-    fn strangers_are_refused_by_what_the_rows_say() {
-        let plain = |protocol| Configuration::of(protocol);
-        let both = [plain(Protocol::Silo), plain(Protocol::Strife)];
-        assert_eq!(Factors::default().refusal_among(&both), None);
-
-        let mut batched = Factors::default();
-        batched.batches.size = 7;
-        assert_eq!(batched.refusal_among(&both), None);
-        assert_eq!(batched.refusal(both[0]), None);
-        assert_eq!(
-            batched.refusal_among(&both[..1]).as_deref(),
-            Some("--batch-size is an option of strife, and the protocols asked for are silo")
-        );
-
-        let mut unwinding = batched;
-        unwinding.abort_mechanism = AbortMechanism::Unwind;
-        assert_eq!(unwinding.refusal(both[0]), None);
-        let refusal = "aborts by unwinding are there for plain silo alone, not for strife";
-        assert_eq!(unwinding.refusal(both[1]).as_deref(), Some(refusal));
-        assert_eq!(unwinding.refusal_among(&both).as_deref(), Some(refusal));
-        let with_options = unwinding.refusal(Configuration::DEFAULT);
-        assert!(with_options.is_some_and(|refusal| refusal.ends_with("not for silo+cu+ts")));
-
-        let grouped = Factors {
-            claims: Claims::Columns,
-            ..Factors::default()
-        };
-        let table: Configuration = "lock-sorted+table".parse().expect("a configuration");
-        assert_eq!(grouped.refusal_among(&[table]), None);
-        let refusal = grouped.refusal_among(&[table, both[1]]);
-        let refusal = refusal.expect("strife has claims by record");
-        assert!(refusal.starts_with("claims by column group are there for lock-sorted, "));
-        assert!(refusal.ends_with("not for strife"));
-
-        let regulated = Factors {
-            regulation: Regulation::None,
-            ..Factors::default()
-        };
-        assert_eq!(regulated.refusal_among(&both), None);
     }
 }

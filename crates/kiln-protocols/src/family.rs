@@ -6,8 +6,8 @@ use kiln_storage::epoch::Participant;
 use kiln_storage::schema::TableId;
 
 use crate::batches::{Chosen, Explained};
+use crate::direct::Direct;
 use crate::phases::Phased;
-use crate::schedule::direct::Direct;
 use crate::scheduler::Scheduler;
 use crate::shared::recorder::Recorded;
 use crate::statistics::Versions;

@@ -5,7 +5,7 @@
 //! several are built from is in [`shared`].
 //!
 //! [`Protocol`] lists them. The head of a protocol's folder says what it is, and its page in
-//! `docs/protocols/` when to use it. Most run their calls under [`schedule::direct`], the planned
+//! `docs/protocols/` when to use it. Most run their calls under [`direct`], the planned
 //! ones after a reconnaissance ([`shared::planning`]). Those that have several calls in flight have
 //! schedulers of their own.
 //!
@@ -29,10 +29,15 @@ mod breakdown;
 pub mod canary;
 mod common;
 pub mod counters;
+pub mod direct;
 pub mod factors;
 mod family;
+mod options;
+mod outcome;
 pub mod phases;
 mod protocol;
+mod refusal;
+mod registration;
 mod registry;
 pub mod schedule;
 mod scheduler;
@@ -46,9 +51,11 @@ pub use breakdown::broken_down;
 pub use common::Common;
 pub use counters::{Counted, Counters};
 pub use factors::Factors;
-pub use protocol::{Configuration, ProtocolOption};
+pub use options::ProtocolOption;
+pub use outcome::Outcome;
+pub use protocol::Configuration;
 pub use registry::Protocol;
 pub use serve::{Call, Calls, Next};
 pub use shared::recorder::{Observation, RECORDS_HISTORIES};
 pub use statistics::{Statistics, Versions};
-pub use worker::{Outcome, Worker};
+pub use worker::Worker;

@@ -6,56 +6,8 @@
 use kiln_platform::sync::Arc;
 use kiln_platform::time;
 
+pub use crate::statistics::Phase;
 use crate::{Counters, Statistics};
-
-/// What a worker is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Running the procedure: its steps, its look-ups and scans, reads and buffered writes.
-    Execute,
-    /// Finding out which records the procedure will meet.
-    Plan,
-    /// Taking locks at commit, or all of them before the run; else waiting for a lock.
-    Lock,
-    /// Validating what was read.
-    Validate,
-    /// Running the procedure again over what its last run kept.
-    Restore,
-    /// Installing writes, releasing locks, unlinking.
-    Install,
-    /// Undoing a failed or rejected attempt.
-    Abort,
-    /// Waiting before the next attempt.
-    Wait,
-}
-
-impl Phase {
-    /// All phases, by their numbers.
-    pub const ALL: [Phase; 8] = [
-        Phase::Execute,
-        Phase::Plan,
-        Phase::Lock,
-        Phase::Validate,
-        Phase::Restore,
-        Phase::Install,
-        Phase::Abort,
-        Phase::Wait,
-    ];
-
-    /// A short name for tables and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Phase::Execute => "execute",
-            Phase::Plan => "plan",
-            Phase::Lock => "lock",
-            Phase::Validate => "validate",
-            Phase::Restore => "restore",
-            Phase::Install => "install",
-            Phase::Abort => "abort",
-            Phase::Wait => "wait",
-        }
-    }
-}
 
 /// Something whose phases are measured.
 pub trait Phased {

@@ -1,10 +1,11 @@
-//! What can be chosen: protocols by name, what each promises, as its row says, and the options that
-//! some take.
+//! What can be chosen: protocols by name, what each promises, as its row says, with options.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::registry::{Promises, Protocol};
+use crate::options::{Options, ProtocolOption};
+use crate::registration::Promises;
+use crate::registry::Protocol;
 
 impl Protocol {
     /// Its name.
@@ -92,71 +93,6 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// What can be added to some protocols, after a `+` behind their name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ProtocolOption {
-    /// Commit-time updates (STO §6.1): `+cu`.
-    CommitTimeUpdates,
-    /// Timestamp splitting (STO §6.2): `+ts`.
-    TimestampSplitting,
-    /// Locks in a hash table instead of beside the record (ORTHRUS §4, VLL §3.1): `+table`.
-    LockTable,
-    /// Read-only attempts that are repeated begin with a sweep over what the one before had met,
-    /// under [`Protocol::TicToc`] with timestamp splitting: `+sweeps`, behind `+ts`. In no paper.
-    Sweeps,
-    /// Readers of snapshots wait for no commit, and may miss the newest ones, under
-    /// [`Protocol::Mvcc`] (STO §2.2): `+lagging`.
-    LaggingSnapshots,
-}
-
-impl ProtocolOption {
-    /// All options, in the order in which they are written.
-    pub const ALL: [ProtocolOption; 5] = [
-        ProtocolOption::CommitTimeUpdates,
-        ProtocolOption::TimestampSplitting,
-        ProtocolOption::LockTable,
-        ProtocolOption::Sweeps,
-        ProtocolOption::LaggingSnapshots,
-    ];
-
-    /// Its name, without the `+`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ProtocolOption::CommitTimeUpdates => "cu",
-            ProtocolOption::TimestampSplitting => "ts",
-            ProtocolOption::LockTable => "table",
-            ProtocolOption::Sweeps => "sweeps",
-            ProtocolOption::LaggingSnapshots => "lagging",
-        }
-    }
-
-    /// One line on what it does.
-    pub const fn description(self) -> &'static str {
-        match self {
-            ProtocolOption::CommitTimeUpdates => {
-                "updates whose old values nobody observes are applied at commit"
-            }
-            ProtocolOption::TimestampSplitting => {
-                "columns rarely written are versioned apart from those often written"
-            }
-            ProtocolOption::LockTable => {
-                "locks in a hash table with a latch for each bucket, not beside the record"
-            }
-            ProtocolOption::Sweeps => {
-                "with +ts: a read-only attempt that is repeated first extends what the one before had met"
-            }
-            ProtocolOption::LaggingSnapshots => {
-                "readers wait for no commit, and may miss the newest ones: the order is not strict"
-            }
-        }
-    }
-
-    const fn bit(self) -> u8 {
-        1 << self as u8
-    }
-}
-
 /// A protocol with its options: what a database is run with. Written `silo+cu+ts`.
 ///
 /// The default is what is recommended: `silo` with both of its options. A protocol's plain name
@@ -165,21 +101,23 @@ impl ProtocolOption {
 pub struct Configuration {
     /// The protocol.
     pub protocol: Protocol,
-    options: u8,
+    options: Options,
 }
 
 impl Configuration {
     /// The default: `silo+cu+ts`.
     pub const DEFAULT: Configuration = Configuration {
         protocol: Protocol::Silo,
-        options: ProtocolOption::CommitTimeUpdates.bit() | ProtocolOption::TimestampSplitting.bit(),
+        options: Options::NONE
+            .with(ProtocolOption::CommitTimeUpdates)
+            .with(ProtocolOption::TimestampSplitting),
     };
 
     /// A protocol without options.
     pub const fn of(protocol: Protocol) -> Configuration {
         Configuration {
             protocol,
-            options: 0,
+            options: Options::NONE,
         }
     }
 
@@ -212,14 +150,19 @@ impl Configuration {
             ));
         }
         Ok(Configuration {
-            options: self.options | option.bit(),
+            options: self.options.with(option),
             ..self
         })
     }
 
+    /// The options that are on.
+    pub(crate) const fn options(self) -> Options {
+        self.options
+    }
+
     /// Whether `option` is on.
     pub const fn has(self, option: ProtocolOption) -> bool {
-        self.options & option.bit() != 0
+        self.options.has(option)
     }
 
     /// Whether it looks at which columns are observed: with commit-time updates or timestamp

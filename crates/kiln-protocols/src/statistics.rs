@@ -5,7 +5,55 @@ use std::collections::BTreeMap;
 use kiln_procedure::AbortCause;
 
 use crate::batches::BatchStatistics;
-use crate::phases::Phase;
+
+/// What a worker is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Running the procedure: its steps, its look-ups and scans, reads and buffered writes.
+    Execute,
+    /// Finding out which records the procedure will meet.
+    Plan,
+    /// Taking locks at commit, or all of them before the run; else waiting for a lock.
+    Lock,
+    /// Validating what was read.
+    Validate,
+    /// Running the procedure again over what its last run kept.
+    Restore,
+    /// Installing writes, releasing locks, unlinking.
+    Install,
+    /// Undoing a failed or rejected attempt.
+    Abort,
+    /// Waiting before the next attempt.
+    Wait,
+}
+
+impl Phase {
+    /// All phases, by their numbers.
+    pub const ALL: [Phase; 8] = [
+        Phase::Execute,
+        Phase::Plan,
+        Phase::Lock,
+        Phase::Validate,
+        Phase::Restore,
+        Phase::Install,
+        Phase::Abort,
+        Phase::Wait,
+    ];
+
+    /// A short name for tables and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Phase::Execute => "execute",
+            Phase::Plan => "plan",
+            Phase::Lock => "lock",
+            Phase::Validate => "validate",
+            Phase::Restore => "restore",
+            Phase::Install => "install",
+            Phase::Abort => "abort",
+            Phase::Wait => "wait",
+        }
+    }
+}
 
 /// Counters of one worker, or the sum of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

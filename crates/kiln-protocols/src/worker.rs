@@ -4,7 +4,6 @@ use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_procedure::{AbortCause, Arguments, Frame, Interrupt, Program, Stop};
 use kiln_storage::epoch::Participant;
-use kiln_storage::error::Error;
 use kiln_storage::journal::Journal;
 
 use crate::common::Common;
@@ -12,18 +11,7 @@ use crate::scheduler::{Attempts, Scheduler};
 use crate::serve::Calls;
 use crate::shared::core_slots::CoreSlot;
 use crate::shared::recorder::Observation;
-use crate::{AnswerWriter, Counters, Statistics};
-
-/// How a call ended. It never ends "please retry".
-#[derive(Debug)]
-pub enum Outcome {
-    /// Its effects are there, all of them.
-    Committed,
-    /// The procedure raised an error; there are no effects.
-    Rejected(Error),
-    /// Its deadline passed; there are no effects.
-    Expired,
-}
+use crate::{AnswerWriter, Counters, Outcome, Statistics};
 
 /// One worker of any protocol: one virtual call a call.
 pub struct Worker {

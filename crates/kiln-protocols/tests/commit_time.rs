@@ -13,7 +13,7 @@ use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_procedure::{Arguments, Program};
 use kiln_protocols::access::silo::Silo;
-use kiln_protocols::schedule::direct::Direct;
+use kiln_protocols::direct::Direct;
 use kiln_protocols::{Common, Configuration, Outcome, Protocol, ProtocolOption, Worker};
 use kiln_storage::epoch::{Epochs, Participant};
 use kiln_storage::slot::Heap;

@@ -110,7 +110,7 @@ pub struct Client {
     /// the bytes of answers that were there before.
     rests_on: Option<(LogEpoch, usize)>,
     /// Whether the outcome that comes next says that it is.
-    is_settling: bool,
+    awaits_disk: bool,
     has_ended: bool,
 }
 
@@ -136,7 +136,7 @@ impl Client {
             number: None,
             is_encrypted: false,
             rests_on: None,
-            is_settling: false,
+            awaits_disk: false,
             has_ended: false,
         }
     }
@@ -209,14 +209,19 @@ impl Client {
         let progress = self.handle(runs_on);
         match self.rests_on {
             Some((epoch, _)) if progress != Progress::Outcome => {
-                self.settle(epoch, progress, runs_on)
+                self.go_on_when_durable(epoch, progress, runs_on)
             }
             _ => progress,
         }
     }
 
     /// Goes on when all is on disk that the answers rest on.
-    fn settle(&mut self, epoch: LogEpoch, progress: Progress, runs_on: RunsOn<'_>) -> Progress {
+    fn go_on_when_durable(
+        &mut self,
+        epoch: LogEpoch,
+        progress: Progress,
+        runs_on: RunsOn<'_>,
+    ) -> Progress {
         let engine = self.shared.database.engine();
         if engine.is_durable(epoch) {
             self.rests_on = None;
@@ -228,7 +233,7 @@ impl Client {
         };
         match engine.tell_durable(epoch, completions, token) {
             Ok(()) => {
-                self.is_settling = true;
+                self.awaits_disk = true;
                 Progress::Outcome
             }
             Err(_) => Progress::Yield,
@@ -331,7 +336,7 @@ impl Client {
 
     /// Takes the outcome of what was submitted.
     pub fn complete(&mut self, outcome: Result<Reply>, observed: LogEpoch) {
-        if std::mem::take(&mut self.is_settling) {
+        if std::mem::take(&mut self.awaits_disk) {
             let rested_on = self.rests_on.take();
             if let (Err(error), Some((_, answered))) = (outcome, rested_on) {
                 // What was done may be lost, and the answers say that it is not.

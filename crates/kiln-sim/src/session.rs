@@ -293,7 +293,7 @@ impl TerminalCaller<'_> {
             }
     }
 
-    fn settle(&mut self, call: Call, outcome: Outcome, answer: &Answer<'_>) {
+    fn tell_terminal(&mut self, call: Call, outcome: Outcome, answer: &Answer<'_>) {
         let number = call.procedure.0;
         match outcome {
             Outcome::Committed => {
@@ -356,7 +356,7 @@ impl Caller for TerminalCaller<'_> {
         let made = self.in_flight[ticket as usize].take();
         let Made { call, at_ns } = made.expect("a call ends that was made, once");
         let (number, committed) = (call.procedure.0, matches!(outcome, Outcome::Committed));
-        self.settle(call, outcome, answer);
+        self.tell_terminal(call, outcome, answer);
         if self.is_measuring && !self.has_failed {
             self.done.committed[number] += u64::from(committed);
             if committed {

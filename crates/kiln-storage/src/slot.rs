@@ -177,7 +177,7 @@ impl Slot {
 
 /// The variable-length values of one running procedure: bytes (text, BYTEA, UUID, INTERVAL) and
 /// array elements. Values are appended and never change; the whole heap is cleared at once.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 pub struct Heap {
     bytes: Vec<u8>,
     elements: Vec<Slot>,
@@ -188,9 +188,15 @@ pub struct Heap {
     /// transaction; in one of its own they are at its end.
     pub constraint_modes: Option<Arc<ConstraintModes>>,
     /// What functions went through since the limits were looked at, in bytes.
-    work: usize,
-    /// The most of it, where there is one.
-    work_max: Option<usize>,
+    work: u32,
+    /// The most of it; `u32::MAX` where there is none.
+    work_max: u32,
+}
+
+impl Default for Heap {
+    fn default() -> Heap {
+        Heap::with_work_max(u32::MAX)
+    }
 }
 
 /// A position in a [`Heap`] to go back to.
@@ -200,12 +206,20 @@ pub struct HeapMark {
     elements: usize,
 }
 
+#[cold]
+fn too_long() -> Error {
+    Error::new(
+        SqlState::PROGRAM_LIMIT_EXCEEDED,
+        "the function takes too long to be computed here",
+    )
+}
+
 impl Heap {
     /// What one procedure may hold at a time; the executor checks it in every loop.
     pub const LIMIT_BYTES: usize = 1 << 30;
 
     /// What functions may go through between two looks at the limits, in bytes: a millisecond.
-    pub const WORK_PER_CHECK: usize = 1 << 20;
+    const WORK_PER_CHECK: u32 = 1 << 20;
 
     /// An empty heap.
     pub fn new() -> Heap {
@@ -213,10 +227,14 @@ impl Heap {
     }
 
     /// An empty heap for functions that go through so many bytes at most.
-    pub fn with_work_max(bytes: usize) -> Heap {
+    pub fn with_work_max(bytes: u32) -> Heap {
         Heap {
-            work_max: Some(bytes),
-            ..Heap::default()
+            bytes: Vec::new(),
+            elements: Vec::new(),
+            transaction_began_us: None,
+            constraint_modes: None,
+            work: 0,
+            work_max: bytes,
         }
     }
 
@@ -227,13 +245,11 @@ impl Heap {
     /// 54000 where the heap has a limit and this is more.
     #[inline]
     pub fn spend(&mut self, bytes: usize) -> Result<(), Error> {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.work = self.work.saturating_add(bytes);
-        match self.work_max {
-            Some(most) if self.work > most => Err(Error::new(
-                SqlState::PROGRAM_LIMIT_EXCEEDED,
-                "the function takes too long to be computed here",
-            )),
-            _ => Ok(()),
+        match self.work > self.work_max {
+            true => Err(too_long()),
+            false => Ok(()),
         }
     }
 

@@ -53,7 +53,7 @@ pub(crate) fn main() -> Result<()> {
 
     let (mut bought, mut sold_out, mut expired) = (0, 0, 0);
     let mut waiting = std::collections::VecDeque::new();
-    let mut settle = |result: Result<Reply>| -> Result<()> {
+    let mut count = |result: Result<Reply>| -> Result<()> {
         match result? {
             Reply::Committed(_) => bought += 1,
             Reply::Rejected(error) if error.state() == SqlState::RAISE_EXCEPTION => sold_out += 1,
@@ -72,7 +72,7 @@ pub(crate) fn main() -> Result<()> {
                 // All inboxes are full: hear how an earlier order ended, then try again.
                 Err(SubmitError::Overloaded) => {
                     if let Some(ticket) = waiting.pop_front() {
-                        settle(ticket.wait())?;
+                        count(ticket.wait())?;
                     }
                 }
                 Err(refused) => return Err(refused.into()),
@@ -80,7 +80,7 @@ pub(crate) fn main() -> Result<()> {
         }
     }
     for ticket in waiting {
-        settle(ticket.wait())?;
+        count(ticket.wait())?;
     }
     println!("{bought} bought, {sold_out} came too late, {expired} gave up waiting");
 
@@ -88,7 +88,7 @@ pub(crate) fn main() -> Result<()> {
     let again = database.submit(order(0)?)?.wait()?;
     assert!(
         !matches!(again, Reply::Expired),
-        "the first order is long settled"
+        "the first order is long over"
     );
 
     let (left, purchases) = database

@@ -176,7 +176,7 @@ fn soak(database: &Database, what: &str, mut round: impl FnMut(usize)) {
 }
 
 /// Waits until nothing waits, which takes some epochs: all are idle.
-fn settle(database: &Database, what: &str) {
+fn await_reclaimed(database: &Database, what: &str) {
     let until = time::now_ns() + 10_000_000_000;
     loop {
         let (cells, blobs) = (cells_waiting(database), BLOBS.load(Ordering::Relaxed));
@@ -208,7 +208,7 @@ fn rows_that_come_and_go_in_one_transaction_leave_nothing_behind() {
             }
         }
         assert!(most < CALLS * 20 / 8, "{protocol}: {most} cells wait");
-        settle(&database, "an idle session");
+        await_reclaimed(&database, "an idle session");
     }
 }
 
@@ -231,7 +231,7 @@ fn what_is_retired_is_freed_at_the_rate_it_is_retired() {
                 assert!(reply.is_committed(), "{reply:?}");
             }
         });
-        settle(&database, "idle workers");
+        await_reclaimed(&database, "idle workers");
         let before = BYTES.load(Ordering::Relaxed);
         // One session inserts what the other one deletes.
         let mut sessions = [(); 2].map(|()| database.session().expect("a worker slot"));
@@ -246,14 +246,14 @@ fn what_is_retired_is_freed_at_the_rate_it_is_retired() {
             sessions[1].execute(&take).expect("it commits");
             sessions[round % 2].execute(&rewrite).expect("it commits");
         });
-        settle(&database, "idle sessions");
+        await_reclaimed(&database, "idle sessions");
         let table = database.engine().table("item").expect("it is there");
         let reserved = table.slab().bytes_reserved();
         assert!(reserved < 2 << 20, "{protocol}: {reserved} bytes of cells");
         let grown = BYTES.load(Ordering::Relaxed).saturating_sub(before);
         assert!(grown < BYTES_GROWN, "{protocol}: {grown} bytes");
         drop(sessions);
-        settle(&database, "idle worker slots");
+        await_reclaimed(&database, "idle worker slots");
         println!("{protocol}: {} ms", (time::now_ns() - begun) / 1_000_000);
     }
 }

@@ -5,8 +5,8 @@ use kiln_engine::{Arguments, Outcome, Procedure};
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::{file, thread};
-use kiln_procedure::analysis::groups::Weighted;
 use kiln_procedure::explain;
+use kiln_procedure::workload::groups::Weighted;
 use kiln_workloads::{Totals, Workload};
 
 /// Opens a database under `protocol` whose changes of the catalog wait for so long.

@@ -89,7 +89,7 @@ impl Job {
     /// # Errors
     /// Why the job cannot run in this catalog.
     #[inline]
-    pub fn settle_in(&mut self, catalog: &Arc<Catalog>) -> Result<()> {
+    pub fn renew_in(&mut self, catalog: &Arc<Catalog>) -> Result<()> {
         if self.resolved_in == catalog.version() {
             return Ok(());
         }

@@ -66,10 +66,10 @@ impl CatalogChange<'_> {
         restart: Option<i64>,
     ) -> Result<()> {
         let old = self.require_sequence(name)?.clone();
-        let settled = old.settle()?;
+        let given = old.give_up_range()?;
         let (value, is_called) = match restart {
             Some(value) => (value, false),
-            None => (settled.value, settled.is_called),
+            None => (given.value, given.is_called),
         };
         let state = SequenceState {
             version: 0,
@@ -112,7 +112,7 @@ impl CatalogChange<'_> {
     /// # Errors
     /// 42P01; those of the log.
     pub fn sequence_state(&self, name: &str) -> Result<(i64, bool)> {
-        let state = self.require_sequence(name)?.settle()?;
+        let state = self.require_sequence(name)?.give_up_range()?;
         Ok((state.value, state.is_called))
     }
 

@@ -171,7 +171,7 @@ impl<'a> Transaction<'a> {
             }
             let mut attempt = Entered { worker_slot };
             match attempt.once(&mut body, sent) {
-                Attempt::Done(result) => return attempt.worker_slot.settle(result),
+                Attempt::Done(result) => return attempt.worker_slot.outcome_for_client(result),
                 // Outside the gate, so that the wait delays no thread that wants the database
                 // alone.
                 Attempt::Conflict => {}

@@ -64,7 +64,7 @@ fn run(worker_slot: &mut WorkerSlot, mut job: Job) {
     }
     let result = match worker_slot.enter(job.deadline_ns) {
         Ok(()) => {
-            let result = job.settle_in(worker_slot.catalog()).map(|()| {
+            let result = job.renew_in(worker_slot.catalog()).map(|()| {
                 let program = job.work.program();
                 let answer = job.promise.answer();
                 let outcome =
@@ -85,7 +85,7 @@ fn run(worker_slot: &mut WorkerSlot, mut job: Job) {
         false => worker_slot.observed(),
     };
     let outcome = Observed { result, epoch };
-    let outcome = settle(
+    let outcome = outcome_for_caller(
         &job.promise,
         worker_slot.inner(),
         job.work.program(),
@@ -97,14 +97,14 @@ fn run(worker_slot: &mut WorkerSlot, mut job: Job) {
 /// Decides what has to be on disk before the outcome is told, of a call that has run this
 /// program, and announces what it tells those that listen.
 #[inline(always)]
-fn settle(
+fn outcome_for_caller(
     promise: &Promise,
     inner: &EngineInner,
     program: &Arc<Program>,
     outcome: Observed<Reply>,
 ) -> Observed<Reply> {
     let mut outcome = match promise.waits() {
-        true => inner.settle(outcome, slice::from_ref(program), Reply::rejection),
+        true => inner.outcome_for_client(outcome, slice::from_ref(program), Reply::rejection),
         false => outcome,
     };
     if let Ok(Reply::Committed(rows)) = &mut outcome.result
@@ -178,7 +178,8 @@ impl Delivery<'_> {
     fn end(&self, promise: Promise, program: &Arc<Program>, result: Result<Reply>) {
         self.inboxes.ended(self.position);
         let epoch = self.inner.log_epochs.current();
-        let outcome = settle(&promise, &self.inner, program, Observed { result, epoch });
+        let outcome =
+            outcome_for_caller(&promise, &self.inner, program, Observed { result, epoch });
         promise.keep(outcome);
     }
 
@@ -200,7 +201,7 @@ impl Delivery<'_> {
                 self.end(job.promise, job.work.program(), Ok(Reply::Expired));
                 continue;
             }
-            match job.settle_in(&self.catalog) {
+            match job.renew_in(&self.catalog) {
                 Ok(()) => return Some(job),
                 Err(error) => self.end(job.promise, job.work.program(), Err(error)),
             }

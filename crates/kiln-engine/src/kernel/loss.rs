@@ -124,7 +124,7 @@ impl EngineInner {
     /// and is over but for the answer, to a client that waits for the disk. `rejection` says why it
     /// had no effects, if so.
     #[inline(always)]
-    pub fn settle<T>(
+    pub fn outcome_for_client<T>(
         &self,
         outcome: Observed<T>,
         programs: &[Arc<Program>],

@@ -17,7 +17,7 @@ struct Tally {
 
 impl Tally {
     /// Adds the counters of workers that have gone to the sums.
-    fn settle(&mut self) {
+    fn collect_gone(&mut self) {
         let mut present = std::mem::take(&mut self.present);
         present.retain_mut(|(protocol, counters)| {
             // The worker had the other reference; without it, what it counted last is seen.
@@ -35,14 +35,14 @@ impl Tallies {
     /// A worker of this protocol counts here.
     pub fn join(&self, protocol: Configuration, counters: Arc<Counters>) {
         let mut tally = lock(&self.0);
-        tally.settle();
+        tally.collect_gone();
         tally.present.push((protocol, counters));
     }
 
     /// What transactions have come to, by the protocol that ran them.
     pub fn read(&self) -> Vec<(Configuration, Counted)> {
         let mut tally = lock(&self.0);
-        tally.settle();
+        tally.collect_gone();
         let mut sums = tally.past.clone();
         for (protocol, counters) in &tally.present {
             add(&mut sums, *protocol, &counters.read());

@@ -495,7 +495,7 @@ impl Remade<'_> {
     }
 
     /// How far the sequences have got that it has made or changed.
-    fn settle_sequences(&self) -> Result<Vec<(SequenceId, SequenceState)>> {
+    fn give_up_ranges(&self) -> Result<Vec<(SequenceId, SequenceState)>> {
         let CatalogChange {
             before, catalog, ..
         } = &self.change;
@@ -508,7 +508,7 @@ impl Remade<'_> {
             known.is_none_or(|known| !Arc::ptr_eq(known, sequence))
         };
         let new = catalog.sequences().filter(is_new);
-        new.map(|sequence| Ok((sequence.id(), sequence.settle()?)))
+        new.map(|sequence| Ok((sequence.id(), sequence.give_up_range()?)))
             .collect()
     }
 
@@ -546,7 +546,7 @@ impl Remade<'_> {
 
     /// Commits what it has written, and puts its catalog into force, as one entry of the log.
     fn commit(mut self, alone: &Alone<'_>, heard: &Heard) -> std::result::Result<LogEpoch, Unmade> {
-        let states = match self.check_size().and_then(|()| self.settle_sequences()) {
+        let states = match self.check_size().and_then(|()| self.give_up_ranges()) {
             Ok(states) => states,
             Err(error) => {
                 self.abandon();

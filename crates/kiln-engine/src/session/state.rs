@@ -186,24 +186,26 @@ impl State {
     }
 
     /// The result of the open block's transaction, or of one of its statements, as
-    /// [`WorkerSlot::settle`] gives it.
-    pub(super) fn settle<T>(&mut self, result: Result<T>) -> Observed<T> {
+    /// [`WorkerSlot::outcome_for_client`] gives it.
+    pub(super) fn outcome_for_client<T>(&mut self, result: Result<T>) -> Observed<T> {
         match self.is_synchronous {
-            true => self.worker_slot().settle(result),
-            false => self.worker_slot().unsettled(result),
+            true => self.worker_slot().outcome_for_client(result),
+            false => self.worker_slot().outcome_observed(result),
         }
     }
 
-    /// As [`State::settle`], for a statement outside of a block.
-    fn settle_alone(
+    /// As [`State::outcome_for_client`], for a statement outside of a block.
+    fn outcome_alone(
         &self,
         worker_slot: &WorkerSlot,
         result: Result<Rows>,
         program: &[Arc<Program>],
     ) -> Observed<Rows> {
-        let outcome = worker_slot.unsettled(result);
+        let outcome = worker_slot.outcome_observed(result);
         match self.is_synchronous {
-            true => worker_slot.inner().settle(outcome, program, |_| None),
+            true => worker_slot
+                .inner()
+                .outcome_for_client(outcome, program, |_| None),
             false => outcome,
         }
     }
@@ -309,7 +311,7 @@ impl State {
                 {
                     temporary.commit(inner);
                 }
-                let outcome = self.settle_alone(&worker_slot, result, program.as_slice());
+                let outcome = self.outcome_alone(&worker_slot, result, program.as_slice());
                 worker_slot.leave();
                 outcome
             }
@@ -340,7 +342,7 @@ impl State {
         (self.worker_slot()).limit(limits.deadline_ns, Some(limits.interrupt));
         let result = run(self);
         self.worker_slot().limit(None, None);
-        let outcome = self.settle(result);
+        let outcome = self.outcome_for_client(result);
         match outcome.result {
             Ok(_) => self.worker_slot().step_aside(),
             Err(_) => self.abandon(Block::Failed),

@@ -5,8 +5,8 @@ use kiln_storage::slot::Memory;
 use kiln_storage::table::Table;
 
 use super::{AbortCause, Access, Handle, Stop};
+use crate::code::Updater;
 use crate::ir::Reg;
-use crate::updater::Updater;
 
 /// Commit-time updates (STO §6.1). An access that has none runs each update where it stands.
 pub trait Deferring {

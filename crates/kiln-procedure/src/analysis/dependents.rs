@@ -31,7 +31,7 @@ use kiln_storage::schema::{ColumnId, TableId};
 
 use crate::ir::*;
 use crate::names::{Use, step_blocks, step_record, step_registers};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// What one step may write and another one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,7 +103,7 @@ fn iterations(step: &Step) -> [bool; 2] {
 }
 
 /// What a step uses, apart from what the steps in its blocks do.
-fn uses(program: &Program, step: &Step) -> Vec<(Resource, Use)> {
+fn uses(procedure: &Procedure, step: &Step) -> Vec<(Resource, Use)> {
     let mut uses = Vec::new();
     step_registers(step, &mut |register, usage| {
         uses.push((Resource::Register(*register), usage));
@@ -111,7 +111,7 @@ fn uses(program: &Program, step: &Step) -> Vec<(Resource, Use)> {
     if let Some((record, usage)) = step_record(step) {
         uses.push((Resource::Record(record), usage));
     }
-    let table_of = |table: TableRef| &program.tables[table.0 as usize];
+    let table_of = |table: TableRef| &procedure.tables[table.0 as usize];
     let keys = |table| Resource::Keys(table_of(table).id());
     let column = |table, column| Resource::Column(table_of(table).id(), column);
     match step {
@@ -152,9 +152,9 @@ fn uses(program: &Program, step: &Step) -> Vec<(Resource, Use)> {
             if conflict.is_some() {
                 uses.push((keys(*table), Use::Read));
             }
-            uses.extend(writes_all(program, *table));
+            uses.extend(writes_all(procedure, *table));
         }
-        Step::Delete { table, .. } => uses.extend(writes_all(program, *table)),
+        Step::Delete { table, .. } => uses.extend(writes_all(procedure, *table)),
         // Registers and records, which are there already.
         Step::Scalar(_)
         | Step::If { .. }
@@ -178,8 +178,8 @@ fn uses(program: &Program, step: &Step) -> Vec<(Resource, Use)> {
 }
 
 /// What an operation uses that brings or removes a whole row.
-fn writes_all(program: &Program, table: TableRef) -> impl Iterator<Item = (Resource, Use)> {
-    let table = &program.tables[table.0 as usize];
+fn writes_all(procedure: &Procedure, table: TableRef) -> impl Iterator<Item = (Resource, Use)> {
+    let table = &procedure.tables[table.0 as usize];
     let id = table.id();
     let columns = (0..table.schema().columns.len() as u16).map(ColumnId);
     let columns = columns.map(move |column| (Resource::Column(id, column), Use::Write));
@@ -206,19 +206,19 @@ fn is_change(step: &Step) -> bool {
 
 impl<'p> Steps<'p> {
     /// The steps of a verified program.
-    pub fn of(program: &'p Program) -> Steps<'p> {
+    pub fn of(procedure: &'p Procedure) -> Steps<'p> {
         let mut steps = Steps {
             nodes: Vec::new(),
             users: BTreeMap::new(),
             returns: Vec::new(),
         };
-        steps.add(program, &program.body, None, &mut Vec::new());
+        steps.add(procedure, &procedure.body, None, &mut Vec::new());
         steps
     }
 
     fn add(
         &mut self,
-        program: &'p Program,
+        procedure: &'p Procedure,
         block: &'p [Step],
         parent: Option<usize>,
         loops: &mut Vec<usize>,
@@ -231,7 +231,7 @@ impl<'p> Steps<'p> {
                 }
                 _ => None,
             };
-            let uses = uses(program, step);
+            let uses = uses(procedure, step);
             for &(resource, usage) in &uses {
                 let users = self.users.entry(resource).or_default();
                 let users = match usage {
@@ -256,7 +256,7 @@ impl<'p> Steps<'p> {
                 if is_iteration {
                     loops.push(number);
                 }
-                self.add(program, block, Some(number), loops);
+                self.add(procedure, block, Some(number), loops);
                 if is_iteration {
                     loops.pop();
                 }

@@ -9,13 +9,13 @@ use kiln_storage::error::SqlState;
 
 use crate::ir::*;
 use crate::names::for_each_step;
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// See [`Analysis::draws`](super::Analysis::draws) and
 /// [`Analysis::advances`](super::Analysis::advances).
-pub(super) fn draws_and_advances(program: &Program) -> (bool, bool) {
+pub(super) fn draws_and_advances(procedure: &Procedure) -> (bool, bool) {
     let (mut draws, mut advances) = (false, false);
-    for_each_step(&program.body, &mut |step| {
+    for_each_step(&procedure.body, &mut |step| {
         if let Step::Scalar(Instruction::Consult { function, .. }) = step {
             draws |= function.draws();
             advances |= function.advances();
@@ -25,9 +25,9 @@ pub(super) fn draws_and_advances(program: &Program) -> (bool, bool) {
 }
 
 /// See [`Analysis::is_deterministic`](super::Analysis::is_deterministic).
-pub(super) fn is_deterministic(program: &Program) -> bool {
+pub(super) fn is_deterministic(procedure: &Procedure) -> bool {
     let mut is_deterministic = true;
-    for_each_step(&program.body, &mut |step| {
+    for_each_step(&procedure.body, &mut |step| {
         is_deterministic &= match step {
             // Clocks and random numbers. What takes no arguments and gives the same each time would
             // be a constant.
@@ -40,7 +40,7 @@ pub(super) fn is_deterministic(program: &Program) -> bool {
                 !conditions.any(|condition| condition.catches(SqlState::OUT_OF_MEMORY))
             }
             Step::Insert { table, .. } => {
-                let table = &program.tables[table.0 as usize];
+                let table = &procedure.tables[table.0 as usize];
                 table.layout().row_number().is_none()
             }
             _ => true,

@@ -7,32 +7,32 @@
 use super::Analysis;
 use crate::ir::*;
 use crate::names::for_each_step;
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// Whether it inserts rows, each without ON CONFLICT, into tables in which it looks nothing up, and
 /// neither updates nor deletes them, and catches no errors, which an insert may raise only where it
 /// stands.
-pub(super) fn inserts_late(program: &Program, analysis: &Analysis) -> bool {
+pub(super) fn inserts_late(procedure: &Procedure, analysis: &Analysis) -> bool {
     let mut tables = Vec::new();
     let mut has_conflict_clause = false;
-    for_each_step(&program.body, &mut |step| {
+    for_each_step(&procedure.body, &mut |step| {
         if let Step::Insert {
             table, conflict, ..
         } = step
         {
-            tables.push(program.tables[table.0 as usize].id());
+            tables.push(procedure.tables[table.0 as usize].id());
             has_conflict_clause |= conflict.is_some();
         }
     });
-    let mut operations = program.operations.iter().zip(analysis.operations());
+    let mut operations = procedure.operations.iter().zip(analysis.operations());
     let is_late =
         operations.all(|(operation, facts)| match operation.kind {
             OperationKind::Insert | OperationKind::Read => true,
             _ => {
                 facts.found_by.iter().all(|finder| {
-                    program.operations[finder.0 as usize].kind != OperationKind::Insert
+                    procedure.operations[finder.0 as usize].kind != OperationKind::Insert
                 }) && !tables.contains(&operation.table)
             }
         });
-    !tables.is_empty() && !has_conflict_clause && is_late && program.regions == 0
+    !tables.is_empty() && !has_conflict_clause && is_late && procedure.regions == 0
 }

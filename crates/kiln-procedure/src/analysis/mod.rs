@@ -44,15 +44,13 @@
 //! | `determined` | whether a call that is made again on the same rows writes the same |
 //! | `late` | whether the rows that it inserts can stay out of the indexes until it commits |
 //! | `observed` | the columns of a record that a transaction looks at, with and without these |
-//! | [`groups`] | per table, columns that one timestamp should cover, over all procedures |
 //! | `dependents` | which steps run again when an operation gives something else |
-//! | [`conflicts`] | which statement can conflict with which, on which columns |
+//!
+//! What several procedures have to do with each other is in [`workload`](crate::workload).
 
-pub mod conflicts;
 mod dataflow;
 pub(crate) mod dependents;
 mod determined;
-pub mod groups;
 mod late;
 mod observed;
 pub mod updaters;
@@ -61,10 +59,10 @@ use kiln_storage::schema::ColumnSet;
 
 pub use crate::names;
 pub use observed::Observed;
-pub use updaters::{ColumnVerdict, DeferredUpdate, Observer, Reason, Verdict};
+pub use updaters::{ColumnVerdict, DeferredUpdate, Observer, Reason, UpdaterSource, Verdict};
 
 use crate::ir::*;
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// What is known of a procedure; see the [module](self).
 #[derive(Clone, Debug, Default)]
@@ -171,13 +169,13 @@ impl DependencyKinds {
 
 impl Analysis {
     /// Analyses a verified program.
-    pub fn of(program: &Program) -> Analysis {
-        let mut analysis = dataflow::analyse(program);
-        (analysis.deferrable, analysis.verdicts) = updaters::derive(program);
-        analysis.observed = observed::derive(program, &analysis);
-        analysis.inserts_late = late::inserts_late(program, &analysis);
-        analysis.is_deterministic = determined::is_deterministic(program);
-        (analysis.draws, analysis.advances) = determined::draws_and_advances(program);
+    pub fn of(procedure: &Procedure) -> Analysis {
+        let mut analysis = dataflow::analyse(procedure);
+        (analysis.deferrable, analysis.verdicts) = updaters::derive(procedure);
+        analysis.observed = observed::derive(procedure, &analysis);
+        analysis.inserts_late = late::inserts_late(procedure, &analysis);
+        analysis.is_deterministic = determined::is_deterministic(procedure);
+        (analysis.draws, analysis.advances) = determined::draws_and_advances(procedure);
         analysis
     }
 

@@ -11,7 +11,7 @@ use kiln_storage::table::Table;
 use super::Analysis;
 use crate::ir::*;
 use crate::names::for_each_step;
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// The columns that are observed of the records that a look-up, a scan or an insert finds: read,
 /// or part of a key by which they were found or of an index entry that moves.
@@ -86,14 +86,14 @@ fn touched(table: &Table, columns: ColumnSet) -> Words {
 }
 
 /// What every operation that finds records observes of them.
-pub(super) fn derive(program: &Program, analysis: &Analysis) -> Vec<Observed> {
+pub(super) fn derive(procedure: &Procedure, analysis: &Analysis) -> Vec<Observed> {
     let none = Observed {
         touched: Words::HEADER,
         ..Observed::default()
     };
-    let mut all = vec![none; program.operations.len()];
-    let mut left = vec![true; program.operations.len()];
-    for_each_step(&program.body, &mut |step| {
+    let mut all = vec![none; procedure.operations.len()];
+    let mut left = vec![true; procedure.operations.len()];
+    for_each_step(&procedure.body, &mut |step| {
         let (op, table) = match step {
             Step::Lookup {
                 op, table, index, ..
@@ -101,7 +101,7 @@ pub(super) fn derive(program: &Program, analysis: &Analysis) -> Vec<Observed> {
             | Step::Scan {
                 op, table, index, ..
             } => {
-                let table = &program.tables[table.0 as usize];
+                let table = &procedure.tables[table.0 as usize];
                 let columns = changeable(table, *index);
                 let observed = &mut all[op.0 as usize];
                 observed.at_once = observed.at_once.union(columns);
@@ -110,7 +110,7 @@ pub(super) fn derive(program: &Program, analysis: &Analysis) -> Vec<Observed> {
             }
             Step::Read { op, table, .. }
             | Step::Update { op, table, .. }
-            | Step::Delete { op, table, .. } => (*op, &program.tables[table.0 as usize]),
+            | Step::Delete { op, table, .. } => (*op, &procedure.tables[table.0 as usize]),
             _ => return,
         };
         let facts = analysis.operation(op);

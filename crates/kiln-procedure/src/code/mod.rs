@@ -28,6 +28,7 @@
 //! Everything here is private to the executor: positions in the code mean nothing elsewhere.
 
 mod lower;
+mod updater;
 
 use kiln_platform::sync::Arc;
 use kiln_storage::record::Words;
@@ -39,7 +40,8 @@ use crate::analysis::Observed;
 use crate::ir::*;
 pub(crate) use crate::ir::{PREFETCH_ITERATIONS_MAX, PREFETCH_PARTS_MAX};
 use crate::outside::OutsideRows;
-use crate::updater::Updater;
+
+pub use updater::Updater;
 
 /// A position in the code.
 pub(crate) type Label = u32;

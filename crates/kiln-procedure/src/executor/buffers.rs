@@ -2,13 +2,13 @@
 
 use kiln_storage::slot::{Memory, Slot};
 
-use super::journey::{Level, Matching};
 use super::{Executor, Leave};
 use crate::access::Access;
 use crate::buffer::{Matches, combine};
 use crate::code::{Label, Rows, Walk};
 use crate::frame::{self, Frame};
 use crate::ir::*;
+use crate::journey::{Level, Matching};
 
 impl<'a, A: Access> Executor<'a, A> {
     /// Runs `body` for the rows of a buffer. [`Leave::Iteration`] says that it went to the last.

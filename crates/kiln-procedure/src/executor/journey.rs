@@ -9,18 +9,14 @@
 //! here that run their bodies: each puts itself on the frame's list of *levels* as it is left, the
 //! innermost one first.
 
-use kiln_storage::index::LeafBatch;
-use kiln_storage::slot::Slot;
-use kiln_storage::table::{Entry, IndexScan};
+use kiln_storage::table::Entry;
 
-use super::protected::OpenRegion;
 use super::{Executor, Leave, Stopped};
 use crate::access::{Access, Halt, Stop, Visit};
 use crate::arguments::Arguments;
-use crate::buffer::Matches;
 use crate::code::{Label, Op, Scan};
 use crate::frame::Frame;
-use crate::ir::MATCHES_MAX;
+use crate::journey::{Level, ScanLevel};
 use crate::program::Program;
 
 /// How far a run came.
@@ -30,99 +26,6 @@ pub enum Ran {
     Ended,
     /// It goes on elsewhere, with [`Executor::resume`].
     Away,
-}
-
-/// Where a run that has left off goes on.
-#[derive(Default)]
-pub(crate) struct Journey {
-    /// The op that is begun anew, unless that is inside of a scan itself.
-    at: Label,
-    /// The loops around it, the innermost one first.
-    levels: Vec<Level>,
-}
-
-impl Journey {
-    /// Forgets a run that does not go on.
-    pub(crate) fn clear(&mut self) {
-        self.levels.clear();
-    }
-}
-
-/// A loop that was left, to be gone on with. Its op is before its body.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box for each scan would be an allocation for each"
-)]
-pub(super) enum Level {
-    Scan(ScanLevel),
-    Rows {
-        body: Label,
-        position: usize,
-    },
-    Matching {
-        body: Label,
-        matching: Matching,
-    },
-    /// Look-ups that are made where they are prefetched: the one of this iteration is next.
-    Foreseen {
-        body: Label,
-        iteration: i64,
-        lookup: usize,
-    },
-    Region(OpenRegion),
-}
-
-/// A walk over the rows that have certain values.
-pub(super) struct Matching {
-    position: Matches,
-    values: [Slot; MATCHES_MAX],
-    count: usize,
-}
-
-impl Matching {
-    pub fn new(position: Matches, values: &[Slot]) -> Matching {
-        let mut kept = [Slot::NULL; MATCHES_MAX];
-        kept[..values.len()].copy_from_slice(values);
-        Matching {
-            position,
-            values: kept,
-            count: values.len(),
-        }
-    }
-}
-
-/// A scan, as far as it has got.
-pub(super) struct ScanLevel {
-    body: Label,
-    /// A cursor of an index that the run's program keeps.
-    cursor: IndexScan<'static>,
-    batch: LeafBatch,
-    /// The entry of the batch at which it is.
-    position: usize,
-    /// Whether that one was met, and its iteration has begun.
-    is_in_iteration: bool,
-    /// Its number in the history, if the attempt is observed.
-    range: Option<u32>,
-}
-
-// SAFETY: only the thread that runs the attempt follows the cursor's pointers, one thread after the
-// other, while the epoch is held in which the attempt began.
-unsafe impl Send for ScanLevel {}
-
-impl ScanLevel {
-    /// A scan that begins.
-    pub fn new(body: Label, cursor: IndexScan<'_>, range: Option<u32>) -> ScanLevel {
-        ScanLevel {
-            body,
-            // SAFETY: the index is of a table of the program, and the worker that runs the attempt
-            // keeps the program until the attempt has ended; no other run uses the level.
-            cursor: unsafe { std::mem::transmute::<IndexScan<'_>, IndexScan<'static>>(cursor) },
-            batch: LeafBatch::default(),
-            position: 0,
-            is_in_iteration: false,
-            range,
-        }
-    }
 }
 
 impl<'a, A: Access> Executor<'a, A> {
@@ -237,7 +140,7 @@ impl<'a, A: Access> Executor<'a, A> {
                     (Some(leave), _) => leave,
                     (None, Level::Rows { position, .. }) => self.for_rows(walk, body, position),
                     (None, Level::Matching { matching, .. }) => {
-                        let values = &matching.values[..matching.count];
+                        let values = matching.values();
                         self.for_matches(walk, body, matching.position, values)
                     }
                     (None, Level::Scan(_) | Level::Foreseen { .. } | Level::Region(_)) => {

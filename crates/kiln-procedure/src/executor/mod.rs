@@ -10,13 +10,16 @@
 //! in range, and `Frame::prepare` makes room for all.
 
 mod buffers;
-pub(crate) mod compute;
+mod compute;
 pub(crate) mod errors;
 mod journey;
 mod operations;
+mod prefetch;
 mod protected;
 mod recording;
 pub(crate) mod scalar;
+mod scans;
+mod updater;
 
 use kiln_storage::slot::Slot;
 
@@ -30,7 +33,6 @@ use crate::restoration::Restoration;
 use compute::match_op;
 
 pub use crate::ir::ARGUMENTS_MAX;
-pub(crate) use journey::Journey;
 pub use journey::Ran;
 pub use operations::unique_violation;
 pub use recording::{fingerprint, record_deferred};
@@ -433,9 +435,9 @@ impl<'a, A: Access> Executor<'a, A> {
                     match self.access.recalls() {
                         false => {
                             let is_run_soon = self.access.is_run_soon();
-                            operations::prefetch(self.frame, prefetch, is_run_soon);
+                            prefetch::prefetch(self.frame, prefetch, is_run_soon);
                         }
-                        true => operations::forget_sightings(self.frame, prefetch),
+                        true => prefetch::forget_sightings(self.frame, prefetch),
                     }
                     if prefetch.meets_all() {
                         match self.meet_all(prefetch, body!()) {

@@ -19,32 +19,11 @@ use kiln_storage::error::SqlState;
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::Slot;
 
-use super::journey::Level;
 use super::{Executor, Leave, Stopped};
 use crate::access::{Access, Halt, Stop};
 use crate::code::{Label, Protect};
 use crate::ir::*;
-
-/// How far a region has got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// It runs its body.
-    Body,
-    /// It has caught an error, and takes changes back.
-    TakesBack,
-}
-
-/// An open region.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OpenRegion {
-    pub body: Label,
-    /// The number of regions around it, and of changes in these when it began.
-    around: u32,
-    before: usize,
-    /// The number of notifications when it began.
-    notified: usize,
-    stage: Stage,
-}
+use crate::journey::{Level, OpenRegion, Stage};
 
 impl<'a, A: Access> Executor<'a, A> {
     /// Runs a region. [`Leave::Iteration`] says that the procedure goes on behind it.

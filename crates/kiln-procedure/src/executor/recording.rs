@@ -12,10 +12,9 @@ use kiln_storage::table::{Entry, EntryKey, IndexScan, Table};
 
 use super::{Executor, Stopped};
 use crate::access::{Access, Handle, Recalled, Visit};
-use crate::code::{Columns, Insert, Lookup};
+use crate::code::{Columns, Insert, Lookup, Updater};
 use crate::frame;
 use crate::ir::*;
-use crate::updater::Updater;
 
 /// The fingerprint of NULL.
 const NULL_PRINT: u32 = 0x4e55_4c4c;

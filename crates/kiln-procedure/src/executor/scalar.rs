@@ -134,8 +134,11 @@ pub(crate) fn call(memory: &mut Memory, call: &Call) -> Result<(), Error> {
         }
     };
     slots[call.target.0 as usize] = result?;
-    let length = |register: &Reg| slots[register.0 as usize].span().1;
-    heap.spend(call.stretches.iter().map(length).sum())
+    if !call.stretches.is_empty() {
+        let length = |register: &Reg| slots[register.0 as usize].span().1;
+        heap.spend(call.stretches.iter().map(length).sum())?;
+    }
+    Ok(())
 }
 
 /// A function of two values; NULL when one of them is.

@@ -7,8 +7,8 @@ use kiln_storage::schema::{ColumnSet, Partitioning};
 use kiln_storage::table::Table;
 
 use super::grid::Grid;
-use crate::analysis::conflicts::{self, ConflictKind, Resolution, Statement};
-use crate::analysis::groups::{self, Grouping, Weighted};
+use crate::workload::conflicts::{self, ConflictKind, Resolution, Statement};
+use crate::workload::groups::{self, Grouping, Weighted};
 
 /// The numbers of timestamps that are compared.
 const MORE_MAX: usize = 4;

@@ -13,7 +13,7 @@ use crate::ir::*;
 use crate::names::{
     Use, for_each_step, for_each_step_mut, step_blocks_mut, step_registers, step_registers_mut,
 };
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// How often each register is read and written in the whole program.
 #[derive(Default, Clone, Copy)]
@@ -23,13 +23,13 @@ struct Count {
 }
 
 /// Removes such moves.
-pub(super) fn run(program: &mut Program) {
+pub(super) fn run(procedure: &mut Procedure) {
     // Programs that name what does not exist are for verification to refuse.
-    if !numbers_in_range(program) {
+    if !numbers_in_range(procedure) {
         return;
     }
-    let mut counts = vec![Count::default(); program.registers.len()];
-    for_each_step(&program.body, &mut |step| {
+    let mut counts = vec![Count::default(); procedure.registers.len()];
+    for_each_step(&procedure.body, &mut |step| {
         step_registers(step, &mut |register, usage| {
             let count = &mut counts[register.0 as usize];
             match usage {
@@ -38,22 +38,22 @@ pub(super) fn run(program: &mut Program) {
             }
         });
     });
-    let mut body = std::mem::take(&mut program.body);
-    block(program, &mut counts, &mut body, false);
-    program.body = body;
+    let mut body = std::mem::take(&mut procedure.body);
+    block(procedure, &mut counts, &mut body, false);
+    procedure.body = body;
 }
 
-fn block(program: &Program, counts: &mut [Count], steps: &mut Block, is_protected: bool) {
+fn block(procedure: &Procedure, counts: &mut [Count], steps: &mut Block, is_protected: bool) {
     for step in steps.iter_mut() {
         let is_protected = is_protected || matches!(step, Step::Protect { .. });
         for inner in step_blocks_mut(step).into_iter().flatten() {
-            block(program, counts, inner, is_protected);
+            block(procedure, counts, inner, is_protected);
         }
     }
     let mut position = 0;
     while position < steps.len() {
         if let Step::Scalar(Instruction::Move { target, source }) = steps[position]
-            && program.registers[target.0 as usize] == program.registers[source.0 as usize]
+            && procedure.registers[target.0 as usize] == procedure.registers[source.0 as usize]
             && let Some(first) = first_writer(counts, steps, position, source, target)
             && !(is_protected && may_stop(steps, first, position))
         {

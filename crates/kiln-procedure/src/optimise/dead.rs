@@ -2,15 +2,15 @@
 
 use crate::ir::*;
 use crate::names::{Use, for_each_step, instruction_registers, step_blocks, step_registers};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// Removes computations that cannot raise and columns of reads whose registers are never read,
 /// reads without columns, conditionals without steps, and loops over buffers to which nothing is
 /// appended, until nothing more is found.
-pub(super) fn remove(program: &mut Program) {
+pub(super) fn remove(procedure: &mut Procedure) {
     loop {
-        remove_where(program, Wanted::Errors);
-        if !remove_empty_walks(program) {
+        remove_where(procedure, Wanted::Errors);
+        if !remove_empty_walks(procedure) {
             return;
         }
     }
@@ -19,9 +19,9 @@ pub(super) fn remove(program: &mut Program) {
 /// Removes loops over buffers to which no step appends; returns whether there was any. The
 /// condition of an UPDATE may have been decided, so that no record is saved: then no step may
 /// restore one either.
-fn remove_empty_walks(program: &mut Program) -> bool {
-    let mut is_filled = vec![false; program.buffers.len()];
-    for_each_step(&program.body, &mut |step| {
+fn remove_empty_walks(procedure: &mut Procedure) -> bool {
+    let mut is_filled = vec![false; procedure.buffers.len()];
+    for_each_step(&procedure.body, &mut |step| {
         if let Step::BufferPush { buffer, .. }
         | Step::BufferPushDistinct { buffer, .. }
         | Step::BufferFill { buffer, .. } = step
@@ -44,20 +44,20 @@ fn remove_empty_walks(program: &mut Program) -> bool {
         }
         removed
     }
-    sweep(&mut program.body, &is_filled)
+    sweep(&mut procedure.body, &is_filled)
 }
 
 /// As [`remove`], for a program that need not raise: computations that could raise go as well, and
 /// with them loops that do nothing and rows that no step looks at. With `keeps_draws` no value of a
 /// sequence is left out.
-pub(crate) fn remove_unused(program: &mut Program, keeps_draws: bool) {
+pub(crate) fn remove_unused(procedure: &mut Procedure, keeps_draws: bool) {
     let wanted = match keeps_draws {
         true => Wanted::RecordsAndDraws,
         false => Wanted::Records,
     };
     loop {
-        remove_where(program, wanted);
-        if !remove_buffers(program) {
+        remove_where(procedure, wanted);
+        if !remove_buffers(procedure) {
             return;
         }
     }
@@ -89,10 +89,10 @@ impl Wanted {
 
 /// Removes what is done to buffers that no step looks at; says whether there was any. A step that
 /// adds distinct rows looks at the buffer if a later step asks whether a row was added.
-fn remove_buffers(program: &mut Program) -> bool {
-    let is_asked = read_registers(program);
-    let mut is_read = vec![false; program.buffers.len()];
-    for_each_step(&program.body, &mut |step| match step {
+fn remove_buffers(procedure: &mut Procedure) -> bool {
+    let is_asked = read_registers(procedure);
+    let mut is_read = vec![false; procedure.buffers.len()];
+    for_each_step(&procedure.body, &mut |step| match step {
         Step::ForBuffer { buffer, .. }
         | Step::BufferCount { buffer, .. }
         | Step::BufferRow { buffer, .. } => {
@@ -121,25 +121,25 @@ fn remove_buffers(program: &mut Program) -> bool {
         });
         removed || block.len() < before
     }
-    sweep(&mut program.body, &is_read)
+    sweep(&mut procedure.body, &is_read)
 }
 
-fn remove_where(program: &mut Program, wanted: Wanted) {
+fn remove_where(procedure: &mut Procedure, wanted: Wanted) {
     loop {
         let is_read = match wanted {
-            Wanted::Errors => read_registers(program),
-            Wanted::Records | Wanted::RecordsAndDraws => needed_registers(program, wanted),
+            Wanted::Errors => read_registers(procedure),
+            Wanted::Records | Wanted::RecordsAndDraws => needed_registers(procedure, wanted),
         };
-        if !sweep(&mut program.body, &is_read, wanted) {
+        if !sweep(&mut procedure.body, &is_read, wanted) {
             return;
         }
     }
 }
 
 /// The registers that some step reads.
-fn read_registers(program: &Program) -> Vec<bool> {
-    let mut is_read = vec![false; program.registers.len()];
-    for_each_step(&program.body, &mut |step| {
+fn read_registers(procedure: &Procedure) -> Vec<bool> {
+    let mut is_read = vec![false; procedure.registers.len()];
+    for_each_step(&procedure.body, &mut |step| {
         note_reads(step, &mut is_read);
     });
     is_read
@@ -160,11 +160,11 @@ fn note_reads(step: &Step, is_read: &mut [bool]) -> bool {
 
 /// The registers on which the records that are found depend. A sum over a loop's iterations is read
 /// by the computation of the next sum: that alone does not make it needed.
-fn needed_registers(program: &Program, wanted: Wanted) -> Vec<bool> {
-    let mut is_needed = vec![false; program.registers.len()];
+fn needed_registers(procedure: &Procedure, wanted: Wanted) -> Vec<bool> {
+    let mut is_needed = vec![false; procedure.registers.len()];
     loop {
         let mut grows = false;
-        mark(&program.body, wanted, &mut is_needed, &mut grows);
+        mark(&procedure.body, wanted, &mut is_needed, &mut grows);
         if !grows {
             return is_needed;
         }

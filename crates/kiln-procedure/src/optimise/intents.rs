@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 
 use crate::ir::*;
 use crate::names::{for_each_step, for_each_step_mut};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// Gives [`Intent::Write`] to every look-up and scan whose record, or a saved copy of its handle,
 /// is updated or deleted, on whatever path: a lock taken too strong is better than one that must
 /// be strengthened later.
 ///
 /// A record register that several operations set counts as written for all of them.
-pub fn set_intents(program: &mut Program) {
+pub fn set_intents(procedure: &mut Procedure) {
     let mut records: BTreeSet<RecordReg> = BTreeSet::new();
     let mut registers: BTreeSet<Reg> = BTreeSet::new();
     let mut columns: BTreeSet<(BufferId, usize)> = BTreeSet::new();
-    for_each_step(&program.body, &mut |step| {
+    for_each_step(&procedure.body, &mut |step| {
         if let Step::Update { record, .. } | Step::Delete { record, .. } = step {
             records.insert(*record);
         }
@@ -24,7 +24,7 @@ pub fn set_intents(program: &mut Program) {
     // until nothing is new.
     loop {
         let before = (records.len(), registers.len(), columns.len());
-        for_each_step(&program.body, &mut |step| match step {
+        for_each_step(&procedure.body, &mut |step| match step {
             Step::RestoreRecord { record, source } if records.contains(record) => {
                 registers.insert(*source);
             }
@@ -51,7 +51,7 @@ pub fn set_intents(program: &mut Program) {
             break;
         }
     }
-    for_each_step_mut(&mut program.body, &mut |step| {
+    for_each_step_mut(&mut procedure.body, &mut |step| {
         if let Step::Lookup { record, intent, .. } | Step::Scan { record, intent, .. } = step {
             *intent = if records.contains(record) {
                 Intent::Write

@@ -10,7 +10,7 @@ use super::dead::is_pure;
 use super::numbering::{numbers_in_range, runs_once};
 use crate::ir::*;
 use crate::names::{Use, for_each_step, step_blocks, step_blocks_mut, step_registers};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// Registers, a bit each.
 #[derive(Clone)]
@@ -41,18 +41,18 @@ impl Live {
 }
 
 /// Removes computations that cannot raise, and columns of reads, whose registers are not live.
-pub(super) fn run(program: &mut Program) {
+pub(super) fn run(procedure: &mut Procedure) {
     // Programs that name what does not exist are for verification to refuse.
-    if !numbers_in_range(program) {
+    if !numbers_in_range(procedure) {
         return;
     }
     let mut pass = Pass {
-        registers: program.registers.len(),
+        registers: procedure.registers.len(),
         targets: Vec::new(),
-        kept: Live::nothing(program.registers.len()),
+        kept: Live::nothing(procedure.registers.len()),
     };
-    let behind = Live::nothing(program.registers.len());
-    pass.block(&mut program.body, behind);
+    let behind = Live::nothing(procedure.registers.len());
+    pass.block(&mut procedure.body, behind);
 }
 
 struct Pass {

@@ -41,7 +41,7 @@ mod undo;
 
 use crate::ir::OpId;
 use crate::names::{for_each_step, for_each_step_mut, step_operation, step_operation_mut};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 pub(crate) use dead::remove_unused;
 pub(crate) use effects::Effects;
@@ -68,37 +68,37 @@ pub(crate) use undo::noted_values;
 /// Not recognised: a key read in a scan that ended (`SELECT min(k)` and then a look-up of `k`), as
 /// the scan may have found nothing; a record that this procedure inserted; a look-up that only
 /// one branch of a conditional made before; keys that separate calls of a builtin gave.
-pub fn merge_lookups(program: &mut Program) {
-    numbering::run(program);
-    reads::merge(&mut program.body);
-    nulls::run(program);
-    live::run(program);
-    dead::remove(program);
-    sink::run(program);
-    coalesce::run(program);
-    renumber_operations(program);
+pub fn merge_lookups(procedure: &mut Procedure) {
+    numbering::run(procedure);
+    reads::merge(&mut procedure.body);
+    nulls::run(procedure);
+    live::run(procedure);
+    dead::remove(procedure);
+    sink::run(procedure);
+    coalesce::run(procedure);
+    renumber_operations(procedure);
 }
 
 /// Numbers the operations that are left in the order of the program.
-pub(crate) fn renumber_operations(program: &mut Program) {
-    let mut order = Vec::with_capacity(program.operations.len());
-    for_each_step(&program.body, &mut |step| {
+pub(crate) fn renumber_operations(procedure: &mut Procedure) {
+    let mut order = Vec::with_capacity(procedure.operations.len());
+    for_each_step(&procedure.body, &mut |step| {
         order.extend(step_operation(step))
     });
     if order
         .iter()
-        .any(|op| op.0 as usize >= program.operations.len())
+        .any(|op| op.0 as usize >= procedure.operations.len())
     {
         // Verification reports it.
         return;
     }
     let operations = order
         .iter()
-        .map(|op| program.operations[op.0 as usize].clone())
+        .map(|op| procedure.operations[op.0 as usize].clone())
         .collect();
-    program.operations = operations;
+    procedure.operations = operations;
     let mut next = 0;
-    for_each_step_mut(&mut program.body, &mut |step| {
+    for_each_step_mut(&mut procedure.body, &mut |step| {
         if let Some(op) = step_operation_mut(step) {
             *op = OpId(next);
             next += 1;

@@ -25,7 +25,7 @@ use crate::names::{
     Use, for_each_step, step_blocks, step_record, step_record_read_mut, step_registers,
     step_registers_mut,
 };
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 pub(super) type Number = u32;
 type Version = u32;
@@ -86,7 +86,7 @@ impl State {
 }
 
 struct Numbering<'a> {
-    program: &'a mut Program,
+    procedure: &'a mut Procedure,
     /// For each number, the register that had it first.
     leaders: Vec<Reg>,
     next_version: Version,
@@ -109,68 +109,68 @@ struct Numbering<'a> {
 struct Exits(Option<State>);
 
 /// Merges look-ups and reads, and propagates copies.
-pub(super) fn run(program: &mut Program) {
+pub(super) fn run(procedure: &mut Procedure) {
     // Programs that name what does not exist are for verification to refuse.
-    if !numbers_in_range(program) {
+    if !numbers_in_range(procedure) {
         return;
     }
-    let mut record_writes = vec![0; program.records];
-    for_each_step(&program.body, &mut |step| {
+    let mut record_writes = vec![0; procedure.records];
+    for_each_step(&procedure.body, &mut |step| {
         if let Some((record, Use::Write)) = step_record(step) {
             record_writes[record.0 as usize] += 1;
         }
     });
     let mut updated: BTreeMap<TableRef, ColumnSet> = BTreeMap::new();
-    for_each_step(&program.body, &mut |step| {
+    for_each_step(&procedure.body, &mut |step| {
         if let Some((table, effects)) = table_effects(step) {
             let columns = updated.entry(table).or_default();
             *columns = columns.union(effects.updates);
         }
     });
-    let (always, made) = constant_true(program);
+    let (always, made) = constant_true(procedure);
     let state = State {
-        registers: (0..program.registers.len() as Number).collect(),
-        records: vec![0; program.records],
+        registers: (0..procedure.registers.len() as Number).collect(),
+        records: vec![0; procedure.records],
         lookups: Vec::new(),
         columns: Vec::new(),
         present: Vec::new(),
     };
     let mut numbering = Numbering {
-        leaders: (0..program.registers.len())
+        leaders: (0..procedure.registers.len())
             .map(|register| Reg(register as u16))
             .collect(),
         next_version: 1,
         record_writes,
-        renamed: vec![None; program.records],
+        renamed: vec![None; procedure.records],
         exits: Vec::new(),
         always,
         updated,
         expressions: Expressions::default(),
-        program,
+        procedure,
     };
-    let mut body = std::mem::take(&mut numbering.program.body);
+    let mut body = std::mem::take(&mut numbering.procedure.body);
     numbering.block(&mut body, state);
-    numbering.program.body = body;
+    numbering.procedure.body = body;
     if made {
-        drop_unread_constant(program);
+        drop_unread_constant(procedure);
     }
 }
 
 /// The register of the constant TRUE, and whether it had to be made.
-fn constant_true(program: &mut Program) -> (Option<Reg>, bool) {
-    let known = program.constants.iter().find(|constant| {
-        let data_type = program.registers.get(constant.register.0 as usize);
+fn constant_true(procedure: &mut Procedure) -> (Option<Reg>, bool) {
+    let known = procedure.constants.iter().find(|constant| {
+        let data_type = procedure.registers.get(constant.register.0 as usize);
         constant.value == Value::Boolean(true) && data_type == Some(&DataType::Boolean)
     });
     if let Some(constant) = known {
         return (Some(constant.register), false);
     }
-    let Ok(number) = u16::try_from(program.registers.len()) else {
+    let Ok(number) = u16::try_from(procedure.registers.len()) else {
         return (None, false);
     };
     let register = Reg(number);
-    program.registers.push(DataType::Boolean);
-    program.constants.push(Constant {
+    procedure.registers.push(DataType::Boolean);
+    procedure.constants.push(Constant {
         register,
         value: Value::Boolean(true),
     });
@@ -178,38 +178,38 @@ fn constant_true(program: &mut Program) -> (Option<Reg>, bool) {
 }
 
 /// Removes the constant that [`constant_true`] made, the last register, if it is not read.
-fn drop_unread_constant(program: &mut Program) {
-    let last = program.registers.len() - 1;
+fn drop_unread_constant(procedure: &mut Procedure) {
+    let last = procedure.registers.len() - 1;
     let mut is_read = false;
-    for_each_step(&program.body, &mut |step| {
+    for_each_step(&procedure.body, &mut |step| {
         step_registers(step, &mut |register, _| {
             is_read |= register.0 as usize == last
         });
     });
     if !is_read {
-        program.registers.pop();
-        program.constants.pop();
+        procedure.registers.pop();
+        procedure.constants.pop();
     }
 }
 
-pub(super) fn numbers_in_range(program: &Program) -> bool {
-    let constants = program.constants.iter();
+pub(super) fn numbers_in_range(procedure: &Procedure) -> bool {
+    let constants = procedure.constants.iter();
     let mut registers = constants.map(|constant| constant.register.0 as usize);
-    let mut in_range = registers.all(|register| register < program.registers.len())
-        && leaves_loops(&program.body, 0);
-    for_each_step(&program.body, &mut |step| {
+    let mut in_range = registers.all(|register| register < procedure.registers.len())
+        && leaves_loops(&procedure.body, 0);
+    for_each_step(&procedure.body, &mut |step| {
         step_registers(step, &mut |register, _| {
-            in_range &= (register.0 as usize) < program.registers.len();
+            in_range &= (register.0 as usize) < procedure.registers.len();
         });
         in_range &=
-            step_record(step).is_none_or(|(record, _)| (record.0 as usize) < program.records);
+            step_record(step).is_none_or(|(record, _)| (record.0 as usize) < procedure.records);
         in_range &= match step {
-            Step::Lookup { table, index, .. } | Step::Scan { table, index, .. } => program
+            Step::Lookup { table, index, .. } | Step::Scan { table, index, .. } => procedure
                 .tables
                 .get(table.0 as usize)
                 .is_some_and(|table| (*index as usize) < table.indexes().len()),
             Step::Read { table, columns, .. } | Step::Update { table, columns, .. } => {
-                program.tables.get(table.0 as usize).is_some_and(|table| {
+                procedure.tables.get(table.0 as usize).is_some_and(|table| {
                     let width = table.schema().columns.len();
                     columns.iter().all(|(column, _)| column.index() < width)
                 })
@@ -565,7 +565,7 @@ impl Numbering<'_> {
     /// Whether a column gives back the very value that was written: not NUMERIC, which takes the
     /// column's scale, nor CHAR, which loses its blanks.
     fn reads_back(&self, table: TableRef, column: ColumnId) -> bool {
-        let schema = self.program.tables[table.0 as usize].schema();
+        let schema = self.procedure.tables[table.0 as usize].schema();
         let data_type = &schema.columns[column.index()].data_type;
         !matches!(data_type, DataType::Numeric { .. } | DataType::Char(_))
     }
@@ -592,7 +592,7 @@ impl Numbering<'_> {
     }
 
     fn key_columns(&self, table: TableRef, index: u16) -> Vec<ColumnId> {
-        let index = &self.program.tables[table.0 as usize].indexes()[index as usize];
+        let index = &self.procedure.tables[table.0 as usize].indexes()[index as usize];
         index.definition().columns.clone()
     }
 
@@ -669,7 +669,7 @@ impl Numbering<'_> {
             return Some((known.record.0, known.found));
         }
         // A NULL equals no key, while a column may be NULL.
-        let schema = self.program.tables[table.0 as usize].schema();
+        let schema = self.procedure.tables[table.0 as usize].schema();
         if key
             .iter()
             .any(|(column, _)| !schema.columns[column.index()].not_null)
@@ -745,7 +745,7 @@ impl Numbering<'_> {
     }
 
     fn same_type(&self, left: Reg, right: Reg) -> bool {
-        self.program.registers[left.0 as usize] == self.program.registers[right.0 as usize]
+        self.procedure.registers[left.0 as usize] == self.procedure.registers[right.0 as usize]
     }
 }
 

@@ -13,24 +13,24 @@ use kiln_storage::record::Words;
 use super::effects::Effects;
 use crate::ir::*;
 use crate::names::{for_each_step, step_blocks_mut};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// Look-ups of a program that get ordinals at most: what is found for them is kept by these.
 pub(crate) const ORDINALS_MAX: u16 = 64;
 
 /// Puts prefetches before the loops that can use them.
-pub fn add_prefetches(program: &mut Program) {
-    let mut body = std::mem::take(&mut program.body);
+pub fn add_prefetches(procedure: &mut Procedure) {
+    let mut body = std::mem::take(&mut procedure.body);
     let mut adding = Adding {
-        program,
+        procedure,
         ordinals: 0,
     };
     adding.block(&mut body, true);
-    program.body = body;
+    procedure.body = body;
 }
 
 struct Adding<'a> {
-    program: &'a Program,
+    procedure: &'a Procedure,
     /// Look-ups that arguments decide, so far.
     ordinals: u16,
 }
@@ -46,7 +46,7 @@ impl Adding<'_> {
         }
         let mut position = 0;
         while position < steps.len() {
-            if let Some(mut prefetch) = of_loop(self.program, &steps[position]) {
+            if let Some(mut prefetch) = of_loop(self.procedure, &steps[position]) {
                 if is_once {
                     self.number(&mut prefetch);
                 }
@@ -62,11 +62,11 @@ impl Adding<'_> {
         let Step::Prefetch { first, lookups, .. } = prefetch else {
             return;
         };
-        let Program {
+        let Procedure {
             parameters,
             constants,
             ..
-        } = self.program;
+        } = self.procedure;
         let is_given = |register: &Reg| {
             let mut parameters = parameters.iter();
             parameters.any(|parameter| parameter.register == *register)
@@ -88,7 +88,7 @@ impl Adding<'_> {
     }
 }
 
-fn of_loop(program: &Program, step: &Step) -> Option<Step> {
+fn of_loop(procedure: &Procedure, step: &Step) -> Option<Step> {
     let Step::ForRange {
         variable,
         first,
@@ -135,7 +135,7 @@ fn of_loop(program: &Program, step: &Step) -> Option<Step> {
                 .iter()
                 .any(|part| !matches!(part, PrefetchKey::Register(_)))
             {
-                let touched = touched(program, *table, *record, body);
+                let touched = touched(procedure, *table, *record, body);
                 lookups.push(PrefetchLookup {
                     op: *op,
                     is_certain,
@@ -210,8 +210,8 @@ fn key_part(
 }
 
 /// What of the record the loop touches; the header always.
-fn touched(program: &Program, table: TableRef, record: RecordReg, body: &[Step]) -> Words {
-    let layout = program.tables[table.0 as usize].layout();
+fn touched(procedure: &Procedure, table: TableRef, record: RecordReg, body: &[Step]) -> Words {
+    let layout = procedure.tables[table.0 as usize].layout();
     let mut touched = Words::HEADER;
     for_each_step(body, &mut |step| match step {
         Step::Read {

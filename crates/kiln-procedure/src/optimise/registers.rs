@@ -12,7 +12,7 @@ use crate::names::{
     for_each_step, for_each_step_mut, step_record, step_record_mut, step_registers,
     step_registers_mut,
 };
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// New numbers for old ones, given in the order in which they are asked for.
 struct Numbers {
@@ -48,11 +48,11 @@ impl Numbers {
 }
 
 /// Numbers the registers and the records of a program anew.
-pub fn renumber_registers(program: &mut Program) {
-    let mut named = Numbers::of(program.registers.len());
-    let mut records = Numbers::of(program.records);
+pub fn renumber_registers(procedure: &mut Procedure) {
+    let mut named = Numbers::of(procedure.registers.len());
+    let mut records = Numbers::of(procedure.records);
     let mut is_valid = true;
-    for_each_step(&program.body, &mut |step| {
+    for_each_step(&procedure.body, &mut |step| {
         step_registers(step, &mut |register, _| is_valid &= named.give(register.0));
         if let Some((record, _)) = step_record(step) {
             is_valid &= records.give(record.0);
@@ -63,37 +63,40 @@ pub fn renumber_registers(program: &mut Program) {
         return;
     }
     let is_named = |constant: &Constant| named.new[constant.register.0 as usize].is_some();
-    program.constants.retain(is_named);
-    program
+    procedure.constants.retain(is_named);
+    procedure
         .constants
         .sort_by_key(|constant| !fits_register(&constant.value));
-    let mut registers = Numbers::of(program.registers.len());
-    let parameters = program
+    let mut registers = Numbers::of(procedure.registers.len());
+    let parameters = procedure
         .parameters
         .iter()
         .map(|parameter| parameter.register.0);
-    let constants = program.constants.iter().map(|constant| constant.register.0);
+    let constants = procedure
+        .constants
+        .iter()
+        .map(|constant| constant.register.0);
     for register in parameters.chain(constants).chain(named.old) {
         registers.give(register);
     }
     let new = |register: &mut Reg| register.0 = registers.number_of(register.0);
-    for parameter in &mut program.parameters {
+    for parameter in &mut procedure.parameters {
         new(&mut parameter.register);
     }
-    for constant in &mut program.constants {
+    for constant in &mut procedure.constants {
         new(&mut constant.register);
     }
-    for_each_step_mut(&mut program.body, &mut |step| {
+    for_each_step_mut(&mut procedure.body, &mut |step| {
         step_registers_mut(step, &mut |register, _| new(register));
         if let Some(record) = step_record_mut(step) {
             record.0 = records.number_of(record.0);
         }
     });
     let types = registers.old.iter();
-    program.registers = types
-        .map(|old| program.registers[*old as usize].clone())
+    procedure.registers = types
+        .map(|old| procedure.registers[*old as usize].clone())
         .collect();
-    program.records = records.old.len();
+    procedure.records = records.old.len();
 }
 
 /// Whether a value has no bytes or elements outside its register.

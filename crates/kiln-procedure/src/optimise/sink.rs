@@ -11,7 +11,7 @@ use kiln_storage::schema::ColumnId;
 use super::effects::Effects;
 use crate::ir::*;
 use crate::names::{Use, for_each_step, step_blocks_mut, step_registers};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// How often each register is named in the whole program.
 struct Counts {
@@ -48,30 +48,30 @@ impl Counts {
 }
 
 /// Moves reads into the branches that need them.
-pub(super) fn run(program: &mut Program) {
-    let counts = Counts::of(&program.body, program.registers.len());
-    let mut body = std::mem::take(&mut program.body);
-    block(program, &counts, &mut body);
-    program.body = body;
+pub(super) fn run(procedure: &mut Procedure) {
+    let counts = Counts::of(&procedure.body, procedure.registers.len());
+    let mut body = std::mem::take(&mut procedure.body);
+    block(procedure, &counts, &mut body);
+    procedure.body = body;
 }
 
-fn block(program: &mut Program, counts: &Counts, steps: &mut Block) {
+fn block(procedure: &mut Procedure, counts: &Counts, steps: &mut Block) {
     // From the end, so that what is moved into a branch is looked at again inside it.
     for position in (0..steps.len()).rev() {
         if let Step::Read { .. } = steps[position] {
-            sink(program, counts, steps, position);
+            sink(procedure, counts, steps, position);
         }
     }
     steps.retain(|step| !matches!(step, Step::Read { columns, .. } if columns.is_empty()));
     for step in steps {
         for inner in step_blocks_mut(step).into_iter().flatten() {
-            block(program, counts, inner);
+            block(procedure, counts, inner);
         }
     }
 }
 
 /// Moves what it can of the read at `position`.
-fn sink(program: &mut Program, counts: &Counts, steps: &mut Block, position: usize) {
+fn sink(procedure: &mut Procedure, counts: &Counts, steps: &mut Block, position: usize) {
     let Step::Read {
         op,
         table,
@@ -100,11 +100,11 @@ fn sink(program: &mut Program, counts: &Counts, steps: &mut Block, position: usi
         else {
             continue;
         };
-        let Some(operation) = program.operations.get(op.0 as usize).cloned() else {
+        let Some(operation) = procedure.operations.get(op.0 as usize).cloned() else {
             return;
         };
-        program.operations.push(operation);
-        let op = OpId((program.operations.len() - 1) as u16);
+        procedure.operations.push(operation);
+        let op = OpId((procedure.operations.len() - 1) as u16);
         let read = Step::Read {
             op,
             table,

@@ -19,16 +19,16 @@ use kiln_storage::table::Table;
 
 use crate::ir::*;
 use crate::names::{for_each_step, step_blocks_mut};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// Puts the notes in.
-pub fn note_undo(program: &mut Program) {
-    if program.regions == 0 {
+pub fn note_undo(procedure: &mut Procedure) {
+    if procedure.regions == 0 {
         return;
     }
-    let mut body = std::mem::take(&mut program.body);
-    outside(program, &mut body);
-    program.body = body;
+    let mut body = std::mem::take(&mut procedure.body);
+    outside(procedure, &mut body);
+    procedure.body = body;
 }
 
 /// How many values the notes of these blocks hold at most, and one more for each change.
@@ -48,13 +48,13 @@ pub(crate) fn noted_values(blocks: &[Block], tables: &[Arc<Table>]) -> usize {
 }
 
 /// A block outside of all regions.
-fn outside(program: &mut Program, block: &mut Block) {
+fn outside(procedure: &mut Procedure, block: &mut Block) {
     for step in block {
         match step {
-            Step::Protect { body, .. } => inside(program, body),
+            Step::Protect { body, .. } => inside(procedure, body),
             step => {
                 for inner in step_blocks_mut(step).into_iter().flatten() {
-                    outside(program, inner);
+                    outside(procedure, inner);
                 }
             }
         }
@@ -62,11 +62,11 @@ fn outside(program: &mut Program, block: &mut Block) {
 }
 
 /// A block within a region.
-fn inside(program: &mut Program, block: &mut Block) {
+fn inside(procedure: &mut Procedure, block: &mut Block) {
     let mut noted = Vec::with_capacity(block.len());
     for mut step in std::mem::take(block) {
         for inner in step_blocks_mut(&mut step).into_iter().flatten() {
-            inside(program, inner);
+            inside(procedure, inner);
         }
         match &step {
             Step::Update {
@@ -77,7 +77,7 @@ fn inside(program: &mut Program, block: &mut Block) {
             } => {
                 let columns = columns.iter().map(|(column, _)| *column);
                 let at = (*op, *table, *record);
-                let (read, old) = read(program, at, columns);
+                let (read, old) = read(procedure, at, columns);
                 let undo = Undo::Update(old);
                 let (table, record) = (*table, *record);
                 let note = Step::NoteUndo {
@@ -88,9 +88,9 @@ fn inside(program: &mut Program, block: &mut Block) {
                 noted.extend([read, note, step]);
             }
             Step::Delete { op, table, record } => {
-                let schema = program.tables[table.0 as usize].schema();
+                let schema = procedure.tables[table.0 as usize].schema();
                 let columns = (0..schema.columns.len() as u16).map(ColumnId);
-                let (read, old) = read(program, (*op, *table, *record), columns);
+                let (read, old) = read(procedure, (*op, *table, *record), columns);
                 let values = old.iter().map(|(_, register)| *register).collect();
                 let undo = Undo::Delete(values);
                 let (table, record) = (*table, *record);
@@ -130,16 +130,16 @@ fn inside(program: &mut Program, block: &mut Block) {
 
 /// A read of a record's columns for the change `op`, into registers of its own.
 fn read(
-    program: &mut Program,
+    procedure: &mut Procedure,
     (op, table, record): (OpId, TableRef, RecordReg),
     columns: impl Iterator<Item = ColumnId>,
 ) -> (Step, Box<[(ColumnId, Reg)]>) {
-    let changed = program.operations[op.0 as usize].clone();
+    let changed = procedure.operations[op.0 as usize].clone();
     let kind = OperationKind::Read;
-    program.operations.push(Operation { kind, ..changed });
-    let op = OpId((program.operations.len() - 1) as u16);
-    let schema = program.tables[table.0 as usize].schema();
-    let registers = &mut program.registers;
+    procedure.operations.push(Operation { kind, ..changed });
+    let op = OpId((procedure.operations.len() - 1) as u16);
+    let schema = procedure.tables[table.0 as usize].schema();
+    let registers = &mut procedure.registers;
     let columns: Box<[(ColumnId, Reg)]> = columns
         .map(|column| {
             let data_type = schema.columns[column.index()].data_type.in_rows();

@@ -3,7 +3,7 @@
 use super::{Path, block_names};
 use crate::ir::*;
 use crate::names::{Use, step_blocks, step_name, step_record, step_registers};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// A set of small numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,23 +57,23 @@ struct Flow {
 }
 
 /// Checks the rules about order; the shape is known to be right.
-pub(super) fn verify(program: &Program) -> Result<(), String> {
+pub(super) fn verify(procedure: &Procedure) -> Result<(), String> {
     let mut state = State {
-        registers: Set::new(program.registers.len()),
-        records: Set::new(program.records),
-        buffers: Set::new(program.buffers.len()),
+        registers: Set::new(procedure.registers.len()),
+        records: Set::new(procedure.records),
+        buffers: Set::new(procedure.buffers.len()),
     };
-    for parameter in &program.parameters {
+    for parameter in &procedure.parameters {
         state.registers.insert(parameter.register.0);
     }
-    for constant in &program.constants {
+    for constant in &procedure.constants {
         state.registers.insert(constant.register.0);
     }
     let mut flow = Flow {
         path: Path::default(),
         exits: Vec::new(),
     };
-    flow.block("body", &program.body, state)?;
+    flow.block("body", &procedure.body, state)?;
     Ok(())
 }
 

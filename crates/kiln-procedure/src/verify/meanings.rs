@@ -9,7 +9,7 @@ use kiln_storage::types::DataType;
 use super::types::assignable;
 use crate::ir::*;
 use crate::names::{for_each_step, step_name, step_registers};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// What a register, or a column of a buffer, holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,30 +47,30 @@ impl Meanings {
     ///
     /// # Errors
     /// When something would have two.
-    pub fn of(program: &Program) -> Result<Meanings, String> {
+    pub fn of(procedure: &Procedure) -> Result<Meanings, String> {
         let mut meanings = Meanings {
-            records: vec![None; program.records],
-            registers: vec![None; program.registers.len()],
-            columns: program
+            records: vec![None; procedure.records],
+            registers: vec![None; procedure.registers.len()],
+            columns: procedure
                 .buffers
                 .iter()
                 .map(|width| vec![(None, None); *width])
                 .collect(),
         };
-        let fixed = program
+        let fixed = procedure
             .parameters
             .iter()
             .map(|parameter| parameter.register);
-        for register in fixed.chain(program.constants.iter().map(|constant| constant.register)) {
+        for register in fixed.chain(procedure.constants.iter().map(|constant| constant.register)) {
             meanings.registers[register.0 as usize] = Some(Content::Value);
         }
         // Handles flow through registers and buffers, also against the order of steps (a loop's
         // end comes before its beginning), hence the repetition. Each round adds a meaning.
         loop {
             let (mut changed, mut fault) = (false, None);
-            for_each_step(&program.body, &mut |step| {
+            for_each_step(&procedure.body, &mut |step| {
                 if fault.is_none() {
-                    match meanings.learn(program, step) {
+                    match meanings.learn(procedure, step) {
                         Ok(new) => changed |= new,
                         Err(rule) => fault = Some(format!("({}): {rule}", step_name(step))),
                     }
@@ -85,7 +85,7 @@ impl Meanings {
         }
     }
 
-    fn learn(&mut self, program: &Program, step: &Step) -> Result<bool, String> {
+    fn learn(&mut self, procedure: &Procedure, step: &Step) -> Result<bool, String> {
         let of_record =
             |record: RecordReg| move |()| format!("record {} is of two tables", record.0);
         let of_register = |register: Reg| {
@@ -131,7 +131,7 @@ impl Meanings {
             }
             Step::BufferPush { buffer, row } => {
                 for (column, register) in row.iter().enumerate() {
-                    changed |= self.push(program, *buffer, column, *register)?;
+                    changed |= self.push(procedure, *buffer, column, *register)?;
                 }
                 return Ok(changed);
             }
@@ -139,7 +139,7 @@ impl Meanings {
                 buffer, row, added, ..
             } => {
                 for (column, register) in row.iter().enumerate() {
-                    changed |= self.push(program, *buffer, column, *register)?;
+                    changed |= self.push(procedure, *buffer, column, *register)?;
                 }
                 let known = &mut self.registers[added.0 as usize];
                 return Ok(changed | agree(known, Content::Value).map_err(of_register(*added))?);
@@ -179,7 +179,7 @@ impl Meanings {
     /// A push of `register` into a column.
     fn push(
         &mut self,
-        program: &Program,
+        procedure: &Procedure,
         buffer: BufferId,
         column: usize,
         register: Reg,
@@ -195,7 +195,7 @@ impl Meanings {
         };
         let (known, known_type) = &mut self.columns[buffer.0 as usize][column];
         let mut changed = agree(known, content).map_err(|()| fault())?;
-        let data_type = &program.registers[register.0 as usize];
+        let data_type = &procedure.registers[register.0 as usize];
         match known_type {
             None => {
                 *known_type = Some(data_type.clone());

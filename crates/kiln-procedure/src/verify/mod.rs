@@ -24,24 +24,24 @@ mod numbers;
 mod types;
 
 use crate::ir::{Reg, Step};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
-/// Checks that `program` keeps the IR's rules.
+/// Checks that a procedure keeps the IR's rules.
 ///
 /// # Errors
 /// The first step that breaks a rule, by its path from the body (`body.2.then.0 (Move): …`), and
 /// the rule.
-pub fn verify(program: &Program) -> Result<(), String> {
-    declarations(program)?;
-    numbers::verify(program)?;
-    types::verify(program, meanings::Meanings::of(program)?)?;
-    flow::verify(program)
+pub fn verify(procedure: &Procedure) -> Result<(), String> {
+    declarations(procedure)?;
+    numbers::verify(procedure)?;
+    types::verify(procedure, meanings::Meanings::of(procedure)?)?;
+    flow::verify(procedure)
 }
 
 /// Parameters, constants, buffers.
-fn declarations(program: &Program) -> Result<(), String> {
-    let type_of = |register: Reg| program.registers.get(register.0 as usize);
-    for (position, parameter) in program.parameters.iter().enumerate() {
+fn declarations(procedure: &Procedure) -> Result<(), String> {
+    let type_of = |register: Reg| procedure.registers.get(register.0 as usize);
+    for (position, parameter) in procedure.parameters.iter().enumerate() {
         let name = &parameter.name;
         if parameter.register.0 as usize != position {
             return Err(format!(
@@ -54,13 +54,13 @@ fn declarations(program: &Program) -> Result<(), String> {
             ));
         }
     }
-    let mut holders = vec![false; program.registers.len()];
-    for constant in &program.constants {
+    let mut holders = vec![false; procedure.registers.len()];
+    for constant in &procedure.constants {
         let register = constant.register.0;
         let Some(data_type) = type_of(constant.register) else {
             return Err(format!("a constant's register {register} does not exist"));
         };
-        let is_parameter = (register as usize) < program.parameters.len();
+        let is_parameter = (register as usize) < procedure.parameters.len();
         if is_parameter || std::mem::replace(&mut holders[register as usize], true) {
             return Err(format!(
                 "a constant's register {register} holds something else already"
@@ -75,7 +75,7 @@ fn declarations(program: &Program) -> Result<(), String> {
             ));
         }
     }
-    if let Some(empty) = program.buffers.iter().position(|width| *width == 0) {
+    if let Some(empty) = procedure.buffers.iter().position(|width| *width == 0) {
         return Err(format!("buffer {empty} has no column"));
     }
     Ok(())

@@ -3,29 +3,29 @@
 use super::{Path, block_names};
 use crate::ir::*;
 use crate::names::{Use, step_blocks, step_name, step_operation, step_record, step_registers};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// Checks all numbers, that every operation has one step of its kind, and that loops are left by
 /// steps within them.
-pub(super) fn verify(program: &Program) -> Result<(), String> {
-    let mut fixed = vec![false; program.registers.len()];
-    let parameters = program
+pub(super) fn verify(procedure: &Procedure) -> Result<(), String> {
+    let mut fixed = vec![false; procedure.registers.len()];
+    let parameters = procedure
         .parameters
         .iter()
         .map(|parameter| parameter.register);
-    for register in parameters.chain(program.constants.iter().map(|constant| constant.register)) {
+    for register in parameters.chain(procedure.constants.iter().map(|constant| constant.register)) {
         fixed[register.0 as usize] = true;
     }
-    let seen = vec![false; program.operations.len()];
+    let seen = vec![false; procedure.operations.len()];
     let mut numbers = Numbers {
-        program,
+        procedure,
         path: Path::default(),
         fixed,
         seen,
         loops: 0,
         regions: 0,
     };
-    numbers.block("body", &program.body)?;
+    numbers.block("body", &procedure.body)?;
     match numbers.seen.iter().position(|seen| !seen) {
         Some(missing) => Err(format!("operation {missing} has no step")),
         None => Ok(()),
@@ -33,7 +33,7 @@ pub(super) fn verify(program: &Program) -> Result<(), String> {
 }
 
 struct Numbers<'a> {
-    program: &'a Program,
+    procedure: &'a Procedure,
     path: Path,
     /// Whether a register is a parameter's or a constant's.
     fixed: Vec<bool>,
@@ -74,11 +74,11 @@ impl Numbers<'_> {
     }
 
     fn step(&mut self, step: &Step) -> Result<(), String> {
-        let program = self.program;
+        let procedure = self.procedure;
         let fixed = |register: Reg| self.fixed[register.0 as usize];
         let mut fault: Option<String> = None;
         step_registers(step, &mut |register, usage| {
-            if register.0 as usize >= program.registers.len() {
+            if register.0 as usize >= procedure.registers.len() {
                 fault.get_or_insert(format!("register {} does not exist", register.0));
             } else if usage == Use::Write && fixed(*register) {
                 let rule = format!("register {} is a parameter or a constant", register.0);
@@ -89,7 +89,7 @@ impl Numbers<'_> {
             return Err(fault);
         }
         if let Some((record, _)) = step_record(step)
-            && record.0 as usize >= program.records
+            && record.0 as usize >= procedure.records
         {
             return Err(format!("record {} does not exist", record.0));
         }
@@ -122,7 +122,7 @@ impl Numbers<'_> {
             Step::Protect { region, .. }
             | Step::Diagnose { region, .. }
             | Step::RaiseAgain { region }
-                if region.0 as usize >= program.regions =>
+                if region.0 as usize >= procedure.regions =>
             {
                 return Err(format!("region {} does not exist", region.0));
             }
@@ -168,8 +168,8 @@ impl Numbers<'_> {
                     row.len()
                 ));
             }
-            Step::Emit { row } if row.len() != program.result.columns.len() => {
-                let (given, columns) = (row.len(), program.result.columns.len());
+            Step::Emit { row } if row.len() != procedure.result.columns.len() => {
+                let (given, columns) = (row.len(), procedure.result.columns.len());
                 return Err(format!("{given} values for {columns} result columns"));
             }
             Step::Scalar(
@@ -186,7 +186,7 @@ impl Numbers<'_> {
     }
 
     fn buffer(&self, buffer: BufferId) -> Result<usize, String> {
-        let width = self.program.buffers.get(buffer.0 as usize);
+        let width = self.procedure.buffers.get(buffer.0 as usize);
         width
             .copied()
             .ok_or_else(|| format!("buffer {} does not exist", buffer.0))
@@ -196,7 +196,7 @@ impl Numbers<'_> {
         let Some(op) = step_operation(step) else {
             return Ok(());
         };
-        let program = self.program;
+        let procedure = self.procedure;
         let (table, kind) = match step {
             Step::Lookup { table, .. } => (table, OperationKind::Lookup),
             Step::Scan { table, .. } => (table, OperationKind::Scan),
@@ -206,13 +206,13 @@ impl Numbers<'_> {
             Step::Delete { table, .. } => (table, OperationKind::Delete),
             _ => return Ok(()),
         };
-        let Some(operation) = program.operations.get(op.0 as usize) else {
+        let Some(operation) = procedure.operations.get(op.0 as usize) else {
             return Err(format!("operation {} does not exist", op.0));
         };
         if std::mem::replace(&mut self.seen[op.0 as usize], true) {
             return Err(format!("operation {} has two steps", op.0));
         }
-        let Some(table) = program.tables.get(table.0 as usize) else {
+        let Some(table) = procedure.tables.get(table.0 as usize) else {
             return Err(format!("table {} does not exist", table.0));
         };
         if operation.kind != kind || operation.table != table.id() {

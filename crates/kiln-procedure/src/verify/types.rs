@@ -7,16 +7,16 @@ use super::meanings::{Content, Meanings};
 use super::{Path, block_names};
 use crate::ir::*;
 use crate::names::{step_blocks, step_name};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// Checks the types of all operands; numbers are known to be in range.
-pub(super) fn verify(program: &Program, meanings: Meanings) -> Result<(), String> {
+pub(super) fn verify(procedure: &Procedure, meanings: Meanings) -> Result<(), String> {
     Types {
-        program,
+        procedure,
         path: Path::default(),
         meanings,
     }
-    .block("body", &program.body)
+    .block("body", &procedure.body)
 }
 
 /// Whether a slot of type `from` can stand where `to` is expected: one representation, and every
@@ -95,7 +95,7 @@ fn holds_width(data_type: &DataType, width: Width) -> bool {
 }
 
 struct Types<'a> {
-    program: &'a Program,
+    procedure: &'a Procedure,
     path: Path,
     meanings: Meanings,
 }
@@ -116,7 +116,7 @@ impl Types<'_> {
     }
 
     fn type_of(&self, register: Reg) -> &DataType {
-        &self.program.registers[register.0 as usize]
+        &self.procedure.registers[register.0 as usize]
     }
 
     fn expect(
@@ -187,13 +187,16 @@ impl Types<'_> {
 
     /// What rows have in a column.
     fn column_type(&self, table: TableRef, column: ColumnId) -> &DataType {
-        let schema = self.program.tables[table.0 as usize].schema();
+        let schema = self.procedure.tables[table.0 as usize].schema();
         schema.columns[column.index()].data_type.in_rows()
     }
 
     /// The values of a change that may be taken back fit their columns.
     fn undo(&self, table: TableRef, undo: &Undo) -> Result<(), String> {
-        let columns = self.program.tables[table.0 as usize].schema().columns.len();
+        let columns = self.procedure.tables[table.0 as usize]
+            .schema()
+            .columns
+            .len();
         match undo {
             Undo::Update(columns) => columns.iter().try_for_each(|(column, register)| {
                 self.moves(*register, self.column_type(table, *column))
@@ -261,7 +264,7 @@ impl Types<'_> {
                 ..
             } => {
                 self.boolean(*found)?;
-                let index = &self.program.tables[table.0 as usize].indexes()[*index as usize];
+                let index = &self.procedure.tables[table.0 as usize].indexes()[*index as usize];
                 for (register, column) in key.iter().zip(&index.definition().columns) {
                     self.compares(*register, *table, *column)?;
                 }
@@ -273,7 +276,7 @@ impl Types<'_> {
                 range,
                 ..
             } => {
-                let index = &self.program.tables[table.0 as usize].indexes()[*index as usize];
+                let index = &self.procedure.tables[table.0 as usize].indexes()[*index as usize];
                 let columns = &index.definition().columns;
                 for (register, column) in range.prefix.iter().zip(columns) {
                     self.compares(*register, *table, *column)?;
@@ -367,7 +370,7 @@ impl Types<'_> {
                 self.columns_of_row(*buffer, row)
             }
             Step::Emit { row } => {
-                for (register, (_, data_type)) in row.iter().zip(&*self.program.result.columns) {
+                for (register, (_, data_type)) in row.iter().zip(&*self.procedure.result.columns) {
                     self.moves(*register, data_type)?;
                 }
                 Ok(())

@@ -1,9 +1,8 @@
 //! Random programs over few keys and variables.
 
 use kiln_platform::random::Random;
-use kiln_procedure::Program;
 use kiln_procedure::ir::*;
-use kiln_procedure::program::{Parameter, ResultShape};
+use kiln_procedure::procedure::{Parameter, Procedure, ResultShape};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::types::{DataType, Value};
 
@@ -12,7 +11,7 @@ use super::support;
 
 pub(super) struct Generator {
     pub(super) random: Random,
-    pub(super) program: Program,
+    pub(super) program: Procedure,
     /// Registers that may be read here; the first three of those after the constants are
     /// variables, which may be assigned.
     readable: Vec<Reg>,
@@ -43,7 +42,7 @@ impl Generator {
                 register: Reg(number),
             })
             .collect();
-        let program = Program {
+        let program = Procedure {
             name: "random".to_owned(),
             registers: parameters
                 .iter()
@@ -54,7 +53,7 @@ impl Generator {
                 columns: [("value".to_owned(), DataType::Integer)].into(),
             },
             tables: vec![table.clone()],
-            ..Program::default()
+            ..Procedure::default()
         };
         let mut generator = Generator {
             random: Random::from_seed(seed),

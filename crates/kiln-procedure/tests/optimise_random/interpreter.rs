@@ -1,6 +1,6 @@
 //! A small interpreter of the IR over a toy table.
 
-use kiln_procedure::Program;
+use kiln_procedure::Procedure;
 use kiln_procedure::analysis::names::for_each_step;
 use kiln_procedure::ir::*;
 use kiln_storage::types::Value;
@@ -46,7 +46,7 @@ pub(super) type Effect = (Vec<Vec<Number>>, bool, Vec<Row>);
 
 /// Runs a program; `None` when it takes more than so many steps.
 pub(super) fn run(
-    program: &Program,
+    program: &Procedure,
     arguments: &[Number],
     rows: &[Row],
     fuel: u32,

@@ -11,7 +11,7 @@ mod interpreter;
 #[path = "../support/mod.rs"]
 mod support;
 
-use kiln_procedure::Program;
+use kiln_procedure::Procedure;
 use kiln_procedure::analysis::Analysis;
 use kiln_procedure::analysis::names::for_each_step;
 use kiln_procedure::ir::*;
@@ -22,18 +22,18 @@ use kiln_storage::types::DataType;
 use generator::Generator;
 use interpreter::{Row, run};
 
-fn lookups(program: &Program) -> usize {
+fn lookups(program: &Procedure) -> usize {
     let kinds = program.operations.iter().map(|operation| operation.kind);
     kinds.filter(|kind| *kind == OperationKind::Lookup).count()
 }
 
-fn reads(program: &Program) -> usize {
+fn reads(program: &Procedure) -> usize {
     let kinds = program.operations.iter().map(|operation| operation.kind);
     kinds.filter(|kind| *kind == OperationKind::Read).count()
 }
 
 /// How many registers are tested for NULL.
-fn tests_for_null(program: &Program) -> usize {
+fn tests_for_null(program: &Procedure) -> usize {
     let mut tests = 0;
     for_each_step(&program.body, &mut |step| {
         tests += match step {

@@ -4,7 +4,6 @@
 
 mod cache_padded;
 mod climb;
-pub mod direct;
 pub mod dora;
 mod in_flight;
 pub mod orthrus;

@@ -5,7 +5,7 @@
 //! window, then tries the next one, comes back, and tries the one before. What each trial cost is
 //! compared with what the window just before it cost, which had the same machine and the same
 //! calls; a single comparison says little, as a worker may have lost its core meanwhile, so a mean
-//! of several decides, or some in a row that are all plain. Once a search has settled it tries less
+//! of several decides, or some in a row that are all plain. Once a search has converged it tries less
 //! and less often, if it is told to.
 //!
 //! What was best may be so no longer from one moment to the next: a host that moves the cores of a
@@ -207,7 +207,7 @@ mod tests {
 
     /// The levels of the last windows of many, where a transaction costs the more the further the
     /// level is from `best`.
-    fn settles_at(trials: &mut Trials, best: u32) -> Vec<u32> {
+    fn converges_at(trials: &mut Trials, best: u32) -> Vec<u32> {
         (0..2_000)
             .map(|_| {
                 let level = trials.present();
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn the_level_stays_around_what_is_best() {
         for best in [0, 2, 5, 8] {
-            let levels = settles_at(&mut Trials::new(4, 8, 0), best);
+            let levels = converges_at(&mut Trials::new(4, 8, 0), best);
             assert!(
                 levels.iter().all(|level| level.abs_diff(best) <= 1),
                 "{best}: {levels:?}"
@@ -231,10 +231,10 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_settled_tries_seldom_and_finds_a_new_best() {
+    fn a_search_that_has_converged_tries_seldom_and_finds_a_new_best() {
         let mut trials = Trials::new(1, 1, 31);
         for best in [1, 0, 1, 0] {
-            let levels = settles_at(&mut trials, best);
+            let levels = converges_at(&mut trials, best);
             let tried = levels.iter().filter(|level| **level != best).count();
             assert!((10..100).contains(&tried), "{best}: {tried} of 1,000");
         }
@@ -255,11 +255,11 @@ mod tests {
     #[test]
     fn what_has_changed_plainly_is_found_out_in_a_pause() {
         let mut trials = Trials::new(1, 1, 63);
-        settles_at(&mut trials, 1);
+        converges_at(&mut trials, 1);
         // It is seen at the present level.
         let windows = windows_until(&mut trials, 0, 2_000);
         assert!(windows <= 10, "{windows}");
-        settles_at(&mut trials, 0);
+        converges_at(&mut trials, 0);
         // It is not: the next trial is waited for.
         let windows = windows_until(&mut trials, 1, 600);
         assert!((8..=63 + 8).contains(&windows), "{windows}");
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn a_lost_core_changes_nothing() {
         let mut trials = Trials::new(1, 1, 63);
-        settles_at(&mut trials, 1);
+        converges_at(&mut trials, 1);
         for window in 0..2_000 {
             let lost = if window % 17 == 0 { 3_000 } else { 0 };
             trials.end_window([1_200, 1_000][trials.present() as usize] + lost);

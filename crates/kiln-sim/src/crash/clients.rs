@@ -264,7 +264,7 @@ impl Client<'_> {
     }
 
     /// An error that ends the client, or none for what may be.
-    fn settle(&mut self, deed: &Deed, error: Error) -> Result<(), End> {
+    fn end_unless_rejected(&mut self, deed: &Deed, error: Error) -> Result<(), End> {
         if is_rejection(&error) {
             self.note(deed.rejected(&error));
             return Ok(());
@@ -301,7 +301,7 @@ impl Client<'_> {
                             let facts = deed.told(answer(&found.rows)?);
                             self.note(facts);
                         }
-                        Err(error) => self.settle(&deed, error)?,
+                        Err(error) => self.end_unless_rejected(&deed, error)?,
                     }
                 }
                 3 => self.audit(&mut session)?,
@@ -391,7 +391,7 @@ impl Client<'_> {
                 self.note(facts);
                 Ok(())
             }
-            Ok(Reply::Rejected(error)) | Err(error) => self.settle(deed, error),
+            Ok(Reply::Rejected(error)) | Err(error) => self.end_unless_rejected(deed, error),
             Ok(Reply::Expired) => Err(End::Wrong("a call without deadline has expired".to_owned())),
         }
     }
@@ -453,7 +453,7 @@ impl Client<'_> {
             });
             match done {
                 Ok(facts) => self.note(facts),
-                Err(error) => self.settle(&deed, error)?,
+                Err(error) => self.end_unless_rejected(&deed, error)?,
             }
         }
         Ok(())

@@ -13,6 +13,8 @@
 //! |---|---|
 //! | `relation` | the relations: names, columns, and who makes their rows |
 //! | `builtin` | PostgreSQL's own objects |
+//! | `view` | a catalog as the compiler sees it |
+//! | `auxiliary` | which indexes were derived |
 //! | `snapshot` | a catalog's objects by name and by number |
 //! | `outside` | relations and functions as programs ask for them |
 //! | `functions` | the functions |
@@ -23,6 +25,7 @@
 //! | `expression`, `pretty` | expressions as PostgreSQL prints them, and as it does for people |
 //! | `comments`, `class`, `constraint`, `types`, `routines`, `roles`, `views`, `statistics`, `information` | rows |
 
+mod auxiliary;
 mod builtin;
 mod class;
 mod comments;
@@ -46,8 +49,11 @@ mod statistics;
 mod triggers;
 mod types;
 mod values;
+mod view;
 mod views;
 
+pub use auxiliary::is_auxiliary;
+pub(crate) use auxiliary::{HASH_SUFFIX, base_of};
 pub(crate) use builtin::{internal_name, is_immutable, is_missing_function, oid_of, type_named};
 pub(crate) use outside::CatalogCall;
 pub(crate) use relation::Relation;
@@ -57,6 +63,7 @@ pub(crate) use sequences::{
 };
 pub(crate) use signal_session::SignalSession;
 pub(crate) use snapshot::Snapshot;
+pub(crate) use view::{View, definition, relation_of, routine_of, sequences_of_default};
 
 /// The name of the database; there is one.
 pub(crate) const DATABASE: &str = "kiln";

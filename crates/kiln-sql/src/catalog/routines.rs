@@ -9,7 +9,7 @@ use super::{FIRST_ROLE_OID, PUBLIC_OID, builtin, expression, roles};
 use crate::compile::plpgsql::{ResultKind, Routine};
 use sqlparser::ast::ObjectName;
 
-use crate::database::{relation_of, routine_of};
+use super::view::{relation_of, routine_of};
 use crate::parse::{
     ArgumentMode, FunctionSource, Returns, RoutineKind, SourceStatement, TypeKind, Volatility,
     function_source,

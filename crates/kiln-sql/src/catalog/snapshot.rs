@@ -10,11 +10,12 @@ use kiln_storage::sequence::{Identity, Sequence};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, EnumType};
 
+use super::auxiliary::is_auxiliary;
 use super::comments::{self, CommentEntry};
 use super::extensions::ExtensionEntry;
 use super::routines::RoutineFacts;
+use super::view::{sequences_of_default, updatable_columns};
 use super::{FIRST_ROLE_OID, Relation, builtin};
-use crate::database::{is_auxiliary, sequences_of_default, updatable_columns};
 
 /// What the relations and functions need of a catalog. It is made once for each, when it is first
 /// asked for.

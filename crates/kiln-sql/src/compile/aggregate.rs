@@ -5,9 +5,9 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{CatalogType, DataType, Decimal, Value};
 
 use super::bound::{Bound, Kind};
+use super::bound_query::OrderKey;
 use super::coerce::{CastContext, coerce};
 use super::order::{Needs, class_in};
-use super::query::OrderKey;
 use super::{Compiler, Position, fail, functions, unsupported};
 
 /// The aggregate functions.

@@ -6,7 +6,8 @@ use kiln_storage::types::DataType;
 use super::bound::Bound;
 use sqlparser::ast::Expr;
 
-use super::coerce::{CastContext, call, cast_context, coerce, common_type, same_base};
+use super::category::{common_type, same_base};
+use super::coerce::{CastContext, call, cast_context, coerce};
 use super::operators::no_operator;
 use super::order::{Needs, class_in};
 use super::{Compiler, Position, fail, functions, unsupported};

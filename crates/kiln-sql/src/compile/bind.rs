@@ -9,7 +9,8 @@ use sqlparser::ast::{
 
 use super::arrays;
 use super::bound::{Bound, Kind};
-use super::coerce::{CastContext, call, coerce, common_type, without_length};
+use super::category::common_type;
+use super::coerce::{CastContext, call, coerce, without_length};
 use super::order::{Needs, class_in};
 use super::patterns::{Pattern, Syntax, pattern_test};
 use super::{

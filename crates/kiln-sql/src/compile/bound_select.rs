@@ -7,8 +7,8 @@ use kiln_storage::types::Value;
 
 use super::aggregate::AggregateCall;
 use super::bound::{Bound, Kind};
+use super::bound_query::{BoundQuery, OrderKey, rewrite_in_place};
 use super::join::FullJoin;
-use super::query::{BoundQuery, OrderKey, rewrite_in_place};
 use super::row_function::{RowFunction, RowFunctions};
 use super::scope::SourceId;
 use super::with::WithReference;

@@ -10,7 +10,7 @@ use super::bound::{Bound, Kind, Operation};
 
 /// The longest text that folding makes, and the most that a folded function goes through: what is
 /// longer is computed at run time, where a client can cancel it.
-const FOLDED_BYTES_MAX: usize = 1 << 16;
+const FOLDED_BYTES_MAX: u32 = 1 << 16;
 
 /// The operation on constants, computed now. `None` when an operand is no constant, the operation
 /// is volatile or too large, or it raises: then it shall raise when and if it is evaluated.
@@ -44,7 +44,7 @@ pub(super) fn fold(
         return Some(Value::Null);
     }
     let slot = evaluate(operation, &mut heap, &slots).ok()??;
-    if heap.used_bytes() > FOLDED_BYTES_MAX {
+    if heap.used_bytes() > FOLDED_BYTES_MAX as usize {
         return None;
     }
     Some(to_value(&heap, slot, data_type))

@@ -15,10 +15,12 @@ use sqlparser::ast::{
 };
 
 use super::bound::{Bound, Kind};
+use super::bound_query::{Body, BoundQuery};
 use super::bound_select::{FromItem, ItemKind, Select, conjuncts};
-use super::coerce::{CastContext, coerce, common_type};
+use super::category::common_type;
+use super::coerce::{CastContext, coerce};
 use super::dml::TargetView;
-use super::query::{Body, BoundQuery, ColumnMeta};
+use super::query::ColumnMeta;
 use super::scope::{AggregatePolicy, Level, NamedColumn, Source, SourceId};
 use super::special::coalesce;
 use super::table_function::function_arguments;

@@ -6,10 +6,10 @@ use kiln_storage::types::DataType;
 
 use super::aggregate::{AggregateKind, Inputs, State};
 use super::bound::{Bound, Kind};
+use super::bound_query::{BoundQuery, OrderKey};
 use super::bound_select::{Grouping, Select};
 use super::limit::Limits;
 use super::produce::{OutputSink, types_of, with_sort_keys};
-use super::query::{BoundQuery, OrderKey};
 use super::{Compiler, unsupported};
 
 impl<'a> Compiler<'a> {

@@ -12,12 +12,13 @@ use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::TableAlias;
 
 use super::bound::Bound;
+use super::bound_query::BoundQuery;
 use super::bound_select::{ItemKind, Select};
 use super::from::FromScope;
 use super::limit::Limits;
 use super::path::restriction;
 use super::produce::{RowSink, types_of};
-use super::query::{BoundQuery, ColumnMeta};
+use super::query::ColumnMeta;
 use super::scope::{NamedColumn, Source, SourceId};
 use super::{Compiler, Position, name_of};
 

@@ -6,8 +6,8 @@ use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, LimitClause, Query};
 
 use super::bound::Bound;
+use super::bound_query::BoundQuery;
 use super::coerce::CastContext;
-use super::query::BoundQuery;
 use super::scope::{AggregatePolicy, Level};
 use super::{Compiler, fail, position_of, unsupported};
 

@@ -10,9 +10,10 @@ use sqlparser::ast::{
 };
 
 use super::bound::{Bound, Kind, Operation};
+use super::bound_query::{Body, BoundQuery};
 use super::bound_select::{FromItem, ItemKind, Select};
 use super::coerce::to_output_text;
-use super::query::{Body, BoundQuery, ColumnMeta};
+use super::query::ColumnMeta;
 use super::scope::SourceId;
 use super::session_value::SessionValue;
 use super::{Compiler, Position, fail, name_of, position_of, unsupported};

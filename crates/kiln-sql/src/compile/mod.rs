@@ -14,12 +14,12 @@
 //! |---|---|
 //! | `scope` | variables, row sources, what a name means |
 //! | `control` | open loops, EXIT and CONTINUE |
-//! | `bound`, `bound_select` | bound expressions and SELECTs, and walks over them |
-//! | `bind`, `access`, `patterns`, `operators`, `arrays`, `coerce`, `functions` | binding expressions |
+//! | `bound`, `bound_select`, `bound_query` | bound expressions, SELECTs and queries, and walks over them |
+//! | `bind`, `access`, `patterns`, `operators`, `arrays`, `coerce`, `category`, `special`, `functions` | binding expressions |
 //! | `expression` | walks over expressions as they are written |
 //! | `emit` | bound expressions to instructions |
 //! | `parameters` | parameters of statements, whose types are inferred |
-//! | `query`, `with`, `select`, `set`, `from`, `join`, `table_function`, `row_function`, `names`, `aggregate`, `collected`, `window`, `subquery` | binding queries |
+//! | `query`, `with`, `select`, `set`, `from`, `join`, `table_function`, `row_function`, `row_call`, `names`, `aggregate`, `aggregate_call`, `collected`, `window`, `subquery` | binding queries |
 //! | `relation`, `view` | relations of the system, views |
 //! | `plan`, `path`, `produce`, `read`, `group`, `windowed`, `recursion`, `limit`, `rows` | access paths and the loops over them |
 //! | `once`, `semijoin` | what a statement computes only once |
@@ -27,11 +27,14 @@
 mod access;
 mod advisory;
 mod aggregate;
+mod aggregate_call;
 mod arguments;
 mod arrays;
 mod bind;
 mod bound;
+mod bound_query;
 mod bound_select;
+mod category;
 mod coerce;
 mod collected;
 mod computed;
@@ -68,6 +71,7 @@ mod query;
 mod read;
 mod recursion;
 mod relation;
+mod row_call;
 mod row_function;
 mod rows;
 mod scope;

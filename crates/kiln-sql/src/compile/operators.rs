@@ -6,9 +6,8 @@ use kiln_storage::types::{CatalogType, DataType, Representation, Value};
 
 use super::arrays;
 use super::bound::{Bound, Kind, Operation};
-use super::coerce::{
-    CastContext, call, cast_context, category, coerce, is_preferred, operation, same_base, to_text,
-};
+use super::category::{category, is_preferred, same_base};
+use super::coerce::{CastContext, call, cast_context, coerce, operation, to_text};
 use super::functions;
 use super::{Position, fail, unsupported};
 

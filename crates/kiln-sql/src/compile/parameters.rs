@@ -14,7 +14,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::DataType;
 
 use super::bound::{Bound, Kind};
-use super::coerce::same_base;
+use super::category::same_base;
 use super::{Position, Typed, fail};
 
 /// More parameters than this need more registers than a program has.

@@ -6,8 +6,8 @@ use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 
 use super::bound::{Bound, Builtin, Kind, Operation};
+use super::bound_query::OrderKey;
 use super::bound_select::{FromItem, ItemKind};
-use super::query::OrderKey;
 use super::scope::SourceId;
 use super::subquery::Subquery;
 use super::{Compiler, functions};

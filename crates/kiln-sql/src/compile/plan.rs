@@ -14,9 +14,9 @@ use crate::database::panics::planted;
 
 use super::Compiler;
 use super::bound::{Bound, Kind, Operation};
+use super::bound_query::OrderKey;
 use super::bound_select::{FromItem, ItemKind, Select};
 use super::path::{Access, Candidate, Each, FULL, Restriction, candidate_expressions, restriction};
-use super::query::OrderKey;
 use super::scope::SourceId;
 use kiln_engine::IndexUse;
 

@@ -8,13 +8,14 @@ use kiln_storage::types::{DataType, Value};
 
 use super::Compiler;
 use super::bound::Bound;
+use super::bound_query::{BoundQuery, OrderKey};
 use super::bound_select::{ItemKind, Select};
 use super::limit::Limits;
 use super::operators;
 use super::order::{Needs, class_in};
 use super::path::Access;
 use super::plan::{Plan, PlanStep};
-use super::query::{BoundQuery, OrderKey, QueryOptions, sort_key};
+use super::query::{QueryOptions, sort_key};
 use super::row_function::RowFunctions;
 use super::scope::SourceId;
 

@@ -12,9 +12,10 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 
 use super::bound::{Bound, Kind};
+use super::bound_query::{Body, BoundQuery};
 use super::bound_select::ItemKind;
 use super::order::{Needs, class_in};
-use super::query::{Body, BoundQuery, QueryOptions};
+use super::query::QueryOptions;
 use super::set::SetOperation;
 use super::with::WithReference;
 use super::{Compiler, Position, fail, unsupported};
@@ -154,8 +155,8 @@ impl Compiler<'_> {
                 ),
             };
             let known = Bound::new(Kind::Slot(index), wanted.clone(), position);
-            let common = super::coerce::common_type("UNION", &[&known, &open], position)?;
-            if !super::coerce::same_base(&common, &wanted) {
+            let common = super::category::common_type("UNION", &[&known, &open], position)?;
+            if !super::category::same_base(&common, &wanted) {
                 return Err(fail(
                     SqlState::DATATYPE_MISMATCH,
                     format!(

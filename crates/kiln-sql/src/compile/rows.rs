@@ -8,9 +8,9 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::{Expr, TableWithJoins};
 
 use super::bound::Bound;
+use super::bound_query::Body;
 use super::bound_select::ItemKind;
 use super::dml::TargetView;
-use super::query::Body;
 use super::scope::SourceId;
 use super::{Compiler, Position, unsupported};
 

@@ -10,15 +10,13 @@ use sqlparser::ast::{
 
 use super::aggregate::AggregateCall;
 use super::bound::{Bound, Kind};
+use super::bound_query::{Body, BoundQuery, OrderKey, rewrite_in_place};
 use super::bound_select::{FromItem, Grouping, ItemKind, Output, Select, conjuncts};
 use super::coerce::{CastContext, coerce};
 use super::from::FromScope;
 use super::names::figure_name;
 use super::order::{Needs, class_in};
-use super::query::{
-    Body, BoundQuery, ColumnMeta, ColumnOrigin, OrderKey, order_items, order_key, output_number,
-    rewrite_in_place,
-};
+use super::query::{ColumnMeta, ColumnOrigin, order_items, order_key, output_number};
 use super::scope::{AggregatePolicy, Level, SourceId};
 use super::{Compiler, Position, fail, name_of, position_of, row_name};
 use super::{position_of_span, unsupported};

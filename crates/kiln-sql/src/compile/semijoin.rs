@@ -9,9 +9,10 @@ use kiln_storage::types::DataType;
 
 use super::Compiler;
 use super::bound::{Bound, Kind, Operation};
+use super::bound_query::{Body, BoundQuery};
 use super::bound_select::Select;
 use super::path::FULL;
-use super::query::{Body, BoundQuery, ColumnMeta, QueryOptions};
+use super::query::{ColumnMeta, QueryOptions};
 use super::scope::SourceId;
 use super::subquery::{Subquery, SubqueryKind};
 

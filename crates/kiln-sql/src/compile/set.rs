@@ -6,8 +6,10 @@ use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, Query};
 
 use super::bound::{Bound, Kind};
-use super::coerce::{CastContext, coerce, common_type};
-use super::query::{Body, BoundQuery, ColumnMeta, OrderKey, order_items, order_key, output_number};
+use super::bound_query::{Body, BoundQuery, OrderKey};
+use super::category::common_type;
+use super::coerce::{CastContext, coerce};
+use super::query::{ColumnMeta, order_items, order_key, output_number};
 use super::scope::{AggregatePolicy, Level};
 use super::{Compiler, fail, name_of, position_of, unsupported};
 

@@ -18,8 +18,9 @@ use kiln_storage::error::Result;
 use kiln_storage::types::{DataType, Value};
 
 use super::Compiler;
+use super::bound_query::BoundQuery;
 use super::order::{Needs, class_in};
-use super::query::{BoundQuery, QueryOptions};
+use super::query::QueryOptions;
 use super::set::SetOperation;
 
 /// How a row of the first query is treated.

@@ -8,9 +8,10 @@ use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, Query};
 
 use super::bound::{Bound, Kind};
+use super::bound_query::{Body, BoundQuery};
 use super::bound_select::{ItemKind, Select};
 use super::coerce::{CastContext, coerce};
-use super::query::{Body, BoundQuery, ColumnMeta, QueryOptions};
+use super::query::{ColumnMeta, QueryOptions};
 use super::row_function::{RowFunction, RowFunctions};
 use super::{Compiler, Position, fail, functions, unsupported};
 

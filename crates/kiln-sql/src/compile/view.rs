@@ -12,10 +12,11 @@ use kiln_storage::qualified::name_in_schema;
 use sqlparser::ast::TableAlias;
 
 use super::bound::{Bound, Kind};
+use super::bound_query::{Body, BoundQuery};
 use super::bound_select::{ItemKind, Select};
 use super::from::FromScope;
 use super::qualified::is_temporary;
-use super::query::{Body, BoundQuery, ColumnMeta};
+use super::query::ColumnMeta;
 use super::scope::{NamedColumn, Source};
 use super::{Compiler, Position};
 use crate::parse::stored_query;

@@ -13,10 +13,12 @@ use sqlparser::ast::{
 
 use super::aggregate::{self, AggregateCall, AggregateKind, Clauses};
 use super::bound::{Bound, Kind};
+use super::bound_query::{Body, BoundQuery, OrderKey, rewrite_in_place};
 use super::bound_select::{ItemKind, Select};
-use super::coerce::{CastContext, coerce, common_type};
+use super::category::common_type;
+use super::coerce::{CastContext, coerce};
 use super::collected::Collected;
-use super::query::{Body, BoundQuery, ColumnMeta, OrderKey, order_key, rewrite_in_place};
+use super::query::{ColumnMeta, order_key};
 use super::scope::{AggregatePolicy, SourceId};
 use super::{Compiler, Position, fail, functions, name_of, object_name, position_of, unsupported};
 

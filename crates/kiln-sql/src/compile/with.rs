@@ -14,9 +14,10 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::{self, CteAsMaterialized, SetExpr};
 
 use super::bound::{Bound, Kind};
+use super::bound_query::BoundQuery;
 use super::from::rename;
 use super::limit::Limits;
-use super::query::{BoundQuery, ColumnMeta, OutputColumn, QueryOptions};
+use super::query::{ColumnMeta, OutputColumn, QueryOptions};
 use super::recursion::mentions;
 use super::{Compiler, Position, fail, name_of, position_of_span, unsupported};
 

@@ -8,8 +8,8 @@ use super::definition::{Definition, DefinitionOfBlock, referring_first, truncate
 use super::prepared::Statement;
 use super::result::{Notice, StatementResult};
 use super::session::Session;
-use super::view::relation_of;
 use super::{roles, settings};
+use crate::catalog::relation_of;
 use crate::compile::sql_name;
 use crate::parse::{SourceStatement, Statement as Tree, TransactionMode};
 

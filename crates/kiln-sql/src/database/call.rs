@@ -9,7 +9,7 @@ use kiln_storage::types::{DataType, Value};
 use super::panics::caught;
 use super::prepared::{Column, Plan, Statement};
 use super::stepped::Stepped;
-use super::view::{View, routine};
+use crate::catalog::{View, routine_of};
 use crate::compile::{
     CallArgumentValue, CallArguments, CatalogView as _, bind_call, fail, position_of, routine_name,
 };
@@ -60,7 +60,7 @@ impl CallPlan {
         let name = routine_name(&View::of(catalog), &call.name)?;
         let position = position_of(&call.name);
         let procedure = catalog.procedure(&name);
-        let routine = procedure.and_then(|known| Some((known, routine(catalog, known)?)));
+        let routine = procedure.and_then(|known| Some((known, routine_of(catalog, known)?)));
         let Some((procedure, routine)) = routine else {
             let message = format!("procedure {name} does not exist");
             return Err(

@@ -8,8 +8,8 @@ use sqlparser::ast::{Ident, ObjectName};
 use super::alter::table_of_index;
 use super::definition::{Definition, find_routine, missing_routine};
 use super::result::{Notice, StatementResult};
-use super::view::relation_of;
 use crate::catalog::DATABASE;
+use crate::catalog::relation_of;
 use crate::compile::extensions::PLPGSQL;
 use crate::compile::{
     name_of, object_name, plain_type, undefined_schema, unsupported, written_name,

@@ -18,7 +18,7 @@ use kiln_storage::types::Value;
 use super::panics::caught;
 use super::result::{Notice, StatementResult};
 use super::session::Session;
-use super::view::{View, relation_of};
+use crate::catalog::{View, relation_of};
 use crate::compile::dml::deferred_check_program;
 use crate::compile::row_name;
 use crate::parse::{DropKind, SetConstraints, Statement as Tree};

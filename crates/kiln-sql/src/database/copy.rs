@@ -7,7 +7,7 @@ use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{Column as SchemaColumn, TableSchema};
 
 use super::prepared::{Column, Statement};
-use super::view::relation_of;
+use crate::catalog::relation_of;
 use crate::compile::sql_name;
 use crate::parse::{self, Copied, SourceStatement};
 

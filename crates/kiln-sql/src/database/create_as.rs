@@ -13,7 +13,7 @@ use sqlparser::ast::Ident;
 use super::prepared::{Column, Statement};
 use super::result::{Notice, StatementResult};
 use super::session::Session;
-use super::view::View;
+use crate::catalog::View;
 use crate::compile::{
     fail, name_of, new_relation_name, position_of, position_of_span, sql_name, temporary_name,
 };

@@ -20,13 +20,14 @@ use super::panics::caught;
 use super::result::{Notice, StatementResult};
 use super::role_settings;
 use super::roles;
+use super::routine::compile_routine;
 use super::schemas;
 use super::sequences;
 use super::splits;
 use super::temporary;
 use super::triggers;
-use super::view::{View, compile_routine, relation_of, routine};
 use super::views::{self, Dependency};
+use crate::catalog::{View, relation_of, routine_of};
 use crate::compile::ddl::{self, TableDeclaration};
 use crate::compile::plpgsql::Routine;
 use crate::compile::{
@@ -246,7 +247,7 @@ fn create_table(
         if let Some(expanded) = &expanded {
             expanded.follow(change, &name)?;
         }
-        design::settle(change)?;
+        design::derive(change)?;
         Ok(true)
     })?;
     if is_new {
@@ -276,7 +277,7 @@ fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult
             DropKind::View => views::drop(change, statement)?,
             DropKind::Type => enums::drop(change, statement)?,
         };
-        design::settle(change)?;
+        design::derive(change)?;
         Ok(notices)
     })?;
     Ok(result)
@@ -448,7 +449,7 @@ fn truncate(definition: &Definition<'_>, statement: &ast::Truncate) -> Result<St
                 change.restart_owned_sequences(&name)?;
             }
         }
-        design::settle(change)
+        design::derive(change)
     })?;
     Ok(StatementResult::of_tag("TRUNCATE TABLE"))
 }
@@ -485,13 +486,13 @@ fn create_function(
         let catalog = change.catalog();
         let procedure = compile_routine(catalog, function, &definition.source)?;
         let old = catalog.procedure(procedure.name());
-        if let Some(old) = old.and_then(|old| routine(catalog, old)) {
+        if let Some(old) = old.and_then(|old| routine_of(catalog, old)) {
             let new = Routine::of(&View::of(catalog), function)?;
             check_replacement(&old, &new, function.or_replace)
                 .map_err(|error| error.or_at(function.position))?;
         }
         change.create_procedure(procedure, function.or_replace)?;
-        design::settle(change)
+        design::derive(change)
     })?;
     Ok(StatementResult::of_tag(match function.kind {
         RoutineKind::Function => "CREATE FUNCTION",
@@ -585,7 +586,7 @@ fn drop_function(definition: &Definition<'_>, statement: &DropFunction) -> Resul
                 }
             }
         }
-        design::settle(change)?;
+        design::derive(change)?;
         Ok(notices)
     })?;
     Ok(result)
@@ -618,7 +619,7 @@ pub(super) fn find_routine(
 ) -> Result<Option<String>> {
     let name = object_name(&signature.name)?;
     let known = change.catalog().procedure(&name);
-    let Some(known) = known.and_then(|known| routine(change.catalog(), known)) else {
+    let Some(known) = known.and_then(|known| routine_of(change.catalog(), known)) else {
         return Ok(None);
     };
     if let Some(arguments) = &signature.arguments {
@@ -654,7 +655,7 @@ pub(super) fn find_routine(
 /// The types of a routine's arguments, with commas between them.
 pub(super) fn argument_types(catalog: &Catalog, name: &str) -> String {
     let known = catalog.procedure(name);
-    let known = known.and_then(|known| routine(catalog, known));
+    let known = known.and_then(|known| routine_of(catalog, known));
     let inputs = known.map(|known| known.inputs()).unwrap_or_default();
     let types = inputs.iter().map(|(_, data_type)| data_type.base_name());
     types.collect::<Vec<_>>().join(",")

@@ -22,39 +22,18 @@ use kiln_storage::qualified::beside;
 use kiln_storage::schema::{IndexDefinition, IndexKind, TableId};
 use kiln_storage::table::{Index, Table};
 
+use super::routine::recompile_routine;
 use super::splits;
-use super::view::recompile_routine;
+use crate::catalog::{HASH_SUFFIX, is_auxiliary};
 
 /// Rounds of deriving and compiling; each may change which indexes the programs use.
 const ROUNDS_MAX: usize = 4;
-
-/// What ends the names of derived hash indexes.
-const HASH_SUFFIX: &str = "_hash";
-
-/// Whether an index was derived and is not the user's.
-pub fn is_auxiliary(table: &Table, index: &IndexDefinition) -> bool {
-    index.kind.is_hash()
-        && index.name.strip_suffix(HASH_SUFFIX).is_some_and(|base| {
-            table
-                .indexes()
-                .iter()
-                .any(|known| known.definition().name == base)
-        })
-}
-
-/// What the index is called beside which a hash index was derived.
-pub(super) fn base_of(derived: &IndexDefinition) -> &str {
-    derived
-        .name
-        .strip_suffix(HASH_SUFFIX)
-        .unwrap_or(&derived.name)
-}
 
 /// Compiles what the change left stale, and derives the design anew.
 ///
 /// # Errors
 /// 2BP01 when a routine cannot be without what the change drops.
-pub(super) fn settle(change: &mut CatalogChange<'_>) -> Result<()> {
+pub(super) fn derive(change: &mut CatalogChange<'_>) -> Result<()> {
     #[cfg(test)]
     super::panics::planted::reach(super::panics::planted::Step::Derive);
     // No routine knows temporary objects.

@@ -16,8 +16,8 @@ use super::definition::{Definition, argument_types};
 use super::dependents::{self, Dependent};
 use super::design;
 use super::result::{Notice, StatementResult};
-use super::view::routine;
 use super::views;
+use crate::catalog::{is_auxiliary, routine_of};
 use crate::compile::ddl::{columns_of_generated, names_type, stored_literal};
 use crate::compile::{
     fail, name_of, object_name, plain_type, position_of, quote_identifier, refuse_reserved,
@@ -33,7 +33,7 @@ pub(super) fn create(
     definition.change_catalog(|change| {
         let name = type_name(change.catalog(), &statement.name)?;
         change.create_enum(&name, &quote_identifier(&name), &statement.labels)?;
-        design::settle(change)
+        design::derive(change)
     })?;
     Ok(StatementResult::of_tag("CREATE TYPE"))
 }
@@ -60,7 +60,7 @@ pub(super) fn alter(definition: &Definition<'_>, statement: &AlterType) -> Resul
     let notice = definition.change_catalog(|change| {
         let of = find(change.catalog(), &statement.name)?;
         let notice = alter_enum(change, &of, &statement.change)?;
-        design::settle(change)?;
+        design::derive(change)?;
         Ok(notice)
     })?;
     result.notices.extend(notice);
@@ -242,7 +242,7 @@ fn naming(catalog: &Catalog, of: &Arc<EnumType>) -> Result<Vec<String>> {
 fn routines(catalog: &Catalog, of: &Arc<EnumType>) -> Vec<Dependent> {
     let is_of = |data_type: &DataType| data_type.enumeration() == Some(of);
     let uses = |procedure: &Arc<kiln_engine::Procedure>| {
-        routine(catalog, procedure).filter(|known| {
+        routine_of(catalog, procedure).filter(|known| {
             known.parameters.iter().any(|it| is_of(&it.data_type))
                 || known.result.types().iter().any(is_of)
         })
@@ -424,8 +424,8 @@ fn indexes_over(schema: &TableSchema, table: &Table, of: &Arc<EnumType>) -> Resu
             continue;
         }
         let indexes = table.indexes().iter().map(|index| index.definition());
-        let over = indexes
-            .filter(|index| index.columns.contains(&hidden) && !design::is_auxiliary(table, index));
+        let over =
+            indexes.filter(|index| index.columns.contains(&hidden) && !is_auxiliary(table, index));
         found.extend(over.map(|index| index.name.clone()));
     }
     Ok(found)

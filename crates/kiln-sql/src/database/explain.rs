@@ -13,11 +13,11 @@ use kiln_storage::schema::IndexKind;
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
-use super::design::is_auxiliary;
 use super::prepared::{Column, Plan, Statement};
 use super::result::{ResultSet, StatementResult};
 use super::session::Session;
 use super::statement::Shape;
+use crate::catalog::is_auxiliary;
 use crate::parse::{self, ExplainFormat, ExplainOptions, SourceStatement, Statement as Tree};
 
 /// The column of an explanation.

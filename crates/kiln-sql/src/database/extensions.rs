@@ -67,7 +67,7 @@ fn create(
             },
         };
         change.create_extension(name, &schema)?;
-        design::settle(change)?;
+        design::derive(change)?;
         Ok(true)
     })?;
     let result = StatementResult::of_tag("CREATE EXTENSION");
@@ -116,7 +116,7 @@ fn drop(definition: &Definition<'_>, names: &[Ident], if_exists: bool) -> Result
                 return Err(undefined(&name));
             }
         }
-        design::settle(change)?;
+        design::derive(change)?;
         Ok(notices)
     })?;
     Ok(result)

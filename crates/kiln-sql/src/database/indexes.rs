@@ -14,7 +14,7 @@ use super::definition::{Definition, dropped};
 use super::dependents::{self, Dependent, depended_on};
 use super::design;
 use super::result::{Notice, StatementResult};
-use super::view::View;
+use crate::catalog::{View, is_auxiliary};
 use crate::compile::ddl::{self, Draft, IndexDeclaration};
 use crate::compile::{fail, position_of, row_name, short_name};
 use crate::parse::Drop;
@@ -31,7 +31,7 @@ pub(super) fn create(
             return Ok(false);
         };
         add(change, declaration)?;
-        design::settle(change)?;
+        design::derive(change)?;
         Ok(true)
     })?;
     if is_new {
@@ -61,7 +61,7 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
         let table = owner.and_then(|owner| change.catalog().table(&owner).cloned());
         let definition = table.as_ref().and_then(|table| {
             let mut indexes = table.indexes().iter().map(|index| index.definition());
-            indexes.find(|known| known.name == shown && !design::is_auxiliary(table, known))
+            indexes.find(|known| known.name == shown && !is_auxiliary(table, known))
         });
         let (Some(table), Some(definition)) = (&table, definition) else {
             if change.catalog().table(&name).is_some() {
@@ -113,7 +113,7 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
         notices.extend(dependents::cascade(change, &depending)?);
         for auxiliary in table.indexes().iter().map(|index| index.definition()) {
             let derived = auxiliary.kind.is_hash()
-                && design::is_auxiliary(table, auxiliary)
+                && is_auxiliary(table, auxiliary)
                 && auxiliary.name.strip_suffix("_hash") == Some(shown);
             if derived {
                 change.drop_index(table_name, &auxiliary.name)?;
@@ -142,7 +142,7 @@ pub(super) fn add(change: &mut CatalogChange<'_>, declaration: IndexDeclaration)
             .add_index(&table.schema().name, definition)
             .map(|_| ());
     }
-    let mut draft = Draft::of(&table, |index| design::is_auxiliary(&table, index));
+    let mut draft = Draft::of(&table, |index| is_auxiliary(&table, index));
     draft.add_index(definition, hidden);
     alter::follow(change, &mut draft)
 }
@@ -159,7 +159,7 @@ pub(super) fn remove(change: &mut CatalogChange<'_>, gone: &[(String, String)]) 
     let tables: BTreeSet<&String> = gone.iter().map(|(table, _)| table).collect();
     for name in tables {
         let table = change.catalog().require_table(name)?.clone();
-        let mut draft = Draft::of(&table, |index| design::is_auxiliary(&table, index));
+        let mut draft = Draft::of(&table, |index| is_auxiliary(&table, index));
         let indexes = gone.iter().filter(|(of, _)| of == name);
         indexes.for_each(|(_, index)| draft.drop_index(index));
         alter::follow(change, &mut draft)?;
@@ -179,7 +179,7 @@ fn needing(change: &CatalogChange<'_>, table: &Table, index: &IndexDefinition) -
             && !others.any(|known| {
                 known.unique
                     && known.name != index.name
-                    && !design::is_auxiliary(table, known)
+                    && !is_auxiliary(table, known)
                     && same(&known.columns, key)
             })
     })

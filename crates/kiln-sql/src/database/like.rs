@@ -13,9 +13,8 @@ use kiln_storage::schema::{ColumnId, IndexDefinition, TableSchema};
 use kiln_storage::sequence::Identity;
 use kiln_storage::table::Table;
 
-use super::design::is_auxiliary;
 use super::indexes;
-use super::view::{View, relation_of};
+use crate::catalog::{View, is_auxiliary, relation_of};
 use crate::compile::ddl;
 use crate::compile::{fail, position_of, sql_name, written_name};
 use crate::parse::{self, CreateTable, Included, Like, SourceStatement, Statement as Tree};

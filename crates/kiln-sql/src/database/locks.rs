@@ -11,7 +11,7 @@ use kiln_storage::types::{DataType, Value};
 use super::prepared::Statement;
 use super::result::{Notice, StatementResult};
 use super::session::Session;
-use super::view::relation_of;
+use crate::catalog::relation_of;
 use crate::compile::{AdvisoryAction, AdvisoryCall, Key};
 use crate::parse::{LockTable, SourceStatement};
 

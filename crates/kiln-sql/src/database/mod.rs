@@ -6,6 +6,7 @@
 //! | `block`, `savepoints`, `constraints` | transaction blocks |
 //! | `prepared`, `portal`, `values` | statements in stages: parse, describe, bind, execute, fetch |
 //! | `transaction` | SQL within transactions that are Rust closures |
+//! | `maintenance` | DISCARD, VACUUM, REINDEX, CLUSTER |
 //! | `definition` | CREATE, DROP, TRUNCATE |
 //! | `design` | the physical design that procedures' uses of indexes derive |
 //! | `splits` | the split columns, from procedures and their calls |
@@ -14,7 +15,7 @@
 //! | `rebuild` | catalogs that were written down |
 //! | `recovery` | a data directory becomes the database again |
 //! | `settings` | SET and SHOW |
-//! | `view` | the catalog as the compiler sees it |
+//! | `routine` | routines compiled for the catalog |
 //! | `result`, `print` | results, and how psql prints them |
 //! | `explain` | explanations |
 //! | `panics` | panics of the compiler as errors |
@@ -37,6 +38,7 @@ mod indexes;
 mod like;
 mod listening;
 mod locks;
+mod maintenance;
 mod named;
 pub(crate) mod panics;
 mod plan_cache;
@@ -48,6 +50,7 @@ mod recovery;
 mod result;
 mod role_settings;
 mod roles;
+mod routine;
 mod rows;
 mod savepoints;
 mod schemas;
@@ -65,7 +68,6 @@ mod temporary;
 mod transaction;
 mod triggers;
 mod values;
-mod view;
 mod views;
 
 #[cfg(test)]
@@ -81,18 +83,15 @@ use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_storage::error::{Error, Result, SqlState};
 
 pub use copy::Copying;
-pub use design::is_auxiliary;
 pub use portal::{Portal, Portion};
 pub use prepared::{Column, Statement, StatementKind};
 pub use recovery::{Recovery, RecoveryProgress, RecoveryStage};
 pub use result::{Notice, ResultSet, StatementResult};
-pub(crate) use sequences::sequences_of_default;
 pub use session::Session;
 pub use transaction::Transaction;
 pub use values::parameter_value;
-pub(crate) use view::{relation_of, routine as routine_of};
-pub(crate) use views::updatable_columns;
 
+pub use crate::catalog::is_auxiliary;
 use crate::server;
 use plan_cache::PlanCache;
 pub use plan_cache::StatementsKept;

@@ -10,7 +10,7 @@ use super::portal::Portal;
 use super::prepared::{Column, Statement, StatementKind};
 use super::result::{ResultSet, StatementResult};
 use super::session::Session;
-use super::view::View;
+use crate::catalog::View;
 use crate::catalog::oid_of;
 use crate::compile::data_type;
 use crate::parse::{Declare, Direction, Execute, Fetch, Prepare, Statement as Tree};

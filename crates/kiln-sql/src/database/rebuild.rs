@@ -5,7 +5,7 @@ use kiln_storage::error::Result;
 
 use super::definition::Definition;
 use super::panics::caught;
-use super::view::recompile_routine;
+use super::routine::recompile_routine;
 use super::{Database, design, splits};
 use crate::parse::{self, SourceStatement};
 

@@ -11,7 +11,7 @@ use super::definition::Definition;
 use super::result::{Notice, StatementResult};
 use super::role_settings;
 use super::secret::Secret;
-use super::view::relation_of;
+use crate::catalog::relation_of;
 use crate::compile::{fail, object_name, position_of, undefined_schema, written_name};
 use crate::parse::{
     DefaultPrivileges, DropRole, Grant, GrantObjects, GrantRoles, RoleDefinition, RoleName,

@@ -8,7 +8,7 @@ use kiln_storage::schema::ColumnId;
 use kiln_storage::table::Table;
 
 use super::panics::caught;
-use super::view::View;
+use crate::catalog::View;
 use crate::compile::dml;
 
 /// Makes the programs for [`kiln_engine::Transaction`].

@@ -32,7 +32,7 @@ pub(super) fn create(
             return Ok(Some(name));
         }
         change.create_schema(&name)?;
-        design::settle(change)?;
+        design::derive(change)?;
         Ok(None)
     })?;
     Ok(match skipped {
@@ -57,7 +57,7 @@ pub(super) fn alter(
             SchemaChange::Owner(role) => check_owner(change.catalog(), role)?,
             SchemaChange::Rename(to) => change.rename_schema(&name, &name_of(to))?,
         }
-        design::settle(change)
+        design::derive(change)
     })?;
     Ok(StatementResult::of_tag("ALTER SCHEMA"))
 }
@@ -85,7 +85,7 @@ pub(super) fn drop(definition: &Definition<'_>, statement: &DropSchema) -> Resul
             let message = format!("schema \"{name}\" does not exist, skipping");
             notices.push(Notice::new(message));
         }
-        design::settle(change)?;
+        design::derive(change)?;
         Ok(notices)
     })?;
     Ok(result)

@@ -1,20 +1,18 @@
 //! Statements that define sequences, and what depends on these.
 
-use std::collections::BTreeSet;
-
-use kiln_engine::{Catalog, CatalogChange, SearchPath};
+use kiln_engine::{Catalog, CatalogChange};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
-use kiln_storage::schema::{Column, ColumnId};
+use kiln_storage::schema::ColumnId;
 use kiln_storage::sequence::{Sequence, SequenceOwner};
 
 use super::definition::{Definition, dropped, is_other_relation};
 use super::dependents::{self, Dependent};
 use super::design;
 use super::result::{Notice, StatementResult};
-use super::view::{View, relation_of};
 use super::views::{self, Dependency};
+use crate::catalog::{View, relation_of, sequences_of_default};
 use crate::compile::{
     ddl, fail, new_relation_name, position_of, row_name, short_name, written_name,
 };
@@ -43,7 +41,7 @@ pub(super) fn create(
             made.owner = ddl::owner_of(parts, &View::of(change.catalog()))?;
         }
         change.create_sequence(made, restart)?;
-        design::settle(change)?;
+        design::derive(change)?;
         Ok(true)
     })?;
     if is_new {
@@ -93,7 +91,7 @@ pub(super) fn alter(
             new.owner = owner;
         }
         change.alter_sequence(new, restart)?;
-        design::settle(change)?;
+        design::derive(change)?;
         Ok(true)
     })?;
     if is_there {
@@ -224,20 +222,6 @@ pub(super) fn dependents(
         }
     }
     found
-}
-
-/// The sequences that a column's default value names.
-pub(crate) fn sequences_of_default(catalog: &Catalog, column: &Column) -> BTreeSet<String> {
-    // All functions of sequences are called so.
-    let draws = |default: &&String| default.to_ascii_lowercase().contains("val");
-    let Some(default) = column.default.as_ref().filter(draws) else {
-        return BTreeSet::new();
-    };
-    let view = View::along(catalog, &SearchPath::default());
-    match ddl::bind_default_text(default, &view) {
-        Ok(()) => view.sequences().into_iter().collect(),
-        Err(_) => BTreeSet::new(),
-    }
 }
 
 /// The default values of other tables that draw from a sequence of this one, each with that.

@@ -21,7 +21,7 @@
 
 use kiln_engine::{Catalog, CatalogChange, Procedure};
 use kiln_platform::sync::Arc;
-use kiln_procedure::analysis::groups::{self, Usage, Weighted};
+use kiln_procedure::workload::groups::{self, Usage, Weighted};
 use kiln_storage::error::Result;
 use kiln_storage::schema::{ColumnSet, TableId};
 use kiln_storage::table::Table;

@@ -9,7 +9,7 @@ use kiln_storage::types::{DataType, Value};
 
 use super::panics::caught;
 use super::result::{Notice, ResultSet, StatementResult};
-use super::view::View;
+use crate::catalog::View;
 use crate::compile::{
     ColumnMeta, Compiler, OutputColumn, Parameters, QueryOptions, SessionValue, SessionValues,
 };

@@ -14,7 +14,7 @@ use sqlparser::ast::{self, ObjectName};
 use super::definition::DefinitionOfBlock;
 use super::result::{Notice, StatementResult};
 use super::session::Session;
-use super::view::{View, relation_of};
+use crate::catalog::{View, relation_of};
 use crate::compile::{
     TEMPORARY_SCHEMA, ddl, fail, position_of, row_name, schema_written, unsupported,
 };

@@ -13,7 +13,7 @@ use super::definition::Definition;
 use super::dependents::Dependent;
 use super::design;
 use super::result::{Notice, StatementResult};
-use super::view::{View, relation_of};
+use crate::catalog::{View, relation_of};
 use crate::compile::ddl::{self, missing_trigger};
 use crate::compile::{fail, name_of, position_of, written_name};
 use crate::parse::{CreateTrigger, DropTrigger, RenameTrigger, SwitchedTrigger, WhichTrigger};
@@ -36,7 +36,7 @@ pub(super) fn create(
             schema.triggers.push(trigger.clone());
             sort(&mut schema.triggers);
         })?;
-        design::settle(change)
+        design::derive(change)
     })?;
     Ok(StatementResult::of_tag("CREATE TRIGGER"))
 }
@@ -102,7 +102,7 @@ pub(super) fn drop(
         change.alter_schema(&table, |schema| {
             schema.triggers.retain(|it| it.name != name)
         })?;
-        design::settle(change)?;
+        design::derive(change)?;
         Ok(Vec::new())
     })?;
     Ok(result)
@@ -134,7 +134,7 @@ pub(super) fn rename(
             sort(&mut schema.triggers);
         })?;
         change.renumber_trigger(&table, &from, &to);
-        design::settle(change)
+        design::derive(change)
     })?;
     Ok(StatementResult::of_tag("ALTER TRIGGER"))
 }

@@ -9,10 +9,9 @@ use super::definition::{Definition, dropped};
 use super::dependents::{Dependent, depended_on};
 use super::design;
 use super::result::{Notice, StatementResult};
-use super::view::{View, relation_of};
+use crate::catalog::{View, relation_of};
 use crate::compile::{
-    Position, Updatability, ddl, fail, position_of, quote_identifier, short_name, unsupported,
-    updatability, written_name,
+    Position, ddl, fail, position_of, quote_identifier, short_name, unsupported, written_name,
 };
 use crate::parse::{AlterView, CreateView, Drop, NewName, ObjectChange};
 
@@ -49,15 +48,6 @@ impl Dependency<'_> {
     }
 }
 
-/// For each column of a view, whether its rows can be changed by way of it; none where they cannot
-/// be changed.
-pub(crate) fn updatable_columns(catalog: &Catalog, view: &kiln_engine::View) -> Vec<bool> {
-    match updatability(&View::of(catalog), view) {
-        Ok(Updatability::Columns(columns)) if columns.contains(&true) => columns,
-        _ => Vec::new(),
-    }
-}
-
 /// CREATE VIEW.
 pub(super) fn create(
     definition: &Definition<'_>,
@@ -69,7 +59,7 @@ pub(super) fn create(
         view.calls = catalog.procedures();
         view.types = catalog.enums();
         change.create_view(view, statement.or_replace)?;
-        design::settle(change)
+        design::derive(change)
     })?;
     Ok(StatementResult::of_tag("CREATE VIEW"))
 }
@@ -115,7 +105,7 @@ pub(super) fn alter_view(
                 return Err(unsupported("a parameter of a view", position));
             }
         }
-        design::settle(change)?;
+        design::derive(change)?;
         Ok(None)
     })?;
     result.notices.extend(notice);

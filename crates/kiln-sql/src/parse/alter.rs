@@ -8,12 +8,13 @@ use kiln_storage::sequence::Identity;
 use sqlparser::ast::{self, Ident, ObjectName};
 use sqlparser::tokenizer::Token;
 
+use super::drop::{RoutineSignature, routine_signature};
 use super::extension;
 use super::role::{self, RoleName};
 use super::role_setting;
 use super::schema;
 use super::sequence::{self, ColumnChange, SequenceOptions, SetColumns};
-use super::statement::{self, RoutineKind, RoutineSignature, Statement};
+use super::statement::{self, RoutineKind, Statement};
 use super::tokens::{Expression, Tokens};
 use super::trigger::{self, SwitchedTrigger};
 use super::type_definition;
@@ -291,7 +292,7 @@ fn routine(
     let at = (start + 1..range.end).rfind(is_change);
     let refused = || tokens.unsupported(range.start, "this form of ALTER of a routine");
     let at = at.ok_or_else(refused)?;
-    let signature = statement::routine_signature(tokens, start..at)?;
+    let signature = routine_signature(tokens, start..at)?;
     let change = object_change(tokens, at..range.end)?.ok_or_else(refused)?;
     Ok(Statement::AlterObject(Box::new(AlterObject {
         object: AlteredObject::Routine(kind, signature),

@@ -6,8 +6,9 @@ use kiln_storage::error::Result;
 use sqlparser::ast::{self, Ident, ObjectName};
 use sqlparser::tokenizer::Token;
 
+use super::drop::{RoutineSignature, routine_signature};
 use super::sequence;
-use super::statement::{RoutineKind, RoutineSignature, Statement, routine_signature};
+use super::statement::{RoutineKind, Statement};
 use super::tokens::Tokens;
 use super::types;
 

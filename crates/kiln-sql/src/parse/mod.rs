@@ -16,6 +16,7 @@ mod copy;
 mod create_as;
 mod cursor;
 mod dialect;
+mod drop;
 mod explain;
 mod extension;
 mod function;
@@ -23,6 +24,7 @@ mod lexer;
 mod like;
 mod lock;
 mod locking;
+mod maintenance;
 mod notify;
 pub mod plpgsql;
 mod position;
@@ -55,6 +57,7 @@ pub use conflict::conflict_target;
 pub use copy::{Copied, Copy};
 pub use create_as::CreateTableAs;
 pub use cursor::{Declare, Direction, Fetch};
+pub use drop::{Drop, DropFunction, DropKind, RoutineSignature};
 pub use explain::{Explain, ExplainFormat, ExplainOptions, WrittenOption};
 pub use extension::ExtensionStatement;
 pub use function::{
@@ -64,6 +67,7 @@ pub use function::{
 pub use kiln_storage::error::Position;
 pub use like::{Included, Like};
 pub use lock::LockTable;
+pub use maintenance::{Reorder, Vacuum};
 pub use notify::Notify;
 pub use position::position_of;
 pub use prepare::{Execute, Part, Prepare};
@@ -79,10 +83,7 @@ pub use sequence::{
     SequenceOptions, SetColumns, is_overriding_list, overriding,
 };
 pub use sqlparser;
-pub use statement::{
-    Call, CallArgument, Discarded, Drop, DropFunction, DropKind, Reorder, RoutineKind,
-    RoutineSignature, Statement, Vacuum, change_of, statement,
-};
+pub use statement::{Call, CallArgument, Discarded, RoutineKind, Statement, change_of, statement};
 pub use subscript::subscript;
 pub use tokens::Expression;
 pub use transaction::{SetConstraints, SetTransaction, TransactionMode};

@@ -8,9 +8,10 @@ use kiln_storage::error::{Position, Result};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
+use super::drop::{RoutineSignature, routine_signature};
 use super::role_setting;
 use super::schema;
-use super::statement::{RoutineSignature, Statement, routine_signature};
+use super::statement::Statement;
 use super::tokens::Tokens;
 use super::types;
 

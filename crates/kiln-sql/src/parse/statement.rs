@@ -5,10 +5,12 @@ use super::comment::{self, Comment};
 use super::copy::{self, Copy};
 use super::create_as::{self, CreateTableAs};
 use super::cursor::{self, Declare, Fetch};
+use super::drop::{self, Drop, DropFunction};
 use super::explain::{self, Explain};
 use super::extension::{self, ExtensionStatement};
 use super::function::{self, FunctionDefinition};
 use super::lock::{self, LockTable};
+use super::maintenance::{self, Reorder, Vacuum};
 use super::notify::{self, Notify};
 use super::plpgsql;
 use super::prepare::{self, Execute, Prepare};
@@ -21,7 +23,7 @@ use super::tokens::{Expression, Tokens};
 use super::transaction::{self, SetConstraints, SetTransaction, TransactionMode};
 use super::trigger::{self, CreateTrigger, DropTrigger, RenameTrigger};
 use super::type_definition::{self, AlterType, CreateEnum};
-use super::types::{self, TypeReference};
+use super::types;
 use super::view::{self, AlterView, CreateView};
 use kiln_storage::error::{Position, Result, SqlState};
 use sqlparser::ast;
@@ -180,57 +182,6 @@ pub enum Discarded {
     Temporary,
 }
 
-/// `VACUUM`. Memory is reused without it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Vacuum {
-    /// Whether the tables are analysed.
-    pub analyze: bool,
-    /// The tables; none stands for all.
-    pub tables: Vec<ast::ObjectName>,
-}
-
-/// `REINDEX` or `CLUSTER`. Indexes and rows are in memory, in good order: what is named has to be
-/// there, and stays as it is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Reorder {
-    /// The statement's command.
-    pub command: &'static str,
-    /// The schema.
-    pub schema: Option<ast::ObjectName>,
-    /// The table.
-    pub table: Option<ast::ObjectName>,
-    /// The index.
-    pub index: Option<ast::ObjectName>,
-}
-
-/// What [`Statement::Drop`] removes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DropKind {
-    /// A table.
-    Table,
-    /// An index.
-    Index,
-    /// A sequence.
-    Sequence,
-    /// A view.
-    View,
-    /// A type.
-    Type,
-}
-
-/// `DROP TABLE`, `DROP INDEX`, `DROP SEQUENCE`, `DROP VIEW` or `DROP TYPE`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Drop {
-    /// What is removed.
-    pub kind: DropKind,
-    /// A missing object is no error.
-    pub if_exists: bool,
-    /// What is removed, by name; never empty.
-    pub names: Vec<ast::ObjectName>,
-    /// What depends on it goes too.
-    pub cascade: bool,
-}
-
 /// Which of the two callable things is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoutineKind {
@@ -238,28 +189,6 @@ pub enum RoutineKind {
     Function,
     /// Called with `CALL`.
     Procedure,
-}
-
-/// `DROP FUNCTION`, `DROP PROCEDURE` or `DROP ROUTINE`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DropFunction {
-    /// `None` for `DROP ROUTINE`, which takes either.
-    pub kind: Option<RoutineKind>,
-    /// A missing routine is no error.
-    pub if_exists: bool,
-    /// What is removed; never empty.
-    pub routines: Vec<RoutineSignature>,
-    /// What depends on it goes too.
-    pub cascade: bool,
-}
-
-/// A routine named by [`DropFunction`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct RoutineSignature {
-    /// Its name.
-    pub name: ast::ObjectName,
-    /// The types of its input arguments, where they were given.
-    pub arguments: Option<Vec<TypeReference>>,
 }
 
 /// `CALL procedure(arguments)`.
@@ -343,14 +272,14 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "" if *tokens.get(first) == Token::LParen => select(tokens, range),
         "insert" | "update" | "delete" => data_statement(tokens, None, &[range]),
         "create" => create(tokens, range),
-        "drop" => drop(tokens, range),
+        "drop" => drop::drop(tokens, range),
         "alter" => alter::alter(tokens, range),
         "begin" | "start" => transaction::begin(tokens, range),
         "commit" | "end" | "rollback" | "abort" => transaction::end(tokens, range),
         "savepoint" => transaction::savepoint(tokens, range),
         "release" => transaction::release(tokens, range),
         "truncate" | "set" | "show" => control(tokens, range),
-        "analyze" | "analyse" => analyze(tokens, range),
+        "analyze" | "analyse" => maintenance::analyze(tokens, range),
         "grant" | "revoke" => role::grant(tokens, range),
         "comment" => comment::comment(tokens, range),
         "copy" => copy::copy(tokens, range),
@@ -366,9 +295,9 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "listen" => notify::listen(tokens, range),
         "unlisten" => notify::unlisten(tokens, range),
         "notify" => notify::notify(tokens, range).map(Statement::Notify),
-        "vacuum" => vacuum(tokens, range),
-        "reindex" => reindex(tokens, range),
-        "cluster" => cluster(tokens, range),
+        "vacuum" => maintenance::vacuum(tokens, range),
+        "reindex" => maintenance::reindex(tokens, range),
+        "cluster" => maintenance::cluster(tokens, range),
         "call" => call(tokens, range).map(Statement::Call),
         "explain" => explain::explain(tokens, range),
         "do" => function::do_block(tokens, range).map(|block| Statement::Do(Box::new(block))),
@@ -564,117 +493,6 @@ pub(super) fn is_object(word: &str) -> bool {
     OBJECTS.contains(&word)
 }
 
-/// Parses ANALYZE of all tables, or of those named. Its options have no effect, and all columns are
-/// looked at.
-fn analyze(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
-    let start = behind_options(tokens, range.start + 1, &range, &["verbose"])?;
-    let parts = match start < range.end {
-        true => tokens.split(start..range.end),
-        false => Vec::new(),
-    };
-    let table = |part: Range<usize>| {
-        let columns = part.clone().find(|at| *tokens.get(*at) == Token::LParen);
-        if columns.is_some() && *tokens.get(part.end - 1) != Token::RParen {
-            return Err(tokens.syntax_error(part.end));
-        }
-        let name = types::identifiers(tokens, part.start..columns.unwrap_or(part.end))?;
-        Ok(ast::ObjectName::from(name))
-    };
-    let tables = parts.into_iter().map(table);
-    Ok(Statement::Analyze(tables.collect::<Result<_>>()?))
-}
-
-/// The token behind options in parentheses at `at`, and behind one of `words`.
-fn behind_options(
-    tokens: &Tokens<'_>,
-    at: usize,
-    range: &Range<usize>,
-    words: &[&str],
-) -> Result<usize> {
-    let at = match *tokens.get(at) == Token::LParen {
-        true => {
-            let close = (at..range.end).find(|at| *tokens.get(*at) == Token::RParen);
-            close.ok_or_else(|| tokens.syntax_error(range.end))? + 1
-        }
-        false => at,
-    };
-    Ok(at + usize::from(at < range.end && words.contains(&tokens.word(at))))
-}
-
-/// Parses `REINDEX [(…)] INDEX | TABLE | SCHEMA | DATABASE | SYSTEM [CONCURRENTLY] name`.
-fn reindex(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
-    let kind_at = behind_options(tokens, range.start + 1, &range, &[])?;
-    let at = behind_options(tokens, kind_at + 1, &range, &["concurrently"])?;
-    let name = ast::ObjectName::from(types::identifiers(tokens, at..range.end)?);
-    let mut reorder = Reorder {
-        command: "REINDEX",
-        schema: None,
-        table: None,
-        index: None,
-    };
-    match tokens.word(kind_at) {
-        "index" => reorder.index = Some(name),
-        "table" => reorder.table = Some(name),
-        "schema" => reorder.schema = Some(name),
-        "database" | "system" => {}
-        _ => return Err(tokens.syntax_error(kind_at)),
-    }
-    Ok(Statement::Reorder(reorder))
-}
-
-/// Parses `CLUSTER [VERBOSE] [table [USING index]]` or `CLUSTER index ON table`.
-fn cluster(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
-    let at = behind_options(tokens, range.start + 1, &range, &["verbose"])?;
-    let between = (at..range.end).find(|at| matches!(tokens.word(*at), "using" | "on"));
-    let name = |range| types::identifiers(tokens, range).map(ast::ObjectName::from);
-    let first = match at < range.end {
-        true => Some(name(at..between.unwrap_or(range.end))?),
-        false => None,
-    };
-    let second = between.map(|at| name(at + 1..range.end)).transpose()?;
-    let (table, index) = match between.map(|at| tokens.word(at)) {
-        Some("on") => (second, first),
-        _ => (first, second),
-    };
-    Ok(Statement::Reorder(Reorder {
-        command: "CLUSTER",
-        schema: None,
-        table,
-        index,
-    }))
-}
-
-/// Parses VACUUM with PostgreSQL's options, of which only ANALYZE means something here.
-fn vacuum(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
-    let mut at = range.start + 1;
-    let mut analyze = false;
-    let is_analyze = |at: usize| matches!(tokens.word(at), "analyze" | "analyse");
-    if at < range.end && *tokens.get(at) == Token::LParen {
-        let close = (at..range.end).find(|at| *tokens.get(*at) == Token::RParen);
-        let close = close.ok_or_else(|| tokens.syntax_error(range.end))?;
-        for option in tokens.split(at + 1..close) {
-            let is_off = matches!(tokens.word(option.end - 1), "false" | "off");
-            analyze |= is_analyze(option.start) && !is_off;
-        }
-        at = close + 1;
-    }
-    while at < range.end
-        && (is_analyze(at) || matches!(tokens.word(at), "full" | "freeze" | "verbose"))
-    {
-        analyze |= is_analyze(at);
-        at += 1;
-    }
-    let tables = match at < range.end {
-        true => tokens.split(at..range.end),
-        false => Vec::new(),
-    };
-    let table = |part| types::identifiers(tokens, part).map(ast::ObjectName::from);
-    Ok(Statement::Vacuum(Vacuum {
-        analyze,
-        tables: tables.into_iter().map(table).collect::<Result<_>>()?,
-    }))
-}
-
 /// Parses RESET of a setting.
 pub(super) fn reset(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     let first = range.start + 1;
@@ -707,103 +525,6 @@ fn discard(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         "temp" | "temporary" => Ok(Statement::Discard(Discarded::Temporary)),
         _ => Err(tokens.syntax_error(what)),
     }
-}
-
-fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
-    let kind = range.start + 1;
-    match tokens.word(kind) {
-        "table" => drop_named(tokens, range, DropKind::Table),
-        "index" => drop_named(tokens, range, DropKind::Index),
-        "sequence" => drop_named(tokens, range, DropKind::Sequence),
-        "view" => drop_named(tokens, range, DropKind::View),
-        "type" => drop_named(tokens, range, DropKind::Type),
-        "schema" => schema::drop(tokens, range),
-        "extension" => extension::drop(tokens, range),
-        "trigger" => trigger::drop(tokens, range),
-        "function" => drop_function(tokens, range, Some(RoutineKind::Function)),
-        "procedure" => drop_function(tokens, range, Some(RoutineKind::Procedure)),
-        "routine" => drop_function(tokens, range, None),
-        "role" | "user" | "group" => role::drop(tokens, range),
-        word if is_object(word) => {
-            let feature = format!("DROP {}", word.to_ascii_uppercase());
-            Err(tokens.unsupported(range.start, &feature))
-        }
-        _ => Err(tokens.syntax_error(kind)),
-    }
-}
-
-/// Parses what DROP names: `[CONCURRENTLY] [IF EXISTS] name, … [CASCADE | RESTRICT]`.
-fn drop_named(tokens: &Tokens<'_>, range: Range<usize>, kind: DropKind) -> Result<Statement> {
-    let mut at = range.start + 2;
-    // No other transaction waits for the drop of an index in any case.
-    at += usize::from(kind == DropKind::Index && tokens.word(at) == "concurrently");
-    let if_exists = tokens.words(at, &["if", "exists"]);
-    if if_exists {
-        at += 2;
-    }
-    let mut end = range.end;
-    let cascade = end > at + 1 && tokens.word(end - 1) == "cascade";
-    if cascade || (end > at + 1 && tokens.word(end - 1) == "restrict") {
-        end -= 1;
-    }
-    let parts = tokens.split(at..end).into_iter();
-    let names = parts.map(|part| types::identifiers(tokens, part).map(ast::ObjectName::from));
-    Ok(Statement::Drop(Drop {
-        kind,
-        if_exists,
-        names: names.collect::<Result<_>>()?,
-        cascade,
-    }))
-}
-
-fn drop_function(
-    tokens: &Tokens<'_>,
-    range: Range<usize>,
-    kind: Option<RoutineKind>,
-) -> Result<Statement> {
-    let mut start = range.start + 2;
-    let if_exists = tokens.words(start, &["if", "exists"]);
-    if if_exists {
-        start += 2;
-    }
-    let mut end = range.end;
-    let cascade = end > start + 1 && tokens.word(end - 1) == "cascade";
-    if cascade || (end > start + 1 && tokens.word(end - 1) == "restrict") {
-        end -= 1;
-    }
-    let routines = tokens.split(start..end).into_iter();
-    let routines = routines.map(|routine| routine_signature(tokens, routine));
-    Ok(Statement::DropFunction(DropFunction {
-        kind,
-        if_exists,
-        routines: routines.collect::<Result<_>>()?,
-        cascade,
-    }))
-}
-
-/// Parses a routine's name, and the types of its arguments where they are given.
-pub(super) fn routine_signature(
-    tokens: &Tokens<'_>,
-    range: Range<usize>,
-) -> Result<RoutineSignature> {
-    let mut rest = range.clone();
-    let open = rest.find(|index| *tokens.get(*index) == Token::LParen);
-    let open = open.unwrap_or(range.end);
-    let name = ast::ObjectName::from(types::identifiers(tokens, range.start..open)?);
-    let arguments = if open < range.end {
-        let close = range.end - 1;
-        if close <= open || *tokens.get(close) != Token::RParen {
-            return Err(tokens.syntax_error(range.end));
-        }
-        let arguments = function::arguments(tokens, open + 1..close)?;
-        let inputs = arguments
-            .into_iter()
-            .filter(|argument| argument.mode.is_input());
-        Some(inputs.map(|argument| argument.data_type).collect())
-    } else {
-        None
-    };
-    Ok(RoutineSignature { name, arguments })
 }
 
 /// Statements of a few words that the SQL parser knows.

@@ -4,10 +4,10 @@
 //! After a change on purpose, run the tests with `KILN_UPDATE_GOLDEN=1` and read the difference.
 
 use kiln_platform::file;
-use kiln_procedure::analysis::conflicts::{self, ConflictKind, Resolution};
-use kiln_procedure::analysis::groups::{self, Grouping, Weighted};
 use kiln_procedure::analysis::{Reason, Verdict};
 use kiln_procedure::ir::{OpId, OperationKind};
+use kiln_procedure::workload::conflicts::{self, ConflictKind, Resolution};
+use kiln_procedure::workload::groups::{self, Grouping, Weighted};
 use kiln_procedure::{Program, explain};
 use kiln_sql::{Database, Options};
 use kiln_storage::schema::ColumnSet;

@@ -407,7 +407,7 @@ impl Sequence {
     ///
     /// # Errors
     /// Those of the log.
-    pub fn settle(&self) -> Result<SequenceState> {
+    pub fn give_up_range(&self) -> Result<SequenceState> {
         let mut state = lock(&self.state);
         let (last, left) = self.close(&mut state);
         let is_called = state.is_called;
@@ -613,9 +613,9 @@ mod tests {
     fn a_later_state_counts_and_a_successor_goes_on() {
         let old = sequence(definition());
         values(&old, 3);
-        let settled = old.settle().expect("there is no log");
-        assert_eq!((settled.value, settled.is_called), (3, true));
-        let version = settled.version;
+        let given = old.give_up_range().expect("there is no log");
+        assert_eq!((given.value, given.is_called), (3, true));
+        let version = given.version;
         old.restore(SequenceState {
             version,
             value: 99,

@@ -8,7 +8,7 @@ use clap::Args;
 use kiln_engine::{Catalog, Procedure};
 use kiln_platform::file;
 use kiln_platform::sync::Arc;
-use kiln_procedure::analysis::groups::Weighted;
+use kiln_procedure::workload::groups::Weighted;
 use kiln_procedure::{Program, explain};
 use kiln_sql::{Database, Options};
 use kiln_workloads::Workload;

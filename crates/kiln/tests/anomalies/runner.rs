@@ -64,7 +64,7 @@ pub fn run(script: &Script, subject: Subject) -> Result<Run, String> {
         if behind {
             progress.events.push(Event::Queued(step));
         }
-        for answered in sessions.settle(session)? {
+        for answered in sessions.await_answers(session)? {
             progress.answer(answered.step, answered.session, answered.answer);
         }
         if !behind && let Some(waiting) = sessions.running(session) {

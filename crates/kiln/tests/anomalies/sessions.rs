@@ -118,7 +118,7 @@ impl Sessions {
     ///
     /// # Errors
     /// Which step neither ended nor waited in a minute.
-    pub fn settle(&self, first: usize) -> Result<Vec<Answered>, String> {
+    pub fn await_answers(&self, first: usize) -> Result<Vec<Answered>, String> {
         let start_ns = time::now_ns();
         let mut quiet_since_ns = start_ns;
         let mut known = 0;

@@ -79,7 +79,7 @@ impl EngineInner {
         if let Some(log) = self.log() {
             // The next opening goes on with the next value, unless the log takes no more.
             for sequence in self.catalog().sequences() {
-                let _ = sequence.settle();
+                let _ = sequence.give_up_range();
             }
             // What has failed was told to all that waited.
             let _ = log.close();

@@ -48,14 +48,14 @@ impl WorkerSlot {
     /// The result of a transaction of several statements, or of one statement of it, with the log
     /// epoch that must be on disk before the client hears it; or the error that the client gets
     /// instead, when the log has failed. Not called after [`WorkerSlot::end_transaction`].
-    pub fn settle<T>(&mut self, result: Result<T>) -> Observed<T> {
-        let outcome = self.unsettled(result);
+    pub fn outcome_for_client<T>(&mut self, result: Result<T>) -> Observed<T> {
+        let outcome = self.outcome_observed(result);
         let programs = self.worker.as_mut().map_or(&[][..], Worker::programs);
-        self.inner.settle(outcome, programs, |_| None)
+        self.inner.outcome_for_client(outcome, programs, |_| None)
     }
 
     /// The result of a transaction that has ended here just now, and all that it can have observed.
-    pub fn unsettled<T>(&self, result: Result<T>) -> Observed<T> {
+    pub fn outcome_observed<T>(&self, result: Result<T>) -> Observed<T> {
         let epoch = self.observed();
         Observed { result, epoch }
     }

@@ -7,10 +7,11 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::types::DataType;
 
 use super::simplify::{fold, remove_dead, undefined};
-use super::{Candidate, DeferredUpdate, Derivation, Taints, can_raise, registers_of};
+use super::{
+    Candidate, DeferredUpdate, Derivation, Taints, UpdaterSource, can_raise, registers_of,
+};
 use crate::ir::*;
 use crate::names::{Use, for_each_step, for_each_step_mut, step_registers, step_registers_mut};
-use crate::updater::Updater;
 
 impl Derivation<'_> {
     /// Makes the updater; says too whether a NOT NULL was proven. `None` when a step of the region
@@ -23,7 +24,7 @@ impl Derivation<'_> {
         changed: ColumnSet,
         observed: ColumnSet,
     ) -> Option<(DeferredUpdate, bool)> {
-        let program = self.program;
+        let procedure = self.procedure;
         let columns = changed
             .iter()
             .filter(|column| !update.indexed.contains(*column))
@@ -67,11 +68,11 @@ impl Derivation<'_> {
             .map(|(step, _)| step.clone())
             .collect();
         let constant = |register: Reg| {
-            let mut constants = program.constants.iter();
+            let mut constants = procedure.constants.iter();
             constants.find(|constant| constant.register == register)
         };
         let taken: BTreeSet<Reg> = inputs.iter().map(|(_, register)| *register).collect();
-        let schema = program.tables[update.table.0 as usize].schema();
+        let schema = procedure.tables[update.table.0 as usize].schema();
         let written: BTreeSet<Reg> = steps.iter().flat_map(|step| registers_of(step).1).collect();
         // What is not NULL if no operand is.
         let mut present: BTreeSet<Reg> = inputs
@@ -114,7 +115,7 @@ impl Derivation<'_> {
         let mut types: Vec<DataType> = Vec::new();
         let mut numbers: BTreeMap<Reg, Reg> = BTreeMap::new();
         let take = |register: Reg, types: &mut Vec<DataType>| {
-            types.push(program.registers[register.0 as usize].clone());
+            types.push(procedure.registers[register.0 as usize].clone());
             Reg(types.len() as u16 - 1)
         };
         for (_, register) in &inputs {
@@ -167,8 +168,8 @@ impl Derivation<'_> {
             .iter()
             .map(|(column, register)| (*column, numbers[register]))
             .collect();
-        let read: Vec<ColumnId> = inputs.iter().map(|(column, _)| *column).collect();
-        let updater = Updater::new(copies, types, &read, operands.len(), outputs, can_raise)?;
+        let read: Box<[ColumnId]> = inputs.iter().map(|(column, _)| *column).collect();
+        let updater = UpdaterSource::new(copies, types, read, operands.len(), outputs, can_raise)?;
         let deferred = DeferredUpdate {
             op: update.op,
             columns,

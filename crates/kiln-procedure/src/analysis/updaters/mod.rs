@@ -4,7 +4,7 @@
 //!
 //! An update of a record whose old column values reach, through registers, only the new values of
 //! that same update. Then nothing else of the transaction depends on them, and the update can be
-//! kept as an [`Updater`] with its operands and run when the transaction holds the record's lock.
+//! kept as an [`Updater`](crate::Updater) with its operands and run when the transaction holds the record's lock.
 //!
 //! ```text
 //!   read stock: s_ytd, s_data                      read stock: s_data
@@ -53,6 +53,7 @@
 mod build;
 mod region;
 mod simplify;
+mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,8 +62,9 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 
 use super::names::{Use, for_each_step, step_blocks, step_registers};
 use crate::ir::*;
-use crate::program::Program;
-use crate::updater::Updater;
+use crate::procedure::Procedure;
+
+pub use source::UpdaterSource;
 
 /// An update that can be deferred to the commit.
 #[derive(Clone, Debug)]
@@ -78,7 +80,7 @@ pub struct DeferredUpdate {
     /// The registers that hold the updater's operands when the update comes.
     pub operands: Box<[Reg]>,
     /// What it does.
-    pub updater: Arc<Updater>,
+    pub updater: Arc<UpdaterSource>,
     /// For each step of its region, in order, whether it is left out: those directly before the
     /// update in its block.
     pub(crate) elided: Box<[bool]>,
@@ -149,10 +151,10 @@ pub enum Reason {
 
 /// Finds the updates that can be deferred to the commit, and a verdict for every column of every
 /// update, in order of the operations.
-pub(super) fn derive(program: &Program) -> (Vec<DeferredUpdate>, Vec<ColumnVerdict>) {
-    let mut readers: Vec<Vec<&Step>> = vec![Vec::new(); program.registers.len()];
+pub(super) fn derive(procedure: &Procedure) -> (Vec<DeferredUpdate>, Vec<ColumnVerdict>) {
+    let mut readers: Vec<Vec<&Step>> = vec![Vec::new(); procedure.registers.len()];
     let mut notices = false;
-    for_each_step(&program.body, &mut |step| {
+    for_each_step(&procedure.body, &mut |step| {
         notices |= matches!(step, Step::Notice { .. });
         step_registers(step, &mut |register, usage| {
             if usage == Use::Read {
@@ -161,19 +163,19 @@ pub(super) fn derive(program: &Program) -> (Vec<DeferredUpdate>, Vec<ColumnVerdi
         });
     });
     let mut derivation = Derivation {
-        program,
+        procedure,
         readers,
         notices,
         deferred: Vec::new(),
         verdicts: Vec::new(),
     };
-    derivation.block(&program.body);
+    derivation.block(&procedure.body);
     let Derivation {
         mut deferred,
         mut verdicts,
         ..
     } = derivation;
-    if program.regions > 0 {
+    if procedure.regions > 0 {
         deferred.clear();
         for ColumnVerdict {
             column, verdict, ..
@@ -191,7 +193,7 @@ pub(super) fn derive(program: &Program) -> (Vec<DeferredUpdate>, Vec<ColumnVerdi
 }
 
 struct Derivation<'a> {
-    program: &'a Program,
+    procedure: &'a Procedure,
     /// The steps that read each register.
     readers: Vec<Vec<&'a Step>>,
     /// Whether the procedure sends notices.
@@ -291,7 +293,7 @@ impl<'a> Derivation<'a> {
                     .iter()
                     .rposition(|step| !belongs_to_region(step))
                     .map_or(0, |last| last + 1);
-                let indexed = self.program.tables[table.0 as usize].indexed_columns();
+                let indexed = self.procedure.tables[table.0 as usize].indexed_columns();
                 self.update(&Candidate {
                     op: *op,
                     table: *table,

@@ -200,7 +200,7 @@ impl<'a> Derivation<'a> {
     /// region.
     pub(super) fn read_apart(&self, update: &Candidate<'a>, value: Reg) -> Option<OpId> {
         let mut definitions: Vec<(Reg, &Step)> = Vec::new();
-        for_each_step(&self.program.body, &mut |step| {
+        for_each_step(&self.procedure.body, &mut |step| {
             step_registers(step, &mut |register, usage| {
                 if usage == Use::Write {
                     definitions.push((*register, step));

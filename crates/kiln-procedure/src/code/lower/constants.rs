@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use kiln_storage::types::Value;
 
 use super::{Lowering, number};
+use crate::analysis::Analysis;
 use crate::code::Op;
 use crate::ir::*;
 use crate::names::{Use, for_each_step, step_blocks, step_registers};
-use crate::program::Program;
+use crate::procedure::Procedure;
 use crate::values::push_value;
 
 /// Constants that only branches read which end with an error: the texts of messages, mostly. They
@@ -53,18 +54,18 @@ fn count_reads(block: &[Step], reads: &mut BTreeMap<Reg, u32>) {
 }
 
 impl RareConstants {
-    pub fn of(program: &Program) -> RareConstants {
+    pub fn of(procedure: &Procedure, analysis: &Analysis) -> RareConstants {
         let mut branches = Vec::new();
-        rare_branches(&program.body, &mut branches);
+        rare_branches(&procedure.body, &mut branches);
         let mut by_branch = BTreeMap::new();
-        if branches.is_empty() || program.constants.is_empty() {
+        if branches.is_empty() || procedure.constants.is_empty() {
             return RareConstants {
                 by_branch,
                 registers: BTreeSet::new(),
             };
         }
         let (mut everywhere, mut in_rare) = (BTreeMap::new(), BTreeMap::<Reg, u32>::new());
-        count_reads(&program.body, &mut everywhere);
+        count_reads(&procedure.body, &mut everywhere);
         let reads_of = |branch: &&[Step]| {
             let mut reads = BTreeMap::new();
             count_reads(branch, &mut reads);
@@ -75,12 +76,12 @@ impl RareConstants {
             *in_rare.entry(*register).or_default() += count;
         }
         // What is deferred to the commit takes its operands on the way.
-        for update in program.analysis.deferrable() {
+        for update in analysis.deferrable() {
             for operand in &update.operands {
                 in_rare.remove(operand);
             }
         }
-        let constants = program.constants.iter();
+        let constants = procedure.constants.iter();
         let registers: BTreeSet<Reg> = constants
             .map(|constant| constant.register)
             .filter(|register| {
@@ -106,7 +107,7 @@ impl Lowering<'_> {
     /// The branch of a conditional.
     pub(super) fn branch(&mut self, steps: &[Step]) {
         if let Some(registers) = self.rare.by_branch.get(&steps.as_ptr()) {
-            let constants = self.program.constants.iter();
+            let constants = self.procedure.constants.iter();
             let constants = constants.filter(|constant| registers.contains(&constant.register));
             let list = constants.cloned().collect();
             let list = number(&mut self.code.rare_constants, list);
@@ -117,7 +118,7 @@ impl Lowering<'_> {
 
     /// Sorts the constants by how they get into their registers.
     pub(super) fn constants(&mut self) {
-        for constant in &self.program.constants {
+        for constant in &self.procedure.constants {
             let (register, code) = (constant.register, &mut self.code);
             let is_rare = self.rare.registers.contains(&register);
             let heap = &mut code.constant_bytes;

@@ -1,10 +1,11 @@
 //! Updates that can be deferred to the commit: the same steps twice.
 
+use kiln_platform::sync::Arc;
 use kiln_storage::schema::ColumnSet;
 
 use super::{Lowering, number};
 use crate::analysis::DeferredUpdate;
-use crate::code::{Defer, Op};
+use crate::code::{Defer, Op, Updater};
 use crate::ir::*;
 
 impl Lowering<'_> {
@@ -44,7 +45,7 @@ impl Lowering<'_> {
             op: deferred.op,
             table: self.table(*table),
             record: *record,
-            updater: deferred.updater.clone(),
+            updater: Arc::new(Updater::of(&deferred.updater)),
             operands: deferred.operands.clone(),
             guard: deferred.guard.clone(),
             indexed: indexed.collect(),

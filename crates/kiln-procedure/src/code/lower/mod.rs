@@ -10,8 +10,9 @@ mod scalar;
 use super::*;
 use constants::RareConstants;
 
+use crate::analysis::Analysis;
 use crate::names::{Use, for_each_step, step_registers};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// A position that is known once the code there is.
 #[derive(Clone, Copy)]
@@ -28,7 +29,8 @@ struct Loop {
 }
 
 struct Lowering<'a> {
-    program: &'a Program,
+    procedure: &'a Procedure,
+    analysis: &'a Analysis,
     code: Code,
     /// How often each register is read.
     reads: Vec<u32>,
@@ -56,18 +58,18 @@ struct Lowering<'a> {
 }
 
 impl Code {
-    /// Lowers a program.
+    /// Lowers a procedure.
     ///
     /// # Panics
-    /// When the program breaks a rule of the IR; [`verify`](crate::verify::verify) finds out.
-    pub fn of(program: &Program) -> Code {
-        Lowering::of(program, None).lowered()
+    /// When the procedure breaks a rule of the IR; [`verify`](crate::verify::verify) finds out.
+    pub fn of(procedure: &Procedure, analysis: &Analysis) -> Code {
+        Lowering::of(procedure, analysis, None).lowered()
     }
 
     /// Lowers what a restoration leaves of a program, in which these operations have changed. The
     /// program itself puts its constants into their registers.
-    pub(crate) fn part_of(program: &Program, changed: &OpSet) -> Code {
-        let mut code = Lowering::of(program, Some(changed)).lowered();
+    pub(crate) fn part_of(procedure: &Procedure, analysis: &Analysis, changed: &OpSet) -> Code {
+        let mut code = Lowering::of(procedure, analysis, Some(changed)).lowered();
         (code.constants, code.byte_constants) = Default::default();
         (code.constant_bytes, code.other_constants) = Default::default();
         code
@@ -75,9 +77,13 @@ impl Code {
 }
 
 impl<'a> Lowering<'a> {
-    fn of(program: &'a Program, changed: Option<&'a OpSet>) -> Lowering<'a> {
-        let mut reads = vec![0; program.registers.len()];
-        for_each_step(&program.body, &mut |step| {
+    fn of(
+        procedure: &'a Procedure,
+        analysis: &'a Analysis,
+        changed: Option<&'a OpSet>,
+    ) -> Lowering<'a> {
+        let mut reads = vec![0; procedure.registers.len()];
+        for_each_step(&procedure.body, &mut |step| {
             step_registers(step, &mut |register, usage| {
                 if usage == Use::Read {
                     reads[register.0 as usize] += 1;
@@ -85,9 +91,10 @@ impl<'a> Lowering<'a> {
             });
         });
         Lowering {
-            program,
+            procedure,
+            analysis,
             code: Code {
-                registers: program.registers.len(),
+                registers: procedure.registers.len(),
                 ..Code::default()
             },
             reads,
@@ -96,11 +103,11 @@ impl<'a> Lowering<'a> {
             landed: 0,
             constants: Vec::new(),
             rare: match changed {
-                None => RareConstants::of(program),
+                None => RareConstants::of(procedure, analysis),
                 Some(_) => RareConstants::default(),
             },
-            hidden: program.registers.len(),
-            reserved: program.registers.len(),
+            hidden: procedure.registers.len(),
+            reserved: procedure.registers.len(),
             foreseen: Vec::new(),
             counted: Vec::new(),
             changed,
@@ -109,7 +116,7 @@ impl<'a> Lowering<'a> {
 
     fn lowered(mut self) -> Code {
         self.constants();
-        self.block(&self.program.body);
+        self.block(&self.procedure.body);
         self.emit(Op::Return);
         self.finish()
     }
@@ -158,15 +165,15 @@ impl Lowering<'_> {
     }
 
     fn table(&self, table: TableRef) -> Arc<Table> {
-        self.program.tables[table.0 as usize].clone()
+        self.procedure.tables[table.0 as usize].clone()
     }
 
     fn block(&mut self, steps: &[Step]) {
         let mut done = 0;
         for (position, step) in steps.iter().enumerate() {
-            let program = self.program;
+            let analysis = self.analysis;
             if let Step::Update { op, .. } = step
-                && let Some(update) = program.analysis.deferral_of(*op)
+                && let Some(update) = analysis.deferral_of(*op)
             {
                 let region = position - update.elided.len();
                 debug_assert!(region >= done, "regions do not overlap");

@@ -45,7 +45,7 @@ impl Lowering<'_> {
                     reverse: *reverse,
                     record: *record,
                     intent: *intent,
-                    observed: self.program.analysis.observed(*op),
+                    observed: self.analysis.observed(*op),
                 };
                 let scan = number(&mut self.code.scans, scan);
                 let end = self.label();
@@ -113,7 +113,7 @@ impl Lowering<'_> {
             } => {
                 let walk = Walk {
                     buffer: *buffer,
-                    width: self.program.buffers[buffer.0 as usize],
+                    width: self.procedure.buffers[buffer.0 as usize],
                     matching: matching.clone(),
                     row: row.clone(),
                 };
@@ -262,14 +262,14 @@ impl Lowering<'_> {
             record: *record,
             found: *found,
             intent: *intent,
-            observed: self.program.analysis.observed(*op),
+            observed: self.analysis.observed(*op),
             foreseen: self.foreseen(*op),
             is_known: self.is_known(*op),
         }
     }
 
     fn rows(&mut self, step: &Step) {
-        let width = |buffer: &BufferId| self.program.buffers[buffer.0 as usize];
+        let width = |buffer: &BufferId| self.procedure.buffers[buffer.0 as usize];
         let rows = match step {
             Step::BufferClear { buffer } => Rows::Clear { buffer: *buffer },
             Step::BufferFill {

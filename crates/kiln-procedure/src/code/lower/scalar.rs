@@ -161,7 +161,7 @@ impl Lowering<'_> {
 
     /// Whether a register holds texts, byte strings or arrays, whose length may be large.
     fn is_stretch(&self, register: Reg) -> bool {
-        match self.program.registers.get(register.0 as usize) {
+        match self.procedure.registers.get(register.0 as usize) {
             Some(DataType::Catalog(catalog)) => matches!(
                 catalog.representation(),
                 Representation::Text | Representation::Vector

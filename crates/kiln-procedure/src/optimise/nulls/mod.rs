@@ -33,17 +33,17 @@ use super::effects::Effects;
 use super::numbering::{has_blocks, numbers_in_range, runs_once};
 use crate::ir::*;
 use crate::names::{Use, step_registers};
-use crate::program::Program;
+use crate::procedure::Procedure;
 
 /// Decides tests for NULL, and takes the branches that follow.
-pub(super) fn run(program: &mut Program) {
+pub(super) fn run(procedure: &mut Procedure) {
     // Programs that name what does not exist are for verification to refuse.
-    if !numbers_in_range(program) {
+    if !numbers_in_range(procedure) {
         return;
     }
     let mut sets = Sets::new();
-    let mut facts = Facts::new(&mut sets, program.registers.len());
-    for constant in &program.constants {
+    let mut facts = Facts::new(&mut sets, procedure.registers.len());
+    for constant in &procedure.constants {
         let known = match &constant.value {
             Value::Null => Known::of(sets.always()),
             Value::Boolean(truth) => Known {
@@ -54,18 +54,18 @@ pub(super) fn run(program: &mut Program) {
         };
         facts.set(constant.register, known);
     }
-    let mut body = std::mem::take(&mut program.body);
+    let mut body = std::mem::take(&mut procedure.body);
     let mut pass = Pass {
-        program,
+        procedure,
         sets,
         exits: Vec::new(),
     };
     pass.block(&mut body, facts);
-    program.body = body;
+    procedure.body = body;
 }
 
 struct Pass<'a> {
-    program: &'a Program,
+    procedure: &'a Procedure,
     sets: Sets,
     /// For each open loop, innermost last: what is known at its exits, if it is followed.
     exits: Vec<Option<Exits>>,
@@ -275,7 +275,7 @@ impl Pass<'_> {
                 );
             }
             Step::Read { table, columns, .. } => {
-                let schema = self.program.tables[table.0 as usize].schema();
+                let schema = self.procedure.tables[table.0 as usize].schema();
                 for (column, register) in columns {
                     if schema.columns[column.index()].not_null {
                         facts.set(*register, Known::of(NEVER));

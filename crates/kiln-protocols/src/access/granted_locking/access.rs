@@ -25,12 +25,12 @@ use crate::canary::Canary;
 use crate::phases::{Phase, Phased, Phases};
 use crate::shared::locked::plan::recalled;
 use crate::shared::locked::{self, Locking};
-use crate::shared::locks::Locks;
+use crate::shared::locks::GrantingLocks;
 use crate::shared::planning::Planner;
 use crate::shared::recorder::{Recorded, Recorder};
 use crate::shared::report::Reporter;
 
-impl<L: Locks> Access for GrantedLocking<L> {
+impl<L: GrantingLocks> Access for GrantedLocking<L> {
     #[inline]
     fn begin(&mut self) {
         if !std::mem::take(&mut self.plan.stays) {
@@ -132,7 +132,7 @@ impl<L: Locks> Access for GrantedLocking<L> {
     fn commit(&mut self) -> Result<(), Stop> {
         point("2pl.executed");
         if !self.deferral.is_empty() {
-            self.settle_deferred()?;
+            self.apply_deferred()?;
             point("strife.left-written");
         }
         self.locked.phases.enter(Phase::Validate);
@@ -159,7 +159,7 @@ impl<L: Locks> Access for GrantedLocking<L> {
     }
 }
 
-impl<L: Locks> Planning for GrantedLocking<L> {
+impl<L: GrantingLocks> Planning for GrantedLocking<L> {
     #[inline]
     fn begin_call(&mut self, deadline_ns: Option<u64>) {
         self.locked.manager.begin_call(deadline_ns);
@@ -181,7 +181,7 @@ impl<L: Locks> Planning for GrantedLocking<L> {
     }
 }
 
-impl<L: Locks> Remembering for GrantedLocking<L> {
+impl<L: GrantingLocks> Remembering for GrantedLocking<L> {
     #[inline(always)]
     fn recall(&mut self, sought: &Sought<'_>, memory: &Memory) -> Result<Option<Recalled>, Halt> {
         let Some((record, known)) = self.plan.planner.findings.recall(sought, memory) else {
@@ -224,7 +224,7 @@ impl<L: Locks> Remembering for GrantedLocking<L> {
     }
 }
 
-impl<L: Locks> Deferring for GrantedLocking<L> {
+impl<L: GrantingLocks> Deferring for GrantedLocking<L> {
     #[inline(always)]
     fn defers(&self) -> bool {
         self.locked.manager.defers()
@@ -252,7 +252,7 @@ impl<L: Locks> Deferring for GrantedLocking<L> {
     }
 }
 
-impl<L: Locks> Recording for GrantedLocking<L> {
+impl<L: GrantingLocks> Recording for GrantedLocking<L> {
     #[inline(always)]
     fn history(&mut self) -> Option<&mut Log> {
         self.locked.in_place.recorder.log()
@@ -264,13 +264,13 @@ impl<L: Locks> Recording for GrantedLocking<L> {
     }
 }
 
-impl<L: Locks> Flawed for GrantedLocking<L> {
+impl<L: GrantingLocks> Flawed for GrantedLocking<L> {
     fn forgets_change(&mut self) -> bool {
         Canary::ChangeNotTakenBack.sings()
     }
 }
 
-impl<L: Locks> Recorded for GrantedLocking<L> {
+impl<L: GrantingLocks> Recorded for GrantedLocking<L> {
     fn recorder(&mut self) -> &mut Recorder {
         &mut self.locked.in_place.recorder
     }
@@ -284,11 +284,11 @@ impl<L: Locks> Recorded for GrantedLocking<L> {
     }
 }
 
-impl<L: Locks> Phased for GrantedLocking<L> {
+impl<L: GrantingLocks> Phased for GrantedLocking<L> {
     fn phases(&mut self) -> &mut Phases {
         &mut self.locked.phases
     }
 }
 
-impl<L: Locks> Scanning for GrantedLocking<L> {}
-impl<L: Locks> Travelling for GrantedLocking<L> {}
+impl<L: GrantingLocks> Scanning for GrantedLocking<L> {}
+impl<L: GrantingLocks> Travelling for GrantedLocking<L> {}

@@ -3,10 +3,10 @@
 use kiln_procedure::{Arguments, Program};
 
 use super::GrantedLocking;
-use crate::shared::locks::Locks;
+use crate::shared::locks::GrantingLocks;
 use crate::shared::planning::{Claim, Findings, Footprint, PlannedAhead};
 
-impl<L: Locks> PlannedAhead for GrantedLocking<L> {
+impl<L: GrantingLocks> PlannedAhead for GrantedLocking<L> {
     type Demand = Footprint;
     type Held = L::Held;
 

@@ -30,7 +30,7 @@ use kiln_storage::table::Table;
 use super::GrantedLocking;
 use crate::phases::Phase;
 use crate::shared::locked::Locking;
-use crate::shared::locks::Locks;
+use crate::shared::locks::GrantingLocks;
 use crate::shared::planning::Claim;
 use crate::shared::updates::{Running, Updates};
 
@@ -95,7 +95,7 @@ impl Deferral {
     }
 }
 
-impl<L: Locks> GrantedLocking<L> {
+impl<L: GrantingLocks> GrantedLocking<L> {
     /// Meets a record that all only add to; none if the record is not left, and met as any other.
     #[inline]
     pub(super) fn meet_deferred(&mut self, table: &Table, record: RecordRef) -> Option<Visit> {
@@ -171,7 +171,7 @@ impl<L: Locks> GrantedLocking<L> {
     /// # Errors
     /// An [`AbortCause`]; or the error of the first updater that raises, which needs no other
     /// confirmation.
-    pub(super) fn settle_deferred(&mut self) -> Result<(), Stop> {
+    pub(super) fn apply_deferred(&mut self) -> Result<(), Stop> {
         self.lock_deferred()?;
         point("strife.left-locked");
         self.locked.confirm_read()?;
@@ -194,7 +194,7 @@ impl<L: Locks> GrantedLocking<L> {
         if self.deferral.is_confirmed {
             return Ok(error);
         }
-        match self.settle_deferred() {
+        match self.apply_deferred() {
             Ok(()) => Ok(error),
             Err(Stop::Raise(first)) => Ok(first),
             Err(Stop::Abort(cause)) => Err(cause),

@@ -6,7 +6,7 @@
 //!
 //! # With a grant
 //!
-//! Each record that is met is compared with what is granted ([`Locks::is_granted`]); one that is
+//! Each record that is met is compared with what is granted ([`GrantingLocks::is_granted`]); one that is
 //! not ends the attempt (`footprint_miss`), and the next plan has it. Records to which all
 //! transactions of a batch only add may be granted to several at once: their updates are left to
 //! the commits, which lock them for themselves (`deferral.rs`).
@@ -30,7 +30,7 @@ use deferral::Deferral;
 use crate::canary::Canary;
 use crate::shared::locked::plan::LockPlan;
 use crate::shared::locked::{Locked, Locking, NOT_LOCKED, visit_of};
-use crate::shared::locks::Locks;
+use crate::shared::locks::GrantingLocks;
 use crate::shared::planning::{Claim, Planned};
 
 /// The note of a handle whose record was granted without a lock, to be read.
@@ -39,21 +39,20 @@ const GRANTED: u32 = u32::MAX - 1;
 const GRANTED_EXCLUSIVE: u32 = u32::MAX - 2;
 
 /// The access of one worker; see the module's documentation.
-pub struct GrantedLocking<L: Locks> {
+pub struct GrantedLocking<L: GrantingLocks> {
     locked: Locked<L>,
     plan: LockPlan,
     /// Updates deferred to the commit.
     deferral: Deferral,
 }
 
-impl<L: Locks> GrantedLocking<L> {
+impl<L: GrantingLocks> GrantedLocking<L> {
     /// An access for the worker that `participant` stands for, with this side of the locks.
     pub fn new(participant: Participant, manager: L) -> GrantedLocking<L> {
         let planned = Planned {
             marks_deferred: manager.leaves_updates(),
-            is_in_any_order: !L::ORDERED,
             keeps_scans: true,
-            ..Planned::default()
+            ..L::planned()
         };
         GrantedLocking {
             locked: Locked::new(participant, manager),
@@ -103,7 +102,7 @@ impl<L: Locks> GrantedLocking<L> {
         if self.locked.manager.has_grant() {
             return self.visit_granted(claim);
         }
-        let Some(note) = known.or_else(|| self.locked.locks.find::<L>(claim)) else {
+        let Some(note) = known.or_else(|| self.locked.locks.find::<L::Naming>(claim)) else {
             return self.take_unplanned(claim);
         };
         if Tid(record.tid().load(Ordering::Relaxed)).is_dead() {
@@ -157,7 +156,7 @@ impl<L: Locks> GrantedLocking<L> {
     }
 }
 
-impl<L: Locks> Locking for GrantedLocking<L> {
+impl<L: GrantingLocks> Locking for GrantedLocking<L> {
     type Locks = L;
 
     #[inline(always)]
@@ -191,13 +190,13 @@ impl<L: Locks> Locking for GrantedLocking<L> {
         let claim = Claim::new(table, record, true, false);
         match self.locked.manager.has_grant() {
             true => GRANTED_EXCLUSIVE,
-            false => self.locked.locks.hold_new::<L>(claim, held),
+            false => self.locked.locks.hold_new::<L::Naming>(claim, held),
         }
     }
 
     fn note_of_deleted(&mut self, table: &Table, record: RecordRef) -> u32 {
         let claim = Claim::new(table, record, true, false);
-        match self.locked.locks.find::<L>(claim) {
+        match self.locked.locks.find::<L::Naming>(claim) {
             Some(note) => note,
             None if self.locked.manager.has_grant() => GRANTED_EXCLUSIVE,
             None => unreachable!("what was deleted is locked"),

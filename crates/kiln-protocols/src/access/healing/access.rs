@@ -78,7 +78,7 @@ impl Access for Healing {
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
     ) -> Result<(), Halt> {
-        self.sets.settle_read(handle, columns)?;
+        self.sets.apply_for_read(handle, columns)?;
         Ok(self.read_copied(table, handle, columns, memory)?)
     }
 
@@ -167,7 +167,7 @@ impl Access for Healing {
 
     #[inline(always)]
     fn commit(&mut self) -> Result<(), Stop> {
-        self.settle_and_write()
+        self.commit_and_forget()
             .map_err(|cause| match self.sets.take_raised() {
                 Some(error) => {
                     self.is_confirmed = true;

@@ -11,7 +11,7 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::Memory;
 use kiln_storage::table::Table;
 
-use super::{Healing, settled_tid};
+use super::{Healing, installed_tid};
 use crate::canary::Canary;
 use crate::shared::optimistic::{Item, WriteKind};
 use crate::shared::recorder::Recorded;
@@ -263,7 +263,7 @@ impl Healing {
         };
         // Without a lock this is a hint: what changes from now on is found when the record is
         // locked.
-        let now = settled_tid(record)?;
+        let now = installed_tid(record)?;
         if now.is_dead() {
             return Ok(Visit::Dead);
         }
@@ -326,7 +326,7 @@ impl Healing {
         let (record, table) = (item.record, item.note.table());
         let copied = self.copies.of(&item.note).map(|copy| copy.columns);
         loop {
-            let now = settled_tid(record)?;
+            let now = installed_tid(record)?;
             if now.is_absent() {
                 return Ok(false);
             }
@@ -372,7 +372,7 @@ impl Healing {
             if item.record.tid().load(Ordering::Relaxed) == version {
                 break;
             }
-            let now = settled_tid(item.record)?;
+            let now = installed_tid(item.record)?;
             let written = self.sets.written.get(item.record);
             let moves = written.is_some_and(|write| self.sets.writes[write as usize].moves());
             let is_same = self.copies.is_same(&item.note, row);
@@ -474,7 +474,7 @@ impl Healing {
         self.sets.items[note].note.flags |= STALE;
         let first = self.sets.items[note].observed;
         loop {
-            self.sets.items[note].observed = settled_tid(handle.record)?.0;
+            self.sets.items[note].observed = installed_tid(handle.record)?.0;
             match self.sets.load(table, handle, columns, memory) {
                 Err(AbortCause::ReadValidation) => {}
                 done => {

@@ -27,7 +27,7 @@ use kiln_procedure::{AbortCause, Access, Program, Restoration, Stop};
 use kiln_storage::record::Tid;
 use kiln_storage::schema::ColumnSet;
 
-use super::{Healing, settled_tid};
+use super::{Healing, installed_tid};
 use crate::canary::Canary;
 use crate::factors::RestorationKind;
 use crate::shared::optimistic::{Write, WriteKind};
@@ -192,7 +192,7 @@ impl Healing {
                 Err(_) => return Err(Rerun::Changing),
             }
         }
-        settled_tid(self.sets.items[position].record).map_err(|_| Rerun::Changing)?;
+        installed_tid(self.sets.items[position].record).map_err(|_| Rerun::Changing)?;
         Ok(program.restoration(op, Change::Presence))
     }
 

@@ -112,7 +112,7 @@ const INSTALLS_AWAITED: u32 = 64;
 /// # Errors
 /// [`AbortCause::ReadLock`] when that takes very long.
 #[inline(always)]
-fn settled_tid(record: RecordRef) -> Result<Tid, AbortCause> {
+fn installed_tid(record: RecordRef) -> Result<Tid, AbortCause> {
     match stable_tid(record) {
         Err(_) => await_install(record),
         tid => tid,
@@ -147,7 +147,7 @@ impl Commit for HealingSets {
     #[inline(always)]
     fn observe(&mut self, record: RecordRef, _: Intent) -> Result<(Tid, Copied), AbortCause> {
         let copied = Copied::whole(self.table, self.under_way);
-        Ok((settled_tid(record)?, copied))
+        Ok((installed_tid(record)?, copied))
     }
 
     #[inline(always)]
@@ -328,7 +328,7 @@ impl Healing {
     /// # Errors
     /// An [`AbortCause`], also when an update deferred to the commit raises:
     /// [`take_raised`](Optimistic::take_raised) has its error then.
-    fn settle_and_write(&mut self) -> Result<(), AbortCause> {
+    fn commit_and_forget(&mut self) -> Result<(), AbortCause> {
         point("healing.executed");
         self.rest();
         let is_resumed = self.is_resumed();

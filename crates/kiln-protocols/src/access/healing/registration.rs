@@ -4,8 +4,8 @@ use kiln_platform::sync::Arc;
 
 use super::{Healing, WaitingArray};
 use crate::family;
-use crate::protocol::ProtocolOption;
-use crate::registry::{Promises, Registration};
+use crate::options::ProtocolOption;
+use crate::registration::{Promises, Registration};
 
 pub(crate) const HEALING: Registration = Registration {
     name: "healing",

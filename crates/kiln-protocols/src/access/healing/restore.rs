@@ -34,8 +34,8 @@ impl Healing {
             // An update that was deferred to the commit.
             Stop::Raise(_) if self.is_confirmed => return false,
             Stop::Raise(_) => {
-                if let Some(settled) = self.settle_raise() {
-                    self.is_confirmed = settled.is_ok();
+                if let Some(decided) = self.decide_raise() {
+                    self.is_confirmed = decided.is_ok();
                     return false;
                 }
             }

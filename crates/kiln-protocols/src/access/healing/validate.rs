@@ -8,7 +8,7 @@ use kiln_storage::record::{RecordRef, Tid};
 
 use super::copies::Copied;
 use super::restore::ROUNDS_MAX;
-use super::{Healing, settled_tid};
+use super::{Healing, installed_tid};
 use crate::canary::Canary;
 use crate::factors::ValidationOrder;
 use crate::phases::Phase;
@@ -349,7 +349,7 @@ impl Healing {
         if now.0 == item.observed {
             return Ok(!item.note.is_stale());
         }
-        let now = settled_tid(item.record)?;
+        let now = installed_tid(item.record)?;
         Ok(self.is_false_alarm(position, now))
     }
 
@@ -387,7 +387,7 @@ impl Healing {
 
     /// Whether an attempt that raised has run on what is there, all of it at one moment. `None`: a
     /// restoration finds out.
-    pub(super) fn settle_raise(&mut self) -> Option<Result<(), AbortCause>> {
+    pub(super) fn decide_raise(&mut self) -> Option<Result<(), AbortCause>> {
         let is_welcome = self.late.is_empty() || self.are_late_welcome();
         // Updates that are left need the locks of their records.
         let is_done = !self.sets.has_deferred_updates();

@@ -2,7 +2,7 @@
 
 use super::Hybrid;
 use crate::family;
-use crate::registry::{Promises, Registration};
+use crate::registration::{Promises, Registration};
 
 pub(crate) const HYBRID: Registration = Registration {
     name: "hybrid",

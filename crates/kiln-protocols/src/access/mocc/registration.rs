@@ -4,7 +4,7 @@ use kiln_platform::sync::Arc;
 
 use super::{HotRecords, Mocc};
 use crate::family;
-use crate::registry::{Promises, Registration};
+use crate::registration::{Promises, Registration};
 
 pub(crate) const MOCC: Registration = Registration {
     name: "mocc",

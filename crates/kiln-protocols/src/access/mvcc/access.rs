@@ -70,7 +70,7 @@ impl Access for Mvcc {
         self.follow(handle);
         if !self.updates.is_empty() {
             let read = columns.iter().map(|&(column, _)| column).collect();
-            self.settle_for_read(*handle, read)?;
+            self.apply_for_read(*handle, read)?;
         }
         Ok(self.load(table, handle, columns, memory)?)
     }
@@ -86,7 +86,7 @@ impl Access for Mvcc {
         if !self.updates.is_empty() {
             self.follow(handle);
             let written = columns.iter().map(|&(column, _)| column).collect();
-            self.settle_for_write(table, *handle, written)?;
+            self.apply_for_write(table, *handle, written)?;
         }
         Ok(self.change(table, handle, columns, memory)?)
     }
@@ -104,7 +104,7 @@ impl Access for Mvcc {
     fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Halt> {
         self.follow(handle);
         if let Some(write) = self.written.get(handle.record) {
-            self.settle_write(write as usize)?;
+            self.apply_updates(write as usize)?;
         }
         self.mark_deleted(table, *handle);
         Ok(())

@@ -207,8 +207,8 @@ impl Mvcc {
                         return Err(AbortCause::ReadValidation);
                     }
                 }
-                false if self.splits && item.is_split() => self.settle_split(item, timestamp)?,
-                false => settle_read(item, timestamp)?,
+                false if self.splits && item.is_split() => self.validate_split(item, timestamp)?,
+                false => validate_read(item, timestamp)?,
             }
         }
         // The timestamp's counter hands on what others have inserted before theirs.
@@ -420,12 +420,12 @@ fn unlink_pending(record: RecordRef, node: NodeRef) {
 
 /// Makes sure that `item` is what a transaction at `timestamp` reads of its record, now and later.
 #[inline]
-fn settle_read(item: &Item, timestamp: u64) -> Result<(), AbortCause> {
+fn validate_read(item: &Item, timestamp: u64) -> Result<(), AbortCause> {
     let record = item.record;
     let mut result = Err(AbortCause::ReadLock);
-    spin::until(SPINS_MAX, || match try_settle(item, record, timestamp) {
-        Some(settled) => {
-            result = settled;
+    spin::until(SPINS_MAX, || match try_validate(item, record, timestamp) {
+        Some(validated) => {
+            result = validated;
             true
         }
         None => false,
@@ -435,7 +435,7 @@ fn settle_read(item: &Item, timestamp: u64) -> Result<(), AbortCause> {
 
 /// One look at a record; `None` when it is worth another.
 #[inline]
-fn try_settle(item: &Item, record: RecordRef, timestamp: u64) -> Option<Result<(), AbortCause>> {
+fn try_validate(item: &Item, record: RecordRef, timestamp: u64) -> Option<Result<(), AbortCause>> {
     let aux = record.aux().load(Ordering::SeqCst);
     let newest = match head(aux) {
         Head::Row(rts) => {

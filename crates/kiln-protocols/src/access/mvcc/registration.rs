@@ -7,10 +7,10 @@ use kiln_storage::schema::TableId;
 
 use super::{Mvcc, MvccState};
 use crate::Versions;
+use crate::direct::Direct;
 use crate::family::Family;
-use crate::protocol::ProtocolOption;
-use crate::registry::{Promises, Registration};
-use crate::schedule::direct::Direct;
+use crate::options::ProtocolOption;
+use crate::registration::{Promises, Registration};
 use crate::scheduler::Scheduler;
 
 pub(crate) const MVCC: Registration = Registration {

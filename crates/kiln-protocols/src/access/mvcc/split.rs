@@ -189,7 +189,7 @@ impl Mvcc {
     /// Makes sure that a transaction at `timestamp` reads of split columns what the item met, now
     /// and later.
     #[inline(never)]
-    pub(super) fn settle_split(&self, item: &Item, timestamp: u64) -> Result<(), AbortCause> {
+    pub(super) fn validate_split(&self, item: &Item, timestamp: u64) -> Result<(), AbortCause> {
         let held = self.shared.groups.hold(item.split, timestamp);
         point("mvcc.held");
         if held && self.has_kept_split(item) {
@@ -197,9 +197,9 @@ impl Mvcc {
         }
         let mut result = Err(AbortCause::ReadLock);
         spin::until(SPINS_MAX, || {
-            match self.try_settle_split(item, timestamp, held) {
-                Some(settled) => {
-                    result = settled;
+            match self.try_validate_split(item, timestamp, held) {
+                Some(validated) => {
+                    result = validated;
                     true
                 }
                 None => false,
@@ -210,7 +210,7 @@ impl Mvcc {
 
     /// One look at a record; `None` when it is worth another. Where no writer is `held` off, the
     /// record's `rts` is raised.
-    fn try_settle_split(
+    fn try_validate_split(
         &self,
         item: &Item,
         timestamp: u64,

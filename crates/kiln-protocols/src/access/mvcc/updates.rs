@@ -52,7 +52,7 @@ impl Mvcc {
         write.pending_read = write.pending_read.union(updater.columns_read());
         if write.kind == WriteKind::Insert {
             // No other transaction has the record.
-            return self.settle_write(position);
+            return self.apply_updates(position);
         }
         if write.node.is_none() {
             let words = table.layout().words();
@@ -67,14 +67,14 @@ impl Mvcc {
 
     /// Runs the updaters of the record behind `handle` before its columns are read.
     #[inline(always)]
-    pub(super) fn settle_for_read(
+    pub(super) fn apply_for_read(
         &mut self,
         handle: Handle,
         columns: ColumnSet,
     ) -> Result<(), Stop> {
         match self.written.get(handle.record) {
             Some(write) if self.writes[write as usize].pending.intersects(columns) => {
-                self.settle_write(write as usize)
+                self.apply_updates(write as usize)
             }
             _ => Ok(()),
         }
@@ -82,7 +82,7 @@ impl Mvcc {
 
     /// Runs the updaters of the record behind `handle` before its columns are written. A record
     /// that may move is read as a whole.
-    pub(super) fn settle_for_write(
+    pub(super) fn apply_for_write(
         &mut self,
         table: &Table,
         handle: Handle,
@@ -99,14 +99,14 @@ impl Mvcc {
         let concerned = pending.union(*pending_read).intersects(columns)
             || table.indexed_columns().intersects(columns);
         match concerned {
-            true => self.settle_write(write as usize),
+            true => self.apply_updates(write as usize),
             false => Ok(()),
         }
     }
 
     /// Runs the updaters of a write.
     #[cold]
-    pub(super) fn settle_write(&mut self, position: usize) -> Result<(), Stop> {
+    pub(super) fn apply_updates(&mut self, position: usize) -> Result<(), Stop> {
         for at in 0..self.updates.len() {
             if self.updates.waiting(at) == Some(position) {
                 self.run_early(at)?;

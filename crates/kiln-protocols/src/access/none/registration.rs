@@ -2,7 +2,7 @@
 
 use super::Unprotected;
 use crate::family;
-use crate::registry::{Promises, Registration};
+use crate::registration::{Promises, Registration};
 
 pub(crate) const NONE: Registration = Registration {
     name: "none",

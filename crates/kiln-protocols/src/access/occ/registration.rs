@@ -2,8 +2,8 @@
 
 use super::{Occ, OccUnchecked};
 use crate::family;
-use crate::protocol::ProtocolOption;
-use crate::registry::{Promises, Registration};
+use crate::options::ProtocolOption;
+use crate::registration::{Promises, Registration};
 
 pub(crate) const OCC: Registration = Registration {
     name: "occ",

@@ -31,7 +31,7 @@ use crate::canary::Canary;
 use crate::phases::{Phase, Phased, Phases};
 use crate::shared::locked::plan::{LockPlan, recalled};
 use crate::shared::locked::{self, Locked, Locking, visit_of};
-use crate::shared::locks::Locks;
+use crate::shared::locks::CoveringLocks;
 use crate::shared::planning::{Claim, Planned, Planner};
 use crate::shared::recorder::{Recorded, Recorder};
 use crate::shared::report::Reporter;
@@ -40,12 +40,12 @@ use crate::shared::report::Reporter;
 const COVERED: u32 = u32::MAX - 1;
 
 /// The access of one worker; see the module's documentation.
-pub struct PartitionLocking<L: Locks> {
+pub struct PartitionLocking<L: CoveringLocks> {
     locked: Locked<L>,
     plan: LockPlan,
 }
 
-impl<L: Locks> PartitionLocking<L> {
+impl<L: CoveringLocks> PartitionLocking<L> {
     /// An access for the worker that `participant` stands for, with this side of the locks.
     pub fn new(participant: Participant, manager: L) -> PartitionLocking<L> {
         PartitionLocking {
@@ -70,7 +70,7 @@ impl<L: Locks> PartitionLocking<L> {
         match locked.manager.take_claim(claim) {
             Ok(taken) => {
                 let held = locked.wait(claim.record, taken)?;
-                locked.locks.hold::<L>(claim, held);
+                locked.locks.hold::<L::Naming>(claim, held);
                 Ok(())
             }
             Err(cause) => Err((self.plan).missed(&locked.in_place.participant, claim, cause)),
@@ -85,7 +85,7 @@ impl<L: Locks> PartitionLocking<L> {
     }
 }
 
-impl<L: Locks> Locking for PartitionLocking<L> {
+impl<L: CoveringLocks> Locking for PartitionLocking<L> {
     type Locks = L;
 
     #[inline(always)]
@@ -96,7 +96,7 @@ impl<L: Locks> Locking for PartitionLocking<L> {
     #[inline(always)]
     fn lock(&mut self, table: &Table, record: RecordRef, intent: Intent) -> Result<Visit, Halt> {
         let claim = Claim::new(table, record, intent == Intent::Write, true);
-        let note = match self.locked.locks.find::<L>(claim) {
+        let note = match self.locked.locks.find::<L::Naming>(claim) {
             // The attempt has inserted it.
             Some(note) => {
                 let held = self.locked.locks.all[note as usize].held;
@@ -128,16 +128,19 @@ impl<L: Locks> Locking for PartitionLocking<L> {
     #[inline(always)]
     fn hold_new(&mut self, table: &Table, record: RecordRef, held: L::Held) -> u32 {
         let claim = Claim::new(table, record, true, true);
-        self.locked.locks.hold_new::<L>(claim, held)
+        self.locked.locks.hold_new::<L::Naming>(claim, held)
     }
 
     fn note_of_deleted(&mut self, table: &Table, record: RecordRef) -> u32 {
         let claim = Claim::new(table, record, true, true);
-        self.locked.locks.find::<L>(claim).unwrap_or(COVERED)
+        self.locked
+            .locks
+            .find::<L::Naming>(claim)
+            .unwrap_or(COVERED)
     }
 }
 
-impl<L: Locks> Access for PartitionLocking<L> {
+impl<L: CoveringLocks> Access for PartitionLocking<L> {
     #[inline]
     fn begin(&mut self) {
         if !std::mem::take(&mut self.plan.stays) {
@@ -254,7 +257,7 @@ impl<L: Locks> Access for PartitionLocking<L> {
     }
 }
 
-impl<L: Locks> Planning for PartitionLocking<L> {
+impl<L: CoveringLocks> Planning for PartitionLocking<L> {
     #[inline]
     fn begin_call(&mut self, deadline_ns: Option<u64>) {
         self.locked.manager.begin_call(deadline_ns);
@@ -276,7 +279,7 @@ impl<L: Locks> Planning for PartitionLocking<L> {
     }
 }
 
-impl<L: Locks> Remembering for PartitionLocking<L> {
+impl<L: CoveringLocks> Remembering for PartitionLocking<L> {
     #[inline(always)]
     fn recall(&mut self, sought: &Sought<'_>, memory: &Memory) -> Result<Option<Recalled>, Halt> {
         let Some((record, _)) = self.plan.planner.findings.recall(sought, memory) else {
@@ -312,20 +315,20 @@ impl<L: Locks> Remembering for PartitionLocking<L> {
     }
 }
 
-impl<L: Locks> Recording for PartitionLocking<L> {
+impl<L: CoveringLocks> Recording for PartitionLocking<L> {
     #[inline(always)]
     fn history(&mut self) -> Option<&mut Log> {
         self.locked.in_place.recorder.log()
     }
 }
 
-impl<L: Locks> Flawed for PartitionLocking<L> {
+impl<L: CoveringLocks> Flawed for PartitionLocking<L> {
     fn forgets_change(&mut self) -> bool {
         Canary::ChangeNotTakenBack.sings()
     }
 }
 
-impl<L: Locks> Recorded for PartitionLocking<L> {
+impl<L: CoveringLocks> Recorded for PartitionLocking<L> {
     fn recorder(&mut self) -> &mut Recorder {
         &mut self.locked.in_place.recorder
     }
@@ -339,12 +342,12 @@ impl<L: Locks> Recorded for PartitionLocking<L> {
     }
 }
 
-impl<L: Locks> Phased for PartitionLocking<L> {
+impl<L: CoveringLocks> Phased for PartitionLocking<L> {
     fn phases(&mut self) -> &mut Phases {
         &mut self.locked.phases
     }
 }
 
-impl<L: Locks> Scanning for PartitionLocking<L> {}
-impl<L: Locks> Travelling for PartitionLocking<L> {}
-impl<L: Locks> Deferring for PartitionLocking<L> {}
+impl<L: CoveringLocks> Scanning for PartitionLocking<L> {}
+impl<L: CoveringLocks> Travelling for PartitionLocking<L> {}
+impl<L: CoveringLocks> Deferring for PartitionLocking<L> {}

@@ -22,12 +22,12 @@ use crate::canary::Canary;
 use crate::phases::{Phase, Phased, Phases};
 use crate::shared::locked::plan::recalled;
 use crate::shared::locked::{self, Locking};
-use crate::shared::locks::Locks;
+use crate::shared::locks::PlannedLocks;
 use crate::shared::planning::Planner;
 use crate::shared::recorder::{Recorded, Recorder};
 use crate::shared::report::Reporter;
 
-impl<L: Locks> Access for PlannedLocking<L> {
+impl<L: PlannedLocks> Access for PlannedLocking<L> {
     #[inline]
     fn begin(&mut self) {
         if !std::mem::take(&mut self.plan.stays) && !self.journey.is_guest {
@@ -153,7 +153,7 @@ impl<L: Locks> Access for PlannedLocking<L> {
     }
 }
 
-impl<L: Locks> Planning for PlannedLocking<L> {
+impl<L: PlannedLocks> Planning for PlannedLocking<L> {
     #[inline]
     fn begin_call(&mut self, deadline_ns: Option<u64>) {
         self.locked.manager.begin_call(deadline_ns);
@@ -175,7 +175,7 @@ impl<L: Locks> Planning for PlannedLocking<L> {
     }
 }
 
-impl<L: Locks> Remembering for PlannedLocking<L> {
+impl<L: PlannedLocks> Remembering for PlannedLocking<L> {
     #[inline(always)]
     fn recall(&mut self, sought: &Sought<'_>, memory: &Memory) -> Result<Option<Recalled>, Halt> {
         let finding = self.finding();
@@ -215,7 +215,7 @@ impl<L: Locks> Remembering for PlannedLocking<L> {
     }
 }
 
-impl<L: Locks> Travelling for PlannedLocking<L> {
+impl<L: PlannedLocks> Travelling for PlannedLocking<L> {
     const TRAVELS: bool = L::TRAVELS;
 
     #[inline(always)]
@@ -232,20 +232,20 @@ impl<L: Locks> Travelling for PlannedLocking<L> {
     }
 }
 
-impl<L: Locks> Recording for PlannedLocking<L> {
+impl<L: PlannedLocks> Recording for PlannedLocking<L> {
     #[inline(always)]
     fn history(&mut self) -> Option<&mut Log> {
         self.locked.in_place.recorder.log()
     }
 }
 
-impl<L: Locks> Flawed for PlannedLocking<L> {
+impl<L: PlannedLocks> Flawed for PlannedLocking<L> {
     fn forgets_change(&mut self) -> bool {
         Canary::ChangeNotTakenBack.sings()
     }
 }
 
-impl<L: Locks> Recorded for PlannedLocking<L> {
+impl<L: PlannedLocks> Recorded for PlannedLocking<L> {
     fn recorder(&mut self) -> &mut Recorder {
         &mut self.locked.in_place.recorder
     }
@@ -259,11 +259,11 @@ impl<L: Locks> Recorded for PlannedLocking<L> {
     }
 }
 
-impl<L: Locks> Phased for PlannedLocking<L> {
+impl<L: PlannedLocks> Phased for PlannedLocking<L> {
     fn phases(&mut self) -> &mut Phases {
         &mut self.locked.phases
     }
 }
 
-impl<L: Locks> Scanning for PlannedLocking<L> {}
-impl<L: Locks> Deferring for PlannedLocking<L> {}
+impl<L: PlannedLocks> Scanning for PlannedLocking<L> {}
+impl<L: PlannedLocks> Deferring for PlannedLocking<L> {}

@@ -3,10 +3,10 @@
 use kiln_procedure::{Arguments, Program};
 
 use super::PlannedLocking;
-use crate::shared::locks::Locks;
+use crate::shared::locks::PlannedLocks;
 use crate::shared::planning::{Claim, Findings, Footprint, PlannedAhead};
 
-impl<L: Locks> PlannedAhead for PlannedLocking<L> {
+impl<L: PlannedLocks> PlannedAhead for PlannedLocking<L> {
     type Demand = Footprint;
     type Held = L::Held;
 

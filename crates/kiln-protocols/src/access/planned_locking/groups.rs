@@ -12,11 +12,11 @@ use kiln_storage::table::Table;
 
 use super::PlannedLocking;
 use crate::shared::locked::Locking;
-use crate::shared::locks::Locks;
+use crate::shared::locks::{Naming, PlannedLocks};
 use crate::shared::planning::Claim;
 use crate::shared::planning::groups::{self, Extent};
 
-impl<L: Locks> PlannedLocking<L> {
+impl<L: PlannedLocks> PlannedLocking<L> {
     /// Which locks an attempt takes of a record with which `observed` is done.
     #[inline(always)]
     pub(super) fn extent(&self, table: &Table, intent: Intent, observed: &Observed) -> Extent {
@@ -98,11 +98,11 @@ impl<L: Locks> PlannedLocking<L> {
         table: &Table,
         record: RecordRef,
     ) -> Result<(), AbortCause> {
-        let claim = Claim::new(table, record, true, L::DIVIDED).within(Extent::Unwritten);
+        let claim = L::Naming::claim(table, record, true).within(Extent::Unwritten);
         let (locked, plan) = (&mut self.locked, &mut self.plan);
         let mut missed =
             |participant: &Participant, claim, cause| plan.missed(participant, claim, cause);
-        if let Some(note) = locked.locks.find::<L>(claim) {
+        if let Some(note) = locked.locks.find::<L::Naming>(claim) {
             return locked.upgrade(claim.record, note, missed);
         }
         let taken = match locked.take(claim) {
@@ -110,7 +110,7 @@ impl<L: Locks> PlannedLocking<L> {
             Err(cause) => return Err(missed(&locked.in_place.participant, claim, cause)),
         };
         let held = locked.wait(claim.record, taken)?;
-        locked.locks.hold::<L>(claim, held);
+        locked.locks.hold::<L::Naming>(claim, held);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Attempts that travel from owner to owner ([`Locks::TRAVELS`]): where one is, and what it leaves
+//! Attempts that travel from owner to owner ([`TravellingLocks`](crate::shared::locks::TravellingLocks)): where one is, and what it leaves
 //! behind.
 
 use kiln_platform::atomic::Ordering;
@@ -13,12 +13,12 @@ use kiln_storage::table::{Part, Table};
 use super::PlannedLocking;
 use crate::shared::in_place::Done;
 use crate::shared::locked::HeldLocks;
-use crate::shared::locks::Locks;
+use crate::shared::locks::PlannedLocks;
 use crate::shared::node_set::NodeSet;
 use crate::shared::planning::Findings;
 
-/// An attempt that no worker runs at present, where attempts travel ([`Locks::TRAVELS`]).
-pub struct Parked<L: Locks> {
+/// An attempt that no worker runs at present, where attempts travel ([`TravellingLocks`](crate::shared::locks::TravellingLocks)).
+pub struct Parked<L: PlannedLocks> {
     /// What it has done, and its part in an observation.
     pub done: Done,
     locks: HeldLocks<L::Held>,
@@ -27,7 +27,7 @@ pub struct Parked<L: Locks> {
     findings: Findings,
 }
 
-impl<L: Locks> Default for Parked<L> {
+impl<L: PlannedLocks> Default for Parked<L> {
     fn default() -> Parked<L> {
         Parked {
             done: Done::default(),
@@ -39,7 +39,7 @@ impl<L: Locks> Default for Parked<L> {
     }
 }
 
-impl<L: Locks> Parked<L> {
+impl<L: PlannedLocks> Parked<L> {
     /// Tells virtual cores that the calling thread takes over what another one has put aside.
     fn note_reads(&self) {
         plain::reads_one(self);
@@ -58,7 +58,7 @@ impl<L: Locks> Parked<L> {
 }
 
 // SAFETY: only the thread that runs the attempt follows the pointers to locks, nodes and findings.
-unsafe impl<L: Locks> Send for Parked<L> {}
+unsafe impl<L: PlannedLocks> Send for Parked<L> {}
 
 /// Of an attempt that travels: where it is, as far as the access has to know.
 #[derive(Default)]
@@ -78,7 +78,7 @@ pub(super) struct PendingTids {
     records: Vec<(RecordRef, u16)>,
 }
 
-impl<L: Locks> PlannedLocking<L> {
+impl<L: PlannedLocks> PlannedLocking<L> {
     /// Enters the epoch for all attempts of the worker that travel from now on, until
     /// [`PlannedLocking::leave_epoch`]. It is entered anew only when none does any more.
     pub fn enter_epoch(&mut self) {

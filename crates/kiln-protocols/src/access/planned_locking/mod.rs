@@ -18,15 +18,15 @@
 //! What was not planned is taken if that needs no wait; else the attempt ends (`footprint_miss`),
 //! and the next plan has it. Gaps are guarded by versions, as under two-phase locking.
 //!
-//! Where the data are divided into *parts* ([`Locks::DIVIDED`]) claims say the part that their
+//! Where the data are divided into *parts* ([`ByPart`](crate::shared::locks::ByPart)) claims say the part that their
 //! records belong to, as that decides where a lock is; it is compared when the record is met. A
 //! lock may cover a whole table that every partition has.
 //!
-//! Where attempts *travel* ([`Locks::TRAVELS`]) the worker that runs one changes: each operation is
+//! Where attempts *travel* ([`TravellingLocks`](crate::shared::locks::TravellingLocks)) the worker that runs one changes: each operation is
 //! done where its record is (`journey.rs`). All that an attempt has is put aside in between
 //! ([`Parked`]); its locks were taken before it set out.
 //!
-//! Where locks are by *column group* ([`Locks::GROUPS`]) a record has two, and a lock is known by
+//! Where locks are by *column group* ([`Locks::GROUPS`](crate::shared::locks::Locks::GROUPS)) a record has two, and a lock is known by
 //! its name (`groups.rs`).
 //!
 //! # Which anomalies are excluded, and how
@@ -55,11 +55,11 @@ pub use journey::Parked;
 use crate::canary::Canary;
 use crate::shared::locked::plan::LockPlan;
 use crate::shared::locked::{Locked, Locking, NOT_LOCKED, record_of, visit_of};
-use crate::shared::locks::Locks;
+use crate::shared::locks::{Naming, PlannedLocks};
 use crate::shared::planning::{Claim, Extent, Planned};
 
 /// The access of one worker; see the module's documentation.
-pub struct PlannedLocking<L: Locks> {
+pub struct PlannedLocking<L: PlannedLocks> {
     locked: Locked<L>,
     plan: LockPlan,
     /// Where attempts travel.
@@ -67,18 +67,17 @@ pub struct PlannedLocking<L: Locks> {
     pending_tids: PendingTids,
 }
 
-impl<L: Locks> PlannedLocking<L> {
+impl<L: PlannedLocks> PlannedLocking<L> {
     /// An access for the worker that `participant` stands for, with this side of the locks.
     pub fn new(participant: Participant, manager: L) -> PlannedLocking<L> {
         let locked = Locked::new(participant, manager);
         PlannedLocking {
             plan: LockPlan::new(Planned {
-                is_divided: L::DIVIDED,
-                is_in_any_order: !L::ORDERED,
+                is_divided: L::Naming::BY_PART,
                 is_run_soon: true,
                 keeps_scans: !L::TRAVELS,
                 by_group: locked.by_group(),
-                ..Planned::default()
+                ..L::planned()
             }),
             locked,
             journey: Journey::default(),
@@ -112,7 +111,7 @@ impl<L: Locks> PlannedLocking<L> {
             self.stay(part)?;
         }
         let exclusive = intent == Intent::Write;
-        let mut claim = Claim::new(table, record, exclusive, L::DIVIDED);
+        let mut claim = L::Naming::claim(table, record, exclusive);
         if self.locked.by_group() {
             claim = claim.within(extent);
         }
@@ -132,13 +131,13 @@ impl<L: Locks> PlannedLocking<L> {
         claim: Claim,
         known: Option<u32>,
     ) -> Result<Visit, Halt> {
-        let known = known.filter(|&note| !L::DIVIDED && self.is_asked(note, claim));
+        let known = known.filter(|&note| !L::Naming::BY_PART && self.is_asked(note, claim));
         let (locked, plan) = (&mut self.locked, &mut self.plan);
         // Where a lock may be that of a table, or the record's part another one by now, it is
         // looked for.
         let held = match known {
             Some(note) => Some(note),
-            None => locked.locks.find::<L>(claim),
+            None => locked.locks.find::<L::Naming>(claim),
         };
         let Some(note) = held else {
             return self.take_unplanned(claim);
@@ -149,7 +148,7 @@ impl<L: Locks> PlannedLocking<L> {
             // It was planned, and is not there any more.
             return Ok(Visit::Dead);
         }
-        if L::DIVIDED {
+        if L::Naming::BY_PART {
             locked.meet(record);
         }
         if claim.exclusive {
@@ -206,7 +205,7 @@ impl<L: Locks> PlannedLocking<L> {
     }
 }
 
-impl<L: Locks> Locking for PlannedLocking<L> {
+impl<L: PlannedLocks> Locking for PlannedLocking<L> {
     type Locks = L;
 
     #[inline(always)]
@@ -229,13 +228,13 @@ impl<L: Locks> Locking for PlannedLocking<L> {
 
     #[inline(always)]
     fn hold_new(&mut self, table: &Table, record: RecordRef, held: L::Held) -> u32 {
-        let claim = Claim::new(table, record, true, L::DIVIDED);
-        self.locked.locks.hold_new::<L>(claim, held)
+        let claim = L::Naming::claim(table, record, true);
+        self.locked.locks.hold_new::<L::Naming>(claim, held)
     }
 
     fn note_of_deleted(&mut self, table: &Table, record: RecordRef) -> u32 {
-        let claim = Claim::new(table, record, true, L::DIVIDED);
-        let note = self.locked.locks.find::<L>(claim);
+        let claim = L::Naming::claim(table, record, true);
+        let note = self.locked.locks.find::<L::Naming>(claim);
         note.expect("what was deleted is locked")
     }
 }

@@ -4,11 +4,11 @@
 use super::PlannedLocking;
 use crate::factors::Claims;
 use crate::family::{self, Family};
-use crate::protocol::ProtocolOption;
-use crate::registry::{Promises, Registration, Setting};
+use crate::options::ProtocolOption;
+use crate::registration::{Promises, Registration, Setting};
 use crate::shared::locks::deadlock::{NoWait, Ordered, Patient};
 use crate::shared::locks::planned::{AllOrNone, Atomic, Sorted};
-use crate::shared::locks::{BesideRecord, ByGroup, LockWords, LockingState, Locks};
+use crate::shared::locks::{BesideRecord, ByGroup, LockWords, LockingState, PlannedLocks};
 
 pub(crate) const LOCK_SORTED: Registration = Registration {
     name: "lock-sorted",
@@ -108,7 +108,7 @@ impl LockPlacement {
 }
 
 /// A family of planned locking over the locks that `locks` makes for a worker's number.
-fn over<L: Locks + Send + 'static>(
+fn over<L: PlannedLocks + Send + 'static>(
     locks: impl Fn(u32) -> L + Send + Sync + 'static,
 ) -> Box<dyn Family>
 where

@@ -2,7 +2,7 @@
 
 use super::Serial;
 use crate::family;
-use crate::registry::{Promises, Registration};
+use crate::registration::{Promises, Registration};
 
 pub(crate) const SERIAL: Registration = Registration {
     name: "serial",

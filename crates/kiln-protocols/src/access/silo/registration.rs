@@ -5,8 +5,8 @@ use kiln_storage::epoch::Participant;
 use super::{Silo, SiloUnchecked};
 use crate::factors::{AbortMechanism, DeadlockAvoidance, Use};
 use crate::family;
-use crate::protocol::ProtocolOption;
-use crate::registry::{Promises, Registration, Setting};
+use crate::options::ProtocolOption;
+use crate::registration::{Promises, Registration, Setting};
 use crate::shared::unwinding::Unwinding;
 
 pub(crate) const SILO: Registration = Registration {

@@ -5,10 +5,10 @@ use kiln_platform::sync::Arc;
 use kiln_storage::epoch::Participant;
 
 use super::{Gaps, GroupTimes, TicToc};
+use crate::direct::Direct;
 use crate::family::Family;
-use crate::protocol::ProtocolOption;
-use crate::registry::{Promises, Registration};
-use crate::schedule::direct::Direct;
+use crate::options::ProtocolOption;
+use crate::registration::{Promises, Registration};
 use crate::scheduler::Scheduler;
 
 pub(crate) const TICTOC: Registration = Registration {

@@ -91,7 +91,7 @@ impl<L: Locks> Locking for TwoPhaseLocking<L> {
         let exclusive = intent == Intent::Write;
         let claim = Claim::new(table, record, exclusive, false);
         let locked = &mut self.locked;
-        let note = match locked.locks.find::<L>(claim) {
+        let note = match locked.locks.find::<L::Naming>(claim) {
             Some(note) => {
                 if exclusive {
                     locked.upgrade(record, note, |_, _, cause| cause)?;
@@ -117,12 +117,12 @@ impl<L: Locks> Locking for TwoPhaseLocking<L> {
     #[inline(always)]
     fn hold_new(&mut self, table: &Table, record: RecordRef, held: L::Held) -> u32 {
         let claim = Claim::new(table, record, true, false);
-        self.locked.locks.hold_new::<L>(claim, held)
+        self.locked.locks.hold_new::<L::Naming>(claim, held)
     }
 
     fn note_of_deleted(&mut self, table: &Table, record: RecordRef) -> u32 {
         let claim = Claim::new(table, record, true, false);
-        let note = self.locked.locks.find::<L>(claim);
+        let note = self.locked.locks.find::<L::Naming>(claim);
         note.expect("what was deleted is locked")
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{NoWait, TwoPhaseLocking};
 use crate::family::{self, Family};
-use crate::protocol::ProtocolOption;
-use crate::registry::{Promises, Registration, Setting};
+use crate::options::ProtocolOption;
+use crate::registration::{Promises, Registration, Setting};
 use crate::shared::locks::deadlock::{self, DeadlockPolicy, Dreadlocks, WaitDie, WaitForGraph};
 use crate::shared::locks::{BesideRecord, LockWords, LockingState, Locks};
 

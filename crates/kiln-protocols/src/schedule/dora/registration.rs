@@ -1,7 +1,7 @@
 //! Dora, in the table of protocols.
 
 use super::LockTable;
-use crate::registry::{Promises, Registration};
+use crate::registration::{Promises, Registration};
 use crate::schedule::owned;
 
 pub(crate) const DORA: Registration = Registration {

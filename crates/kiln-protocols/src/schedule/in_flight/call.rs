@@ -13,8 +13,8 @@ use kiln_procedure::{Access, Executor, Frame, Interrupt, Program, Stop};
 
 use super::parking::{self, Blocks, Parked};
 use crate::Outcome;
+use crate::direct::{Direct, End, forget_call, set_call};
 use crate::phases::{Phase, Phased, Phases};
-use crate::schedule::direct::{Direct, End, forget_call, set_call};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::planning::{
     Claim, Demand, Findings, Footprint, PlannedAhead, Scout, Whereabouts,

@@ -5,8 +5,8 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::{AbortCause, Access, Arguments, Frame, Program};
 
 use super::{Idle, Single};
+use crate::direct::Direct;
 use crate::phases::Phased;
-use crate::schedule::direct::Direct;
 use crate::scheduler::{Attempts, Scheduler};
 use crate::serve::Calls;
 use crate::shared::recorder::{Observation, Recorded};

@@ -2,7 +2,7 @@
 //! protocols.
 
 use super::{LockTable, SharedLockTable, shared};
-use crate::registry::{Promises, Registration};
+use crate::registration::{Promises, Registration};
 use crate::schedule::owned;
 
 pub(crate) const ORTHRUS: Registration = Registration {

@@ -29,6 +29,7 @@ use kiln_platform::sync::Arc;
 use crate::canary::Canary;
 use crate::schedule::owned::queues::{self, dequeue, enqueue};
 use crate::schedule::owned::{Demand, PartitionTable, Request, RequestState, Span, hash};
+use crate::shared::locks::ByPlannedRecord;
 
 /// Locks on a cache line of their own, used under their latch.
 #[repr(align(64))]
@@ -189,7 +190,7 @@ unsafe fn note(request: *mut Request, woken: &mut *mut Request) {
 
 impl PartitionTable for SharedLockTable {
     const DEDICATED: bool = true;
-    const DIVIDED: bool = false;
+    type Naming = ByPlannedRecord;
     const PARTITIONS_MAX: usize = 32;
 
     fn several(count: usize) -> Vec<SharedLockTable> {

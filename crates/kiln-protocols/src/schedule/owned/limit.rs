@@ -54,16 +54,16 @@ mod tests {
     #[test]
     fn the_limit_follows_the_share_of_those_that_wait() {
         let mut limit = Limit::default();
-        let mut settle = |waits: &dyn Fn(u32) -> bool| {
+        let mut converge = |waits: &dyn Fn(u32) -> bool| {
             for number in 0..1000 {
                 limit.granted(waits(number));
                 assert!((1..=IN_FLIGHT_MAX).contains(&limit.calls()));
             }
             limit.calls()
         };
-        assert_eq!(settle(&|_| true), 1);
-        assert_eq!(settle(&|number| number % 3 == 1), IN_FLIGHT_MAX);
-        assert_eq!(settle(&|number| number % 3 != 0), 1);
+        assert_eq!(converge(&|_| true), 1);
+        assert_eq!(converge(&|number| number % 3 == 1), IN_FLIGHT_MAX);
+        assert_eq!(converge(&|number| number % 3 != 0), 1);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use kiln_storage::table::Part;
 
 use super::partition::nobody;
 use super::{OwnedState, PartitionTable, Request};
-use crate::shared::locks::{Locks, Taken, fresh, soon};
+use crate::shared::locks::{Locks, PlannedLocks, Taken, TravellingLocks, fresh, soon};
 use crate::shared::planning::{Claim, groups};
 
 /// What the transaction missed: it was granted nothing but its plan.
@@ -139,24 +139,14 @@ impl<T: PartitionTable> GrantedLocks<T> {
 
 impl<T: PartitionTable> Locks for GrantedLocks<T> {
     type Held = Held;
+    type Naming = T::Naming;
     const NEW_AUX: Option<u64> = Some(fresh::FRESH);
-    const PLANNED: bool = true;
-    const DIVIDED: bool = T::DIVIDED;
-    const TRAVELS: bool = T::OWNERS_RUN;
     // Owners that run transactions find the records that were written by their requests.
     const GROUPS: bool = !T::OWNERS_RUN;
 
     #[inline(always)]
     fn by_group(&self) -> bool {
         self.shared.by_group
-    }
-
-    /// Tables that every partition has are anywhere.
-    #[inline(always)]
-    fn elsewhere(&self, part: Part) -> Option<u16> {
-        let here = self.here?;
-        let partition = self.shared.partition_of(part) as u16;
-        (partition != here && !part.is_replicated()).then_some(partition)
     }
 
     fn begin(&mut self) {
@@ -214,14 +204,6 @@ impl<T: PartitionTable> Locks for GrantedLocks<T> {
         Ok(())
     }
 
-    #[inline(always)]
-    fn admits(&self, record: RecordRef, held: Held) -> Result<(), AbortCause> {
-        match held {
-            Held::New => Ok(()),
-            Held::Granted | Held::Taken(_) => fresh::admit(record),
-        }
-    }
-
     #[inline]
     fn release(&mut self, record: RecordRef, held: Held, _: bool) {
         match held {
@@ -230,6 +212,16 @@ impl<T: PartitionTable> Locks for GrantedLocks<T> {
             Held::New if groups::is_unwritten(record) => {}
             Held::New => fresh::finish(record),
             Held::Taken(request) => self.give_back(request),
+        }
+    }
+}
+
+impl<T: PartitionTable> PlannedLocks for GrantedLocks<T> {
+    #[inline(always)]
+    fn admits(&self, record: RecordRef, held: Held) -> Result<(), AbortCause> {
+        match held {
+            Held::New => Ok(()),
+            Held::Granted | Held::Taken(_) => fresh::admit(record),
         }
     }
 
@@ -246,5 +238,17 @@ impl<T: PartitionTable> Locks for GrantedLocks<T> {
             }
         }
         Ok(())
+    }
+}
+
+impl<T: PartitionTable> TravellingLocks for GrantedLocks<T> {
+    const TRAVELS: bool = T::OWNERS_RUN;
+
+    /// Tables that every partition has are anywhere.
+    #[inline(always)]
+    fn elsewhere(&self, part: Part) -> Option<u16> {
+        let here = self.here?;
+        let partition = self.shared.partition_of(part) as u16;
+        (partition != here && !part.is_replicated()).then_some(partition)
     }
 }

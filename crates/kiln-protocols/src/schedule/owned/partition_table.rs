@@ -1,6 +1,7 @@
 //! What a partition does with the requests of transactions.
 
 use super::{Demand, Request, Span};
+use crate::shared::locks::Naming;
 
 /// The locks of a partition, used by its owner alone.
 pub trait PartitionTable: 'static {
@@ -9,9 +10,10 @@ pub trait PartitionTable: 'static {
     /// Partitions at most.
     const PARTITIONS_MAX: usize;
 
-    /// Whether each partition has the locks of a part of the data. Else every one gives all locks,
-    /// and a transaction asks one of them for all that it wants.
-    const DIVIDED: bool = true;
+    /// How attempts know their locks: by their parts, where each partition has the locks of a part
+    /// of the data. Else every one gives all locks, and a transaction asks one of them for all that
+    /// it wants.
+    type Naming: Naming;
 
     /// Whether transactions travel: the owner of a partition does all that they do with its
     /// records. Else the worker that has drawn one runs it.

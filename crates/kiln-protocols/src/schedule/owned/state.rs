@@ -14,6 +14,7 @@ use super::{Demand, IN_FLIGHT_MAX, PartitionTable};
 use crate::factors::{Claims, Partitioning};
 use crate::schedule::cache_padded::CachePadded;
 use crate::schedule::in_flight::{Blocks, Solitude};
+use crate::shared::locks::Naming;
 use crate::shared::planning::Claim;
 use crate::shared::ring::Ring;
 
@@ -150,14 +151,14 @@ impl<T: PartitionTable> OwnedState<T> {
     /// The partitions in which a claim is a lock: all, for a table that every partition has and
     /// that is written.
     pub(super) fn partitions_of(&self, claim: Claim) -> std::ops::Range<usize> {
-        let count = match T::DIVIDED {
+        let count = match T::Naming::BY_PART {
             true => self.partitions(),
             false => 1,
         };
         if claim.part.is_replicated() && claim.exclusive {
             return 0..count;
         }
-        let partition = match T::DIVIDED {
+        let partition = match T::Naming::BY_PART {
             true => self.partition_of(claim.part),
             false => 0,
         };
@@ -184,7 +185,7 @@ impl<T: PartitionTable> OwnedState<T> {
             let first = first_part(claims);
             demand.first_stop = first.map_or(own, |part| self.partition_of(part) as u16);
         }
-        match T::DIVIDED {
+        match T::Naming::BY_PART {
             true => demand.set(claims, partitions, |part| self.partition_of(part)),
             false => demand.set_in(claims, own),
         }

@@ -9,6 +9,7 @@ use kiln_platform::plain;
 use super::queues::{self, Bucket, dequeue, enqueue};
 use super::{Demand, PartitionTable, Request, RequestState, Span};
 use crate::canary::Canary;
+use crate::shared::locks::ByPart;
 
 /// The locks of a partition, used by its owner, which also does all work on the partition's records
 /// or controls concurrency alone.
@@ -62,6 +63,7 @@ impl<const OWNERS_RUN: bool> LockTable<OWNERS_RUN> {
 }
 
 impl<const OWNERS_RUN: bool> PartitionTable for LockTable<OWNERS_RUN> {
+    type Naming = ByPart;
     const DEDICATED: bool = !OWNERS_RUN;
     const OWNERS_RUN: bool = OWNERS_RUN;
     const PARTITIONS_MAX: usize = if OWNERS_RUN { 64 } else { 32 };

@@ -28,8 +28,8 @@ use super::partition::Core;
 use super::{Demand, OwnedState, PartitionTable};
 use crate::access::planned_locking::{Parked, PlannedLocking};
 use crate::canary::Canary;
+use crate::direct::Direct;
 use crate::phases::{Phased, Phases};
-use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::InFlight;
 use crate::shared::planning::{Footprint, Planned, Scout, Whereabouts};
 

@@ -55,7 +55,9 @@ use kiln_storage::table::Part;
 
 use super::in_flight::Idle;
 use crate::shared::core_slots::{CoreSlots, WAIT_IN_CORE_SLOT_NS};
-use crate::shared::locks::{Locks, Taken, WAIT_MAX_NS, fresh};
+use crate::shared::locks::{
+    ByPartition, CoveringLocks, Locks, PlannedLocks, Taken, TravellingLocks, WAIT_MAX_NS, fresh,
+};
 use crate::shared::planning::Claim;
 
 /// Partitions at most.
@@ -246,10 +248,8 @@ impl PartitionLocks {
 
 impl Locks for PartitionLocks {
     type Held = Held;
+    type Naming = ByPartition;
     const NEW_AUX: Option<u64> = Some(fresh::FRESH);
-    const PLANNED: bool = true;
-    const DIVIDED: bool = true;
-    const COARSE: bool = true;
 
     fn begin_call(&mut self, deadline_ns: Option<u64>) {
         self.deadline_ns = deadline_ns;
@@ -296,28 +296,6 @@ impl Locks for PartitionLocks {
         Ok(())
     }
 
-    #[inline(always)]
-    fn covers(&self, part: Part, exclusive: bool) -> bool {
-        match (part.is_replicated(), exclusive) {
-            (false, _) => self.is_held[part.partition(self.count())],
-            (true, false) => !self.held.is_empty(),
-            (true, true) => self.held.len() == self.count(),
-        }
-    }
-
-    #[inline(always)]
-    fn admits(&self, record: RecordRef, held: Held) -> Result<(), AbortCause> {
-        match held {
-            Held::New => Ok(()),
-            Held::Partition(_) | Held::Rest => fresh::admit(record),
-        }
-    }
-
-    #[inline(always)]
-    fn admits_covered(&self, record: RecordRef) -> Result<(), AbortCause> {
-        fresh::admit(record)
-    }
-
     #[inline]
     fn release(&mut self, record: RecordRef, held: Held, _: bool) {
         match held {
@@ -333,6 +311,16 @@ impl Locks for PartitionLocks {
 
     fn released_all(&mut self) {
         self.let_all_go();
+    }
+}
+
+impl PlannedLocks for PartitionLocks {
+    #[inline(always)]
+    fn admits(&self, record: RecordRef, held: Held) -> Result<(), AbortCause> {
+        match held {
+            Held::New => Ok(()),
+            Held::Partition(_) | Held::Rest => fresh::admit(record),
+        }
     }
 
     fn take_all(
@@ -350,3 +338,21 @@ impl Locks for PartitionLocks {
         Ok(())
     }
 }
+
+impl CoveringLocks for PartitionLocks {
+    #[inline(always)]
+    fn covers(&self, part: Part, exclusive: bool) -> bool {
+        match (part.is_replicated(), exclusive) {
+            (false, _) => self.is_held[part.partition(self.count())],
+            (true, false) => !self.held.is_empty(),
+            (true, true) => self.held.len() == self.count(),
+        }
+    }
+
+    #[inline(always)]
+    fn admits_covered(&self, record: RecordRef) -> Result<(), AbortCause> {
+        fresh::admit(record)
+    }
+}
+
+impl TravellingLocks for PartitionLocks {}

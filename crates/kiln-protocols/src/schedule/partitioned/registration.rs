@@ -5,7 +5,7 @@ use kiln_platform::sync::Arc;
 use super::{PartitionLocks, PartitionedState};
 use crate::access::partition_locking::PartitionLocking;
 use crate::family;
-use crate::registry::{Promises, Registration};
+use crate::registration::{Promises, Registration};
 
 pub(crate) const PARTITIONED: Registration = Registration {
     name: "partitioned",

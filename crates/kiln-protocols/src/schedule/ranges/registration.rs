@@ -5,7 +5,7 @@ use kiln_platform::sync::Arc;
 use super::{HierarchicalLocks, HierarchicalSide, MapLocks, MapSide, PrefixCounters};
 use crate::access::range_locking::RangeLocking;
 use crate::family::{self, Family};
-use crate::registry::{Promises, Registration};
+use crate::registration::{Promises, Registration};
 use crate::schedule::vll::{Vll, VllState};
 
 const COUNTERS: Promises = Promises {

@@ -32,7 +32,7 @@ impl StrifeState {
             match batch.has_left() {
                 true => {
                     let items = batch.chunks(&between);
-                    stages.open(between, Stage::Settle, items);
+                    stages.open(between, Stage::Exclude, items);
                 }
                 false => stages.open(between, Stage::Spot, 1),
             }
@@ -46,7 +46,7 @@ impl StrifeState {
         batch.note_end(&mut between, stage.step());
         match stage {
             Stage::Collect => unreachable!("it has no items"),
-            Stage::Settle => return stages.open(between, Stage::Spot, 1),
+            Stage::Exclude => return stages.open(between, Stage::Spot, 1),
             Stage::Spot => {
                 let began_ns = batch.plan_between(&between).began_ns;
                 batch.note_serial(&mut between, began_ns);

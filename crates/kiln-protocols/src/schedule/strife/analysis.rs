@@ -147,7 +147,7 @@ impl Analyst {
 
     /// A record that a transaction reads is not left to commits. Before SPOT, of batches in which
     /// something is.
-    pub fn settle(&mut self, batch: &Batch, item: u32) {
+    pub fn exclude(&mut self, batch: &Batch, item: u32) {
         let number = batch.number();
         // SAFETY: the caller has taken the item, here and below.
         for at in unsafe { batch.chunk(item) } {

@@ -41,7 +41,9 @@ use kiln_storage::record::RecordRef;
 
 use super::StrifeState;
 use crate::canary::Canary;
-use crate::shared::locks::{Locks, Taken};
+use crate::shared::locks::{
+    ByPlannedRecord, GrantingLocks, Locks, PlannedLocks, Taken, TravellingLocks,
+};
 use crate::shared::planning::Claim;
 
 const EXCLUSIVE: u64 = 1 << 63;
@@ -282,70 +284,8 @@ fn is_unguarded() -> bool {
 
 impl Locks for ClusterLocks {
     type Held = ();
+    type Naming = ByPlannedRecord;
     const NEW_AUX: Option<u64> = None;
-    const PLANNED: bool = true;
-
-    #[inline(always)]
-    fn has_grant(&self) -> bool {
-        self.mode != Mode::Locking
-    }
-
-    #[inline(always)]
-    fn is_granted(&self, record: RecordRef, exclusive: bool) -> Result<(), AbortCause> {
-        let Mode::Cluster { root, number } = self.mode else {
-            return Ok(());
-        };
-        // Relaxed: as in `node_of`.
-        let word = record.aux().load(Ordering::Relaxed);
-        let may_touch = match node_in(word, number) {
-            Some(_) if !exclusive && Canary::FootprintMissIgnored.sings() => true,
-            Some(_) if word & DEFERRED != 0 => !exclusive && Canary::LeftThoughRead.sings(),
-            Some(node) => node == root || self.shared.batch.forest.find(node) == root,
-            None => !exclusive,
-        };
-        match may_touch || is_unguarded() {
-            true => Ok(()),
-            false => Err(MISS),
-        }
-    }
-
-    fn leaves_updates(&self) -> bool {
-        self.leaves_updates
-    }
-
-    #[inline(always)]
-    fn defers(&self) -> bool {
-        self.leaves_updates && matches!(self.mode, Mode::Cluster { .. })
-    }
-
-    #[inline(always)]
-    fn is_deferred(&self, record: RecordRef) -> bool {
-        let Mode::Cluster { number, .. } = self.mode else {
-            return false;
-        };
-        // Relaxed: as in `node_of`.
-        let word = record.aux().load(Ordering::Relaxed);
-        word & DEFERRED != 0 && node_in(word, number).is_some()
-    }
-
-    fn take_deferred(&mut self, record: RecordRef) -> Result<(), AbortCause> {
-        let word = record.aux();
-        let is_taken = wait_for(WAITS_MAX, || {
-            word.load(Ordering::Relaxed) & COMMITTING == 0
-                // Acquire pairs with the release below: what the one before has written is visible.
-                && word.fetch_or(COMMITTING, Ordering::Acquire) & COMMITTING == 0
-        });
-        match is_taken {
-            true => Ok(()),
-            false => Err(AbortCause::WriteLock),
-        }
-    }
-
-    #[inline]
-    fn release_deferred(&mut self, record: RecordRef) {
-        // Release: see `take_deferred`.
-        record.aux().fetch_and(!COMMITTING, Ordering::Release);
-    }
 
     #[inline(always)]
     fn take(&mut self, record: RecordRef, exclusive: bool) -> Result<Taken<()>, AbortCause> {
@@ -411,7 +351,9 @@ impl Locks for ClusterLocks {
             record.aux().fetch_sub(1, Ordering::Release);
         }
     }
+}
 
+impl PlannedLocks for ClusterLocks {
     /// What of it is free: for transactions of several statements, which do not wait.
     fn take_all(
         &mut self,
@@ -426,6 +368,72 @@ impl Locks for ClusterLocks {
         Ok(())
     }
 }
+
+impl GrantingLocks for ClusterLocks {
+    #[inline(always)]
+    fn has_grant(&self) -> bool {
+        self.mode != Mode::Locking
+    }
+
+    #[inline(always)]
+    fn is_granted(&self, record: RecordRef, exclusive: bool) -> Result<(), AbortCause> {
+        let Mode::Cluster { root, number } = self.mode else {
+            return Ok(());
+        };
+        // Relaxed: as in `node_of`.
+        let word = record.aux().load(Ordering::Relaxed);
+        let may_touch = match node_in(word, number) {
+            Some(_) if !exclusive && Canary::FootprintMissIgnored.sings() => true,
+            Some(_) if word & DEFERRED != 0 => !exclusive && Canary::LeftThoughRead.sings(),
+            Some(node) => node == root || self.shared.batch.forest.find(node) == root,
+            None => !exclusive,
+        };
+        match may_touch || is_unguarded() {
+            true => Ok(()),
+            false => Err(MISS),
+        }
+    }
+
+    fn leaves_updates(&self) -> bool {
+        self.leaves_updates
+    }
+
+    #[inline(always)]
+    fn defers(&self) -> bool {
+        self.leaves_updates && matches!(self.mode, Mode::Cluster { .. })
+    }
+
+    #[inline(always)]
+    fn is_deferred(&self, record: RecordRef) -> bool {
+        let Mode::Cluster { number, .. } = self.mode else {
+            return false;
+        };
+        // Relaxed: as in `node_of`.
+        let word = record.aux().load(Ordering::Relaxed);
+        word & DEFERRED != 0 && node_in(word, number).is_some()
+    }
+
+    fn take_deferred(&mut self, record: RecordRef) -> Result<(), AbortCause> {
+        let word = record.aux();
+        let is_taken = wait_for(WAITS_MAX, || {
+            word.load(Ordering::Relaxed) & COMMITTING == 0
+                // Acquire pairs with the release below: what the one before has written is visible.
+                && word.fetch_or(COMMITTING, Ordering::Acquire) & COMMITTING == 0
+        });
+        match is_taken {
+            true => Ok(()),
+            false => Err(AbortCause::WriteLock),
+        }
+    }
+
+    #[inline]
+    fn release_deferred(&mut self, record: RecordRef) {
+        // Release: see `take_deferred`.
+        record.aux().fetch_and(!COMMITTING, Ordering::Release);
+    }
+}
+
+impl TravellingLocks for ClusterLocks {}
 
 /// Takes the shared lock if no writer holds the record.
 #[inline(always)]

@@ -18,7 +18,7 @@
 //! | stage | what happens | where |
 //! |---|---|---|
 //! | collect | workers draw calls, plan them (a reconnaissance), label what they will write (PREPARE) | `worker.rs`, `gather` |
-//! | settle | with `+cu`: a record that a transaction reads is not left to commits | `analysis.rs`
+//! | exclude | with `+cu`: a record that a transaction reads is not left to commits | `analysis.rs`
 //! |
 //! | spot | random transactions make special clusters | `analysis.rs` |
 //! | fuse | each transaction's records become one cluster, unless that made one of two special ones; MERGE | `analysis.rs` |
@@ -66,7 +66,7 @@
 //! With `+cu` a record is *deferred* to which a batch only adds, by updates that can be deferred to
 //! the commit: it ties nothing together, and who commits such updates locks it for the time of the
 //! commit (`locks.rs`, `access/granted_locking/deferral.rs`). A label says so from PREPARE on, and
-//! does not any more after the stage *settle* if a transaction wants more of the record. In the
+//! does not any more after the stage *exclude* if a transaction wants more of the record. In the
 //! conflict-free stage no label changes in that.
 //!
 //! # Transactions of several statements

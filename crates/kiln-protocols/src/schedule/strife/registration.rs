@@ -7,8 +7,8 @@ use kiln_storage::epoch::Participant;
 use super::{Strife, StrifeState};
 use crate::batches::{Chosen, Explained};
 use crate::family::Family;
-use crate::protocol::ProtocolOption;
-use crate::registry::{Promises, Registration};
+use crate::options::ProtocolOption;
+use crate::registration::{Promises, Registration};
 use crate::scheduler::Scheduler;
 
 pub(crate) const STRIFE: Registration = Registration {

@@ -40,7 +40,7 @@ impl Strife {
         let began = time::cycles();
         let transactions = match stage {
             Stage::Collect => unreachable!("it has no items"),
-            Stage::Settle | Stage::Spot | Stage::Fuse | Stage::Allocate => {
+            Stage::Exclude | Stage::Spot | Stage::Fuse | Stage::Allocate => {
                 self.analyse(stage, item)
             }
             Stage::ConflictFree => {
@@ -72,7 +72,7 @@ impl Strife {
         phases.enter(Phase::Plan);
         let batch = &self.shared.batch;
         match stage {
-            Stage::Settle => self.analyst.settle(batch, item),
+            Stage::Exclude => self.analyst.exclude(batch, item),
             Stage::Spot => self.analyst.spot(batch, &mut self.random),
             Stage::Fuse => self.analyst.fuse(batch, item),
             _ => self.analyst.allocate(batch, item),

@@ -41,7 +41,7 @@ pub(super) enum Stage {
     Collect,
     /// An item is a chunk of the batch: what it reads is not left to commits. Of batches in which
     /// something is.
-    Settle,
+    Exclude,
     /// One item: special clusters are found by sampling.
     Spot,
     /// An item is a chunk of the batch: its data nodes are united. Ends with MERGE.
@@ -59,7 +59,7 @@ pub(super) enum Stage {
 impl Stage {
     const ALL: [Stage; 8] = [
         Stage::Collect,
-        Stage::Settle,
+        Stage::Exclude,
         Stage::Spot,
         Stage::Fuse,
         Stage::Allocate,
@@ -73,7 +73,7 @@ impl Stage {
     pub fn is_without_locks(self) -> bool {
         matches!(
             self,
-            Stage::Settle | Stage::Spot | Stage::Fuse | Stage::Allocate | Stage::ConflictFree
+            Stage::Exclude | Stage::Spot | Stage::Fuse | Stage::Allocate | Stage::ConflictFree
         )
     }
 
@@ -81,7 +81,7 @@ impl Stage {
     pub fn step(self) -> Step {
         match self {
             Stage::Collect => Step::Collect,
-            Stage::Settle => Step::Settle,
+            Stage::Exclude => Step::Exclude,
             Stage::Spot => Step::Spot,
             Stage::Fuse => Step::Fuse,
             Stage::Allocate => Step::Allocate,

@@ -17,7 +17,7 @@ use super::locks::{ClusterLocks, Mode};
 use super::stages::Stage;
 use crate::access::granted_locking::GrantedLocking;
 use crate::batches::Step;
-use crate::schedule::direct::Direct;
+use crate::direct::Direct;
 use crate::schedule::in_flight::{Home, Idle, Lent, Own, Pipelined, Single};
 use crate::serve::Calls;
 use crate::shared::planning::Footprint;

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     /// Transactions that take longer the further the limit is from `best`.
-    fn settles_at(best: u32) -> Vec<u32> {
+    fn converges_at(best: u32) -> Vec<u32> {
         let mut limit = Limit::new();
         let mut now = 1_000_000;
         let mut values = Vec::new();
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn the_limit_stays_around_what_is_best() {
         for best in [1, 4, 32, 256] {
-            let values = settles_at(best);
+            let values = converges_at(best);
             assert!(
                 values
                     .iter()

@@ -6,7 +6,7 @@ use kiln_platform::sync::Arc;
 use super::{BesideByGroup, CounterArray, Ledger, ManagerThread, Vll, VllState};
 use crate::factors::Claims;
 use crate::family::{self, Family};
-use crate::registry::{Promises, Registration, Setting};
+use crate::registration::{Promises, Registration, Setting};
 use crate::shared::locks::counters::BesideRecords;
 
 /// The counters lie beside records.

@@ -7,7 +7,7 @@ use super::context::{Context, Stage};
 use super::queue::{Entered, Guest};
 use super::{Ledger, Vll};
 use crate::Outcome;
-use crate::schedule::direct::Direct;
+use crate::direct::Direct;
 use crate::schedule::in_flight::{Idle, Pipelined};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::planning::{Demand, PlannedAhead};

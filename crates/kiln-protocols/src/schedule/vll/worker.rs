@@ -10,7 +10,7 @@ use super::context::{Context, QueueEntry, Stage};
 use super::manager::Manager;
 use super::queue::{Entered, Guest};
 use super::{Analysis, IN_FLIGHT_MAX, Ledger, ManagerThread, VllState};
-use crate::schedule::direct::Direct;
+use crate::direct::Direct;
 use crate::schedule::in_flight::{Home, Idle};
 use crate::serve::Calls;
 use crate::shared::planning::ClaimOf;

@@ -7,6 +7,7 @@ use std::ptr::null_mut;
 
 use crate::canary::Canary;
 use crate::schedule::owned::{Demand, PartitionTable, Request, RequestState, Span};
+use crate::shared::locks::ByPart;
 
 /// How many want a lock, or another one with the same counter.
 #[derive(Clone, Copy, Default)]
@@ -169,6 +170,7 @@ impl CounterTable {
 }
 
 impl PartitionTable for CounterTable {
+    type Naming = ByPart;
     const DEDICATED: bool = false;
     const PARTITIONS_MAX: usize = 64;
     const SEQUENCED: bool = true;

@@ -1,7 +1,7 @@
 //! Vll-single, in the table of protocols.
 
 use super::CounterTable;
-use crate::registry::{Promises, Registration};
+use crate::registration::{Promises, Registration};
 use crate::schedule::owned;
 
 pub(crate) const VLL_SINGLE: Registration = Registration {

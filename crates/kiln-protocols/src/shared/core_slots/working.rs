@@ -4,7 +4,7 @@
 //! call, and each core waits for the other. Under some protocols both together do less than one of
 //! them alone. So the number of cores that work is found by [trials](crate::shared::trials) of what
 //! a call costs with half as many, and with twice as many, a window each, and less and less often
-//! once that has settled. To let fewer in than there is room for is *concurrency restriction* (Dice
+//! once that has converged. To let fewer in than there is room for is *concurrency restriction* (Dice
 //! and Kogan, Euro-Par 2019) or *load control* (Heiss and Wagner, VLDB 1991); the first is about
 //! one lock, the second about a whole system's conflicts, as here.
 //!

@@ -16,7 +16,6 @@
 //! - `aux` is 0 for every record in an index when no transaction runs.
 
 mod groups;
-mod held;
 pub mod plan;
 
 use kiln_platform::atomic::{Ordering, fence};
@@ -31,14 +30,14 @@ use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::Memory;
 use kiln_storage::table::{EntryKey, Table};
 
+pub use crate::shared::locks::HeldLocks;
 pub use groups::record_of;
-pub use held::HeldLocks;
 
 use crate::canary::Canary;
 use crate::phases::{Phase, Phases};
 use crate::shared::in_place::{InPlace, refused_update};
 use crate::shared::links;
-use crate::shared::locks::{Locks, Step, Taken};
+use crate::shared::locks::{Locks, Naming, Step, Taken};
 use crate::shared::node_set::NodeSet;
 use crate::shared::planning::groups::unwritten_of;
 use crate::shared::planning::{Claim, Extent, Findings};
@@ -117,7 +116,7 @@ impl<L: Locks> Locked<L> {
             return Ok(None);
         }
         self.meet(record);
-        Ok(Some(self.locks.hold::<L>(claim, held)))
+        Ok(Some(self.locks.hold::<L::Naming>(claim, held)))
     }
 
     /// Makes sure that the lock at `note`, which covers `record`, is exclusive. When it cannot be
@@ -209,6 +208,9 @@ pub fn visit_of(record: RecordRef, note: u32) -> Visit {
         false => Visit::Present(Handle { record, note }),
     }
 }
+
+/// How an access knows the locks that its attempts hold.
+type NamingOf<A> = <<A as Locking>::Locks as Locks>::Naming;
 
 /// How an access comes to hold the locks of the records that it works on; what it does with them
 /// follows.
@@ -311,10 +313,9 @@ pub trait Locking: Sized {
             (Ok(Ok(record)), Some((_, held))) => {
                 let note = self.hold_new(table, record, held);
                 if let Some(held) = unwritten {
-                    let is_divided = <Self::Locks as Locks>::DIVIDED;
-                    let claim = Claim::new(table, record, true, is_divided);
+                    let claim = NamingOf::<Self>::claim(table, record, true);
                     let claim = claim.within(Extent::Unwritten);
-                    (self.locked().locks).hold_new::<Self::Locks>(claim, held);
+                    (self.locked().locks).hold_new::<NamingOf<Self>>(claim, held);
                 }
                 return Ok(Inserted::New(Handle { record, note }));
             }

@@ -12,7 +12,7 @@ use kiln_storage::table::Table;
 use super::{Locked, record_of};
 use crate::canary::Canary;
 use crate::phases::Phase;
-use crate::shared::locks::Locks;
+use crate::shared::locks::PlannedLocks;
 use crate::shared::node_set::NodeSet;
 use crate::shared::planning::{Claim, Findings, Footprint, Planned, Planner};
 
@@ -51,7 +51,7 @@ impl LockPlan {
     /// # Errors
     /// Why they are not to be had.
     #[inline(always)]
-    pub fn take<L: Locks>(
+    pub fn take<L: PlannedLocks>(
         &mut self,
         locked: &mut Locked<L>,
         plan: impl FnOnce(&mut Planner, u64),
@@ -65,7 +65,7 @@ impl LockPlan {
         let taken = locked.manager.take_all(footprint.claims(), |claim, held| {
             let tid = Tid(record_of::<L>(claim.record).tid().load(Ordering::Relaxed));
             *newest = (*newest).max(Tid(tid.version()));
-            let note = locks.hold::<L>(claim, held);
+            let note = locks.hold::<L::Naming>(claim, held);
             findings.held(claim.finding, note);
         });
         point("planned.locked");
@@ -75,7 +75,7 @@ impl LockPlan {
 
     /// Takes what the last attempt of the same statements had; what is not to be had now is met
     /// unplanned.
-    pub fn take_statements<L: Locks>(&mut self, locked: &mut Locked<L>) {
+    pub fn take_statements<L: PlannedLocks>(&mut self, locked: &mut Locked<L>) {
         self.has_statements = true;
         let _ = self.take(locked, Planner::plan_again);
     }
@@ -94,7 +94,7 @@ impl LockPlan {
     }
 
     /// The attempt is rolled back: if it had statements, the next one takes what it holds.
-    pub fn keep_for_statements<L: Locks>(&mut self, locked: &Locked<L>) {
+    pub fn keep_for_statements<L: PlannedLocks>(&mut self, locked: &Locked<L>) {
         if !self.has_statements {
             return;
         }
@@ -150,7 +150,7 @@ impl LockPlan {
     /// Notes locks that a scheduler has taken for the attempt that has begun. With `meets` their
     /// records' versions are met now.
     #[inline(always)]
-    pub fn hold_ahead<L: Locks>(
+    pub fn hold_ahead<L: PlannedLocks>(
         &mut self,
         locked: &mut Locked<L>,
         demand: &Footprint,
@@ -162,7 +162,7 @@ impl LockPlan {
             if meets {
                 locked.meet(record_of::<L>(claim.record));
             }
-            let note = locked.locks.hold::<L>(claim, held);
+            let note = locked.locks.hold::<L::Naming>(claim, held);
             self.planner.findings.held(claim.finding, note);
         }
     }

@@ -24,8 +24,8 @@ use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_procedure::AbortCause;
 use kiln_storage::record::RecordRef;
 
-use super::{Locks, Step, Taken, soon};
-use crate::shared::planning::Claim;
+use super::{ByPlannedRecord, Locks, PlannedLocks, Step, Taken, TravellingLocks, soon};
+use crate::shared::planning::{Claim, Planned};
 
 const SHARED: u64 = 1;
 const EXCLUSIVE: u64 = 1 << 18;
@@ -208,9 +208,8 @@ impl<C: Counters> CounterLocks<C> {
 
 impl<C: Counters> Locks for CounterLocks<C> {
     type Held = Counted;
+    type Naming = ByPlannedRecord;
     const NEW_AUX: Option<u64> = C::NEW_AUX;
-    const PLANNED: bool = true;
-    const ORDERED: bool = false;
     const GROUPS: bool = C::GROUPS;
 
     #[inline(always)]
@@ -316,6 +315,15 @@ impl<C: Counters> Locks for CounterLocks<C> {
             self.counters.word(record).fetch_sub(own, Ordering::Release);
         }
     }
+}
+
+impl<C: Counters> PlannedLocks for CounterLocks<C> {
+    fn planned() -> Planned {
+        Planned {
+            is_in_any_order: true,
+            ..Planned::default()
+        }
+    }
 
     /// What of it is free: for transactions of several statements, which do not wait.
     fn take_all(
@@ -332,6 +340,8 @@ impl<C: Counters> Locks for CounterLocks<C> {
         Ok(())
     }
 }
+
+impl<C: Counters> TravellingLocks for CounterLocks<C> {}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 //! The lock manager: locks on records, with or without waiting.
 //!
-//! Two kinds, behind one trait ([`Locks`]):
+//! Two kinds, behind one trait ([`Locks`]; what some do besides is in [`PlannedLocks`] and the
+//! traits beside it):
 //!
 //! - [`LockWords`]: a word beside the record that counts its holders and names none. No transaction
 //!   can wait.
@@ -79,7 +80,9 @@
 
 pub mod counters;
 pub mod deadlock;
+mod extensions;
 pub mod fresh;
+mod held;
 mod placement;
 pub mod planned;
 mod queue;
@@ -95,7 +98,6 @@ use kiln_platform::spin::Spinner;
 use kiln_platform::time;
 use kiln_procedure::AbortCause;
 use kiln_storage::record::RecordRef;
-use kiln_storage::table::Part;
 
 use deadlock::{DeadlockPolicy, Digests, WaitsFor};
 use queue::Upgrade;
@@ -106,6 +108,8 @@ use super::planning::Claim;
 use crate::factors::LockQueue;
 use planned::CriticalSection;
 
+pub use extensions::{CoveringLocks, GrantingLocks, PlannedLocks, TravellingLocks};
+pub use held::{ByPart, ByPartition, ByPlannedRecord, ByRecord, HeldLocks, Naming};
 pub use placement::{BesideBits, BesideRecord, ByGroup, LockTable, Placement};
 pub use request::{Request, RequestRef};
 pub use waiting::{Alarms, WAIT_MAX_NS};
@@ -161,6 +165,9 @@ pub trait Locks {
     /// What the worker keeps with each lock that it holds.
     type Held: Copy;
 
+    /// How an attempt knows those that it holds.
+    type Naming: Naming;
+
     /// The `aux` word that a new record is made with, before [`Locks::take_new`]; or none, and it
     /// has what its cell had last.
     const NEW_AUX: Option<u64>;
@@ -182,23 +189,6 @@ pub trait Locks {
     fn take(&mut self, record: RecordRef, exclusive: bool)
     -> Result<Taken<Self::Held>, AbortCause>;
 
-    /// Whether locks are where the parts of the data are, so that claims have to say their records'
-    /// parts.
-    const DIVIDED: bool = false;
-
-    /// Whether a lock covers all that is in a partition: then a record whose part is
-    /// [covered](Locks::covers) needs none. Such locks are exclusive.
-    const COARSE: bool = false;
-
-    /// Whether attempts travel: what is done with records is done by the owner of their partition.
-    const TRAVELS: bool = false;
-
-    /// The partition of a part of the data, if attempts travel and this one is not there.
-    #[inline(always)]
-    fn elsewhere(&self, _part: Part) -> Option<u16> {
-        None
-    }
-
     /// As [`Locks::take`], for locks that are where the parts of the data are.
     ///
     /// # Errors
@@ -206,21 +196,6 @@ pub trait Locks {
     #[inline(always)]
     fn take_claim(&mut self, claim: Claim) -> Result<Taken<Self::Held>, AbortCause> {
         self.take(claim.record, claim.exclusive)
-    }
-
-    /// Whether locks that are held cover the records of a part; asked where they are coarse.
-    #[inline(always)]
-    fn covers(&self, _part: Part, _exclusive: bool) -> bool {
-        false
-    }
-
-    /// As [`Locks::admits`], for a record that is covered.
-    ///
-    /// # Errors
-    /// As there.
-    #[inline(always)]
-    fn admits_covered(&self, _record: RecordRef) -> Result<(), AbortCause> {
-        Ok(())
     }
 
     /// Takes the exclusive lock of a record that no other transaction can reach yet.
@@ -278,92 +253,14 @@ pub trait Locks {
     #[inline(always)]
     fn released_all(&mut self) {}
 
-    /// Whether a record whose lock is held may be touched now; asked where locks are planned.
-    ///
-    /// # Errors
-    /// Why the attempt fails instead: the record's maker has not ended, and has no lock of it.
-    #[inline(always)]
-    fn admits(&self, _record: RecordRef, _held: Self::Held) -> Result<(), AbortCause> {
-        Ok(())
-    }
-
-    /// Whether the attempt has what it may touch already, and takes no lock: [`Locks::is_granted`]
-    /// says what that is, and nothing is let go.
-    #[inline(always)]
-    fn has_grant(&self) -> bool {
-        false
-    }
-
-    /// Whether the attempt may touch a record; asked where it has a grant.
-    ///
-    /// # Errors
-    /// Why it fails instead.
-    #[inline(always)]
-    fn is_granted(&self, _record: RecordRef, _exclusive: bool) -> Result<(), AbortCause> {
-        Ok(())
-    }
-
-    /// Whether attempts that have a grant ever leave updates to their commit (STO §6.1), and
-    /// several of them may be granted the same record for that; asked once.
-    fn leaves_updates(&self) -> bool {
-        false
-    }
-
-    /// Whether the attempt leaves updates to its commit.
-    #[inline(always)]
-    fn defers(&self) -> bool {
-        false
-    }
-
-    /// Whether all who have a grant of the record only defer updates of it to their commits.
-    #[inline(always)]
-    fn is_deferred(&self, _record: RecordRef) -> bool {
-        false
-    }
-
-    /// Takes the lock of a record that [is deferred](Locks::is_deferred): taken in the order of
-    /// addresses, for the time of a commit.
-    ///
-    /// # Errors
-    /// Why the attempt fails instead.
-    fn take_deferred(&mut self, _record: RecordRef) -> Result<(), AbortCause> {
-        unreachable!("asked only where updates are deferred to the commit")
-    }
-
-    /// Lets go of it.
-    fn release_deferred(&mut self, _record: RecordRef) {}
-
     /// Whether records may have locks by [column group](super::planning::groups): see
     /// [`Locks::by_group`].
     const GROUPS: bool = false;
 
-    /// Whether they have, and records are the names of their locks; asked where locks are planned.
+    /// Whether they have, and records are the names of their locks.
     #[inline(always)]
     fn by_group(&self) -> bool {
         false
-    }
-
-    /// Whether a transaction's locks are taken all together before it runs: by [`Locks::take_all`],
-    /// once. What it meets beyond is taken only if that needs no wait.
-    const PLANNED: bool = false;
-
-    /// Whether planned records are named in the order of their addresses, and not in any.
-    const ORDERED: bool = true;
-
-    /// Takes the locks of records, each named once, and in order where that is [asked
-    /// for](Locks::ORDERED); `hold` gets each that is held.
-    ///
-    /// # Errors
-    /// Why the attempt fails instead; what `hold` got is held all the same.
-    fn take_all(
-        &mut self,
-        _claims: &[Claim],
-        _hold: impl FnMut(Claim, Self::Held),
-    ) -> Result<(), AbortCause>
-    where
-        Self: Sized,
-    {
-        unreachable!("asked only of locks that are planned")
     }
 }
 
@@ -476,13 +373,8 @@ impl<P: Placement, H: DeadlockPolicy> QueuedLocks<P, H> {
 
 impl<P: Placement, H: DeadlockPolicy> Locks for QueuedLocks<P, H> {
     type Held = RequestRef;
+    type Naming = ByRecord;
     const NEW_AUX: Option<u64> = Some(0);
-    const GROUPS: bool = P::GROUPS;
-
-    #[inline(always)]
-    fn by_group(&self) -> bool {
-        self.placement.by_group()
-    }
 
     #[inline]
     fn begin_call(&mut self, deadline_ns: Option<u64>) {

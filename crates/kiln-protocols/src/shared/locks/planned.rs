@@ -21,7 +21,7 @@ use kiln_storage::record::RecordRef;
 use super::deadlock::{DeadlockPolicy, Ordered, Patient};
 use super::placement::Placement;
 use super::request::RequestRef;
-use super::{Locks, QueuedLocks, Taken};
+use super::{ByPlannedRecord, LockWords, Locks, PlannedLocks, QueuedLocks, Taken, TravellingLocks};
 use crate::shared::planning::Claim;
 
 /// What the transaction missed: another one holds what it did not plan.
@@ -57,6 +57,29 @@ fn upgrade_free<P: Placement, H: DeadlockPolicy>(
     }
 }
 
+/// Locks that may lie by column group where they are planned.
+pub trait GroupedLocks: Locks {
+    /// See [`Locks::GROUPS`].
+    const MAY_BE_GROUPED: bool = false;
+
+    /// See [`Locks::by_group`].
+    #[inline(always)]
+    fn are_grouped(&self) -> bool {
+        false
+    }
+}
+
+impl GroupedLocks for LockWords {}
+
+impl<P: Placement, H: DeadlockPolicy> GroupedLocks for QueuedLocks<P, H> {
+    const MAY_BE_GROUPED: bool = P::GROUPS;
+
+    #[inline(always)]
+    fn are_grouped(&self) -> bool {
+        self.placement.by_group()
+    }
+}
+
 /// The methods of [`Locks`] that are those of the locks inside.
 macro_rules! as_inside {
     ($($inside:tt)+) => {
@@ -71,7 +94,7 @@ macro_rules! as_inside {
 
         #[inline(always)]
         fn by_group(&self) -> bool {
-            self.$($inside)+.by_group()
+            self.$($inside)+.are_grouped()
         }
 
         #[inline]
@@ -95,8 +118,8 @@ pub struct Sorted<P>(pub QueuedLocks<P, Ordered>);
 
 impl<P: Placement> Locks for Sorted<P> {
     type Held = RequestRef;
+    type Naming = ByPlannedRecord;
     const NEW_AUX: Option<u64> = Some(0);
-    const PLANNED: bool = true;
     const GROUPS: bool = P::GROUPS;
 
     as_inside!(0);
@@ -116,7 +139,9 @@ impl<P: Placement> Locks for Sorted<P> {
     ) -> Result<Taken<RequestRef>, AbortCause> {
         upgrade_free(&mut self.0, record, held)
     }
+}
 
+impl<P: Placement> PlannedLocks for Sorted<P> {
     #[inline]
     fn take_all(
         &mut self,
@@ -136,6 +161,8 @@ impl<P: Placement> Locks for Sorted<P> {
         Ok(())
     }
 }
+
+impl<P: Placement> TravellingLocks for Sorted<P> {}
 
 /// Locks whose requests are placed all at once; see the module's documentation.
 pub struct Atomic<P> {
@@ -162,8 +189,8 @@ impl<P: Placement> Atomic<P> {
 
 impl<P: Placement> Locks for Atomic<P> {
     type Held = RequestRef;
+    type Naming = ByPlannedRecord;
     const NEW_AUX: Option<u64> = Some(0);
-    const PLANNED: bool = true;
     const GROUPS: bool = P::GROUPS;
 
     as_inside!(locks);
@@ -183,7 +210,9 @@ impl<P: Placement> Locks for Atomic<P> {
     ) -> Result<Taken<RequestRef>, AbortCause> {
         upgrade_free(&mut self.locks, record, held)
     }
+}
 
+impl<P: Placement> PlannedLocks for Atomic<P> {
     fn take_all(
         &mut self,
         claims: &[Claim],
@@ -218,14 +247,16 @@ impl<P: Placement> Locks for Atomic<P> {
     }
 }
 
+impl<P: Placement> TravellingLocks for Atomic<P> {}
+
 /// Locks that are all had at once, or none; see the module's documentation.
 pub struct AllOrNone<L>(pub L);
 
-impl<L: Locks> Locks for AllOrNone<L> {
+impl<L: GroupedLocks> Locks for AllOrNone<L> {
     type Held = L::Held;
+    type Naming = ByPlannedRecord;
     const NEW_AUX: Option<u64> = L::NEW_AUX;
-    const PLANNED: bool = true;
-    const GROUPS: bool = L::GROUPS;
+    const GROUPS: bool = L::MAY_BE_GROUPED;
 
     as_inside!(0);
 
@@ -244,7 +275,9 @@ impl<L: Locks> Locks for AllOrNone<L> {
     ) -> Result<Taken<Self::Held>, AbortCause> {
         self.0.upgrade(record, held).map_err(|_| MISS)
     }
+}
 
+impl<L: GroupedLocks> PlannedLocks for AllOrNone<L> {
     #[inline]
     fn take_all(
         &mut self,
@@ -260,3 +293,5 @@ impl<L: Locks> Locks for AllOrNone<L> {
         Ok(())
     }
 }
+
+impl<L: GroupedLocks> TravellingLocks for AllOrNone<L> {}

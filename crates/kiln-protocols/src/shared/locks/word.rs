@@ -6,7 +6,7 @@ use kiln_platform::atomic::Ordering;
 use kiln_procedure::AbortCause;
 use kiln_storage::record::RecordRef;
 
-use super::{Locks, Taken};
+use super::{ByRecord, Locks, Taken};
 use crate::canary::Canary;
 
 /// Held by one writer.
@@ -18,6 +18,7 @@ pub struct LockWords;
 
 impl Locks for LockWords {
     type Held = ();
+    type Naming = ByRecord;
     const NEW_AUX: Option<u64> = Some(EXCLUSIVE);
 
     #[inline(always)]

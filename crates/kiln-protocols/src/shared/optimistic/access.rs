@@ -65,7 +65,7 @@ impl<C: Commit> Access for Optimistic<C> {
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
     ) -> Result<(), Halt> {
-        self.settle_read(handle, columns)?;
+        self.apply_for_read(handle, columns)?;
         Ok(self.load(table, handle, columns, memory)?)
     }
 
@@ -79,7 +79,7 @@ impl<C: Commit> Access for Optimistic<C> {
         charge(Work::Record);
         if !self.updates.is_empty() {
             let written = columns.iter().map(|&(column, _)| column).collect();
-            self.settle(handle, written, true)?;
+            self.apply_touching(handle, written, true)?;
         }
         Ok(self.buffer(table, handle, columns, memory)?)
     }
@@ -96,7 +96,7 @@ impl<C: Commit> Access for Optimistic<C> {
 
     fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Halt> {
         if let Some(write) = self.written.get(handle.record) {
-            self.settle_write(write)?;
+            self.apply_updates(write)?;
         }
         Ok(self.mark_deleted(table, handle)?)
     }

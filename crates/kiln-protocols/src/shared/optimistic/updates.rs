@@ -50,7 +50,7 @@ impl<C: Commit> Optimistic<C> {
     /// # Errors
     /// An [`AbortCause`], or the error of an updater that raises.
     #[inline(always)]
-    pub fn settle_read(
+    pub fn apply_for_read(
         &mut self,
         handle: &Handle,
         columns: &[(ColumnId, Reg)],
@@ -59,7 +59,7 @@ impl<C: Commit> Optimistic<C> {
             return Ok(());
         }
         let read = columns.iter().map(|&(column, _)| column).collect();
-        self.settle(handle, read, false)
+        self.apply_touching(handle, read, false)
     }
 
     /// The error that an update deferred to the commit has raised, when that is why the commit
@@ -71,7 +71,7 @@ impl<C: Commit> Optimistic<C> {
     /// Runs the updaters of the record behind `handle`, if one writes or reads a column of
     /// `columns`.
     #[inline(always)]
-    pub(super) fn settle(
+    pub(super) fn apply_touching(
         &mut self,
         handle: &Handle,
         columns: ColumnSet,
@@ -89,14 +89,14 @@ impl<C: Commit> Optimistic<C> {
             false => write.pending,
         };
         match concerned.intersects(columns) {
-            true => self.settle_write(position),
+            true => self.apply_updates(position),
             false => Ok(()),
         }
     }
 
     /// Runs the updaters of a write.
     #[cold]
-    pub(super) fn settle_write(&mut self, position: u32) -> Result<(), Stop> {
+    pub(super) fn apply_updates(&mut self, position: u32) -> Result<(), Stop> {
         for at in 0..self.updates.len() {
             if self.updates.waiting(at) == Some(position as usize) {
                 self.run_early(at, position as usize)?;

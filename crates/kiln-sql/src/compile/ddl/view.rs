@@ -141,7 +141,7 @@ fn reads_from(catalog: &dyn CatalogView, relations: &[String], name: &str) -> bo
 /// What a query names, with the columns of tables that it uses.
 fn reads(
     compiler: &Compiler<'_>,
-    bound: &super::super::query::BoundQuery,
+    bound: &super::super::bound_query::BoundQuery,
     relations: Vec<String>,
 ) -> Vec<ViewRead> {
     let mut used = BTreeSet::new();

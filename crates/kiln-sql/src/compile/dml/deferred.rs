@@ -16,7 +16,7 @@
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{BufferId, Class, Instruction, Reg, Step};
-use kiln_procedure::program::DeferredKeys;
+use kiln_procedure::procedure::DeferredKeys;
 use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::deferral::DeferredCheck;
 use kiln_storage::error::Result;

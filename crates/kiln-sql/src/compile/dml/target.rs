@@ -19,8 +19,8 @@ use sqlparser::ast::{
 };
 
 use super::super::bound::{Bound, Kind};
+use super::super::bound_query::{Body, BoundQuery};
 use super::super::bound_select::{FromItem, ItemKind, conjuncts};
-use super::super::query::{Body, BoundQuery};
 use super::super::scope::{AggregatePolicy, Source, SourceId};
 use super::super::{
     CatalogView, Compiler, Position, fail, name_of, position_of_span, relation_name,

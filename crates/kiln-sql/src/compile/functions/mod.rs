@@ -35,10 +35,8 @@ use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{CatalogType, DataType, Decimal};
 
 use super::bound::{Bound, Builtin, Kind, Operation};
-use super::coerce::{
-    CastContext, Category, call, category, coerce, converts_implicitly, is_preferred, operation,
-    same_base,
-};
+use super::category::{Category, category, is_preferred, same_base};
+use super::coerce::{CastContext, call, coerce, converts_implicitly, operation};
 use super::{Position, fail, unsupported};
 use crate::catalog::{CatalogCall, is_missing_function};
 

@@ -4,7 +4,8 @@ use kiln_procedure::ir::{BufferId, Instruction, Reg, Step};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
-use super::super::coerce::{CastContext, same_base};
+use super::super::category::same_base;
+use super::super::coerce::CastContext;
 use super::super::query::{OutputColumn, QueryOptions};
 use super::super::{Compiler, Position, Typed, fail, unsupported};
 use super::at;

@@ -16,7 +16,8 @@ use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, Value as Literal};
 
 use super::super::bound::{Bound, Kind};
-use super::super::coerce::{CastContext, same_base};
+use super::super::category::same_base;
+use super::super::coerce::CastContext;
 use super::super::once::Written;
 use super::super::{Compiler, Position, Typed, fail, unsupported};
 use super::body::{Body, creation_error};

@@ -9,8 +9,8 @@ use sqlparser::ast::{Expr, Ident};
 
 use super::super::result::Notice;
 use super::super::sequences::identity_of;
-use super::super::view::View;
 use super::Alteration;
+use crate::catalog::View;
 use crate::compile::{ddl, unsupported};
 use crate::parse::{ColumnChange, SequenceOptions};
 

@@ -28,7 +28,7 @@ use super::definition::Definition;
 use super::design;
 use super::result::{Notice, StatementResult};
 use super::triggers;
-use super::view::{View, relation_of};
+use crate::catalog::{View, is_auxiliary, relation_of};
 use crate::compile::ddl::parameters::{self, check_parameters};
 use crate::compile::ddl::{self, Draft};
 use crate::compile::{fail, name_of, position_of, written_name};
@@ -52,7 +52,7 @@ pub(super) fn table(
                 None => vec![skipped(&statement.name)],
             },
         };
-        design::settle(change)?;
+        design::derive(change)?;
         Ok(notices)
     })?;
     Ok(result)
@@ -132,7 +132,7 @@ fn alter(
     let mut ordered: Vec<&TableAction> = actions.iter().collect();
     ordered.sort_by_key(|action| pass(action));
     let mut alteration = Alteration {
-        draft: Draft::of(table, |index| design::is_auxiliary(table, index)),
+        draft: Draft::of(table, |index| is_auxiliary(table, index)),
         notices: Vec::new(),
     };
     for action in ordered {

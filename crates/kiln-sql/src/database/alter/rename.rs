@@ -10,10 +10,11 @@ use sqlparser::ast::{Ident, ObjectName};
 use super::super::definition::{Definition, find_routine, kind_name, missing_routine};
 use super::super::design;
 use super::super::result::{Notice, StatementResult};
+use super::super::routine::recompile_routine;
 use super::super::triggers;
-use super::super::view::{recompile_routine, relation_of};
 use super::super::views::{self, Dependency};
 use super::{missing, skipped};
+use crate::catalog::{base_of, is_auxiliary, relation_of};
 use crate::compile::ddl::{Renamed, parameters, renamed_expression};
 use crate::compile::{
     fail, name_of, position_of, position_of_span, quote_identifier, refuse_reserved, unsupported,
@@ -54,7 +55,7 @@ pub(in super::super) fn object(
                 }
             }
         };
-        design::settle(change)?;
+        design::derive(change)?;
         Ok(notice)
     })?;
     result.notices.extend(notice);
@@ -114,9 +115,7 @@ pub(in super::super) fn table_of_index(change: &CatalogChange<'_>, name: &str) -
     let mut indexes = table.indexes().iter().map(|index| index.definition());
     indexes
         .any(|it| {
-            it.name == name_in_schema(name)
-                && !it.columns.is_empty()
-                && !design::is_auxiliary(table, it)
+            it.name == name_in_schema(name) && !it.columns.is_empty() && !is_auxiliary(table, it)
         })
         .then(|| table.schema().name.clone())
 }
@@ -388,8 +387,8 @@ pub(super) fn constraint(
 fn rename_index(change: &mut CatalogChange<'_>, table: &str, from: &str, to: &str) -> Result<()> {
     let known = change.catalog().require_table(table)?.clone();
     let indexes = known.indexes().iter().map(|index| index.definition());
-    let mut derived = indexes.filter(|it| design::is_auxiliary(&known, it));
-    if let Some(derived) = derived.find(|it| design::base_of(it) == from) {
+    let mut derived = indexes.filter(|it| is_auxiliary(&known, it));
+    if let Some(derived) = derived.find(|it| base_of(it) == from) {
         change.drop_index(table, &derived.name)?;
     }
     change.rename_index(table, from, to)

@@ -7,9 +7,8 @@ use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{Check, ColumnId, ForeignKey, TableSchema};
 use kiln_storage::types::Value;
 
-use super::super::design;
 use super::super::statement;
-use super::super::view::View;
+use crate::catalog::{View, base_of, is_auxiliary};
 use crate::compile::ddl::{self, Draft};
 use crate::compile::{quote_identifier, sql_name};
 use crate::parse::{self, SourceStatement};
@@ -97,8 +96,8 @@ fn redeclare(change: &mut CatalogChange<'_>, draft: &Draft<'_>) -> Result<()> {
     let mut gone = Vec::new();
     for index in before.indexes().iter().skip(1) {
         let index = index.definition();
-        let base = match design::is_auxiliary(before, index) {
-            true => design::base_of(index),
+        let base = match is_auxiliary(before, index) {
+            true => base_of(index),
             false => &index.name,
         };
         let is_first = base == before.indexes()[0].definition().name;

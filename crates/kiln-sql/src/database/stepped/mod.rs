@@ -32,7 +32,7 @@ use super::portal::bytes_of;
 use super::prepared::{Plan, Statement};
 use super::result::{Notice, ResultSet, StatementResult};
 use super::session::Session;
-use super::view::View;
+use crate::catalog::View;
 use crate::compile::plpgsql::{
     Frame, FrameScope, Kind, ResultKind, Routine, check_names, is_stepped,
 };

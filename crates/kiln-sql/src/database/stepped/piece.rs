@@ -7,10 +7,10 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
 use super::Run;
+use crate::catalog::View;
 use crate::compile::plpgsql::{Frame, Kind, Routine, Work, compile_piece};
 use crate::database::panics::caught;
 use crate::database::statement::notices_of;
-use crate::database::view::View;
 use crate::parse::plpgsql::{Block, Declaration, RowSource, Statement, Target};
 use crate::parse::{Call, Expression};
 

@@ -86,7 +86,7 @@ impl Isolated {
             };
             let batch = &self.shared.batch;
             match stage {
-                Stage::Settle => self.analyst.settle(batch, item),
+                Stage::Exclude => self.analyst.exclude(batch, item),
                 Stage::Spot => self.analyst.spot(batch, &mut self.random),
                 Stage::Fuse => self.analyst.fuse(batch, item),
                 Stage::Allocate => self.analyst.allocate(batch, item),

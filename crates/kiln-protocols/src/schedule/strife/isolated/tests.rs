@@ -208,7 +208,7 @@ fn batches_are_counted_when_they_end() {
     );
     for step in Step::ALL {
         let lasts = match step {
-            Step::Plan | Step::Prepare | Step::Settle | Step::Last => false,
+            Step::Plan | Step::Prepare | Step::Exclude | Step::Last => false,
             Step::Residual => counts.residuals > 0,
             _ => true,
         };

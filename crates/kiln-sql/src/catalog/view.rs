@@ -1,28 +1,26 @@
-//! The engine's catalog as the compiler sees it, and routines compiled for it.
+//! The engine's catalog as the compiler sees it.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kiln_engine::{
     Access, Catalog, CurrentCatalog, Lookups, NumberedObject, Procedure, SearchPath, Source,
 };
 use kiln_platform::sync::Arc;
-use kiln_procedure::ir::{Failure, Step, TextSource};
-use kiln_procedure::{Program, ProgramBuilder};
-use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::error::Result;
+use kiln_storage::schema::Column;
 use kiln_storage::sequence::Sequence;
 use kiln_storage::table::Table;
 use kiln_storage::types::EnumType;
 
 use sqlparser::ast::ObjectName;
 
-use super::panics::caught;
-use crate::compile::CatalogView;
-use crate::compile::plpgsql::{CompiledFunction, Routine, compile_function};
-use crate::parse::{self, FunctionDefinition, RoutineKind, SourceStatement, function_header};
+use crate::compile::plpgsql::Routine;
+use crate::compile::{CatalogView, Updatability, ddl, updatability};
+use crate::parse::{self, FunctionDefinition, SourceStatement, function_header};
 
 /// The tables and routines of a catalog.
-pub(super) struct View<'a> {
+pub(crate) struct View<'a> {
     catalog: &'a Catalog,
     /// Along which names without a schema are looked for.
     path: RefCell<SearchPath>,
@@ -69,6 +67,11 @@ impl View<'_> {
     pub fn enums(&self) -> Vec<String> {
         let lookups = self.lookups.borrow();
         lookups.enums().map(str::to_owned).collect()
+    }
+
+    /// What was looked up.
+    pub fn into_lookups(self) -> Lookups {
+        self.lookups.into_inner()
     }
 
     /// What the caller of what was compiled must be allowed to do.
@@ -202,6 +205,7 @@ impl CatalogView for View<'_> {
     }
 }
 
+/// The statement that created a routine.
 fn statement(source: &Source) -> SourceStatement<'_> {
     SourceStatement {
         text: &source.text,
@@ -211,7 +215,7 @@ fn statement(source: &Source) -> SourceStatement<'_> {
 }
 
 /// What the statement that created a routine says.
-fn definition(source: &Source) -> Option<Arc<FunctionDefinition>> {
+pub(crate) fn definition(source: &Source) -> Option<Arc<FunctionDefinition>> {
     match parse::statement(&statement(source)) {
         Ok(parse::Statement::CreateFunction(mut definition)) => {
             definition.header.path = source.path.clone();
@@ -222,7 +226,7 @@ fn definition(source: &Source) -> Option<Arc<FunctionDefinition>> {
 }
 
 /// The header of a stored function or procedure; `None` for one that Rust code made.
-pub(crate) fn routine(catalog: &Catalog, procedure: &Procedure) -> Option<Routine> {
+pub(crate) fn routine_of(catalog: &Catalog, procedure: &Procedure) -> Option<Routine> {
     let source = procedure.source()?;
     let mut header = function_header(&statement(source)).ok()?;
     header.path = source.path.clone();
@@ -237,96 +241,25 @@ pub(crate) fn relation_of(catalog: &Catalog, name: &ObjectName) -> Result<String
     crate::compile::relation_name(&View::of(catalog), name)
 }
 
-/// Compiles a routine for the catalog.
-///
-/// # Errors
-/// What PostgreSQL reports when the routine is created.
-pub(super) fn compile_routine(
-    catalog: &Catalog,
-    definition: &FunctionDefinition,
-    source: &Arc<Source>,
-) -> Result<Procedure> {
-    let view = View::along(catalog, &source.path);
-    let compiled = caught(|| compile_function(&view, definition))?;
-    Ok(procedure(definition, compiled, source, view))
-}
-
-/// Compiles the routine that `source` created. When that fails its program only raises the error.
-///
-/// # Errors
-/// 2BP01 when its header names a table that is gone; XX001 when `source` creates no routine.
-pub(super) fn recompile_routine(catalog: &Catalog, source: &Arc<Source>) -> Result<Procedure> {
-    let view = View::along(catalog, &source.path);
-    let definition = caught(|| Ok(definition(source)))?.ok_or_else(|| {
-        let message = "a procedure is kept with a text that creates none";
-        Error::new(SqlState::DATA_CORRUPTED, message)
-    })?;
-    let compiled = match caught(|| compile_function(&view, &definition)) {
-        Ok(compiled) => compiled,
-        Err(error) => {
-            let routine = Routine::of(&view, &definition);
-            let routine = routine.map_err(|error| depends(&definition, &error))?;
-            CompiledFunction {
-                program: raising_program(&routine, &error),
-                routine,
-                requirements: Vec::new(),
-                deferred: vec![error],
-            }
-        }
+/// The sequences that a column's default value names.
+pub(crate) fn sequences_of_default(catalog: &Catalog, column: &Column) -> BTreeSet<String> {
+    // All functions of sequences are called so.
+    let draws = |default: &&String| default.to_ascii_lowercase().contains("val");
+    let Some(default) = column.default.as_ref().filter(draws) else {
+        return BTreeSet::new();
     };
-    Ok(procedure(&definition, compiled, source, view))
-}
-
-/// The error of a change after which a header means nothing any more.
-fn depends(definition: &FunctionDefinition, error: &Error) -> Error {
-    let kind = match definition.kind {
-        RoutineKind::Function => "function",
-        RoutineKind::Procedure => "procedure",
-    };
-    let name = &definition.name;
-    Error::new(
-        SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-        format!("the header of {kind} {name} depends on what this drops"),
-    )
-    .with_detail(format!("Without it: {}.", error.message()))
-    .with_hint(format!("Drop {kind} {name} first."))
-}
-
-fn procedure(
-    definition: &FunctionDefinition,
-    compiled: CompiledFunction,
-    source: &Arc<Source>,
-    view: View<'_>,
-) -> Procedure {
-    let mut lookups = view.lookups.into_inner();
-    if definition.is_definer {
-        lookups.forget_accesses();
+    let view = View::along(catalog, &SearchPath::default());
+    match ddl::bind_default_text(default, &view) {
+        Ok(()) => view.sequences().into_iter().collect(),
+        Err(_) => BTreeSet::new(),
     }
-    Procedure::compiled(
-        Arc::new(compiled.program),
-        source.clone(),
-        compiled.requirements,
-        lookups,
-    )
 }
 
-/// A program with the routine's parameters that raises `error`.
-fn raising_program(routine: &Routine, error: &Error) -> Program {
-    let mut builder = ProgramBuilder::new(&routine.name, routine.inputs());
-    builder.returns(routine.result_columns());
-    let text = |text: Option<&str>| text.map(|text| TextSource::Literal(text.to_owned()));
-    builder.push(Step::Raise {
-        error: Box::new(Failure {
-            state: error.state(),
-            message: error.message().to_owned(),
-            arguments: Box::default(),
-            detail: text(error.detail()),
-            hint: text(error.hint()),
-            subject: None,
-            position: error
-                .position()
-                .map(|position| (position.line, position.column)),
-        }),
-    });
-    builder.finish()
+/// For each column of a view, whether its rows can be changed by way of it; none where they cannot
+/// be changed.
+pub(crate) fn updatable_columns(catalog: &Catalog, view: &kiln_engine::View) -> Vec<bool> {
+    match updatability(&View::of(catalog), view) {
+        Ok(Updatability::Columns(columns)) if columns.contains(&true) => columns,
+        _ => Vec::new(),
+    }
 }

@@ -38,7 +38,7 @@ use std::collections::BTreeMap;
 
 use kiln_storage::schema::{ColumnId, ColumnSet, TableId};
 
-use super::Observed;
+use crate::analysis::Observed;
 use crate::ir::{OpId, OperationKind};
 use crate::program::Program;
 

@@ -9,68 +9,20 @@
 //! scans around it, and those that decided an EXIT, CONTINUE or RETURN before it. What a branch or
 //! a loop assigns depends on them once the branch or the loop is left.
 
-use std::collections::{BTreeMap, HashMap};
+mod columns;
+mod loops;
+mod sets;
+
+use std::collections::BTreeMap;
 
 use kiln_storage::schema::{ColumnId, ColumnSet};
 
 use super::{Analysis, Dependency, DependencyKinds, Footprint, OperationFacts};
 use crate::ir::*;
-use crate::names::{Use, for_each_step, step_operation, step_record, step_registers};
-use crate::program::Program;
-
-/// A set of operations, by its number in [`Sets`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct SetId(u32);
-
-/// The empty set.
-const NONE: SetId = SetId(0);
-
-/// Every set of operations met, each once: states are vectors of small numbers then.
-struct Sets {
-    sets: Vec<Vec<OpId>>,
-    ids: HashMap<Vec<OpId>, SetId>,
-}
-
-impl Sets {
-    fn new() -> Sets {
-        Sets {
-            sets: vec![Vec::new()],
-            ids: HashMap::from([(Vec::new(), NONE)]),
-        }
-    }
-
-    fn intern(&mut self, set: Vec<OpId>) -> SetId {
-        if let Some(id) = self.ids.get(&set) {
-            return *id;
-        }
-        let id = SetId(self.sets.len() as u32);
-        self.sets.push(set.clone());
-        self.ids.insert(set, id);
-        id
-    }
-
-    fn single(&mut self, op: OpId) -> SetId {
-        self.intern(vec![op])
-    }
-
-    fn union(&mut self, left: SetId, right: SetId) -> SetId {
-        if left == right || right == NONE {
-            return left;
-        }
-        if left == NONE {
-            return right;
-        }
-        let mut set = self.get(left).to_vec();
-        set.extend_from_slice(self.get(right));
-        set.sort_unstable();
-        set.dedup();
-        self.intern(set)
-    }
-
-    fn get(&self, id: SetId) -> &[OpId] {
-        &self.sets[id.0 as usize]
-    }
-}
+use crate::names::{Use, for_each_step, step_record, step_registers};
+use crate::procedure::Procedure;
+use columns::{columns_of, indexed_columns};
+use sets::{NONE, SetId, Sets};
 
 /// Where a value, or a record's handle, comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,7 +75,7 @@ struct Gathered {
 }
 
 struct Dataflow<'a> {
-    program: &'a Program,
+    procedure: &'a Procedure,
     sets: Sets,
     /// By the operation that takes and the one that gives.
     edges: BTreeMap<(OpId, OpId), DependencyKinds>,
@@ -146,36 +98,36 @@ struct Dataflow<'a> {
 }
 
 /// Analyses a verified program.
-pub(super) fn analyse(program: &Program) -> Analysis {
-    let mut columns_written = vec![ColumnSet::EMPTY; program.operations.len()];
-    for_each_step(&program.body, &mut |step| {
-        if let Some((op, _, [_, _, written])) = columns_of(program, step) {
+pub(super) fn analyse(procedure: &Procedure) -> Analysis {
+    let mut columns_written = vec![ColumnSet::EMPTY; procedure.operations.len()];
+    for_each_step(&procedure.body, &mut |step| {
+        if let Some((op, _, [_, _, written])) = columns_of(procedure, step) {
             columns_written[op.0 as usize] = written;
         }
     });
     let mut dataflow = Dataflow {
-        program,
+        procedure,
         columns_written,
         sets: Sets::new(),
         edges: BTreeMap::new(),
-        gathered: vec![Gathered::default(); program.operations.len()],
+        gathered: vec![Gathered::default(); procedure.operations.len()],
         heads: BTreeMap::new(),
         conditions: Vec::new(),
         loops: Vec::new(),
         returns: NONE,
-        raised: vec![NONE; program.regions],
+        raised: vec![NONE; procedure.regions],
     };
     let rows = |width: &usize| Rows {
         columns: vec![Flow::default(); *width],
         chosen_by: NONE,
     };
     let state = State {
-        registers: vec![Flow::default(); program.registers.len()],
-        records: vec![Flow::default(); program.records],
-        buffers: program.buffers.iter().map(rows).collect(),
+        registers: vec![Flow::default(); procedure.registers.len()],
+        records: vec![Flow::default(); procedure.records],
+        buffers: procedure.buffers.iter().map(rows).collect(),
         written: NONE,
     };
-    dataflow.block(&program.body, state);
+    dataflow.block(&procedure.body, state);
     let dependencies = dataflow
         .edges
         .iter()
@@ -185,8 +137,8 @@ pub(super) fn analyse(program: &Program) -> Analysis {
             kinds: *kinds,
         })
         .collect();
-    let mut operations: Vec<Option<OperationFacts>> = vec![None; program.operations.len()];
-    for_each_step(&program.body, &mut |step| {
+    let mut operations: Vec<Option<OperationFacts>> = vec![None; procedure.operations.len()];
+    for_each_step(&procedure.body, &mut |step| {
         if let Some((op, facts)) = dataflow.facts(step) {
             operations[op.0 as usize] = Some(facts);
         }
@@ -202,84 +154,10 @@ pub(super) fn analyse(program: &Program) -> Analysis {
     }
 }
 
-/// The columns of all indexes of a table.
-fn indexed_columns(program: &Program, table: TableRef) -> ColumnSet {
-    let indexes = program.tables[table.0 as usize].indexes();
-    indexes
-        .iter()
-        .flat_map(|index| index.definition().columns.iter().copied())
-        .collect()
-}
-
-fn index_columns(program: &Program, table: TableRef, index: u16) -> ColumnSet {
-    let index = &program.tables[table.0 as usize].indexes()[index as usize];
-    index.definition().columns.iter().copied().collect()
-}
-
-fn all_columns(program: &Program, table: TableRef) -> ColumnSet {
-    let width = program.tables[table.0 as usize].schema().columns.len();
-    (0..width).map(|column| ColumnId(column as u16)).collect()
-}
-
-/// The key columns, the columns read and the columns written by an operation, and its table.
-fn columns_of(program: &Program, step: &Step) -> Option<(OpId, TableRef, [ColumnSet; 3])> {
-    let none = ColumnSet::EMPTY;
-    Some(match step {
-        Step::Lookup {
-            op, table, index, ..
-        } => (
-            *op,
-            *table,
-            [index_columns(program, *table, *index), none, none],
-        ),
-        Step::Scan {
-            op,
-            table,
-            index,
-            range,
-            ..
-        } => {
-            let bounded = range.lower.is_some() || range.upper.is_some();
-            let used = range.prefix.len() + bounded as usize;
-            let index = &program.tables[table.0 as usize].indexes()[*index as usize];
-            let columns = index
-                .definition()
-                .columns
-                .iter()
-                .take(used)
-                .copied()
-                .collect();
-            (*op, *table, [columns, none, none])
-        }
-        Step::Read {
-            op, table, columns, ..
-        } => (
-            *op,
-            *table,
-            [
-                none,
-                columns.iter().map(|(column, _)| *column).collect(),
-                none,
-            ],
-        ),
-        Step::Update {
-            op, table, columns, ..
-        } => {
-            let written: ColumnSet = columns.iter().map(|(column, _)| *column).collect();
-            let keys = written.intersection(indexed_columns(program, *table));
-            (*op, *table, [keys, none, written])
-        }
-        Step::Insert { op, table, .. } | Step::Delete { op, table, .. } => {
-            let keys = indexed_columns(program, *table);
-            (*op, *table, [keys, none, all_columns(program, *table)])
-        }
-        _ => return None,
-    })
-}
-
 impl Dataflow<'_> {
     fn facts(&self, step: &Step) -> Option<(OpId, OperationFacts)> {
-        let (op, _, [key_columns, columns_read, columns_written]) = columns_of(self.program, step)?;
+        let (op, _, [key_columns, columns_read, columns_written]) =
+            columns_of(self.procedure, step)?;
         let gathered = self.gathered[op.0 as usize];
         let found_by = self.sets.get(gathered.found_by);
         let keys = found_by
@@ -294,7 +172,7 @@ impl Dataflow<'_> {
             Some(op) => Footprint::NeedsReconnaissance { because_of: *op },
         };
         let facts = OperationFacts {
-            kind: self.program.operations[op.0 as usize].kind,
+            kind: self.procedure.operations[op.0 as usize].kind,
             key_columns,
             columns_read,
             columns_written,
@@ -468,231 +346,6 @@ impl Dataflow<'_> {
         }
     }
 
-    /// A protected region: any operation of its body may decide how far that gets.
-    fn protect(
-        &mut self,
-        step: &Step,
-        (region, caught): (RegionId, Reg),
-        body: &[Step],
-        state: State,
-    ) -> State {
-        let mut behind = state.clone();
-        self.loops.push(Loop {
-            is_region: true,
-            ..Loop::default()
-        });
-        let end = self.block(body, state);
-        let Loop {
-            escapes,
-            exits,
-            continues,
-            ..
-        } = self.loops.pop().expect("just pushed");
-        for way in [end, exits, continues] {
-            behind = self.join(Some(behind), way).expect("one way is there");
-        }
-        let (mut inside, mut written) = (Vec::new(), Vec::new());
-        for_each_step(body, &mut |step| {
-            if let Some(op) = step_operation(step) {
-                inside.push(op);
-                let is_change = matches!(
-                    step,
-                    Step::Update { .. } | Step::Insert { .. } | Step::Delete { .. }
-                );
-                written.extend(is_change.then_some(op));
-            }
-        });
-        inside.sort_unstable();
-        written.sort_unstable();
-        let inside = self.sets.intern(inside);
-        let deciders = self.sets.union(inside, escapes);
-        let written = self.sets.intern(written);
-        behind.written = self.sets.union(behind.written, written);
-        self.decided(&mut behind, step, deciders);
-        behind.registers[caught.0 as usize].from = deciders;
-        self.raised[region.0 as usize] = deciders;
-        behind
-    }
-
-    /// A loop: its iterations are followed until nothing new arrives at its head.
-    fn repeat(&mut self, step: &Step, state: State) -> Option<State> {
-        let mut head = state;
-        // What decides the iterations: known when entering, but for a condition and a buffer that
-        // the body fills.
-        let entering = self.enter(step, &mut head);
-        self.loops.push(Loop {
-            iterations: entering,
-            ..Loop::default()
-        });
-        // Within an outer loop's next iteration, go on from where the last one ended: else the time
-        // would double with each level of nesting.
-        let known: *const Step = step;
-        if let Some((last, iterations, escapes)) = self.heads.remove(&known) {
-            head = self.join(Some(head), Some(last)).expect("both are there");
-            self.decide_iterations(iterations);
-            self.open_mut().escapes = escapes;
-        }
-        loop {
-            let before = (
-                head.clone(),
-                self.open().iterations,
-                self.open().escapes,
-                self.returns,
-            );
-            let mut inside = head.clone();
-            let mut leaves = Some(head.clone());
-            let body = match step {
-                Step::Loop {
-                    before,
-                    condition,
-                    body,
-                } => {
-                    leaves = None;
-                    match self.block(before, inside) {
-                        Some(tested) => {
-                            if let Some(condition) = condition {
-                                let deciders = tested.registers[condition.0 as usize].from;
-                                self.decide_iterations(deciders);
-                                leaves = Some(tested.clone());
-                            }
-                            inside = tested;
-                        }
-                        None => {
-                            self.loops.pop();
-                            return None;
-                        }
-                    }
-                    body
-                }
-                Step::ForRange { body, .. }
-                | Step::ForEach { body, .. }
-                | Step::ForBuffer { body, .. }
-                | Step::Scan { body, .. } => body,
-                _ => unreachable!("only loops repeat"),
-            };
-            self.begin_iteration(step, &mut inside);
-            let end = self.block(body, inside);
-            let continues = self.open_mut().continues.take();
-            let mut back = self.join(end, continues);
-            let deciders = self.deciders();
-            if let Some(back) = &mut back {
-                self.decided(back, step, deciders);
-            }
-            head = self
-                .join(Some(head), back)
-                .expect("the entry reaches the head");
-            let after = (
-                head,
-                self.open().iterations,
-                self.open().escapes,
-                self.returns,
-            );
-            if after == before {
-                self.heads.insert(known, (after.0, after.1, after.2));
-                let exits = self.open_mut().exits.take();
-                let mut left = self.join(leaves, exits);
-                if let Some(left) = &mut left {
-                    self.decided(left, step, deciders);
-                }
-                self.loops.pop();
-                return left;
-            }
-            head = after.0;
-        }
-    }
-
-    fn open(&self) -> &Loop {
-        self.loops.last().expect("called within a loop")
-    }
-
-    fn open_mut(&mut self) -> &mut Loop {
-        self.loops.last_mut().expect("called within a loop")
-    }
-
-    /// What decides how many iterations the innermost loop runs, and how far each gets.
-    fn deciders(&mut self) -> SetId {
-        let Loop {
-            iterations,
-            escapes,
-            ..
-        } = *self.open();
-        self.sets.union(iterations, escapes)
-    }
-
-    fn decide_iterations(&mut self, deciders: SetId) {
-        let iterations = self.sets.union(self.open().iterations, deciders);
-        self.open_mut().iterations = iterations;
-    }
-
-    /// What a loop does once, before its first iteration; returns what decides its iterations.
-    fn enter(&mut self, step: &Step, state: &mut State) -> SetId {
-        match step {
-            Step::ForRange {
-                variable,
-                first,
-                last,
-                step,
-                ..
-            } => {
-                let bounds = self.union_of(state, [first, last, step]);
-                // The body sees the variable of the iteration only; behind the loop it is unknown.
-                state.registers[variable.0 as usize] = Flow {
-                    from: bounds,
-                    found_by: NONE,
-                };
-                bounds
-            }
-            Step::ForEach { array, .. } => state.registers[array.0 as usize].from,
-            Step::ForBuffer { matching, .. } => {
-                self.union_of(state, matching.iter().map(|one| &one.value))
-            }
-            Step::Scan { op, range, .. } => {
-                let bounds = [&range.lower, &range.upper].into_iter().flatten();
-                let registers = range.prefix.iter().chain(bounds.map(|bound| &bound.value));
-                let key = self.union_of(state, registers);
-                self.finds(*op, key, step, state);
-                self.sets.single(*op)
-            }
-            _ => NONE,
-        }
-    }
-
-    /// What a loop writes at the start of each iteration.
-    fn begin_iteration(&mut self, step: &Step, state: &mut State) {
-        match step {
-            Step::ForRange { variable, .. } => {
-                state.registers[variable.0 as usize] = Flow {
-                    from: self.open().iterations,
-                    found_by: NONE,
-                };
-            }
-            Step::ForEach { variable, .. } => {
-                state.registers[variable.0 as usize] = Flow {
-                    from: self.open().iterations,
-                    found_by: NONE,
-                };
-            }
-            Step::Scan { op, record, .. } => {
-                let from = self.sets.single(*op);
-                state.records[record.0 as usize] = Flow {
-                    from,
-                    found_by: from,
-                };
-            }
-            Step::ForBuffer { buffer, row, .. } => {
-                let Rows { columns, chosen_by } = state.buffers[buffer.0 as usize].clone();
-                self.decide_iterations(chosen_by);
-                // Which row it is depends on what was pushed and on what it must match.
-                let chosen_by = self.open().iterations;
-                for (register, flow) in row.iter().zip(columns) {
-                    let from = self.sets.union(flow.from, chosen_by);
-                    state.registers[register.0 as usize] = Flow { from, ..flow };
-                }
-            }
-            _ => {}
-        }
-    }
-
     /// Notes an operation that finds records by a key, at the start of its step.
     fn finds(&mut self, op: OpId, key: SetId, step: &Step, state: &State) {
         self.depends(op, key, DependencyKinds::KEY);
@@ -707,12 +360,12 @@ impl Dataflow<'_> {
         self.depends(op, control, DependencyKinds::CONTROL);
         let repeats = self.loops.iter().any(|open| !open.is_region);
         self.gathered[op.0 as usize].repeats |= repeats;
-        let Some((_, table, [keys, reads, _])) = columns_of(self.program, step) else {
+        let Some((_, table, [keys, reads, _])) = columns_of(self.procedure, step) else {
             return;
         };
-        let table = self.program.tables[table.0 as usize].id();
+        let table = self.procedure.tables[table.0 as usize].id();
         for write in self.sets.get(state.written).to_vec() {
-            let operation = &self.program.operations[write.0 as usize];
+            let operation = &self.procedure.operations[write.0 as usize];
             if operation.table != table {
                 continue;
             }
@@ -828,7 +481,7 @@ impl Dataflow<'_> {
                 columns,
             } => {
                 self.works_on(*op, *record, step, state);
-                let indexed = indexed_columns(self.program, *table);
+                let indexed = indexed_columns(self.procedure, *table);
                 self.writes(*op, columns.iter().copied(), indexed, state);
             }
             Step::Delete { op, record, .. } => {
@@ -843,7 +496,7 @@ impl Dataflow<'_> {
                 conflict,
             } => {
                 self.runs(*op, step, state);
-                let indexed = indexed_columns(self.program, *table);
+                let indexed = indexed_columns(self.procedure, *table);
                 let columns = values
                     .iter()
                     .enumerate()
