@@ -35,7 +35,7 @@ fn changes(setting: &RoleSetting) -> Result<Vec<(Option<String>, Option<String>)
             return Err(unsupported("SET LOCAL of a role", None));
         }
         if matches!(name.as_str(), "role" | "session_authorization") || name.starts_with("kiln.") {
-            return Err(unsupported(&format!("{name} as a setting of a role"), None));
+            return Err(unsupported(format!("{name} as a setting of a role"), None));
         }
         if let Some(value) = &value {
             settings::check(&name, value)?;
