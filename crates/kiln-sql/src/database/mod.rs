@@ -30,6 +30,7 @@ mod create_as;
 mod definition;
 mod dependents;
 mod design;
+mod domains;
 mod enums;
 mod explain;
 mod extensions;

@@ -16,7 +16,7 @@ use super::result::{Notice, StatementResult};
 use super::view::{View, relation_of};
 use super::views::{self, Dependency};
 use crate::compile::{
-    ddl, fail, new_relation_name, position_of, row_name, short_name, written_name,
+    ddl, fail, new_relation_name, position_of, row_name, short_name, unsupported, written_name,
 };
 use crate::parse::{AlterSequence, CreateSequence, Drop};
 
@@ -179,6 +179,10 @@ pub(super) fn drop_all(
             )
             .with_hint(format!("You can drop {column} instead.")));
         }
+        if let Some(domain) = drawing_domain(change.catalog(), name) {
+            let what = format!("dropping sequence {name}, from which domain {domain} draws,");
+            return Err(unsupported(what, None));
+        }
         let defaults = dependents(change.catalog(), name, None).into_iter();
         depending.extend(defaults.map(|it| (it, format!("sequence {}", short_name(name)))));
     }
@@ -226,11 +230,22 @@ pub(super) fn dependents(
     found
 }
 
+/// A domain whose default value names a sequence.
+fn drawing_domain(catalog: &Catalog, sequence: &str) -> Option<String> {
+    let mut domains = catalog.domains();
+    let found = domains.find(|it| sequences_of(catalog, it.default.as_ref()).contains(sequence));
+    found.map(|domain| domain.name.clone())
+}
+
 /// The sequences that a column's default value names.
 pub(crate) fn sequences_of_default(catalog: &Catalog, column: &Column) -> BTreeSet<String> {
+    sequences_of(catalog, column.default.as_ref())
+}
+
+fn sequences_of(catalog: &Catalog, default: Option<&String>) -> BTreeSet<String> {
     // All functions of sequences are called so.
     let draws = |default: &&String| default.to_ascii_lowercase().contains("val");
-    let Some(default) = column.default.as_ref().filter(draws) else {
+    let Some(default) = default.filter(draws) else {
         return BTreeSet::new();
     };
     let view = View::along(catalog, &SearchPath::default());

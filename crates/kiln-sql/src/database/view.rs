@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use kiln_engine::{
-    Access, Catalog, CurrentCatalog, Lookups, NumberedObject, Procedure, SearchPath, Source,
+    Access, Catalog, CurrentCatalog, Domain, Lookups, NumberedObject, Procedure, SearchPath, Source,
 };
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Failure, Step, TextSource};
@@ -65,10 +65,10 @@ impl View<'_> {
         lookups.procedures().map(str::to_owned).collect()
     }
 
-    /// The names of the enums that were looked for and found.
-    pub fn enums(&self) -> Vec<String> {
+    /// The names of the enums and domains that were looked for and found.
+    pub fn types(&self) -> Vec<String> {
         let lookups = self.lookups.borrow();
-        lookups.enums().map(str::to_owned).collect()
+        lookups.types().map(str::to_owned).collect()
     }
 
     /// What the caller of what was compiled must be allowed to do.
@@ -169,6 +169,12 @@ impl CatalogView for View<'_> {
         found.cloned()
     }
 
+    fn domain(&self, name: &str) -> Option<Arc<Domain>> {
+        let found = self.catalog.domain(name);
+        self.lookups.borrow_mut().note_domain(name, found);
+        found.cloned()
+    }
+
     fn identity_sequence(&self, table: &str, column: &str) -> Option<Arc<Sequence>> {
         let mut owned = self.catalog.owned_sequences(table);
         let found = owned.find(|sequence| {
@@ -180,6 +186,11 @@ impl CatalogView for View<'_> {
 
     fn table_oid(&self, name: &str) -> u32 {
         let object = NumberedObject::Table(name.to_owned());
+        self.catalog.numbers().get(&object).unwrap_or_default()
+    }
+
+    fn domain_oid(&self, name: &str) -> u32 {
+        let object = NumberedObject::Domain(name.to_owned());
         self.catalog.numbers().get(&object).unwrap_or_default()
     }
 

@@ -16,6 +16,7 @@ mod copy;
 mod create_as;
 mod cursor;
 mod dialect;
+mod domain;
 mod explain;
 mod extension;
 mod function;
@@ -54,6 +55,7 @@ pub use conflict::conflict_target;
 pub use copy::{Copied, Copy};
 pub use create_as::CreateTableAs;
 pub use cursor::{Declare, Direction, Fetch};
+pub use domain::{AlterDomain, CreateDomain, DomainChange, DomainCheck};
 pub use explain::{Explain, ExplainFormat, ExplainOptions, WrittenOption};
 pub use extension::ExtensionStatement;
 pub use function::{

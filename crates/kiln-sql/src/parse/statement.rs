@@ -5,6 +5,7 @@ use super::comment::{self, Comment};
 use super::copy::{self, Copy};
 use super::create_as::{self, CreateTableAs};
 use super::cursor::{self, Declare, Fetch};
+use super::domain::{self, AlterDomain, CreateDomain};
 use super::explain::{self, Explain};
 use super::extension::{self, ExtensionStatement};
 use super::function::{self, FunctionDefinition};
@@ -63,6 +64,10 @@ pub enum Statement {
     CreateEnum(Box<CreateEnum>),
     /// `ALTER TYPE`.
     AlterType(Box<AlterType>),
+    /// `CREATE DOMAIN`.
+    CreateDomain(Box<CreateDomain>),
+    /// `ALTER DOMAIN`.
+    AlterDomain(Box<AlterDomain>),
     /// `CREATE INDEX`.
     CreateIndex(Box<ast::CreateIndex>),
     /// `ALTER TABLE`.
@@ -76,7 +81,7 @@ pub enum Statement {
     DropTrigger(Box<DropTrigger>),
     /// `ALTER TRIGGER … RENAME`.
     RenameTrigger(Box<RenameTrigger>),
-    /// `DROP TABLE`, `DROP INDEX`, `DROP SEQUENCE`, `DROP VIEW` or `DROP TYPE`.
+    /// `DROP TABLE`, `DROP INDEX`, `DROP SEQUENCE`, `DROP VIEW`, `DROP TYPE` or `DROP DOMAIN`.
     Drop(Drop),
     /// `TRUNCATE`.
     Truncate(Box<ast::Truncate>),
@@ -213,9 +218,11 @@ pub enum DropKind {
     View,
     /// A type.
     Type,
+    /// A domain.
+    Domain,
 }
 
-/// `DROP TABLE`, `DROP INDEX`, `DROP SEQUENCE`, `DROP VIEW` or `DROP TYPE`.
+/// `DROP TABLE`, `DROP INDEX`, `DROP SEQUENCE`, `DROP VIEW`, `DROP TYPE` or `DROP DOMAIN`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drop {
     /// What is removed.
@@ -475,6 +482,7 @@ fn create(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         "extension" if !or_replace => extension::create(tokens, range),
         "sequence" if !or_replace => sequence::create(tokens, range, kind + 1, false),
         "type" if !or_replace => type_definition::create(tokens, range, kind + 1),
+        "domain" if !or_replace => domain::create(tokens, range, kind + 1),
         "view" => view::create(tokens, range, kind + 1, (or_replace, false)),
         "trigger" => trigger::create(tokens, range, kind + 1, or_replace),
         "constraint" if tokens.word(kind + 1) == "trigger" => {
@@ -714,6 +722,7 @@ fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         "sequence" => drop_named(tokens, range, DropKind::Sequence),
         "view" => drop_named(tokens, range, DropKind::View),
         "type" => drop_named(tokens, range, DropKind::Type),
+        "domain" => drop_named(tokens, range, DropKind::Domain),
         "schema" => schema::drop(tokens, range),
         "extension" => extension::drop(tokens, range),
         "trigger" => trigger::drop(tokens, range),

@@ -3,6 +3,7 @@
 //! Each role sees what there is: it is no more than `pg_catalog` says.
 
 mod constraints;
+mod domains;
 mod routines;
 mod tables;
 mod triggers;
@@ -33,6 +34,10 @@ pub(super) fn rows_of(name: &str) -> Option<fn(&Snapshot) -> Vec<Row>> {
         "constraint_table_usage" => constraints::constraint_table_usage,
         "referential_constraints" => constraints::referential_constraints,
         "check_constraints" => constraints::check_constraints,
+        "domains" => domains::domains,
+        "domain_constraints" => domains::domain_constraints,
+        "column_domain_usage" => domains::column_domain_usage,
+        "domain_udt_usage" => domains::domain_udt_usage,
         "routines" => routines::routines,
         "parameters" => routines::parameters,
         "routine_privileges" | "role_routine_grants" => routines::routine_privileges,

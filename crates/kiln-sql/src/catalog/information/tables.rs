@@ -106,6 +106,7 @@ struct ColumnOf<'a> {
     table: &'a str,
     name: &'a str,
     data_type: &'a DataType,
+    domain: Option<&'a str>,
     at: usize,
     not_null: bool,
     default: Option<String>,
@@ -138,6 +139,10 @@ fn column_row(maker: &Maker, column: ColumnOf<'_>) -> Row {
         )
         .with("generation_expression", optional(column.generated))
         .with("is_updatable", yes_or_no(column.is_updatable));
+    let row = match column.domain {
+        Some(domain) => row.named("domain", "public", domain),
+        None => row,
+    };
     let row = match column.identity {
         None => row,
         Some((sequence, identity)) => row
@@ -174,6 +179,7 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
                 table: relation.name,
                 name: column.name,
                 data_type: &column.data_type,
+                domain: None,
                 at,
                 not_null: column.not_null,
                 default: None,
@@ -197,6 +203,7 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
                 table: table.name(),
                 name: &column.name,
                 data_type: &column.data_type,
+                domain: column.domain.as_deref(),
                 at,
                 not_null: column.not_null,
                 default: default.filter(|_| identity.is_none()),
@@ -214,6 +221,7 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
                 table: parts(&entry.view.name).1,
                 name,
                 data_type,
+                domain: None,
                 at,
                 not_null: false,
                 default: None,
