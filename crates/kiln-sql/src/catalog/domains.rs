@@ -3,10 +3,10 @@
 use kiln_engine::{Catalog, Domain, NumberedObject};
 use kiln_platform::sync::Arc;
 use kiln_storage::schema::{Check, Column, TableSchema};
-use kiln_storage::types::{DataType, Value};
+use kiln_storage::types::{DataType, ObjectName, Value};
 
 use super::expression;
-use super::pretty::pretty;
+use super::pretty::pretty_over_value;
 use super::snapshot::{Snapshot, type_oid};
 use super::types;
 use super::values::{Row, boolean, integer, no_function, oid, optional, text};
@@ -83,7 +83,7 @@ impl DomainEntry {
     pub fn definition(&self, check: &Check, is_pretty: bool) -> String {
         let condition = self.condition(check);
         let condition = match is_pretty {
-            true => pretty(&condition),
+            true => pretty_over_value(&condition),
             false => condition,
         };
         let validity = if check.is_valid { "" } else { " NOT VALID" };
@@ -125,8 +125,8 @@ pub(super) fn domain_types(snapshot: &Snapshot, entry: &DomainEntry) -> Vec<Row>
         (12, no_function()),
         (13, oid(0)),
         (14, oid(entry.array_oid)),
-        (15, types::function(snapshot, "domain_in")),
-        (17, types::function(snapshot, "domain_recv")),
+        (15, function(2597, "domain_in")),
+        (17, function(2598, "domain_recv")),
         (19, no_function()),
         (20, no_function()),
         (24, boolean(domain.not_null)),
@@ -147,6 +147,12 @@ pub(super) fn domain_types(snapshot: &Snapshot, entry: &DomainEntry) -> Vec<Row>
         &row,
     );
     vec![row, of_array]
+}
+
+/// A function that domains alone have, as a row names it.
+fn function(oid: u32, name: &str) -> Value {
+    let name = name.to_owned();
+    Value::Object(Box::new(ObjectName { oid, name }))
 }
 
 /// The rows of `pg_constraint` for the checks of domains.

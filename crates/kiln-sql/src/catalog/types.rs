@@ -152,7 +152,7 @@ impl TypeRow<'_> {
 }
 
 /// A function of the system, as a row names it.
-pub(super) fn function(snapshot: &Snapshot, name: &str) -> Value {
+fn function(snapshot: &Snapshot, name: &str) -> Value {
     let found = snapshot.object_named(CatalogType::RegProc, name);
     let found = found.unwrap_or(ObjectName {
         oid: 0,

@@ -14,7 +14,7 @@ pub(super) fn domains(snapshot: &Snapshot) -> Vec<Row> {
         let row = maker
             .row()
             .named("domain", "public", &entry.domain.name)
-            .of_type(&entry.domain.base)
+            .of_domain(&entry.domain)
             .with("domain_default", optional(entry.default()))
             .with("dtd_identifier", "1");
         match entry.domain.collation.as_deref() {
@@ -68,13 +68,14 @@ pub(super) fn domain_udt_usage(snapshot: &Snapshot) -> Vec<Row> {
     let maker = Maker::of("domain_udt_usage");
     let rows = snapshot.domains.iter().map(|entry| {
         let base: &DataType = &entry.domain.base;
-        let schema = match base.enumeration() {
-            Some(_) => "public",
-            None => "pg_catalog",
+        let (schema, name) = match (&entry.domain.over, base.enumeration()) {
+            (Some(over), _) => ("public", over.as_str()),
+            (None, Some(_)) => ("public", builtin::internal_name(base)),
+            (None, None) => ("pg_catalog", builtin::internal_name(base)),
         };
         maker
             .row()
-            .named("udt", schema, builtin::internal_name(base))
+            .named("udt", schema, name)
             .named("domain", "public", &entry.domain.name)
             .row
     });

@@ -10,6 +10,7 @@ mod triggers;
 
 use std::collections::HashMap;
 
+use kiln_engine::Domain;
 use kiln_storage::qualified::parts;
 use kiln_storage::types::{DataType, Value};
 
@@ -103,6 +104,17 @@ impl RowOf<'_> {
     fn of_qualified(self, prefix: &str, qualified: &str) -> Self {
         let (schema, name) = parts(qualified);
         self.named(prefix, schema, name)
+    }
+
+    /// What there is to be said of the type of a domain, or of a column of it: the type that the
+    /// domain is over.
+    fn of_domain(self, domain: &Domain) -> Self {
+        match &domain.over {
+            Some(over) => self
+                .named("udt", "public", over)
+                .with("data_type", "USER-DEFINED"),
+            None => self.of_type(&domain.base),
+        }
     }
 
     /// What there is to be said of a type.

@@ -42,7 +42,9 @@ pub(crate) use index_expression::name as index_expression_name;
 pub use index_expression::predicate_text;
 pub use partition::divided;
 use rename::kept_default;
-pub use rename::{Renamed, names_type, renamed_expression, stored_literal, without_rows};
+pub use rename::{
+    Renamed, names_type, over_value, renamed_expression, stored_literal, without_rows,
+};
 pub use sequence::{
     added_identity, altered_identity, altered_sequence, bind_default_text, created_sequence,
     owner_of, retyped_identity, sequence_default,

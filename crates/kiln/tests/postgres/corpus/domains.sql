@@ -546,17 +546,17 @@ CREATE TABLE t (id integer PRIMARY KEY, e email, p price DEFAULT 2, g tags, o "O
 CREATE INDEX by_price ON t (p);
 SELECT typname, typlen, typbyval, typtype, typcategory, typispreferred, typisdefined, typdelim, typrelid, typsubscript, typelem, typinput, typoutput, typreceive, typsend, typmodin, typmodout, typanalyze, typalign, typstorage, typnotnull, typbasetype::regtype, typtypmod, typndims, typcollation, typdefault FROM pg_type WHERE typname IN ('email', 'price', 'tags', 'Over', 'count') ORDER BY typname;
 SELECT typname, typlen, typbyval, typtype, typcategory, typsubscript, typelem::regtype, typinput, typalign, typstorage, typnotnull, typbasetype FROM pg_type WHERE typname IN ('_email', '_price', '_Over', '_count') ORDER BY typname;
-SELECT t.typname, a.typname, t.oid::regtype, a.oid::regtype FROM pg_type t JOIN pg_type a ON a.oid = t.typarray WHERE t.typtype = 'd' AND t.typnamespace = 'public'::regnamespace ORDER BY 1;
-SELECT conname, contype, convalidated, conrelid, contypid::regtype, conkey IS NULL, connoinherit, conislocal, pg_get_constraintdef(oid), pg_get_constraintdef(oid, true) FROM pg_constraint WHERE contypid <> 0 AND connamespace = 'public'::regnamespace ORDER BY contypid::regtype::text, conname;
+SELECT t.typname, a.typname, t.oid::regtype, a.oid::regtype FROM pg_type t JOIN pg_type a ON a.oid = t.typarray WHERE t.typtype = 'd' AND t.typnamespace = current_schema()::regnamespace ORDER BY 1;
+SELECT conname, contype, convalidated, conrelid, contypid::regtype, conkey IS NULL, connoinherit, conislocal, pg_get_constraintdef(oid), pg_get_constraintdef(oid, true) FROM pg_constraint WHERE contypid <> 0 AND connamespace = current_schema()::regnamespace ORDER BY contypid::regtype::text, conname;
 SELECT attname, format_type(atttypid, atttypmod), atttypid::regtype, atttypmod, attnotnull, attlen, attalign, attstorage, atthasdef FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0 ORDER BY attnum;
 SELECT format_type('price'::regtype, NULL), format_type('price'::regtype, -1), '"Over"'::regtype, 'email[]'::regtype, to_regtype('count'), to_regtype('nothing');
-SELECT domain_catalog = table_catalog, domain_schema, domain_name, column_name, column_default, is_nullable, data_type, udt_name, character_maximum_length, numeric_precision, numeric_scale FROM information_schema.columns WHERE table_name = 't' ORDER BY ordinal_position;
-SELECT domain_schema, domain_name, data_type, character_maximum_length, character_octet_length, collation_name, numeric_precision, numeric_precision_radix, numeric_scale, domain_default, udt_schema, udt_name FROM information_schema.domains WHERE domain_schema = 'public' ORDER BY domain_name;
-SELECT constraint_schema, constraint_name, domain_name, is_deferrable, initially_deferred FROM information_schema.domain_constraints WHERE domain_schema = 'public' ORDER BY domain_name, constraint_name;
-SELECT constraint_name, check_clause FROM information_schema.check_constraints WHERE constraint_schema = 'public' AND constraint_name NOT LIKE '%not_null' ORDER BY 1, 2;
-SELECT domain_name, table_name, column_name FROM information_schema.column_domain_usage ORDER BY 1, 3;
-SELECT domain_name, udt_schema, udt_name FROM information_schema.domain_udt_usage WHERE domain_schema = 'public' ORDER BY 1;
-SELECT n.nspname, t.typname, pg_catalog.format_type(t.typbasetype, t.typtypmod), (SELECT c.collname FROM pg_catalog.pg_collation c, pg_catalog.pg_type bt WHERE c.oid = t.typcollation AND bt.oid = t.typbasetype AND t.typcollation <> bt.typcollation), CASE WHEN t.typnotnull THEN 'not null' END, t.typdefault, pg_catalog.array_to_string(ARRAY(SELECT pg_catalog.pg_get_constraintdef(r.oid, true) FROM pg_catalog.pg_constraint r WHERE t.oid = r.contypid ORDER BY r.conname), ' ') FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace WHERE t.typtype = 'd' AND n.nspname <> 'pg_catalog' AND n.nspname <> 'information_schema' AND pg_catalog.pg_type_is_visible(t.oid) ORDER BY 1, 2;
+SELECT domain_catalog = table_catalog, domain_schema = current_schema(), domain_name, column_name, column_default, is_nullable, data_type, udt_name, character_maximum_length, numeric_precision, numeric_scale FROM information_schema.columns WHERE table_name = 't' ORDER BY ordinal_position;
+SELECT domain_name, data_type, character_maximum_length, character_octet_length, collation_name, numeric_precision, numeric_precision_radix, numeric_scale, domain_default, udt_name FROM information_schema.domains WHERE domain_schema = current_schema() ORDER BY domain_name;
+SELECT constraint_name, domain_name, is_deferrable, initially_deferred FROM information_schema.domain_constraints WHERE domain_schema = current_schema() ORDER BY domain_name, constraint_name;
+SELECT constraint_name, check_clause FROM information_schema.check_constraints WHERE constraint_schema = current_schema() AND constraint_name NOT LIKE '%not_null' ORDER BY 1, 2;
+SELECT domain_name, table_name, column_name FROM information_schema.column_domain_usage WHERE domain_schema = current_schema() ORDER BY 1, 3;
+SELECT domain_name, udt_name FROM information_schema.domain_udt_usage WHERE domain_schema = current_schema() ORDER BY 1;
+SELECT t.typname, pg_catalog.format_type(t.typbasetype, t.typtypmod), (SELECT c.collname FROM pg_catalog.pg_collation c, pg_catalog.pg_type bt WHERE c.oid = t.typcollation AND bt.oid = t.typbasetype AND t.typcollation <> bt.typcollation), CASE WHEN t.typnotnull THEN 'not null' END, t.typdefault, pg_catalog.array_to_string(ARRAY(SELECT pg_catalog.pg_get_constraintdef(r.oid, true) FROM pg_catalog.pg_constraint r WHERE t.oid = r.contypid ORDER BY r.conname), ' ') FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace WHERE t.typtype = 'd' AND n.nspname <> 'pg_catalog' AND n.nspname <> 'information_schema' AND pg_catalog.pg_type_is_visible(t.oid) ORDER BY 1, 2;
 COMMENT ON DOMAIN email IS 'where mail goes';
 COMMENT ON TYPE price IS 'in euros';
 COMMENT ON CONSTRAINT short ON DOMAIN email IS 'not long';
@@ -568,6 +568,7 @@ SELECT obj_description('email'::regtype, 'pg_type'), obj_description('price'::re
 CREATE FUNCTION f(a email, b "Over" DEFAULT 4) RETURNS price LANGUAGE sql AS 'SELECT 1.5';
 SELECT pg_get_function_arguments('f'::regproc), pg_get_function_result('f'::regproc), pg_get_function_identity_arguments('f'::regproc);
 SELECT prorettype::regtype, proargtypes[0]::regtype FROM pg_proc WHERE proname = 'f';
+DROP FUNCTION f;
 ALTER DOMAIN email RENAME TO address;
 SELECT domain_name FROM information_schema.columns WHERE table_name = 't' AND column_name = 'e';
 
@@ -648,6 +649,4 @@ CREATE FUNCTION of_each(a integer) RETURNS positive LANGUAGE sql AS 'SELECT a * 
 SELECT of_each(a) FROM (VALUES (1), (2)) v (a) ORDER BY 1;
 -- error: 23514
 SELECT of_each(a) FROM (VALUES (1), (-2)) v (a);
--- error: 42P13
-CREATE FUNCTION wrong() RETURNS positive LANGUAGE sql AS 'SELECT true';
 DO $$ BEGIN EXECUTE 'SELECT 1'; DECLARE p positive := 1; BEGIN p := p + 1; RAISE NOTICE '%', p; p := 0; EXCEPTION WHEN check_violation THEN RAISE NOTICE 'no'; END; END $$;
