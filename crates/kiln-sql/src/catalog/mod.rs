@@ -31,6 +31,7 @@ mod class;
 mod comments;
 mod constraint;
 mod deparse;
+mod domains;
 mod expression;
 mod extensions;
 pub(crate) mod functions;
