@@ -64,7 +64,9 @@ pub(crate) use sequences::{
 };
 pub(crate) use signal_session::SignalSession;
 pub(crate) use snapshot::Snapshot;
-pub(crate) use view::{View, definition, relation_of, routine_of, sequences_of_default};
+pub(crate) use view::{
+    View, definition, relation_of, routine_of, sequences_of, sequences_of_default,
+};
 
 /// The name of the database; there is one.
 pub(crate) const DATABASE: &str = "kiln";

@@ -16,6 +16,7 @@ use super::dependents::Dependent;
 use super::design;
 use super::enums::{self, Found, NamedType, type_name, undefined};
 use super::result::{Notice, StatementResult};
+use crate::catalog::{View, routine_of};
 use crate::compile::ddl;
 use crate::compile::{name_of, quote_identifier, refuse_reserved, sql_name, unsupported};
 use crate::parse::{AlterDomain, CreateDomain, DomainChange, DomainCheck, Drop, RoutineKind};
@@ -343,7 +344,7 @@ fn only_named(name: &str) -> NamedType<'_> {
 fn routines(catalog: &Catalog, name: &str) -> Vec<Dependent> {
     let is_of = |domain: &Option<Arc<Domain>>| domain.as_ref().is_some_and(|it| it.name == name);
     let uses = |procedure: &Arc<Procedure>| {
-        routine(catalog, procedure).filter(|known| {
+        routine_of(catalog, procedure).filter(|known| {
             known.parameters.iter().any(|it| is_of(&it.domain))
                 || known.result_domains.iter().any(is_of)
         })

@@ -12,7 +12,7 @@ use super::dependents::{self, Dependent};
 use super::design;
 use super::result::{Notice, StatementResult};
 use super::views::{self, Dependency};
-use crate::catalog::{View, relation_of, sequences_of_default};
+use crate::catalog::{View, relation_of, sequences_of, sequences_of_default};
 use crate::compile::{
     ddl, fail, new_relation_name, position_of, row_name, short_name, unsupported, written_name,
 };

@@ -5,7 +5,7 @@ use std::ops::Range;
 use kiln_storage::error::{Result, SqlState};
 use sqlparser::ast::{self, ColumnOption, DataType, Expr, Ident, ObjectName};
 
-use super::alter::{self, ObjectChange};
+use super::alter::{self, NewName, ObjectChange};
 use super::sequence;
 use super::statement::Statement;
 use super::tokens::Tokens;
@@ -188,7 +188,10 @@ fn change(tokens: &Tokens<'_>, range: Range<usize>) -> Result<DomainChange> {
             return Err(tokens.unsupported(at, "ALTER DOMAIN … SET SCHEMA"));
         }
         _ => match alter::object_change(tokens, range.clone())? {
-            Some(ObjectChange::Rename(to)) => (DomainChange::Rename(to), range.end),
+            Some(ObjectChange::Rename(NewName::Name(to))) => (DomainChange::Rename(to), range.end),
+            Some(ObjectChange::Rename(NewName::Schema(_))) => {
+                return Err(tokens.unsupported(at, "a domain of another schema than public"));
+            }
             Some(ObjectChange::Owner(role)) => (DomainChange::Owner(role), range.end),
             _ => return Err(tokens.syntax_error(at.min(range.end))),
         },
