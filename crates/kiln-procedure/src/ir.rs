@@ -624,6 +624,16 @@ pub struct PrefetchLookup {
     pub touched_by_all: Words,
 }
 
+/// The numbers of a look-up that is made once at most, with a key that arguments alone decide:
+/// those of an iteration of a loop, which no loop of the program has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenLookup {
+    /// See [`PrefetchLookup::ordinal`].
+    pub ordinal: u16,
+    /// The iteration.
+    pub iteration: u16,
+}
+
 /// A part of a [`PrefetchLookup`]'s key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefetchKey {

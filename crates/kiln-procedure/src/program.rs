@@ -68,6 +68,10 @@ pub struct Program {
     pub operations: Vec<Operation>,
     /// The steps.
     pub body: Block,
+    /// The look-ups outside of loops whose keys arguments alone decide, with the ordinal and the
+    /// iteration by which each is known. Those of a reconnaissance have the numbers of the
+    /// procedure's own.
+    pub given: Vec<(OpId, GivenLookup)>,
     /// What the first analysis found.
     pub analysis: Analysis,
     /// What the executor runs.

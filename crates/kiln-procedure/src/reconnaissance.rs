@@ -319,7 +319,8 @@ fn unseen_updates(program: &Program, left: &Program, kept: &[OpId]) -> Vec<OpId>
     unseen
 }
 
-/// Lets what is left of `whole` know all that `whole` would fetch: the records are met there first.
+/// Lets what is left of `whole` know all that `whole` would fetch, as the records are met there
+/// first, and the numbers by which `whole` knows the look-ups that arguments decide.
 /// `operations` are the numbers in `whole` of the operations that are left.
 fn fetch_all(program: &mut Program, whole: &Program, operations: &[OpId]) {
     let mut fetched = Vec::new();
@@ -329,6 +330,11 @@ fn fetch_all(program: &mut Program, whole: &Program, operations: &[OpId]) {
             fetched.extend(known.map(|lookup| (lookup.op, lookup.touched, lookup.ordinal)));
         }
     });
+    program.given = Vec::new();
+    for (number, of) in operations.iter().enumerate() {
+        let same = whole.given.iter().find(|(op, _)| op == of);
+        (program.given).extend(same.map(|(_, given)| (OpId(number as u16), *given)));
+    }
     for_each_step_mut(&mut program.body, &mut |step| {
         let Step::Prefetch { lookups, .. } = step else {
             return;

@@ -18,21 +18,32 @@ use crate::program::Program;
 /// Look-ups of a program that get ordinals at most: what is found for them is kept by these.
 pub(crate) const ORDINALS_MAX: u16 = 64;
 
-/// Puts prefetches before the loops that can use them.
+/// Puts prefetches before the loops that can use them, and numbers the look-ups that arguments
+/// decide: those of the loops, and those outside of all loops.
 pub fn add_prefetches(program: &mut Program) {
     let mut body = std::mem::take(&mut program.body);
     let mut adding = Adding {
         program,
         ordinals: 0,
+        given: Vec::new(),
     };
     adding.block(&mut body, true);
+    let (ordinal, given) = (adding.ordinals, adding.given);
     program.body = body;
+    if ordinal < ORDINALS_MAX {
+        let iterations = 0..PREFETCH_ITERATIONS_MAX as u16;
+        let numbered = given.into_iter().zip(iterations);
+        let numbered = numbered.map(|(op, iteration)| (op, GivenLookup { ordinal, iteration }));
+        program.given = numbered.collect();
+    }
 }
 
 struct Adding<'a> {
     program: &'a Program,
-    /// Look-ups that arguments decide, so far.
+    /// Look-ups of loops that arguments decide, so far.
     ordinals: u16,
+    /// Such look-ups outside of loops.
+    given: Vec<OpId>,
 }
 
 impl Adding<'_> {
@@ -43,6 +54,16 @@ impl Adding<'_> {
             for inner in step_blocks_mut(step).into_iter().flatten() {
                 self.block(inner, is_once);
             }
+        }
+        if is_once {
+            let given = steps.iter().filter_map(|step| match step {
+                Step::Lookup { op, key, .. } if key.iter().all(|part| self.is_given(*part)) => {
+                    Some(*op)
+                }
+                _ => None,
+            });
+            let given: Vec<OpId> = given.collect();
+            self.given.extend(given);
         }
         let mut position = 0;
         while position < steps.len() {
@@ -57,29 +78,31 @@ impl Adding<'_> {
         }
     }
 
-    /// Numbers the look-ups that arguments decide.
-    fn number(&mut self, prefetch: &mut Step) {
-        let Step::Prefetch { first, lookups, .. } = prefetch else {
-            return;
-        };
+    /// Whether a register is a parameter's or a constant's.
+    fn is_given(&self, register: Reg) -> bool {
         let Program {
             parameters,
             constants,
             ..
         } = self.program;
-        let is_given = |register: &Reg| {
-            let mut parameters = parameters.iter();
-            parameters.any(|parameter| parameter.register == *register)
-                || (constants.iter()).any(|constant| constant.register == *register)
+        let mut parameters = parameters.iter();
+        parameters.any(|parameter| parameter.register == register)
+            || (constants.iter()).any(|constant| constant.register == register)
+    }
+
+    /// Numbers the look-ups of a loop that arguments decide.
+    fn number(&mut self, prefetch: &mut Step) {
+        let Step::Prefetch { first, lookups, .. } = prefetch else {
+            return;
         };
         for lookup in lookups {
             let mut key = lookup.key.iter();
             let is_given = key.all(|part| match part {
                 PrefetchKey::Register(register) | PrefetchKey::Element(register) => {
-                    is_given(register)
+                    self.is_given(*register)
                 }
                 PrefetchKey::Variable => true,
-            }) && is_given(first);
+            }) && self.is_given(*first);
             if lookup.is_certain && is_given && self.ordinals < ORDINALS_MAX {
                 lookup.ordinal = Some(self.ordinals);
                 self.ordinals += 1;

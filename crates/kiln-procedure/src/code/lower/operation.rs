@@ -203,6 +203,13 @@ impl Lowering<'_> {
         })
     }
 
+    fn given(&self, op: OpId) -> Option<GivenLookup> {
+        let mut given = self.program.given.iter();
+        given
+            .find(|(known, _)| *known == op)
+            .map(|(_, given)| *given)
+    }
+
     /// What is fetched for the iterations from the one register's value to the other's; and met, if
     /// `body` has the look-ups.
     pub(super) fn prefetch(
@@ -264,6 +271,7 @@ impl Lowering<'_> {
             intent: *intent,
             observed: self.program.analysis.observed(*op),
             foreseen: self.foreseen(*op),
+            given: self.given(*op),
             is_known: self.is_known(*op),
         }
     }

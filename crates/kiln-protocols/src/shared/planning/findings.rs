@@ -33,6 +33,7 @@ use std::ptr::slice_from_raw_parts;
 
 use kiln_platform::atomic::prefetch_plain;
 use kiln_platform::plain;
+use kiln_procedure::Handle;
 use kiln_procedure::access::{LookupSite, Sought};
 use kiln_storage::record::RecordRef;
 use kiln_storage::slot::Memory;
@@ -87,13 +88,22 @@ struct Finding {
     key: u16,
 }
 
+/// The iterations of an ordinal, a bit each.
+#[derive(Clone, Copy, Debug, Default)]
+struct Iterations {
+    /// In which something was found.
+    found: u32,
+    /// Of these those that have a [handle](Findings::handle).
+    ready: u32,
+}
+
 /// Findings by their sites.
 #[derive(Default)]
 struct BySite {
     /// Those of one ordinal after the other; what is there counts if its iteration's bit is set.
     all: Vec<Met>,
-    /// The iterations of each ordinal in which something was found, a bit each.
-    iterations: Vec<u32>,
+    /// Of each ordinal.
+    iterations: Vec<Iterations>,
 }
 
 const _: () = assert!(LookupSite::ITERATIONS <= u32::BITS as usize);
@@ -112,22 +122,41 @@ impl BySite {
     #[inline(always)]
     fn put(&mut self, site: LookupSite, met: Met) {
         if site.ordinal() >= self.iterations.len() {
-            self.iterations.resize(site.ordinal() + 1, 0);
+            let iterations = Iterations::default();
+            self.iterations.resize(site.ordinal() + 1, iterations);
             let needed = self.iterations.len() * LookupSite::STRIDE;
             if needed > self.all.len() {
                 self.all.resize(needed, met);
             }
         }
-        self.iterations[site.ordinal()] |= 1 << site.iteration();
+        self.iterations[site.ordinal()].found |= 1 << site.iteration();
         self.all[site.number()] = met;
     }
 
     #[inline(always)]
     fn get(&self, site: LookupSite) -> Option<&Met> {
-        let iterations = *self.iterations.get(site.ordinal())?;
-        match iterations >> site.iteration() & 1 {
+        let iterations = self.iterations.get(site.ordinal())?;
+        match iterations.found >> site.iteration() & 1 {
             0 => None,
             _ => self.all.get(site.number()),
+        }
+    }
+
+    /// A finding that has a handle.
+    #[inline(always)]
+    fn get_ready(&self, site: LookupSite) -> Option<&Met> {
+        let iterations = self.iterations.get(site.ordinal())?;
+        match iterations.ready >> site.iteration() & 1 {
+            0 => None,
+            _ => self.all.get(site.number()),
+        }
+    }
+
+    /// A finding that is there has a handle.
+    #[inline(always)]
+    fn make_ready(&mut self, site: LookupSite) {
+        if let Some(iterations) = self.iterations.get_mut(site.ordinal()) {
+            iterations.ready |= iterations.found & 1 << site.iteration();
         }
     }
 
@@ -236,7 +265,7 @@ impl Findings {
         (self.sought, self.next, self.epoch) = (other.sought, other.next, other.epoch);
     }
 
-    /// The reconnaissance looks a key up.
+    /// The reconnaissance looks a key up, of a look-up that has no site.
     #[inline(always)]
     pub fn seek(&mut self, sought: &Sought<'_>, memory: &Memory) {
         let index = &sought.table.indexes()[sought.index];
@@ -351,11 +380,39 @@ impl Findings {
         }
     }
 
-    /// The lock of a finding's record is held, at this position among all that are.
+    /// The lock of a finding's record is held, at this position among all that are. The run may use
+    /// the finding without a look at anything, its index excepted, if it `is_ready`: the record has
+    /// a row, and only the run itself could change that.
     #[inline(always)]
-    pub fn held(&mut self, finding: u16, lock: u32) {
-        if let Some(met) = self.met(finding) {
-            met.lock = u16::try_from(lock).unwrap_or(NONE);
+    pub fn held(&mut self, finding: u16, lock: u32, is_ready: bool) {
+        let Ok(lock) = u16::try_from(lock) else {
+            return;
+        };
+        let Some(met) = self.met(finding) else {
+            return;
+        };
+        met.lock = lock;
+        if is_ready && lock != NONE && finding & OF_SITE != 0 && finding != NONE {
+            let site = LookupSite::of_number(finding & !OF_SITE);
+            self.by_site.make_ready(site);
+        }
+    }
+
+    /// What the run's look-up at a site leads to, if it [may use that](Findings::held), unless the
+    /// index of the look-up moves entries.
+    #[inline(always)]
+    pub fn handle(&self, site: LookupSite) -> Option<Handle> {
+        let met = self.by_site.get_ready(site)?;
+        Some(Handle {
+            record: met.record,
+            note: u32::from(met.lock),
+        })
+    }
+
+    /// The run has deleted a record, which may be one that has been found.
+    pub fn forget_handles(&mut self) {
+        for iterations in &mut self.by_site.iterations {
+            iterations.ready = 0;
         }
     }
 

@@ -89,7 +89,7 @@ pub struct Reconnaissance<'a, W = Anywhere> {
     planned: Planned,
     /// What the key of the present look-up says of its record, where the data are divided.
     sought_part: Option<Part>,
-    /// The place of a look-up made ahead, whose record is met next.
+    /// The site of the present look-up, whose record is met next.
     ahead: Option<LookupSite>,
     whereabouts: W,
     /// Whether it has come for an operation that is not done yet: it does not leave before that.
@@ -444,14 +444,17 @@ impl<W: Whereabouts> Remembering for Reconnaissance<'_, W> {
         let value_of = |position: usize| memory.slots[sought.key[position].0 as usize];
         self.seek_part(sought.table, sought.index, value_of);
         self.stay(self.sought_part)?;
-        self.findings.seek(sought, memory);
+        match sought.site {
+            Some(_) => self.ahead = sought.site,
+            None => self.findings.seek(sought, memory),
+        }
         Ok(None)
     }
 
     #[inline(always)]
     fn looked_up(&mut self) {
         self.findings.sought();
-        self.sought_part = None;
+        (self.ahead, self.sought_part) = (None, None);
     }
 
     #[inline(always)]
