@@ -78,6 +78,7 @@ impl<L: Locks> PlannedLocking<L> {
                 is_run_soon: true,
                 keeps_scans: !L::TRAVELS,
                 by_group: locked.by_group(),
+                is_in_words: locked.has_handles(),
                 ..Planned::default()
             }),
             locked,

@@ -98,23 +98,16 @@ impl<C: Counters + 'static> Ledger for C {
 
     #[inline]
     fn request(&mut self, _: u32, demand: &Footprint) -> bool {
-        let mut is_free = true;
-        for &claim in demand.claims() {
-            is_free &= request(self, claim);
-        }
-        is_free
+        (demand.iter()).fold(true, |is_free, claim| is_free & request(self, claim))
     }
 
     fn withdraw(&mut self, demand: &Footprint) {
-        for &claim in demand.claims() {
-            withdraw(self, claim);
-        }
+        demand.iter().for_each(|claim| withdraw(self, claim));
     }
 
     #[inline]
     fn is_left_to(&self, demand: &Footprint) -> bool {
-        let mut claims = demand.claims().iter();
-        !claims.any(|&claim| is_barred(self, claim))
+        !demand.iter().any(|claim| is_barred(self, claim))
     }
 }
 
@@ -128,7 +121,7 @@ impl Analysis<Footprint> for BitArrays {
     fn add(&mut self, demand: &Footprint, marks: &mut Vec<u32>) -> bool {
         // Hashed when the analysis meets the transaction for the first time.
         if marks.is_empty() {
-            marks.extend(demand.claims().iter().map(|&claim| position(claim)));
+            marks.extend(demand.iter().map(position));
         }
         BitArrays::add(self, marks)
     }

@@ -63,7 +63,7 @@ impl LockPlan {
         let has_handles = locked.has_handles();
         let (locks, newest) = (&mut locked.locks, &mut locked.newest);
         let (footprint, findings) = self.planner.parts();
-        let taken = locked.manager.take_all(footprint.claims(), |claim, held| {
+        let taken = locked.manager.take_all(footprint.iter(), |claim, held| {
             let tid = Tid(record_of::<L>(claim.record).tid().load(Ordering::Relaxed));
             *newest = (*newest).max(Tid(tid.version()));
             let note = locks.hold::<L>(claim, held);
@@ -158,16 +158,17 @@ impl LockPlan {
         held: L::Held,
         meets: bool,
     ) {
-        locked.locks.all.reserve(demand.claims().len());
+        locked.locks.all.reserve(demand.len());
         let has_handles = locked.has_handles();
-        for &claim in demand.claims() {
+        demand.iter().for_each(|claim| {
             let is_ready = meets && {
-                let tid = locked.meet(record_of::<L>(claim.record));
-                has_handles && has_row(tid)
+                let record = record_of::<L>(claim.record);
+                let tid = locked.meet(record);
+                has_handles && has_row(tid) && locked.manager.admits(record, held).is_ok()
             };
             let note = locked.locks.hold::<L>(claim, held);
             (self.planner.findings).held(claim.finding, note, is_ready);
-        }
+        });
     }
 
     /// Hands out what the attempt missed, which is about to be rolled back.

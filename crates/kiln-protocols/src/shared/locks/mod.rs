@@ -357,7 +357,7 @@ pub trait Locks {
     /// Why the attempt fails instead; what `hold` got is held all the same.
     fn take_all(
         &mut self,
-        _claims: &[Claim],
+        _claims: impl Iterator<Item = Claim>,
         _hold: impl FnMut(Claim, Self::Held),
     ) -> Result<(), AbortCause>
     where

@@ -120,10 +120,10 @@ impl<P: Placement> Locks for Sorted<P> {
     #[inline]
     fn take_all(
         &mut self,
-        claims: &[Claim],
+        mut claims: impl Iterator<Item = Claim>,
         mut hold: impl FnMut(Claim, RequestRef),
     ) -> Result<(), AbortCause> {
-        for &claim in claims {
+        claims.try_for_each(|claim| {
             let request = match self.0.take(claim.record, claim.exclusive)? {
                 Taken::Now(request) => request,
                 Taken::Later(request) => {
@@ -132,8 +132,8 @@ impl<P: Placement> Locks for Sorted<P> {
                 }
             };
             hold(claim, request);
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 
@@ -186,13 +186,13 @@ impl<P: Placement> Locks for Atomic<P> {
 
     fn take_all(
         &mut self,
-        claims: &[Claim],
+        claims: impl Iterator<Item = Claim>,
         mut hold: impl FnMut(Claim, RequestRef),
     ) -> Result<(), AbortCause> {
         self.requests.clear();
         let section = lock(&self.section.0);
         let mut placed = Ok(());
-        for &claim in claims {
+        for claim in claims {
             match self.locks.take(claim.record, claim.exclusive) {
                 Ok(taken) => self.requests.push((claim, taken)),
                 Err(cause) => {
@@ -248,15 +248,15 @@ impl<L: Locks> Locks for AllOrNone<L> {
     #[inline]
     fn take_all(
         &mut self,
-        claims: &[Claim],
+        mut claims: impl Iterator<Item = Claim>,
         mut hold: impl FnMut(Claim, Self::Held),
     ) -> Result<(), AbortCause> {
-        for &claim in claims {
+        claims.try_for_each(|claim| {
             match self.0.take(claim.record, claim.exclusive)? {
                 Taken::Now(held) => hold(claim, held),
                 Taken::Later(_) => unreachable!("these locks are refused, not waited for"),
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }

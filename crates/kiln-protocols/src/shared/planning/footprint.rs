@@ -3,6 +3,7 @@
 use std::ptr::slice_from_raw_parts;
 
 use kiln_platform::atomic::prefetch_plain;
+use kiln_platform::plain;
 use kiln_storage::record::RecordRef;
 use kiln_storage::table::{Part, Table};
 
@@ -74,6 +75,54 @@ impl Claim {
     }
 }
 
+/// A claim on a record's own lock that says nothing else, in one word, by which such claims are
+/// sorted: the address, a bit for a shared claim, and the number of the finding.
+///
+/// ```text
+///  63                        19  18    17 16 15                 0
+/// ┌────────────────────────────┬────────┬─────┬──────────────────┐
+/// │ address / 8                │ shared │  0  │ finding          │
+/// └────────────────────────────┴────────┴─────┴──────────────────┘
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(transparent)]
+struct Word(u64);
+
+impl Word {
+    const ADDRESS: u32 = 19;
+    const SHARED: u32 = 18;
+
+    #[inline(always)]
+    fn new(record: RecordRef, exclusive: bool, finding: u16) -> Word {
+        let address = record.address();
+        debug_assert!(address % 8 == 0 && address >> 48 == 0);
+        let shared = u64::from(!exclusive);
+        Word((address >> 3) << Word::ADDRESS | shared << Word::SHARED | u64::from(finding))
+    }
+
+    #[inline(always)]
+    fn claim(self) -> Claim {
+        // SAFETY: the address of the record of which the word was made.
+        let record = unsafe { RecordRef::from_address((self.0 >> Word::ADDRESS) << 3) };
+        let is_shared = self.0 >> Word::SHARED & 1 != 0;
+        let mut claim = Claim::of_part(Part::default(), record, !is_shared);
+        claim.finding = self.0 as u16;
+        claim
+    }
+
+    /// Whether both are of one record.
+    #[inline(always)]
+    fn shares_record(self, other: Word) -> bool {
+        (self.0 ^ other.0) >> Word::ADDRESS == 0
+    }
+
+    /// The lowest bits of its record.
+    #[inline(always)]
+    fn number(self) -> u32 {
+        (self.0 >> Word::ADDRESS) as u32
+    }
+}
+
 /// Bytes of claims that are asked for.
 const FETCHED_BYTES: usize = 256;
 
@@ -97,6 +146,8 @@ fn are_distinct<const N: usize>(numbers: &[u32; N], length: usize) -> bool {
 /// cell before.
 #[derive(Debug, Default)]
 pub struct Footprint {
+    /// The claims that are in words; there are others or these, but for a moment.
+    words: Vec<Word>,
     claims: Vec<Claim>,
     /// Whether each record is there once, in order if that was asked for.
     is_arranged: bool,
@@ -120,6 +171,10 @@ impl Footprint {
             self.others = Vec::new();
             self.keys = Vec::new();
         }
+        if self.words.capacity() > Footprint::CLAIMS_KEPT {
+            self.words = Vec::with_capacity(Footprint::CLAIMS_KEPT);
+        }
+        self.words.clear();
         self.claims.clear();
         self.is_arranged = true;
     }
@@ -131,6 +186,18 @@ impl Footprint {
             return false;
         }
         self.claims.push(claim);
+        self.is_arranged = false;
+        true
+    }
+
+    /// Adds a claim on a record's own lock that says nothing but the number of its finding, in a
+    /// word, for a user of [`Footprint::iter`]; says no when there is no room.
+    #[inline(always)]
+    pub fn add_word(&mut self, record: RecordRef, exclusive: bool, finding: u16) -> bool {
+        if self.words.len() >= Footprint::CLAIMS_MAX {
+            return false;
+        }
+        self.words.push(Word::new(record, exclusive, finding));
         self.is_arranged = false;
         true
     }
@@ -154,16 +221,27 @@ impl Footprint {
     pub fn fetch_room(&self) {
         let claims = slice_from_raw_parts(self.claims.as_ptr(), self.claims.capacity());
         prefetch_plain(claims, FETCHED_BYTES);
+        let words = slice_from_raw_parts(self.words.as_ptr(), self.words.capacity());
+        prefetch_plain(words, FETCHED_BYTES);
     }
 
-    /// The claims as they were added, or as they are arranged.
+    /// Tells virtual cores that the calling thread reads the claims.
     #[inline(always)]
-    pub(super) fn added(&self) -> &[Claim] {
-        &self.claims
+    pub(super) fn note_reads(&self) {
+        plain::reads(self.words.as_slice());
+        plain::reads(self.claims.as_slice());
+    }
+
+    /// As [`Footprint::note_reads`], where the thread has made them.
+    #[inline(always)]
+    pub(super) fn note_writes(&self) {
+        plain::writes(self.words.as_slice());
+        plain::writes(self.claims.as_slice());
     }
 
     /// Takes the claims of another one over.
     pub fn copy_from(&mut self, other: &Footprint) {
+        self.words.clone_from(&other.words);
         self.claims.clone_from(&other.claims);
         self.is_arranged = other.is_arranged;
     }
@@ -174,11 +252,33 @@ impl Footprint {
         if self.is_arranged {
             return;
         }
-        match self.claims.iter().all(Claim::is_of_record) {
-            true => self.order_by_record(findings),
-            false => self.order_by_lock(findings),
+        match (self.words.is_empty(), self.claims.is_empty()) {
+            (true, true) => {}
+            (false, true) => self.order_words(findings),
+            (has_no_words, false) => {
+                if !has_no_words {
+                    let words = self.words.drain(..);
+                    self.claims.extend(words.map(Word::claim));
+                }
+                match self.claims.iter().all(Claim::is_of_record) {
+                    true => self.order_by_record(findings),
+                    false => self.order_by_lock(findings),
+                }
+            }
         }
         self.is_arranged = true;
+    }
+
+    /// By sorting the words, and nothing else.
+    fn order_words(&mut self, findings: &mut Findings) {
+        self.words.sort_unstable();
+        self.words.dedup_by(|later, earlier| {
+            let is_same = later.shares_record(*earlier);
+            if is_same {
+                findings.pair(later.0 as u16, earlier.0 as u16);
+            }
+            is_same
+        });
     }
 
     /// As [`Footprint::order`], but the claims may stay as they were added: for a worker that makes
@@ -199,7 +299,7 @@ impl Footprint {
 
     /// Whether there are few claims, and of different records for sure.
     fn is_distinct(&self) -> bool {
-        match self.claims.len() {
+        match self.words.len() + self.claims.len() {
             0..=1 => true,
             2..=12 => self.is_distinct_of::<12>(),
             13..=24 => self.is_distinct_of::<24>(),
@@ -210,10 +310,15 @@ impl Footprint {
 
     fn is_distinct_of<const N: usize>(&self) -> bool {
         let mut numbers = [0; N];
-        for (number, claim) in numbers.iter_mut().zip(&self.claims) {
-            *number = (claim.record.address() >> 3) as u32;
+        let words = self.words.iter().map(|word| word.number());
+        let claims = self.claims.iter();
+        let claims = claims.map(|claim| (claim.record.address() >> 3) as u32);
+        let mut length = 0;
+        for (number, of_record) in numbers.iter_mut().zip(words.chain(claims)) {
+            *number = of_record;
+            length += 1;
         }
-        are_distinct(&numbers, self.claims.len())
+        are_distinct(&numbers, length)
     }
 
     /// Where each claim has its record's own lock and no part: by sorting one word a claim, which
@@ -254,11 +359,31 @@ impl Footprint {
         });
     }
 
-    /// The claims, in order if that was asked for.
+    /// The claims, in order if that was asked for, of a planner that puts none in words.
     #[inline]
     pub fn claims(&self) -> &[Claim] {
-        debug_assert!(self.is_arranged);
+        debug_assert!(self.is_arranged && self.words.is_empty());
         &self.claims
+    }
+
+    /// The claims, in order if that was asked for.
+    #[inline(always)]
+    pub fn iter(&self) -> impl Iterator<Item = Claim> + '_ {
+        debug_assert!(self.is_arranged);
+        let words = self.words.iter().map(|word| word.claim());
+        words.chain(self.claims.iter().copied())
+    }
+
+    /// How many they are.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.words.len() + self.claims.len()
+    }
+
+    /// Whether there is none.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 

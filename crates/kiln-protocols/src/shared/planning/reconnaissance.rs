@@ -48,6 +48,9 @@ pub struct Planned {
     pub keeps_scans: bool,
     /// Whether claims name [column groups](super::groups).
     pub by_group: bool,
+    /// Whether claims say nothing but records and modes, and are put [in
+    /// words](Footprint::add_word).
+    pub is_in_words: bool,
 }
 
 /// Where a reconnaissance is, of those that each look at their own part of the data.
@@ -235,19 +238,12 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
         if tid.is_dead() {
             return Ok(Visit::Dead);
         }
-        let exclusive = intent == Intent::Write;
-        let mut claim = match self.sought_part.take() {
-            Some(part) => Claim::of_part(part, record, exclusive),
-            None => Claim::new(table, record, exclusive, self.planned.is_divided),
+        let finding = find(self.findings);
+        let has_room = match self.planned.is_in_words {
+            true => (self.footprint).add_word(record, intent == Intent::Write, finding),
+            false => self.claim(table, record, intent, observed, finding),
         };
-        let is_deferred = observed.is_some_and(|observed| observed.is_deferred);
-        claim.is_deferred = self.planned.marks_deferred && is_deferred && exclusive;
-        claim.finding = find(self.findings);
-        let extent = match (self.planned.by_group, observed) {
-            (true, Some(observed)) => Extent::of(table, intent, observed),
-            _ => Extent::Record,
-        };
-        if !self.footprint.add_within(claim, extent) {
+        if !has_room {
             return Err(END.into());
         }
         let is_absent = tid.is_absent() || self.has_deleted(record);
@@ -255,6 +251,31 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
             true => Visit::Absent,
             false => Visit::Present(Handle { record, note: 0 }),
         })
+    }
+
+    /// Adds a claim on a record with which `observed` will be done; says no when there is no room.
+    #[inline]
+    fn claim(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+        observed: Option<&Observed>,
+        finding: u16,
+    ) -> bool {
+        let exclusive = intent == Intent::Write;
+        let mut claim = match self.sought_part.take() {
+            Some(part) => Claim::of_part(part, record, exclusive),
+            None => Claim::new(table, record, exclusive, self.planned.is_divided),
+        };
+        let is_deferred = observed.is_some_and(|observed| observed.is_deferred);
+        claim.is_deferred = self.planned.marks_deferred && is_deferred && exclusive;
+        claim.finding = finding;
+        let extent = match (self.planned.by_group, observed) {
+            (true, Some(observed)) => Extent::of(table, intent, observed),
+            _ => Extent::Record,
+        };
+        self.footprint.add_within(claim, extent)
     }
 
     /// Notes what a look-up's key says of the part of its record.
