@@ -483,6 +483,7 @@ impl ProgramBuilder {
         });
         program.analysis = Analysis::of(&program);
         crate::optimise::add_prefetches(&mut program);
+        crate::optimise::number_scans(&mut program);
         program.code = Code::of(&program);
         program
     }

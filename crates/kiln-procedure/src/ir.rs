@@ -657,7 +657,7 @@ pub enum Intent {
 
 /// A range of an ordered index: the leading columns equal `prefix`, and the next column lies
 /// between `lower` and `upper`. A NULL in any of them makes the range empty.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Range {
     /// Registers for the leading key columns.
     pub prefix: Box<[Reg]>,
@@ -668,7 +668,7 @@ pub struct Range {
 }
 
 /// One end of a range.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// Where the bound's value is.
     pub value: Reg,

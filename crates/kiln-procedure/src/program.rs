@@ -72,6 +72,9 @@ pub struct Program {
     /// iteration by which each is known. Those of a reconnaissance have the numbers of the
     /// procedure's own.
     pub given: Vec<(OpId, GivenLookup)>,
+    /// The scans whose ranges arguments alone decide, with numbers: equal ones have equal ranges.
+    /// Those of a reconnaissance have the numbers of the procedure's own.
+    pub given_scans: Vec<(OpId, u16)>,
     /// What the first analysis found.
     pub analysis: Analysis,
     /// What the executor runs.
@@ -85,4 +88,13 @@ pub struct Program {
     pub restorations: Restorations,
     /// How often it was called, where it is a stored procedure's: set once, when that is created.
     pub calls: OnceLock<Arc<CallCounts>>,
+}
+
+impl Program {
+    /// Whether a register is a parameter's or a constant's, and so has one value in a call.
+    pub(crate) fn is_given(&self, register: Reg) -> bool {
+        let mut parameters = self.parameters.iter();
+        parameters.any(|parameter| parameter.register == register)
+            || (self.constants.iter()).any(|constant| constant.register == register)
+    }
 }

@@ -320,7 +320,7 @@ fn unseen_updates(program: &Program, left: &Program, kept: &[OpId]) -> Vec<OpId>
 }
 
 /// Lets what is left of `whole` know all that `whole` would fetch, as the records are met there
-/// first, and the numbers by which `whole` knows the look-ups that arguments decide.
+/// first, and the numbers by which `whole` knows the look-ups and scans that arguments decide.
 /// `operations` are the numbers in `whole` of the operations that are left.
 fn fetch_all(program: &mut Program, whole: &Program, operations: &[OpId]) {
     let mut fetched = Vec::new();
@@ -332,8 +332,11 @@ fn fetch_all(program: &mut Program, whole: &Program, operations: &[OpId]) {
     });
     program.given = Vec::new();
     for (number, of) in operations.iter().enumerate() {
-        let same = whole.given.iter().find(|(op, _)| op == of);
-        (program.given).extend(same.map(|(_, given)| (OpId(number as u16), *given)));
+        let op = OpId(number as u16);
+        let same = whole.given.iter().find(|(known, _)| known == of);
+        program.given.extend(same.map(|(_, given)| (op, *given)));
+        let same = whole.given_scans.iter().find(|(known, _)| known == of);
+        (program.given_scans).extend(same.map(|(_, given)| (op, *given)));
     }
     for_each_step_mut(&mut program.body, &mut |step| {
         let Step::Prefetch { lookups, .. } = step else {

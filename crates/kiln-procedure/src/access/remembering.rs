@@ -45,6 +45,8 @@ pub struct SoughtScan<'a> {
     pub range: RangeValues<'a>,
     /// Whether it goes from the range's end to its begin.
     pub reverse: bool,
+    /// Its number, if the arguments alone decide its range: one with this number has this range.
+    pub given: Option<u16>,
 }
 
 /// What an access does about a scan.

@@ -506,6 +506,8 @@ pub(crate) struct Scan {
     pub index: usize,
     pub range: Range,
     pub reverse: bool,
+    /// Its number, if arguments alone decide its range.
+    pub given: Option<u16>,
     pub record: RecordReg,
     pub intent: Intent,
     /// What is observed of the records.

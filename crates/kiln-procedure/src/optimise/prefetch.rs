@@ -57,7 +57,9 @@ impl Adding<'_> {
         }
         if is_once {
             let given = steps.iter().filter_map(|step| match step {
-                Step::Lookup { op, key, .. } if key.iter().all(|part| self.is_given(*part)) => {
+                Step::Lookup { op, key, .. }
+                    if key.iter().all(|part| self.program.is_given(*part)) =>
+                {
                     Some(*op)
                 }
                 _ => None,
@@ -78,18 +80,6 @@ impl Adding<'_> {
         }
     }
 
-    /// Whether a register is a parameter's or a constant's.
-    fn is_given(&self, register: Reg) -> bool {
-        let Program {
-            parameters,
-            constants,
-            ..
-        } = self.program;
-        let mut parameters = parameters.iter();
-        parameters.any(|parameter| parameter.register == register)
-            || (constants.iter()).any(|constant| constant.register == register)
-    }
-
     /// Numbers the look-ups of a loop that arguments decide.
     fn number(&mut self, prefetch: &mut Step) {
         let Step::Prefetch { first, lookups, .. } = prefetch else {
@@ -99,10 +89,10 @@ impl Adding<'_> {
             let mut key = lookup.key.iter();
             let is_given = key.all(|part| match part {
                 PrefetchKey::Register(register) | PrefetchKey::Element(register) => {
-                    self.is_given(*register)
+                    self.program.is_given(*register)
                 }
                 PrefetchKey::Variable => true,
-            }) && self.is_given(*first);
+            }) && self.program.is_given(*first);
             if lookup.is_certain && is_given && self.ordinals < ORDINALS_MAX {
                 lookup.ordinal = Some(self.ordinals);
                 self.ordinals += 1;

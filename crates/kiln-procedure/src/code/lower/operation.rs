@@ -43,6 +43,7 @@ impl Lowering<'_> {
                     index: *index as usize,
                     range: (**range).clone(),
                     reverse: *reverse,
+                    given: of_op(&self.program.given_scans, *op),
                     record: *record,
                     intent: *intent,
                     observed: self.program.analysis.observed(*op),
@@ -203,13 +204,6 @@ impl Lowering<'_> {
         })
     }
 
-    fn given(&self, op: OpId) -> Option<GivenLookup> {
-        let mut given = self.program.given.iter();
-        given
-            .find(|(known, _)| *known == op)
-            .map(|(_, given)| *given)
-    }
-
     /// What is fetched for the iterations from the one register's value to the other's; and met, if
     /// `body` has the look-ups.
     pub(super) fn prefetch(
@@ -271,7 +265,7 @@ impl Lowering<'_> {
             intent: *intent,
             observed: self.program.analysis.observed(*op),
             foreseen: self.foreseen(*op),
-            given: self.given(*op),
+            given: of_op(&self.program.given, *op),
             is_known: self.is_known(*op),
         }
     }
@@ -355,4 +349,11 @@ impl Lowering<'_> {
         self.emit(Op::EndIteration);
         self.land(end);
     }
+}
+
+/// What a list has for an operation.
+fn of_op<T: Copy>(list: &[(OpId, T)], op: OpId) -> Option<T> {
+    let mut list = list.iter();
+    list.find(|(known, _)| *known == op)
+        .map(|(_, value)| *value)
 }
