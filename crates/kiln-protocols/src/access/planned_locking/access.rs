@@ -4,8 +4,8 @@ use kiln_history::Log;
 use kiln_platform::schedule::point;
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::access::{
-    Deferring, Flawed, Inserted, KeptScan, LookupSite, Planning, Recalled, Recording, Remembering, Scanning,
-    Sought, SoughtScan, Travelling, Visit,
+    Deferring, Flawed, Inserted, KeptScan, LookupSite, Planning, Recalled, Recording, Remembering,
+    Scanning, Sought, SoughtScan, Travelling, Visit,
 };
 use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};

@@ -98,11 +98,17 @@ impl<C: Counters + 'static> Ledger for C {
 
     #[inline]
     fn request(&mut self, _: u32, demand: &Footprint) -> bool {
-        (demand.iter()).fold(true, |is_free, claim| is_free & request(self, claim))
+        let mut is_free = true;
+        for claim in demand.iter() {
+            is_free &= request(self, claim);
+        }
+        is_free
     }
 
     fn withdraw(&mut self, demand: &Footprint) {
-        demand.iter().for_each(|claim| withdraw(self, claim));
+        for claim in demand.iter() {
+            withdraw(self, claim);
+        }
     }
 
     #[inline]

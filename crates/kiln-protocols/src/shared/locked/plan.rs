@@ -160,7 +160,7 @@ impl LockPlan {
     ) {
         locked.locks.all.reserve(demand.len());
         let has_handles = locked.has_handles();
-        demand.iter().for_each(|claim| {
+        for claim in demand.iter() {
             let is_ready = meets && {
                 let record = record_of::<L>(claim.record);
                 let tid = locked.meet(record);
@@ -168,7 +168,7 @@ impl LockPlan {
             };
             let note = locked.locks.hold::<L>(claim, held);
             (self.planner.findings).held(claim.finding, note, is_ready);
-        });
+        }
     }
 
     /// Hands out what the attempt missed, which is about to be rolled back.

@@ -120,10 +120,10 @@ impl<P: Placement> Locks for Sorted<P> {
     #[inline]
     fn take_all(
         &mut self,
-        mut claims: impl Iterator<Item = Claim>,
+        claims: impl Iterator<Item = Claim>,
         mut hold: impl FnMut(Claim, RequestRef),
     ) -> Result<(), AbortCause> {
-        claims.try_for_each(|claim| {
+        for claim in claims {
             let request = match self.0.take(claim.record, claim.exclusive)? {
                 Taken::Now(request) => request,
                 Taken::Later(request) => {
@@ -132,8 +132,8 @@ impl<P: Placement> Locks for Sorted<P> {
                 }
             };
             hold(claim, request);
-            Ok(())
-        })
+        }
+        Ok(())
     }
 }
 
@@ -248,15 +248,15 @@ impl<L: Locks> Locks for AllOrNone<L> {
     #[inline]
     fn take_all(
         &mut self,
-        mut claims: impl Iterator<Item = Claim>,
+        claims: impl Iterator<Item = Claim>,
         mut hold: impl FnMut(Claim, Self::Held),
     ) -> Result<(), AbortCause> {
-        claims.try_for_each(|claim| {
+        for claim in claims {
             match self.0.take(claim.record, claim.exclusive)? {
                 Taken::Now(held) => hold(claim, held),
                 Taken::Later(_) => unreachable!("these locks are refused, not waited for"),
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 }

@@ -119,15 +119,22 @@ impl BySite {
         self.iterations.is_empty()
     }
 
+    /// Makes room for an ordinal.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, ordinal: usize, met: Met) {
+        let iterations = Iterations::default();
+        self.iterations.resize(ordinal + 1, iterations);
+        let needed = self.iterations.len() * LookupSite::STRIDE;
+        if needed > self.all.len() {
+            self.all.resize(needed, met);
+        }
+    }
+
     #[inline(always)]
     fn put(&mut self, site: LookupSite, met: Met) {
         if site.ordinal() >= self.iterations.len() {
-            let iterations = Iterations::default();
-            self.iterations.resize(site.ordinal() + 1, iterations);
-            let needed = self.iterations.len() * LookupSite::STRIDE;
-            if needed > self.all.len() {
-                self.all.resize(needed, met);
-            }
+            self.grow(site.ordinal(), met);
         }
         self.iterations[site.ordinal()].found |= 1 << site.iteration();
         self.all[site.number()] = met;
@@ -500,5 +507,51 @@ impl Findings {
             twin => self.met(twin)?.lock,
         };
         (lock != NONE).then_some(u32::from(lock))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_are_of_what_was_found_and_held_with_a_row() {
+        // SAFETY: no code follows it here.
+        let record = |number: u64| unsafe { RecordRef::from_address(number * 64) };
+        let site = LookupSite::of_number;
+        let handle = |findings: &Findings, at: u16| findings.handle(site(at));
+        let mut findings = Findings::default();
+        findings.start(1);
+        let numbers = [1, 2, 40].map(|at| findings.found_at(site(at), record(at.into()), 0));
+        assert!([1, 2, 40].iter().all(|at| handle(&findings, *at).is_none()));
+        findings.held(numbers[0], 7, true);
+        findings.held(numbers[1], 8, false);
+        findings.held(numbers[2], 9, true);
+        // Neither without a finding, nor of a site at which nothing was found.
+        findings.held(Findings::NO_FINDING, 3, true);
+        findings.held(OF_SITE | 3, 3, true);
+        let known = |findings: &Findings, at: u16| {
+            let handle = handle(findings, at);
+            handle.map(|handle| (handle.record.address() / 64, handle.note))
+        };
+        assert_eq!(known(&findings, 1), Some((1, 7)));
+        assert_eq!(known(&findings, 40), Some((40, 9)));
+        assert!(
+            [0, 2, 3, 41, 1_000]
+                .iter()
+                .all(|at| handle(&findings, *at).is_none())
+        );
+        let copy = {
+            let mut copy = Findings::default();
+            copy.copy_from(&findings);
+            copy
+        };
+        assert_eq!(known(&copy, 40), Some((40, 9)));
+        findings.forget_handles();
+        assert!([1, 40].iter().all(|at| handle(&findings, *at).is_none()));
+        // What was held for a plan of another epoch is of no use.
+        findings.keep_of(2);
+        findings.held(numbers[0], 7, true);
+        assert!(handle(&findings, 1).is_none());
     }
 }

@@ -1,8 +1,10 @@
 //! Footprints: records with the modes in which they will be touched.
 
 use std::ptr::slice_from_raw_parts;
+use std::slice;
 
 use kiln_platform::atomic::prefetch_plain;
+use kiln_platform::memory;
 use kiln_platform::plain;
 use kiln_storage::record::RecordRef;
 use kiln_storage::table::{Part, Table};
@@ -115,29 +117,15 @@ impl Word {
     fn shares_record(self, other: Word) -> bool {
         (self.0 ^ other.0) >> Word::ADDRESS == 0
     }
-
-    /// The lowest bits of its record.
-    #[inline(always)]
-    fn number(self) -> u32 {
-        (self.0 >> Word::ADDRESS) as u32
-    }
 }
 
 /// Bytes of claims that are asked for.
 const FETCHED_BYTES: usize = 256;
 
-/// Whether the first `length` numbers are all different, and none is 0, as those behind are. All
-/// are compared with all, which takes less time than sorting them.
-#[inline(always)]
-fn are_distinct<const N: usize>(numbers: &[u32; N], length: usize) -> bool {
-    let mut equal = 0;
-    for number in numbers {
-        for other in numbers {
-            equal += u32::from(number == other);
-        }
-    }
-    equal as usize == length + (N - length) * (N - length)
-}
+/// Words of the filter by which few claims are seen to be of different records.
+const FILTER_WORDS: usize = 64;
+/// Of how many claims: with more, two of them are likely to have the same place there.
+const FILTERED_MAX: usize = 64;
 
 /// The records that a transaction will touch, each once, in the order of their addresses: one order
 /// for all transactions, where a protocol needs one. Its memory is used again.
@@ -272,6 +260,10 @@ impl Footprint {
     /// By sorting the words, and nothing else.
     fn order_words(&mut self, findings: &mut Findings) {
         self.words.sort_unstable();
+        let mut pairs = self.words.windows(2);
+        if !pairs.any(|pair| pair[0].shares_record(pair[1])) {
+            return;
+        }
         self.words.dedup_by(|later, earlier| {
             let is_same = later.shares_record(*earlier);
             if is_same {
@@ -297,28 +289,22 @@ impl Footprint {
         self.order(findings);
     }
 
-    /// Whether there are few claims, and of different records for sure.
+    /// Whether there are few claims, and of different records for sure: no two have the same place
+    /// in a filter, which takes less time than sorting them.
     fn is_distinct(&self) -> bool {
-        match self.words.len() + self.claims.len() {
-            0..=1 => true,
-            2..=12 => self.is_distinct_of::<12>(),
-            13..=24 => self.is_distinct_of::<24>(),
-            25..=40 => self.is_distinct_of::<40>(),
-            _ => false,
+        if self.len() > FILTERED_MAX {
+            return false;
         }
-    }
-
-    fn is_distinct_of<const N: usize>(&self) -> bool {
-        let mut numbers = [0; N];
-        let words = self.words.iter().map(|word| word.number());
-        let claims = self.claims.iter();
-        let claims = claims.map(|claim| (claim.record.address() >> 3) as u32);
-        let mut length = 0;
-        for (number, of_record) in numbers.iter_mut().zip(words.chain(claims)) {
-            *number = of_record;
-            length += 1;
+        let mut filter = [0_u64; FILTER_WORDS];
+        let mut taken = 0;
+        for claim in self.added() {
+            let hash = memory::hash(claim.record.address());
+            let word = &mut filter[(hash >> 58) as usize];
+            let bit = 1 << (hash >> 52 & 63);
+            taken |= *word & bit;
+            *word |= bit;
         }
-        are_distinct(&numbers, length)
+        taken == 0
     }
 
     /// Where each claim has its record's own lock and no part: by sorting one word a claim, which
@@ -368,10 +354,18 @@ impl Footprint {
 
     /// The claims, in order if that was asked for.
     #[inline(always)]
-    pub fn iter(&self) -> impl Iterator<Item = Claim> + '_ {
+    pub fn iter(&self) -> Claims<'_> {
         debug_assert!(self.is_arranged);
-        let words = self.words.iter().map(|word| word.claim());
-        words.chain(self.claims.iter().copied())
+        self.added()
+    }
+
+    /// The claims as they were added, or as they are arranged.
+    #[inline(always)]
+    fn added(&self) -> Claims<'_> {
+        Claims {
+            words: self.words.iter(),
+            claims: self.claims.iter(),
+        }
     }
 
     /// How many they are.
@@ -384,6 +378,25 @@ impl Footprint {
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// The claims of a footprint, one after the other.
+pub struct Claims<'a> {
+    words: slice::Iter<'a, Word>,
+    claims: slice::Iter<'a, Claim>,
+}
+
+impl Iterator for Claims<'_> {
+    type Item = Claim;
+
+    // Always: so that what is done with each claim is a part of the caller's loop.
+    #[inline(always)]
+    fn next(&mut self) -> Option<Claim> {
+        match self.words.next() {
+            Some(word) => Some(word.claim()),
+            None => self.claims.next().copied(),
+        }
     }
 }
 
@@ -440,6 +453,44 @@ mod tests {
         let expected = [record(1), shared(2), record(3), split];
         assert_eq!(footprint.claims(), expected);
         assert!(footprint.claims().is_sorted_by_key(Claim::lock));
+    }
+
+    /// Words are the claims of which they were made, in order and each record once; and so are words
+    /// and other claims together.
+    #[test]
+    fn words_are_claims() {
+        for length in [0, 1, 2, 12, 13, 24, 40, 41, 100] {
+            for twins in [false, true] {
+                let mut expected = Vec::new();
+                let (mut words, mut mixed) = (Footprint::default(), Footprint::default());
+                words.clear();
+                mixed.clear();
+                for at in (0..length).rev() {
+                    let one = Claim {
+                        finding: at as u16,
+                        ..claim((1 << 46) + at / (1 + u64::from(twins)) * 16, at % 3 == 0)
+                    };
+                    expected.push(one);
+                    assert!(words.add_word(one.record, one.exclusive, one.finding));
+                    assert!(match at % 2 {
+                        0 => mixed.add(one),
+                        _ => mixed.add_word(one.record, one.exclusive, one.finding),
+                    });
+                }
+                let added: Vec<Claim> = words.added().collect();
+                assert_eq!(added, expected);
+                expected.sort_by_key(|claim| (claim.record.address(), !claim.exclusive));
+                expected.dedup_by_key(|claim| claim.record);
+                words.order(&mut Findings::default());
+                mixed.order(&mut Findings::default());
+                let known = |claim: Claim| (claim.record, claim.exclusive);
+                for footprint in [words, mixed] {
+                    assert_eq!(footprint.len(), expected.len());
+                    let claims = footprint.iter().map(known);
+                    assert!(claims.eq(expected.iter().copied().map(known)));
+                }
+            }
+        }
     }
 
     #[test]

@@ -253,6 +253,49 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
         })
     }
 
+    /// Notes a record that is met at a site, where claims are in words and the run follows soon.
+    #[inline(always)]
+    fn meet_at(
+        &mut self,
+        site: LookupSite,
+        record: RecordRef,
+        intent: Intent,
+    ) -> Result<Visit, Halt> {
+        debug_assert!(self.planned.is_run_soon);
+        charge(Work::Record);
+        let tid = Tid(record.tid().load(Ordering::Relaxed));
+        if tid.is_dead() {
+            return Ok(Visit::Dead);
+        }
+        let finding = self.findings.found_at(site, record, 0);
+        if !(self.footprint).add_word(record, intent == Intent::Write, finding) {
+            return Err(END.into());
+        }
+        let is_absent = tid.is_absent() || self.has_deleted(record);
+        Ok(match is_absent {
+            true => Visit::Absent,
+            false => Visit::Present(Handle { record, note: 0 }),
+        })
+    }
+
+    /// Notes a record with which `observed` will be done.
+    #[inline(never)]
+    fn meet_anywhere(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+        observed: &Observed,
+    ) -> Result<Visit, Halt> {
+        let lines = self.lines(observed.touched, record);
+        let ahead = self.ahead.take();
+        let find = |findings: &mut Findings| match ahead {
+            Some(site) => findings.found_at(site, record, lines),
+            None => findings.found(record, lines),
+        };
+        self.meet(table, record, intent, Some(observed), find)
+    }
+
     /// Adds a claim on a record with which `observed` will be done; says no when there is no room.
     #[inline]
     fn claim(
@@ -301,7 +344,8 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
 impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
     fn begin(&mut self) {}
 
-    #[inline]
+    // Always: so that it becomes a part of the loop that makes look-ups ahead.
+    #[inline(always)]
     fn visit(
         &mut self,
         table: &Table,
@@ -309,15 +353,14 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
         intent: Intent,
         observed: &Observed,
     ) -> Result<Visit, Halt> {
-        let lines = self.lines(observed.touched, record);
-        let ahead = self.ahead.take();
-        let find = |findings: &mut Findings| match ahead {
-            Some(site) => findings.found_at(site, record, lines),
-            None => findings.found(record, lines),
-        };
-        self.meet(table, record, intent, Some(observed), find)
+        match self.planned.is_in_words && !W::TRAVELS {
+            true => match self.ahead.take() {
+                Some(site) => self.meet_at(site, record, intent),
+                None => self.meet_anywhere(table, record, intent, observed),
+            },
+            false => self.meet_anywhere(table, record, intent, observed),
+        }
     }
-
     #[inline(always)]
     fn guard(&mut self, _: &Table, _: usize, _: NodeVersion) -> Result<(), AbortCause> {
         Ok(())
