@@ -237,23 +237,23 @@ fn an_update_that_a_key_depends_on_stays() {
 fn a_plan_has_the_numbers_of_what_arguments_decide() {
     let (tables, mut b) = start();
     let (stock, w, i) = (b.table(&tables.stock), b.parameter(0), b.parameter(1));
-    for register in [w, w, i] {
+    for prefix in [vec![w], vec![w], vec![w, i]] {
         let record = b.record();
         b.open();
-        b.read(stock, record, &[column(3)], None);
+        let read = b.read(stock, record, &[column(3)], None);
+        b.update(stock, record, &[(column(3), read[0])], None);
         let body = b.close();
         let range = Range {
-            prefix: [register].into(),
+            prefix: prefix.into(),
             ..Range::default()
         };
         b.scan(stock, 0, range, false, record, body, None);
     }
     let (first, found) = b.lookup(stock, 0, &[w, i], None);
     b.then(found, |b| {
-        b.read(stock, first, &[column(3)], None);
         let read = b.read(stock, first, &[column(2)], None);
         b.lookup(stock, 0, &[w, read[0]], None);
-        b.lookup(stock, 0, &[i, w], None);
+        b.lookup(stock, 0, &[w, w], None);
     });
     let program = b.finish();
     let plan = program.reconnaissance();
