@@ -228,11 +228,11 @@ impl<T: PartitionTable> PlannedLocks for GrantedLocks<T> {
     /// What of it is free: for transactions of several statements, which do not wait.
     fn take_all(
         &mut self,
-        claims: &[Claim],
+        claims: impl Iterator<Item = Claim>,
         mut hold: impl FnMut(Claim, Held),
     ) -> Result<(), AbortCause> {
         self.has_statements = true;
-        for &claim in claims {
+        for claim in claims {
             if let Some(request) = self.take_free(claim) {
                 hold(claim, Held::Taken(request));
             }

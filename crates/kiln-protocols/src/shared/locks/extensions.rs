@@ -33,7 +33,7 @@ pub trait PlannedLocks: Locks + TravellingLocks {
     /// Why the attempt fails instead; what `hold` got is held all the same.
     fn take_all(
         &mut self,
-        claims: &[Claim],
+        claims: impl Iterator<Item = Claim>,
         hold: impl FnMut(Claim, Self::Held),
     ) -> Result<(), AbortCause>
     where
