@@ -97,7 +97,7 @@ impl Word {
     #[inline(always)]
     fn new(record: RecordRef, exclusive: bool, finding: u16) -> Word {
         let address = record.address();
-        debug_assert!(address % 8 == 0 && address >> 48 == 0);
+        debug_assert!(address.is_multiple_of(8) && address >> 48 == 0);
         let shared = u64::from(!exclusive);
         Word((address >> 3) << Word::ADDRESS | shared << Word::SHARED | u64::from(finding))
     }
