@@ -217,6 +217,9 @@ impl<T: PartitionTable> Locks for GrantedLocks<T> {
 }
 
 impl<T: PartitionTable> PlannedLocks for GrantedLocks<T> {
+    /// Its demands are made of lists of claims.
+    const MAY_BE_IN_WORDS: bool = false;
+
     #[inline(always)]
     fn admits(&self, record: RecordRef, held: Held) -> Result<(), AbortCause> {
         match held {

@@ -348,7 +348,8 @@ impl Footprint {
     /// The claims, in order if that was asked for, of a planner that puts none in words.
     #[inline]
     pub fn claims(&self) -> &[Claim] {
-        debug_assert!(self.is_arranged && self.words.is_empty());
+        debug_assert!(self.is_arranged);
+        assert!(self.words.is_empty(), "no claim is left out");
         &self.claims
     }
 
