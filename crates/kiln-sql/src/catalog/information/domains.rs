@@ -17,6 +17,13 @@ pub(super) fn domains(snapshot: &Snapshot) -> Vec<Row> {
             .of_domain(&entry.domain)
             .with("domain_default", optional(entry.default()))
             .with("dtd_identifier", "1");
+        // An array is shown as such here, and as ARRAY among columns.
+        let row = match (&entry.domain.over, &entry.domain.base) {
+            (None, array @ DataType::Array(_)) => {
+                row.with("data_type", array.without_modifier().to_string())
+            }
+            _ => row,
+        };
         match entry.domain.collation.as_deref() {
             Some(collation) => row.named("collation", "pg_catalog", collation).row,
             None => row.row,
