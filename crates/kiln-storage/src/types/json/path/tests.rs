@@ -96,6 +96,14 @@ fn what_is_no_path_is_an_error() {
     let deep = format!("{}1{}", "(".repeat(5_000), ")".repeat(5_000));
     let refused = canonical_path(&deep).expect_err("it is nested too deep");
     assert_eq!(refused.state(), SqlState::STATEMENT_TOO_COMPLEX);
+    for many in [
+        format!("1{}", "+1".repeat(100_000)),
+        format!("${}", ".type()".repeat(100_000)),
+        format!("$ ? (@ == 1{})", " && @ == 1".repeat(100_000)),
+    ] {
+        let refused = canonical_path(&many).expect_err("it has too many steps");
+        assert_eq!(refused.state(), SqlState::STATEMENT_TOO_COMPLEX);
+    }
     let signs = format!("{}$", "-".repeat(5_000));
     assert!(canonical_path(&signs).is_err());
 }
