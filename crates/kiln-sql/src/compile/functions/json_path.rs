@@ -7,7 +7,9 @@
 
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::json::path::{JsonPath, Method, Operator, Step, read_path};
+use kiln_storage::types::json::path::{
+    JsonPath, Method, Operator, Step, canonical_path, read_path,
+};
 use kiln_storage::types::json::{Json, Node, quote, read, unescape};
 use kiln_storage::types::{CatalogType, Decimal};
 
@@ -916,7 +918,7 @@ const QUERY_FIRST: Named = ("jsonb_path_query_first", |heap, arguments| {
 strict! {
     /// A path, read and written again.
     TEXT_TO_JSONPATH = "jsonpath", |heap, text| {
-        let path = read_path(heap.str(text))?.to_string();
+        let path = canonical_path(heap.str(text))?;
         Ok(heap.push_str(&path))
     };
 }

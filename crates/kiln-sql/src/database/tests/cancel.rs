@@ -137,7 +137,7 @@ fn paths_that_ask_for_too_much_end_with_an_error() {
         assert_eq!(refused.state(), state, "{path}: {refused}");
     }
     // As many steps as there may be.
-    for path in ["'1' || repeat('+1', 500)", "'$' || repeat('.type()', 500)"] {
+    for path in ["'1' || repeat('+1', 190)", "'$' || repeat('.type()', 500)"] {
         let sql = format!("SELECT jsonb_path_query_first('1', ({path})::jsonpath)");
         session
             .execute(&sql)
