@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::numbering::Number;
 use crate::ir::*;
+
+/// The number of a value.
+pub(super) type Number = u32;
 
 /// What is computed, apart from its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -19,7 +19,7 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::types::{DataType, Value};
 
 use super::effects::{Effects, TableEffects, table_effects};
-use super::expressions::{Expression, Expressions};
+use super::expressions::{Expression, Expressions, Number};
 use crate::ir::*;
 use crate::names::{
     Use, for_each_step, step_blocks, step_record, step_record_read_mut, step_registers,
@@ -27,7 +27,6 @@ use crate::names::{
 };
 use crate::procedure::Procedure;
 
-pub(super) type Number = u32;
 type Version = u32;
 
 /// A key that was looked up.

@@ -6,7 +6,7 @@
 
 use kiln_storage::types::DataType;
 
-use super::types::assignable;
+use super::alike::assignable;
 use crate::ir::*;
 use crate::names::{for_each_step, step_name, step_registers};
 use crate::procedure::Procedure;

@@ -18,6 +18,7 @@
 //!   A look-up counts as finding its record on both outcomes: that the record is used only
 //!   where `found` is TRUE is left to the executor, which knows by then.
 
+mod alike;
 mod flow;
 mod meanings;
 mod numbers;
@@ -67,8 +68,8 @@ fn declarations(procedure: &Procedure) -> Result<(), String> {
             ));
         }
         if let Some(value_type) = constant.value.data_type()
-            && !types::assignable(&value_type, data_type)
-            && !types::names_objects(&constant.value, data_type)
+            && !alike::assignable(&value_type, data_type)
+            && !alike::names_objects(&constant.value, data_type)
         {
             return Err(format!(
                 "register {register} is {data_type}, its constant {value_type}"
