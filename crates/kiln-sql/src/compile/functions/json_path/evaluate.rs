@@ -1,26 +1,20 @@
-//! SQL/JSON paths over JSONB: `@?`, `@@` and the functions `jsonb_path_…`.
+//! The evaluation of SQL/JSON paths over a value of JSON.
 //!
-//! Evaluation follows the SQL standard as PostgreSQL does it (its documentation, "The SQL/JSON Path
+//! It follows the SQL standard as PostgreSQL does it (its documentation, "The SQL/JSON Path
 //! Language"): in lax mode arrays are unwrapped where an accessor wants an item, items are taken for
 //! arrays of one where it wants an array, and what is not there is nothing; in strict mode each of
 //! these is an error. An error within a predicate makes it unknown.
 
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::json::path::{
-    JsonPath, Method, Operator, Step, canonical_path, read_path,
-};
-use kiln_storage::types::json::{Json, Node, quote, read, unescape};
-use kiln_storage::types::{CatalogType, Decimal};
+use kiln_storage::types::Decimal;
+use kiln_storage::types::json::path::{JsonPath, Method, Operator, Step};
+use kiln_storage::types::json::{Json, Node, quote, unescape};
 
-use super::array::check_elements;
-use super::cast::strict;
-use super::json::member;
-use super::regex::is_like_regex;
-use super::{Function, Named, Signature, Ty};
+use super::super::json::member;
+use super::super::regex::is_like_regex;
 
 /// Why nothing came of it.
-enum Failure {
+pub(super) enum Failure {
     /// The path does not fit the value: unknown in a predicate, nothing where errors are silent.
     Misfit(Error),
     /// The path itself cannot be computed.
@@ -35,7 +29,7 @@ impl Failure {
     }
 }
 
-type Outcome<T> = std::result::Result<T, Failure>;
+pub(super) type Outcome<T> = std::result::Result<T, Failure>;
 
 /// Whether more items are wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,7 +57,7 @@ impl From<bool> for Truth {
 
 /// An item: a part of the value, or what was computed.
 #[derive(Clone)]
-enum Item<'j> {
+pub(super) enum Item<'j> {
     Part(&'j Json<'j>),
     Null,
     Boolean(bool),
@@ -72,7 +66,7 @@ enum Item<'j> {
 }
 
 /// What a scalar item is.
-enum Scalar {
+pub(super) enum Scalar {
     Null,
     Boolean(bool),
     Number(Decimal),
@@ -107,7 +101,7 @@ impl<'j> Item<'j> {
     }
 
     /// `None` for an array or object.
-    fn scalar(&self) -> Outcome<Option<Scalar>> {
+    pub(super) fn scalar(&self) -> Outcome<Option<Scalar>> {
         Ok(Some(match self {
             Item::Null => Scalar::Null,
             Item::Boolean(value) => Scalar::Boolean(*value),
@@ -151,7 +145,7 @@ impl<'j> Item<'j> {
     }
 
     /// As JSONB.
-    fn write(&self, out: &mut String) {
+    pub(super) fn write(&self, out: &mut String) {
         match self {
             Item::Part(part) => out.push_str(part.text),
             Item::Null => out.push_str("null"),
@@ -185,7 +179,7 @@ struct Context<'j> {
 
 /// The steps that an evaluation may make over no value at all, and for each byte of one.
 const STEPS_MAX: usize = 1 << 20;
-const STEPS_PER_BYTE: usize = 8;
+pub(super) const STEPS_PER_BYTE: usize = 8;
 
 impl<'j> Context<'j> {
     /// Applies steps to an item: the first one, with arrays unwrapped where `unwraps` says so, and
@@ -763,21 +757,11 @@ fn compared(operator: Operator, left: &Item<'_>, right: &Item<'_>) -> Outcome<Tr
     }))
 }
 
-/// What is asked of a path.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    Exists,
-    Match,
-    All,
-    Array,
-    First,
-}
-
 /// The items of a path in a value.
 ///
 /// # Errors
 /// Those of the path, of which those about the value's structure are kept apart.
-fn found<'j>(
+pub(super) fn found<'j>(
     path: &JsonPath,
     value: &'j Json<'j>,
     variables: Option<&'j Json<'j>>,
@@ -813,148 +797,3 @@ fn found<'j>(
         Err(Failure::Broken(error)) => Err(error),
     }
 }
-
-/// A call with a value, a path, and perhaps variables and whether errors are silent.
-fn call(heap: &mut Heap, arguments: &[Slot], asked: Asked, is_operator: bool) -> Result<Slot> {
-    if arguments.iter().any(|argument| argument.is_null()) {
-        return Ok(Slot::NULL);
-    }
-    let (value, path) = match arguments {
-        [value, path, ..] => (*value, *path),
-        _ => return Err(Error::internal("a path without a value")),
-    };
-    heap.spend(value.span().1.saturating_mul(STEPS_PER_BYTE))?;
-    let is_silent = is_operator || arguments.get(3).is_some_and(|silent| silent.as_bool());
-    let texts: Vec<String> = {
-        let path = read_path(heap.str(path))?;
-        let value = read(heap.str(value))?;
-        let variables = match arguments.get(2) {
-            Some(variables) => Some(read(heap.str(*variables))?),
-            None if is_operator => None,
-            None => Some(read("{}")?),
-        };
-        // In strict mode an error behind the first item counts.
-        let most = match asked {
-            Asked::Exists if path.is_lax => 1,
-            _ => usize::MAX,
-        };
-        let (items, error) = found(&path, &value, variables.as_ref(), most)?;
-        if let Some(error) = error {
-            if !is_silent {
-                return Err(error);
-            }
-            if matches!(asked, Asked::Exists | Asked::Match) {
-                return Ok(Slot::NULL);
-            }
-        }
-        match asked {
-            Asked::Exists => return Ok(Slot::from_bool(!items.is_empty())),
-            Asked::Match => return matched(&items, is_silent),
-            _ => {}
-        }
-        let texts = items.iter().map(|item| {
-            let mut out = String::new();
-            item.write(&mut out);
-            out
-        });
-        texts.collect()
-    };
-    match asked {
-        Asked::First => Ok(match texts.first() {
-            Some(text) => heap.push_str(text),
-            None => Slot::NULL,
-        }),
-        Asked::Array => Ok(heap.push_str(&format!("[{}]", texts.join(", ")))),
-        _ => {
-            check_elements(texts.len())?;
-            let slots: Vec<Slot> = texts.iter().map(|text| heap.push_str(text)).collect();
-            Ok(heap.push_array(&slots))
-        }
-    }
-}
-
-/// The truth value that is the only item.
-fn matched(items: &[Item<'_>], is_silent: bool) -> Result<Slot> {
-    let only = match items {
-        [only] => match only.scalar() {
-            Ok(scalar) => scalar,
-            Err(Failure::Misfit(error) | Failure::Broken(error)) => return Err(error),
-        },
-        _ => None,
-    };
-    match only {
-        Some(Scalar::Boolean(value)) => Ok(Slot::from_bool(value)),
-        Some(Scalar::Null) => Ok(Slot::NULL),
-        _ if is_silent => Ok(Slot::NULL),
-        _ => {
-            let state = SqlState::parse("22038").unwrap_or(SqlState::INVALID_PARAMETER_VALUE);
-            Err(Error::new(state, "single boolean result is expected"))
-        }
-    }
-}
-
-const EXISTS: Named = ("jsonb_path_exists", |heap, arguments| {
-    call(heap, arguments, Asked::Exists, false)
-});
-const EXISTS_OPERATOR: Named = ("jsonb_path_exists_opr", |heap, arguments| {
-    call(heap, arguments, Asked::Exists, true)
-});
-const MATCH: Named = ("jsonb_path_match", |heap, arguments| {
-    call(heap, arguments, Asked::Match, false)
-});
-const MATCH_OPERATOR: Named = ("jsonb_path_match_opr", |heap, arguments| {
-    call(heap, arguments, Asked::Match, true)
-});
-const QUERY: Named = ("jsonb_path_query", |heap, arguments| {
-    call(heap, arguments, Asked::All, false)
-});
-const QUERY_ARRAY: Named = ("jsonb_path_query_array", |heap, arguments| {
-    call(heap, arguments, Asked::Array, false)
-});
-const QUERY_FIRST: Named = ("jsonb_path_query_first", |heap, arguments| {
-    call(heap, arguments, Asked::First, false)
-});
-
-strict! {
-    /// A path, read and written again.
-    TEXT_TO_JSONPATH = "jsonpath", |heap, text| {
-        let path = canonical_path(heap.str(text))?;
-        Ok(heap.push_str(&path))
-    };
-}
-
-const JSONB: Ty = Ty::Catalog(CatalogType::Jsonb);
-const PATH: Ty = Ty::Catalog(CatalogType::JsonPath);
-
-const fn of(name: &'static str, arguments: &'static [Ty], result: Ty, named: Named) -> Signature {
-    Signature {
-        name,
-        arguments,
-        result,
-        function: Function::Scalar(named.1),
-        volatile: false,
-    }
-}
-
-/// The three forms of a function.
-macro_rules! forms {
-    ($($name:literal -> $result:expr, $named:expr;)*) => {
-        &[
-            of("@?", &[JSONB, PATH], Ty::Boolean, EXISTS_OPERATOR),
-            of("@@", &[JSONB, PATH], Ty::Boolean, MATCH_OPERATOR),
-            $(
-                of($name, &[JSONB, PATH], $result, $named),
-                of($name, &[JSONB, PATH, JSONB], $result, $named),
-                of($name, &[JSONB, PATH, JSONB, Ty::Boolean], $result, $named),
-            )*
-        ]
-    };
-}
-
-pub(super) static SIGNATURES: &[Signature] = forms! {
-    "jsonb_path_exists" -> Ty::Boolean, EXISTS;
-    "jsonb_path_match" -> Ty::Boolean, MATCH;
-    "jsonb_path_query" -> Ty::JsonbArray, QUERY;
-    "jsonb_path_query_array" -> JSONB, QUERY_ARRAY;
-    "jsonb_path_query_first" -> JSONB, QUERY_FIRST;
-};
