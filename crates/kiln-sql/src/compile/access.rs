@@ -7,7 +7,8 @@ use sqlparser::ast::{AccessExpr, Expr, Ident, Subscript};
 
 use super::bind::as_array;
 use super::bound::{Bound, Kind, Operation};
-use super::coerce::{CastContext, call, operation};
+use super::coerce::CastContext;
+use super::constant::{call, operation};
 use super::select::field_of_row;
 use super::{Compiler, Position, fail, functions, name_of, operators, position_of, unsupported};
 

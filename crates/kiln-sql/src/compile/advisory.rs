@@ -7,44 +7,7 @@ use sqlparser::ast::{Expr, Value as Literal};
 
 use super::bound::Bound;
 use super::session_value::SessionValue;
-use super::{Compiler, Position};
-
-/// A call of one of the functions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AdvisoryCall {
-    /// What it does.
-    pub action: AdvisoryAction,
-    /// How the lock is held.
-    pub mode: LockMode,
-    /// What it is held by.
-    pub scope: LockScope,
-    /// One key of 64 bits, or two of 32, or none where all locks are meant.
-    pub keys: Vec<Key>,
-}
-
-/// What a function of advisory locks does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AdvisoryAction {
-    /// Takes the lock, and waits for it.
-    Take,
-    /// Takes the lock if it is free.
-    TryTake,
-    /// Gives the lock back.
-    GiveBack,
-    /// Gives all locks of the session back.
-    GiveBackAll,
-}
-
-/// A key of an advisory lock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Key {
-    /// A number, or NULL.
-    Known(Option<i64>),
-    /// The parameter with this number, from 1.
-    Parameter(usize),
-    /// What this expression gives.
-    Computed(String),
-}
+use super::{AdvisoryAction, AdvisoryCall, Compiler, Key, Position};
 
 /// What a function does, if it is one of advisory locks.
 fn named(name: &str) -> Option<(AdvisoryAction, LockMode, LockScope)> {
@@ -65,16 +28,6 @@ fn named(name: &str) -> Option<(AdvisoryAction, LockMode, LockScope)> {
         "pg_advisory_unlock_all" => (GiveBackAll, Exclusive, Session),
         _ => return None,
     })
-}
-
-impl AdvisoryCall {
-    /// Whether it says how it went.
-    pub(super) fn is_told(&self) -> bool {
-        matches!(
-            self.action,
-            AdvisoryAction::TryTake | AdvisoryAction::GiveBack
-        )
-    }
 }
 
 impl Compiler<'_> {

@@ -2,14 +2,13 @@
 
 use kiln_storage::error::{Result, SqlState};
 
-use super::aggregate::{self, AggregateKind, Clauses};
-use super::bound::{Bound, Kind};
-use super::bound_query::OrderKey;
+use super::aggregate::{self, Clauses};
+use super::bound::{AggregateKind, Bound, Kind, OrderKey};
 use super::collected::{Collected, Ordered};
+use super::expression::Call;
 use super::json::Maker;
-use super::query::order_key;
+use super::order::order_key;
 use super::scope::AggregatePolicy;
-use super::special::Call;
 use super::{Compiler, fail, unsupported};
 
 impl Compiler<'_> {

@@ -6,8 +6,7 @@ use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::Result;
 use kiln_storage::types::{CatalogType, DataType, Value};
 
-use super::bound::{Bound, Kind};
-use super::plpgsql::Routine;
+use super::bound::{Bound, Kind, Routine};
 use super::{CatalogView, Compiler, Position};
 use crate::parse::CallArgument;
 

@@ -2,14 +2,15 @@
 
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::DataType;
-
-use super::bound::Bound;
 use sqlparser::ast::Expr;
 
-use super::category::{common_type, same_base};
-use super::coerce::{CastContext, call, cast_context, coerce};
-use super::operators::no_operator;
+use super::bound::Bound;
+use super::category::{common_type, no_operator};
+use super::coerce::{CastContext, cast_context, coerce};
+use super::constant::call;
 use super::order::{Needs, class_in};
+use super::overload;
+use super::types::same_base;
 use super::{Compiler, Position, fail, functions, unsupported};
 
 /// The type of the elements of an array whose type is known.
@@ -140,7 +141,7 @@ pub(super) fn compare_sets(
 /// 42883 where there is no such function for the arguments.
 pub(super) fn search(name: &str, arguments: Vec<Bound>, position: Position) -> Result<Bound> {
     let Some(element) = arguments.first().and_then(element_of) else {
-        return functions::bind(name, arguments, position);
+        return overload::bind(name, arguments, position);
     };
     let array = arguments[0].data_type.without_modifier();
     let mut operands = Vec::with_capacity(arguments.len());

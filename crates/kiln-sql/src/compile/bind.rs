@@ -9,10 +9,12 @@ use sqlparser::ast::{
 
 use super::arrays;
 use super::bound::{Bound, Kind};
-use super::category::common_type;
-use super::coerce::{CastContext, call, coerce, without_length};
+use super::category::{common_type, no_operator};
+use super::coerce::{CastContext, coerce, without_length};
+use super::constant::call;
 use super::domain::{coerce_to, declared_type};
 use super::order::{Needs, class_in};
+use super::overload;
 use super::patterns::{Pattern, Syntax, pattern_test};
 use super::unsupported;
 use super::{
@@ -79,7 +81,7 @@ impl Compiler<'_> {
             Expr::Identifier(ident)
                 if ident.quote_style.is_none() && ident.value == "current_schema" =>
             {
-                functions::bind("current_schema", Vec::new(), position_of(expr))
+                overload::bind("current_schema", Vec::new(), position_of(expr))
             }
             Expr::Identifier(ident) => self.resolve(std::slice::from_ref(ident)),
             Expr::CompoundIdentifier(idents) => self.resolve(idents),
@@ -344,7 +346,7 @@ impl Compiler<'_> {
             BinaryOperator::PGBitwiseShiftLeft => operators::bitwise("<<", left, right, position),
             BinaryOperator::PGBitwiseShiftRight => operators::bitwise(">>", left, right, position),
             BinaryOperator::PGStartsWith => {
-                functions::bind("starts_with", vec![left, right], position)
+                overload::bind("starts_with", vec![left, right], position)
             }
             BinaryOperator::Arrow
             | BinaryOperator::LongArrow
@@ -426,16 +428,16 @@ impl Compiler<'_> {
             }
             UnaryOperator::PGAbs => {
                 let bound = self.bind(operand)?;
-                functions::bind("abs", vec![bound], position)
+                overload::bind("abs", vec![bound], position)
             }
             UnaryOperator::PGSquareRoot => {
                 let bound = self.bind(operand)?;
                 let bound = coerce(bound, &DataType::Double, CastContext::Implicit)?;
-                functions::bind("sqrt", vec![bound], position)
+                overload::bind("sqrt", vec![bound], position)
             }
             UnaryOperator::PGCubeRoot => {
                 let bound = self.bind(operand)?;
-                functions::bind("cbrt", vec![bound], position)
+                overload::bind("cbrt", vec![bound], position)
             }
             other => Err(unsupported(format!("operator {other}"), position)),
         }
@@ -753,7 +755,7 @@ fn unknown_operator(
         }
         _ => {
             let symbol = name.last().map_or("", String::as_str);
-            operators::no_operator(symbol, left, right, position)
+            no_operator(symbol, left, right, position)
         }
     }
 }

@@ -5,6 +5,7 @@ use kiln_storage::types::{CatalogType, DataType, Representation};
 
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, cast_context};
+use super::types::same_base;
 use super::{Position, fail};
 
 /// PostgreSQL's type categories, as far as types of ours are in them.
@@ -57,15 +58,6 @@ pub(super) fn is_preferred(data_type: &DataType) -> bool {
             | DataType::Interval
             | DataType::Catalog(CatalogType::Oid)
     )
-}
-
-/// Whether both are one type apart from length, precision and scale.
-pub(super) fn same_base(left: &DataType, right: &DataType) -> bool {
-    match (left, right) {
-        (DataType::Char(_), DataType::Char(_)) => true,
-        (DataType::Array(left), DataType::Array(right)) => same_base(left, right),
-        _ => left.without_modifier() == right.without_modifier(),
-    }
 }
 
 /// The type that CASE, COALESCE, UNION and the like give their alternatives. Arguments whose type
@@ -138,5 +130,23 @@ fn mismatch(what: &str, left: &DataType, right: &DataType, position: Position) -
         SqlState::DATATYPE_MISMATCH,
         format!("{what} types {left} and {right} cannot be matched"),
         position,
+    )
+}
+
+/// `operator does not exist: …`, 42883.
+#[cold]
+pub(super) fn no_operator(symbol: &str, left: &Bound, right: &Bound, position: Position) -> Error {
+    fail(
+        SqlState::UNDEFINED_FUNCTION,
+        format!(
+            "operator does not exist: {} {symbol} {}",
+            left.type_name(),
+            right.type_name()
+        ),
+        position,
+    )
+    .with_hint(
+        "No operator matches the given name and argument types. You might need to add explicit \
+         type casts.",
     )
 }

@@ -1,17 +1,21 @@
 //! Conversions between types: which exist, in which context, and what computes them.
 
+mod moment;
+
 use kiln_procedure::frame::{push_value, to_value};
 use kiln_procedure::ir::{Class, Comparison, Width};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::{CatalogType, DataType, Decimal, Representation, Value};
+use kiln_storage::types::{CatalogType, DataType, Representation, Value};
 
-use super::bound::{Bound, Builtin, Kind, Operation};
-use super::category::same_base;
+use super::bound::{Bound, Kind, Operation};
+use super::constant::{call, operation};
+use super::functions::cast::parse_value;
 use super::functions::{self, cast, cast_array};
-use super::moment::RelativeMoment;
-use super::{Position, constant, fail, unsupported};
+use super::types::same_base;
+use super::{Position, fail, unsupported};
 use crate::catalog::CatalogCall;
 use crate::catalog::functions::{OBJECT_TO_OID, object_of_oid, object_of_text};
+use moment::RelativeMoment;
 
 /// In which way a value is converted; each admits what the one before does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,34 +119,6 @@ fn catalog_cast_context(source: &DataType, target: &DataType) -> Option<CastCont
 /// Whether an operand converts to `target` without being asked to.
 pub(super) fn converts_implicitly(bound: &Bound, target: &DataType) -> bool {
     bound.is_unknown() || cast_context(&bound.data_type, target) == Some(CastContext::Implicit)
-}
-
-/// An operation on operands, computed now when they are constants.
-pub(super) fn operation(
-    operation: Operation,
-    operands: Vec<Bound>,
-    data_type: DataType,
-    position: Position,
-) -> Bound {
-    match constant::fold(operation, &operands, &data_type) {
-        Some(value) => Bound::constant(value, data_type, position),
-        None => Bound::new(Kind::Operation(operation, operands), data_type, position),
-    }
-}
-
-/// A call of a builtin that depends on its arguments alone.
-pub(super) fn call(
-    (name, function): (&'static str, kiln_procedure::ir::ScalarFunction),
-    operands: Vec<Bound>,
-    data_type: DataType,
-    position: Position,
-) -> Bound {
-    let builtin = Builtin {
-        name,
-        function,
-        volatile: false,
-    };
-    operation(Operation::Call(builtin), operands, data_type, position)
 }
 
 /// Converts `bound` to `target`.
@@ -709,46 +685,32 @@ fn apply_modifier(bound: Bound, target: &DataType, context: CastContext) -> Boun
     }
 }
 
-/// Reads a literal as a value of `data_type`, whose length, precision and scale are not looked at.
-///
-/// # Errors
-/// What PostgreSQL's input functions report: 22P02, 22003, 22007, 22008.
-pub(crate) fn parse_value(text: &str, data_type: &DataType) -> Result<Value> {
-    use kiln_storage::types::{datetime, double, text as strings};
-    Ok(match data_type {
-        DataType::SmallInt => Value::SmallInt(
-            i16::try_from(cast::parse_integer(text, "smallint", i64::from(i16::MAX))?)
-                .map_err(|_| cast::integer_range(text, "smallint"))?,
-        ),
-        DataType::Integer => Value::Integer(
-            i32::try_from(cast::parse_integer(text, "integer", i64::from(i32::MAX))?)
-                .map_err(|_| cast::integer_range(text, "integer"))?,
-        ),
-        DataType::BigInt => Value::BigInt(cast::parse_integer(text, "bigint", i64::MAX)?),
-        DataType::Numeric { .. } => Value::Numeric(Decimal::parse(text)?),
-        DataType::Double => Value::Double(double::parse_double(text)?),
-        DataType::Boolean => Value::Boolean(cast::parse_boolean(text)?),
-        DataType::Char(_) => Value::Text(text.trim_end_matches(' ').to_owned()),
-        DataType::VarChar(_) | DataType::Text => Value::Text(text.to_owned()),
-        DataType::Bytea => Value::Bytea(strings::parse_bytea(text)?),
-        DataType::Date => Value::Date(datetime::parse_date(text)?),
-        DataType::Timestamp(_) => Value::Timestamp(datetime::parse_timestamp(text)?),
-        DataType::TimestampTz(_) => Value::TimestampTz(datetime::parse_timestamptz(text)?),
-        DataType::Time(_) => Value::Time(datetime::parse_time(text)?),
-        DataType::Uuid => Value::Uuid(strings::parse_uuid(text)?),
-        DataType::Interval => Value::Interval(datetime::parse_interval(text)?),
-        DataType::Array(element) => {
-            let mut values = Vec::new();
-            for part in cast::parse_array(text)? {
-                values.push(match part {
-                    Some(part) => parse_value(&part, element)?,
-                    None => Value::Null,
-                });
-            }
-            Value::Array(values)
+/// COALESCE over bound operands of one type.
+pub(super) fn coalesce(
+    arguments: Vec<Bound>,
+    data_type: DataType,
+    position: Position,
+) -> Result<Bound> {
+    let arguments: Result<Vec<Bound>> = arguments
+        .into_iter()
+        .map(|argument| coerce(argument, &data_type, CastContext::Implicit))
+        .collect();
+    let mut kept = Vec::new();
+    for argument in arguments? {
+        if argument.is_null_literal() {
+            continue;
         }
-        DataType::Enum(_) | DataType::Catalog(_) => {
-            kiln_storage::types::parse_value(data_type, text)?
+        let decides = argument.as_constant().is_some();
+        kept.push(argument);
+        if decides {
+            break;
         }
-    })
+    }
+    if kept.len() < 2 {
+        let only = kept
+            .pop()
+            .unwrap_or_else(|| Bound::null(data_type, position));
+        return Ok(Bound { position, ..only });
+    }
+    Ok(Bound::new(Kind::Coalesce(kept), data_type, position))
 }

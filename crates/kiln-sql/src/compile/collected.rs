@@ -11,11 +11,10 @@ use kiln_procedure::ir::Class;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::DataType;
 
-use super::aggregate::AggregateKind;
-use super::bound::Bound;
+use super::bound::{AggregateKind, Bound};
 use super::coerce::{CastContext, coerce};
+use super::expression::Call;
 use super::functions::statistics::{self, Bits, Deviation};
-use super::special::Call;
 use super::{Compiler, Position, fail, functions, unsupported};
 
 /// See the module.

@@ -7,10 +7,8 @@ use kiln_platform::sync::Arc;
 use kiln_storage::table::Table;
 
 use super::Compiler;
-use super::bound::{Bound, Kind};
-use super::bound_select::conjuncts;
+use super::bound::{Bound, Kind, SourceId, conjuncts};
 use super::implication::implies;
-use super::scope::SourceId;
 
 /// A hidden column of a source.
 #[derive(Clone, Debug)]

@@ -6,7 +6,8 @@ use kiln_storage::error::{Error, Result};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{DataType, Value};
 
-use super::bound::{Bound, Kind, Operation};
+use super::bound::{Bound, Builtin, Kind, Operation};
+use super::{Position, constant};
 
 /// The longest text that folding makes, and the most that a folded function goes through: what is
 /// longer is computed at run time, where a client can cancel it.
@@ -120,4 +121,32 @@ fn integer(arithmetic: Arithmetic, width: Width, left: i64, right: i64) -> Resul
         Arithmetic::Remainder => Some(left.wrapping_rem(right)),
     };
     check_width(width, result.ok_or_else(|| Error::out_of_range("bigint"))?)
+}
+
+/// An operation on operands, computed now when they are constants.
+pub(super) fn operation(
+    operation: Operation,
+    operands: Vec<Bound>,
+    data_type: DataType,
+    position: Position,
+) -> Bound {
+    match constant::fold(operation, &operands, &data_type) {
+        Some(value) => Bound::constant(value, data_type, position),
+        None => Bound::new(Kind::Operation(operation, operands), data_type, position),
+    }
+}
+
+/// A call of a builtin that depends on its arguments alone.
+pub(super) fn call(
+    (name, function): (&'static str, kiln_procedure::ir::ScalarFunction),
+    operands: Vec<Bound>,
+    data_type: DataType,
+    position: Position,
+) -> Bound {
+    let builtin = Builtin {
+        name,
+        function,
+        volatile: false,
+    };
+    operation(Operation::Call(builtin), operands, data_type, position)
 }

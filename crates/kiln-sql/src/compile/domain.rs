@@ -16,10 +16,10 @@ use sqlparser::ast::{DataType as Written, Expr};
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, coerce};
 use super::expression::stored_expression;
-use super::functions::quote_identifier;
+use super::quoting::quote_identifier;
 use super::scope::Variable;
 use super::types::{data_type, domain_named};
-use super::{CatalogView, Compiler, Position, fail};
+use super::{CatalogView, Compiler, Position};
 
 /// A type as it was declared.
 #[derive(Clone, Debug)]
@@ -229,7 +229,7 @@ pub(super) fn check_condition(
     base: &DataType,
     catalog: &dyn CatalogView,
 ) -> Result<()> {
-    let mut compiler = super::ddl::scratch(catalog);
+    let mut compiler = super::scratch(catalog);
     let value = compiler.builder.register(base.clone());
     compiler.bind_over_value(expr, value, base).map(drop)
 }
@@ -252,11 +252,4 @@ fn failure(state: SqlState, message: String, subject: Subject) -> Failure {
         subject: Some(Box::new(subject)),
         position: None,
     }
-}
-
-/// The error for a domain where a type of its own is needed.
-#[cold]
-pub(super) fn misplaced(name: &str, position: Position) -> Error {
-    let message = format!("a domain ({name}) in this place is not supported");
-    fail(SqlState::FEATURE_NOT_SUPPORTED, message, position)
 }

@@ -4,10 +4,9 @@ use kiln_procedure::ir::{Class, Comparison, Instruction, Reg, Step};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
-use super::bound::{Bound, Kind, Operation};
+use super::bound::{Bound, Kind, Operation, SourceId, Subquery};
 use super::functions::{self, Now};
-use super::scope::{Available, SourceId};
-use super::subquery::Subquery;
+use super::scope::Available;
 use super::{Compiler, Typed, fail};
 
 /// Under which shared operands are noted among the available columns.

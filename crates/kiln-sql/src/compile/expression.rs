@@ -3,11 +3,11 @@
 use kiln_storage::error::{Error, Result};
 use kiln_storage::schema::{ColumnId, ColumnSet, TableSchema};
 use sqlparser::ast::{
-    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, SelectItem,
-    SetExpr, Subscript,
+    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, OrderByExpr,
+    SelectItem, SetExpr, Subscript,
 };
 
-use super::{name_of, position_of, unsupported};
+use super::{Position, name_of, position_of, unsupported};
 use crate::parse::{SourceStatement, Statement, statement};
 
 /// The expression that the catalog keeps as text.
@@ -217,4 +217,17 @@ pub fn columns_of_generated(schema: &TableSchema, column: ColumnId) -> Result<Co
         Some(text) => named_columns(&stored_expression(text)?, schema),
         None => Ok(ColumnSet::EMPTY),
     }
+}
+
+/// The arguments of a call as they were written.
+pub(super) struct Call<'e> {
+    pub(super) name: String,
+    pub(super) arguments: Vec<&'e Expr>,
+    pub(super) is_star: bool,
+    pub(super) distinct: bool,
+    pub(super) filter: Option<&'e Expr>,
+    pub(super) order: &'e [OrderByExpr],
+    /// Behind WITHIN GROUP.
+    pub(super) within: &'e [OrderByExpr],
+    pub(super) position: Position,
 }

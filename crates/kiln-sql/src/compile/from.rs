@@ -10,20 +10,18 @@ use kiln_procedure::ir::Comparison;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
+use sqlparser::ast;
 use sqlparser::ast::{
-    Expr, Join, JoinConstraint, JoinOperator, TableAlias, TableFactor, TableWithJoins,
+    Expr, Ident, Join, JoinConstraint, JoinOperator, TableAlias, TableFactor, TableWithJoins,
 };
 
-use super::bound::{Bound, Kind};
-use super::bound_query::{Body, BoundQuery};
-use super::bound_select::{FromItem, ItemKind, Select, conjuncts};
+use super::bound::{
+    Body, Bound, BoundQuery, ColumnMeta, FromItem, ItemKind, Kind, Select, SourceId, conjuncts,
+};
 use super::category::common_type;
-use super::coerce::{CastContext, coerce};
-use super::dml::TargetView;
-use super::query::ColumnMeta;
-use super::scope::{AggregatePolicy, Level, NamedColumn, Source, SourceId};
-use super::special::coalesce;
-use super::table_function::function_arguments;
+use super::coerce::{CastContext, coalesce, coerce};
+use super::rows::TargetView;
+use super::scope::{AggregatePolicy, Level, NamedColumn, Source};
 use super::{
     Compiler, Position, fail, name_of, object_name, operators, position_of, relation_name,
     routine_name, row_name, unsupported,
@@ -719,4 +717,30 @@ fn too_many_columns(
         ),
         position,
     )
+}
+
+/// The arguments of a function in FROM, with the names of those that are given by name.
+pub(super) fn function_arguments(
+    arguments: &[ast::FunctionArg],
+    position: Position,
+) -> Result<Vec<(Option<&Ident>, &Expr)>> {
+    use ast::{FunctionArg, FunctionArgExpr};
+    let mut read = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        read.push(match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => (None, expr),
+            FunctionArg::Named {
+                name,
+                arg: FunctionArgExpr::Expr(expr),
+                ..
+            } => (Some(name), expr),
+            FunctionArg::ExprNamed {
+                name: Expr::Identifier(name),
+                arg: FunctionArgExpr::Expr(expr),
+                ..
+            } => (Some(name), expr),
+            _ => return Err(unsupported("this argument", position)),
+        });
+    }
+    Ok(read)
 }

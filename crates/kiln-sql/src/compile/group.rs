@@ -4,10 +4,8 @@ use kiln_procedure::ir::{BufferId, Class, Comparison, Instruction, Reg, SortKey,
 use kiln_storage::error::Result;
 use kiln_storage::types::DataType;
 
-use super::aggregate::{AggregateKind, Inputs, State};
-use super::bound::{Bound, Kind};
-use super::bound_query::{BoundQuery, OrderKey};
-use super::bound_select::{Grouping, Select};
+use super::aggregate::{Inputs, State};
+use super::bound::{AggregateKind, Bound, BoundQuery, Grouping, Kind, OrderKey, Select};
 use super::limit::Limits;
 use super::produce::{OutputSink, types_of, with_sort_keys};
 use super::{Compiler, unsupported};
@@ -148,7 +146,7 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    fn inputs(&mut self, call: &super::aggregate::AggregateCall) -> Result<Inputs> {
+    fn inputs(&mut self, call: &super::bound::AggregateCall) -> Result<Inputs> {
         let never_null = call
             .argument
             .as_ref()

@@ -11,40 +11,13 @@ use kiln_storage::error::{Error, Result};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::TableAlias;
 
-use super::bound::Bound;
-use super::bound_query::BoundQuery;
-use super::bound_select::{ItemKind, Select};
+use super::bound::{Bound, BoundQuery, ColumnMeta, FullJoin, ItemKind, Select, SourceId};
 use super::from::FromScope;
 use super::limit::Limits;
 use super::path::restriction;
 use super::produce::{RowSink, types_of};
-use super::query::ColumnMeta;
-use super::scope::{NamedColumn, Source, SourceId};
+use super::scope::{NamedColumn, Source};
 use super::{Compiler, Position, name_of};
-
-/// A FULL JOIN of two sources.
-#[derive(Clone, Debug)]
-pub(crate) struct FullJoin {
-    /// The sources and where their rows come from.
-    pub sides: [(SourceId, ItemKind); 2],
-    pub on: Vec<Bound>,
-    /// What a row of the join has, over the columns of both sides.
-    pub outputs: Vec<Bound>,
-}
-
-impl FullJoin {
-    pub(super) fn expressions(&self) -> impl Iterator<Item = &Bound> {
-        self.on.iter().chain(&self.outputs)
-    }
-
-    pub(super) fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Bound> {
-        self.on.iter_mut().chain(&mut self.outputs)
-    }
-
-    pub(super) fn kinds_mut(&mut self) -> impl Iterator<Item = &mut ItemKind> {
-        self.sides.iter_mut().map(|(_, kind)| kind)
-    }
-}
 
 /// Which columns a source of several tables has.
 #[derive(Default)]

@@ -7,11 +7,10 @@ use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::DataType;
 use sqlparser::ast::{self, Expr, TableAlias};
 
-use super::bound::Bound;
+use super::bound::{Bound, RowFunction};
 use super::coerce::{CastContext, coerce};
 use super::from::CallInFrom;
 use super::functions;
-use super::row_function::RowFunction;
 use super::{Compiler, Position, fail, name_of, relation_name, types, unsupported};
 
 /// One of these functions.

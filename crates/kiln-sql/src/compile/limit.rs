@@ -5,8 +5,7 @@ use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, LimitClause, Query};
 
-use super::bound::Bound;
-use super::bound_query::BoundQuery;
+use super::bound::{Bound, BoundQuery};
 use super::coerce::CastContext;
 use super::scope::{AggregatePolicy, Level};
 use super::{Compiler, fail, position_of, unsupported};

@@ -9,12 +9,11 @@ use sqlparser::ast::{
     self, GroupByExpr, LockClause, LockType, NonBlock, Query, SetExpr, TableFactor,
 };
 
-use super::bound::{Bound, Kind, Operation};
-use super::bound_query::{Body, BoundQuery};
-use super::bound_select::{FromItem, ItemKind, Select};
+use super::bound::{
+    Body, Bound, BoundQuery, ColumnMeta, FromItem, ItemKind, Kind, LockRow, Operation, Select,
+    SourceId,
+};
 use super::coerce::to_output_text;
-use super::query::ColumnMeta;
-use super::scope::SourceId;
 use super::session_value::SessionValue;
 use super::{Compiler, Position, fail, name_of, position_of, unsupported};
 use crate::catalog::RowLock;
@@ -316,15 +315,4 @@ impl Compiler<'_> {
         });
         Ok(target)
     }
-}
-
-/// The lock of a row, as an operation of an expression: its operands are the session's number and
-/// the row's key.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct LockRow {
-    /// The number of the table.
-    table: u32,
-    source: SourceId,
-    is_shared: bool,
-    no_wait: bool,
 }

@@ -10,20 +10,24 @@
 //! to each result row is emitted by a *sink*, a closure that is called exactly once, at the place
 //! where the registers of one row are ready.
 //!
+//! A module names only modules of its own line of this table and of the lines before it, and no
+//! modules name each other in a circle. So they can be read from the first line on.
+//!
 //! | module | holds |
 //! |---|---|
-//! | `scope` | variables, row sources, what a name means |
-//! | `control` | open loops, EXIT and CONTINUE |
-//! | `bound`, `bound_select`, `bound_query` | bound expressions, SELECTs and queries, and walks over them |
-//! | `bind`, `access`, `patterns`, `operators`, `arrays`, `coerce`, `category`, `special`, `functions` | binding expressions |
-//! | `expression` | walks over expressions as they are written |
-//! | `emit` | bound expressions to instructions |
-//! | `domain` | what becomes a value of a domain |
-//! | `parameters` | parameters of statements, whose types are inferred |
-//! | `query`, `with`, `select`, `set`, `from`, `join`, `table_function`, `row_function`, `row_call`, `names`, `aggregate`, `aggregate_call`, `collected`, `window`, `subquery` | binding queries |
-//! | `relation`, `view` | relations of the system, views |
-//! | `plan`, `path`, `produce`, `read`, `group`, `windowed`, `recursion`, `limit`, `rows` | access paths and the loops over them |
+//! | `types`, `quoting`, `names`, `expression` | types, names and expressions as they are written |
+//! | `bound` | what binding makes: expressions, SELECTs and queries, which are one recursion, and walks over them; parameters whose types are inferred |
+//! | `constant`, `implication`, `computed`, `order` | constants, what conditions imply, what hidden columns hold, which values have an order |
+//! | `functions` | builtin functions: their signatures, and what computes them |
+//! | `coerce`, `category`, `overload` | conversions between types, and which builtin a call means |
+//! | `scope`, `control` | variables, row sources, what a name means; open loops, EXIT and CONTINUE |
+//! | `arrays`, `operators`, `patterns`, `qualified`, `domain`, `session_value`, `advisory`, `sleep`, `extensions` | operators, names of relations, values of domains, what the session knows |
+//! | `bind`, `json`, `aggregate`, `aggregate_call`, `collected`, `window`, `row_function`, `row_call`, `signal`, `notify`, `special` | binding expressions |
+//! | `emit`, `path`, `plan`, `rows`, `limit`, `locking` | bound expressions to instructions, and access paths |
+//! | `from`, `table_function`, `json_record`, `view`, `select`, `set`, `query`, `with`, `recursion`, `subquery`, `access` | binding queries |
+//! | `produce`, `read`, `group`, `windowed`, `set_rows`, `join`, `relation`, `sequence` | the loops over the rows of queries |
 //! | `once`, `semijoin` | what a statement computes only once |
+//! | `plpgsql`, `arguments`, `dml`, `ddl` | routines, and statements that change rows or define |
 
 mod access;
 mod advisory;
@@ -33,8 +37,6 @@ mod arguments;
 mod arrays;
 mod bind;
 mod bound;
-mod bound_query;
-mod bound_select;
 mod category;
 mod coerce;
 mod collected;
@@ -56,13 +58,12 @@ mod json;
 mod json_record;
 mod limit;
 mod locking;
-mod moment;
 mod names;
 mod notify;
 mod once;
 mod operators;
 mod order;
-mod parameters;
+mod overload;
 mod path;
 mod patterns;
 mod plan;
@@ -70,6 +71,7 @@ pub mod plpgsql;
 mod produce;
 mod qualified;
 mod query;
+mod quoting;
 mod read;
 mod recursion;
 mod relation;
@@ -112,17 +114,14 @@ use kiln_storage::types::{DataType, EnumType};
 use sqlparser::ast::Expr;
 use sqlparser::ast::Spanned;
 
-pub use advisory::{AdvisoryAction, AdvisoryCall, Key};
 pub use arguments::{CallArgumentValue, CallArguments, bind_call};
-pub(crate) use bound::Bound;
+pub(crate) use bound::{Bound, Parameters};
+pub use bound::{ColumnMeta, ColumnOrigin, PARAMETERS_MAX, SourceId, count as parameter_count};
 pub use coerce::CastContext;
 pub use control::LoopHandle;
 pub(crate) use dml::{Updatability, updatability};
 pub use domain::{DeclaredType, declared_type};
 pub(crate) use expression::stored_expression;
-pub(crate) use functions::{quote_identifier, quote_literal};
-pub(crate) use parameters::Parameters;
-pub use parameters::{PARAMETERS_MAX, count as parameter_count};
 pub use qualified::{
     TEMPORARY_SCHEMA, new_relation_name, relation_name, routine_name, row_name, schema_meant,
     schema_written, temporary_name, written_name,
@@ -130,12 +129,13 @@ pub use qualified::{
 pub(crate) use qualified::{
     along_path, kept_name, missing_schema, short_name, sql_name, undefined_schema,
 };
-pub use query::{ColumnMeta, ColumnOrigin, OutputColumn, QueryOptions};
+pub use query::{OutputColumn, QueryOptions, Sink};
+pub(crate) use quoting::{quote_identifier, quote_literal};
 pub use rows::RowSource;
-pub use scope::{Field, SourceId, Variable};
+pub use scope::{Field, Variable};
 pub(crate) use sequence::COLUMNS as SEQUENCE_COLUMNS;
 pub(crate) use session_value::SessionValues;
-pub use session_value::{Operand, Seconds, SessionValue};
+pub use session_value::{AdvisoryAction, AdvisoryCall, Key, Operand, Seconds, SessionValue};
 pub use types::{data_type, plain_type};
 
 /// A place in the source: line and column, from 1; `None` where it is not known.
@@ -287,7 +287,7 @@ pub struct Compiler<'a> {
     aggregated: BTreeSet<usize>,
     sources: Vec<scope::Source>,
     /// What hidden columns hold, for sources that have some.
-    computed: Vec<(scope::SourceId, std::rc::Rc<[computed::Computed]>)>,
+    computed: Vec<(SourceId, std::rc::Rc<[computed::Computed]>)>,
     available: Vec<scope::Available>,
     marks: Vec<usize>,
     loops: Vec<control::LoopFrame>,
@@ -302,7 +302,7 @@ pub struct Compiler<'a> {
     /// Whether the query that is bound next is a whole statement, whose WITH may change data.
     is_statement: bool,
     /// What the output of a SELECT asks for, while that is bound.
-    output: Option<bound_select::Output>,
+    output: Option<bound::Output>,
     /// The windows that the WINDOW clause of the SELECT names.
     windows: Vec<sqlparser::ast::NamedWindowDefinition>,
     /// The table that an INSERT, UPDATE or DELETE was compiled for last.
@@ -598,6 +598,11 @@ impl<'a> Compiler<'a> {
         let bound = coerce::coerce(bound, data_type, CastContext::Variable)?;
         self.emit_into(&bound, target)
     }
+}
+
+/// A compiler whose steps are thrown away: binding tells what is wrong with an expression.
+fn scratch(catalog: &dyn CatalogView) -> Compiler<'_> {
+    Compiler::new(ProgramBuilder::new("", []), catalog)
 }
 
 /// The type of an expression over the columns of a table; `None` for what has no meaning, or no

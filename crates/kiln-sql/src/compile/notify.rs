@@ -6,9 +6,8 @@ use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{CatalogType, DataType, Value};
 use sqlparser::ast::Expr;
 
-use super::bound::{Bound, Kind, Operation};
+use super::bound::{Bound, Kind, Operation, RowFunction};
 use super::functions::{self, Named};
-use super::row_function::RowFunction;
 use super::session_value::SessionValue;
 use super::{Compiler, Position};
 

@@ -13,10 +13,8 @@ use kiln_storage::schema::TableId;
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{self, SetExpr};
 
-use super::bound::{Bound, Kind, Operation};
-use super::dml::Sink;
-use super::query::{ColumnMeta, QueryOptions};
-use super::subquery::{Subquery, SubqueryKind};
+use super::bound::{Bound, ColumnMeta, Kind, Operation, Subquery, SubqueryKind};
+use super::query::{QueryOptions, Sink};
 use super::{Compiler, Position, unsupported};
 use crate::catalog::Relation;
 

@@ -6,28 +6,13 @@ use kiln_storage::types::{CatalogType, DataType, Representation, Value};
 
 use super::arrays;
 use super::bound::{Bound, Kind, Operation};
-use super::category::{category, is_preferred, same_base};
-use super::coerce::{CastContext, call, cast_context, coerce, operation, to_text};
+use super::category::{category, is_preferred, no_operator};
+use super::coerce::{CastContext, cast_context, coerce, to_text};
+use super::constant::{call, operation};
 use super::functions;
+use super::overload;
+use super::types::same_base;
 use super::{Position, fail, unsupported};
-
-/// `operator does not exist: …`, 42883.
-#[cold]
-pub(super) fn no_operator(symbol: &str, left: &Bound, right: &Bound, position: Position) -> Error {
-    fail(
-        SqlState::UNDEFINED_FUNCTION,
-        format!(
-            "operator does not exist: {} {symbol} {}",
-            left.type_name(),
-            right.type_name()
-        ),
-        position,
-    )
-    .with_hint(
-        "No operator matches the given name and argument types. You might need to add explicit \
-         type casts.",
-    )
-}
 
 #[cold]
 fn not_unique(symbol: &str, left: &Bound, right: &Bound, position: Position) -> Error {
@@ -176,7 +161,7 @@ pub(super) fn by_symbol(
     position: Position,
 ) -> Result<Bound> {
     let operands = (left.clone(), right.clone());
-    functions::bind(symbol, vec![left, right], position).map_err(|error| match error.state() {
+    overload::bind(symbol, vec![left, right], position).map_err(|error| match error.state() {
         SqlState::UNDEFINED_FUNCTION => no_operator(symbol, &operands.0, &operands.1, position),
         SqlState::AMBIGUOUS_FUNCTION => not_unique(symbol, &operands.0, &operands.1, position),
         _ => error,
@@ -334,7 +319,7 @@ pub(super) fn comparable(
                 // CHAR is held without the blanks that conversion to TEXT would take off, and
                 // beside it VARCHAR counts as CHAR.
                 let trimmed = |bound: Bound| -> Result<Bound> {
-                    let trimmed = functions::bind("rtrim", vec![bound], position)?;
+                    let trimmed = overload::bind("rtrim", vec![bound], position)?;
                     Ok(trimmed.relabel(DataType::Char(u32::MAX)))
                 };
                 return match (from, to) {

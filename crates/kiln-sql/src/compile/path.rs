@@ -5,11 +5,9 @@ use kiln_storage::schema::ColumnId;
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 
-use super::bound::{Bound, Builtin, Kind, Operation};
-use super::bound_query::OrderKey;
-use super::bound_select::{FromItem, ItemKind};
-use super::scope::SourceId;
-use super::subquery::Subquery;
+use super::bound::{
+    Bound, Builtin, FromItem, ItemKind, Kind, Operation, OrderKey, SourceId, Subquery,
+};
 use super::{Compiler, functions};
 
 /// How a source is read.

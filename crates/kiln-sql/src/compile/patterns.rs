@@ -5,7 +5,9 @@ use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{BinaryOperator, Expr};
 
 use super::bound::Bound;
-use super::coerce::{CastContext, call, coerce, padded};
+use super::category::no_operator;
+use super::coerce::{CastContext, coerce, padded};
+use super::constant::call;
 use super::{Compiler, Position, functions, operators, position_of};
 
 /// A test of a text by a pattern.
@@ -79,12 +81,7 @@ pub(super) fn pattern_test(
 ) -> Result<Bound> {
     let is_text = |bound: &Bound| bound.is_unknown() || bound.data_type.is_string();
     if !is_text(&left) || !is_text(&right) {
-        return Err(operators::no_operator(
-            test.symbol(),
-            &left,
-            &right,
-            position,
-        ));
+        return Err(no_operator(test.symbol(), &left, &right, position));
     }
     // A pattern sees the padding of CHAR(n).
     let left = match left.data_type {

@@ -12,13 +12,11 @@ use kiln_storage::types::DataType;
 #[cfg(test)]
 use crate::database::panics::planted;
 
-use super::Compiler;
-use super::bound::{Bound, Kind, Operation};
-use super::bound_query::OrderKey;
-use super::bound_select::{FromItem, ItemKind, Select};
-use super::path::{Access, Candidate, Each, FULL, Restriction, candidate_expressions, restriction};
-use super::scope::SourceId;
 use kiln_engine::IndexUse;
+
+use super::Compiler;
+use super::bound::{Bound, FromItem, ItemKind, Kind, Operation, OrderKey, Select, SourceId};
+use super::path::{Access, Candidate, Each, FULL, Restriction, candidate_expressions, restriction};
 
 /// How the rows of one SELECT come about.
 pub(super) struct Plan {

@@ -7,17 +7,13 @@ use kiln_storage::error::{Error, Result};
 use kiln_storage::types::{DataType, Value};
 
 use super::Compiler;
-use super::bound::Bound;
-use super::bound_query::{BoundQuery, OrderKey};
-use super::bound_select::{ItemKind, Select};
+use super::bound::{Bound, BoundQuery, ItemKind, OrderKey, RowFunctions, Select, SourceId};
 use super::limit::Limits;
 use super::operators;
-use super::order::{Needs, class_in};
+use super::order::{Needs, class_in, sort_key};
 use super::path::Access;
 use super::plan::{Plan, PlanStep};
-use super::query::{QueryOptions, sort_key};
-use super::row_function::RowFunctions;
-use super::scope::SourceId;
+use super::query::QueryOptions;
 
 /// What is emitted for each row.
 pub(super) type RowSink<'s, 'a> = &'s mut dyn FnMut(&mut Compiler<'a>) -> Result<()>;

@@ -9,9 +9,9 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::{PUBLIC_SCHEMA, parts as in_parts, qualified, schema_of};
 use sqlparser::ast::ObjectName;
 
+use super::quoting::quote_identifier;
 use super::{
-    CatalogView, Compiler, fail, name_of, object_name, position_of, quote_identifier,
-    refuse_reserved, unsupported,
+    CatalogView, Compiler, fail, name_of, object_name, position_of, refuse_reserved, unsupported,
 };
 use crate::catalog::DATABASE;
 

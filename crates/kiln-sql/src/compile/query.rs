@@ -2,49 +2,21 @@
 
 use kiln_procedure::ir::{BufferId, Reg, SortKey, Step};
 use kiln_storage::error::{Result, SqlState};
-use kiln_storage::schema::{ColumnId, TableId};
 use kiln_storage::types::DataType;
-use sqlparser::ast::{
-    Expr, OrderByKind, OrderByOptions, OrderBySort, Query, SetExpr, SetOperator, SetQuantifier,
-    Value as Literal, ValueWithSpan,
-};
+use sqlparser::ast;
+use sqlparser::ast::{Query, SetExpr, SetOperator, SetQuantifier};
 
 #[cfg(test)]
 use crate::database::panics::planted;
 
-use super::bound::{Bound, Kind};
-use super::bound_query::{Body, BoundQuery, OrderKey};
-use super::bound_select::{ItemKind, Select};
+use super::bound::{
+    Body, Bound, BoundQuery, ColumnMeta, ItemKind, Kind, OrderKey, Select, SetOperation,
+};
 use super::limit::Limits;
-use super::order::{Needs, class_in};
+use super::order::sort_key;
 use super::select::refuse_rows;
-use super::set::{SetOperation, reopened};
-use super::with;
-use super::{Compiler, fail, locking, object_name, position_of, unsupported};
-
-/// A column of a query's result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ColumnMeta {
-    /// Its name, as PostgreSQL names it.
-    pub name: String,
-    /// Its type.
-    pub data_type: DataType,
-    /// The column of a table that it is, where it is one as it stands.
-    pub origin: Option<ColumnOrigin>,
-}
-
-/// The column of a table that a result column shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ColumnOrigin {
-    /// The table.
-    pub table: TableId,
-    /// The number of the table in `pg_class`.
-    pub table_oid: u32,
-    /// Its column.
-    pub column: ColumnId,
-    /// Whether it is never NULL in the result.
-    pub not_null: bool,
-}
+use super::set::reopened;
+use super::{Compiler, fail, locking, position_of, unsupported};
 
 /// A column of a result row, inside a sink.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +61,7 @@ impl Compiler<'_> {
         query: &Query,
         emit: impl FnOnce(&mut Self, &BoundQuery) -> Result<()>,
     ) -> Result<Vec<ColumnMeta>> {
-        let changes = query.with.as_ref().is_some_and(with::changes_data);
+        let changes = query.with.as_ref().is_some_and(changes_data);
         if !changes {
             let bound = self.bind_query(query)?;
             emit(self, &bound)?;
@@ -247,7 +219,7 @@ impl Compiler<'_> {
     fn bind_with_body(&mut self, query: &Query, may_change: bool) -> Result<BoundQuery> {
         let known = self.with_names.len();
         let queries = match &query.with {
-            Some(with) if may_change && with::changes_data(with) => {
+            Some(with) if may_change && changes_data(with) => {
                 self.open_changing_with(with)?;
                 Vec::new()
             }
@@ -540,96 +512,19 @@ pub(super) fn bare_query() -> Query {
     }
 }
 
-/// The items of ORDER BY.
-pub(super) fn order_items(query: &Query) -> Result<Vec<(&Expr, OrderByOptions)>> {
-    let Some(order_by) = &query.order_by else {
-        return Ok(Vec::new());
-    };
-    if order_by.interpolate.is_some() {
-        return Err(unsupported("INTERPOLATE", position_of(query)));
-    }
-    match &order_by.kind {
-        OrderByKind::All(_) => Err(unsupported("ORDER BY ALL", position_of(query))),
-        OrderByKind::Expressions(items) => items
-            .iter()
-            .map(|item| {
-                if item.with_fill.is_some() {
-                    return Err(unsupported("WITH FILL", position_of(&item.expr)));
-                }
-                Ok((&item.expr, item.options.clone()))
-            })
-            .collect(),
-    }
+/// What happens to each row that RETURNING gives back. It is called once, where the registers of
+/// one row are ready. The statement may still be at work then: a sink that writes to tables or
+/// leaves early must collect the rows first.
+pub type Sink<'s, 'a> = &'s mut dyn FnMut(&mut Compiler<'a>, &[OutputColumn]) -> Result<()>;
+
+pub(super) fn changes(body: &SetExpr) -> bool {
+    matches!(
+        body,
+        SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
+    )
 }
 
-/// A key with its direction.
-///
-/// # Errors
-/// 42809 for an operator that does not sort.
-pub(super) fn order_key(bound: Bound, options: OrderByOptions) -> Result<OrderKey> {
-    let descending = match &options.sort {
-        None | Some(OrderBySort::Asc) => false,
-        Some(OrderBySort::Desc) => true,
-        Some(OrderBySort::Using(operator)) => match object_name(operator)?.as_str() {
-            "<" => false,
-            ">" => true,
-            other => {
-                return Err(fail(
-                    SqlState::WRONG_OBJECT_TYPE,
-                    format!("operator {other} is not a valid ordering operator"),
-                    bound.position,
-                )
-                .with_hint(
-                    "Ordering operators must be \"<\" or \">\" members of btree operator families.",
-                ));
-            }
-        },
-    };
-    class_in("ORDER BY", Needs::Order, &bound.data_type, bound.position)?;
-    Ok(OrderKey {
-        bound,
-        descending,
-        nulls_first: options.nulls_first.unwrap_or(descending),
-    })
-}
-
-/// The output column that a plain number in ORDER BY or GROUP BY means, counted from 0.
-///
-/// # Errors
-/// 42P10 when there is no such column.
-pub(super) fn output_number(expr: &Expr, columns: usize) -> Result<Option<usize>> {
-    let Expr::Value(ValueWithSpan {
-        value: Literal::Number(digits, _),
-        ..
-    }) = expr
-    else {
-        return Ok(None);
-    };
-    match digits.parse::<usize>() {
-        Ok(number) if (1..=columns).contains(&number) => Ok(Some(number - 1)),
-        _ => Err(fail(
-            SqlState::INVALID_COLUMN_REFERENCE,
-            format!("position {digits} is not in select list"),
-            position_of(expr),
-        )),
-    }
-}
-
-/// The sort key for a column of a buffer.
-///
-/// # Errors
-/// As [`class_in`].
-pub(super) fn sort_key(column: usize, key: &OrderKey) -> Result<SortKey> {
-    let class = class_in(
-        "ORDER BY",
-        Needs::Order,
-        &key.bound.data_type,
-        key.bound.position,
-    )?;
-    Ok(SortKey {
-        column: column as u16,
-        class,
-        descending: key.descending,
-        nulls_first: key.nulls_first,
-    })
+/// Whether a query of a WITH changes data.
+pub(super) fn changes_data(with: &ast::With) -> bool {
+    with.cte_tables.iter().any(|cte| changes(&cte.query.body))
 }

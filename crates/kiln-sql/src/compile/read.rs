@@ -4,14 +4,11 @@ use kiln_procedure::ir::{Bound as KeyBound, BufferId, Class, Range, Reg, Step};
 use kiln_storage::error::{Error, Result};
 
 use super::Compiler;
-use super::bound::Bound;
-use super::bound_select::ItemKind;
+use super::bound::{Bound, ItemKind, SourceId, Subquery};
 use super::path::{Access, Each, KeyRange, Values};
 use super::plan::PlanStep;
 use super::produce::RowSink;
 use super::query::QueryOptions;
-use super::scope::SourceId;
-use super::subquery::Subquery;
 
 impl<'a> Compiler<'a> {
     /// Runs `body` for each row of a source.

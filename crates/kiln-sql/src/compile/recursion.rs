@@ -11,25 +11,12 @@ use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::DataType;
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 
-use super::bound::{Bound, Kind};
-use super::bound_query::{Body, BoundQuery};
-use super::bound_select::ItemKind;
+use super::bound::{
+    Body, Bound, BoundQuery, ItemKind, Kind, Recursive, SetOperation, WithReference,
+};
 use super::order::{Needs, class_in};
 use super::query::QueryOptions;
-use super::set::SetOperation;
-use super::with::WithReference;
 use super::{Compiler, Position, fail, unsupported};
-
-/// A query that names itself.
-#[derive(Clone, Debug)]
-pub(crate) struct Recursive {
-    /// By which it is named.
-    pub number: usize,
-    pub first: BoundQuery,
-    pub next: BoundQuery,
-    /// Whether rows that are there already come again.
-    pub all: bool,
-}
 
 /// A recursion that is being emitted.
 #[derive(Debug)]
@@ -156,7 +143,7 @@ impl Compiler<'_> {
             };
             let known = Bound::new(Kind::Slot(index), wanted.clone(), position);
             let common = super::category::common_type("UNION", &[&known, &open], position)?;
-            if !super::category::same_base(&common, &wanted) {
+            if !super::types::same_base(&common, &wanted) {
                 return Err(fail(
                     SqlState::DATATYPE_MISMATCH,
                     format!(

@@ -4,12 +4,12 @@ use kiln_storage::error::{Result, SqlState};
 use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident};
 
 use super::bind::as_array;
-use super::bound::Bound;
-use super::bound_select::Output;
-use super::row_function::{self, RowFunction, RowFunctions, gives_rows};
+use super::bound::{Bound, Output, RowFunction, RowFunctions};
+use super::expression::Call;
+use super::overload;
+use super::row_function::{self, gives_rows};
 use super::scope::Source;
-use super::special::Call;
-use super::{Compiler, Position, fail, functions, name_of, position_of};
+use super::{Compiler, Position, fail, name_of, position_of};
 
 impl Compiler<'_> {
     /// Binds a call of a builtin that gives rows.
@@ -67,7 +67,7 @@ impl Compiler<'_> {
         };
         let array = self.bind(argument)?;
         let elements = row_function::builtin("unnest", vec![array.clone()], position)?;
-        let count = functions::bind("cardinality", vec![as_array(array)?], position)?;
+        let count = overload::bind("cardinality", vec![as_array(array)?], position)?;
         let numbers = RowFunction::Series(Bound::integer(1), count, 1);
         Ok(Some([("x", elements), ("n", numbers)]))
     }

@@ -11,32 +11,11 @@ use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{CatalogType, DataType, Value};
 
 use super::bind::as_array;
-use super::bound::Bound;
+use super::bound::{Bound, RowFunction, RowFunctions};
 use super::coerce::{CastContext, coerce, converts_implicitly};
 use super::functions::JsonRows;
-use super::plpgsql::Callee;
+use super::overload;
 use super::{Compiler, Position, fail, functions, unsupported};
-
-/// Functions side by side.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RowFunctions {
-    pub parts: Vec<RowFunction>,
-    /// Whether a number of the row follows, from 1: WITH ORDINALITY.
-    pub has_ordinality: bool,
-}
-
-/// A call that gives rows.
-#[derive(Clone, Debug)]
-pub(crate) enum RowFunction {
-    /// The elements of an array, with the column's name where the function gives it one.
-    Unnest(Bound, Option<Box<str>>),
-    /// The integers from the first to the second, by a constant.
-    Series(Bound, Bound, i64),
-    /// A call of a user's function.
-    Routine(Box<Callee>, Vec<Bound>),
-    /// One row of one value.
-    Value(Bound),
-}
 
 /// Whether a builtin of this name gives rows.
 pub(super) fn gives_rows(name: &str) -> bool {
@@ -148,44 +127,6 @@ pub(super) fn builtins(
     }
 }
 
-impl RowFunction {
-    pub(super) fn expressions(&self) -> Vec<&Bound> {
-        match self {
-            RowFunction::Unnest(bound, _) | RowFunction::Value(bound) => vec![bound],
-            RowFunction::Series(first, last, _) => vec![first, last],
-            RowFunction::Routine(_, arguments) => arguments.iter().collect(),
-        }
-    }
-
-    pub(super) fn expressions_mut(&mut self) -> Vec<&mut Bound> {
-        match self {
-            RowFunction::Unnest(bound, _) | RowFunction::Value(bound) => vec![bound],
-            RowFunction::Series(first, last, _) => vec![first, last],
-            RowFunction::Routine(_, arguments) => arguments.iter_mut().collect(),
-        }
-    }
-
-    /// Whether the function itself is volatile.
-    pub(super) fn calls_volatile(&self) -> bool {
-        matches!(self, RowFunction::Routine(callee, _) if callee.is_volatile())
-    }
-
-    /// Names and types of its columns; `name` is that of a function of one column.
-    pub(super) fn columns(&self, name: &str) -> Vec<(String, DataType)> {
-        let one = |data_type: &DataType| vec![(name.to_owned(), data_type.clone())];
-        match self {
-            RowFunction::Unnest(array, own) => {
-                let element = array.data_type.element();
-                let name = own.as_deref().unwrap_or(name).to_owned();
-                vec![(name, element.unwrap_or_else(|| array.data_type.clone()))]
-            }
-            RowFunction::Series(first, ..) => one(&first.data_type),
-            RowFunction::Routine(callee, _) => callee.columns_in_from(name),
-            RowFunction::Value(bound) => one(&bound.data_type),
-        }
-    }
-}
-
 /// A call of a builtin for which [`gives_rows`] holds.
 ///
 /// # Errors
@@ -222,19 +163,19 @@ pub(super) fn builtin(
             }
         }
         ("string_to_table", 2 | 3) => {
-            let array = functions::bind("string_to_array", arguments, position)?;
+            let array = overload::bind("string_to_array", arguments, position)?;
             Ok(RowFunction::Unnest(array, None))
         }
         ("regexp_split_to_table", 2 | 3) => {
-            let array = functions::bind("regexp_split_to_array", arguments, position)?;
+            let array = overload::bind("regexp_split_to_array", arguments, position)?;
             Ok(RowFunction::Unnest(array, None))
         }
         ("jsonb_path_query", 2..=4) => {
-            let array = functions::bind("jsonb_path_query", arguments, position)?;
+            let array = overload::bind("jsonb_path_query", arguments, position)?;
             Ok(RowFunction::Unnest(array, None))
         }
         ("regexp_matches", 2 | 3) => {
-            let array = functions::bind("regexp_matches", arguments, position)?;
+            let array = overload::bind("regexp_matches", arguments, position)?;
             Ok(RowFunction::Unnest(array, None))
         }
         ("pg_partition_ancestors", 1) => {
@@ -255,8 +196,8 @@ pub(super) fn builtin(
                 }
             };
             arguments.truncate(2);
-            let first = functions::bind("array_lower", arguments.clone(), position)?;
-            let last = functions::bind("array_upper", arguments, position)?;
+            let first = overload::bind("array_lower", arguments.clone(), position)?;
+            let last = overload::bind("array_upper", arguments, position)?;
             Ok(match is_reverse {
                 false => RowFunction::Series(first, last, 1),
                 true => RowFunction::Series(last, first, -1),

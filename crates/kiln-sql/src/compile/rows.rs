@@ -1,17 +1,15 @@
 //! The rows that UPDATE and DELETE change.
 
+use kiln_engine::View;
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{RecordReg, Step, TableRef};
 use kiln_storage::error::Result;
+use kiln_storage::schema::ColumnId;
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
-use sqlparser::ast::{Expr, TableWithJoins};
+use sqlparser::ast::{Expr, Query, TableWithJoins};
 
-use super::bound::Bound;
-use super::bound_query::Body;
-use super::bound_select::ItemKind;
-use super::dml::TargetView;
-use super::scope::SourceId;
+use super::bound::{Body, Bound, ItemKind, SourceId};
 use super::{Compiler, Position, unsupported};
 
 /// A row that matched, inside the body of `Compiler::for_each_matching_row`.
@@ -193,4 +191,24 @@ impl Compiler<'_> {
         });
         result
     }
+}
+
+/// A view, down to the table whose rows it shows.
+pub(super) struct TargetView {
+    /// The view that the statement names, the one that it reads from, and so on.
+    pub layers: Vec<Layer>,
+    /// The columns of the first one, and those of the table that they are.
+    pub columns: Vec<(String, Option<ColumnId>)>,
+    /// Whether a view asks about other rows than the one at hand, which a statement may have
+    /// changed by then.
+    pub has_subquery: bool,
+}
+
+/// One view.
+pub(super) struct Layer {
+    pub view: Arc<View>,
+    pub query: Box<Query>,
+    pub has_subquery: bool,
+    /// What its query calls the rows of the table or view that it reads from.
+    pub alias: String,
 }

@@ -11,8 +11,7 @@ use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 use sqlparser::ast::Ident;
 
-use super::bound::{Bound, Kind};
-use super::parameters::Parameters;
+use super::bound::{Bound, Kind, Parameters, SourceId};
 use super::{Compiler, Position, Typed, fail, name_of, position_of_span, unsupported};
 
 /// A variable of PL/pgSQL.
@@ -54,10 +53,6 @@ pub(super) struct VariableScope {
     label: Option<String>,
     names: Vec<(String, Variable)>,
 }
-
-/// The number of a row source within one compilation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SourceId(pub(super) u32);
 
 /// A table, subquery or the like, whose columns can be named.
 #[derive(Debug)]

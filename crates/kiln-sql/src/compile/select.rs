@@ -8,16 +8,15 @@ use sqlparser::ast::{
     self, Distinct, Expr, GroupByExpr, Ident, Query, SelectItem, SelectItemQualifiedWildcardKind,
 };
 
-use super::aggregate::AggregateCall;
-use super::bound::{Bound, Kind};
-use super::bound_query::{Body, BoundQuery, OrderKey, rewrite_in_place};
-use super::bound_select::{FromItem, Grouping, ItemKind, Output, Select, conjuncts};
+use super::bound::{
+    AggregateCall, Body, Bound, BoundQuery, ColumnMeta, ColumnOrigin, FromItem, Grouping, ItemKind,
+    Kind, OrderKey, Output, Select, SourceId, conjuncts, rewrite_in_place,
+};
 use super::coerce::{CastContext, coerce};
 use super::from::FromScope;
 use super::names::figure_name;
-use super::order::{Needs, class_in};
-use super::query::{ColumnMeta, ColumnOrigin, order_items, order_key, output_number};
-use super::scope::{AggregatePolicy, Level, SourceId};
+use super::order::{Needs, class_in, order_items, order_key, output_number};
+use super::scope::{AggregatePolicy, Level};
 use super::{Compiler, Position, fail, name_of, position_of, row_name};
 use super::{position_of_span, unsupported};
 

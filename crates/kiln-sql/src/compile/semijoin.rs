@@ -8,13 +8,11 @@ use kiln_storage::error::Result;
 use kiln_storage::types::DataType;
 
 use super::Compiler;
-use super::bound::{Bound, Kind, Operation};
-use super::bound_query::{Body, BoundQuery};
-use super::bound_select::Select;
+use super::bound::{
+    Body, Bound, BoundQuery, ColumnMeta, Kind, Operation, Select, SourceId, Subquery, SubqueryKind,
+};
 use super::path::FULL;
-use super::query::{ColumnMeta, QueryOptions};
-use super::scope::SourceId;
-use super::subquery::{Subquery, SubqueryKind};
+use super::query::QueryOptions;
 
 /// How an EXISTS is looked up.
 struct SemiJoin {

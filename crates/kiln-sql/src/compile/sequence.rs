@@ -13,13 +13,11 @@ use kiln_storage::sequence::Sequence;
 use kiln_storage::types::{CatalogType, DataType, Value};
 use sqlparser::ast::TableAlias;
 
-use super::bound::{Bound, Kind, Operation};
-use super::bound_select::ItemKind;
+use super::bound::{Bound, ColumnMeta, ItemKind, Kind, Operation};
 use super::coerce::{CastContext, coerce};
 use super::from::FromScope;
 use super::plan::PlanStep;
 use super::produce::RowSink;
-use super::query::ColumnMeta;
 use super::{Compiler, Position, fail, name_of};
 use crate::catalog::{SequenceCall, SequenceFunction, SequenceRow, qualified_name};
 

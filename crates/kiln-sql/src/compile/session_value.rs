@@ -1,11 +1,11 @@
 //! Values that the session knows, and no program: the role, and settings. A statement gets them as
 //! parameters behind its own.
 
+use kiln_engine::{LockMode, LockScope};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::DataType;
 use sqlparser::ast::{Expr, Value as Literal};
 
-use super::advisory::AdvisoryCall;
 use super::bound::Bound;
 use super::coerce::{CastContext, coerce};
 use super::{Compiler, Position, fail};
@@ -275,4 +275,51 @@ fn computed(position: Position) -> Error {
     let message = "an argument of a function of the session that is computed is not supported";
     let error = fail(SqlState::FEATURE_NOT_SUPPORTED, message, position);
     error.with_hint("Give a text or a parameter.")
+}
+
+/// A call of one of the functions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdvisoryCall {
+    /// What it does.
+    pub action: AdvisoryAction,
+    /// How the lock is held.
+    pub mode: LockMode,
+    /// What it is held by.
+    pub scope: LockScope,
+    /// One key of 64 bits, or two of 32, or none where all locks are meant.
+    pub keys: Vec<Key>,
+}
+
+/// What a function of advisory locks does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdvisoryAction {
+    /// Takes the lock, and waits for it.
+    Take,
+    /// Takes the lock if it is free.
+    TryTake,
+    /// Gives the lock back.
+    GiveBack,
+    /// Gives all locks of the session back.
+    GiveBackAll,
+}
+
+/// A key of an advisory lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// A number, or NULL.
+    Known(Option<i64>),
+    /// The parameter with this number, from 1.
+    Parameter(usize),
+    /// What this expression gives.
+    Computed(String),
+}
+
+impl AdvisoryCall {
+    /// Whether it says how it went.
+    pub(super) fn is_told(&self) -> bool {
+        matches!(
+            self.action,
+            AdvisoryAction::TryTake | AdvisoryAction::GiveBack
+        )
+    }
 }

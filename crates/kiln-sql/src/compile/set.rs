@@ -5,35 +5,12 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, Query};
 
-use super::bound::{Bound, Kind};
-use super::bound_query::{Body, BoundQuery, OrderKey};
+use super::bound::{Body, Bound, BoundQuery, ColumnMeta, Kind, OrderKey, SetOperation};
 use super::category::common_type;
 use super::coerce::{CastContext, coerce};
-use super::query::{ColumnMeta, order_items, order_key, output_number};
+use super::order::{order_items, order_key, output_number};
 use super::scope::{AggregatePolicy, Level};
 use super::{Compiler, fail, name_of, position_of, unsupported};
-
-/// What becomes of the rows of two queries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SetOperation {
-    /// Those of both.
-    Union,
-    /// Those that are in both.
-    Intersect,
-    /// Those of the first that are not in the second.
-    Except,
-}
-
-impl SetOperation {
-    /// Its keyword.
-    pub fn name(self) -> &'static str {
-        match self {
-            SetOperation::Union => "UNION",
-            SetOperation::Intersect => "INTERSECT",
-            SetOperation::Except => "EXCEPT",
-        }
-    }
-}
 
 impl Compiler<'_> {
     pub(super) fn bind_values(

@@ -18,10 +18,9 @@ use kiln_storage::error::Result;
 use kiln_storage::types::{DataType, Value};
 
 use super::Compiler;
-use super::bound_query::BoundQuery;
+use super::bound::{BoundQuery, SetOperation};
 use super::order::{Needs, class_in};
 use super::query::QueryOptions;
-use super::set::SetOperation;
 
 /// How a row of the first query is treated.
 #[derive(Clone, Copy)]

@@ -5,42 +5,28 @@ use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{CatalogType, DataType, ObjectName, Representation, Value};
 use sqlparser::ast::{
     CeilFloorKind, DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr, TrimWhereField,
+    FunctionArgumentClause, FunctionArguments, Ident, TrimWhereField,
 };
 
-use super::aggregate;
 use super::arrays;
 use super::bind::{as_array, case};
-use super::bound::{Bound, Kind};
+use super::bound::{AggregateKind, Bound, Callee, Kind, RowFunction, WindowFunction};
 use super::category::common_type;
-use super::coerce::{CastContext, call, coerce, padded};
+use super::coerce::{CastContext, coalesce, coerce, padded};
 use super::collected::{Collected, Ordered};
+use super::constant::call;
 use super::domain::{coerce_to, declared_type};
+use super::expression::Call;
 use super::extensions::Extension;
 use super::functions::Now;
 use super::json::Maker;
 use super::order::{Needs, class_in};
-use super::plpgsql::Callee;
-use super::row_function::RowFunction;
-use super::window::WindowFunction;
+use super::overload;
 use super::{
     Compiler, Position, fail, functions, name_of, object_name, operators, position_of, routine_name,
 };
 use super::{SessionValue, unsupported};
 use crate::catalog::functions::{type_object, unknown_type};
-
-/// The arguments of a call as they were written.
-pub(super) struct Call<'e> {
-    pub(super) name: String,
-    pub(super) arguments: Vec<&'e Expr>,
-    pub(super) is_star: bool,
-    pub(super) distinct: bool,
-    pub(super) filter: Option<&'e Expr>,
-    pub(super) order: &'e [OrderByExpr],
-    /// Behind WITHIN GROUP.
-    pub(super) within: &'e [OrderByExpr],
-    pub(super) position: Position,
-}
 
 impl Compiler<'_> {
     /// Expressions with keywords of their own.
@@ -56,18 +42,18 @@ impl Compiler<'_> {
                 field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime),
             } => {
                 let value = self.bind(expr)?;
-                functions::bind("ceil", vec![value], position)
+                overload::bind("ceil", vec![value], position)
             }
             Expr::Floor {
                 expr,
                 field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime),
             } => {
                 let value = self.bind(expr)?;
-                functions::bind("floor", vec![value], position)
+                overload::bind("floor", vec![value], position)
             }
             Expr::Position { expr, r#in } => {
                 let (needle, text) = (self.bind(expr)?, self.bind(r#in)?);
-                functions::bind("position", vec![text, needle], position)
+                overload::bind("position", vec![text, needle], position)
             }
             Expr::Substring {
                 expr,
@@ -92,7 +78,7 @@ impl Compiler<'_> {
                     (None, None) => {}
                 }
                 let name = if *shorthand { "substr" } else { "substring" };
-                functions::bind(name, arguments, position)
+                overload::bind(name, arguments, position)
             }
             Expr::Trim {
                 trim_where,
@@ -112,7 +98,7 @@ impl Compiler<'_> {
                 if let Some(characters) = characters {
                     arguments.push(self.bind(characters)?);
                 }
-                functions::bind(name, arguments, position)
+                overload::bind(name, arguments, position)
             }
             Expr::Overlay {
                 expr,
@@ -128,7 +114,7 @@ impl Compiler<'_> {
                 if let Some(length) = overlay_for {
                     arguments.push(self.bind(length)?);
                 }
-                functions::bind("overlay", arguments, position)
+                overload::bind("overlay", arguments, position)
             }
             Expr::Collate { expr, collation } => {
                 let name = object_name(collation)?;
@@ -182,7 +168,7 @@ impl Compiler<'_> {
                 if !value.is_unknown() && matches!(value.data_type, DataType::Time(_)) {
                     return Err(unsupported("AT TIME ZONE of a time", position));
                 }
-                functions::bind("timezone", vec![zone, value], position)
+                overload::bind("timezone", vec![zone, value], position)
             }
             Expr::Like { .. } | Expr::ILike { .. } => {
                 Err(unsupported("LIKE with ANY or ALL", position))
@@ -326,7 +312,7 @@ impl Compiler<'_> {
         }
         if let Some(maker) = Maker::of(name) {
             if maker.is_aggregate() {
-                let collected = self.bind_aggregate(aggregate::AggregateKind::ArrayAgg, &call)?;
+                let collected = self.bind_aggregate(AggregateKind::ArrayAgg, &call)?;
                 return Ok(maker.finish(collected, position));
             }
             if !call.is_star && !call.distinct && call.filter.is_none() && call.order.is_empty() {
@@ -344,10 +330,10 @@ impl Compiler<'_> {
         if let Some(collected) = Collected::of(name)
             && !self.knows_routine(name)
         {
-            let array = self.bind_aggregate(aggregate::AggregateKind::ArrayAgg, &call)?;
+            let array = self.bind_aggregate(AggregateKind::ArrayAgg, &call)?;
             return Ok(collected.finish(array, position));
         }
-        if let Some(kind) = aggregate::AggregateKind::of(name) {
+        if let Some(kind) = AggregateKind::of(name) {
             if call.is_star && *name != "count" {
                 return Err(fail(
                     SqlState::UNDEFINED_FUNCTION,
@@ -487,7 +473,7 @@ impl Compiler<'_> {
                 let today = coerce(today, &DataType::Date, CastContext::Explicit)?;
                 let today = coerce(today, &DataType::TIMESTAMP, CastContext::Explicit)?;
                 arguments.insert(0, today);
-                functions::bind("age", arguments, position)
+                overload::bind("age", arguments, position)
             }
             ("array_position" | "array_positions" | "array_remove", 2)
             | ("array_position" | "array_replace", 3) => arrays::search(name, arguments, position),
@@ -502,24 +488,24 @@ impl Compiler<'_> {
                         _ => argument,
                     })
                     .collect();
-                functions::bind(name, padded_arguments, position)
+                overload::bind(name, padded_arguments, position)
             }
             ("quote_literal" | "quote_nullable", 1)
                 if !arguments[0].is_unknown() && !arguments[0].data_type.is_string() =>
             {
                 let text = super::coerce::to_text(arguments.remove(0))?;
-                functions::bind(name, vec![text], position)
+                overload::bind(name, vec![text], position)
             }
             ("array_to_string", 2 | 3) if !arguments[0].is_unknown() => {
                 let array = arguments.remove(0);
                 arguments.insert(0, self.texts_of(array, position)?);
-                functions::bind(name, arguments, position)
+                overload::bind(name, arguments, position)
             }
             _ if !functions::exists(name) && self.knows_routine(name) => {
                 let given = arguments.into_iter().map(|bound| (None, bound)).collect();
                 self.bind_routine(name, given, position)
             }
-            _ => functions::bind(name, arguments, position),
+            _ => overload::bind(name, arguments, position),
         }
     }
 
@@ -583,36 +569,6 @@ impl Compiler<'_> {
         });
         Bound::register(register, DataType::TIMESTAMPTZ, position)
     }
-}
-
-/// COALESCE over bound operands of one type.
-pub(super) fn coalesce(
-    arguments: Vec<Bound>,
-    data_type: DataType,
-    position: Position,
-) -> Result<Bound> {
-    let arguments: Result<Vec<Bound>> = arguments
-        .into_iter()
-        .map(|argument| coerce(argument, &data_type, CastContext::Implicit))
-        .collect();
-    let mut kept = Vec::new();
-    for argument in arguments? {
-        if argument.is_null_literal() {
-            continue;
-        }
-        let decides = argument.as_constant().is_some();
-        kept.push(argument);
-        if decides {
-            break;
-        }
-    }
-    if kept.len() < 2 {
-        let only = kept
-            .pop()
-            .unwrap_or_else(|| Bound::null(data_type, position));
-        return Ok(Bound { position, ..only });
-    }
-    Ok(Bound::new(Kind::Coalesce(kept), data_type, position))
 }
 
 /// The name of what is called. Functions of extensions are found in every schema: a procedure that
@@ -703,5 +659,5 @@ fn named_interval(given: Vec<(Option<&Ident>, Bound)>, position: Position) -> Re
     let parts = parts
         .into_iter()
         .map(|part| part.unwrap_or_else(|| Bound::integer(0)));
-    functions::bind("make_interval", parts.collect(), position)
+    overload::bind("make_interval", parts.collect(), position)
 }

@@ -2,18 +2,15 @@
 
 use kiln_storage::error::Result;
 use kiln_storage::types::DataType;
-use sqlparser::ast::{self, Expr, Ident, TableAlias};
+use sqlparser::ast::{self, Ident, TableAlias};
 
-use super::bound::Bound;
-use super::bound_select::ItemKind;
+use super::bound::{Bound, Callee, ColumnMeta, ItemKind, RowFunction, RowFunctions};
 use super::coerce::{CastContext, coerce};
 use super::from::{CallInFrom, FromScope};
 use super::json_record::RecordFunction;
-use super::plpgsql::Callee;
-use super::query::ColumnMeta;
-use super::row_function::{self, RowFunction, RowFunctions, gives_rows};
+use super::row_function::{self, gives_rows};
 use super::scope::Level;
-use super::{Compiler, Position, name_of, unsupported};
+use super::{Compiler, name_of, unsupported};
 
 impl Compiler<'_> {
     /// Binds a call in FROM, whose arguments may name the rows of `around`: functions are LATERAL.
@@ -141,30 +138,4 @@ impl Compiler<'_> {
             false => Ok(bound),
         }
     }
-}
-
-/// The arguments of a function in FROM, with the names of those that are given by name.
-pub(super) fn function_arguments(
-    arguments: &[ast::FunctionArg],
-    position: Position,
-) -> Result<Vec<(Option<&Ident>, &Expr)>> {
-    use ast::{FunctionArg, FunctionArgExpr};
-    let mut read = Vec::with_capacity(arguments.len());
-    for argument in arguments {
-        read.push(match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => (None, expr),
-            FunctionArg::Named {
-                name,
-                arg: FunctionArgExpr::Expr(expr),
-                ..
-            } => (Some(name), expr),
-            FunctionArg::ExprNamed {
-                name: Expr::Identifier(name),
-                arg: FunctionArgExpr::Expr(expr),
-                ..
-            } => (Some(name), expr),
-            _ => return Err(unsupported("this argument", position)),
-        });
-    }
-    Ok(read)
 }

@@ -2,14 +2,13 @@
 
 use kiln_engine::Domain;
 use kiln_platform::sync::Arc;
-use kiln_storage::error::{Result, SqlState};
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{CatalogType, DataType, NUMERIC_PRECISION_MAX};
 use sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType as Written, ExactNumberInfo, ObjectName,
     TimezoneInfo,
 };
 
-use super::domain::misplaced;
 use super::{CatalogView, Position, fail, name_of, unsupported};
 use crate::catalog::type_named;
 
@@ -288,4 +287,20 @@ fn character_length(
         },
         Some(CharacterLength::Max) => Err(unsupported(format!("{name}(max)"), position)),
     }
+}
+
+/// Whether both are one type apart from length, precision and scale.
+pub(super) fn same_base(left: &DataType, right: &DataType) -> bool {
+    match (left, right) {
+        (DataType::Char(_), DataType::Char(_)) => true,
+        (DataType::Array(left), DataType::Array(right)) => same_base(left, right),
+        _ => left.without_modifier() == right.without_modifier(),
+    }
+}
+
+/// The error for a domain where a type of its own is needed.
+#[cold]
+pub(super) fn misplaced(name: &str, position: Position) -> Error {
+    let message = format!("a domain ({name}) in this place is not supported");
+    fail(SqlState::FEATURE_NOT_SUPPORTED, message, position)
 }

@@ -11,12 +11,9 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
 use sqlparser::ast::TableAlias;
 
-use super::bound::{Bound, Kind};
-use super::bound_query::{Body, BoundQuery};
-use super::bound_select::{ItemKind, Select};
+use super::bound::{Body, Bound, BoundQuery, ColumnMeta, ItemKind, Kind, Select};
 use super::from::FromScope;
 use super::qualified::is_temporary;
-use super::query::ColumnMeta;
 use super::scope::{NamedColumn, Source};
 use super::{Compiler, Position};
 use crate::parse::stored_query;
@@ -119,7 +116,7 @@ impl Compiler<'_> {
         if self.recorded.is_none() {
             return;
         }
-        let quote = super::quote_identifier;
+        let quote = super::quoting::quote_identifier;
         let text = |column: &NamedColumn| {
             let name = quote(&column.name);
             let level = self.levels.last().map(|level| level.sources.as_slice());
@@ -144,7 +141,7 @@ impl Compiler<'_> {
         if self.recorded.is_none() {
             return;
         }
-        let quote = super::quote_identifier;
+        let quote = super::quoting::quote_identifier;
         let columns = columns
             .iter()
             .map(|column| format!("{}.{}", quote(row), quote(column)));

@@ -13,10 +13,10 @@ use kiln_storage::types::{DataType, Value};
 
 use super::Compiler;
 use super::aggregate::{Inputs, State};
+use super::bound::{Definition, Frame, FrameBound, PlacedCall, WindowFunction, Windowed};
 use super::limit::Limits;
 use super::order::{Needs, class_in};
 use super::query::QueryOptions;
-use super::window::{Definition, Frame, FrameBound, PlacedCall, WindowFunction, Windowed};
 
 /// The positions of a row's neighbours, counted from 1.
 #[derive(Clone, Copy)]

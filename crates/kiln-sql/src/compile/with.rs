@@ -13,11 +13,10 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::DataType;
 use sqlparser::ast::{self, CteAsMaterialized, SetExpr};
 
-use super::bound::{Bound, Kind};
-use super::bound_query::BoundQuery;
+use super::bound::{Bound, BoundQuery, ColumnMeta, Kind, WithQuery, WithReference};
 use super::from::rename;
 use super::limit::Limits;
-use super::query::{ColumnMeta, OutputColumn, QueryOptions};
+use super::query::{OutputColumn, QueryOptions, changes};
 use super::recursion::mentions;
 use super::{Compiler, Position, fail, name_of, position_of_span, unsupported};
 
@@ -29,40 +28,6 @@ pub(super) struct WithName {
     reference: WithReference,
     /// How many times it was named.
     uses: usize,
-}
-
-/// A query of WITH in FROM.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WithReference {
-    /// By which its definition is found.
-    number: usize,
-    /// Whether it gives one row at most.
-    pub gives_one_row: bool,
-    /// Whether it gives the same whatever rows are around it.
-    is_independent: bool,
-    is_recursive: bool,
-    /// Whether it is a change without RETURNING.
-    lacks_rows: bool,
-}
-
-/// A query of WITH, kept with the query that it belongs to.
-#[derive(Clone, Debug)]
-pub(crate) struct WithQuery {
-    number: usize,
-    pub query: BoundQuery,
-    /// Whether its rows are computed once and kept.
-    is_kept: bool,
-}
-
-impl WithReference {
-    pub(super) fn is_number(self, number: usize) -> bool {
-        self.number == number
-    }
-
-    /// Whether it is the row at hand of a recursion.
-    pub(super) fn is_recursive(self) -> bool {
-        self.is_recursive
-    }
 }
 
 /// A query of WITH while what names it is emitted.
@@ -411,18 +376,6 @@ impl BoundQuery {
             }
         });
     }
-}
-
-fn changes(body: &SetExpr) -> bool {
-    matches!(
-        body,
-        SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
-    )
-}
-
-/// Whether a query of a WITH changes data.
-pub(super) fn changes_data(with: &ast::With) -> bool {
-    with.cte_tables.iter().any(|cte| changes(&cte.query.body))
 }
 
 /// The error of a query of WITH RECURSIVE that names itself in another form than the one there is.

@@ -101,8 +101,7 @@ fn compile_on_data(
         _ => return Err(Error::internal("only statements on data are compiled")),
     };
     let counter = (!returns).then(|| compiler.builder.register(DataType::BigInt));
-    let sink: Option<crate::compile::dml::Sink<'_, '_>> =
-        if returns { Some(&mut emit) } else { None };
+    let sink: Option<crate::compile::Sink<'_, '_>> = if returns { Some(&mut emit) } else { None };
     let columns = match statement {
         Statement::Insert(insert) => compiler.insert(insert, sink, counter)?,
         Statement::Update(update) => compiler.update(update, sink, counter)?,

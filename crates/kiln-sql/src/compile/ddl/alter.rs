@@ -302,7 +302,7 @@ impl<'s> Draft<'s> {
             let target = domain.as_deref().unwrap_or(data_type.base_name());
             let message =
                 format!("column \"{name}\" cannot be cast automatically to type {target}");
-            let quoted = super::super::quote_identifier(&name);
+            let quoted = super::super::quoting::quote_identifier(&name);
             return Err(
                 Error::new(SqlState::DATATYPE_MISMATCH, message).with_hint(format!(
                     "You might need to specify \"USING {quoted}::{}\".",
@@ -381,7 +381,7 @@ impl<'s> Draft<'s> {
             return Ok(());
         };
         let expr = stored_expression(default)?;
-        let mut compiler = table::scratch(catalog);
+        let mut compiler = super::super::scratch(catalog);
         let bound = compiler.along(&SearchPath::default(), |compiler| compiler.bind(&expr))?;
         if bound.is_unknown() || converts(&bound.data_type, &column.data_type) {
             return Ok(());
@@ -760,7 +760,7 @@ pub fn draft_default(
     catalog: &dyn CatalogView,
 ) -> Result<String> {
     let column = &draft.schema.columns[column.index()];
-    let mut compiler = table::scratch(catalog);
+    let mut compiler = super::super::scratch(catalog);
     let bound = compiler.bind(expr)?;
     compiler.for_column(bound, column, "default expression")?;
     kept_default(expr, &column.data_type, catalog)

@@ -6,11 +6,12 @@ use kiln_storage::schema::{Check, Column};
 use sqlparser::ast::{DataType, Expr, Value};
 
 use super::super::domain::check_condition;
+use super::super::quoting::quote_identifier;
 use super::super::{
     CatalogView, DeclaredType, Position, declared_type, dml, fail, name_of, object_name,
-    position_of, quote_identifier, refuse_reserved, unsupported,
+    position_of, refuse_reserved, unsupported,
 };
-use super::{kept_default, names, table};
+use super::{kept_default, names};
 use crate::parse::{CreateDomain, DomainCheck};
 
 /// The domain that a CREATE DOMAIN declares.
@@ -95,7 +96,7 @@ pub fn domain_default(
     domain: &Domain,
     catalog: &dyn CatalogView,
 ) -> Result<Option<String>> {
-    let mut compiler = table::scratch(catalog);
+    let mut compiler = super::super::scratch(catalog);
     let bound = compiler.bind(expr).map_err(|error| {
         // No row is in scope, so a name can only be meant for a column.
         if error.state() == SqlState::UNDEFINED_COLUMN {

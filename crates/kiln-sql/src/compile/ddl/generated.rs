@@ -17,9 +17,8 @@ use super::super::dml::converted;
 use super::super::expression::{named_columns, visit};
 use super::super::{
     CatalogView, Compiler, Position, declared_type, expression_type, expression_type_in, fail,
-    name_of, object_name, position_of, position_of_span, stored_expression,
+    name_of, object_name, position_of, position_of_span, scratch, stored_expression,
 };
-use super::table::scratch;
 use crate::catalog::is_immutable;
 use crate::parse::Volatility;
 

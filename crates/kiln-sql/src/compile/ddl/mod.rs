@@ -49,7 +49,6 @@ pub use sequence::{
     added_identity, altered_identity, altered_sequence, bind_default_text, created_sequence,
     owner_of, retyped_identity, sequence_default,
 };
-pub(super) use table::scratch;
 pub use table::{TableDeclaration, create_table};
 pub use trigger::{columns_of_trigger, create_trigger, missing_trigger};
 pub use view::create_view;

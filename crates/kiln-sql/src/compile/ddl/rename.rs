@@ -9,7 +9,8 @@ use sqlparser::ast::{
 };
 
 use super::super::expression::walk;
-use super::super::{CatalogView, kept_name, name_of, quote_identifier, stored_expression};
+use super::super::quoting::quote_identifier;
+use super::super::{CatalogView, kept_name, name_of, stored_expression};
 use crate::catalog::{qualified_name, stored_name};
 
 /// What has another name.

@@ -8,11 +8,10 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::{self, DataType as Written, Ident};
 
 use super::super::{
-    CatalogView, Position, dml, fail, kept_name, name_of, relation_name, row_name, types,
+    CatalogView, Position, dml, fail, kept_name, name_of, relation_name, row_name, scratch, types,
     unsupported, written_name,
 };
 use super::names;
-use super::table::scratch;
 use crate::parse::SequenceOptions;
 
 /// The type of a column that is declared SERIAL, or its like.

@@ -1,6 +1,5 @@
 //! CREATE TABLE.
 
-use kiln_procedure::ProgramBuilder;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::qualified::{beside, name_in_schema};
 use kiln_storage::schema::{
@@ -16,8 +15,8 @@ use sqlparser::ast::{
 use super::super::bound::Bound;
 use super::super::qualified::is_temporary;
 use super::super::{
-    CatalogView, Compiler, DeclaredType, Position, declared_type, fail, name_of, new_relation_name,
-    object_name, position_of, position_of_span, refuse_reserved, unsupported,
+    CatalogView, DeclaredType, Position, declared_type, fail, name_of, new_relation_name,
+    object_name, position_of, position_of_span, refuse_reserved, scratch, unsupported,
 };
 use super::index::index_column_name;
 use super::{generated, kept_default, names, parameters, partition, references, sequence};
@@ -501,11 +500,6 @@ fn key_columns(schema: &TableSchema, columns: &[IndexColumn], kind: &str) -> Res
         result.push(found);
     }
     Ok(result)
-}
-
-/// A compiler whose steps are thrown away: binding tells what is wrong with an expression.
-pub(in super::super) fn scratch(catalog: &dyn CatalogView) -> Compiler<'_> {
-    Compiler::new(ProgramBuilder::new("", []), catalog)
 }
 
 /// Checks the default value that a column's definition gives, and has the column keep it.

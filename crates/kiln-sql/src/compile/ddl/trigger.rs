@@ -8,12 +8,11 @@ use kiln_storage::schema::{ColumnId, TableSchema, Trigger, TriggerEvent, Trigger
 use kiln_storage::table::Table;
 use sqlparser::ast::Expr;
 
-use super::super::bound::{Bound, Kind};
+use super::super::bound::{Bound, Kind, ResultKind, Routine, SourceId};
 use super::super::expression::named_columns;
-use super::super::plpgsql::{ResultKind, Routine};
-use super::super::scope::SourceId;
-use super::super::{CatalogView, fail, name_of, object_name, position_of, position_of_span};
-use super::table::scratch;
+use super::super::{
+    CatalogView, fail, name_of, object_name, position_of, position_of_span, scratch,
+};
 use crate::parse::CreateTrigger;
 
 /// The trigger that a statement creates for a table.

@@ -11,10 +11,9 @@ use super::super::bound::Kind;
 use super::super::dml::Updatability;
 use super::super::view::Recorded;
 use super::super::{
-    CatalogView, Compiler, Position, dml, fail, name_of, new_relation_name, position_of,
+    CatalogView, Compiler, Position, dml, fail, name_of, new_relation_name, position_of, scratch,
     unsupported,
 };
-use super::table::scratch;
 use crate::parse::{CreateView, Star};
 
 /// The view that CREATE VIEW makes, but for the functions that it calls.
@@ -141,7 +140,7 @@ fn reads_from(catalog: &dyn CatalogView, relations: &[String], name: &str) -> bo
 /// What a query names, with the columns of tables that it uses.
 fn reads(
     compiler: &Compiler<'_>,
-    bound: &super::super::bound_query::BoundQuery,
+    bound: &super::super::bound::BoundQuery,
     relations: Vec<String>,
 ) -> Vec<ViewRead> {
     let mut used = BTreeSet::new();

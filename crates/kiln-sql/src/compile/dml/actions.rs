@@ -32,8 +32,8 @@ use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{FromTable, Ident, ObjectName, TableFactor, TableWithJoins};
 use sqlparser::tokenizer::{Location, Span};
 
+use super::super::bound::SourceId;
 use super::super::plpgsql::Firing;
-use super::super::scope::SourceId;
 use super::super::{Compiler, Position, sql_name, unsupported};
 use super::references::{Change, ReferenceCheck, References, Side, key_tests, typed_key};
 use super::triggers::{Rows, fired};

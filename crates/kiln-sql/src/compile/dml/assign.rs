@@ -7,8 +7,7 @@ use kiln_storage::table::Table;
 use sqlparser::ast::{Assignment, AssignmentTarget, Expr, ObjectName};
 
 use super::super::arrays;
-use super::super::bound::Bound;
-use super::super::scope::SourceId;
+use super::super::bound::{Bound, SourceId};
 use super::super::{Compiler, fail, position_of, unsupported};
 use super::insert::always_detail;
 use super::target::Target;

@@ -9,9 +9,8 @@ use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
-use super::super::bound::Bound;
+use super::super::bound::{Bound, SourceId};
 use super::super::coerce::to_output_text;
-use super::super::scope::SourceId;
 use super::super::{Compiler, Position};
 use super::{names, shown_columns, stored_expression};
 

@@ -8,9 +8,8 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::table::Table;
 
 use super::super::Compiler;
-use super::super::bound::Bound;
+use super::super::bound::{Bound, SourceId};
 use super::super::expression::columns_of_generated;
-use super::super::scope::SourceId;
 use super::{all_columns, stored_expression};
 
 /// The generated columns of a table.

@@ -13,15 +13,15 @@ use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, Insert, OnInsert, Query, SelectItem, SetExpr, TableObject};
 
-use super::super::bound::Bound;
+use super::super::bound::{Bound, ColumnMeta};
 use super::super::plpgsql::Returned;
-use super::super::query::{ColumnMeta, OutputColumn, QueryOptions};
+use super::super::query::{OutputColumn, QueryOptions, Sink};
+use super::super::rows::TargetView;
 use super::super::{Compiler, Position, fail, name_of, position_of, relation_name, unsupported};
 use super::conflict::OnConflictPlan;
 use super::references::{Change, References};
-use super::target::TargetView;
 use super::triggers::{Rows, fired};
-use super::{Sink, again, all_columns, generated, is_default};
+use super::{again, all_columns, generated, is_default};
 use crate::parse::{Overriding, is_overriding_list, overriding};
 
 /// What an INSERT is, apart from its rows.
@@ -578,7 +578,11 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn check_new_references(&mut self, plan: &Plan<'_>, source: super::SourceId) -> Result<()> {
+    fn check_new_references(
+        &mut self,
+        plan: &Plan<'_>,
+        source: super::super::bound::SourceId,
+    ) -> Result<()> {
         self.check_references(&plan.table, &plan.references, source, &[], plan.position)
     }
 }

@@ -38,7 +38,6 @@ pub(super) use actions::Following;
 pub(super) use deferred::Waiting;
 pub use deferred::deferred_check_program;
 pub use single::{delete_program, insert_program, update_program};
-pub(super) use target::TargetView;
 pub(crate) use target::{Updatability, updatability};
 
 use kiln_engine::SearchPath;
@@ -51,20 +50,14 @@ use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, ObjectName, SelectItem, SelectItemQualifiedWildcardKind};
 
-use super::bound::Bound;
+use super::bound::{Bound, ColumnMeta, SourceId};
 use super::coerce::{CastContext, cast_context, coerce};
 use super::domain::domain_of;
 pub(in crate::compile) use super::expression::stored_expression;
 use super::names::figure_name;
-use super::query::{ColumnMeta, OutputColumn};
-use super::scope::SourceId;
+use super::query::{OutputColumn, Sink};
 use super::{Compiler, fail, name_of, position_of, row_name, unsupported};
 use target::Target;
-
-/// What happens to each row that RETURNING gives back. It is called once, where the registers of
-/// one row are ready. The statement may still be at work then: a sink that writes to tables or
-/// leaves early must collect the rows first.
-pub type Sink<'s, 'a> = &'s mut dyn FnMut(&mut Compiler<'a>, &[OutputColumn]) -> Result<()>;
 
 /// The sink once more: its turn comes in a closure that may be called several times.
 fn again<'s, 'a>(sink: &'s mut Option<Sink<'_, 'a>>) -> Option<Sink<'s, 'a>> {

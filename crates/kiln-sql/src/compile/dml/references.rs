@@ -17,7 +17,7 @@ use kiln_storage::schema::{ColumnId, ColumnSet, ForeignKey, ReferentialAction, T
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
-use super::super::scope::SourceId;
+use super::super::bound::SourceId;
 use super::super::{Compiler, Position, Typed, sql_name, unsupported};
 use super::actions::Cascade;
 use super::constraints::sentence;

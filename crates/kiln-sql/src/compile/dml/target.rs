@@ -18,10 +18,9 @@ use sqlparser::ast::{
     self, Distinct, Expr, GroupByExpr, Ident, Query, SelectItem, SetExpr, TableFactor,
 };
 
-use super::super::bound::{Bound, Kind};
-use super::super::bound_query::{Body, BoundQuery};
-use super::super::bound_select::{FromItem, ItemKind, conjuncts};
-use super::super::scope::{AggregatePolicy, Source, SourceId};
+use super::super::bound::{Body, Bound, BoundQuery, FromItem, ItemKind, Kind, SourceId, conjuncts};
+use super::super::rows::{Layer, TargetView};
+use super::super::scope::{AggregatePolicy, Source};
 use super::super::{
     CatalogView, Compiler, Position, fail, name_of, position_of_span, relation_name,
 };
@@ -34,26 +33,6 @@ pub(super) struct Target {
     pub table: Arc<Table>,
     /// The view by way of which it does.
     pub view: Option<Rc<TargetView>>,
-}
-
-/// A view, down to the table whose rows it shows.
-pub(in super::super) struct TargetView {
-    /// The view that the statement names, the one that it reads from, and so on.
-    layers: Vec<Layer>,
-    /// The columns of the first one, and those of the table that they are.
-    columns: Vec<(String, Option<ColumnId>)>,
-    /// Whether a view asks about other rows than the one at hand, which a statement may have
-    /// changed by then.
-    has_subquery: bool,
-}
-
-/// One view.
-struct Layer {
-    view: Arc<View>,
-    query: Box<Query>,
-    has_subquery: bool,
-    /// What its query calls the rows of the table or view that it reads from.
-    alias: String,
 }
 
 /// Where a view leads to.

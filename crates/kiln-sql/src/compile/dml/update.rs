@@ -13,20 +13,19 @@ use sqlparser::ast::{
     UpdateTableFromKind,
 };
 
-use super::super::bound::Bound;
+use super::super::bound::{Bound, ColumnMeta, SourceId};
 use super::super::emit::eager_columns;
 use super::super::plpgsql::Firing;
-use super::super::query::ColumnMeta;
-use super::super::rows::RowSource;
-use super::super::scope::SourceId;
+use super::super::query::Sink;
+use super::super::rows::{RowSource, TargetView};
 use super::super::{Compiler, Position, fail, name_of, position_of, relation_name, unsupported};
 use super::assign::Assignments;
 use super::constraints::RowChecks;
 use super::generated::with_generated;
 use super::references::{Change, References};
-use super::target::{Target, TargetView};
+use super::target::Target;
 use super::triggers::{Rows, fired};
-use super::{Returning, Sink, again, all_columns};
+use super::{Returning, again, all_columns};
 
 /// The change of one row, bound to the row's source.
 pub(super) struct RowChange {

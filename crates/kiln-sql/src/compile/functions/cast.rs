@@ -17,8 +17,6 @@ use kiln_storage::types::{
     CatalogType, DataType, Decimal, Interval, ObjectName, Value, format_value,
 };
 
-use super::super::coerce::parse_value;
-
 /// A builtin's name and function.
 pub(crate) type Named = (&'static str, ScalarFunction);
 
@@ -519,4 +517,48 @@ fn array_text(heap: &mut Heap, array: Slot, element: &DataType) -> Result<Slot> 
     let _ = write!(text, "{}", Value::Array(values));
     super::check_length(text.len())?;
     Ok(heap.push_str(&text))
+}
+
+/// Reads a literal as a value of `data_type`, whose length, precision and scale are not looked at.
+///
+/// # Errors
+/// What PostgreSQL's input functions report: 22P02, 22003, 22007, 22008.
+pub(crate) fn parse_value(text: &str, data_type: &DataType) -> Result<Value> {
+    use kiln_storage::types::{datetime, double, text as strings};
+    Ok(match data_type {
+        DataType::SmallInt => Value::SmallInt(
+            i16::try_from(parse_integer(text, "smallint", i64::from(i16::MAX))?)
+                .map_err(|_| integer_range(text, "smallint"))?,
+        ),
+        DataType::Integer => Value::Integer(
+            i32::try_from(parse_integer(text, "integer", i64::from(i32::MAX))?)
+                .map_err(|_| integer_range(text, "integer"))?,
+        ),
+        DataType::BigInt => Value::BigInt(parse_integer(text, "bigint", i64::MAX)?),
+        DataType::Numeric { .. } => Value::Numeric(Decimal::parse(text)?),
+        DataType::Double => Value::Double(double::parse_double(text)?),
+        DataType::Boolean => Value::Boolean(parse_boolean(text)?),
+        DataType::Char(_) => Value::Text(text.trim_end_matches(' ').to_owned()),
+        DataType::VarChar(_) | DataType::Text => Value::Text(text.to_owned()),
+        DataType::Bytea => Value::Bytea(strings::parse_bytea(text)?),
+        DataType::Date => Value::Date(datetime::parse_date(text)?),
+        DataType::Timestamp(_) => Value::Timestamp(datetime::parse_timestamp(text)?),
+        DataType::TimestampTz(_) => Value::TimestampTz(datetime::parse_timestamptz(text)?),
+        DataType::Time(_) => Value::Time(datetime::parse_time(text)?),
+        DataType::Uuid => Value::Uuid(strings::parse_uuid(text)?),
+        DataType::Interval => Value::Interval(datetime::parse_interval(text)?),
+        DataType::Array(element) => {
+            let mut values = Vec::new();
+            for part in parse_array(text)? {
+                values.push(match part {
+                    Some(part) => parse_value(&part, element)?,
+                    None => Value::Null,
+                });
+            }
+            Value::Array(values)
+        }
+        DataType::Enum(_) | DataType::Catalog(_) => {
+            kiln_storage::types::parse_value(data_type, text)?
+        }
+    })
 }

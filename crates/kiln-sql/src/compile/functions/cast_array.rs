@@ -8,8 +8,7 @@ use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::datetime::round_seconds;
 use kiln_storage::types::{CatalogType, DataType, Decimal, Value, fit_text, format_value};
 
-use super::super::coerce::parse_value;
-use super::cast::{self, Named, strict};
+use super::cast::{self, Named, parse_value, strict};
 
 strict! {
     /// An array as it is printed.

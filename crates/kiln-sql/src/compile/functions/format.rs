@@ -4,8 +4,8 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::Decimal;
 
+use super::super::quoting::{quote_identifier, quote_literal};
 use super::cast::strict;
-use super::string::{quote_identifier, quote_literal};
 use super::{Named, check_length, signatures};
 
 #[cold]

@@ -4,6 +4,8 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::text::{self, LikePattern, Side};
 
+use super::super::quote_identifier;
+use super::super::quoting::quote_literal;
 use super::cast::strict;
 use super::{Named, check_length, int4, part_of, range_in, signatures};
 
@@ -134,36 +136,6 @@ lenient! {
         }
         _ => Ok(heap.push_str("NULL")),
     };
-}
-
-/// The text as a string literal of SQL.
-pub(crate) fn quote_literal(text: &str) -> String {
-    let escapes = if text.contains('\\') { " E" } else { "" };
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push_str(escapes);
-    quoted.push('\'');
-    for character in text.chars() {
-        if matches!(character, '\'' | '\\') {
-            quoted.push(character);
-        }
-        quoted.push(character);
-    }
-    quoted.push('\'');
-    quoted
-}
-
-/// The text as an identifier of SQL.
-pub(crate) fn quote_identifier(text: &str) -> String {
-    let is_plain = text.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
-        && text
-            .chars()
-            .all(|next| next.is_ascii_lowercase() || next.is_ascii_digit() || next == '_')
-        && !crate::parse::is_quoted_when_printed(text);
-    if is_plain {
-        text.to_owned()
-    } else {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    }
 }
 
 strict! {

@@ -5,16 +5,17 @@ use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::DataType;
 use sqlparser::ast::Expr;
 
+use super::super::bound::Shape;
 use super::super::coerce::CastContext;
 use super::super::functions;
 use super::super::query::OutputColumn;
 use super::super::scope::Field;
 use super::super::{Compiler, Position, Typed, fail, name_of, unsupported};
+use super::at;
 use super::body::Body;
 use super::variables::{
     EntryKind, Slot, depends, failure, field_slot, not_assigned, refuse, require_not_null, set_null,
 };
-use super::{Shape, at};
 use crate::parse::Expression;
 use crate::parse::plpgsql::Target;
 

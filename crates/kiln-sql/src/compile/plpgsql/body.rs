@@ -4,7 +4,7 @@ use kiln_procedure::ir::{Instruction, Reg, RegionId, Step};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
-use super::super::bound::Bound;
+use super::super::bound::{Bound, Routine};
 use super::super::coerce::CastContext;
 use super::super::domain::coerce_to;
 use super::super::scope::Variable;
@@ -12,7 +12,7 @@ use super::super::{Compiler, DeclaredType, Position, Typed, fail, name_of, unsup
 use super::control::OpenLoop;
 use super::piece::stepped_only;
 use super::results::Destination;
-use super::routine::{Declared, Routine, declared};
+use super::routine::{Declared, declared};
 use super::variables::{Scope, Slot, raise_step, refuse, require_not_null, set_boolean};
 use super::{at, liveness, passes};
 use crate::parse;

@@ -4,14 +4,13 @@
 //! looked up once. What calls itself cannot be compiled in place, and is refused.
 
 use kiln_engine::{Object, Privilege};
-use kiln_platform::sync::Arc;
 use kiln_procedure::analysis::names::for_each_step;
 use kiln_procedure::ir::{BufferId, Instruction, Reg, Step};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::Ident;
 
-use super::super::bound::Bound;
+use super::super::bound::{Bound, Callee, ResultKind, Routine};
 use super::super::once::Written;
 use super::super::query::OutputColumn;
 use super::super::{Compiler, Position, fail, routine_name, unsupported};
@@ -20,23 +19,12 @@ use super::at;
 use super::body::Body;
 use super::matching::{types_of, undefined};
 use super::results::Destination;
-use super::routine::{ResultKind, Routine};
 use super::variables::refuse;
 use crate::parse::plpgsql::Target;
-use crate::parse::{Call, FunctionDefinition, RoutineKind, Volatility};
+use crate::parse::{Call, RoutineKind};
 
 /// How many routines may be compiled within one another.
 pub(super) const DEPTH_MAX: usize = 16;
-
-/// A routine that a call names.
-#[derive(Clone, Debug)]
-pub(crate) struct Callee {
-    pub definition: Arc<FunctionDefinition>,
-    pub routine: Routine,
-    /// The call may run once for each row of a query: then it must not write, since the query
-    /// would meet what it writes.
-    over_rows: bool,
-}
 
 impl Callee {
     /// The routine called `name`, if there is one.
@@ -93,17 +81,6 @@ impl Callee {
         Ok((callee, arguments))
     }
 
-    /// Whether both are the same routine.
-    pub(in super::super) fn is_same(&self, other: &Callee) -> bool {
-        Arc::ptr_eq(&self.definition, &other.definition)
-    }
-
-    /// Whether a call may give something else each time, or do something, as the function's
-    /// declaration says.
-    pub(in super::super) fn is_volatile(&self) -> bool {
-        self.routine.volatility == Volatility::Volatile
-    }
-
     /// The type of a call as a value: TEXT (the empty one) when nothing comes back.
     ///
     /// # Errors
@@ -120,19 +97,6 @@ impl Callee {
                 position,
             )
             .with_hint("Call it in FROM.")),
-        }
-    }
-
-    /// The columns of a call in FROM, when `alias` is its name there.
-    pub(in super::super) fn columns_in_from(&self, alias: &str) -> Vec<(String, DataType)> {
-        match &self.routine.result {
-            ResultKind::Void => vec![(alias.to_owned(), DataType::Text)],
-            ResultKind::Scalar(data_type) | ResultKind::SetOfScalar(data_type)
-                if !self.routine.has_outputs() =>
-            {
-                vec![(alias.to_owned(), data_type.clone())]
-            }
-            _ => self.routine.result_columns(),
         }
     }
 

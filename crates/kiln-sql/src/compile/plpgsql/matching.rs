@@ -3,11 +3,9 @@
 use kiln_storage::error::{Error, Result, SqlState};
 use sqlparser::ast::Ident;
 
-use super::super::bound::Bound;
+use super::super::bound::{Bound, Routine, RoutineParameter};
 use super::super::coerce::{CastContext, coerce, converts_implicitly};
 use super::super::{Compiler, Position, fail, name_of, position_of_span};
-use super::RoutineParameter;
-use super::routine::Routine;
 use crate::parse::RoutineKind;
 
 /// An argument, with its name if it has one.

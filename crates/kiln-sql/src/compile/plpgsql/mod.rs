@@ -55,22 +55,22 @@ mod tests;
 
 use std::collections::HashMap;
 
+use kiln_engine::IndexUse;
 use kiln_platform::sync::Arc;
 use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::DataType;
 
+use super::bound::Shape;
 use super::{CatalogView, Compiler, Position, fail};
 use crate::parse::{self, FunctionDefinition};
 use body::Body;
-pub(crate) use call::Callee;
+
+pub use super::bound::{ResultKind, Routine, RoutineParameter};
 pub use cursor::{cursor_arguments, unbound};
-use kiln_engine::IndexUse;
 pub use piece::{
     CompiledPiece, Frame, FrameScope, Kind, Work, check_names, compile_piece, is_stepped,
     runs_stepped,
 };
-pub use routine::{ResultKind, Routine, RoutineParameter};
 pub(super) use trigger::{Firing, Returned};
 
 /// A routine ready to run.
@@ -144,9 +144,6 @@ impl Inference {
         self.active.iter().any(|routine| routine.name == name)
     }
 }
-
-/// Names and types of a record's fields.
-type Shape = Vec<(String, DataType)>;
 
 /// Compiles a function or procedure.
 ///

@@ -10,7 +10,7 @@ use kiln_procedure::ir::{Block, Instruction, Reg, Step};
 use kiln_storage::error::SqlState;
 use kiln_storage::types::{DataType, Value};
 
-use super::super::category::same_base;
+use super::super::types::same_base;
 use super::super::{Compiler, fail};
 use super::variables::failure;
 

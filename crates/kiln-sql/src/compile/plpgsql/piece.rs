@@ -11,16 +11,15 @@ use kiln_procedure::ir::{Instruction, Reg, Step};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::DataType;
 
-use super::super::bound::Bound;
+use super::super::bound::{Bound, ResultKind, Routine, Shape};
 use super::super::coerce::CastContext;
 use super::super::query::{OutputColumn, QueryOptions};
 use super::super::scope::Field;
 use super::super::{CatalogView, Compiler, Position, Typed, fail, name_of, unsupported};
 use super::body::Body;
 use super::cursor::{bound_already, cursor_arguments, unbound};
-use super::routine::{ResultKind, Routine};
 use super::variables::{EntryKind, Scope, Slot, depends, raise_step};
-use super::{CompiledFunction, Inference, Shape, at, finish, liveness, passes, repeat};
+use super::{CompiledFunction, Inference, at, finish, liveness, passes, repeat};
 use crate::parse::plpgsql::{
     Block, BoundCursor, Declaration, Open, OpenSource, RaiseMessage, RowSource, Statement,
     StatementKind, Target,

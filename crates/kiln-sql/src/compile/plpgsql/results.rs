@@ -5,14 +5,14 @@ use kiln_procedure::ir::{BufferId, Instruction, Reg, Step};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
-use super::super::category::same_base;
+use super::super::bound::ResultKind;
 use super::super::coerce::CastContext;
 use super::super::query::{OutputColumn, QueryOptions};
+use super::super::types::same_base;
 use super::super::{Compiler, Position, Typed, fail, unsupported};
 use super::at;
 use super::body::{Body, creation_error};
 use super::piece::stepped_only;
-use super::routine::ResultKind;
 use super::trigger::Returned;
 use super::variables::{failure, refuse, set_boolean, set_null};
 use crate::parse::plpgsql::RowSource;

@@ -5,16 +5,16 @@ use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::Query;
 
+use super::super::bound::Shape;
 use super::super::coerce::CastContext;
-use super::super::dml;
-use super::super::query::{OutputColumn, QueryOptions};
+use super::super::query::{OutputColumn, QueryOptions, Sink};
 use super::super::{Compiler, Position, Typed, fail, name_of};
 use super::assign::{Destined, RowTarget};
 use super::body::Body;
 use super::control::OpenLoop;
 use super::piece::stepped_only;
 use super::variables::{failure, refuse, require_not_null, set_boolean};
-use super::{Shape, at, liveness};
+use super::{at, liveness};
 use crate::parse::Statement;
 use crate::parse::plpgsql::{Into, Loop, RowSource, Target};
 
@@ -108,7 +108,7 @@ impl Body {
         sink: Option<BodySink<'_, 'a>>,
     ) -> Result<()> {
         let mut hand_over;
-        let sink: Option<dml::Sink<'_, 'a>> = match sink {
+        let sink: Option<Sink<'_, 'a>> = match sink {
             None => None,
             Some(sink) => {
                 hand_over = |c: &mut Compiler<'a>, columns: &[OutputColumn]| sink(self, c, columns);

@@ -15,15 +15,14 @@ use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, Value as Literal};
 
-use super::super::bound::{Bound, Kind};
-use super::super::category::same_base;
+use super::super::bound::{Bound, Kind, Routine};
 use super::super::coerce::CastContext;
 use super::super::once::Written;
+use super::super::types::same_base;
 use super::super::{Compiler, Position, Typed, fail, unsupported};
 use super::body::{Body, creation_error};
 use super::call::DEPTH_MAX;
 use super::results::Destination;
-use super::routine::Routine;
 use super::variables::{EntryKind, Slot, failure, refuse, set_boolean};
 use super::{Active, at, liveness, repeat};
 use crate::compile::name_of;

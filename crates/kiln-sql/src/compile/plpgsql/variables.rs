@@ -5,10 +5,11 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::Expr;
 
+use super::super::bound::Shape;
 use super::super::scope::{Field, Variable};
 use super::super::{Compiler, Position, fail, name_of, unsupported};
 use super::body::Body;
-use super::{Shape, liveness};
+use super::liveness;
 use crate::parse::plpgsql::Statement;
 
 /// The variables of one block, as the compiler's scope of the same block has them.

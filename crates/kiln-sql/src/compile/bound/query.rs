@@ -2,16 +2,10 @@
 
 use std::borrow::Cow;
 
-use kiln_storage::types::Value;
+use kiln_storage::schema::{ColumnId, TableId};
+use kiln_storage::types::{DataType, Value};
 
-use super::bound::Bound;
-use super::bound_select::{ItemKind, Select};
-use super::query::ColumnMeta;
-use super::recursion::Recursive;
-use super::scope::SourceId;
-use super::set::SetOperation;
-use super::window::Windowed;
-use super::with::{WithQuery, WithReference};
+use super::{Bound, ItemKind, Select, SourceId, Windowed};
 
 /// A bound query.
 #[derive(Clone, Debug)]
@@ -76,7 +70,7 @@ pub(crate) struct OrderKey {
 
 impl BoundQuery {
     /// The query of a SELECT alone, whose columns have no names yet.
-    pub(super) fn of(select: Select) -> BoundQuery {
+    pub(in super::super) fn of(select: Select) -> BoundQuery {
         BoundQuery {
             with: Vec::new(),
             body: Body::Select(Box::new(select)),
@@ -88,7 +82,7 @@ impl BoundQuery {
     }
 
     /// Calls `f` for every expression node.
-    pub(super) fn visit(&self, f: &mut dyn FnMut(&Bound)) {
+    pub(in super::super) fn visit(&self, f: &mut dyn FnMut(&Bound)) {
         self.with.iter().for_each(|with| with.query.visit(f));
         match &self.body {
             Body::Select(select) => select.visit(f),
@@ -103,7 +97,7 @@ impl BoundQuery {
     }
 
     /// Rewrites every expression; see [`Bound::rewrite`].
-    pub(super) fn rewrite(&mut self, replace: &mut dyn FnMut(&Bound) -> Option<Bound>) {
+    pub(in super::super) fn rewrite(&mut self, replace: &mut dyn FnMut(&Bound) -> Option<Bound>) {
         for with in &mut self.with {
             with.query.rewrite(replace);
         }
@@ -129,7 +123,7 @@ impl BoundQuery {
     }
 
     /// Calls `f` for the sources of its FROM, of its parts and of subqueries in FROM.
-    pub(super) fn visit_from(&self, f: &mut dyn FnMut(&ItemKind)) {
+    pub(in super::super) fn visit_from(&self, f: &mut dyn FnMut(&ItemKind)) {
         self.with.iter().for_each(|with| with.query.visit_from(f));
         match &self.body {
             Body::Select(select) => {
@@ -146,7 +140,7 @@ impl BoundQuery {
     }
 
     /// Calls `f` for each query of WITH that is named in FROM.
-    pub(super) fn visit_own_references(&self, f: &mut dyn FnMut(WithReference)) {
+    pub(in super::super) fn visit_own_references(&self, f: &mut dyn FnMut(WithReference)) {
         self.visit_from(&mut |kind| {
             if let ItemKind::With(reference) = kind {
                 f(*reference);
@@ -155,7 +149,7 @@ impl BoundQuery {
     }
 
     /// Whether a volatile function is called in FROM.
-    pub(super) fn calls_volatile_in_from(&self) -> bool {
+    pub(in super::super) fn calls_volatile_in_from(&self) -> bool {
         let mut found = false;
         self.visit_from(&mut |kind| {
             found |= kind.calls_volatile();
@@ -164,7 +158,7 @@ impl BoundQuery {
     }
 
     /// Whether it gives at most one row by its form alone.
-    pub(super) fn gives_one_row(&self) -> bool {
+    pub(in super::super) fn gives_one_row(&self) -> bool {
         let limited = self.limit.as_ref().and_then(Bound::as_constant);
         if matches!(limited, Some(Value::BigInt(0 | 1))) {
             return true;
@@ -182,7 +176,7 @@ impl BoundQuery {
     }
 
     /// The query without those columns that nothing looks at, and which columns it has then.
-    pub(super) fn with_columns(&self, used: &[u16]) -> (Cow<'_, BoundQuery>, Vec<u16>) {
+    pub(in super::super) fn with_columns(&self, used: &[u16]) -> (Cow<'_, BoundQuery>, Vec<u16>) {
         let all = 0..self.columns.len() as u16;
         let Body::Select(select) = &self.body else {
             return (Cow::Borrowed(self), all.collect());
@@ -214,7 +208,7 @@ impl BoundQuery {
     }
 
     /// Its own row sources.
-    pub(super) fn sources(&self) -> Vec<SourceId> {
+    pub(in super::super) fn sources(&self) -> Vec<SourceId> {
         match &self.body {
             Body::Select(select) => select.items.iter().map(|item| item.source).collect(),
             _ => Vec::new(),
@@ -223,10 +217,101 @@ impl BoundQuery {
 }
 
 /// [`Bound::rewrite`] on a mutable reference.
-pub(super) fn rewrite_in_place(
+pub(in super::super) fn rewrite_in_place(
     bound: &mut Bound,
     replace: &mut dyn FnMut(&Bound) -> Option<Bound>,
 ) {
     let taken = std::mem::replace(bound, Bound::boolean(true));
     *bound = taken.rewrite(replace);
+}
+
+/// A column of a query's result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnMeta {
+    /// Its name, as PostgreSQL names it.
+    pub name: String,
+    /// Its type.
+    pub data_type: DataType,
+    /// The column of a table that it is, where it is one as it stands.
+    pub origin: Option<ColumnOrigin>,
+}
+
+/// The column of a table that a result column shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnOrigin {
+    /// The table.
+    pub table: TableId,
+    /// The number of the table in `pg_class`.
+    pub table_oid: u32,
+    /// Its column.
+    pub column: ColumnId,
+    /// Whether it is never NULL in the result.
+    pub not_null: bool,
+}
+
+/// A query that names itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Recursive {
+    /// By which it is named.
+    pub number: usize,
+    pub first: BoundQuery,
+    pub next: BoundQuery,
+    /// Whether rows that are there already come again.
+    pub all: bool,
+}
+
+/// What becomes of the rows of two queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SetOperation {
+    /// Those of both.
+    Union,
+    /// Those that are in both.
+    Intersect,
+    /// Those of the first that are not in the second.
+    Except,
+}
+
+impl SetOperation {
+    /// Its keyword.
+    pub fn name(self) -> &'static str {
+        match self {
+            SetOperation::Union => "UNION",
+            SetOperation::Intersect => "INTERSECT",
+            SetOperation::Except => "EXCEPT",
+        }
+    }
+}
+
+/// A query of WITH, kept with the query that it belongs to.
+#[derive(Clone, Debug)]
+pub(crate) struct WithQuery {
+    pub number: usize,
+    pub query: BoundQuery,
+    /// Whether its rows are computed once and kept.
+    pub is_kept: bool,
+}
+
+/// A query of WITH in FROM.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WithReference {
+    /// By which its definition is found.
+    pub number: usize,
+    /// Whether it gives one row at most.
+    pub gives_one_row: bool,
+    /// Whether it gives the same whatever rows are around it.
+    pub is_independent: bool,
+    pub is_recursive: bool,
+    /// Whether it is a change without RETURNING.
+    pub lacks_rows: bool,
+}
+
+impl WithReference {
+    pub(in super::super) fn is_number(self, number: usize) -> bool {
+        self.number == number
+    }
+
+    /// Whether it is the row at hand of a recursion.
+    pub(in super::super) fn is_recursive(self) -> bool {
+        self.is_recursive
+    }
 }

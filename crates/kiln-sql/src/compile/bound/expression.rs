@@ -5,14 +5,8 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Arithmetic, Class, Comparison, Reg, ScalarFunction, Width};
 use kiln_storage::types::{CatalogType, DataType, Value};
 
-use super::Position;
-use super::aggregate::AggregateCall;
-use super::locking::LockRow;
-use super::parameters::OpenParameter;
-use super::plpgsql::Callee;
-use super::scope::SourceId;
-use super::subquery::Subquery;
-use super::window::WindowCall;
+use super::super::Position;
+use super::{AggregateCall, Callee, OpenParameter, Subquery, WindowCall};
 use crate::catalog::{CatalogCall, SequenceCall};
 
 /// An expression with its type.
@@ -156,11 +150,11 @@ impl PartialEq for Bound {
 impl Bound {
     /// Whether both are written the same way, volatile calls included. This is how PostgreSQL finds
     /// what GROUP BY and ORDER BY say among the output.
-    pub(super) fn has_form_of(&self, other: &Bound) -> bool {
+    pub(in super::super) fn has_form_of(&self, other: &Bound) -> bool {
         self.is_same(other, true)
     }
 
-    pub(super) fn is_same(&self, other: &Bound, by_form: bool) -> bool {
+    pub(in super::super) fn is_same(&self, other: &Bound, by_form: bool) -> bool {
         if self.data_type != other.data_type {
             return false;
         }
@@ -230,7 +224,7 @@ impl Bound {
 }
 
 impl Bound {
-    pub(super) fn new(kind: Kind, data_type: DataType, position: Position) -> Bound {
+    pub(in super::super) fn new(kind: Kind, data_type: DataType, position: Position) -> Bound {
         Bound {
             kind,
             data_type,
@@ -238,58 +232,66 @@ impl Bound {
         }
     }
 
-    pub(super) fn register(register: Reg, data_type: DataType, position: Position) -> Bound {
+    pub(in super::super) fn register(
+        register: Reg,
+        data_type: DataType,
+        position: Position,
+    ) -> Bound {
         Bound::new(Kind::Register(register), data_type, position)
     }
 
-    pub(super) fn constant(value: Value, data_type: DataType, position: Position) -> Bound {
+    pub(in super::super) fn constant(
+        value: Value,
+        data_type: DataType,
+        position: Position,
+    ) -> Bound {
         Bound::new(Kind::Constant(value), data_type, position)
     }
 
-    pub(super) fn null(data_type: DataType, position: Position) -> Bound {
+    pub(in super::super) fn null(data_type: DataType, position: Position) -> Bound {
         Bound::constant(Value::Null, data_type, position)
     }
 
-    pub(super) fn boolean(value: bool) -> Bound {
+    pub(in super::super) fn boolean(value: bool) -> Bound {
         Bound::constant(Value::Boolean(value), DataType::Boolean, None)
     }
 
-    pub(super) fn integer(value: i32) -> Bound {
+    pub(in super::super) fn integer(value: i32) -> Bound {
         Bound::constant(Value::Integer(value), DataType::Integer, None)
     }
 
-    pub(super) fn text(value: impl Into<String>) -> Bound {
+    pub(in super::super) fn text(value: impl Into<String>) -> Bound {
         Bound::constant(Value::Text(value.into()), DataType::Text, None)
     }
 
     /// The same where another expression stands.
-    pub(super) fn at(mut self, position: Position) -> Bound {
+    pub(in super::super) fn at(mut self, position: Position) -> Bound {
         self.position = position;
         self
     }
 
     /// Whether it is no value: a parameter that the client declares as such, which is no argument.
-    pub(super) fn is_void(&self) -> bool {
+    pub(in super::super) fn is_void(&self) -> bool {
         let is_computed = matches!(self.kind, Kind::Operation(..));
         self.data_type == DataType::Catalog(CatalogType::Void) && !is_computed
     }
 
     /// Whether its type is not decided yet.
-    pub(super) fn is_unknown(&self) -> bool {
+    pub(in super::super) fn is_unknown(&self) -> bool {
         matches!(self.kind, Kind::Unknown(_) | Kind::Parameter(_))
     }
 
     /// Whether it is a parameter whose type is open.
-    pub(super) fn is_open_parameter(&self) -> bool {
+    pub(in super::super) fn is_open_parameter(&self) -> bool {
         matches!(self.kind, Kind::Parameter(_))
     }
 
     /// Whether it is the literal NULL, typed or not.
-    pub(super) fn is_null_literal(&self) -> bool {
+    pub(in super::super) fn is_null_literal(&self) -> bool {
         matches!(self.kind, Kind::Unknown(None) | Kind::Constant(Value::Null))
     }
 
-    pub(super) fn as_constant(&self) -> Option<&Value> {
+    pub(in super::super) fn as_constant(&self) -> Option<&Value> {
         match &self.kind {
             Kind::Constant(value) => Some(value),
             _ => None,
@@ -297,7 +299,7 @@ impl Bound {
     }
 
     /// The name of its type for messages.
-    pub(super) fn type_name(&self) -> String {
+    pub(in super::super) fn type_name(&self) -> String {
         if self.is_unknown() {
             "unknown".to_owned()
         } else {
@@ -306,7 +308,7 @@ impl Bound {
     }
 
     /// Whether computing it again costs nothing.
-    pub(super) fn is_simple(&self) -> bool {
+    pub(in super::super) fn is_simple(&self) -> bool {
         matches!(
             self.kind,
             Kind::Unknown(_)
@@ -320,13 +322,13 @@ impl Bound {
     }
 
     /// The same value under another type whose representation is the same.
-    pub(super) fn relabel(mut self, data_type: DataType) -> Bound {
+    pub(in super::super) fn relabel(mut self, data_type: DataType) -> Bound {
         self.data_type = data_type;
         self
     }
 
     /// The direct operands, in order of evaluation; those of subqueries are not among them.
-    pub(super) fn operands(&self) -> Vec<&Bound> {
+    pub(in super::super) fn operands(&self) -> Vec<&Bound> {
         match &self.kind {
             Kind::Operation(_, operands)
             | Kind::Coalesce(operands)
@@ -351,7 +353,7 @@ impl Bound {
     }
 
     /// Calls `f` for this node and every node below it, those inside subqueries included.
-    pub(super) fn visit(&self, f: &mut dyn FnMut(&Bound)) {
+    pub(in super::super) fn visit(&self, f: &mut dyn FnMut(&Bound)) {
         f(self);
         for operand in self.operands() {
             operand.visit(f);
@@ -362,14 +364,14 @@ impl Bound {
     }
 
     /// Whether `accept` holds for a node.
-    pub(super) fn any(&self, accept: impl Fn(&Bound) -> bool) -> bool {
+    pub(in super::super) fn any(&self, accept: impl Fn(&Bound) -> bool) -> bool {
         let mut found = false;
         self.visit(&mut |bound| found |= accept(bound));
         found
     }
 
     /// The columns that it needs, once each.
-    pub(super) fn columns(&self) -> Vec<(SourceId, u16)> {
+    pub(in super::super) fn columns(&self) -> Vec<(SourceId, u16)> {
         let mut columns = Vec::new();
         self.collect_columns(&mut columns);
         columns.sort_unstable();
@@ -377,7 +379,7 @@ impl Bound {
         columns
     }
 
-    pub(super) fn collect_columns(&self, columns: &mut Vec<(SourceId, u16)>) {
+    pub(in super::super) fn collect_columns(&self, columns: &mut Vec<(SourceId, u16)>) {
         self.visit(&mut |bound| {
             if let Kind::Column { source, column } = bound.kind {
                 columns.push((source, column));
@@ -386,7 +388,7 @@ impl Bound {
     }
 
     /// The row sources that it needs, once each.
-    pub(super) fn sources(&self) -> Vec<SourceId> {
+    pub(in super::super) fn sources(&self) -> Vec<SourceId> {
         let mut sources: Vec<SourceId> = self
             .columns()
             .into_iter()
@@ -398,7 +400,7 @@ impl Bound {
 
     /// Whether computing it may raise, read records or cost more than a step or two: such
     /// operands are computed only where their value matters.
-    pub(super) fn is_lazy(&self) -> bool {
+    pub(in super::super) fn is_lazy(&self) -> bool {
         match &self.kind {
             Kind::Subquery(_) | Kind::Case { .. } | Kind::Routine(..) | Kind::OfDomain(..) => true,
             Kind::Operation(operation, operands) => {
@@ -409,18 +411,18 @@ impl Bound {
     }
 
     /// Whether it reads `register` (so that the register must not be written before its end).
-    pub(super) fn mentions(&self, register: Reg) -> bool {
+    pub(in super::super) fn mentions(&self, register: Reg) -> bool {
         self.any(|bound| matches!(bound.kind, Kind::Register(known) if known == register))
     }
 
     /// Whether its value may change from one evaluation to the next within a statement, or the
     /// evaluation itself matters.
-    pub(super) fn is_volatile(&self) -> bool {
+    pub(in super::super) fn is_volatile(&self) -> bool {
         self.any(Bound::is_volatile_call)
     }
 
     /// Whether it is a call of something volatile itself, or a subquery with one in FROM.
-    pub(super) fn is_volatile_call(&self) -> bool {
+    pub(in super::super) fn is_volatile_call(&self) -> bool {
         match &self.kind {
             Kind::Subquery(subquery) => subquery.query.calls_volatile_in_from(),
             Kind::Operation(operation, _) => operation.is_volatile(),
@@ -431,7 +433,10 @@ impl Bound {
 
     /// Rewrites from the root down: where `replace` gives an expression, it stands for the whole
     /// subtree.
-    pub(super) fn rewrite(self, replace: &mut dyn FnMut(&Bound) -> Option<Bound>) -> Bound {
+    pub(in super::super) fn rewrite(
+        self,
+        replace: &mut dyn FnMut(&Bound) -> Option<Bound>,
+    ) -> Bound {
         if let Some(replaced) = replace(&self) {
             return replaced;
         }
@@ -531,4 +536,19 @@ impl Operation {
             | Operation::Element => false,
         }
     }
+}
+
+/// The number of a row source within one compilation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceId(pub(in super::super) u32);
+
+/// The lock of a row, as an operation of an expression: its operands are the session's number and
+/// the row's key.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LockRow {
+    /// The number of the table.
+    pub table: u32,
+    pub source: SourceId,
+    pub is_shared: bool,
+    pub no_wait: bool,
 }

@@ -5,13 +5,10 @@ use kiln_storage::sequence::Sequence;
 use kiln_storage::table::Table;
 use kiln_storage::types::Value;
 
-use super::aggregate::AggregateCall;
-use super::bound::{Bound, Kind};
-use super::bound_query::{BoundQuery, OrderKey, rewrite_in_place};
-use super::join::FullJoin;
-use super::row_function::{RowFunction, RowFunctions};
-use super::scope::SourceId;
-use super::with::WithReference;
+use super::{
+    AggregateCall, Bound, BoundQuery, Kind, OrderKey, RowFunction, RowFunctions, SourceId,
+    WithReference, rewrite_in_place,
+};
 use crate::catalog::Relation;
 
 /// A bound SELECT.
@@ -33,7 +30,7 @@ pub(crate) struct Select {
 
 /// What the output of a SELECT asks for besides expressions.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(in super::super) struct Output {
     pub row_functions: Vec<(SourceId, RowFunctions)>,
     /// What cannot call a function that gives rows, where that is bound.
     pub refuses_rows: Option<&'static str>,
@@ -76,7 +73,7 @@ pub(crate) enum ItemKind {
 
 impl ItemKind {
     /// Whether it gives at most one row by its form alone.
-    pub(super) fn gives_one_row(&self) -> bool {
+    pub(in super::super) fn gives_one_row(&self) -> bool {
         match self {
             ItemKind::Derived(query) => query.gives_one_row(),
             ItemKind::Sequence(_) => true,
@@ -86,7 +83,7 @@ impl ItemKind {
     }
 
     /// The expressions that are its own, apart from those of queries.
-    pub(super) fn expressions(&self) -> Vec<&Bound> {
+    pub(in super::super) fn expressions(&self) -> Vec<&Bound> {
         match self {
             ItemKind::Table(_)
             | ItemKind::With(_)
@@ -102,7 +99,7 @@ impl ItemKind {
     }
 
     /// Calls `f` for every expression node.
-    pub(super) fn visit(&self, f: &mut dyn FnMut(&Bound)) {
+    pub(in super::super) fn visit(&self, f: &mut dyn FnMut(&Bound)) {
         match self {
             ItemKind::Derived(query) => query.visit(f),
             ItemKind::Full(join) => join.sides.iter().for_each(|(_, kind)| kind.visit(f)),
@@ -135,13 +132,13 @@ impl ItemKind {
     }
 
     /// Whether a function in it is volatile.
-    pub(super) fn calls_volatile(&self) -> bool {
+    pub(in super::super) fn calls_volatile(&self) -> bool {
         matches!(self, ItemKind::Functions(calls)
             if calls.parts.iter().any(RowFunction::calls_volatile))
     }
 
     /// Calls `f` for it and for what it is made of.
-    pub(super) fn visit_from(&self, f: &mut dyn FnMut(&ItemKind)) {
+    pub(in super::super) fn visit_from(&self, f: &mut dyn FnMut(&ItemKind)) {
         f(self);
         match self {
             ItemKind::Derived(query) => query.visit_from(f),
@@ -151,7 +148,7 @@ impl ItemKind {
     }
 
     /// The columns of other sources that its rows depend on; those of its own queries too.
-    pub(super) fn columns(&self) -> Vec<(SourceId, u16)> {
+    pub(in super::super) fn columns(&self) -> Vec<(SourceId, u16)> {
         let mut columns = Vec::new();
         self.visit(&mut |bound| {
             if let Kind::Column { source, column } = bound.kind {
@@ -164,7 +161,7 @@ impl ItemKind {
 
 impl Select {
     /// A SELECT of `outputs` from one source.
-    pub(super) fn over(source: SourceId, kind: ItemKind, outputs: Vec<Bound>) -> Select {
+    pub(in super::super) fn over(source: SourceId, kind: ItemKind, outputs: Vec<Bound>) -> Select {
         Select {
             items: vec![FromItem {
                 source,
@@ -191,14 +188,17 @@ impl Select {
 
     /// What is computed after the rows and their groups are there; `order` are the keys of the
     /// sort.
-    pub(super) fn output_expressions<'b>(&'b self, order: &'b [OrderKey]) -> Vec<&'b Bound> {
+    pub(in super::super) fn output_expressions<'b>(
+        &'b self,
+        order: &'b [OrderKey],
+    ) -> Vec<&'b Bound> {
         let outputs = self.outputs.iter().chain(&self.distinct_on);
         let all = outputs.chain(order.iter().map(|key| &key.bound));
         all.chain(self.function_expressions()).collect()
     }
 
     /// As [`Select::output_expressions`].
-    pub(super) fn output_expressions_mut<'b>(
+    pub(in super::super) fn output_expressions_mut<'b>(
         &'b mut self,
         order: &'b mut [OrderKey],
     ) -> Vec<&'b mut Bound> {
@@ -211,7 +211,7 @@ impl Select {
     }
 
     /// The expressions over the rows of FROM, apart from those of the items.
-    pub(super) fn row_expressions(&self) -> Vec<&Bound> {
+    pub(in super::super) fn row_expressions(&self) -> Vec<&Bound> {
         let mut all: Vec<&Bound> = Vec::new();
         match &self.grouping {
             None => {
@@ -228,7 +228,7 @@ impl Select {
         all
     }
 
-    pub(super) fn visit(&self, f: &mut dyn FnMut(&Bound)) {
+    pub(in super::super) fn visit(&self, f: &mut dyn FnMut(&Bound)) {
         for item in &self.items {
             item.kind.visit(f);
             item.left.iter().flatten().for_each(|bound| bound.visit(f));
@@ -246,7 +246,7 @@ impl Select {
         }
     }
 
-    pub(super) fn rewrite(&mut self, replace: &mut dyn FnMut(&Bound) -> Option<Bound>) {
+    pub(in super::super) fn rewrite(&mut self, replace: &mut dyn FnMut(&Bound) -> Option<Bound>) {
         for item in &mut self.items {
             item.kind.rewrite(replace);
             for bound in item.left.iter_mut().flatten() {
@@ -276,7 +276,7 @@ impl Select {
 }
 
 /// The operands of the ANDs at the top of a condition.
-pub(super) fn conjuncts(bound: Bound, into: &mut Vec<Bound>) {
+pub(in super::super) fn conjuncts(bound: Bound, into: &mut Vec<Bound>) {
     match bound.kind {
         // What several conjuncts share is computed once only while they stay together.
         Kind::And(ref operands) if operands.iter().any(shares_volatile) => into.push(bound),
@@ -291,4 +291,28 @@ pub(super) fn conjuncts(bound: Bound, into: &mut Vec<Bound>) {
 /// Whether a part of it that is volatile is computed once for several uses.
 fn shares_volatile(bound: &Bound) -> bool {
     bound.any(|node| matches!(&node.kind, Kind::Shared(_, inner) if inner.is_volatile()))
+}
+
+/// A FULL JOIN of two sources.
+#[derive(Clone, Debug)]
+pub(crate) struct FullJoin {
+    /// The sources and where their rows come from.
+    pub sides: [(SourceId, ItemKind); 2],
+    pub on: Vec<Bound>,
+    /// What a row of the join has, over the columns of both sides.
+    pub outputs: Vec<Bound>,
+}
+
+impl FullJoin {
+    pub(in super::super) fn expressions(&self) -> impl Iterator<Item = &Bound> {
+        self.on.iter().chain(&self.outputs)
+    }
+
+    pub(in super::super) fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Bound> {
+        self.on.iter_mut().chain(&mut self.outputs)
+    }
+
+    pub(in super::super) fn kinds_mut(&mut self) -> impl Iterator<Item = &mut ItemKind> {
+        self.sides.iter_mut().map(|(_, kind)| kind)
+    }
 }

@@ -13,9 +13,9 @@ use kiln_procedure::ir::Reg;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::DataType;
 
-use super::bound::{Bound, Kind};
-use super::category::same_base;
-use super::{Position, Typed, fail};
+use super::super::types::same_base;
+use super::super::{Position, Typed, fail};
+use super::{Bound, Kind};
 
 /// More parameters than this need more registers than a program has.
 pub const PARAMETERS_MAX: usize = 32_767;

@@ -4,14 +4,15 @@ use kiln_procedure::ir::Arithmetic;
 use kiln_storage::error::{Error, Result};
 use kiln_storage::types::DataType;
 
-use super::bound::{Bound, Builtin, Kind, Operation};
-use super::coerce::{CastContext, call, coerce};
-use super::{Position, functions};
+use super::super::bound::{Bound, Builtin, Kind, Operation};
+use super::super::constant::call;
+use super::super::{Position, functions};
+use super::{CastContext, coerce};
 
 /// What a literal of a date or time says that another moment says otherwise: PostgreSQL reads it
 /// when it makes a plan. Here it is read when its statement runs.
 #[derive(Clone, Copy)]
-pub(super) enum RelativeMoment {
+pub(in super::super) enum RelativeMoment {
     Now,
     /// Midnight, so many days after today's.
     Midnight(i32),
