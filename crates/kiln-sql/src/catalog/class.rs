@@ -9,7 +9,7 @@ use kiln_storage::types::{CatalogType, DataType, Value};
 use super::relation::RelationColumn;
 use super::snapshot::{IndexEntry, SequenceEntry, Snapshot, TableEntry, ViewEntry, type_oid};
 use super::values::{Row, array, boolean, integer, oid, optional, small, text};
-use super::{FIRST_ROLE_OID, Relation, builtin, deparse, expression, names, roles};
+use super::{FIRST_ROLE_OID, Relation, builtin, deparse, names, roles};
 
 use crate::compile::SEQUENCE_COLUMNS;
 
@@ -405,7 +405,7 @@ pub(super) fn pg_attrdef(snapshot: &Snapshot) -> Vec<Row> {
                 oid(*number),
                 oid(table.oid),
                 small(column + 1),
-                optional(expression::column_default(table, *column)),
+                optional(super::deparse::column_default(table, *column)),
             ]);
         }
     }

@@ -4,10 +4,11 @@ use kiln_engine::View;
 use kiln_storage::schema::{ColumnId, TableSchema, is_call};
 
 use super::expression;
+use super::expression::{check, printed_default};
 use super::pretty::pretty;
-use super::routines::{RoutineFacts, RoutineResult};
 use super::snapshot::{
-    ConstraintEntry, ConstraintKind, IndexEntry, RoutineEntry, Snapshot, TableEntry,
+    ConstraintEntry, ConstraintKind, IndexEntry, RoutineEntry, RoutineFacts, RoutineResult,
+    Snapshot, TableEntry, has_default,
 };
 use crate::compile::ddl::{index_expression_name, predicate_text};
 use crate::compile::{quote_identifier, sql_name, stored_expression};
@@ -262,4 +263,18 @@ pub(super) fn routine(routine: &RoutineEntry, facts: &RoutineFacts) -> String {
         mark.insert(1, 'x');
     }
     text + &format!("AS {mark}{}{mark}\n", facts.source.body)
+}
+
+/// The default value of a column, counted from 0, or what it is computed from; `None` where it has
+/// none, or NULL.
+pub(super) fn column_default(table: &TableEntry, column: usize) -> Option<String> {
+    let column = &table.schema().columns[column];
+    if let Some(generated) = &column.generated {
+        return Some(check(table.schema(), generated));
+    }
+    let text = column.default.as_ref().filter(|_| has_default(column))?;
+    Some(match stored_expression(text) {
+        Ok(expr) => printed_default(&expr, &column.data_type),
+        Err(_) => text.clone(),
+    })
 }

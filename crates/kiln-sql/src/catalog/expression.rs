@@ -14,7 +14,6 @@ use sqlparser::ast::{
 use kiln_storage::schema::TableSchema;
 use kiln_storage::types::DataType;
 
-use super::snapshot::{TableEntry, has_default};
 use crate::compile::{
     ddl::without_rows, expression_columns, expression_type, name_of, plain_type, quote_identifier,
     stored_expression,
@@ -41,20 +40,6 @@ pub(super) fn of_rows(schema: &TableSchema, text: &str) -> String {
         ..Printer::of(Some(schema))
     };
     printer.print_text(text)
-}
-
-/// The default value of a column, counted from 0, or what it is computed from; `None` where it has
-/// none, or NULL.
-pub(super) fn column_default(table: &TableEntry, column: usize) -> Option<String> {
-    let column = &table.schema().columns[column];
-    if let Some(generated) = &column.generated {
-        return Some(check(table.schema(), generated));
-    }
-    let text = column.default.as_ref().filter(|_| has_default(column))?;
-    Some(match stored_expression(text) {
-        Ok(expr) => printed_default(&expr, &column.data_type),
-        Err(_) => text.clone(),
-    })
 }
 
 /// A default value of a type.

@@ -2,13 +2,10 @@
 
 use kiln_storage::types::Value;
 
-use super::snapshot::Snapshot;
+use super::snapshot::{PLPGSQL_OID, Snapshot};
 use super::values::{Row, array, boolean, oid, optional, text};
 use super::{FIRST_ROLE_OID, PG_CATALOG_OID};
 use crate::compile::extensions::{EXTENSIONS, Extension, PLPGSQL};
-
-/// The number of the extension that PL/pgSQL is.
-pub(super) const PLPGSQL_OID: u32 = 13_559;
 
 /// What every database has besides.
 static LANGUAGE: Extension = Extension {
@@ -17,13 +14,6 @@ static LANGUAGE: Extension = Extension {
     comment: "PL/pgSQL procedural language",
     functions: &[],
 };
-
-/// An extension that a user has created.
-pub(crate) struct ExtensionEntry {
-    pub oid: u32,
-    pub name: String,
-    pub schema: String,
-}
 
 fn available() -> impl Iterator<Item = &'static Extension> {
     EXTENSIONS.iter().chain([&LANGUAGE])

@@ -9,9 +9,8 @@ use kiln_storage::qualified::beside;
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{CatalogType, DataType, ObjectName};
 
-use super::comments::CommentClass;
 use super::outside::{CatalogCall, CatalogFunction};
-use super::snapshot::{ObjectOf, Snapshot};
+use super::snapshot::{CommentClass, ObjectOf, Snapshot};
 use super::{DATABASE, DATABASE_OID, builtin, deparse, names, triggers};
 use crate::compile::sql_name;
 
@@ -746,7 +745,7 @@ impl Snapshot {
         }
     }
 
-    fn facts_of(&self, oid: u32) -> Option<&super::routines::RoutineFacts> {
+    fn facts_of(&self, oid: u32) -> Option<&super::snapshot::RoutineFacts> {
         match self.object(oid)? {
             ObjectOf::Routine(routine) => routine.facts.as_ref(),
             _ => None,

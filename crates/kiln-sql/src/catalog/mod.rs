@@ -11,7 +11,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `relation` | the relations: names, columns, and who makes their rows |
+//! | `relation`, `contents` | the relations: names and columns, and who makes their rows |
 //! | `builtin` | PostgreSQL's own objects |
 //! | `view` | a catalog as the compiler sees it |
 //! | `auxiliary` | which indexes were derived |
@@ -30,6 +30,7 @@ mod builtin;
 mod class;
 mod comments;
 mod constraint;
+mod contents;
 mod deparse;
 mod domains;
 mod expression;

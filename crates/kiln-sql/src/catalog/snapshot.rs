@@ -1,5 +1,9 @@
 //! A catalog's objects by name and by number.
 
+mod comments;
+mod domain;
+mod routine;
+
 use std::collections::HashMap;
 
 use kiln_engine::{Catalog, NumberedObject, ObjectNumbers, Role, Roles, SearchPath, View};
@@ -11,12 +15,14 @@ use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, EnumType};
 
 use super::auxiliary::is_auxiliary;
-use super::comments::{self, CommentEntry};
-use super::domains::DomainEntry;
-use super::extensions::ExtensionEntry;
-use super::routines::RoutineFacts;
 use super::view::{sequences_of_default, updatable_columns};
 use super::{FIRST_ROLE_OID, Relation, builtin};
+
+use comments::entries;
+pub(crate) use comments::{CommentClass, CommentEntry};
+pub(crate) use domain::DomainEntry;
+pub(super) use routine::RECORD;
+pub(crate) use routine::{RoutineArgument, RoutineFacts, RoutineResult};
 
 /// What the relations and functions need of a catalog. It is made once for each, when it is first
 /// asked for.
@@ -114,6 +120,16 @@ pub(crate) enum ConstraintKind {
     Primary(usize),
     /// UNIQUE, likewise.
     Unique(usize),
+}
+
+/// The number of the extension that PL/pgSQL is.
+pub(super) const PLPGSQL_OID: u32 = 13_559;
+
+/// An extension that a user has created.
+pub(crate) struct ExtensionEntry {
+    pub oid: u32,
+    pub name: String,
+    pub schema: String,
 }
 
 /// A function or procedure.
@@ -243,7 +259,7 @@ impl Snapshot {
             objects: HashMap::new(),
         };
         snapshot.index();
-        snapshot.comments = comments::entries(catalog, &snapshot);
+        snapshot.comments = entries(catalog, &snapshot);
         snapshot
     }
 

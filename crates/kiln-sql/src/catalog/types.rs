@@ -3,9 +3,8 @@
 use kiln_engine::Object;
 use kiln_storage::types::{CatalogType, DataType, EnumType, ObjectName, Value};
 
-use super::domains::domain_types;
-use super::snapshot::{Snapshot, TableEntry, type_oid};
-use super::values::{Row, boolean, integer, no_function, oid, text};
+use super::snapshot::{DomainEntry, Snapshot, TableEntry, type_oid};
+use super::values::{Row, boolean, integer, no_function, oid, optional, text};
 use super::{FIRST_ROLE_OID, PUBLIC_OID, builtin};
 
 /// PostgreSQL's types, the row types of tables, enums and domains.
@@ -162,7 +161,7 @@ fn function(snapshot: &Snapshot, name: &str) -> Value {
 }
 
 /// The row of a type that a domain can be over.
-pub(super) fn row_of(snapshot: &Snapshot, data_type: &DataType) -> Option<Row> {
+fn row_of(snapshot: &Snapshot, data_type: &DataType) -> Option<Row> {
     if let Some(of) = data_type.enumeration() {
         let [own, array] = enum_types(snapshot, of);
         return Some(match data_type {
@@ -176,12 +175,7 @@ pub(super) fn row_of(snapshot: &Snapshot, data_type: &DataType) -> Option<Row> {
 }
 
 /// The row of the type of a domain's arrays, by the numbers of both and the row of the domain.
-pub(super) fn array_row(
-    snapshot: &Snapshot,
-    name: &str,
-    (element, number): (u32, u32),
-    domain: &Row,
-) -> Row {
+fn array_row(snapshot: &Snapshot, name: &str, (element, number): (u32, u32), domain: &Row) -> Row {
     let alignment = if domain[22] == text("d") { "d" } else { "i" };
     let array = TypeRow::of_array(name, number, PUBLIC_OID, alignment);
     array.row(snapshot, Some(element))
@@ -211,4 +205,59 @@ pub(super) fn pg_namespace(snapshot: &Snapshot) -> Vec<Row> {
     });
     let system = builtin::rows("pg_namespace").iter().cloned();
     system.chain(own).collect()
+}
+
+/// The rows of `pg_type` for a domain and its arrays.
+fn domain_types(snapshot: &Snapshot, entry: &DomainEntry) -> Vec<Row> {
+    let domain = &entry.domain;
+    let Some(mut row) = row_of(snapshot, &domain.base) else {
+        return Vec::new();
+    };
+    let over = domain.over.as_ref();
+    let over = over.and_then(|over| snapshot.domain(over));
+    let (base, modifier) = match over {
+        Some(over) => (over.oid, -1),
+        None => (type_oid(&domain.base), domain.base.modifier()),
+    };
+    let dimensions = i32::from(matches!(domain.base, DataType::Array(_)) && over.is_none());
+    let collation = entry.collation();
+    for (at, value) in [
+        (0, oid(entry.oid)),
+        (1, text(domain.name.as_str())),
+        (2, oid(PUBLIC_OID)),
+        (3, oid(FIRST_ROLE_OID)),
+        (6, text("d")),
+        (8, boolean(false)),
+        (11, oid(0)),
+        (12, no_function()),
+        (13, oid(0)),
+        (14, oid(entry.array_oid)),
+        (15, function_of_domains(2597, "domain_in")),
+        (17, function_of_domains(2598, "domain_recv")),
+        (19, no_function()),
+        (20, no_function()),
+        (24, boolean(domain.not_null)),
+        (25, oid(base)),
+        (26, integer(modifier)),
+        (27, integer(dimensions)),
+        (28, oid(collation)),
+        (29, Value::Null),
+        (30, optional(entry.default())),
+        (31, Value::Null),
+    ] {
+        row[at] = value;
+    }
+    let of_array = array_row(
+        snapshot,
+        &format!("_{}", domain.name),
+        (entry.oid, entry.array_oid),
+        &row,
+    );
+    vec![row, of_array]
+}
+
+/// A function that domains alone have, as a row names it.
+fn function_of_domains(oid: u32, name: &str) -> Value {
+    let name = name.to_owned();
+    Value::Object(Box::new(ObjectName { oid, name }))
 }

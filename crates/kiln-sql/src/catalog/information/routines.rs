@@ -3,8 +3,7 @@
 use kiln_engine::Object;
 
 use super::super::builtin;
-use super::super::routines::{RoutineFacts, RoutineResult};
-use super::super::snapshot::{RoutineEntry, Snapshot};
+use super::super::snapshot::{RoutineEntry, RoutineFacts, RoutineResult, Snapshot};
 use super::super::values::{Row, integer, optional, yes_or_no};
 use super::{Maker, RowOf, position, tables};
 use crate::parse::{RoutineKind, Volatility};

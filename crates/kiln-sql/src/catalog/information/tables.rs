@@ -7,7 +7,7 @@ use kiln_storage::types::{CatalogType, DataType};
 
 use super::super::snapshot::Snapshot;
 use super::super::values::{Row, optional, yes_or_no};
-use super::super::{Relation, deparse, expression};
+use super::super::{Relation, deparse};
 use super::{Maker, position};
 
 /// Schemas.
@@ -199,7 +199,7 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
             let domain = domain.and_then(|name| snapshot.domain(name));
             let domain = domain.map(|entry| &*entry.domain);
             let is_never_null = domain.is_some_and(|domain| domain.not_null);
-            let shown = expression::column_default(table, at);
+            let shown = super::super::deparse::column_default(table, at);
             let (default, generated) = match column.generated {
                 Some(_) => (None, shown),
                 None => (shown, None),
