@@ -1,13 +1,14 @@
 //! Transaction blocks: how they begin and end, and the definitions in them.
 
-use kiln_engine::{Ended, Mailbox, Source};
+use kiln_engine::{Ended, Source};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 
-use super::definition::{Definition, DefinitionOfBlock, referring_first, truncated};
+use super::definition::{Definition, DefinitionOfBlock};
 use super::prepared::Statement;
 use super::result::{Notice, StatementResult};
 use super::session::Session;
+use super::tables::{referring_first, truncated};
 use super::{roles, settings};
 use crate::catalog::relation_of;
 use crate::compile::sql_name;
@@ -16,15 +17,6 @@ use crate::parse::{SourceStatement, Statement as Tree, TransactionMode};
 /// How often a statement is started again that had to be run as several programs and met a
 /// conflict, before the conflict is reported.
 pub(super) const ATTEMPTS_MAX: usize = 1_000;
-
-/// What few sessions have.
-#[derive(Default)]
-pub(super) struct Rare {
-    /// ANALYZE statements of the open block, which run when that has committed.
-    analyses: Vec<(Tree, Source)>,
-    /// What comes for the session, if it has listened.
-    pub mailbox: Option<Arc<Mailbox>>,
-}
 
 impl Session {
     pub(super) fn begin(&mut self, modes: &[TransactionMode]) -> Result<StatementResult> {

@@ -5,11 +5,11 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
 use sqlparser::ast::{Ident, ObjectName};
 
-use super::alter::table_of_index;
-use super::definition::{Definition, find_routine, missing_routine};
+use super::definition::Definition;
+use super::functions::{find_routine, missing_routine};
+use super::objects::table_of_index;
 use super::result::{Notice, StatementResult};
-use crate::catalog::DATABASE;
-use crate::catalog::relation_of;
+use crate::catalog::{DATABASE, relation_of};
 use crate::compile::extensions::PLPGSQL;
 use crate::compile::{
     name_of, object_name, plain_type, quote_identifier, undefined_schema, unsupported, written_name,

@@ -4,7 +4,7 @@ use kiln_engine::CatalogChange;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::ColumnId;
 
-use super::indexes;
+use super::follow;
 use super::result::Notice;
 use crate::compile::{quote_identifier, short_name};
 
@@ -88,7 +88,7 @@ impl Dependent {
             Dependent::Domain(name) => return change.drop_domain(name),
             Dependent::Routine { name, .. } => return change.drop_procedure(name),
             Dependent::Index { table, name } => {
-                return indexes::remove(change, &[(table.clone(), name.clone())]);
+                return follow::remove_indexes(change, &[(table.clone(), name.clone())]);
             }
             _ => {}
         }

@@ -10,15 +10,16 @@ use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::Check;
 use sqlparser::ast::ObjectName;
 
-use super::alter::{self, first_row};
-use super::definition::{Definition, argument_types};
+use super::definition::Definition;
 use super::dependents::Dependent;
 use super::design;
-use super::enums::{self, Found, NamedType, type_name, undefined};
+use super::follow::first_row;
+use super::functions::argument_types;
+use super::objects;
 use super::result::{Notice, StatementResult};
+use super::types::{self, Found, NamedType, type_name, undefined};
 use crate::catalog::{View, routine_of};
-use crate::compile::ddl;
-use crate::compile::{name_of, quote_identifier, refuse_reserved, sql_name, unsupported};
+use crate::compile::{ddl, name_of, quote_identifier, refuse_reserved, sql_name, unsupported};
 use crate::parse::{AlterDomain, CreateDomain, DomainChange, DomainCheck, Drop, RoutineKind};
 
 /// CREATE DOMAIN.
@@ -136,7 +137,7 @@ fn alter_domain(
             refuse_reserved(to)?;
             rename(change, name, &name_of(to))?;
         }
-        DomainChange::Owner(role) => alter::check_owner(change.catalog(), role)?,
+        DomainChange::Owner(role) => objects::check_owner(change.catalog(), role)?,
     }
     Ok(None)
 }
@@ -373,7 +374,7 @@ fn find(catalog: &Catalog, written: &ObjectName) -> Result<Arc<Domain>> {
     }
     Err(match is_other_type(catalog, &name) {
         true => {
-            let printed = enums::plain(&name).map(|known| known.to_string());
+            let printed = types::plain(&name).map(|known| known.to_string());
             let printed = printed.unwrap_or_else(|| quote_identifier(&name));
             let message = format!("{printed} is not a domain");
             Error::new(SqlState::WRONG_OBJECT_TYPE, message)
@@ -386,7 +387,7 @@ fn is_other_type(catalog: &Catalog, name: &str) -> bool {
     catalog.enumeration(name).is_some()
         || catalog.table(name).is_some()
         || catalog.view(name).is_some()
-        || enums::plain(name).is_some()
+        || types::plain(name).is_some()
 }
 
 fn missing_check(check: &str, domain: &str) -> String {

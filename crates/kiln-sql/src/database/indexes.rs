@@ -1,7 +1,5 @@
 //! CREATE INDEX and DROP INDEX.
 
-use std::collections::BTreeSet;
-
 use kiln_engine::CatalogChange;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
@@ -9,10 +7,10 @@ use kiln_storage::schema::{ColumnId, ForeignKey, IndexDefinition};
 use kiln_storage::table::Table;
 use sqlparser::ast;
 
-use super::alter;
 use super::definition::{Definition, dropped};
 use super::dependents::{self, Dependent, depended_on};
 use super::design;
+use super::follow;
 use super::result::{Notice, StatementResult};
 use crate::catalog::{View, is_auxiliary};
 use crate::compile::ddl::{self, Draft, IndexDeclaration};
@@ -126,7 +124,7 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
             }
         }
     }
-    remove(change, &gone)?;
+    follow::remove_indexes(change, &gone)?;
     Ok(notices)
 }
 
@@ -144,27 +142,13 @@ pub(super) fn add(change: &mut CatalogChange<'_>, declaration: IndexDeclaration)
     }
     let mut draft = Draft::of(&table, |index| is_auxiliary(&table, index));
     draft.add_index(definition, hidden);
-    alter::follow(change, &mut draft)
+    follow::follow(change, &mut draft)
 }
 
 fn has_hidden(table: &Table, definition: &IndexDefinition) -> bool {
     let schema = table.schema();
     let mut columns = definition.columns.iter();
     columns.any(|column| schema.columns[column.index()].is_hidden())
-}
-
-/// Takes indexes of tables away, and from the rows of each table at once the columns that they
-/// alone need.
-pub(super) fn remove(change: &mut CatalogChange<'_>, gone: &[(String, String)]) -> Result<()> {
-    let tables: BTreeSet<&String> = gone.iter().map(|(table, _)| table).collect();
-    for name in tables {
-        let table = change.catalog().require_table(name)?.clone();
-        let mut draft = Draft::of(&table, |index| is_auxiliary(&table, index));
-        let indexes = gone.iter().filter(|(of, _)| of == name);
-        indexes.for_each(|(_, index)| draft.drop_index(index));
-        alter::follow(change, &mut draft)?;
-    }
-    Ok(())
 }
 
 /// The foreign keys that only this unique index backs.

@@ -15,11 +15,6 @@ use crate::catalog::relation_of;
 use crate::compile::{AdvisoryAction, AdvisoryCall, Key};
 use crate::parse::{LockTable, SourceStatement};
 
-/// Warnings for the client of the statement that runs. They are boxed where they are kept, so that
-/// sessions stay small.
-#[derive(Default)]
-pub(super) struct Warnings(pub Vec<Notice>);
-
 impl Session {
     /// What a function of advisory locks gives; NULL, and nothing is locked, when a key is NULL.
     pub(super) fn advisory(

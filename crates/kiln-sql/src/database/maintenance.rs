@@ -4,7 +4,7 @@ use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
 
-use super::named::Names;
+use super::names::Names;
 use super::prepared::Statement;
 use super::result::StatementResult;
 use super::session::Session;

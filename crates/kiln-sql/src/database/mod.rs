@@ -3,11 +3,16 @@
 //! | module | holds |
 //! |---|---|
 //! | `session`, `session_settings` | statements one after the other |
+//! | `held`, `names` | what a session holds |
 //! | `block`, `savepoints`, `constraints` | transaction blocks |
 //! | `prepared`, `portal`, `values` | statements in stages: parse, describe, bind, execute, fetch |
 //! | `transaction` | SQL within transactions that are Rust closures |
 //! | `maintenance` | DISCARD, VACUUM, REINDEX, CLUSTER |
-//! | `definition` | CREATE, DROP, TRUNCATE |
+//! | `define` | statements that define, each to what runs it |
+//! | `alter`, `enums`, `domains`, `schemas`, `roles`, `extensions`, `comments` and others | what runs them |
+//! | `tables`, `functions`, `sequences`, `views`, `triggers`, `indexes` | what runs those of tables and routines, and what these have |
+//! | `types`, `dependents`, `follow`, `objects` | what depends on objects, how rows follow a table that changes, what statements say of objects |
+//! | `definition` | a statement that defines, on its way into the catalog |
 //! | `design` | the physical design that procedures' uses of indexes derive |
 //! | `splits` | the split columns, from procedures and their calls |
 //! | `statement`, `call`, `cache` | statements on data and calls, compiled and kept |
@@ -28,6 +33,7 @@ mod comments;
 mod constraints;
 mod copy;
 mod create_as;
+mod define;
 mod definition;
 mod dependents;
 mod design;
@@ -35,12 +41,17 @@ mod domains;
 mod enums;
 mod explain;
 mod extensions;
+mod follow;
+mod functions;
+mod held;
 mod indexes;
 mod like;
 mod listening;
 mod locks;
 mod maintenance;
 mod named;
+mod names;
+mod objects;
 pub(crate) mod panics;
 mod plan_cache;
 mod portal;
@@ -65,9 +76,11 @@ mod splits;
 mod statement;
 mod stepped;
 mod submission;
+mod tables;
 mod temporary;
 mod transaction;
 mod triggers;
+mod types;
 mod values;
 mod views;
 

@@ -1,17 +1,15 @@
 //! What a session gives names to: prepared statements and portals, which SQL calls cursors.
 
-use std::collections::HashMap;
-
 use kiln_platform::time::wall_clock_us;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
+use super::names::{Kept, Named, Names};
 use super::portal::Portal;
 use super::prepared::{Column, Statement, StatementKind};
 use super::result::{ResultSet, StatementResult};
 use super::session::Session;
-use crate::catalog::View;
-use crate::catalog::oid_of;
+use crate::catalog::{View, oid_of};
 use crate::compile::data_type;
 use crate::parse::{Declare, Direction, Execute, Fetch, Prepare, Statement as Tree};
 
@@ -19,40 +17,6 @@ use crate::parse::{Declare, Direction, Execute, Fetch, Prepare, Statement as Tre
 pub const NAMES_MAX: usize = 10_000;
 /// Bytes of rows that its cursors, and portals with a row limit, may keep.
 const KEPT_BYTES_MAX: usize = 1 << 30;
-
-/// The names of a session.
-#[derive(Default)]
-pub(super) struct Names {
-    statements: HashMap<String, Kept>,
-    portals: HashMap<String, Named>,
-}
-
-/// A prepared statement.
-struct Kept {
-    statement: Statement,
-    /// What the client wrote, if it was PREPARE.
-    prepare: Option<String>,
-    /// When, in microseconds since 1970.
-    since_us: i64,
-}
-
-/// A portal with a name: that of a cursor, or one that the layer above has bound.
-struct Named {
-    /// `None` while it is run.
-    portal: Option<Portal>,
-    /// Whether DECLARE has made it, so that it ends with its block.
-    is_declared: bool,
-    /// Whether it outlives the block.
-    is_held: bool,
-    /// Whether it is of the open block.
-    is_of_block: bool,
-    /// How many savepoints the block had when it was made.
-    savepoints: usize,
-    /// Bytes of the rows that it keeps.
-    bytes: usize,
-    /// When it was made, in microseconds since 1970.
-    since_us: i64,
-}
 
 impl Names {
     /// The prepared statements, for `pg_prepared_statements`: five texts for each.

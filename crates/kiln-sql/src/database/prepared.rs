@@ -7,10 +7,10 @@ use kiln_procedure::Program;
 use kiln_storage::error::{Error, Position, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
-use super::alter;
 use super::call::CallPlan;
 use super::copy::Copying;
 use super::explain::Explanation;
+use super::objects;
 use super::portal::Portal;
 use super::result::StatementResult;
 use super::statement::{Prepared, Shape, compile, result_of, result_of_call};
@@ -672,7 +672,7 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::CreateDomain(_) => "CREATE DOMAIN",
         Tree::AlterDomain(_) => "ALTER DOMAIN",
         Tree::AlterTable(_) => "ALTER TABLE",
-        Tree::AlterObject(statement) => alter::tag(&statement.object),
+        Tree::AlterObject(statement) => objects::tag(&statement.object),
         Tree::Analyze(_) => "ANALYZE",
         Tree::Drop(drop) => match drop.kind {
             DropKind::Table => "DROP TABLE",

@@ -7,8 +7,7 @@ use kiln_engine::{Role, RoleSettings, Source};
 use kiln_storage::error::{Error, Result, SqlState};
 
 use super::definition::Definition;
-use super::result::{Notice, StatementResult};
-use super::session::Session;
+use super::result::StatementResult;
 use super::settings::{self, Assignment, Scope};
 use crate::catalog::DATABASE;
 use crate::compile::{name_of, quote_identifier, quote_literal, unsupported};
@@ -115,22 +114,5 @@ pub(super) fn is_own(setting: &RoleSetting, role: &Role) -> bool {
         Some(RoleName::Current) => true,
         Some(RoleName::Name(name)) => *name == role.name,
         None => false,
-    }
-}
-
-impl Session {
-    /// Begins with the settings of its role, to which RESET goes back. Those that no session can
-    /// have any more are left out, and told.
-    pub fn begin_as_role(&mut self) -> Vec<Notice> {
-        let catalog = self.session.catalog();
-        let settings = catalog.roles().settings_of(self.role());
-        let mut notices = Vec::new();
-        for (name, value) in settings {
-            if let Err(error) = self.begin_with(&name, &value) {
-                let message = format!("a setting of the role is left out: {}", error.message());
-                notices.push(Notice::warning(&message));
-            }
-        }
-        notices
     }
 }

@@ -6,8 +6,8 @@ use kiln_engine::{
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::{PUBLIC_SCHEMA, name_in_schema, schema_of};
 
-use super::alter::check_owner;
 use super::definition::Definition;
+use super::objects::check_owner;
 use super::result::{Notice, StatementResult};
 use super::role_settings;
 use super::secret::Secret;
@@ -451,4 +451,23 @@ pub(super) fn check_definition(
         ),
     };
     Err(Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message).with_hint(hint))
+}
+
+/// Whether a role that is no superuser may run a statement that is of its session's temporary
+/// objects: one by which no other role's privileges come to count.
+pub(super) fn is_free(tree: &Tree) -> bool {
+    matches!(
+        tree,
+        Tree::CreateTable(_)
+            | Tree::CreateTableAs(_)
+            | Tree::CreateSequence(_)
+            | Tree::CreateIndex(_)
+            | Tree::AlterTable(_)
+            | Tree::AlterSequence(_)
+            | Tree::AlterObject(_)
+            | Tree::Drop(_)
+            | Tree::Truncate(_)
+            | Tree::Comment(_)
+            | Tree::Analyze(_)
+    )
 }

@@ -1,25 +1,13 @@
 //! Savepoints of a transaction block.
 
-use kiln_engine::Savepoint;
-use kiln_platform::sync::Arc;
-use kiln_storage::deferral::ConstraintModes;
 use kiln_storage::error::{Error, Result, SqlState};
 
+use super::held::Named;
 use super::result::StatementResult;
 use super::session::Session;
-use super::settings::Saved;
 
 /// Savepoints that a block may have at a time.
 const SAVEPOINTS_MAX: usize = 10_000;
-
-/// A savepoint, and what is to be as it was there.
-pub(super) struct Named {
-    name: String,
-    place: Savepoint,
-    settings: Saved,
-    /// When constraints were checked.
-    modes: Option<Arc<ConstraintModes>>,
-}
 
 impl Session {
     /// SAVEPOINT.

@@ -3,12 +3,13 @@
 use kiln_engine::{Catalog, CatalogChange};
 use kiln_storage::error::{Error, Result, SqlState};
 
-use super::alter::check_owner;
-use super::definition::{Definition, drop_all_tables};
+use super::definition::Definition;
 use super::dependents;
 use super::design;
+use super::objects::check_owner;
 use super::result::{Notice, StatementResult};
 use super::sequences;
+use super::tables::drop_all_tables;
 use super::views::{self, Dependency};
 use crate::compile::{name_of, quote_identifier, short_name, undefined_schema};
 use crate::parse::{AlterSchema, CreateSchema, DropSchema, RoleName, SchemaChange};

@@ -8,21 +8,20 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Set, TruncateIdentityOption};
 
-use super::block::Rare;
 use super::call::{self, CallPart, CallPlan, Part};
 use super::copy::{Copying, check_file};
-use super::locks::Warnings;
-use super::named::Names;
+use super::held::{self, Rare, Warnings};
+use super::names::Names;
 use super::panics::{caught, of_statement};
 use super::plan_cache::PlanCache;
 use super::portal::{Portal, Portion};
 use super::prepared::{Plan, Statement, StatementKind};
 use super::result::{ResultSet, StatementResult};
-use super::roles::check_definition;
+use super::roles::{self, check_definition};
+use super::settings;
 use super::settings::{Assignment, NO_ROLE, Scope, Settings};
 use super::statement::{notices_of, result_of_call};
 use super::stepped::stepped_of;
-use super::{savepoints, settings, temporary};
 use crate::catalog::View;
 use crate::compile::plpgsql::{compile_do, is_stepped};
 use crate::compile::{SessionValue, TEMPORARY_SCHEMA, parameter_count};
@@ -43,7 +42,7 @@ pub struct Session {
     pub(super) settings: Settings,
     pub(super) names: Names,
     /// Those of the open block, the last one last.
-    pub(super) savepoints: Vec<savepoints::Named>,
+    pub(super) savepoints: Vec<held::Named>,
     /// What few sessions have; boxed, so that the others stay small.
     pub(super) rare: Option<Box<Rare>>,
     /// Those of the statement that runs.
@@ -458,7 +457,7 @@ impl Session {
             let Some(tree) = statement.tree() else {
                 return Ok(());
             };
-            if temporary::is_free(tree) && self.is_of_temporary(tree)? {
+            if roles::is_free(tree) && self.is_of_temporary(tree)? {
                 return Ok(());
             }
             return check_definition(&self.seen(), role, tree, statement.command());

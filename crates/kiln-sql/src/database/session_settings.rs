@@ -301,3 +301,20 @@ impl Session {
         })
     }
 }
+
+impl Session {
+    /// Begins with the settings of its role, to which RESET goes back. Those that no session can
+    /// have any more are left out, and told.
+    pub fn begin_as_role(&mut self) -> Vec<Notice> {
+        let catalog = self.session.catalog();
+        let settings = catalog.roles().settings_of(self.role());
+        let mut notices = Vec::new();
+        for (name, value) in settings {
+            if let Err(error) = self.begin_with(&name, &value) {
+                let message = format!("a setting of the role is left out: {}", error.message());
+                notices.push(Notice::warning(&message));
+            }
+        }
+        notices
+    }
+}

@@ -6,7 +6,7 @@
 //! the path of the session. All others are made along that path without the temporary schema: what
 //! they leave in the catalog means the same to every session.
 
-use kiln_engine::{CatalogChange, OnCommit, SearchPath, Source};
+use kiln_engine::{CatalogChange, SearchPath, Source};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use sqlparser::ast::{self, ObjectName};
@@ -22,34 +22,6 @@ use crate::parse::{
     AlteredObject, CommentedObject, CreateTable, CreateView, GrantObjects, Statement as Tree,
     TableAction,
 };
-
-/// What becomes of a temporary table when a transaction commits.
-pub(super) fn on_commit(written: &ast::OnCommit) -> OnCommit {
-    match written {
-        ast::OnCommit::PreserveRows => OnCommit::PreserveRows,
-        ast::OnCommit::DeleteRows => OnCommit::DeleteRows,
-        ast::OnCommit::Drop => OnCommit::Drop,
-    }
-}
-
-/// Whether a role that is no superuser may run a statement that is of its session's temporary
-/// objects: one by which no other role's privileges come to count.
-pub(super) fn is_free(tree: &Tree) -> bool {
-    matches!(
-        tree,
-        Tree::CreateTable(_)
-            | Tree::CreateTableAs(_)
-            | Tree::CreateSequence(_)
-            | Tree::CreateIndex(_)
-            | Tree::AlterTable(_)
-            | Tree::AlterSequence(_)
-            | Tree::AlterObject(_)
-            | Tree::Drop(_)
-            | Tree::Truncate(_)
-            | Tree::Comment(_)
-            | Tree::Analyze(_)
-    )
-}
 
 impl Session {
     /// Whether a statement that defines is of temporary objects of the session.

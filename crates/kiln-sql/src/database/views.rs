@@ -4,10 +4,10 @@ use kiln_engine::{Catalog, CatalogChange};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
 
-use super::alter;
 use super::definition::{Definition, dropped};
 use super::dependents::{Dependent, depended_on};
 use super::design;
+use super::objects;
 use super::result::{Notice, StatementResult};
 use crate::catalog::{View, relation_of};
 use crate::compile::{
@@ -94,9 +94,9 @@ pub(super) fn alter_view(
             return Err(fail(state, message, position));
         }
         match &statement.change {
-            ObjectChange::Owner(role) => alter::check_owner(catalog, role)?,
+            ObjectChange::Owner(role) => objects::check_owner(catalog, role)?,
             ObjectChange::Rename(to) => {
-                let new = alter::renamed(catalog, &name, to)?;
+                let new = objects::renamed(catalog, &name, to)?;
                 if new != name || matches!(to, NewName::Name(_)) {
                     rename_one(change, &name, &new, position)?;
                 }

@@ -14,7 +14,6 @@
 mod column;
 mod drop;
 mod rename;
-mod rows;
 
 use kiln_engine::CatalogChange;
 use kiln_platform::sync::Arc;
@@ -25,17 +24,16 @@ use kiln_storage::table::Table;
 use sqlparser::ast::{Ident, ObjectName};
 
 use super::definition::Definition;
-use super::design;
 use super::result::{Notice, StatementResult};
 use super::triggers;
+use super::{design, follow, objects};
 use crate::catalog::{View, is_auxiliary, relation_of};
 use crate::compile::ddl::parameters::{self, check_parameters};
 use crate::compile::ddl::{self, Draft};
 use crate::compile::{fail, name_of, position_of, written_name};
 use crate::parse::{AddedColumn, AlterTable, ColumnChange, DroppedPart, TableAction};
 
-pub(super) use rename::{check_owner, object, renamed, table_of_index, tag};
-pub(super) use rows::{first_row, follow};
+pub(super) use rename::object;
 
 /// ALTER TABLE.
 pub(super) fn table(
@@ -138,7 +136,7 @@ fn alter(
     for action in ordered {
         alteration.make(change, action)?;
     }
-    rows::follow(change, &mut alteration.draft)?;
+    follow::follow(change, &mut alteration.draft)?;
     Ok(alteration.notices)
 }
 
@@ -188,7 +186,7 @@ impl<'s> Alteration<'s> {
             }
             TableAction::Parameters(names) => check_parameters(names, parameters::OF_TABLE),
             TableAction::WithoutEffect => Ok(()),
-            TableAction::Owner(role) => rename::check_owner(change.catalog(), role),
+            TableAction::Owner(role) => objects::check_owner(change.catalog(), role),
             TableAction::Rename(_)
             | TableAction::RenameColumn(..)
             | TableAction::RenameConstraint(..)

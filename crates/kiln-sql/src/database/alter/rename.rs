@@ -3,12 +3,14 @@
 use kiln_engine::{Catalog, CatalogChange, Domain, Source};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::qualified::{beside, name_in_schema, qualified, schema_of};
+use kiln_storage::qualified::{name_in_schema, qualified, schema_of};
 use kiln_storage::table::Table;
 use sqlparser::ast::{Ident, ObjectName};
 
-use super::super::definition::{Definition, find_routine, kind_name, missing_routine};
+use super::super::definition::Definition;
 use super::super::design;
+use super::super::functions::{find_routine, kind_name, missing_routine};
+use super::super::objects::{check_owner, renamed, table_of_index, tag};
 use super::super::result::{Notice, StatementResult};
 use super::super::routine::recompile_routine;
 use super::super::triggers;
@@ -62,17 +64,6 @@ pub(in super::super) fn object(
     Ok(result)
 }
 
-/// The command of a statement that alters such an object.
-pub(in super::super) fn tag(object: &AlteredObject) -> &'static str {
-    match object {
-        AlteredObject::Index(_) => "ALTER INDEX",
-        AlteredObject::Sequence(_) => "ALTER SEQUENCE",
-        AlteredObject::Routine(Some(RoutineKind::Function), _) => "ALTER FUNCTION",
-        AlteredObject::Routine(Some(RoutineKind::Procedure), _) => "ALTER PROCEDURE",
-        AlteredObject::Routine(None, _) => "ALTER ROUTINE",
-    }
-}
-
 /// A relation by its name.
 enum Relation {
     Table(String),
@@ -109,17 +100,6 @@ fn relation_named(change: &CatalogChange<'_>, written: &ObjectName) -> Result<Op
     Ok(table.map(|table| Relation::Index(name, table)))
 }
 
-/// The table that has a declared index of this name.
-pub(in super::super) fn table_of_index(change: &CatalogChange<'_>, name: &str) -> Option<String> {
-    let table = change.catalog().table(change.index_owner(name)?)?;
-    let mut indexes = table.indexes().iter().map(|index| index.definition());
-    indexes
-        .any(|it| {
-            it.name == name_in_schema(name) && !it.columns.is_empty() && !is_auxiliary(table, it)
-        })
-        .then(|| table.schema().name.clone())
-}
-
 fn alter_relation(
     change: &mut CatalogChange<'_>,
     relation: &Relation,
@@ -130,29 +110,6 @@ fn alter_relation(
         ObjectChange::Rename(to) => rename_relation(change, relation, to),
         ObjectChange::Parameters(names) => {
             parameters::check_parameters(names, parameters::OF_INDEX)
-        }
-    }
-}
-
-/// The qualified name that a relation has from now on.
-///
-/// # Errors
-/// 42939 for a name that is reserved, 3F000 for a schema that there is not.
-pub(in super::super) fn renamed(catalog: &Catalog, from: &str, to: &NewName) -> Result<String> {
-    match to {
-        NewName::Name(to) => {
-            refuse_reserved(to)?;
-            Ok(beside(from, &name_of(to)))
-        }
-        NewName::Schema(to) => {
-            let schema = name_of(to);
-            match catalog.has_schema(&schema) {
-                true => Ok(qualified(&schema, name_in_schema(from))),
-                false => {
-                    let message = format!("schema \"{schema}\" does not exist");
-                    Err(Error::new(SqlState::INVALID_SCHEMA_NAME, message))
-                }
-            }
         }
     }
 }
@@ -291,26 +248,6 @@ fn not_there(statement: &AlterTable) -> Result<Vec<Notice>> {
     match statement.if_exists {
         true => Ok(vec![skipped(&statement.name)]),
         false => Err(missing(&statement.name)),
-    }
-}
-
-/// Objects belong to the superusers, all of them to each: one that becomes the owner is that
-/// already.
-///
-/// # Errors
-/// 42704 for a role that is none; 0A000 for one that is no superuser.
-pub(in super::super) fn check_owner(catalog: &Catalog, role: &RoleName) -> Result<()> {
-    let RoleName::Name(name) = role else {
-        return Ok(());
-    };
-    match catalog.roles().require(name)?.is_superuser {
-        true => Ok(()),
-        false => Err(Error::unsupported(format!(
-            "an owner that is no superuser, as {name} is, is not supported"
-        ))
-        .with_hint(format!(
-            "Objects belong to the superusers: GRANT {name} what it needs."
-        ))),
     }
 }
 

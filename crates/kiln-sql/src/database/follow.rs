@@ -1,24 +1,23 @@
 //! The table that comes of a draft: its rows in their layout, its indexes, and the rows that its
 //! constraints ask about.
 
+use std::collections::BTreeSet;
+
 use kiln_engine::{Access, CatalogChange, NewRows, Object};
 use kiln_storage::error::{Error, Result, SqlState, Subject};
 use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{Check, ColumnId, ForeignKey, TableSchema};
 use kiln_storage::types::Value;
 
-use super::super::statement;
+use super::statement;
 use crate::catalog::{View, base_of, is_auxiliary};
-use crate::compile::ddl::{self, Draft};
-use crate::compile::{quote_identifier, sql_name};
+use crate::compile::ddl::Draft;
+use crate::compile::{ddl, quote_identifier, sql_name};
 use crate::parse::{self, SourceStatement};
 
 /// Puts the table of the draft in the place of the one before it, and checks what its rows have to
 /// satisfy.
-pub(in super::super) fn follow(
-    change: &mut CatalogChange<'_>,
-    draft: &mut Draft<'_>,
-) -> Result<()> {
+pub(super) fn follow(change: &mut CatalogChange<'_>, draft: &mut Draft<'_>) -> Result<()> {
     draft.declare(&View::of(change.catalog()))?;
     let of_others = referring(change, draft)?;
     match draft.is_rewritten() {
@@ -267,11 +266,25 @@ fn refuse_half_null(
 }
 
 /// The first row that a query finds.
-pub(in super::super) fn first_row(
-    change: &mut CatalogChange<'_>,
-    query: &str,
-) -> Result<Option<Vec<Value>>> {
+pub(super) fn first_row(change: &mut CatalogChange<'_>, query: &str) -> Result<Option<Vec<Value>>> {
     let tree = parse::statement(&SourceStatement::from(query))?;
     let prepared = statement::compile(change.catalog(), &tree, &[])?;
     Ok(change.read(&prepared.program)?.into_iter().next())
+}
+
+/// Takes indexes of tables away, and from the rows of each table at once the columns that they
+/// alone need.
+pub(super) fn remove_indexes(
+    change: &mut CatalogChange<'_>,
+    gone: &[(String, String)],
+) -> Result<()> {
+    let tables: BTreeSet<&String> = gone.iter().map(|(table, _)| table).collect();
+    for name in tables {
+        let table = change.catalog().require_table(name)?.clone();
+        let mut draft = Draft::of(&table, |index| is_auxiliary(&table, index));
+        let indexes = gone.iter().filter(|(of, _)| of == name);
+        indexes.for_each(|(_, index)| draft.drop_index(index));
+        follow(change, &mut draft)?;
+    }
+    Ok(())
 }
