@@ -35,6 +35,27 @@ pub fn arrows(sources: &[Source]) -> Vec<Arrow> {
     counted.flat_map(|file| file.arrows(&shown)).collect()
 }
 
+/// The arrows between the modules of a folder, whose paths are those within it. What the folder's
+/// own file names does not count, as that of a crate's root does not: it says what is shown.
+pub fn arrows_within(sources: &[Source], folder: &str) -> Vec<Arrow> {
+    let files: Vec<File> = sources.iter().map(File::of).collect();
+    let root = files.iter().find(|file| file.module == [folder]);
+    let shown = root.map(File::names_of_root).unwrap_or_default();
+    let within = |module: Vec<String>| {
+        let (first, rest) = module.split_first()?;
+        (first == folder && !rest.is_empty()).then(|| rest.to_vec())
+    };
+    let found = arrows(sources).into_iter().filter_map(|arrow| {
+        let (from, to) = (within(arrow.from)?, within(arrow.to)?);
+        Some(Arrow {
+            from,
+            to: shown.get(&to[0]).cloned().unwrap_or(to),
+            place: arrow.place,
+        })
+    });
+    found.collect()
+}
+
 struct File {
     path: String,
     module: Vec<String>,
