@@ -200,9 +200,11 @@ pub struct KeyLayout {
     fields: Box<[KeyField]>,
     /// How many of the fields are the index's own columns; the rest is the suffix.
     declared: usize,
-    /// The suffix counts only when one of the declared columns is NULL: in unique indexes, where
-    /// NULLs differ from each other.
-    suffix_if_null: bool,
+    /// The suffix counts only when one of so many columns from the first on is NULL: in unique
+    /// indexes, where NULLs differ from each other. 0 where it always counts, or never.
+    distinct_nulls: usize,
+    /// Whether NULLs are keys like other values: in unique indexes whose NULLs are equal.
+    nulls_equal: bool,
     width: KeyWidth,
     bits: u32,
     /// The bits of each field, when all are integers that are never NULL and all count: the keys
@@ -215,21 +217,27 @@ pub const ROW_NUMBER_SLOT_BITS: u32 = 16;
 
 impl KeyLayout {
     /// The layout of a key of the columns `declared`, followed by those of `suffix` that are not
-    /// among them; `suffix` ends with the row number for tables without a primary key.
+    /// among them; `suffix` ends with the row number for tables without a primary key. In a `unique`
+    /// index a NULL in one of the first `distinct_nulls` columns makes rows distinct.
     pub fn new(
         columns: &[crate::schema::Column],
         declared: &[ColumnId],
         suffix: &[ColumnId],
         row_number: bool,
-        unique: bool,
+        (unique, distinct_nulls): (bool, usize),
     ) -> KeyLayout {
         let field = |column: &ColumnId| {
             let definition = &columns[column.index()];
             KeyField::new(*column, &definition.data_type, !definition.not_null)
         };
         let mut fields: Vec<KeyField> = declared.iter().map(field).collect();
-        let suffix_if_null = unique && fields.iter().any(|field| field.nullable);
-        if !unique || suffix_if_null {
+        let nulls_equal = unique && distinct_nulls < declared.len();
+        let is_nullable = |fields: &[KeyField]| fields.iter().any(|field| field.nullable);
+        let distinct_nulls = match unique && is_nullable(&fields[..distinct_nulls]) {
+            true => distinct_nulls,
+            false => 0,
+        };
+        if !unique || distinct_nulls > 0 {
             fields.extend(
                 suffix
                     .iter()
@@ -271,7 +279,8 @@ impl KeyLayout {
         KeyLayout {
             fields: fields.into(),
             declared: declared.len(),
-            suffix_if_null,
+            distinct_nulls,
+            nulls_equal,
             width,
             bits: bits.unwrap_or(0),
             integers,
@@ -289,7 +298,8 @@ impl KeyLayout {
         KeyLayout {
             fields: [field].into(),
             declared: 1,
-            suffix_if_null: false,
+            distinct_nulls: 0,
+            nulls_equal: false,
             width: KeyWidth::Word,
             bits: 64,
             integers: Some([64].into()),
@@ -406,11 +416,11 @@ impl KeyLayout {
         let mut values = Vec::new();
         let mut any_null = false;
         for (position, field) in self.fields.iter().enumerate() {
-            if position >= self.declared && self.suffix_if_null && !any_null {
+            if position >= self.declared && self.distinct_nulls > 0 && !any_null {
                 break;
             }
             if field.nullable && bits.take(if packed { 1 } else { 8 }) != 0 {
-                any_null = true;
+                any_null |= position < self.distinct_nulls;
                 if packed {
                     bits.take(field.bits().unwrap_or(1) - 1);
                 }
@@ -453,7 +463,7 @@ impl KeyLayout {
 
     /// Whether a whole key can be looked up: no field of it needs the suffix.
     pub fn is_unique_by_columns(&self) -> bool {
-        self.fields.len() == self.declared || self.suffix_if_null
+        self.fields.len() == self.declared || self.distinct_nulls > 0
     }
 
     /// The key with all fields, for entries. `value` gives a field's value, also by its position.
@@ -476,11 +486,11 @@ impl KeyLayout {
         let mut packer = K::Packer::default();
         let mut any_null = false;
         for (position, field) in self.fields.iter().enumerate() {
-            if position >= self.declared && self.suffix_if_null && !any_null {
+            if position >= self.declared && self.distinct_nulls > 0 && !any_null {
                 break;
             }
             let slot = value(position, field);
-            any_null |= slot.is_null();
+            any_null |= position < self.distinct_nulls && slot.is_null();
             packer.push(field, slot, heap)?;
         }
         packer.finish(self.bits, false)
@@ -503,6 +513,30 @@ impl KeyLayout {
         let mut packer = K::Packer::default();
         for (field, slot) in self.fields.iter().zip(values) {
             if slot.is_null() {
+                return Err(KeyFault::Null);
+            }
+            packer.push(field, slot, heap)?;
+        }
+        packer.finish(self.bits, false)
+    }
+
+    /// The key by which another row would be in the way of one with these values of the declared
+    /// columns: as [`KeyLayout::point`], but NULLs that are equal to each other are values.
+    ///
+    /// # Errors
+    /// [`KeyFault`]: no row can be in its way.
+    pub fn row_point<K: PackedKey>(
+        &self,
+        heap: &Heap,
+        values: impl Iterator<Item = Slot>,
+    ) -> Result<K, KeyFault> {
+        if !self.nulls_equal {
+            return self.point(heap, values);
+        }
+        let mut packer = K::Packer::default();
+        let fields = self.fields[..self.declared].iter().zip(values);
+        for (position, (field, slot)) in fields.enumerate() {
+            if slot.is_null() && position < self.distinct_nulls {
                 return Err(KeyFault::Null);
             }
             packer.push(field, slot, heap)?;

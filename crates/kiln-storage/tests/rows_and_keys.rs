@@ -187,7 +187,7 @@ fn keys_sort_as_their_values_do() {
             .map(|data_type| column(data_type, random.percent(60.0)))
             .collect();
         let ids: Vec<ColumnId> = (0..columns.len()).map(|at| ColumnId(at as u16)).collect();
-        let layout = KeyLayout::new(&columns, &ids, &[], false, true);
+        let layout = KeyLayout::new(&columns, &ids, &[], false, (true, ids.len()));
         match layout.width() {
             KeyWidth::Word => check_order::<u64>(&layout, &columns, &mut random),
             KeyWidth::DoubleWord => check_order::<u128>(&layout, &columns, &mut random),
@@ -203,7 +203,7 @@ fn values_outside_a_column_make_no_key() {
         column(DataType::SmallInt, true),
         column(DataType::numeric(6, 2), true),
     ];
-    let layout = KeyLayout::new(&columns, &[ColumnId(0), ColumnId(1)], &[], false, true);
+    let layout = KeyLayout::new(&columns, &[ColumnId(0), ColumnId(1)], &[], false, (true, 2));
     assert_eq!(layout.width(), KeyWidth::Word);
     let heap = Heap::new();
     let decimal = |text: &str| Slot::from_decimal(Decimal::parse(text).expect("a number"));
@@ -255,7 +255,7 @@ fn keys_are_described_by_their_values() {
     let amount = Slot::from_decimal(Decimal::new(-1_250, 2).expect("a small number"));
     let describe = |of: &[u16], slots: &[Slot], trimmed: bool| {
         let of: Vec<ColumnId> = of.iter().map(|column| ColumnId(*column)).collect();
-        let layout = KeyLayout::new(&columns, &of, &[], false, true);
+        let layout = KeyLayout::new(&columns, &of, &[], false, (true, of.len()));
         let value = |position: usize, _: &KeyField| slots[position];
         let mut bytes = Vec::new();
         match layout.width() {

@@ -90,6 +90,9 @@ pub(crate) struct EnumEntry {
 pub(crate) struct IndexEntry {
     pub oid: u32,
     pub definition: IndexDefinition,
+    /// The operator classes of the columns of its key that are not the default ones; none where all
+    /// are.
+    pub classes: Vec<Option<String>>,
     pub is_primary: bool,
     /// The constraint that it is for.
     pub constraint: Option<u32>,
@@ -540,9 +543,20 @@ fn indexes(table: &Table, numbers: &ObjectNumbers) -> Vec<IndexEntry> {
             is_primary,
             constraint: definition.constraint.then(|| number(numbers, object)),
             definition,
+            classes: Vec::new(),
         }
     });
-    entries.collect()
+    let unbuilt = schema.unbuilt.iter().map(|index| IndexEntry {
+        oid: number(
+            numbers,
+            NumberedObject::Index(beside(&schema.name, &index.definition.name)),
+        ),
+        is_primary: false,
+        constraint: None,
+        definition: index.definition.clone(),
+        classes: index.classes.clone(),
+    });
+    entries.chain(unbuilt).collect()
 }
 
 /// The number of an object; 0 in a catalog that a change has not completed.

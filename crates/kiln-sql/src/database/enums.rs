@@ -499,6 +499,8 @@ fn indexes_over(schema: &TableSchema, table: &Table, of: &NamedType<'_>) -> Resu
             continue;
         }
         let indexes = table.indexes().iter().map(|index| index.definition());
+        let unbuilt = table.schema().unbuilt.iter();
+        let indexes = indexes.chain(unbuilt.map(|index| &index.definition));
         let over =
             indexes.filter(|index| index.columns.contains(&hidden) && !is_auxiliary(table, index));
         found.extend(over.map(|index| index.name.clone()));

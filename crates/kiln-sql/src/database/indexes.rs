@@ -60,7 +60,9 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
         let owner = change.index_owner(&name).map(str::to_owned);
         let table = owner.and_then(|owner| change.catalog().table(&owner).cloned());
         let definition = table.as_ref().and_then(|table| {
-            let mut indexes = table.indexes().iter().map(|index| index.definition());
+            let indexes = table.indexes().iter().map(|index| index.definition());
+            let unbuilt = table.schema().unbuilt.iter();
+            let mut indexes = indexes.chain(unbuilt.map(|index| &index.definition));
             indexes.find(|known| known.name == shown && !is_auxiliary(table, known))
         });
         let (Some(table), Some(definition)) = (&table, definition) else {
@@ -119,7 +121,8 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
                 change.drop_index(table_name, &auxiliary.name)?;
             }
         }
-        match has_hidden(table, definition) {
+        let is_unbuilt = !table.indexes().iter().any(|index| index.definition().name == shown);
+        match is_unbuilt || has_hidden(table, definition) {
             true => gone.push((table_name.clone(), shown.to_owned())),
             false => {
                 change.drop_index(table_name, shown)?;
@@ -132,18 +135,14 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
 
 /// Adds an index to a table, whose rows get the columns that the index needs.
 pub(super) fn add(change: &mut CatalogChange<'_>, declaration: IndexDeclaration) -> Result<()> {
-    let IndexDeclaration {
-        table,
-        definition,
-        hidden,
-    } = declaration;
-    if hidden.is_empty() {
+    let table = declaration.table.clone();
+    if declaration.hidden.is_empty() && declaration.is_built() {
         return change
-            .add_index(&table.schema().name, definition)
+            .add_index(&table.schema().name, declaration.definition)
             .map(|_| ());
     }
     let mut draft = Draft::of(&table, |index| is_auxiliary(&table, index));
-    draft.add_index(definition, hidden);
+    draft.add_index(declaration);
     alter::follow(change, &mut draft)
 }
 

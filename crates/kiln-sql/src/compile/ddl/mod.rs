@@ -23,6 +23,7 @@ mod domain;
 mod generated;
 mod index;
 mod index_expression;
+mod operator_class;
 mod names;
 pub(crate) mod parameters;
 mod partition;

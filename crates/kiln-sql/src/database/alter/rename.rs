@@ -4,6 +4,7 @@ use kiln_engine::{Catalog, CatalogChange, Domain, Source};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::{beside, name_in_schema, qualified, schema_of};
+use kiln_storage::schema::IndexMethod;
 use kiln_storage::table::Table;
 use sqlparser::ast::{Ident, ObjectName};
 
@@ -112,12 +113,26 @@ fn relation_named(change: &CatalogChange<'_>, written: &ObjectName) -> Result<Op
 /// The table that has a declared index of this name.
 pub(in super::super) fn table_of_index(change: &CatalogChange<'_>, name: &str) -> Option<String> {
     let table = change.catalog().table(change.index_owner(name)?)?;
-    let mut indexes = table.indexes().iter().map(|index| index.definition());
+    let indexes = table.indexes().iter().map(|index| index.definition());
+    let unbuilt = table.schema().unbuilt.iter();
     indexes
+        .chain(unbuilt.map(|index| &index.definition))
         .any(|it| {
             it.name == name_in_schema(name) && !it.columns.is_empty() && !is_auxiliary(table, it)
         })
         .then(|| table.schema().name.clone())
+}
+
+/// The access method of an index of a table.
+fn method_of(catalog: &Catalog, table: &str, index: &str) -> IndexMethod {
+    let table = catalog.table(table);
+    let found = table.and_then(|table| {
+        let built = table.indexes().iter().map(|index| index.definition());
+        let unbuilt = table.schema().unbuilt.iter();
+        let mut all = built.chain(unbuilt.map(|index| &index.definition));
+        all.find(|known| known.name == name_in_schema(index))
+    });
+    found.map_or_else(IndexMethod::default, |index| index.method)
 }
 
 fn alter_relation(
@@ -129,7 +144,11 @@ fn alter_relation(
         ObjectChange::Owner(role) => check_owner(change.catalog(), role),
         ObjectChange::Rename(to) => rename_relation(change, relation, to),
         ObjectChange::Parameters(names) => {
-            parameters::check_parameters(names, parameters::OF_INDEX)
+            let method = match relation {
+                Relation::Index(name, table) => method_of(change.catalog(), table, name),
+                _ => IndexMethod::default(),
+            };
+            parameters::check_parameters(names, parameters::of_index(method))
         }
     }
 }
@@ -247,8 +266,11 @@ fn refuse_taken(change: &CatalogChange<'_>, name: &str) -> Result<()> {
 fn move_table(change: &mut CatalogChange<'_>, from: &str, to: &str) -> Result<()> {
     let table = change.catalog().require_table(from)?.clone();
     let schema = schema_of(to);
-    for index in table.indexes() {
-        refuse_taken(change, &qualified(schema, &index.definition().name))?;
+    let unbuilt = table.schema().unbuilt.iter();
+    let unbuilt = unbuilt.map(|index| &index.definition);
+    let built = table.indexes().iter().map(|index| index.definition());
+    for index in built.chain(unbuilt) {
+        refuse_taken(change, &qualified(schema, &index.name))?;
     }
     change.rename_table(from, to)?;
     let owned = change.catalog().owned_sequences(to);
