@@ -27,8 +27,8 @@ use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::key::ROW_NUMBER_SLOT_BITS;
 use kiln_storage::schema::{
-    Check, Column, ColumnId, ColumnSet, Deferral, ForeignKey, IndexDefinition, IndexKind, IndexMethod,
-    Partitioning, ReferentialAction, TableId, TableSchema, UnbuiltIndex,
+    Check, Column, ColumnId, ColumnSet, Deferral, ForeignKey, IndexDefinition, IndexKind,
+    IndexMethod, Partitioning, ReferentialAction, TableId, TableSchema, UnbuiltIndex,
 };
 use kiln_storage::table::Table;
 use kiln_storage::types::EnumType;

@@ -1,6 +1,6 @@
 //! Tables, indexes, sequences and columns: `pg_class`, `pg_attribute`, `pg_attrdef`, `pg_index`.
 
-use kiln_engine::Object;
+use kiln_engine::{Object, ViewRows};
 use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{ColumnId, IndexMethod, TableSchema};
 use kiln_storage::sequence::Identity;
@@ -53,13 +53,15 @@ struct Class {
     privileges: Value,
     /// How an update says which row it changed: by its key, or not at all.
     identity: &'static str,
+    /// Whether it can be read: a materialized view whose query was not run cannot.
+    is_populated: bool,
 }
 
 impl Class {
     fn into_row(self, snapshot: &Snapshot) -> Row {
         let own = snapshot.temporary.as_ref().map(|(oid, _)| *oid);
         let persistence = if own == Some(self.schema) { "t" } else { "p" };
-        let is_stored = matches!(self.kind, "r" | "i" | "S");
+        let is_stored = matches!(self.kind, "r" | "i" | "S" | "m");
         let none = || boolean(false);
         vec![
             oid(self.oid),
@@ -86,12 +88,12 @@ impl Class {
             text(self.kind),
             small(self.columns),
             small(self.checks),
-            boolean(self.kind == "v"),
+            boolean(matches!(self.kind, "v" | "m")),
             boolean(self.has_triggers),
             none(),
             none(),
             none(),
-            boolean(true),
+            boolean(self.is_populated),
             text(self.identity),
             none(),
             oid(0),
@@ -121,6 +123,7 @@ pub(super) fn pg_class(snapshot: &Snapshot) -> Vec<Row> {
             has_triggers: false,
             privileges: array([text("kiln=arwdDxt/kiln"), text("=r/kiln")]),
             identity: "n",
+            is_populated: true,
         };
         class.into_row(snapshot)
     });
@@ -153,6 +156,7 @@ fn view_row(snapshot: &Snapshot, entry: &ViewEntry) -> Row {
         has_triggers: false,
         privileges: roles::privileges_of(snapshot, &Object::table(name.clone())),
         identity: "n",
+        is_populated: true,
     };
     class.into_row(snapshot)
 }
@@ -173,12 +177,13 @@ fn sequence_row(snapshot: &Snapshot, sequence: &SequenceEntry) -> Row {
         has_triggers: false,
         privileges: roles::privileges_of(snapshot, &Object::sequence(name)),
         identity: "n",
+        is_populated: true,
     };
     class.into_row(snapshot)
 }
 
 fn table_row(snapshot: &Snapshot, table: &TableEntry) -> Row {
-    let schema = table.schema();
+    let (schema, view) = (table.schema(), table.view.as_ref());
     let class = Class {
         oid: table.oid,
         name: table.name().to_owned(),
@@ -187,12 +192,13 @@ fn table_row(snapshot: &Snapshot, table: &TableEntry) -> Row {
         method: HEAP,
         pages: pages(table.table.slab().bytes_reserved()),
         has_index: !table.indexes.is_empty(),
-        kind: "r",
+        kind: if view.is_some() { "m" } else { "r" },
         columns: schema.shown().len(),
         checks: schema.checks.len(),
         has_triggers: has_triggers(snapshot, table),
         privileges: roles::privileges_of(snapshot, &Object::table(schema.name.clone())),
         identity: "d",
+        is_populated: view.is_none_or(|view| view.rows != ViewRows::Missing),
     };
     class.into_row(snapshot)
 }
@@ -222,6 +228,7 @@ fn index_row(snapshot: &Snapshot, table: &TableEntry, index: &IndexEntry) -> Row
         has_triggers: false,
         privileges: Value::Null,
         identity: "n",
+        is_populated: true,
     };
     class.into_row(snapshot)
 }

@@ -34,7 +34,11 @@ pub(super) fn constraint(
             nulls_equal,
             ..
         } = &table.indexes[*at].definition;
-        let nulls = if *nulls_equal { " NULLS NOT DISTINCT" } else { "" };
+        let nulls = if *nulls_equal {
+            " NULLS NOT DISTINCT"
+        } else {
+            ""
+        };
         format!("{word}{nulls} ({})", column_list(schema, columns))
     };
     let text = match &constraint.kind {

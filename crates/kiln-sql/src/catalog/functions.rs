@@ -11,7 +11,7 @@ use kiln_storage::types::{CatalogType, DataType, ObjectName};
 
 use super::comments::CommentClass;
 use super::outside::{CatalogCall, CatalogFunction};
-use super::snapshot::{ObjectOf, Snapshot};
+use super::snapshot::{ObjectOf, Snapshot, TableEntry};
 use super::{DATABASE, DATABASE_OID, builtin, deparse, names, triggers};
 use crate::compile::sql_name;
 
@@ -222,6 +222,9 @@ functions! {
     PG_GET_VIEWDEF = "pg_get_viewdef", |snapshot, heap, oid| {
         Ok(match snapshot.object(oid_of(oid)) {
             Some(ObjectOf::View(entry)) => heap.push_str(&deparse::view(&entry.view)),
+            Some(ObjectOf::Table(TableEntry {
+                view: Some(view), ..
+            })) => heap.push_str(&deparse::view(view)),
             _ => Slot::NULL,
         })
     };
@@ -232,6 +235,9 @@ functions! {
         let class = snapshot.object_named(CatalogType::RegClass, heap.str(name))?;
         Ok(match snapshot.object(class.oid) {
             Some(ObjectOf::View(entry)) => heap.push_str(&deparse::view(&entry.view)),
+            Some(ObjectOf::Table(TableEntry {
+                view: Some(view), ..
+            })) => heap.push_str(&deparse::view(view)),
             _ => {
                 let message = format!("\"{}\" is not a view", class.name);
                 return Err(Error::new(SqlState::WRONG_OBJECT_TYPE, message));

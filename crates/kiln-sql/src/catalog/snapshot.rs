@@ -54,6 +54,8 @@ pub(crate) struct TableEntry {
     pub row_type: u32,
     pub row_array_type: u32,
     pub table: Arc<Table>,
+    /// The materialized view whose rows it has.
+    pub view: Option<Arc<View>>,
     pub indexes: Vec<IndexEntry>,
     pub constraints: Vec<ConstraintEntry>,
     /// The numbers of its triggers, in their order.
@@ -193,7 +195,8 @@ impl Snapshot {
             ),
             sequence: sequence.clone(),
         });
-        let views = catalog.views().map(|view| ViewEntry {
+        let views = catalog.views().filter(|view| !view.is_materialized());
+        let views = views.map(|view| ViewEntry {
             oid: number(numbers, NumberedObject::View(view.name.clone())),
             view: view.clone(),
             updatable: updatable_columns(catalog, view),
@@ -479,6 +482,7 @@ impl TableEntry {
             row_array_type: number(numbers, NumberedObject::RowArrayType(name())),
             defaults: defaults.collect(),
             table: table.clone(),
+            view: catalog.materialized_view(&schema.name).cloned(),
             triggers: triggers.collect(),
             indexes,
             constraints,

@@ -20,7 +20,7 @@
 //! | `emit` | bound expressions to instructions |
 //! | `domain` | what becomes a value of a domain |
 //! | `parameters` | parameters of statements, whose types are inferred |
-//! | `query`, `with`, `select`, `set`, `from`, `join`, `table_function`, `row_function`, `row_call`, `names`, `aggregate`, `aggregate_call`, `collected`, `window`, `subquery` | binding queries |
+//! | `query`, `with`, `select`, `set`, `from`, `join`, `table_function`, `row_function`, `row_call`, `names`, `aggregate`, `aggregate_call`, `collected`, `grouping_sets`, `window`, `subquery` | binding queries |
 //! | `relation`, `view` | relations of the system, views |
 //! | `plan`, `path`, `produce`, `read`, `group`, `windowed`, `recursion`, `limit`, `rows` | access paths and the loops over them |
 //! | `once`, `semijoin` | what a statement computes only once |
@@ -50,6 +50,7 @@ pub(crate) mod extensions;
 mod from;
 mod functions;
 mod group;
+mod grouping_sets;
 mod implication;
 mod join;
 mod json;
@@ -197,6 +198,12 @@ pub trait CatalogView {
         None
     }
 
+    /// What the materialized view called `name` is, whose rows the table of this name has.
+    fn materialized_view(&self, name: &str) -> Option<Arc<View>> {
+        let _ = name;
+        None
+    }
+
     /// The names of the views that read from the table called `name`, by way of others too.
     fn views_over(&self, name: &str) -> Vec<String> {
         let _ = name;
@@ -309,6 +316,8 @@ pub struct Compiler<'a> {
     changed: Option<kiln_storage::schema::TableId>,
     /// What the query of a view names, while that is created.
     recorded: Option<view::Recorded>,
+    /// Whether the statement gives a materialized view its rows.
+    refilled: bool,
     /// What the statement that is compiled next is a part of, if it is a referential action.
     following: Option<dml::Following>,
     /// The constraints that the program keeps keys of, to check them at its end or later.
@@ -362,6 +371,7 @@ impl<'a> Compiler<'a> {
             windows: Vec::new(),
             changed: None,
             recorded: None,
+            refilled: false,
             following: None,
             waiting: Vec::new(),
             recursion: None,

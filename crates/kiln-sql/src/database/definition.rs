@@ -17,6 +17,7 @@ use super::enums;
 use super::extensions;
 use super::indexes;
 use super::like;
+use super::materialized;
 use super::panics::caught;
 use super::result::{Notice, StatementResult};
 use super::role_settings;
@@ -89,6 +90,8 @@ impl<'a> Definition<'a> {
             Tree::AlterSequence(statement) => sequences::alter(self, statement),
             Tree::CreateIndex(statement) => indexes::create(self, statement),
             Tree::CreateView(statement) => views::create(self, statement),
+            Tree::CreateMaterializedView(statement) => materialized::create(self, statement),
+            Tree::RefreshMaterializedView(statement) => materialized::refresh(self, statement),
             Tree::AlterView(statement) => views::alter_view(self, statement),
             Tree::CreateEnum(statement) => enums::create(self, statement),
             Tree::AlterType(statement) => enums::alter(self, statement),
@@ -269,6 +272,7 @@ fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult
         DropKind::Index => "DROP INDEX",
         DropKind::Sequence => "DROP SEQUENCE",
         DropKind::View => "DROP VIEW",
+        DropKind::MaterializedView => "DROP MATERIALIZED VIEW",
         DropKind::Type => "DROP TYPE",
         DropKind::Domain => "DROP DOMAIN",
     };
@@ -278,7 +282,7 @@ fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult
             DropKind::Table => drop_tables(change, statement)?,
             DropKind::Index => indexes::drop(change, statement)?,
             DropKind::Sequence => sequences::drop(change, statement)?,
-            DropKind::View => views::drop(change, statement)?,
+            DropKind::View | DropKind::MaterializedView => views::drop(change, statement)?,
             DropKind::Type => enums::drop(change, statement)?,
             DropKind::Domain => domains::drop(change, statement)?,
         };
@@ -296,6 +300,9 @@ fn drop_tables(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<N
             continue;
         };
         let shown = name_in_schema(&name);
+        if change.catalog().materialized_view(&name).is_some() {
+            return Err(views::is_materialized(&name, "a table", position));
+        }
         if change.catalog().table(&name).is_some() {
             if !found.contains(&name) {
                 found.push(name);
@@ -390,7 +397,7 @@ pub(super) fn truncated(catalog: &Catalog, statement: &ast::Truncate) -> Result<
     for target in &statement.table_names {
         let position = position_of(&target.name);
         let name = relation_of(catalog, &target.name)?;
-        if catalog.view(&name).is_some() {
+        if catalog.view(&name).is_some() || catalog.materialized_view(&name).is_some() {
             let message = format!("\"{}\" is not a table", name_in_schema(&name));
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position));
         }

@@ -14,6 +14,7 @@ use super::definition::{Definition, dropped};
 use super::dependents::{self, Dependent, depended_on};
 use super::design;
 use super::result::{Notice, StatementResult};
+use super::views;
 use crate::catalog::{View, is_auxiliary};
 use crate::compile::ddl::{self, Draft, IndexDeclaration};
 use crate::compile::{fail, position_of, row_name, short_name};
@@ -66,6 +67,9 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
             indexes.find(|known| known.name == shown && !is_auxiliary(table, known))
         });
         let (Some(table), Some(definition)) = (&table, definition) else {
+            if change.catalog().materialized_view(&name).is_some() {
+                return Err(views::is_materialized(&name, "an index", position));
+            }
             if change.catalog().table(&name).is_some() {
                 let message = format!("\"{shown}\" is not an index");
                 return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
@@ -121,7 +125,10 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
                 change.drop_index(table_name, &auxiliary.name)?;
             }
         }
-        let is_unbuilt = !table.indexes().iter().any(|index| index.definition().name == shown);
+        let is_unbuilt = !table
+            .indexes()
+            .iter()
+            .any(|index| index.definition().name == shown);
         match is_unbuilt || has_hidden(table, definition) {
             true => gone.push((table_name.clone(), shown.to_owned())),
             false => {

@@ -194,7 +194,11 @@ fn key_text(schema: &TableSchema, index: &IndexDefinition) -> String {
     let predicate = index.predicate().map(|it| &schema.columns[it.index()]);
     let predicate = predicate.and_then(|column| ddl::predicate_text(column.generated.as_deref()?));
     let predicate = predicate.map_or(String::new(), |text| format!(" WHERE {text}"));
-    let nulls = if index.nulls_equal { " NULLS NOT DISTINCT" } else { "" };
+    let nulls = if index.nulls_equal {
+        " NULLS NOT DISTINCT"
+    } else {
+        ""
+    };
     let method = index.method.name();
     format!("USING {method} ({}){nulls}{predicate}", keys.join(", "))
 }

@@ -40,6 +40,7 @@ mod like;
 mod listening;
 mod locks;
 mod maintenance;
+mod materialized;
 mod named;
 pub(crate) mod panics;
 mod plan_cache;

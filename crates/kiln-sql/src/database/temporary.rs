@@ -226,7 +226,9 @@ fn relations_of(tree: &Tree) -> Vec<ObjectName> {
         Tree::AlterTable(it) => vec![it.name.clone()],
         Tree::AlterSequence(it) => vec![it.name.clone()],
         Tree::AlterObject(it) => match &it.object {
-            AlteredObject::Index(name) | AlteredObject::Sequence(name) => vec![name.clone()],
+            AlteredObject::Index(name)
+            | AlteredObject::Sequence(name)
+            | AlteredObject::MaterializedView(name) => vec![name.clone()],
             AlteredObject::Routine(..) => Vec::new(),
         },
         Tree::AlterView(it) => vec![it.name.clone()],

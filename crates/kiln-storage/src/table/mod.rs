@@ -19,7 +19,8 @@ use crate::layout::RowLayout;
 use crate::qualified::name_in_schema;
 use crate::record::{HEADER_BYTES, RecordRef, Tid};
 use crate::schema::{
-    ColumnId, ColumnSet, IndexDefinition, IndexKind, IndexMethod, KEY_COLUMNS_MAX, TableId, TableSchema,
+    ColumnId, ColumnSet, IndexDefinition, IndexKind, IndexMethod, KEY_COLUMNS_MAX, TableId,
+    TableSchema,
 };
 use crate::slab::Slab;
 use crate::slot::{Heap, Slot};

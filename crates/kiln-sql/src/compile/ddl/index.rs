@@ -3,14 +3,16 @@
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::qualified::{beside, name_in_schema};
-use kiln_storage::schema::{Column, ColumnId, IndexDefinition, IndexKind, IndexMethod, TableSchema};
+use kiln_storage::schema::{
+    Column, ColumnId, IndexDefinition, IndexKind, IndexMethod, TableSchema,
+};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 use sqlparser::ast::{CreateIndex, Expr, Ident, IndexColumn, IndexType, ObjectName};
 
 use super::super::{
-    CatalogView, Position, fail, name_of, position_of, position_of_span,
-    relation_name, unsupported, written_name,
+    CatalogView, Position, fail, name_of, position_of, position_of_span, relation_name,
+    unsupported, written_name,
 };
 use super::{index_expression, names, operator_class, parameters, partition};
 
@@ -302,7 +304,10 @@ fn method_of(statement: &CreateIndex, position: Position) -> Result<IndexMethod>
 fn check_method(method: IndexMethod, statement: &CreateIndex, position: Position) -> Result<()> {
     use IndexMethod::{BTree, Gin, Gist, SpGist};
     let refused = |what: &str| {
-        let message = format!("access method \"{}\" does not support {what}", method.name());
+        let message = format!(
+            "access method \"{}\" does not support {what}",
+            method.name()
+        );
         Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position))
     };
     if statement.unique && method != BTree {
@@ -331,7 +336,10 @@ fn check_order(method: IndexMethod, column: &IndexColumn, position: Position) ->
     } else {
         return Ok(());
     };
-    let message = format!("access method \"{}\" does not support {what} options", method.name());
+    let message = format!(
+        "access method \"{}\" does not support {what} options",
+        method.name()
+    );
     Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position))
 }
 

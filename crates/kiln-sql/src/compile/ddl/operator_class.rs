@@ -117,9 +117,7 @@ fn stem_of(data_type: &DataType) -> Option<&'static str> {
         other => other.base_name(),
     };
     let mut known = TYPES.iter();
-    known
-        .find(|(of, _)| *of == name)
-        .map(|(_, stem)| *stem)
+    known.find(|(of, _)| *of == name).map(|(_, stem)| *stem)
 }
 
 /// Checks the class of a column, or that there is one by default. Returns its name where it is not

@@ -27,6 +27,7 @@ use super::references::{Change, References};
 use super::target::{Target, TargetView};
 use super::triggers::{Rows, fired};
 use super::{Returning, Sink, again, all_columns};
+use crate::parse::empties;
 
 /// The change of one row, bound to the row's source.
 pub(super) struct RowChange {
@@ -209,6 +210,7 @@ impl<'a> Compiler<'a> {
         };
         let (name, alias) = target_of(target)?;
         let position = position_of(name);
+        self.refilled |= empties(delete);
         if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() {
             return Err(unsupported("this form of DELETE", position));
         }

@@ -20,9 +20,11 @@ mod json_path;
 mod json_record;
 mod json_rows;
 mod math;
+mod notation;
 mod pattern;
 mod random;
 mod regex;
+pub(super) mod regression;
 mod series;
 pub(super) mod statistics;
 mod string;
@@ -60,6 +62,7 @@ pub(super) use json_path::TEXT_TO_JSONPATH;
 pub(super) use json_record::JSON_FIELDS;
 pub(super) use json_rows::{JsonRows, json_rows};
 pub(super) use math::{double_negate, integer_operator, power};
+pub(super) use notation::ARRAY_FILL;
 pub(super) use regex::{regex_match, similar_to};
 pub(super) use series::series;
 pub(super) use string::{bytea_concat, like};
@@ -194,6 +197,7 @@ fn candidates(name: &str) -> Vec<Signature> {
         json_change::SIGNATURES,
         json_path::SIGNATURES,
         to_number::SIGNATURES,
+        notation::SIGNATURES,
         extensions::SIGNATURES,
         extensions::VOLATILE,
     ]

@@ -36,9 +36,29 @@ pub(in super::super) fn object(
             (AlteredObject::Routine(kind, signature), altered) => {
                 alter_routine(change, *kind, signature, altered).map(|()| None)?
             }
-            (AlteredObject::Index(name) | AlteredObject::Sequence(name), altered) => {
+            (
+                AlteredObject::Index(name)
+                | AlteredObject::Sequence(name)
+                | AlteredObject::MaterializedView(name),
+                altered,
+            ) => {
                 let is_sequence = matches!(statement.object, AlteredObject::Sequence(_));
+                let is_view = matches!(statement.object, AlteredObject::MaterializedView(_));
                 match relation_named(change, name)? {
+                    Some(relation)
+                        if is_view
+                            && (change.catalog().materialized_view(relation.name())).is_none() =>
+                    {
+                        let message = format!(
+                            "\"{}\" is not a materialized view",
+                            name_in_schema(relation.name())
+                        );
+                        return Err(fail(
+                            SqlState::WRONG_OBJECT_TYPE,
+                            message,
+                            position_of(name),
+                        ));
+                    }
                     None if statement.if_exists => Some(skipped(name)),
                     None => return Err(missing(name)),
                     Some(relation) => {
@@ -68,6 +88,7 @@ pub(in super::super) fn tag(object: &AlteredObject) -> &'static str {
     match object {
         AlteredObject::Index(_) => "ALTER INDEX",
         AlteredObject::Sequence(_) => "ALTER SEQUENCE",
+        AlteredObject::MaterializedView(_) => "ALTER MATERIALIZED VIEW",
         AlteredObject::Routine(Some(RoutineKind::Function), _) => "ALTER FUNCTION",
         AlteredObject::Routine(Some(RoutineKind::Procedure), _) => "ALTER PROCEDURE",
         AlteredObject::Routine(None, _) => "ALTER ROUTINE",
