@@ -187,7 +187,7 @@ pub(super) fn grouping_of<'k>(
 
 /// What a query asks for besides its keys.
 enum Wanted {
-    Aggregate(AggregateCall),
+    Aggregate(Box<AggregateCall>),
     /// Which of these keys are not among those of the set.
     Grouping(Vec<usize>),
 }
@@ -278,7 +278,7 @@ impl Compiler<'_> {
             match &bound.kind {
                 Kind::Aggregate(call) if call.level == level => {
                     let is_it = |known: &Wanted| matches!(known, Wanted::Aggregate(it) if it.is_same(call, false));
-                    find(&is_it, Wanted::Aggregate((**call).clone()))
+                    find(&is_it, Wanted::Aggregate(call.clone()))
                 }
                 _ => None,
             }
@@ -360,7 +360,7 @@ impl Compiler<'_> {
                 Wanted::Aggregate(call) => {
                     let number = self.new_slot();
                     outputs.push(slot(number, &call.data_type));
-                    aggregates.push((call.clone(), number));
+                    aggregates.push(((**call).clone(), number));
                 }
                 Wanted::Grouping(positions) => {
                     let bits = positions.iter().fold(0, |bits, position| {

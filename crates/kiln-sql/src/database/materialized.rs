@@ -224,6 +224,7 @@ impl Session {
             let seen = self.seen();
             let path = seen.path();
             let statement = Statement::analyse(Arc::new(tree), &source, Vec::new(), &seen, path)?;
+            self.authorize(&statement)?;
             count = self
                 .run_data(&statement, &[])?
                 .row_count()

@@ -42,6 +42,7 @@ mod locks;
 mod maintenance;
 mod materialized;
 mod named;
+mod ownership;
 pub(crate) mod panics;
 mod plan_cache;
 mod portal;

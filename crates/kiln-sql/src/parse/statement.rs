@@ -16,7 +16,7 @@ use super::materialized::{self, CreateMaterializedView, RefreshMaterializedView}
 use super::notify::{self, Notify};
 use super::plpgsql;
 use super::prepare::{self, Execute, Prepare};
-use super::role::{self, DefaultPrivileges, DropRole, Grant, GrantRoles, RoleDefinition};
+use super::role::{self, DefaultPrivileges, DropRole, Grant, GrantRoles, Owned, RoleDefinition};
 use super::role_setting::RoleSetting;
 use super::schema::{self, AlterSchema, CreateSchema, DropSchema};
 use super::script::SourceStatement;
@@ -129,6 +129,8 @@ pub enum Statement {
     RoleSetting(Box<RoleSetting>),
     /// `DROP ROLE` or `DROP USER`.
     DropRole(DropRole),
+    /// `REASSIGN OWNED` or `DROP OWNED`.
+    Owned(Owned),
     /// `GRANT` or `REVOKE` of privileges.
     Grant(Box<Grant>),
     /// `GRANT` or `REVOKE` of roles.
@@ -239,14 +241,7 @@ pub fn change_of(query: &ast::Query) -> Option<(&'static str, bool)> {
 }
 
 /// Statements of PostgreSQL that are refused by name; everything else is a syntax error.
-const REFUSED: &[&str] = &[
-    "checkpoint",
-    "import",
-    "load",
-    "merge",
-    "reassign",
-    "security",
-];
+const REFUSED: &[&str] = &["checkpoint", "import", "load", "merge", "security"];
 
 /// Parses one statement of a script, which [`script`](super::script()) found.
 ///
@@ -281,6 +276,8 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "" if *tokens.get(first) == Token::LParen => select(tokens, range),
         "insert" | "update" | "delete" => data_statement(tokens, None, &[range]),
         "create" => create(tokens, range),
+        "drop" if tokens.word(first + 1) == "owned" => role::owned(tokens, range),
+        "reassign" => role::owned(tokens, range),
         "drop" => drop::drop(tokens, range),
         "alter" => alter::alter(tokens, range),
         "begin" | "start" => transaction::begin(tokens, range),
