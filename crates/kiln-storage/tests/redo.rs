@@ -109,6 +109,13 @@ fn appended(column: &Column, slot: Slot, heap: &Heap) -> Vec<u8> {
     }
     let (low, high) = slot.words();
     let length = match &column.data_type {
+        DataType::Numeric { .. } if slot.is_long_in_heap() => {
+            let value = heap.bytes(slot);
+            bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(&6_u64.to_le_bytes());
+            bytes.extend_from_slice(value);
+            return bytes;
+        }
         data_type if is_bytes(data_type) => {
             let value = heap.bytes(slot);
             bytes.extend_from_slice(&(value.len() as u32).to_le_bytes());

@@ -78,11 +78,13 @@ impl Updates {
         });
         for (at, register) in operands.iter().enumerate() {
             let slot = memory.slots[register.0 as usize];
+            // A byte string, or a number with more digits than a slot.
             let has_bytes = updater.operand_has_bytes(at) && !slot.is_null();
-            self.operands.push(match has_bytes {
-                true => self.memory.heap.push_bytes(memory.heap.bytes(slot)),
-                false => slot,
-            });
+            self.operands
+                .push(match has_bytes || slot.is_long_in_heap() {
+                    true => self.memory.heap.push_copy(slot, &memory.heap),
+                    false => slot,
+                });
         }
     }
 

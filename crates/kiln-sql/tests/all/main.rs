@@ -26,6 +26,7 @@ mod inspect;
 mod large_transactions;
 mod life;
 mod locks;
+mod long_numbers;
 mod metrics;
 mod notifications;
 mod parameters;

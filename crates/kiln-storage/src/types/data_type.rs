@@ -7,10 +7,6 @@ use kiln_platform::sync::Arc;
 
 use super::{CatalogType, EnumType};
 
-/// The most significant digits that every NUMERIC value can have; see
-/// [`Decimal`](super::Decimal).
-pub const NUMERIC_PRECISION_MAX: u8 = 33;
-
 /// The type of a column or an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DataType {
@@ -24,7 +20,7 @@ pub enum DataType {
     /// rounded and checked when stored.
     Numeric {
         /// Precision and scale as declared; `None` keeps each value's own scale.
-        precision_scale: Option<(u8, u8)>,
+        precision_scale: Option<(u16, i16)>,
     },
     /// DOUBLE PRECISION, IEEE 754 binary64.
     Double,
@@ -90,7 +86,7 @@ impl DataType {
     pub const NAME: DataType = DataType::Catalog(CatalogType::Name);
 
     /// NUMERIC(precision, scale).
-    pub const fn numeric(precision: u8, scale: u8) -> DataType {
+    pub const fn numeric(precision: u16, scale: i16) -> DataType {
         DataType::Numeric {
             precision_scale: Some((precision, scale)),
         }
@@ -183,7 +179,7 @@ impl DataType {
             DataType::Char(limit) | DataType::VarChar(Some(limit)) => length(*limit),
             DataType::Numeric {
                 precision_scale: Some((precision, scale)),
-            } => (i32::from(*precision) << 16 | i32::from(*scale)) + 4,
+            } => (i32::from(*precision) << 16 | i32::from(*scale) & 0x7ff) + 4,
             DataType::Array(element) => element.modifier(),
             _ => self.digits_of_seconds().map_or(-1, i32::from),
         }
@@ -352,8 +348,13 @@ impl FromStr for DataType {
             "character varying" => Ok(DataType::VarChar(Some(length()?))),
             "numeric" => {
                 let (precision, scale) = modifier.split_once(',').ok_or(())?;
-                let number = |text: &str| text.parse::<u8>().map_err(drop);
-                Ok(DataType::numeric(number(precision)?, number(scale)?))
+                let precision = precision.parse::<u16>().map_err(drop)?;
+                let scale = scale.parse::<i16>().map_err(drop)?;
+                let is_valid = (1..=1000).contains(&precision) && (-1000..=1000).contains(&scale);
+                match is_valid {
+                    true => Ok(DataType::numeric(precision, scale)),
+                    false => Err(()),
+                }
             }
             _ => Err(()),
         }
@@ -381,6 +382,7 @@ mod tests {
             (DataType::Char(9), "character(9)"),
             (DataType::Char(u32::MAX), "character"),
             (DataType::numeric(12, 2), "numeric(12,2)"),
+            (DataType::numeric(1000, -5), "numeric(1000,-5)"),
             (DataType::NUMERIC, "numeric"),
             (DataType::TIMESTAMP, "timestamp without time zone"),
             (DataType::TIMESTAMPTZ, "timestamp with time zone"),
@@ -400,7 +402,8 @@ mod tests {
             "",
             "int",
             "numeric(1)",
-            "numeric(300,1)",
+            "numeric(1001,1)",
+            "numeric(0,0)",
             "character(",
             "text(3)",
             "[]",

@@ -257,7 +257,7 @@ fn write_range(sought: &SoughtScan<'_>, memory: &Memory, words: &mut Vec<u64>) {
             && columns.get(position).is_some_and(|column| {
                 is_in_heap(&table.schema().columns[column.index()].data_type)
             });
-        match is_in_heap {
+        match is_in_heap || slot.is_long_in_heap() {
             true => write_bytes(memory.heap.bytes(slot), words),
             false => {
                 let (lower, upper) = slot.words();
