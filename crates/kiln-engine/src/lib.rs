@@ -70,9 +70,9 @@ pub use calls::{
     Statement, SubmitError, Ticket,
 };
 pub use catalog::{
-    Catalog, CatalogStatement, CheckOption, Commented, Comments, CurrentCatalog, FIRST_NUMBER,
-    IndexUse, Lookups, NumberedObject, ObjectNumbers, OnCommit, Procedure, RowPrograms, SearchPath,
-    Source, TableSplit, View, ViewRead, WrittenCatalog,
+    Catalog, CatalogStatement, CheckOption, Commented, Comments, CurrentCatalog, Domain,
+    FIRST_NUMBER, IndexUse, Lookups, NumberedObject, ObjectNumbers, OnCommit, Procedure,
+    RowPrograms, SearchPath, Source, TableSplit, View, ViewRead, WrittenCatalog,
 };
 pub use change::{CatalogChange, Definition, NewColumn, NewRows, writes_permanent_rows};
 pub use channels::{Listening, Mailbox, Notification};

@@ -20,8 +20,8 @@ const BATCH_ROWS: usize = 256;
 /// Loads rows into one table, in transactions of 256 rows; several threads may load at once,
 /// each with a loader of its own.
 ///
-/// Types, lengths, NOT NULL and unique keys are checked; CHECK and REFERENCES constraints are
-/// not: the rows are trusted to satisfy them. Columns that are not named become NULL.
+/// Types, lengths, NOT NULL and unique keys are checked; CHECK and REFERENCES constraints and the
+/// checks of domains are not: the rows are trusted to satisfy them. Columns that are not named become NULL.
 pub struct Loader {
     worker_slot: PooledSlot,
     /// Keeps the database open.

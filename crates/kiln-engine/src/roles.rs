@@ -286,6 +286,9 @@ pub struct Roles {
     settings: BTreeMap<Option<String>, RoleSettings>,
 }
 
+/// The settings that a role may have: it sets its own, and the catalog keeps them.
+const SETTINGS_MAX: usize = 1_000;
+
 /// Settings by name, with their values.
 pub type RoleSettings = BTreeMap<String, String>;
 
@@ -383,7 +386,7 @@ impl Roles {
     /// Changes the settings with which sessions of a role begin, or with `None` of all.
     ///
     /// # Errors
-    /// 42704 when there is no such role.
+    /// 42704 when there is no such role; 53400 for too many.
     pub(crate) fn change_settings(
         &mut self,
         role: Option<&str>,
@@ -395,6 +398,10 @@ impl Roles {
         let key = role.map(str::to_owned);
         let mut settings = self.settings.remove(&key).unwrap_or_default();
         change(&mut settings);
+        if settings.len() > SETTINGS_MAX {
+            let message = format!("a role has at most {SETTINGS_MAX} settings");
+            return Err(Error::new(SqlState::CONFIGURATION_LIMIT_EXCEEDED, message));
+        }
         if !settings.is_empty() {
             self.settings.insert(key, settings);
         }

@@ -469,6 +469,7 @@ impl ProgramBuilder {
             tables: self.tables,
             operations: self.operations,
             body,
+            ..Procedure::default()
         };
         crate::optimise::note_undo(&mut procedure);
         crate::optimise::merge_lookups(&mut procedure);
@@ -482,6 +483,7 @@ impl ProgramBuilder {
         });
         let analysis = Analysis::of(&procedure);
         crate::optimise::add_prefetches(&mut procedure);
+        crate::optimise::number_scans(&mut procedure);
         Program::of(procedure, analysis)
     }
 }

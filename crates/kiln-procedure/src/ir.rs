@@ -624,6 +624,16 @@ pub struct PrefetchLookup {
     pub touched_by_all: Words,
 }
 
+/// The numbers of a look-up that is made once at most, with a key that arguments alone decide:
+/// those of an iteration of a loop, which no loop of the program has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenLookup {
+    /// See [`PrefetchLookup::ordinal`].
+    pub ordinal: u16,
+    /// The iteration.
+    pub iteration: u16,
+}
+
 /// A part of a [`PrefetchLookup`]'s key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefetchKey {
@@ -647,7 +657,7 @@ pub enum Intent {
 
 /// A range of an ordered index: the leading columns equal `prefix`, and the next column lies
 /// between `lower` and `upper`. A NULL in any of them makes the range empty.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Range {
     /// Registers for the leading key columns.
     pub prefix: Box<[Reg]>,
@@ -658,7 +668,7 @@ pub struct Range {
 }
 
 /// One end of a range.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// Where the bound's value is.
     pub value: Reg,

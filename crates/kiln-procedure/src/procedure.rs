@@ -65,4 +65,20 @@ pub struct Procedure {
     pub operations: Vec<Operation>,
     /// The steps.
     pub body: Block,
+    /// The look-ups outside of loops whose keys arguments alone decide, with the ordinal and the
+    /// iteration by which each is known. Those of a reconnaissance have the numbers of the
+    /// procedure's own.
+    pub given: Vec<(OpId, GivenLookup)>,
+    /// The scans whose ranges arguments alone decide, with numbers: equal ones have equal ranges.
+    /// Those of a reconnaissance have the numbers of the procedure's own.
+    pub given_scans: Vec<(OpId, u16)>,
+}
+
+impl Procedure {
+    /// Whether a register is a parameter's or a constant's, and so has one value in a call.
+    pub(crate) fn is_given(&self, register: Reg) -> bool {
+        let mut parameters = self.parameters.iter();
+        parameters.any(|parameter| parameter.register == register)
+            || (self.constants.iter()).any(|constant| constant.register == register)
+    }
 }

@@ -309,7 +309,8 @@ fn unseen_updates(program: &Program, left: &Procedure, kept: &[OpId]) -> Vec<OpI
     unseen
 }
 
-/// Lets what is left of `whole` know all that `whole` would fetch: the records are met there first.
+/// Lets what is left of `whole` know all that `whole` would fetch, as the records are met there
+/// first, and the numbers by which `whole` knows the look-ups and scans that arguments decide.
 /// `operations` are the numbers in `whole` of the operations that are left.
 fn fetch_all(left: &mut Procedure, whole: &Program, operations: &[OpId]) {
     let mut fetched = Vec::new();
@@ -319,6 +320,14 @@ fn fetch_all(left: &mut Procedure, whole: &Program, operations: &[OpId]) {
             fetched.extend(known.map(|lookup| (lookup.op, lookup.touched, lookup.ordinal)));
         }
     });
+    (left.given, left.given_scans) = (Vec::new(), Vec::new());
+    for (number, of) in operations.iter().enumerate() {
+        let op = OpId(number as u16);
+        let same = whole.given.iter().find(|(known, _)| known == of);
+        left.given.extend(same.map(|(_, given)| (op, *given)));
+        let same = whole.given_scans.iter().find(|(known, _)| known == of);
+        (left.given_scans).extend(same.map(|(_, given)| (op, *given)));
+    }
     for_each_step_mut(&mut left.body, &mut |step| {
         let Step::Prefetch { lookups, .. } = step else {
             return;

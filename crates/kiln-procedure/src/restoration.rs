@@ -184,7 +184,11 @@ impl Restoration {
     }
 
     fn lower(&mut self, program: Whole<'_>, dependents: &Dependents) {
-        let mut part = program.procedure.clone();
+        let mut part = Procedure {
+            given: Vec::new(),
+            given_scans: Vec::new(),
+            ..program.procedure.clone()
+        };
         strip(&mut part.body, &mut dependents.runs.iter());
         let analysis = program.analysis.without_deferral();
         let rare = program.code.rare_constants.iter().flatten();

@@ -229,3 +229,63 @@ fn an_update_that_a_key_depends_on_stays() {
         [Lookup, Update, Lookup, Read, Lookup]
     );
 }
+
+/// Look-ups by arguments, one of which is made in a branch, and another one by what was read; scans
+/// of one range, and of another one. The plan has all of them under the same numbers, though its
+/// operations have others.
+#[test]
+fn a_plan_has_the_numbers_of_what_arguments_decide() {
+    let (tables, mut b) = start();
+    let (stock, w, i) = (b.table(&tables.stock), b.parameter(0), b.parameter(1));
+    for prefix in [vec![w], vec![w], vec![w, i]] {
+        let record = b.record();
+        b.open();
+        let read = b.read(stock, record, &[column(3)], None);
+        b.update(stock, record, &[(column(3), read[0])], None);
+        let body = b.close();
+        let range = Range {
+            prefix: prefix.into(),
+            ..Range::default()
+        };
+        b.scan(stock, 0, range, false, record, body, None);
+    }
+    let (first, found) = b.lookup(stock, 0, &[w, i], None);
+    b.then(found, |b| {
+        let read = b.read(stock, first, &[column(2)], None);
+        b.lookup(stock, 0, &[w, read[0]], None);
+        b.lookup(stock, 0, &[w, w], None);
+    });
+    let program = b.finish();
+    let plan = program.reconnaissance();
+    let keys = |program: &Program| {
+        let mut keys = Vec::new();
+        kiln_procedure::analysis::names::for_each_step(&program.body, &mut |step| match step {
+            Step::Lookup { op, key, .. } => {
+                let given = program.given.iter().find(|(known, _)| known == op);
+                let given = given.map(|(_, given)| u32::from(given.iteration));
+                keys.push((key.to_vec(), given));
+            }
+            Step::Scan { op, range, .. } => {
+                let given = program.given_scans.iter().find(|(known, _)| known == op);
+                keys.push((
+                    range.prefix.to_vec(),
+                    given.map(|(_, number)| u32::from(*number)),
+                ));
+            }
+            _ => {}
+        });
+        keys
+    };
+    let numbers: Vec<_> = keys(&program).iter().map(|(_, number)| *number).collect();
+    assert_eq!(numbers[..3], [Some(0), Some(0), Some(1)]);
+    let mut given: Vec<_> = numbers[3..].iter().flatten().collect();
+    given.sort_unstable();
+    assert_eq!(given, [&0, &1], "and none by what was read: {numbers:?}");
+    assert_ne!(kinds(plan), kinds(&program));
+    let of_arguments = |program: &Program| {
+        let mut keys = keys(program);
+        keys.retain(|(_, number)| number.is_some());
+        keys
+    };
+    assert_eq!(of_arguments(plan), of_arguments(&program));
+}

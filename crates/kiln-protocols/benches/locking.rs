@@ -38,6 +38,7 @@ fn records(rows: i64) -> (Arc<Table>, Vec<RecordRef>) {
             data_type: DataType::BigInt,
             not_null: true,
             default: None,
+            domain: None,
             generated: None,
         }],
         primary_key: vec![ColumnId(0)],

@@ -91,6 +91,9 @@ pub enum Canary {
     /// Protocols that plan take the record that the plan has found for a key, though it went on to
     /// another one before it was locked.
     FindingOutdated,
+    /// Locks that are planned: the run takes the record that the plan has found at a look-up site,
+    /// though its row is gone since.
+    HandleOfGoneRow,
     /// Locks that are planned: what the plan has read of an index is taken for what is there, and
     /// not guarded.
     ScanOutdated,
@@ -168,7 +171,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 64] = [
+    pub const ALL: [Canary; 65] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -205,6 +208,7 @@ impl Canary {
         Canary::GroupWritersIgnored,
         Canary::FootprintMissIgnored,
         Canary::FindingOutdated,
+        Canary::HandleOfGoneRow,
         Canary::ScanOutdated,
         Canary::LeftBeforeUnlocking,
         Canary::ScaHashReused,

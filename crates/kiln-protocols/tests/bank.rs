@@ -38,6 +38,7 @@ fn table(hashed: bool) -> Arc<Table> {
         data_type,
         not_null: true,
         default: None,
+        domain: None,
         generated: None,
     };
     let schema = TableSchema {

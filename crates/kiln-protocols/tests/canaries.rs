@@ -76,7 +76,9 @@ fn cases() -> Vec<Case> {
             Canary::ForwardedEarly => &["orthrus", "orthrus-shared", "vll-single", "dora"],
             Canary::OutOfSequence => &["vll-single"],
             Canary::FootprintMissIgnored => &["lock-sorted", "pre-no-wait", "strife"],
-            Canary::FindingOutdated | Canary::ScanOutdated => &["lock-sorted", "vll"],
+            Canary::FindingOutdated | Canary::HandleOfGoneRow | Canary::ScanOutdated => {
+                &["lock-sorted", "vll"]
+            }
             Canary::WrittenColumnForgotten => &["lock-sorted", "vll", "orthrus"],
             Canary::LeftBeforeUnlocking => &["vll"],
             Canary::SpecialsMergedByName | Canary::ResidualWithoutLocks | Canary::UnionLost => {

@@ -37,6 +37,7 @@ fn table() -> Arc<Table> {
         data_type: DataType::Integer,
         not_null: true,
         default: None,
+        domain: None,
         generated: None,
     };
     let schema = TableSchema {

@@ -34,6 +34,7 @@ fn table() -> Arc<Table> {
         data_type,
         not_null,
         default: None,
+        domain: None,
         generated: None,
     };
     let amount = DataType::Numeric {

@@ -23,6 +23,7 @@ fn stock() -> Arc<Table> {
         data_type: DataType::BigInt,
         not_null: true,
         default: None,
+        domain: None,
         generated: None,
     };
     let schema = TableSchema {

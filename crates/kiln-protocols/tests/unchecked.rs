@@ -39,6 +39,7 @@ fn table(
         },
         not_null: true,
         default: None,
+        domain: None,
         generated: None,
     };
     let schema = TableSchema {

@@ -611,7 +611,7 @@ fn sessions_begin_with_the_settings_of_their_role() {
     first.run("ALTER ROLE ALL SET statement_timeout TO '7s'");
     let mut clerk = Talk::begin_as(&address, "clerk").expect("it is accepted");
     assert_eq!(clerk.value("SHOW lock_timeout"), "1s");
-    assert_eq!(clerk.value("SHOW search_path"), "\"shop\", \"public\"");
+    assert_eq!(clerk.value("SHOW search_path"), "shop, public");
     assert_eq!(clerk.value("SHOW statement_timeout"), "7s");
     clerk.run("SET lock_timeout TO '3s'");
     assert_eq!(clerk.value("SHOW lock_timeout"), "3s");

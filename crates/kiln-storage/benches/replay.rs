@@ -29,6 +29,7 @@ fn table(id: u32, types: &[DataType], key_columns: u16) -> Table {
         data_type: data_type.clone(),
         not_null: true,
         default: None,
+        domain: None,
         generated: None,
     });
     let schema = TableSchema {

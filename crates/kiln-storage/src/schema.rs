@@ -149,8 +149,10 @@ impl fmt::Debug for ColumnSet {
 pub struct Column {
     /// Its name, folded to lower case unless it was quoted; empty for a hidden column.
     pub name: String,
-    /// Its type.
+    /// Its type; of a column of a domain, the type that the domain is over.
     pub data_type: DataType,
+    /// The name of the domain that it was declared with.
+    pub domain: Option<String>,
     /// Whether NULL is refused (NOT NULL, or part of the primary key).
     pub not_null: bool,
     /// The DEFAULT expression as SQL text.
@@ -166,6 +168,7 @@ impl Column {
         Column {
             name: String::new(),
             data_type,
+            domain: None,
             not_null: false,
             default: None,
             generated: Some(text),

@@ -31,6 +31,7 @@ fn table(has_key: bool) -> Table {
         data_type,
         not_null,
         default: None,
+        domain: None,
         generated: None,
     };
     let schema = TableSchema {

@@ -289,6 +289,7 @@ fn keys_are_described_by_their_values() {
         data_type,
         not_null,
         default: None,
+        domain: None,
         generated: None,
     };
     let numeric = DataType::Numeric {

@@ -7,6 +7,7 @@ use kiln_storage::sequence::Sequence;
 use kiln_storage::table::Table;
 use kiln_storage::types::EnumType;
 
+use super::domains::Domain;
 use super::objects::Catalog;
 use super::procedure::Procedure;
 use super::statement::Source;
@@ -22,6 +23,7 @@ pub struct Lookups {
     sequences: BTreeMap<String, Option<Weak<Sequence>>>,
     views: BTreeMap<String, Option<Arc<View>>>,
     enums: BTreeMap<String, Option<Arc<EnumType>>>,
+    domains: BTreeMap<String, Option<Arc<Domain>>>,
     /// By the table referred to.
     referencing: BTreeMap<String, Vec<Weak<Table>>>,
     accesses: BTreeSet<Access>,
@@ -66,10 +68,19 @@ impl Lookups {
         }
     }
 
-    /// The names of the enums that were looked for and found.
-    pub fn enums(&self) -> impl Iterator<Item = &str> {
-        let found = self.enums.iter().filter(|(_, found)| found.is_some());
-        found.map(|(name, _)| name.as_str())
+    /// The compiler looked for a domain.
+    pub fn note_domain(&mut self, name: &str, found: Option<&Arc<Domain>>) {
+        if !self.domains.contains_key(name) {
+            self.domains.insert(name.to_owned(), found.cloned());
+        }
+    }
+
+    /// The names of the enums and domains that were looked for and found.
+    pub fn types(&self) -> impl Iterator<Item = &str> {
+        let enums = self.enums.iter().filter(|(_, found)| found.is_some());
+        let domains = self.domains.iter().filter(|(_, found)| found.is_some());
+        let enums = enums.map(|(name, _)| name.as_str());
+        enums.chain(domains.map(|(name, _)| name.as_str()))
     }
 
     /// The compiler looked for the tables that refer to the one called `name`, and found these, in
@@ -117,6 +128,7 @@ impl Lookups {
         let mut sequences = self.sequences.iter();
         let mut views = self.views.iter();
         let mut enums = self.enums.iter();
+        let mut domains = self.domains.iter();
         tables.all(
             |(name, known)| match (known.as_ref(), catalog.table(name)) {
                 (Some(known), Some(table)) => is_same(known, table),
@@ -133,6 +145,9 @@ impl Lookups {
             known.as_ref().map(Arc::as_ptr) == found
         }) && enums.all(|(name, known)| {
             let found = catalog.enumeration(name).map(Arc::as_ptr);
+            known.as_ref().map(Arc::as_ptr) == found
+        }) && domains.all(|(name, known)| {
+            let found = catalog.domain(name).map(Arc::as_ptr);
             known.as_ref().map(Arc::as_ptr) == found
         }) && referencing.all(|(name, known)| {
             let names = catalog.referencing(name);

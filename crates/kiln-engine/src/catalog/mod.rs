@@ -3,6 +3,7 @@
 
 mod comments;
 mod current;
+mod domains;
 mod enums;
 mod lookups;
 mod numbers;
@@ -18,6 +19,7 @@ mod written;
 
 pub use comments::{Commented, Comments};
 pub use current::CurrentCatalog;
+pub use domains::Domain;
 pub(crate) use enums::{retype, retyped};
 pub use lookups::Lookups;
 pub use numbers::{FIRST_NUMBER, NumberedObject, ObjectNumbers};

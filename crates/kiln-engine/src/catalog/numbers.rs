@@ -56,6 +56,12 @@ pub enum NumberedObject {
     EnumArray(String),
     /// A label of an enum.
     EnumLabel(String, String),
+    /// A domain.
+    Domain(String),
+    /// The type of arrays of its values.
+    DomainArray(String),
+    /// A check of a domain.
+    DomainCheck(String, String),
 }
 
 impl NumberedObject {
@@ -78,6 +84,9 @@ impl NumberedObject {
             NumberedObject::Enum(name) => ("enum", name, None),
             NumberedObject::EnumArray(name) => ("enum-array", name, None),
             NumberedObject::EnumLabel(of, label) => ("enum-label", of, Some(label)),
+            NumberedObject::Domain(name) => ("domain", name, None),
+            NumberedObject::DomainArray(name) => ("domain-array", name, None),
+            NumberedObject::DomainCheck(of, check) => ("domain-check", of, Some(check)),
         }
     }
 
@@ -128,6 +137,9 @@ impl NumberedObject {
             "enum" => NumberedObject::Enum(name),
             "enum-array" => NumberedObject::EnumArray(name),
             "enum-label" => NumberedObject::EnumLabel(name, reader.counted()?.to_owned()),
+            "domain" => NumberedObject::Domain(name),
+            "domain-array" => NumberedObject::DomainArray(name),
+            "domain-check" => NumberedObject::DomainCheck(name, reader.counted()?.to_owned()),
             _ => return Err(reader.damaged("a kind of object before it")),
         })
     }
@@ -217,6 +229,16 @@ impl ObjectNumbers {
             ]);
             let labels = of.labels().iter();
             objects.extend(labels.map(|it| NumberedObject::EnumLabel(name(), it.text.clone())));
+        }
+        for domain in catalog.domains() {
+            let name = || domain.name.clone();
+            objects.extend([
+                NumberedObject::Domain(name()),
+                NumberedObject::DomainArray(name()),
+            ]);
+            let checks = domain.checks.iter();
+            let checks = checks.map(|it| NumberedObject::DomainCheck(name(), it.name.clone()));
+            objects.extend(checks);
         }
         objects.sort_unstable();
         let mut new = Vec::new();

@@ -14,6 +14,7 @@ use kiln_storage::types::{DataType, EnumType};
 
 use super::comments::Comments;
 use super::current::CurrentCatalog;
+use super::domains::Domain;
 use super::numbers::ObjectNumbers;
 use super::procedure::{Procedure, RowPrograms};
 use super::records::RecordPrograms;
@@ -38,6 +39,7 @@ pub struct Catalog {
     pub(crate) sequences: BTreeMap<String, Arc<Sequence>>,
     pub(crate) views: BTreeMap<String, Arc<View>>,
     pub(crate) enums: BTreeMap<String, Arc<EnumType>>,
+    pub(crate) domains: BTreeMap<String, Arc<Domain>>,
     /// With their schemas.
     pub(crate) extensions: BTreeMap<String, String>,
     /// The versions of the catalog in which tables took the places of others.
@@ -67,6 +69,7 @@ impl Default for Catalog {
             sequences: BTreeMap::new(),
             views: BTreeMap::new(),
             enums: BTreeMap::new(),
+            domains: BTreeMap::new(),
             extensions: BTreeMap::new(),
             changed: BTreeMap::new(),
             procedures: BTreeMap::new(),
@@ -103,6 +106,7 @@ impl Catalog {
             sequences: self.sequences.clone(),
             views: self.views.clone(),
             enums: self.enums.clone(),
+            domains: self.domains.clone(),
             extensions: self.extensions.clone(),
             changed: self.changed.clone(),
             procedures: self.procedures.clone(),
@@ -331,6 +335,16 @@ impl Catalog {
             _ if known.array_oid() == oid => Some(DataType::array(of(known))),
             _ => None,
         })
+    }
+
+    /// The domain called `name`.
+    pub fn domain(&self, name: &str) -> Option<&Arc<Domain>> {
+        self.domains.get(name)
+    }
+
+    /// All domains, by name.
+    pub fn domains(&self) -> impl Iterator<Item = &Arc<Domain>> {
+        self.domains.values()
     }
 
     /// All enums, by name.

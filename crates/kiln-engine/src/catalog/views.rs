@@ -25,7 +25,7 @@ pub struct View {
     pub reads: Vec<ViewRead>,
     /// The functions of users that it calls.
     pub calls: Vec<String>,
-    /// The enums that the query names.
+    /// The enums and domains that the query names.
     pub types: Vec<String>,
 }
 

@@ -3,8 +3,8 @@
 //! A catalog is written as the list of what is in it, and not of the statements that made it: a
 //! database that creates and drops tables all day has a list as long as the number of its objects.
 //! Written are the tables, with their numbers, the order and the kind of their indexes, derived
-//! ones included, and their next row numbers; the enums; the extensions; the sequences, and how far
-//! they have got; the views; the statements that created the procedures; and the numbers of objects
+//! ones included, and their next row numbers; the enums and domains; the extensions; the sequences,
+//! and how far they have got; the views; the statements that created the procedures; and the numbers of objects
 //! and the comments on them. Nothing else of a catalog depends on how it came about, as the
 //! programs of procedures follow from their statements and the tables ([`Lookups`](crate::Lookups)
 //! sees to that).
@@ -12,6 +12,7 @@
 //! A log keeps a written catalog with each checkpoint, and the
 //! [`CatalogStatement`](crate::CatalogStatement)s after it.
 
+mod domains;
 mod enums;
 mod roles;
 mod sequences;
@@ -33,6 +34,7 @@ use kiln_storage::table::Table;
 use kiln_storage::types::EnumType;
 
 use super::comments::Comments;
+use super::domains::Domain;
 use super::numbers::ObjectNumbers;
 use super::objects::Catalog;
 use super::statement::{Source, read_source, write_source};
@@ -54,6 +56,8 @@ pub struct WrittenCatalog {
     pub(crate) extensions: BTreeMap<String, String>,
     /// In the order of their names.
     pub(crate) enums: Vec<Arc<EnumType>>,
+    /// In the order of their names.
+    pub(crate) domains: Vec<Arc<Domain>>,
     /// In the order of their names.
     pub(crate) tables: Vec<WrittenTable>,
     /// In the order of their names.
@@ -102,6 +106,7 @@ impl Catalog {
             sequences: self.sequences().map(|it| WrittenSequence::of(it)).collect(),
             views: self.views().cloned().collect(),
             enums: self.enums().cloned().collect(),
+            domains: self.domains().cloned().collect(),
             roles: self.roles().clone(),
             numbers: self.numbers().clone(),
             comments: self.comments().clone(),
@@ -263,6 +268,9 @@ impl fmt::Display for WrittenCatalog {
         for of in &self.enums {
             enums::write(f, of)?;
         }
+        for domain in &self.domains {
+            domains::write(f, domain)?;
+        }
         for table in &self.tables {
             write!(f, "{table}")?;
         }
@@ -300,6 +308,7 @@ impl fmt::Display for WrittenTable {
             let Column {
                 name,
                 data_type,
+                domain,
                 not_null,
                 default,
                 generated,
@@ -312,6 +321,9 @@ impl fmt::Display for WrittenTable {
                 Counted(name),
                 Counted(&data_type)
             )?;
+            if let Some(domain) = domain {
+                write!(f, " domain {}", Counted(domain))?;
+            }
             if let Some(default) = default {
                 write!(f, " default {}", Counted(default))?;
             }
@@ -438,6 +450,10 @@ impl FromStr for WrittenCatalog {
         while reader.takes("type") {
             enums.push(Arc::new(enums::read(&mut reader)?));
         }
+        let mut domains = Vec::new();
+        while reader.takes("domain") {
+            domains.push(domains::read(&mut reader)?);
+        }
         let mut tables = Vec::new();
         while reader.takes("table") {
             tables.push(read_table(&mut reader)?);
@@ -460,12 +476,16 @@ impl FromStr for WrittenCatalog {
         reader.expect("end")?;
         reader.end()?;
         enums::share(&enums, &mut tables, &mut views)?;
+        domains::share(&enums, &mut domains);
+        let domains: Vec<Arc<Domain>> = domains.into_iter().map(Arc::new).collect();
+        domains::check(&domains, &tables)?;
         Ok(WrittenCatalog {
             version,
             next_table_id,
             schemas: reader.schemas,
             extensions,
             enums,
+            domains,
             tables,
             sequences,
             views,
@@ -589,6 +609,10 @@ fn read_column(reader: &mut Reader<'_>) -> Result<Column> {
     if !not_null {
         reader.expect("null")?;
     }
+    let domain = match reader.takes("domain") {
+        true => Some(reader.counted()?.to_owned()),
+        false => None,
+    };
     let default = match reader.takes("default") {
         true => Some(reader.counted()?.to_owned()),
         false => None,
@@ -600,6 +624,7 @@ fn read_column(reader: &mut Reader<'_>) -> Result<Column> {
     Ok(Column {
         name,
         data_type,
+        domain,
         not_null,
         default,
         generated,

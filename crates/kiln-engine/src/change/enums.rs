@@ -94,9 +94,10 @@ impl CatalogChange<'_> {
     ///
     /// # Errors
     /// 42710.
-    fn check_no_type(&self, name: &str) -> Result<()> {
+    pub(super) fn check_no_type(&self, name: &str) -> Result<()> {
         let catalog = &self.catalog;
         let is_taken = catalog.enums.contains_key(name)
+            || catalog.domains.contains_key(name)
             || catalog.tables.contains_key(name)
             || catalog.views.contains_key(name);
         match is_taken {
@@ -105,13 +106,14 @@ impl CatalogChange<'_> {
         }
     }
 
-    /// Checks that no enum has the name of a new table or view, whose rows have a type of that
+    /// Checks that no enum or domain has the name of a new table or view, whose rows have a type of that
     /// name.
     ///
     /// # Errors
     /// 42710.
-    pub(crate) fn check_no_enum(&self, name: &str) -> Result<()> {
-        match self.catalog.enums.contains_key(name) {
+    pub(crate) fn check_no_own_type(&self, name: &str) -> Result<()> {
+        let catalog = &self.catalog;
+        match catalog.enums.contains_key(name) || catalog.domains.contains_key(name) {
             true => Err(type_exists(name).with_hint(
                 "A relation has an associated type of the same name, so you must use a name that \
                  doesn't conflict with any existing type.",
@@ -134,6 +136,7 @@ impl CatalogChange<'_> {
                 *view = Arc::new(retyped(view, &altered));
             }
         }
+        self.retype_domains(&altered);
         self.catalog
             .enums
             .insert(altered.name().to_owned(), altered);

@@ -5,6 +5,7 @@ mod alter;
 mod apply;
 mod catalog_change;
 mod definition;
+mod domains;
 mod enums;
 mod extensions;
 mod indexes;

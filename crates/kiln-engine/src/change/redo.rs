@@ -96,6 +96,10 @@ impl CatalogChange<'_> {
         self.restore_sequences(&written.sequences);
         let enums = written.enums.iter();
         self.catalog.enums = enums.map(|of| (of.name().to_owned(), of.clone())).collect();
+        let domains = written.domains.iter();
+        self.catalog.domains = domains
+            .map(|domain| (domain.name.clone(), domain.clone()))
+            .collect();
         let views = written.views.iter();
         self.catalog.views = views
             .map(|view| (view.name.clone(), view.clone()))

@@ -50,7 +50,7 @@ impl CatalogChange<'_> {
     /// Changes the settings with which sessions of a role begin, or with `None` of all.
     ///
     /// # Errors
-    /// 42704 when there is no such role.
+    /// 42704 when there is no such role; 53400 for too many.
     pub fn change_settings(
         &mut self,
         role: Option<&str>,

@@ -29,7 +29,7 @@ impl CatalogChange<'_> {
     ) -> Result<()> {
         let name = definition.name.clone();
         self.check_no_relation(&name)?;
-        self.check_no_enum(&name)?;
+        self.check_no_own_type(&name)?;
         let id = SequenceId(self.next_table_id()?.0);
         let state = SequenceState {
             version: 0,

@@ -37,7 +37,7 @@ impl CatalogChange<'_> {
             }
         }
         self.check_no_sequence_or_view(&name)?;
-        self.check_no_enum(&name)?;
+        self.check_no_own_type(&name)?;
         let id = self.next_table_id()?;
         let table = Arc::new(Table::new(id, schema, partition_columns, indexes)?);
         self.catalog.tables.insert(name, table.clone());

@@ -22,7 +22,7 @@ impl CatalogChange<'_> {
         if is_taken {
             return Err(duplicate(&name));
         }
-        self.check_no_enum(&name)?;
+        self.check_no_own_type(&name)?;
         self.catalog.views.insert(name, Arc::new(view));
         Ok(())
     }

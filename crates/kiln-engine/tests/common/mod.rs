@@ -21,6 +21,7 @@ pub fn account_schema(name: &str) -> TableSchema {
         data_type,
         not_null: true,
         default: None,
+        domain: None,
         generated: None,
     };
     TableSchema {

@@ -45,6 +45,8 @@ pub struct SoughtScan<'a> {
     pub range: RangeValues<'a>,
     /// Whether it goes from the range's end to its begin.
     pub reverse: bool,
+    /// Its number, if the arguments alone decide its range: one with this number has this range.
+    pub given: Option<u16>,
 }
 
 /// What an access does about a scan.
@@ -110,6 +112,18 @@ pub trait Remembering {
     #[inline(always)]
     fn is_run_soon(&self) -> bool {
         true
+    }
+
+    /// Whether the access has handles for look-ups before they are made
+    /// ([`Remembering::handle_at`]).
+    const HAS_HANDLES: bool = false;
+
+    /// The handle to which the look-up of this index at a site leads, if that is known without a
+    /// look at anything else: the access has met the record, and knows that it has a row, and the
+    /// key.
+    #[inline(always)]
+    fn handle_at(&mut self, _site: LookupSite, _table: &Table, _index: usize) -> Option<Handle> {
+        None
     }
 
     /// Hears of a look-up before an index is asked, and says what is known of it already. Otherwise

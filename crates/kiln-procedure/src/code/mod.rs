@@ -446,6 +446,8 @@ pub(crate) struct Lookup {
     pub observed: Observed,
     /// Where a prefetch notes what it found for this look-up, if one does.
     pub foreseen: Option<Foreseen>,
+    /// Its numbers, if it is outside of loops and arguments alone decide its key.
+    pub given: Option<GivenLookup>,
     /// In a restoration: whether it gives what it gave
     /// ([`Restoration::changed`](crate::Restoration)).
     pub is_known: bool,
@@ -506,6 +508,8 @@ pub(crate) struct Scan {
     pub index: usize,
     pub range: Range,
     pub reverse: bool,
+    /// Its number, if arguments alone decide its range.
+    pub given: Option<u16>,
     pub record: RecordReg,
     pub intent: Intent,
     /// What is observed of the records.

@@ -16,7 +16,7 @@ use super::Code;
 use crate::analysis::{Analysis, UpdaterSource};
 use crate::ir::Reg;
 
-/// What an update does to a record; see the [module](self).
+/// What an update does to a record.
 #[derive(Debug)]
 pub struct Updater {
     pub(crate) code: Code,

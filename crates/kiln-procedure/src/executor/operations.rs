@@ -11,7 +11,7 @@ use crate::access::{
     AbortCause, Access, Halt, Handle, Inserted, LookupSite, Recalled, Sought, Stop, Visit,
 };
 use crate::analysis::Observed;
-use crate::code::{Columns, Defer, Foreseen, Insert, Lookup};
+use crate::code::{Columns, Defer, Insert, Lookup};
 use crate::frame;
 use crate::ir::*;
 
@@ -62,6 +62,33 @@ impl<'a, A: Access> Executor<'a, A> {
     /// Meets the record that an index look-up finds, or guards its absence; says which.
     #[inline(never)]
     pub(super) fn lookup(&mut self, lookup: &Lookup) -> Result<bool, Stopped> {
+        if !A::HAS_HANDLES {
+            return self.lookup_sought(lookup);
+        }
+        match self.handle_ahead(lookup) {
+            Some(handle) => {
+                self.set_handle(lookup.record, handle);
+                self.set(lookup.found, Slot::TRUE);
+                Ok(true)
+            }
+            None => self.lookup_without_handle(lookup),
+        }
+    }
+
+    /// The handle that the access has ready for a look-up.
+    #[inline(always)]
+    pub(super) fn handle_ahead(&mut self, lookup: &Lookup) -> Option<Handle> {
+        let site = self.site(lookup)?;
+        self.access.handle_at(site, &lookup.table, lookup.index)
+    }
+
+    #[inline(never)]
+    fn lookup_without_handle(&mut self, lookup: &Lookup) -> Result<bool, Stopped> {
+        self.lookup_sought(lookup)
+    }
+
+    #[inline(always)]
+    fn lookup_sought(&mut self, lookup: &Lookup) -> Result<bool, Stopped> {
         match self.recall(lookup)? {
             None => {
                 let is_there = self.lookup_foreseen(lookup);
@@ -90,7 +117,7 @@ impl<'a, A: Access> Executor<'a, A> {
             key: &lookup.key,
             intent: lookup.intent,
             observed: &lookup.observed,
-            site: lookup.foreseen.and_then(|foreseen| self.site(foreseen)),
+            site: self.site(lookup),
             is_known: lookup.is_known,
         };
         let recalled = self.access.recall(&sought, &self.frame.memory);
@@ -182,7 +209,11 @@ impl<'a, A: Access> Executor<'a, A> {
     }
 
     #[inline(always)]
-    fn site(&self, foreseen: Foreseen) -> Option<LookupSite> {
+    fn site(&self, lookup: &Lookup) -> Option<LookupSite> {
+        if let Some(given) = lookup.given {
+            return LookupSite::of(given.ordinal, usize::from(given.iteration));
+        }
+        let foreseen = lookup.foreseen?;
         let (iteration, first) = (self.get(foreseen.iteration), self.get(foreseen.first));
         let iteration = iteration.as_i64().wrapping_sub(first.as_i64()) as usize;
         LookupSite::of(foreseen.ordinal?, iteration)
@@ -316,6 +347,7 @@ impl<'a, A: Access> Executor<'a, A> {
                     // Nothing is known of what follows: all of it is observed.
                     observed: Observed::all(table.schema().columns.len()),
                     foreseen: None,
+                    given: None,
                     is_known: false,
                 };
                 if self.lookup_anew(&lookup)? {

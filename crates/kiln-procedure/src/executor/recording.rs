@@ -97,7 +97,15 @@ impl<'a, A: Access> Executor<'a, A> {
             return self.lookup(lookup);
         }
         self.records_operation(lookup.op);
-        let handle = match self.recall(lookup)? {
+        let ahead = match A::HAS_HANDLES {
+            true => self.handle_ahead(lookup),
+            false => None,
+        };
+        let recalled = match ahead {
+            Some(handle) => Some(Recalled::Found(handle)),
+            None => self.recall(lookup)?,
+        };
+        let handle = match recalled {
             None => {
                 let is_there = self.lookup_anew(lookup);
                 self.access.looked_up();

@@ -41,6 +41,7 @@ impl<'a, A: Access> Executor<'a, A> {
                     index: scan.index,
                     range: values,
                     reverse: scan.reverse,
+                    given: scan.given,
                 };
                 let kept = self.access.seek_scan(&sought, &self.frame.memory);
                 self.noted(kept)?

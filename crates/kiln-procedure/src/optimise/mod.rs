@@ -20,6 +20,7 @@
 //! | `undo` | how the changes of protected regions are taken back |
 //! | `registers` | registers and records numbered anew, without those that nothing names |
 //! | `prefetch` | the records of a loop fetched before it |
+//! | `given` | scans whose ranges arguments alone decide |
 //!
 //! A repeated look-up or read gives what the first one gave: the transaction is serializable, and
 //! nothing of its own came between, which is what the passes prove. Nothing that can raise is
@@ -29,6 +30,7 @@ mod coalesce;
 mod dead;
 mod effects;
 mod expressions;
+mod given;
 mod intents;
 mod live;
 mod nulls;
@@ -45,6 +47,7 @@ use crate::procedure::Procedure;
 
 pub(crate) use dead::remove_unused;
 pub(crate) use effects::Effects;
+pub use given::number_scans;
 pub use intents::set_intents;
 pub(crate) use prefetch::ORDINALS_MAX;
 pub use prefetch::add_prefetches;

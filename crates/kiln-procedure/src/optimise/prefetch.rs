@@ -18,21 +18,32 @@ use crate::procedure::Procedure;
 /// Look-ups of a program that get ordinals at most: what is found for them is kept by these.
 pub(crate) const ORDINALS_MAX: u16 = 64;
 
-/// Puts prefetches before the loops that can use them.
+/// Puts prefetches before the loops that can use them, and numbers the look-ups that arguments
+/// decide: those of the loops, and those outside of all loops.
 pub fn add_prefetches(procedure: &mut Procedure) {
     let mut body = std::mem::take(&mut procedure.body);
     let mut adding = Adding {
         procedure,
         ordinals: 0,
+        given: Vec::new(),
     };
     adding.block(&mut body, true);
+    let (ordinal, given) = (adding.ordinals, adding.given);
     procedure.body = body;
+    if ordinal < ORDINALS_MAX {
+        let iterations = 0..PREFETCH_ITERATIONS_MAX as u16;
+        let numbered = given.into_iter().zip(iterations);
+        let numbered = numbered.map(|(op, iteration)| (op, GivenLookup { ordinal, iteration }));
+        procedure.given = numbered.collect();
+    }
 }
 
 struct Adding<'a> {
     procedure: &'a Procedure,
-    /// Look-ups that arguments decide, so far.
+    /// Look-ups of loops that arguments decide, so far.
     ordinals: u16,
+    /// Such look-ups outside of loops.
+    given: Vec<OpId>,
 }
 
 impl Adding<'_> {
@@ -43,6 +54,18 @@ impl Adding<'_> {
             for inner in step_blocks_mut(step).into_iter().flatten() {
                 self.block(inner, is_once);
             }
+        }
+        if is_once {
+            let given = steps.iter().filter_map(|step| match step {
+                Step::Lookup { op, key, .. }
+                    if key.iter().all(|part| self.procedure.is_given(*part)) =>
+                {
+                    Some(*op)
+                }
+                _ => None,
+            });
+            let given: Vec<OpId> = given.collect();
+            self.given.extend(given);
         }
         let mut position = 0;
         while position < steps.len() {
@@ -57,29 +80,19 @@ impl Adding<'_> {
         }
     }
 
-    /// Numbers the look-ups that arguments decide.
+    /// Numbers the look-ups of a loop that arguments decide.
     fn number(&mut self, prefetch: &mut Step) {
         let Step::Prefetch { first, lookups, .. } = prefetch else {
             return;
-        };
-        let Procedure {
-            parameters,
-            constants,
-            ..
-        } = self.procedure;
-        let is_given = |register: &Reg| {
-            let mut parameters = parameters.iter();
-            parameters.any(|parameter| parameter.register == *register)
-                || (constants.iter()).any(|constant| constant.register == *register)
         };
         for lookup in lookups {
             let mut key = lookup.key.iter();
             let is_given = key.all(|part| match part {
                 PrefetchKey::Register(register) | PrefetchKey::Element(register) => {
-                    is_given(register)
+                    self.procedure.is_given(*register)
                 }
                 PrefetchKey::Variable => true,
-            }) && is_given(first);
+            }) && self.procedure.is_given(*first);
             if lookup.is_certain && is_given && self.ordinals < ORDINALS_MAX {
                 lookup.ordinal = Some(self.ordinals);
                 self.ordinals += 1;

@@ -27,6 +27,7 @@ pub fn table(
             data_type: data_type.clone(),
             not_null: !name.ends_with('?'),
             default: None,
+            domain: None,
             generated: None,
         })
         .collect();

@@ -31,6 +31,7 @@ fn table(number: u32) -> Arc<Table> {
         data_type,
         not_null: name != "note",
         default: None,
+        domain: None,
         generated: None,
     };
     let schema = TableSchema {

@@ -27,6 +27,7 @@ pub fn table() -> Arc<Table> {
         data_type,
         not_null: true,
         default: None,
+        domain: None,
         generated: None,
     };
     let schema = TableSchema {

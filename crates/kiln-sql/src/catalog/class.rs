@@ -21,7 +21,9 @@ const BTREE: u32 = 403;
 /// The collation of texts.
 const DEFAULT_COLLATION: u32 = 100;
 /// The collation of names.
-const C_COLLATION: u32 = 950;
+pub(super) const C_COLLATION: u32 = 950;
+/// The number of the collation "POSIX".
+pub(super) const POSIX_COLLATION: u32 = 951;
 
 /// What of a row of `pg_class` differs.
 struct Class {
@@ -224,6 +226,8 @@ struct Attribute<'a> {
     relation: u32,
     name: &'a str,
     data_type: &'a DataType,
+    /// The number of its domain, if it is of one.
+    domain: Option<u32>,
     number: i16,
     not_null: bool,
     has_default: bool,
@@ -248,14 +252,18 @@ impl Attribute<'_> {
         vec![
             oid(self.relation),
             text(self.name),
-            oid(type_oid),
+            oid(self.domain.unwrap_or(type_oid)),
             // What ANALYZE counts.
             integer(-1),
             Value::SmallInt(known.map_or(-1, |known| known.length)),
             Value::SmallInt(self.number),
             integer(dimensions),
             integer(-1),
-            integer(self.data_type.modifier()),
+            // A domain says it itself.
+            integer(match self.domain {
+                Some(_) => -1,
+                None => self.data_type.modifier(),
+            }),
             boolean(known.is_some_and(|known| known.by_value)),
             text(known.map_or("i", |known| known.alignment)),
             text(known.map_or("p", |known| known.storage)),
@@ -303,6 +311,7 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
                 relation: relation.oid,
                 name,
                 data_type,
+                domain: None,
                 number: number(at),
                 not_null: *not_null,
                 has_default: false,
@@ -319,6 +328,7 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
                 relation: table.oid,
                 name: &column.name,
                 data_type: &column.data_type,
+                domain: snapshot.domain_oid(column),
                 number: number(at),
                 not_null: column.not_null,
                 has_default: table.defaults.iter().any(|(_, of)| *of == at),
@@ -340,6 +350,7 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
                     relation: index.oid,
                     name,
                     data_type: &column.data_type,
+                    domain: snapshot.domain_oid(column),
                     number: number(at),
                     not_null: false,
                     has_default: false,
@@ -356,6 +367,7 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
                 relation: entry.oid,
                 name,
                 data_type,
+                domain: None,
                 number: number(at),
                 not_null: false,
                 has_default: false,
@@ -371,6 +383,7 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
                 relation: sequence.oid,
                 name,
                 data_type,
+                domain: None,
                 number: number(at),
                 not_null: true,
                 has_default: false,

@@ -122,12 +122,16 @@ fn first_role(object: &NumberedObject) -> Option<u32> {
 fn class_of(object: &NumberedObject) -> CommentClass {
     match object {
         NumberedObject::Routine(_) => CommentClass::Procedure,
-        NumberedObject::Constraint(..) => CommentClass::Constraint,
+        NumberedObject::Constraint(..) | NumberedObject::DomainCheck(..) => {
+            CommentClass::Constraint
+        }
         NumberedObject::RowType(_)
         | NumberedObject::RowArrayType(_)
         | NumberedObject::Enum(_)
         | NumberedObject::EnumArray(_)
-        | NumberedObject::EnumLabel(..) => CommentClass::Type,
+        | NumberedObject::EnumLabel(..)
+        | NumberedObject::Domain(_)
+        | NumberedObject::DomainArray(_) => CommentClass::Type,
         NumberedObject::Role(_) => CommentClass::AuthId,
         NumberedObject::Trigger(..) => CommentClass::Trigger,
         NumberedObject::Schema(_) => CommentClass::Namespace,

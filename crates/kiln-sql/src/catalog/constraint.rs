@@ -5,7 +5,7 @@ use kiln_storage::types::Value;
 
 use super::snapshot::{ConstraintEntry, ConstraintKind, Snapshot, TableEntry, type_oid};
 use super::values::{Row, array, boolean, column_numbers, integer, oid, optional, text};
-use super::{builtin, expression};
+use super::{builtin, domains, expression};
 
 /// The number of `pg_class`.
 const PG_CLASS: u32 = 1259;
@@ -14,14 +14,14 @@ const PG_ATTRDEF: u32 = 2604;
 /// The number of `pg_constraint`.
 const PG_CONSTRAINT: u32 = 2606;
 
-/// Constraints of tables.
+/// Constraints of tables and domains.
 pub(super) fn pg_constraint(snapshot: &Snapshot) -> Vec<Row> {
     let tables = snapshot.tables.iter();
     let rows = tables.flat_map(|table| {
         let constraints = table.constraints.iter();
         constraints.map(|constraint| row(snapshot, table, constraint))
     });
-    rows.collect()
+    rows.chain(domains::constraints(snapshot)).collect()
 }
 
 fn row(snapshot: &Snapshot, table: &TableEntry, constraint: &ConstraintEntry) -> Row {

@@ -22,23 +22,25 @@ use crate::compile::{
 
 /// The condition of a CHECK constraint.
 pub(super) fn check(schema: &TableSchema, text: &str) -> String {
-    printed(text, schema, false)
+    Printer::of(Some(schema)).print_text(text)
+}
+
+/// The condition of a domain, of which the only column of `schema` is VALUE.
+pub(super) fn of_value(schema: &TableSchema, text: &str) -> String {
+    let printer = Printer {
+        is_of_value: true,
+        ..Printer::of(Some(schema))
+    };
+    printer.print_text(text)
 }
 
 /// An expression over the rows `old` and `new` of a table.
 pub(super) fn of_rows(schema: &TableSchema, text: &str) -> String {
-    printed(text, schema, true)
-}
-
-fn printed(text: &str, schema: &TableSchema, is_of_rows: bool) -> String {
     let printer = Printer {
-        schema: Some(schema),
-        is_of_rows,
+        is_of_rows: true,
+        ..Printer::of(Some(schema))
     };
-    match stored_expression(text) {
-        Ok(expr) => printer.print(&expr),
-        Err(_) => text.to_owned(),
-    }
+    printer.print_text(text)
 }
 
 /// The default value of a column, counted from 0, or what it is computed from; `None` where it has
@@ -57,10 +59,7 @@ pub(super) fn column_default(table: &TableEntry, column: usize) -> Option<String
 
 /// A default value of a type.
 pub(super) fn printed_default(expr: &Expr, data_type: &DataType) -> String {
-    let printer = Printer {
-        schema: None,
-        is_of_rows: false,
-    };
+    let printer = Printer::of(None);
     match open_literal(expr) {
         Some(text) => constant(text, data_type),
         None => printer.print(expr),
@@ -116,9 +115,28 @@ struct Printer<'a> {
     schema: Option<&'a TableSchema>,
     /// Whether columns are named with their rows.
     is_of_rows: bool,
+    /// Whether the only column is the VALUE of a domain.
+    is_of_value: bool,
+}
+
+impl<'a> Printer<'a> {
+    fn of(schema: Option<&'a TableSchema>) -> Printer<'a> {
+        Printer {
+            schema,
+            is_of_rows: false,
+            is_of_value: false,
+        }
+    }
 }
 
 impl Printer<'_> {
+    fn print_text(&self, text: &str) -> String {
+        match stored_expression(text) {
+            Ok(expr) => self.print(&expr),
+            Err(_) => text.to_owned(),
+        }
+    }
+
     fn type_of(&self, expr: &Expr) -> Option<DataType> {
         match open_literal(expr) {
             Some(_) => None,
@@ -132,6 +150,9 @@ impl Printer<'_> {
             Expr::Nested(inner) => self.print(inner),
             Expr::Identifier(ident) if self.is_of_rows => {
                 format!("{}.*", quote_identifier(&name_of(ident)))
+            }
+            Expr::Identifier(ident) if self.is_of_value && name_of(ident) == "value" => {
+                "VALUE".to_owned()
             }
             Expr::Identifier(ident) => quote_identifier(&name_of(ident)),
             Expr::CompoundIdentifier(path) if self.is_of_rows => {

@@ -78,6 +78,9 @@ functions! {
             Some(ObjectOf::Constraint(table, constraint)) => {
                 heap.push_str(&deparse::constraint(snapshot, table, constraint))
             }
+            Some(ObjectOf::DomainCheck(entry, check)) => {
+                heap.push_str(&entry.definition(check, false))
+            }
             _ => Slot::NULL,
         })
     };
@@ -85,6 +88,9 @@ functions! {
         match snapshot.object(oid_of(oid)) {
             Some(ObjectOf::Constraint(table, constraint)) if pretty.as_bool() => {
                 Ok(heap.push_str(&deparse::pretty_constraint(snapshot, table, constraint)))
+            }
+            Some(ObjectOf::DomainCheck(entry, check)) if pretty.as_bool() => {
+                Ok(heap.push_str(&entry.definition(check, true)))
             }
             _ => (PG_GET_CONSTRAINTDEF.function)(snapshot, heap, &[oid]),
         }

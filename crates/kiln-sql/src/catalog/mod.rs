@@ -31,6 +31,7 @@ mod class;
 mod comments;
 mod constraint;
 mod deparse;
+mod domains;
 mod expression;
 mod extensions;
 pub(crate) mod functions;
@@ -63,7 +64,9 @@ pub(crate) use sequences::{
 };
 pub(crate) use signal_session::SignalSession;
 pub(crate) use snapshot::Snapshot;
-pub(crate) use view::{View, definition, relation_of, routine_of, sequences_of_default};
+pub(crate) use view::{
+    View, definition, relation_of, routine_of, sequences_of, sequences_of_default,
+};
 
 /// The name of the database; there is one.
 pub(crate) const DATABASE: &str = "kiln";

@@ -281,6 +281,11 @@ impl Snapshot {
         {
             return Ok(if is_array { of.array_oid() } else { of.oid() });
         }
+        if let Some(entry) = of_public.and_then(|name| self.domain(name))
+            && table.is_none()
+        {
+            return Ok(if is_array { entry.array_oid } else { entry.oid });
+        }
         let table = table.ok_or_else(unknown)?;
         Ok(if is_array {
             table.row_array_type
@@ -402,6 +407,8 @@ impl Snapshot {
             ObjectOf::RowArrayType(table) => Some(format!("{}[]", self.shown_type(table))),
             ObjectOf::Enum(of) => Some(of.printed().to_owned()),
             ObjectOf::EnumArray(of) => Some(of.printed_array().to_owned()),
+            ObjectOf::Domain(entry) => Some(entry.printed()),
+            ObjectOf::DomainArray(entry) => Some(format!("{}[]", entry.printed())),
             _ => None,
         })
     }

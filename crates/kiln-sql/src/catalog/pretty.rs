@@ -6,12 +6,21 @@ use sqlparser::ast::{
 };
 
 use super::expression::cast_target;
+use crate::compile::ddl::over_value;
 use crate::compile::stored_expression;
 
 /// An expression that [`super::expression`] has printed, without superfluous parentheses.
 pub(super) fn pretty(text: &str) -> String {
     match stored_expression(text) {
         Ok(expr) => print(&expr),
+        Err(_) => text.to_owned(),
+    }
+}
+
+/// The same, of an expression over the VALUE of a domain.
+pub(super) fn pretty_over_value(text: &str) -> String {
+    match stored_expression(text) {
+        Ok(expr) => print(&over_value(&expr)),
         Err(_) => text.to_owned(),
     }
 }

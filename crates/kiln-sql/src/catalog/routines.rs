@@ -1,12 +1,14 @@
 //! Functions and procedures: what their headers say, and `pg_proc`.
 
-use kiln_engine::{Catalog, Object, Procedure};
-use kiln_storage::types::Value;
+use kiln_engine::{Catalog, Domain, NumberedObject, Object, Procedure};
+use kiln_platform::sync::Arc;
+use kiln_storage::types::{DataType, Value};
 
 use super::snapshot::{RoutineEntry, Snapshot, type_oid};
 use super::values::{Row, array, boolean, no_function, oid, optional, small, text};
 use super::{FIRST_ROLE_OID, PUBLIC_OID, builtin, expression, roles};
 use crate::compile::plpgsql::{ResultKind, Routine};
+use crate::compile::quote_identifier;
 use sqlparser::ast::ObjectName;
 
 use super::view::{relation_of, routine_of};
@@ -78,8 +80,8 @@ impl RoutineFacts {
                 ArgumentMode::Out => 'o',
                 ArgumentMode::InOut => 'b',
             },
-            type_oid: type_oid(&parameter.data_type),
-            printed: parameter.data_type.base_name().to_owned(),
+            type_oid: numbered(catalog, &parameter.data_type, parameter.domain.as_ref()),
+            printed: printed(&parameter.data_type, parameter.domain.as_ref()),
             default: parameter
                 .default
                 .as_ref()
@@ -91,11 +93,12 @@ impl RoutineFacts {
                 routine
                     .result_columns()
                     .into_iter()
-                    .map(|(name, data_type)| RoutineArgument {
+                    .zip(&routine.result_domains)
+                    .map(|((name, data_type), domain)| RoutineArgument {
                         name,
                         mode: 't',
-                        type_oid: type_oid(&data_type),
-                        printed: data_type.base_name().to_owned(),
+                        type_oid: numbered(catalog, &data_type, domain.as_ref()),
+                        printed: printed(&data_type, domain.as_ref()),
                         default: None,
                     }),
             );
@@ -116,6 +119,21 @@ impl RoutineFacts {
     }
 }
 
+/// The number of a type, or of the domain over it that was declared.
+fn numbered(catalog: &Catalog, data_type: &DataType, domain: Option<&Arc<Domain>>) -> u32 {
+    let numbers = catalog.numbers();
+    let domain = domain.map(|domain| NumberedObject::Domain(domain.name.clone()));
+    let number = domain.and_then(|domain| numbers.get(&domain));
+    number.unwrap_or_else(|| type_oid(data_type))
+}
+
+fn printed(data_type: &DataType, domain: Option<&Arc<Domain>>) -> String {
+    match domain {
+        Some(domain) => quote_identifier(&domain.name),
+        None => data_type.base_name().to_owned(),
+    }
+}
+
 fn result_of(catalog: &Catalog, routine: &Routine, source: &FunctionSource) -> RoutineResult {
     let record = || RoutineResult::Of(RECORD, "record".to_owned());
     match &routine.result {
@@ -123,7 +141,9 @@ fn result_of(catalog: &Catalog, routine: &Routine, source: &FunctionSource) -> R
         ResultKind::Trigger => RoutineResult::Of(TRIGGER, "trigger".to_owned()),
         _ if routine.kind == RoutineKind::Procedure => record(),
         ResultKind::Scalar(data_type) | ResultKind::SetOfScalar(data_type) => {
-            RoutineResult::Of(type_oid(data_type), data_type.base_name().to_owned())
+            let domain = routine.result_domains.first().and_then(Option::as_ref);
+            let number = numbered(catalog, data_type, domain);
+            RoutineResult::Of(number, printed(data_type, domain))
         }
         ResultKind::Row(_) | ResultKind::SetOfRows(_) => match &source.header.returns {
             Some(Returns::Type(reference) | Returns::SetOf(reference)) => {

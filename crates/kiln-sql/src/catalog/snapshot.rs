@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use kiln_engine::{Catalog, NumberedObject, ObjectNumbers, Role, Roles, SearchPath, View};
 use kiln_platform::sync::{Arc, OnceLock};
 use kiln_storage::qualified::{PUBLIC_SCHEMA, beside, name_in_schema, parts, schema_of};
-use kiln_storage::schema::{Column, ForeignKey, IndexDefinition, TableSchema, Trigger};
+use kiln_storage::schema::{Check, Column, ForeignKey, IndexDefinition, TableSchema, Trigger};
 use kiln_storage::sequence::{Identity, Sequence};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, EnumType};
 
 use super::auxiliary::is_auxiliary;
 use super::comments::{self, CommentEntry};
+use super::domains::DomainEntry;
 use super::extensions::ExtensionEntry;
 use super::routines::RoutineFacts;
 use super::view::{sequences_of_default, updatable_columns};
@@ -28,6 +29,8 @@ pub(crate) struct Snapshot {
     pub views: Vec<ViewEntry>,
     /// By name.
     pub enums: Vec<EnumEntry>,
+    /// By name.
+    pub domains: Vec<DomainEntry>,
     pub routines: Vec<RoutineEntry>,
     pub roles: Vec<(u32, Arc<Role>)>,
     /// The schemas besides `public`, and their numbers.
@@ -137,6 +140,9 @@ enum Found {
     View(usize),
     Enum(usize),
     EnumArray(usize),
+    Domain(usize),
+    DomainArray(usize),
+    DomainCheck(usize, usize),
 }
 
 /// An object with a number.
@@ -154,6 +160,9 @@ pub(crate) enum ObjectOf<'a> {
     View(&'a ViewEntry),
     Enum(&'a EnumType),
     EnumArray(&'a EnumType),
+    Domain(&'a DomainEntry),
+    DomainArray(&'a DomainEntry),
+    DomainCheck(&'a DomainEntry, &'a Check),
 }
 
 impl Snapshot {
@@ -195,6 +204,8 @@ impl Snapshot {
                 of: of.clone(),
             }
         });
+        let domains = catalog.domains();
+        let domains = domains.map(|domain| DomainEntry::new(domain, catalog));
         let roles = catalog.roles().iter().map(|role| {
             let oid = numbers.get(&NumberedObject::Role(role.name.clone()));
             (oid.unwrap_or(FIRST_ROLE_OID), role.clone())
@@ -218,6 +229,7 @@ impl Snapshot {
             views: views.collect(),
             routines: routines.collect(),
             enums: enums.collect(),
+            domains: domains.collect(),
             roles: roles.collect(),
             schemas: schemas.collect(),
             extensions: extensions.collect(),
@@ -267,6 +279,13 @@ impl Snapshot {
             objects.insert(entry.of.oid(), Found::Enum(at));
             objects.insert(entry.of.array_oid(), Found::EnumArray(at));
         }
+        for (at, entry) in self.domains.iter().enumerate() {
+            objects.insert(entry.oid, Found::Domain(at));
+            objects.insert(entry.array_oid, Found::DomainArray(at));
+            for (inner, oid) in entry.checks.iter().enumerate() {
+                objects.insert(*oid, Found::DomainCheck(at, inner));
+            }
+        }
         for (at, (oid, _)) in self.roles.iter().enumerate() {
             objects.insert(*oid, Found::Role(at));
         }
@@ -295,6 +314,12 @@ impl Snapshot {
             Found::View(at) => ObjectOf::View(&self.views[at]),
             Found::Enum(at) => ObjectOf::Enum(&self.enums[at].of),
             Found::EnumArray(at) => ObjectOf::EnumArray(&self.enums[at].of),
+            Found::Domain(at) => ObjectOf::Domain(&self.domains[at]),
+            Found::DomainArray(at) => ObjectOf::DomainArray(&self.domains[at]),
+            Found::DomainCheck(at, inner) => {
+                let entry = &self.domains[at];
+                ObjectOf::DomainCheck(entry, entry.domain.checks.get(inner)?)
+            }
         })
     }
 
@@ -318,6 +343,17 @@ impl Snapshot {
     pub fn enumeration(&self, name: &str) -> Option<&EnumType> {
         let at = self.enums.binary_search_by(|it| it.of.name().cmp(name));
         at.ok().map(|at| &*self.enums[at].of)
+    }
+
+    /// The domain with this name.
+    pub fn domain(&self, name: &str) -> Option<&DomainEntry> {
+        let at = (self.domains).binary_search_by(|it| it.domain.name.as_str().cmp(name));
+        at.ok().map(|at| &self.domains[at])
+    }
+
+    /// The number of the domain of a column, if it is of one.
+    pub fn domain_oid(&self, column: &Column) -> Option<u32> {
+        self.domain(column.domain.as_ref()?).map(|entry| entry.oid)
     }
 
     /// The sequence that goes with a column of a table.

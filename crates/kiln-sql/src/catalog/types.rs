@@ -1,13 +1,14 @@
 //! Types and schemas: `pg_type`, `pg_enum`, `pg_namespace`.
 
 use kiln_engine::Object;
-use kiln_storage::types::{CatalogType, EnumType, ObjectName, Value};
+use kiln_storage::types::{CatalogType, DataType, EnumType, ObjectName, Value};
 
-use super::snapshot::{Snapshot, TableEntry};
+use super::domains::domain_types;
+use super::snapshot::{Snapshot, TableEntry, type_oid};
 use super::values::{Row, boolean, integer, no_function, oid, text};
 use super::{FIRST_ROLE_OID, PUBLIC_OID, builtin};
 
-/// PostgreSQL's types, the row types of tables, and enums.
+/// PostgreSQL's types, the row types of tables, enums and domains.
 pub(super) fn pg_type(snapshot: &Snapshot) -> Vec<Row> {
     let rows = snapshot
         .tables
@@ -15,6 +16,8 @@ pub(super) fn pg_type(snapshot: &Snapshot) -> Vec<Row> {
         .flat_map(|table| row_types(snapshot, table));
     let enums = snapshot.enums.iter();
     let rows = rows.chain(enums.flat_map(|entry| enum_types(snapshot, &entry.of)));
+    let domains = snapshot.domains.iter();
+    let rows = rows.chain(domains.flat_map(|entry| domain_types(snapshot, entry)));
     builtin::rows("pg_type")
         .iter()
         .cloned()
@@ -81,32 +84,31 @@ impl TypeRow<'_> {
             "d" => "d",
             _ => "i",
         };
-        let array = TypeRow {
-            oid: self.array_oid,
+        let name = format!("_{}", self.name);
+        let array = TypeRow::of_array(&name, self.array_oid, self.schema, array_alignment);
+        let array = array.row(snapshot, Some(self.oid));
+        [self.row(snapshot, None), array]
+    }
+
+    /// The type of the arrays of a type.
+    fn of_array<'n>(name: &'n str, oid: u32, schema: u32, alignment: &'static str) -> TypeRow<'n> {
+        TypeRow {
+            oid,
             array_oid: 0,
-            name: &format!("_{}", self.name),
-            schema: self.schema,
+            name,
+            schema,
             kind: "b",
             category: "A",
             length: -1,
             relation: 0,
             functions: ["array_in", "array_out", "array_recv", "array_send"],
-            alignment: array_alignment,
+            alignment,
             storage: "x",
-        };
-        let array = array.row(snapshot, Some(self.oid));
-        [self.row(snapshot, None), array]
+        }
     }
 
     fn row(&self, snapshot: &Snapshot, element: Option<u32>) -> Row {
-        let function = |name: &str| {
-            let found = snapshot.object_named(CatalogType::RegProc, name);
-            let found = found.unwrap_or(ObjectName {
-                oid: 0,
-                name: "-".to_owned(),
-            });
-            Value::Object(Box::new(found))
-        };
+        let function = |name: &str| function(snapshot, name);
         let of_arrays = |name: &str| match element {
             Some(_) => function(name),
             None => no_function(),
@@ -147,6 +149,42 @@ impl TypeRow<'_> {
             Value::Null,
         ]
     }
+}
+
+/// A function of the system, as a row names it.
+fn function(snapshot: &Snapshot, name: &str) -> Value {
+    let found = snapshot.object_named(CatalogType::RegProc, name);
+    let found = found.unwrap_or(ObjectName {
+        oid: 0,
+        name: "-".to_owned(),
+    });
+    Value::Object(Box::new(found))
+}
+
+/// The row of a type that a domain can be over.
+pub(super) fn row_of(snapshot: &Snapshot, data_type: &DataType) -> Option<Row> {
+    if let Some(of) = data_type.enumeration() {
+        let [own, array] = enum_types(snapshot, of);
+        return Some(match data_type {
+            DataType::Array(_) => array,
+            _ => own,
+        });
+    }
+    let number = oid(type_oid(data_type));
+    let mut rows = builtin::rows("pg_type").iter();
+    rows.find(|row| row.first() == Some(&number)).cloned()
+}
+
+/// The row of the type of a domain's arrays, by the numbers of both and the row of the domain.
+pub(super) fn array_row(
+    snapshot: &Snapshot,
+    name: &str,
+    (element, number): (u32, u32),
+    domain: &Row,
+) -> Row {
+    let alignment = if domain[22] == text("d") { "d" } else { "i" };
+    let array = TypeRow::of_array(name, number, PUBLIC_OID, alignment);
+    array.row(snapshot, Some(element))
 }
 
 /// The labels of enums.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use kiln_engine::{
-    Access, Catalog, CurrentCatalog, Lookups, NumberedObject, Procedure, SearchPath, Source,
+    Access, Catalog, CurrentCatalog, Domain, Lookups, NumberedObject, Procedure, SearchPath, Source,
 };
 use kiln_platform::sync::Arc;
 use kiln_storage::error::Result;
@@ -63,10 +63,10 @@ impl View<'_> {
         lookups.procedures().map(str::to_owned).collect()
     }
 
-    /// The names of the enums that were looked for and found.
-    pub fn enums(&self) -> Vec<String> {
+    /// The names of the enums and domains that were looked for and found.
+    pub fn types(&self) -> Vec<String> {
         let lookups = self.lookups.borrow();
-        lookups.enums().map(str::to_owned).collect()
+        lookups.types().map(str::to_owned).collect()
     }
 
     /// What was looked up.
@@ -172,6 +172,12 @@ impl CatalogView for View<'_> {
         found.cloned()
     }
 
+    fn domain(&self, name: &str) -> Option<Arc<Domain>> {
+        let found = self.catalog.domain(name);
+        self.lookups.borrow_mut().note_domain(name, found);
+        found.cloned()
+    }
+
     fn identity_sequence(&self, table: &str, column: &str) -> Option<Arc<Sequence>> {
         let mut owned = self.catalog.owned_sequences(table);
         let found = owned.find(|sequence| {
@@ -183,6 +189,11 @@ impl CatalogView for View<'_> {
 
     fn table_oid(&self, name: &str) -> u32 {
         let object = NumberedObject::Table(name.to_owned());
+        self.catalog.numbers().get(&object).unwrap_or_default()
+    }
+
+    fn domain_oid(&self, name: &str) -> u32 {
+        let object = NumberedObject::Domain(name.to_owned());
         self.catalog.numbers().get(&object).unwrap_or_default()
     }
 
@@ -243,9 +254,14 @@ pub(crate) fn relation_of(catalog: &Catalog, name: &ObjectName) -> Result<String
 
 /// The sequences that a column's default value names.
 pub(crate) fn sequences_of_default(catalog: &Catalog, column: &Column) -> BTreeSet<String> {
+    sequences_of(catalog, column.default.as_ref())
+}
+
+/// The sequences that a default value names.
+pub(crate) fn sequences_of(catalog: &Catalog, default: Option<&String>) -> BTreeSet<String> {
     // All functions of sequences are called so.
     let draws = |default: &&String| default.to_ascii_lowercase().contains("val");
-    let Some(default) = column.default.as_ref().filter(draws) else {
+    let Some(default) = default.filter(draws) else {
         return BTreeSet::new();
     };
     let view = View::along(catalog, &SearchPath::default());

@@ -11,12 +11,13 @@ use super::arrays;
 use super::bound::{Bound, Kind};
 use super::category::common_type;
 use super::coerce::{CastContext, call, coerce, without_length};
+use super::domain::{coerce_to, declared_type};
 use super::order::{Needs, class_in};
 use super::patterns::{Pattern, Syntax, pattern_test};
+use super::unsupported;
 use super::{
     Compiler, Position, fail, functions, name_of, operators, position_of, position_of_span,
 };
-use super::{types, unsupported};
 
 /// How deep expressions and queries may nest; chains of one operator do not count.
 const NESTING_MAX: usize = 200;
@@ -97,12 +98,14 @@ impl Compiler<'_> {
                     return Err(unsupported("this form of cast", position_of(&**expr)));
                 }
                 let position = position_of(&**expr);
-                let target = types::data_type(data_type, self.catalog, position)?;
-                if let (Expr::Array(array), DataType::Array(element)) = (&**expr, &target) {
-                    return self.bind_array(&array.elem, Some(element), position);
-                }
-                let bound = self.bind(expr)?;
-                coerce(bound, &target, CastContext::Explicit)
+                let target = declared_type(data_type, self.catalog, position)?;
+                let bound = match (&**expr, &target.data_type) {
+                    (Expr::Array(array), DataType::Array(element)) => {
+                        self.bind_array(&array.elem, Some(element), position)?
+                    }
+                    _ => self.bind(expr)?,
+                };
+                coerce_to(bound, &target, CastContext::Explicit)
             }
             Expr::Case { .. } => {
                 self.without_rows(Some("CASE"), |compiler| compiler.bind_case(expr))

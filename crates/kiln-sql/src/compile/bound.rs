@@ -1,6 +1,7 @@
 //! Bound expressions: names resolved, types known, operators chosen.
 
-use kiln_engine::Signal;
+use kiln_engine::{Domain, Signal};
+use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Arithmetic, Class, Comparison, Reg, ScalarFunction, Width};
 use kiln_storage::types::{CatalogType, DataType, Value};
 
@@ -62,6 +63,8 @@ pub(crate) enum Kind {
     Row(Vec<Bound>),
     /// A call of a user's function with these arguments, compiled in its place.
     Routine(Box<Callee>, Vec<Bound>),
+    /// A value that becomes one of a domain.
+    OfDomain(Box<Bound>, Arc<Domain>),
 }
 
 /// The instruction of a [`Kind::Operation`].
@@ -213,6 +216,9 @@ impl Bound {
             (Kind::Shared(one, _), Kind::Shared(other, _)) if one == other => true,
             (Kind::Shared(_, a), _) => a.is_same(other, by_form),
             (_, Kind::Shared(_, b)) => self.is_same(b, by_form),
+            (Kind::OfDomain(a, b), Kind::OfDomain(c, d)) => {
+                Arc::ptr_eq(b, d) && a.is_same(c, by_form)
+            }
             (Kind::Aggregate(a), Kind::Aggregate(b)) => a.is_same(b, by_form),
             (Kind::Window(a), Kind::Window(b)) => a.is_same(b, by_form),
             (Kind::Routine(a, b), Kind::Routine(c, d)) => {
@@ -336,7 +342,7 @@ impl Bound {
                 .flat_map(|(condition, result)| [condition, result])
                 .chain(otherwise.as_deref())
                 .collect(),
-            Kind::Shared(_, inner) => vec![inner],
+            Kind::Shared(_, inner) | Kind::OfDomain(inner, _) => vec![inner],
             Kind::Aggregate(call) => call.operands(),
             Kind::Window(call) => call.operands(),
             Kind::Subquery(subquery) => subquery.operand.iter().collect(),
@@ -394,7 +400,7 @@ impl Bound {
     /// operands are computed only where their value matters.
     pub(super) fn is_lazy(&self) -> bool {
         match &self.kind {
-            Kind::Subquery(_) | Kind::Case { .. } | Kind::Routine(..) => true,
+            Kind::Subquery(_) | Kind::Case { .. } | Kind::Routine(..) | Kind::OfDomain(..) => true,
             Kind::Operation(operation, operands) => {
                 operation.may_raise() || operands.iter().any(Bound::is_lazy)
             }
@@ -462,6 +468,9 @@ impl Bound {
                 otherwise: otherwise.map(|inner| Box::new(inner.rewrite(&mut *replace))),
             },
             Kind::Shared(id, inner) => Kind::Shared(id, Box::new(inner.rewrite(replace))),
+            Kind::OfDomain(inner, domain) => {
+                Kind::OfDomain(Box::new(inner.rewrite(replace)), domain)
+            }
             Kind::Window(mut call) => {
                 for operand in call.operands_mut() {
                     let taken = std::mem::replace(operand, Bound::boolean(true));

@@ -172,6 +172,11 @@ impl Compiler<'_> {
                 callee.call_value(self, &arguments, result, bound.position)?;
                 Ok(result)
             }
+            Kind::OfDomain(inner, domain) => {
+                let value = self.emit_node(inner, None)?;
+                self.check_domain(value, domain)?;
+                Ok(value)
+            }
             Kind::Aggregate(_) => Err(Error::internal("an aggregate was not replaced")),
             Kind::Window(_) => Err(Error::internal("a window function was not replaced")),
             Kind::Row(_) => Err(super::unsupported("a row as a value", bound.position)),

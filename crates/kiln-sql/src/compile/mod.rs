@@ -18,6 +18,7 @@
 //! | `bind`, `access`, `patterns`, `operators`, `arrays`, `coerce`, `category`, `special`, `functions` | binding expressions |
 //! | `expression` | walks over expressions as they are written |
 //! | `emit` | bound expressions to instructions |
+//! | `domain` | what becomes a value of a domain |
 //! | `parameters` | parameters of statements, whose types are inferred |
 //! | `query`, `with`, `select`, `set`, `from`, `join`, `table_function`, `row_function`, `row_call`, `names`, `aggregate`, `aggregate_call`, `collected`, `window`, `subquery` | binding queries |
 //! | `relation`, `view` | relations of the system, views |
@@ -42,6 +43,7 @@ mod constant;
 mod control;
 pub mod ddl;
 pub mod dml;
+mod domain;
 mod emit;
 mod expression;
 pub(crate) mod extensions;
@@ -97,7 +99,7 @@ mod with;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 
-use kiln_engine::{Access, CurrentCatalog, IndexUse, Object, Privilege, SearchPath, View};
+use kiln_engine::{Access, CurrentCatalog, Domain, IndexUse, Object, Privilege, SearchPath, View};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ProgramBuilder;
 use kiln_procedure::ir::Reg;
@@ -116,6 +118,7 @@ pub(crate) use bound::Bound;
 pub use coerce::CastContext;
 pub use control::LoopHandle;
 pub(crate) use dml::{Updatability, updatability};
+pub use domain::{DeclaredType, declared_type};
 pub(crate) use expression::stored_expression;
 pub(crate) use functions::{quote_identifier, quote_literal};
 pub(crate) use parameters::Parameters;
@@ -219,6 +222,12 @@ pub trait CatalogView {
         None
     }
 
+    /// The domain called `name`.
+    fn domain(&self, name: &str) -> Option<Arc<Domain>> {
+        let _ = name;
+        None
+    }
+
     /// The sequence of an identity column.
     fn identity_sequence(&self, table: &str, column: &str) -> Option<Arc<Sequence>> {
         let _ = (table, column);
@@ -227,6 +236,12 @@ pub trait CatalogView {
 
     /// The number of a table in `pg_class`; 0 for one that has none.
     fn table_oid(&self, name: &str) -> u32 {
+        let _ = name;
+        0
+    }
+
+    /// The number of a domain in `pg_type`; 0 for one that has none.
+    fn domain_oid(&self, name: &str) -> u32 {
         let _ = name;
         0
     }
@@ -313,6 +328,8 @@ pub struct Compiler<'a> {
     clocks: Vec<(functions::Now, Reg)>,
     /// Arrays whose first element has the number 0.
     counted_from_zero: Vec<Reg>,
+    /// The domains of variables and results, by their registers.
+    domains: HashMap<Reg, Arc<Domain>>,
     /// What compilations of functions learn.
     routines: plpgsql::Inference,
     /// What the session is to give the statement, if it is one of a session.
@@ -355,6 +372,7 @@ impl<'a> Compiler<'a> {
             is_one_moment: false,
             clocks: Vec::new(),
             counted_from_zero: Vec::new(),
+            domains: HashMap::new(),
             routines: plpgsql::Inference::default(),
             session_values: None,
         }
@@ -508,6 +526,7 @@ impl<'a> Compiler<'a> {
         context: CastContext,
     ) -> Result<()> {
         let bound = self.bind_as(expr, data_type, context)?;
+        let bound = self.assigned(bound, target);
         self.alone(&[&bound], |compiler| compiler.emit_into(&bound, target))
     }
 
@@ -562,6 +581,21 @@ impl<'a> Compiler<'a> {
     ) -> Result<()> {
         let bound = Bound::register(typed.register, typed.data_type.clone(), position);
         let bound = coerce::coerce(bound, data_type, context)?;
+        let bound = self.assigned(bound, target);
+        self.emit_into(&bound, target)
+    }
+
+    /// As [`Compiler::cast_into`], of a value from a row that is assigned to a row: what was of a
+    /// domain there is of it here.
+    fn cast_of_row(
+        &mut self,
+        typed: &Typed,
+        target: Reg,
+        data_type: &DataType,
+        position: Position,
+    ) -> Result<()> {
+        let bound = Bound::register(typed.register, typed.data_type.clone(), position);
+        let bound = coerce::coerce(bound, data_type, CastContext::Variable)?;
         self.emit_into(&bound, target)
     }
 }

@@ -2,7 +2,7 @@
 
 use kiln_procedure::ir::{Comparison, Instruction};
 use kiln_storage::error::{Result, SqlState};
-use kiln_storage::types::{CatalogType, DataType, Representation, Value};
+use kiln_storage::types::{CatalogType, DataType, ObjectName, Representation, Value};
 use sqlparser::ast::{
     CeilFloorKind, DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr, TrimWhereField,
@@ -15,6 +15,7 @@ use super::bound::{Bound, Kind};
 use super::category::common_type;
 use super::coerce::{CastContext, call, coerce, padded};
 use super::collected::{Collected, Ordered};
+use super::domain::{coerce_to, declared_type};
 use super::extensions::Extension;
 use super::functions::Now;
 use super::json::Maker;
@@ -25,7 +26,7 @@ use super::window::WindowFunction;
 use super::{
     Compiler, Position, fail, functions, name_of, object_name, operators, position_of, routine_name,
 };
-use super::{SessionValue, types, unsupported};
+use super::{SessionValue, unsupported};
 use crate::catalog::functions::{type_object, unknown_type};
 
 /// The arguments of a call as they were written.
@@ -145,9 +146,9 @@ impl Compiler<'_> {
                 Ok(bound)
             }
             Expr::TypedString(typed) => {
-                let target = types::data_type(&typed.data_type, self.catalog, position)?;
+                let target = declared_type(&typed.data_type, self.catalog, position)?;
                 let literal = self.bind(&Expr::Value(typed.value.clone()))?;
-                coerce(literal, &target, CastContext::Explicit)
+                coerce_to(literal, &target, CastContext::Explicit)
             }
             Expr::Interval(interval) => {
                 if interval.last_field.is_some()
@@ -444,9 +445,14 @@ impl Compiler<'_> {
             }
             ("pg_typeof", 1) => {
                 let argument = &arguments[0];
-                let object = match argument.is_unknown() {
-                    true => unknown_type(),
-                    false => type_object(&argument.data_type),
+                let object = match self.domain_shown(argument) {
+                    _ if argument.is_unknown() => unknown_type(),
+                    Some(domain) => {
+                        let oid = self.catalog.domain_oid(&domain);
+                        let name = functions::quote_identifier(&domain);
+                        Value::Object(Box::new(ObjectName { oid, name }))
+                    }
+                    None => type_object(&argument.data_type),
                 };
                 let data_type = DataType::Catalog(CatalogType::RegType);
                 Ok(Bound::constant(object, data_type, position))

@@ -1,5 +1,7 @@
 //! Types as SQL writes them.
 
+use kiln_engine::Domain;
+use kiln_platform::sync::Arc;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{CatalogType, DataType};
 use sqlparser::ast::{
@@ -7,13 +9,15 @@ use sqlparser::ast::{
     TimezoneInfo,
 };
 
+use super::domain::misplaced;
 use super::{CatalogView, Position, fail, name_of, unsupported};
 use crate::catalog::type_named;
 
 /// The longest CHAR and VARCHAR, as in PostgreSQL.
 const LENGTH_MAX: u64 = 10_485_760;
 
-/// The type that `written` names: one of PostgreSQL's own, or an enum.
+/// The type that `written` names: one of PostgreSQL's own, or an enum. A domain is none: where it may
+/// stand, [`declared_type`](super::declared_type) is asked.
 ///
 /// # Errors
 /// 42704 for an unknown type, 22023 for a length or precision out of range, 0A000 for a type that
@@ -32,15 +36,38 @@ pub fn data_type(
         (Written::Custom(name, modifiers), Err(error))
             if modifiers.is_empty() && error.state() == SqlState::UNDEFINED_OBJECT =>
         {
+            if let Some(domain) = domain_named(written, catalog) {
+                return Err(misplaced(&domain.name, position));
+            }
             enumeration(name).map(DataType::Enum).ok_or(error)
         }
         (Written::Array(array), Err(error)) if error.state() == SqlState::UNDEFINED_OBJECT => {
             match array_element(array) {
+                Some(element) if domain_named(element, catalog).is_some() => {
+                    Err(unsupported("an array of a domain", position))
+                }
                 Some(element) => array_of(data_type(element, catalog, position)?),
                 None => Err(error),
             }
         }
         (_, known) => known,
+    }
+}
+
+/// The domain that `written` names.
+pub(super) fn domain_named(written: &Written, catalog: &dyn CatalogView) -> Option<Arc<Domain>> {
+    let Written::Custom(name, modifiers) = written else {
+        return None;
+    };
+    let is_own =
+        plain_type(written, None).is_err_and(|error| error.state() == SqlState::UNDEFINED_OBJECT);
+    if !modifiers.is_empty() || !is_own {
+        return None;
+    }
+    match qualified(name, None).ok()? {
+        (None, name) => catalog.domain(&name),
+        (Some(schema), name) if schema == "public" => catalog.domain(&name),
+        _ => None,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::catalog::DATABASE;
 use crate::catalog::relation_of;
 use crate::compile::extensions::PLPGSQL;
 use crate::compile::{
-    name_of, object_name, plain_type, undefined_schema, unsupported, written_name,
+    name_of, object_name, plain_type, quote_identifier, undefined_schema, unsupported, written_name,
 };
 use crate::parse::{Comment, CommentedObject, RelationKind};
 
@@ -50,6 +50,19 @@ fn commented(change: &CatalogChange<'_>, object: &CommentedObject) -> Result<Com
             }
         }
         CommentedObject::Constraint(name, table) => constraint(change, name, table)?,
+        CommentedObject::DomainConstraint(domain, name) => {
+            let (domain, name) = (object_name(domain)?, name_of(name));
+            let Some(known) = change.catalog().domain(&domain) else {
+                let message = format!("type \"{domain}\" does not exist");
+                return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
+            };
+            if known.check(&name).is_none() {
+                let quoted = quote_identifier(&domain);
+                let message = format!("constraint \"{name}\" for domain {quoted} does not exist");
+                return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
+            }
+            NumberedObject::DomainCheck(domain, name)
+        }
         CommentedObject::Role(name) => {
             let name = name_of(name);
             change.catalog().roles().require(&name)?;
@@ -196,7 +209,7 @@ fn extension(catalog: &Catalog, name: &Ident) -> Result<NumberedObject> {
     }
 }
 
-/// An enum, or the type of a table's rows.
+/// An enum, a domain, or the type of a table's rows.
 fn row_type(
     change: &CatalogChange<'_>,
     written: &sqlparser::ast::DataType,
@@ -210,6 +223,11 @@ fn row_type(
                 && change.catalog().enumeration(&name).is_some()
             {
                 return Ok(NumberedObject::Enum(name));
+            }
+            if let Ok(name) = object_name(name)
+                && change.catalog().domain(&name).is_some()
+            {
+                return Ok(NumberedObject::Domain(name));
             }
             relation_of(change.catalog(), name)?
         }

@@ -12,6 +12,7 @@ use super::alter;
 use super::comments;
 use super::dependents::{self, Dependent};
 use super::design;
+use super::domains;
 use super::enums;
 use super::extensions;
 use super::indexes;
@@ -91,6 +92,8 @@ impl<'a> Definition<'a> {
             Tree::AlterView(statement) => views::alter_view(self, statement),
             Tree::CreateEnum(statement) => enums::create(self, statement),
             Tree::AlterType(statement) => enums::alter(self, statement),
+            Tree::CreateDomain(statement) => domains::create(self, statement),
+            Tree::AlterDomain(statement) => domains::alter(self, statement),
             Tree::CreateTrigger(statement) => triggers::create(self, statement),
             Tree::DropTrigger(statement) => triggers::drop(self, statement),
             Tree::RenameTrigger(statement) => triggers::rename(self, statement),
@@ -259,7 +262,7 @@ fn create_table(
     ))))
 }
 
-/// DROP TABLE, DROP INDEX, DROP SEQUENCE, DROP VIEW and DROP TYPE.
+/// DROP TABLE, DROP INDEX, DROP SEQUENCE, DROP VIEW, DROP TYPE and DROP DOMAIN.
 fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult> {
     let tag = match statement.kind {
         DropKind::Table => "DROP TABLE",
@@ -267,6 +270,7 @@ fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult
         DropKind::Sequence => "DROP SEQUENCE",
         DropKind::View => "DROP VIEW",
         DropKind::Type => "DROP TYPE",
+        DropKind::Domain => "DROP DOMAIN",
     };
     let mut result = StatementResult::of_tag(tag);
     result.notices = definition.change_catalog(|change| {
@@ -276,6 +280,7 @@ fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult
             DropKind::Sequence => sequences::drop(change, statement)?,
             DropKind::View => views::drop(change, statement)?,
             DropKind::Type => enums::drop(change, statement)?,
+            DropKind::Domain => domains::drop(change, statement)?,
         };
         design::derive(change)?;
         Ok(notices)

@@ -29,6 +29,8 @@ pub(super) enum Dependent {
     Check { table: String, name: String },
     /// A view.
     View(String),
+    /// A domain.
+    Domain(String),
     /// A function or procedure, and as PostgreSQL names it.
     Routine { name: String, described: String },
 }
@@ -59,11 +61,12 @@ impl Dependent {
                 format!("constraint {name} on table {table}")
             }
             Dependent::View(name) => format!("view {}", short_name(name)),
+            Dependent::Domain(name) => format!("type {}", quote_identifier(name)),
             Dependent::Routine { described, .. } => described.clone(),
         }
     }
 
-    /// The table that it is of, or the view or routine.
+    /// The table that it is of, or the view, domain or routine.
     pub fn table(&self) -> &str {
         match self {
             Dependent::Default { table, .. }
@@ -72,7 +75,9 @@ impl Dependent {
             | Dependent::Index { table, .. }
             | Dependent::Check { table, .. }
             | Dependent::Reference { table, .. } => table,
-            Dependent::View(name) | Dependent::Routine { name, .. } => name,
+            Dependent::View(name) | Dependent::Domain(name) | Dependent::Routine { name, .. } => {
+                name
+            }
         }
     }
 
@@ -80,6 +85,7 @@ impl Dependent {
     pub fn remove(&self, change: &mut CatalogChange<'_>) -> Result<()> {
         match self {
             Dependent::View(name) => return change.drop_view(name),
+            Dependent::Domain(name) => return change.drop_domain(name),
             Dependent::Routine { name, .. } => return change.drop_procedure(name),
             Dependent::Index { table, name } => {
                 return indexes::remove(change, &[(table.clone(), name.clone())]);
@@ -96,6 +102,7 @@ impl Dependent {
             Dependent::Column { .. }
             | Dependent::Index { .. }
             | Dependent::View(_)
+            | Dependent::Domain(_)
             | Dependent::Routine { .. } => {}
         })?;
         Ok(())

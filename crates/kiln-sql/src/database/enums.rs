@@ -15,6 +15,7 @@ use super::alter;
 use super::definition::{Definition, argument_types};
 use super::dependents::{self, Dependent};
 use super::design;
+use super::domains;
 use super::result::{Notice, StatementResult};
 use super::views;
 use crate::catalog::{is_auxiliary, routine_of};
@@ -38,17 +39,17 @@ pub(super) fn create(
     Ok(StatementResult::of_tag("CREATE TYPE"))
 }
 
-/// The name of an enum, all of which are in `public`.
+/// The name of an enum or a domain, all of which are in `public`.
 ///
 /// # Errors
 /// 0A000 for another schema that there is; 3F000.
-fn type_name(catalog: &Catalog, written: &ObjectName) -> Result<String> {
+pub(super) fn type_name(catalog: &Catalog, written: &ObjectName) -> Result<String> {
     if let [schema, _] = written.0.as_slice()
         && let Some(schema) = schema.as_ident().map(name_of)
         && catalog.has_schema(&schema)
         && schema != "public"
     {
-        let what = "an enum of another schema than public";
+        let what = "an enum or domain of another schema than public";
         return Err(unsupported(what, position_of(written)));
     }
     object_name(written)
@@ -58,8 +59,22 @@ fn type_name(catalog: &Catalog, written: &ObjectName) -> Result<String> {
 pub(super) fn alter(definition: &Definition<'_>, statement: &AlterType) -> Result<StatementResult> {
     let mut result = StatementResult::of_tag("ALTER TYPE");
     let notice = definition.change_catalog(|change| {
-        let of = find(change.catalog(), &statement.name)?;
-        let notice = alter_enum(change, &of, &statement.change)?;
+        let name = type_name(change.catalog(), &statement.name)?;
+        let notice = match (change.catalog().domain(&name), &statement.change) {
+            (Some(_), TypeChange::Rename(to)) => {
+                refuse_reserved(to)?;
+                domains::rename(change, &name, &name_of(to))?;
+                None
+            }
+            (Some(_), TypeChange::Owner(role)) => {
+                alter::check_owner(change.catalog(), role)?;
+                None
+            }
+            _ => {
+                let of = find(change.catalog(), &statement.name)?;
+                alter_enum(change, &of, &statement.change)?
+            }
+        };
         design::derive(change)?;
         Ok(notice)
     })?;
@@ -111,7 +126,10 @@ fn find(catalog: &Catalog, written: &ObjectName) -> Result<Arc<EnumType>> {
     if let Some(of) = catalog.enumeration(&name) {
         return Ok(of.clone());
     }
-    let other = match catalog.table(&name).is_some() || catalog.view(&name).is_some() {
+    let is_other = catalog.table(&name).is_some()
+        || catalog.view(&name).is_some()
+        || catalog.domain(&name).is_some();
+    let other = match is_other {
         true => Some(quote_identifier(&name)),
         false => plain(&name).map(|known| known.to_string()),
     };
@@ -125,12 +143,12 @@ fn find(catalog: &Catalog, written: &ObjectName) -> Result<Arc<EnumType>> {
 }
 
 /// The type of PostgreSQL's own that has a name.
-fn plain(name: &str) -> Option<DataType> {
+pub(super) fn plain(name: &str) -> Option<DataType> {
     let written = type_of_text(&quote_identifier(name)).ok()?;
     plain_type(&written, None).ok()
 }
 
-fn undefined(name: &str, written: &ObjectName) -> Error {
+pub(super) fn undefined(name: &str, written: &ObjectName) -> Error {
     let message = format!("type \"{name}\" does not exist");
     fail(SqlState::UNDEFINED_OBJECT, message, position_of(written))
 }
@@ -192,6 +210,15 @@ fn using_label(catalog: &Catalog, of: &Arc<EnumType>, label: &str) -> Result<Opt
             }
         }
     }
+    for domain in catalog.domains() {
+        let is_over = domain.base.enumeration() == Some(of);
+        let checks = domain.checks.iter().map(|check| &check.expression);
+        for text in checks.chain(&domain.default) {
+            if has(text) && (is_over || names_type(text, of.name())?) {
+                return Ok(Some(format!("domain {}", domain.name)));
+            }
+        }
+    }
     let mut views = catalog.views();
     Ok(views
         .find(|view| has(&view.query))
@@ -231,6 +258,8 @@ fn naming(catalog: &Catalog, of: &Arc<EnumType>) -> Result<Vec<String>> {
             }
         }
     }
+    let domain = domains::naming(catalog, of.name())?;
+    found.extend(domain.map(|domain| format!("domain {domain}")));
     let views = catalog.views().filter(|view| view.names_type(of.name()));
     found.extend(views.map(|view| format!("view {}", view.name)));
     let routines = routines(catalog, of).into_iter();
@@ -266,6 +295,7 @@ fn routines(catalog: &Catalog, of: &Arc<EnumType>) -> Vec<Dependent> {
 /// DROP TYPE.
 pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<Notice>> {
     let (mut found, mut notices) = (Vec::<Arc<EnumType>>::new(), Vec::new());
+    let mut of_domains = Vec::new();
     for written in &statement.names {
         let catalog = change.catalog();
         let name = type_name(catalog, written)?;
@@ -273,6 +303,8 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
             if !found.contains(of) {
                 found.push(of.clone());
             }
+        } else if catalog.domain(&name).is_some() {
+            of_domains.push(name);
         } else if let Some(error) = required(catalog, &name) {
             return Err(error);
         } else if statement.if_exists {
@@ -282,27 +314,23 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
             return Err(undefined(&name, written));
         }
     }
-    let mut depending = Vec::new();
+    let mut depending = Found::default();
     for of in &found {
         for (dependent, on) in depending_on(change.catalog(), of)? {
-            if !depending.iter().any(|(known, _)| *known == dependent) {
-                depending.push((dependent, on));
-            }
+            depending.add(dependent, on);
         }
     }
-    if !depending.is_empty() && !statement.cascade {
-        let what = match found.as_slice() {
-            [one] => format!("type {}", one.printed()),
-            _ => String::new(),
-        };
-        return Err(dependents::refusal(&what, &depending));
-    }
-    let depending: Vec<Dependent> = depending.into_iter().map(|(it, _)| it).collect();
-    notices.extend(dependents::cascaded(&depending));
-    remove(change, &depending)?;
+    let what = match found.as_slice() {
+        [one] => format!("type {}", one.printed()),
+        _ => String::new(),
+    };
+    notices.extend(depending.remove(change, &what, statement.cascade)?);
     for of in &found {
         change.drop_enum(of.name())?;
     }
+    of_domains.retain(|name| change.catalog().domain(name).is_some());
+    of_domains.dedup();
+    notices.extend(domains::drop_all(change, &of_domains, statement.cascade)?);
     Ok(notices)
 }
 
@@ -326,101 +354,148 @@ fn required(catalog: &Catalog, name: &str) -> Option<Error> {
 
 /// What depends on an enum, each with that of which it does.
 fn depending_on(catalog: &Catalog, of: &Arc<EnumType>) -> Result<Vec<(Dependent, String)>> {
-    let mut found: Vec<(Dependent, String)> = Vec::new();
-    let on = format!("type {}", of.printed());
-    let add = |it: Dependent, on: String, found: &mut Vec<(Dependent, String)>| {
-        if !found.iter().any(|(known, _)| *known == it) {
-            found.push((it, on));
-        }
-    };
+    let mut found = Found::default();
     for of_type in [
         DataType::array(DataType::Enum(of.clone())),
         DataType::Enum(of.clone()),
     ] {
+        let is_of = |column: &Column| column.data_type == of_type && column.domain.is_none();
+        found.add_columns(catalog, &format!("type {of_type}"), is_of);
+    }
+    let on = format!("type {}", of.printed());
+    for domain in catalog.domains() {
+        if domain.base.enumeration() == Some(of) && domain.over.is_none() {
+            found.add_domain(catalog, domain, &on)?;
+        }
+    }
+    if let Some(other) = domains::naming(catalog, of.name())? {
+        let what = format!("dropping type {}, which domain {other} names,", of.name());
+        return Err(unsupported(what, None));
+    }
+    let named = NamedType {
+        name: of.name(),
+        is_of: &|column| column.data_type.enumeration() == Some(of),
+        shows: &|data_type| data_type.enumeration() == Some(of),
+    };
+    found.add_naming(catalog, &named, &on)?;
+    for routine in routines(catalog, of) {
+        found.add(routine, on.clone());
+    }
+    Ok(found.all)
+}
+
+/// What depends on types that go, each with that of which it does, once.
+#[derive(Default)]
+pub(super) struct Found {
+    pub all: Vec<(Dependent, String)>,
+}
+
+/// A type that expressions and queries may name.
+pub(super) struct NamedType<'a> {
+    pub name: &'a str,
+    /// Whether a column is of it, and goes for that reason.
+    pub is_of: &'a dyn Fn(&Column) -> bool,
+    /// Whether a column of a view that has this type is of it.
+    pub shows: &'a dyn Fn(&DataType) -> bool,
+}
+
+impl Found {
+    pub fn add(&mut self, it: Dependent, on: String) {
+        if !self.all.iter().any(|(known, _)| *known == it) {
+            self.all.push((it, on));
+        }
+    }
+
+    /// Adds the columns that depend on a type, and the views that show them.
+    pub fn add_columns(&mut self, catalog: &Catalog, on: &str, is_of: impl Fn(&Column) -> bool) {
         for (table, known) in catalog.tables() {
             let columns = known.schema().shown().iter();
-            for column in columns.filter(|column| column.data_type == of_type) {
+            for column in columns.filter(|column| is_of(column)) {
                 let (table, name) = (table.to_owned(), column.name.clone());
                 let views = views::of_column(catalog, &table, &name);
-                let on = format!("type {of_type}");
-                add(Dependent::Column { table, name }, on, &mut found);
+                self.add(Dependent::Column { table, name }, on.to_owned());
                 for (view, on) in views {
-                    add(view, on, &mut found);
+                    self.add(view, on);
                 }
             }
         }
     }
-    for (table, known) in catalog.tables() {
-        let schema = known.schema();
-        for (at, column) in schema.shown().iter().enumerate() {
-            let (table, name) = (table.to_owned(), column.name.clone());
-            if column.data_type.enumeration() == Some(of) {
-                continue;
-            }
-            let names = |text: &Option<String>| match text {
-                Some(text) => names_type(text, of.name()),
-                None => Ok(false),
-            };
-            if names(&column.generated)? {
-                add(Dependent::Column { table, name }, on.clone(), &mut found);
-            } else if names(&column.default)? {
-                let column = ColumnId(at as u16);
-                let default = Dependent::Default {
-                    table,
-                    column,
-                    name,
+
+    /// Adds what names a type: expressions of tables and views.
+    ///
+    /// # Errors
+    /// 0A000 for an expression of which it is not known what it names.
+    pub fn add_naming(&mut self, catalog: &Catalog, of: &NamedType<'_>, on: &str) -> Result<()> {
+        let on = || on.to_owned();
+        for (table, known) in catalog.tables() {
+            let schema = known.schema();
+            let table = || table.to_owned();
+            for (at, column) in schema.shown().iter().enumerate() {
+                if (of.is_of)(column) {
+                    continue;
+                }
+                let names = |text: &Option<String>| match text {
+                    Some(text) => names_type(text, of.name),
+                    None => Ok(false),
                 };
-                add(default, on.clone(), &mut found);
+                let (table, name) = (table(), column.name.clone());
+                if names(&column.generated)? {
+                    self.add(Dependent::Column { table, name }, on());
+                } else if names(&column.default)? {
+                    let column = ColumnId(at as u16);
+                    let default = Dependent::Default {
+                        table,
+                        column,
+                        name,
+                    };
+                    self.add(default, on());
+                }
+            }
+            for name in indexes_over(schema, known, of)? {
+                let table = table();
+                self.add(Dependent::Index { table, name }, on());
+            }
+            for check in &schema.checks {
+                if names_type(&check.expression, of.name)? {
+                    let (table, name) = (table(), check.name.clone());
+                    self.add(Dependent::Check { table, name }, on());
+                }
+            }
+            for trigger in &schema.triggers {
+                if let Some(condition) = &trigger.condition
+                    && names_type(condition, of.name)?
+                {
+                    let (table, name) = (table(), trigger.name.clone());
+                    self.add(Dependent::Trigger { table, name }, on());
+                }
             }
         }
-        for name in indexes_over(schema, known, of)? {
-            let table = table.to_owned();
-            add(Dependent::Index { table, name }, on.clone(), &mut found);
-        }
-        for check in &schema.checks {
-            if names_type(&check.expression, of.name())? {
-                let (table, name) = (table.to_owned(), check.name.clone());
-                add(Dependent::Check { table, name }, on.clone(), &mut found);
+        for view in catalog.views() {
+            let mut columns = view.columns.iter();
+            let shows = columns.any(|(_, data_type)| (of.shows)(data_type));
+            if shows || view.names_type(of.name) {
+                self.add(Dependent::View(view.name.clone()), on());
+                for (reader, on) in views::readers(catalog, &view.name) {
+                    self.add(reader, on);
+                }
             }
         }
-        for trigger in &schema.triggers {
-            if let Some(condition) = &trigger.condition
-                && names_type(condition, of.name())?
-            {
-                let (table, name) = (table.to_owned(), trigger.name.clone());
-                add(Dependent::Trigger { table, name }, on.clone(), &mut found);
-            }
-        }
+        Ok(())
     }
-    for view in catalog.views() {
-        let mut columns = view.columns.iter();
-        let shows = columns.any(|(_, data_type)| data_type.enumeration() == Some(of));
-        if shows || view.names_type(of.name()) {
-            add(Dependent::View(view.name.clone()), on.clone(), &mut found);
-            for (reader, on) in views::readers(catalog, &view.name) {
-                add(reader, on, &mut found);
-            }
-        }
-    }
-    for routine in routines(catalog, of) {
-        add(routine, on.clone(), &mut found);
-    }
-    Ok(found)
 }
 
-/// The indexes of a table over expressions that name an enum, or are of it. Those over a column of
-/// the enum go with that.
-fn indexes_over(schema: &TableSchema, table: &Table, of: &Arc<EnumType>) -> Result<Vec<String>> {
+/// The indexes of a table over expressions that name a type, or are of it. Those over a column of
+/// the type go with that.
+fn indexes_over(schema: &TableSchema, table: &Table, of: &NamedType<'_>) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for hidden in schema.hidden_columns() {
         let column = &schema.columns[hidden.index()];
-        let is_of = |column: &Column| column.data_type.enumeration() == Some(of);
         let text = column.generated.as_deref().unwrap_or_default();
         let sources = columns_of_generated(schema, hidden)?;
         let goes = sources
             .iter()
-            .any(|from| is_of(&schema.columns[from.index()]));
-        if goes || !(is_of(column) || names_type(text, of.name())?) {
+            .any(|from| (of.is_of)(&schema.columns[from.index()]));
+        if goes || !((of.is_of)(column) || names_type(text, of.name)?) {
             continue;
         }
         let indexes = table.indexes().iter().map(|index| index.definition());
@@ -431,13 +506,38 @@ fn indexes_over(schema: &TableSchema, table: &Table, of: &Arc<EnumType>) -> Resu
     Ok(found)
 }
 
+impl Found {
+    /// Removes what depends on types, and says so.
+    ///
+    /// # Errors
+    /// 2BP01 without `cascade`: `what` cannot be dropped then.
+    pub fn remove(
+        self,
+        change: &mut CatalogChange<'_>,
+        what: &str,
+        cascade: bool,
+    ) -> Result<Option<Notice>> {
+        if !self.all.is_empty() && !cascade {
+            return Err(dependents::refusal(what, &self.all));
+        }
+        let depending: Vec<Dependent> = self.all.into_iter().map(|(it, _)| it).collect();
+        let notice = dependents::cascaded(&depending);
+        remove(change, &depending)?;
+        Ok(notice)
+    }
+}
+
 /// Removes what depends on a type: views first, as they read the columns.
 fn remove(change: &mut CatalogChange<'_>, depending: &[Dependent]) -> Result<()> {
     let is_view = |it: &&Dependent| matches!(it, Dependent::View(_));
     for view in depending.iter().filter(is_view) {
         view.remove(change)?;
     }
-    for dependent in depending.iter().filter(|it| !is_view(it)) {
+    let is_domain = |it: &&Dependent| matches!(it, Dependent::Domain(_));
+    let (domains, others): (Vec<&Dependent>, Vec<&Dependent>) =
+        (depending.iter().filter(|it| !is_view(it))).partition(is_domain);
+    // Domains go when nothing is of them any more.
+    for dependent in others.into_iter().chain(domains) {
         match dependent {
             Dependent::Column { table, name } => alter::drop_column(change, table, name)?,
             Dependent::Check { table, name } => {

@@ -87,7 +87,11 @@ fn elements(catalog: &Catalog, like: &Like, expanded: &mut Expanded) -> Result<V
     let schema = table.schema();
     let mut elements = Vec::new();
     for column in schema.shown() {
-        let mut element = format!("{} {}", quoted(&column.name), column.data_type);
+        let data_type = match &column.domain {
+            Some(domain) => format!("public.{}", quoted(domain)),
+            None => column.data_type.to_string(),
+        };
+        let mut element = format!("{} {data_type}", quoted(&column.name));
         if column.not_null {
             element.push_str(" NOT NULL");
         }

@@ -31,6 +31,7 @@ mod create_as;
 mod definition;
 mod dependents;
 mod design;
+mod domains;
 mod enums;
 mod explain;
 mod extensions;

@@ -621,6 +621,8 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::AlterView(_)
         | Tree::CreateEnum(_)
         | Tree::AlterType(_)
+        | Tree::CreateDomain(_)
+        | Tree::AlterDomain(_)
         | Tree::AlterTable(_)
         | Tree::AlterObject(_)
         | Tree::Analyze(_)
@@ -667,6 +669,8 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::AlterView(_) => "ALTER VIEW",
         Tree::CreateEnum(_) => "CREATE TYPE",
         Tree::AlterType(_) => "ALTER TYPE",
+        Tree::CreateDomain(_) => "CREATE DOMAIN",
+        Tree::AlterDomain(_) => "ALTER DOMAIN",
         Tree::AlterTable(_) => "ALTER TABLE",
         Tree::AlterObject(statement) => alter::tag(&statement.object),
         Tree::Analyze(_) => "ANALYZE",
@@ -676,6 +680,7 @@ fn command(tree: &parse::Statement) -> &'static str {
             DropKind::Sequence => "DROP SEQUENCE",
             DropKind::View => "DROP VIEW",
             DropKind::Type => "DROP TYPE",
+            DropKind::Domain => "DROP DOMAIN",
         },
         Tree::Truncate(_) => "TRUNCATE TABLE",
         Tree::Begin(_) => "BEGIN",

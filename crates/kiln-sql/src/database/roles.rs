@@ -424,6 +424,7 @@ pub(super) fn check_definition(
         Tree::CreateTable(_)
         | Tree::CreateSequence(_)
         | Tree::CreateEnum(_)
+        | Tree::CreateDomain(_)
         | Tree::CreateFunction(_) => (
             "permission denied for schema public".to_owned(),
             "Superusers alone define tables, sequences, types, functions and procedures.",

@@ -12,9 +12,9 @@ use super::dependents::{self, Dependent};
 use super::design;
 use super::result::{Notice, StatementResult};
 use super::views::{self, Dependency};
-use crate::catalog::{View, relation_of, sequences_of_default};
+use crate::catalog::{View, relation_of, sequences_of, sequences_of_default};
 use crate::compile::{
-    ddl, fail, new_relation_name, position_of, row_name, short_name, written_name,
+    ddl, fail, new_relation_name, position_of, row_name, short_name, unsupported, written_name,
 };
 use crate::parse::{AlterSequence, CreateSequence, Drop};
 
@@ -177,6 +177,10 @@ pub(super) fn drop_all(
             )
             .with_hint(format!("You can drop {column} instead.")));
         }
+        if let Some(domain) = drawing_domain(change.catalog(), name) {
+            let what = format!("dropping sequence {name}, from which domain {domain} draws,");
+            return Err(unsupported(what, None));
+        }
         let defaults = dependents(change.catalog(), name, None).into_iter();
         depending.extend(defaults.map(|it| (it, format!("sequence {}", short_name(name)))));
     }
@@ -222,6 +226,13 @@ pub(super) fn dependents(
         }
     }
     found
+}
+
+/// A domain whose default value names a sequence.
+fn drawing_domain(catalog: &Catalog, sequence: &str) -> Option<String> {
+    let mut domains = catalog.domains();
+    let found = domains.find(|it| sequences_of(catalog, it.default.as_ref()).contains(sequence));
+    found.map(|domain| domain.name.clone())
 }
 
 /// The default values of other tables that draw from a sequence of this one, each with that.

@@ -57,7 +57,7 @@ pub(super) fn create(
         let catalog = View::of(change.catalog());
         let mut view = ddl::create_view(statement, &catalog)?;
         view.calls = catalog.procedures();
-        view.types = catalog.enums();
+        view.types = catalog.types();
         change.create_view(view, statement.or_replace)?;
         design::derive(change)
     })?;

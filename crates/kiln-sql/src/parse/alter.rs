@@ -8,6 +8,7 @@ use kiln_storage::sequence::Identity;
 use sqlparser::ast::{self, Ident, ObjectName};
 use sqlparser::tokenizer::Token;
 
+use super::domain;
 use super::drop::{RoutineSignature, routine_signature};
 use super::extension;
 use super::role::{self, RoleName};
@@ -172,6 +173,7 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "schema" => schema::alter(tokens, range),
         "extension" => extension::alter(tokens, range),
         "type" => type_definition::alter(tokens, range),
+        "domain" => domain::alter(tokens, range),
         word if statement::is_object(word) => {
             let feature = format!("ALTER {}", word.to_ascii_uppercase());
             Err(tokens.unsupported(range.start, &feature))

@@ -40,6 +40,8 @@ pub enum CommentedObject {
     Schema(Ident),
     /// An extension.
     Extension(Ident),
+    /// A check of a domain, by the domain and its own name.
+    DomainConstraint(ObjectName, Ident),
     /// A type.
     Type(Box<ast::DataType>),
 }
@@ -76,7 +78,6 @@ const REFUSED: &[&str] = &[
     "cast",
     "collation",
     "conversion",
-    "domain",
     "event",
     "foreign",
     "language",
@@ -132,7 +133,7 @@ pub(super) fn comment(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statem
         "database" => CommentedObject::Database(single(tokens, named)?),
         "schema" => CommentedObject::Schema(single(tokens, named)?),
         "extension" => CommentedObject::Extension(single(tokens, named)?),
-        "type" => {
+        "type" | "domain" => {
             let data_type = tokens.sql(named, |parser| parser.parse_data_type())?;
             CommentedObject::Type(Box::new(data_type))
         }
@@ -169,10 +170,11 @@ fn constraint(tokens: &Tokens<'_>, range: Range<usize>) -> Result<CommentedObjec
     if tokens.word(on) != "on" || range.len() < 3 {
         return Err(tokens.syntax_error(on.min(range.end)));
     }
-    if tokens.word(on + 1) == "domain" && range.len() > 3 {
-        return Err(tokens.unsupported(on + 1, "COMMENT ON a constraint of a domain"));
-    }
     let constraint = types::identifier(tokens, range.start)?;
+    if tokens.word(on + 1) == "domain" && range.len() > 3 {
+        let domain = name(tokens, on + 2..range.end)?;
+        return Ok(CommentedObject::DomainConstraint(domain, constraint));
+    }
     let table = name(tokens, on + 1..range.end)?;
     Ok(CommentedObject::Constraint(constraint, table))
 }

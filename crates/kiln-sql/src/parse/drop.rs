@@ -24,9 +24,11 @@ pub enum DropKind {
     View,
     /// A type.
     Type,
+    /// A domain.
+    Domain,
 }
 
-/// `DROP TABLE`, `DROP INDEX`, `DROP SEQUENCE`, `DROP VIEW` or `DROP TYPE`.
+/// `DROP TABLE`, `DROP INDEX`, `DROP SEQUENCE`, `DROP VIEW`, `DROP TYPE` or `DROP DOMAIN`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drop {
     /// What is removed.
@@ -69,6 +71,7 @@ pub(super) fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement
         "sequence" => drop_named(tokens, range, DropKind::Sequence),
         "view" => drop_named(tokens, range, DropKind::View),
         "type" => drop_named(tokens, range, DropKind::Type),
+        "domain" => drop_named(tokens, range, DropKind::Domain),
         "schema" => schema::drop(tokens, range),
         "extension" => extension::drop(tokens, range),
         "trigger" => trigger::drop(tokens, range),

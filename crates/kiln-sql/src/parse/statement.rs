@@ -5,6 +5,7 @@ use super::comment::{self, Comment};
 use super::copy::{self, Copy};
 use super::create_as::{self, CreateTableAs};
 use super::cursor::{self, Declare, Fetch};
+use super::domain::{self, AlterDomain, CreateDomain};
 use super::drop::{self, Drop, DropFunction};
 use super::explain::{self, Explain};
 use super::extension::{self, ExtensionStatement};
@@ -66,6 +67,10 @@ pub enum Statement {
     CreateEnum(Box<CreateEnum>),
     /// `ALTER TYPE`.
     AlterType(Box<AlterType>),
+    /// `CREATE DOMAIN`.
+    CreateDomain(Box<CreateDomain>),
+    /// `ALTER DOMAIN`.
+    AlterDomain(Box<AlterDomain>),
     /// `CREATE INDEX`.
     CreateIndex(Box<ast::CreateIndex>),
     /// `ALTER TABLE`.
@@ -79,7 +84,7 @@ pub enum Statement {
     DropTrigger(Box<DropTrigger>),
     /// `ALTER TRIGGER … RENAME`.
     RenameTrigger(Box<RenameTrigger>),
-    /// `DROP TABLE`, `DROP INDEX`, `DROP SEQUENCE`, `DROP VIEW` or `DROP TYPE`.
+    /// `DROP TABLE`, `DROP INDEX`, `DROP SEQUENCE`, `DROP VIEW`, `DROP TYPE` or `DROP DOMAIN`.
     Drop(Drop),
     /// `TRUNCATE`.
     Truncate(Box<ast::Truncate>),
@@ -407,6 +412,7 @@ fn create(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         "extension" if !or_replace => extension::create(tokens, range),
         "sequence" if !or_replace => sequence::create(tokens, range, kind + 1, false),
         "type" if !or_replace => type_definition::create(tokens, range, kind + 1),
+        "domain" if !or_replace => domain::create(tokens, range, kind + 1),
         "view" => view::create(tokens, range, kind + 1, (or_replace, false)),
         "trigger" => trigger::create(tokens, range, kind + 1, or_replace),
         "constraint" if tokens.word(kind + 1) == "trigger" => {

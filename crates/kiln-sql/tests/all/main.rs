@@ -9,6 +9,7 @@ mod create_table_as;
 mod damaged;
 mod deferred_constraints;
 mod definitions;
+mod domains;
 mod durable;
 mod enums;
 mod error_subjects;

@@ -350,7 +350,7 @@ fn roles_and_privileges_survive_without_a_password_on_disk() {
         assert!(roles.roles_of("app").contains("idle"), "round {round}");
         let first = roles.settings_of("kiln");
         let path = first.get("search_path").map(String::as_str);
-        assert_eq!(path, Some("\"shop\", \"public\""), "round {round}");
+        assert_eq!(path, Some("shop, public"), "round {round}");
         assert_eq!(roles.settings().count(), 3, "round {round}");
         let denied = "42501 permission denied for routine sell";
         assert_eq!(run(&mut app, "CALL sell(1, NULL)"), denied);

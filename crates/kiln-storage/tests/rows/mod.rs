@@ -13,6 +13,7 @@ pub fn column(data_type: DataType, not_null: bool) -> Column {
         data_type,
         not_null,
         default: None,
+        domain: None,
         generated: None,
     }
 }

@@ -43,6 +43,7 @@ impl Lowering<'_> {
                     index: *index as usize,
                     range: (**range).clone(),
                     reverse: *reverse,
+                    given: of_op(&self.procedure.given_scans, *op),
                     record: *record,
                     intent: *intent,
                     observed: self.analysis.observed(*op),
@@ -264,6 +265,7 @@ impl Lowering<'_> {
             intent: *intent,
             observed: self.analysis.observed(*op),
             foreseen: self.foreseen(*op),
+            given: of_op(&self.procedure.given, *op),
             is_known: self.is_known(*op),
         }
     }
@@ -347,4 +349,11 @@ impl Lowering<'_> {
         self.emit(Op::EndIteration);
         self.land(end);
     }
+}
+
+/// What a list has for an operation.
+fn of_op<T: Copy>(list: &[(OpId, T)], op: OpId) -> Option<T> {
+    let mut list = list.iter();
+    list.find(|(known, _)| *known == op)
+        .map(|(_, value)| *value)
 }

@@ -3,7 +3,7 @@
 //!
 //! Source: STRIFE §5.4, ORTHRUS §4.3, healing §5, after H-Store.
 //!
-//! A record that is met needs no lock if its part is [covered](Locks::covers). The locks are
+//! A record that is met needs no lock if its part is [covered](CoveringLocks::covers). The locks are
 //! exclusive; a table that every partition has is read with any, and written with all. What a
 //! transaction has inserted is locked besides, until the partitions are let go: the next to have
 //! one finds new records finished. Gaps are guarded by versions, as under two-phase locking.

@@ -4,8 +4,8 @@ use kiln_history::Log;
 use kiln_platform::schedule::point;
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::access::{
-    Deferring, Flawed, Inserted, KeptScan, Planning, Recalled, Recording, Remembering, Scanning,
-    Sought, SoughtScan, Travelling, Visit,
+    Deferring, Flawed, Inserted, KeptScan, LookupSite, Planning, Recalled, Recording, Remembering,
+    Scanning, Sought, SoughtScan, Travelling, Visit,
 };
 use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};
@@ -20,9 +20,9 @@ use kiln_storage::table::{Entry, IndexScan, Table};
 use super::PlannedLocking;
 use crate::canary::Canary;
 use crate::phases::{Phase, Phased, Phases};
-use crate::shared::locked::plan::recalled;
+use crate::shared::locked::plan::{handle_at, recalled};
 use crate::shared::locked::{self, Locking};
-use crate::shared::locks::PlannedLocks;
+use crate::shared::locks::{Naming, PlannedLocks};
 use crate::shared::planning::Planner;
 use crate::shared::recorder::{Recorded, Recorder};
 use crate::shared::report::Reporter;
@@ -99,6 +99,9 @@ impl<L: PlannedLocks> Access for PlannedLocking<L> {
     fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Halt> {
         self.stay_with(table, handle)?;
         self.cover_write(table, handle, None)?;
+        if !Canary::HandleOfGoneRow.sings() {
+            self.plan.planner.findings.forget_handles();
+        }
         Ok(self.delete_row(table, handle)?)
     }
 
@@ -176,6 +179,15 @@ impl<L: PlannedLocks> Planning for PlannedLocking<L> {
 }
 
 impl<L: PlannedLocks> Remembering for PlannedLocking<L> {
+    const HAS_HANDLES: bool = !L::Naming::BY_PART;
+
+    #[inline(always)]
+    fn handle_at(&mut self, site: LookupSite, table: &Table, index: usize) -> Option<Handle> {
+        let handle = handle_at(&self.plan.planner.findings, site, table, index)?;
+        charge(Work::Record);
+        Some(handle)
+    }
+
     #[inline(always)]
     fn recall(&mut self, sought: &Sought<'_>, memory: &Memory) -> Result<Option<Recalled>, Halt> {
         let finding = self.finding();

@@ -77,6 +77,7 @@ impl<L: PlannedLocks> PlannedLocking<L> {
                 is_run_soon: true,
                 keeps_scans: !L::TRAVELS,
                 by_group: locked.by_group(),
+                is_in_words: L::MAY_BE_IN_WORDS && locked.has_handles(),
                 ..L::planned()
             }),
             locked,

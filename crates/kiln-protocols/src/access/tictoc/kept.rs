@@ -281,6 +281,7 @@ mod tests {
             data_type: DataType::BigInt,
             not_null: true,
             default: None,
+            domain: None,
             generated: None,
         };
         let schema = TableSchema {

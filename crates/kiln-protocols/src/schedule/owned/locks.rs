@@ -217,6 +217,9 @@ impl<T: PartitionTable> Locks for GrantedLocks<T> {
 }
 
 impl<T: PartitionTable> PlannedLocks for GrantedLocks<T> {
+    /// Its demands are made of lists of claims.
+    const MAY_BE_IN_WORDS: bool = false;
+
     #[inline(always)]
     fn admits(&self, record: RecordRef, held: Held) -> Result<(), AbortCause> {
         match held {
@@ -228,11 +231,11 @@ impl<T: PartitionTable> PlannedLocks for GrantedLocks<T> {
     /// What of it is free: for transactions of several statements, which do not wait.
     fn take_all(
         &mut self,
-        claims: &[Claim],
+        claims: impl Iterator<Item = Claim>,
         mut hold: impl FnMut(Claim, Held),
     ) -> Result<(), AbortCause> {
         self.has_statements = true;
-        for &claim in claims {
+        for claim in claims {
             if let Some(request) = self.take_free(claim) {
                 hold(claim, Held::Taken(request));
             }

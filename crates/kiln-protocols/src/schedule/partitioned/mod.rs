@@ -214,11 +214,11 @@ impl PartitionLocks {
     }
 
     /// Lists the partitions of some claims, each once and in order.
-    fn list_wanted(&mut self, claims: &[Claim]) {
+    fn list_wanted(&mut self, claims: impl Iterator<Item = Claim>) {
         let count = self.count();
         self.wanted.clear();
         let mut table = None;
-        for &claim in claims {
+        for claim in claims {
             if !claim.part.is_replicated() {
                 let partition = claim.part.partition(count) as u16;
                 self.wanted.push((partition, claim));
@@ -325,7 +325,7 @@ impl PlannedLocks for PartitionLocks {
 
     fn take_all(
         &mut self,
-        claims: &[Claim],
+        claims: impl Iterator<Item = Claim>,
         mut hold: impl FnMut(Claim, Held),
     ) -> Result<(), AbortCause> {
         self.list_wanted(claims);

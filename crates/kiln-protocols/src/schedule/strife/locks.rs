@@ -357,10 +357,10 @@ impl PlannedLocks for ClusterLocks {
     /// What of it is free: for transactions of several statements, which do not wait.
     fn take_all(
         &mut self,
-        claims: &[Claim],
+        claims: impl Iterator<Item = Claim>,
         mut hold: impl FnMut(Claim, ()),
     ) -> Result<(), AbortCause> {
-        for &claim in claims {
+        for claim in claims {
             if self.take(claim.record, claim.exclusive).is_ok() {
                 hold(claim, ());
             }

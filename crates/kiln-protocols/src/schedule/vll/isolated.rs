@@ -38,7 +38,7 @@ impl<C: Counters + 'static> Isolated<C> {
         context.plan.demand.arrange();
         let (context, is_free) = match self.shared.queue.enter(context, None, Guest::Any) {
             Entered::Free(context) => {
-                for claim in context.plan.demand.claims() {
+                for claim in context.plan.demand.iter() {
                     self.locks
                         .release(claim.record, Counted::Planned, claim.exclusive);
                 }

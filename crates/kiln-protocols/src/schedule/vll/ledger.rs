@@ -99,22 +99,21 @@ impl<C: Counters + 'static> Ledger for C {
     #[inline]
     fn request(&mut self, _: u32, demand: &Footprint) -> bool {
         let mut is_free = true;
-        for &claim in demand.claims() {
+        for claim in demand.iter() {
             is_free &= request(self, claim);
         }
         is_free
     }
 
     fn withdraw(&mut self, demand: &Footprint) {
-        for &claim in demand.claims() {
+        for claim in demand.iter() {
             withdraw(self, claim);
         }
     }
 
     #[inline]
     fn is_left_to(&self, demand: &Footprint) -> bool {
-        let mut claims = demand.claims().iter();
-        !claims.any(|&claim| is_barred(self, claim))
+        !demand.iter().any(|claim| is_barred(self, claim))
     }
 }
 
@@ -128,7 +127,7 @@ impl Analysis<Footprint> for BitArrays {
     fn add(&mut self, demand: &Footprint, marks: &mut Vec<u32>) -> bool {
         // Hashed when the analysis meets the transaction for the first time.
         if marks.is_empty() {
-            marks.extend(demand.claims().iter().map(|&claim| position(claim)));
+            marks.extend(demand.iter().map(position));
         }
         BitArrays::add(self, marks)
     }

@@ -161,11 +161,19 @@ impl<L: Locks> Locked<L> {
         Ok(())
     }
 
-    /// Notes the version of a record that is locked.
+    /// Notes the version of a record that is locked, and returns its tid.
     #[inline(always)]
-    pub fn meet(&mut self, record: RecordRef) {
+    pub fn meet(&mut self, record: RecordRef) -> Tid {
         let tid = Tid(record.tid().load(Ordering::Relaxed));
         self.newest = self.newest.max(Tid(tid.version()));
+        tid
+    }
+
+    /// Whether who holds a planned lock may touch its record without another look: each record has
+    /// one lock, which says nothing else.
+    #[inline(always)]
+    pub fn has_handles(&self) -> bool {
+        !L::Naming::BY_PART && !self.by_group()
     }
 
     /// Whether the gaps that were relied on are still there.

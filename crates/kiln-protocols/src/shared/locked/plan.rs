@@ -2,8 +2,8 @@
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::schedule::point;
-use kiln_procedure::AbortCause;
-use kiln_procedure::access::{KeptScan, Recalled, SoughtScan, Visit};
+use kiln_procedure::access::{KeptScan, LookupSite, Recalled, SoughtScan, Visit};
+use kiln_procedure::{AbortCause, Handle};
 use kiln_storage::epoch::Participant;
 use kiln_storage::record::Tid;
 use kiln_storage::slot::Memory;
@@ -60,13 +60,14 @@ impl LockPlan {
         plan(&mut self.planner, locked.in_place.participant.epoch());
         point("planned.planned");
         locked.phases.enter(Phase::Lock);
+        let has_handles = locked.has_handles();
         let (locks, newest) = (&mut locked.locks, &mut locked.newest);
         let (footprint, findings) = self.planner.parts();
-        let taken = locked.manager.take_all(footprint.claims(), |claim, held| {
+        let taken = locked.manager.take_all(footprint.iter(), |claim, held| {
             let tid = Tid(record_of::<L>(claim.record).tid().load(Ordering::Relaxed));
             *newest = (*newest).max(Tid(tid.version()));
             let note = locks.hold::<L::Naming>(claim, held);
-            findings.held(claim.finding, note);
+            findings.held(claim.finding, note, has_handles && has_row(tid));
         });
         point("planned.locked");
         locked.phases.enter(Phase::Execute);
@@ -157,13 +158,16 @@ impl LockPlan {
         held: L::Held,
         meets: bool,
     ) {
-        locked.locks.all.reserve(demand.claims().len());
-        for &claim in demand.claims() {
-            if meets {
-                locked.meet(record_of::<L>(claim.record));
-            }
+        locked.locks.all.reserve(demand.len());
+        let has_handles = locked.has_handles();
+        for claim in demand.iter() {
+            let is_ready = meets && {
+                let record = record_of::<L>(claim.record);
+                let tid = locked.meet(record);
+                has_handles && has_row(tid) && locked.manager.admits(record, held).is_ok()
+            };
             let note = locked.locks.hold::<L::Naming>(claim, held);
-            self.planner.findings.held(claim.finding, note);
+            (self.planner.findings).held(claim.finding, note, is_ready);
         }
     }
 
@@ -176,15 +180,38 @@ impl LockPlan {
     }
 }
 
+/// Whether the plan's look-up leads to a row, as far as the record says, whose lock is held.
+#[inline(always)]
+fn has_row(tid: Tid) -> bool {
+    !tid.is_dead() && !tid.is_absent() || Canary::HandleOfGoneRow.sings()
+}
+
 /// What a look-up leads to whose record the plan has found, and the attempt has met by its lock: no
 /// other transaction has taken the record away since, unless it was gone before, or the attempt
 /// itself has deleted it.
 #[inline(always)]
 pub fn recalled(table: &Table, index: usize, visit: Visit) -> Option<Recalled> {
-    // Looked at when the lock is held: a transaction that has moved the record before has said so.
-    let moves = table.indexes()[index].moves() && !Canary::FindingOutdated.sings();
     match visit {
-        Visit::Present(handle) if !moves => Some(Recalled::Found(handle)),
+        Visit::Present(handle) if !moves(table, index) => Some(Recalled::Found(handle)),
         _ => None,
     }
+}
+
+/// The handle that a look-up leads to whose record the plan has found at this site, if that was
+/// seen when the lock was taken.
+#[inline(always)]
+pub fn handle_at(
+    findings: &Findings,
+    site: LookupSite,
+    table: &Table,
+    index: usize,
+) -> Option<Handle> {
+    findings.handle(site).filter(|_| !moves(table, index))
+}
+
+/// Whether records of an index may have moved on to other keys. Looked at when the lock is held: a
+/// transaction that has moved the record before has said so.
+#[inline(always)]
+fn moves(table: &Table, index: usize) -> bool {
+    table.indexes()[index].moves() && !Canary::FindingOutdated.sings()
 }

@@ -328,11 +328,11 @@ impl<C: Counters> PlannedLocks for CounterLocks<C> {
     /// What of it is free: for transactions of several statements, which do not wait.
     fn take_all(
         &mut self,
-        claims: &[Claim],
+        claims: impl Iterator<Item = Claim>,
         mut hold: impl FnMut(Claim, Counted),
     ) -> Result<(), AbortCause> {
         self.has_statements = true;
-        for &claim in claims {
+        for claim in claims {
             if self.take_free(claim.record, claim.exclusive) {
                 hold(claim, Counted::Unplanned);
             }

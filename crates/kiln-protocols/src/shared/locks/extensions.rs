@@ -10,6 +10,10 @@ use crate::shared::planning::{Claim, Planned};
 /// Locks that are taken all together before the transaction runs: by [`PlannedLocks::take_all`],
 /// once, or by its scheduler. What it meets beyond is taken only if that needs no wait.
 pub trait PlannedLocks: Locks + TravellingLocks {
+    /// Whether claims on records may be put [in words](crate::shared::planning::Footprint::add_word):
+    /// they are taken one after the other, and looked at in no other way.
+    const MAY_BE_IN_WORDS: bool = true;
+
     /// Whether a record whose lock is held may be touched now.
     ///
     /// # Errors
@@ -33,7 +37,7 @@ pub trait PlannedLocks: Locks + TravellingLocks {
     /// Why the attempt fails instead; what `hold` got is held all the same.
     fn take_all(
         &mut self,
-        claims: &[Claim],
+        claims: impl Iterator<Item = Claim>,
         hold: impl FnMut(Claim, Self::Held),
     ) -> Result<(), AbortCause>
     where

@@ -145,10 +145,10 @@ impl<P: Placement> PlannedLocks for Sorted<P> {
     #[inline]
     fn take_all(
         &mut self,
-        claims: &[Claim],
+        claims: impl Iterator<Item = Claim>,
         mut hold: impl FnMut(Claim, RequestRef),
     ) -> Result<(), AbortCause> {
-        for &claim in claims {
+        for claim in claims {
             let request = match self.0.take(claim.record, claim.exclusive)? {
                 Taken::Now(request) => request,
                 Taken::Later(request) => {
@@ -215,13 +215,13 @@ impl<P: Placement> Locks for Atomic<P> {
 impl<P: Placement> PlannedLocks for Atomic<P> {
     fn take_all(
         &mut self,
-        claims: &[Claim],
+        claims: impl Iterator<Item = Claim>,
         mut hold: impl FnMut(Claim, RequestRef),
     ) -> Result<(), AbortCause> {
         self.requests.clear();
         let section = lock(&self.section.0);
         let mut placed = Ok(());
-        for &claim in claims {
+        for claim in claims {
             match self.locks.take(claim.record, claim.exclusive) {
                 Ok(taken) => self.requests.push((claim, taken)),
                 Err(cause) => {
@@ -281,10 +281,10 @@ impl<L: GroupedLocks> PlannedLocks for AllOrNone<L> {
     #[inline]
     fn take_all(
         &mut self,
-        claims: &[Claim],
+        claims: impl Iterator<Item = Claim>,
         mut hold: impl FnMut(Claim, Self::Held),
     ) -> Result<(), AbortCause> {
-        for &claim in claims {
+        for claim in claims {
             match self.0.take(claim.record, claim.exclusive)? {
                 Taken::Now(held) => hold(claim, held),
                 Taken::Later(_) => unreachable!("these locks are refused, not waited for"),

@@ -1,6 +1,5 @@
 //! What a scheduler asks of an access whose locks it takes before the attempt begins.
 
-use kiln_platform::plain;
 use kiln_procedure::{Access, Arguments, Program};
 
 use super::findings::Findings;
@@ -47,12 +46,12 @@ impl Demand for Footprint {
 
     #[inline(always)]
     fn note_reads(&self) {
-        plain::reads(self.added());
+        Footprint::note_reads(self);
     }
 
     #[inline(always)]
     fn note_writes(&self) {
-        plain::writes(self.added());
+        Footprint::note_writes(self);
     }
 }
 

@@ -33,6 +33,7 @@ use std::ptr::slice_from_raw_parts;
 
 use kiln_platform::atomic::prefetch_plain;
 use kiln_platform::plain;
+use kiln_procedure::Handle;
 use kiln_procedure::access::{LookupSite, Sought};
 use kiln_storage::record::RecordRef;
 use kiln_storage::slot::Memory;
@@ -87,13 +88,22 @@ struct Finding {
     key: u16,
 }
 
+/// The iterations of an ordinal, a bit each.
+#[derive(Clone, Copy, Debug, Default)]
+struct Iterations {
+    /// In which something was found.
+    found: u32,
+    /// Of these those that have a [handle](Findings::handle).
+    ready: u32,
+}
+
 /// Findings by their sites.
 #[derive(Default)]
 struct BySite {
     /// Those of one ordinal after the other; what is there counts if its iteration's bit is set.
     all: Vec<Met>,
-    /// The iterations of each ordinal in which something was found, a bit each.
-    iterations: Vec<u32>,
+    /// Of each ordinal.
+    iterations: Vec<Iterations>,
 }
 
 const _: () = assert!(LookupSite::ITERATIONS <= u32::BITS as usize);
@@ -109,25 +119,51 @@ impl BySite {
         self.iterations.is_empty()
     }
 
+    /// Makes room for an ordinal.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, ordinal: usize, met: Met) {
+        let iterations = Iterations::default();
+        self.iterations.resize(ordinal + 1, iterations);
+        let needed = self.iterations.len() * LookupSite::STRIDE;
+        if needed > self.all.len() {
+            self.all.resize(needed, met);
+        }
+    }
+
     #[inline(always)]
     fn put(&mut self, site: LookupSite, met: Met) {
         if site.ordinal() >= self.iterations.len() {
-            self.iterations.resize(site.ordinal() + 1, 0);
-            let needed = self.iterations.len() * LookupSite::STRIDE;
-            if needed > self.all.len() {
-                self.all.resize(needed, met);
-            }
+            self.grow(site.ordinal(), met);
         }
-        self.iterations[site.ordinal()] |= 1 << site.iteration();
+        self.iterations[site.ordinal()].found |= 1 << site.iteration();
         self.all[site.number()] = met;
     }
 
     #[inline(always)]
     fn get(&self, site: LookupSite) -> Option<&Met> {
-        let iterations = *self.iterations.get(site.ordinal())?;
-        match iterations >> site.iteration() & 1 {
+        let iterations = self.iterations.get(site.ordinal())?;
+        match iterations.found >> site.iteration() & 1 {
             0 => None,
             _ => self.all.get(site.number()),
+        }
+    }
+
+    /// A finding that has a handle.
+    #[inline(always)]
+    fn get_ready(&self, site: LookupSite) -> Option<&Met> {
+        let iterations = self.iterations.get(site.ordinal())?;
+        match iterations.ready >> site.iteration() & 1 {
+            0 => None,
+            _ => self.all.get(site.number()),
+        }
+    }
+
+    /// A finding that is there has a handle.
+    #[inline(always)]
+    fn make_ready(&mut self, site: LookupSite) {
+        if let Some(iterations) = self.iterations.get_mut(site.ordinal()) {
+            iterations.ready |= iterations.found & 1 << site.iteration();
         }
     }
 
@@ -236,7 +272,7 @@ impl Findings {
         (self.sought, self.next, self.epoch) = (other.sought, other.next, other.epoch);
     }
 
-    /// The reconnaissance looks a key up.
+    /// The reconnaissance looks a key up, of a look-up that has no site.
     #[inline(always)]
     pub fn seek(&mut self, sought: &Sought<'_>, memory: &Memory) {
         let index = &sought.table.indexes()[sought.index];
@@ -351,11 +387,39 @@ impl Findings {
         }
     }
 
-    /// The lock of a finding's record is held, at this position among all that are.
+    /// The lock of a finding's record is held, at this position among all that are. The run may use
+    /// the finding without a look at anything, its index excepted, if it `is_ready`: the record has
+    /// a row, and only the run itself could change that.
     #[inline(always)]
-    pub fn held(&mut self, finding: u16, lock: u32) {
-        if let Some(met) = self.met(finding) {
-            met.lock = u16::try_from(lock).unwrap_or(NONE);
+    pub fn held(&mut self, finding: u16, lock: u32, is_ready: bool) {
+        let Ok(lock) = u16::try_from(lock) else {
+            return;
+        };
+        let Some(met) = self.met(finding) else {
+            return;
+        };
+        met.lock = lock;
+        if is_ready && lock != NONE && finding & OF_SITE != 0 && finding != NONE {
+            let site = LookupSite::of_number(finding & !OF_SITE);
+            self.by_site.make_ready(site);
+        }
+    }
+
+    /// What the run's look-up at a site leads to, if it [may use that](Findings::held), unless the
+    /// index of the look-up moves entries.
+    #[inline(always)]
+    pub fn handle(&self, site: LookupSite) -> Option<Handle> {
+        let met = self.by_site.get_ready(site)?;
+        Some(Handle {
+            record: met.record,
+            note: u32::from(met.lock),
+        })
+    }
+
+    /// The run has deleted a record, which may be one that has been found.
+    pub fn forget_handles(&mut self) {
+        for iterations in &mut self.by_site.iterations {
+            iterations.ready = 0;
         }
     }
 
@@ -443,5 +507,51 @@ impl Findings {
             twin => self.met(twin)?.lock,
         };
         (lock != NONE).then_some(u32::from(lock))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_are_of_what_was_found_and_held_with_a_row() {
+        // SAFETY: no code follows it here.
+        let record = |number: u64| unsafe { RecordRef::from_address(number * 64) };
+        let site = LookupSite::of_number;
+        let handle = |findings: &Findings, at: u16| findings.handle(site(at));
+        let mut findings = Findings::default();
+        findings.start(1);
+        let numbers = [1, 2, 40].map(|at| findings.found_at(site(at), record(at.into()), 0));
+        assert!([1, 2, 40].iter().all(|at| handle(&findings, *at).is_none()));
+        findings.held(numbers[0], 7, true);
+        findings.held(numbers[1], 8, false);
+        findings.held(numbers[2], 9, true);
+        // Neither without a finding, nor of a site at which nothing was found.
+        findings.held(Findings::NO_FINDING, 3, true);
+        findings.held(OF_SITE | 3, 3, true);
+        let known = |findings: &Findings, at: u16| {
+            let handle = handle(findings, at);
+            handle.map(|handle| (handle.record.address() / 64, handle.note))
+        };
+        assert_eq!(known(&findings, 1), Some((1, 7)));
+        assert_eq!(known(&findings, 40), Some((40, 9)));
+        assert!(
+            [0, 2, 3, 41, 1_000]
+                .iter()
+                .all(|at| handle(&findings, *at).is_none())
+        );
+        let copy = {
+            let mut copy = Findings::default();
+            copy.copy_from(&findings);
+            copy
+        };
+        assert_eq!(known(&copy, 40), Some((40, 9)));
+        findings.forget_handles();
+        assert!([1, 40].iter().all(|at| handle(&findings, *at).is_none()));
+        // What was held for a plan of another epoch is of no use.
+        findings.keep_of(2);
+        findings.held(numbers[0], 7, true);
+        assert!(handle(&findings, 1).is_none());
     }
 }

@@ -1,8 +1,11 @@
 //! Footprints: records with the modes in which they will be touched.
 
 use std::ptr::slice_from_raw_parts;
+use std::slice;
 
 use kiln_platform::atomic::prefetch_plain;
+use kiln_platform::memory;
+use kiln_platform::plain;
 use kiln_storage::record::RecordRef;
 use kiln_storage::table::{Part, Table};
 
@@ -74,21 +77,55 @@ impl Claim {
     }
 }
 
+/// A claim on a record's own lock that says nothing else, in one word, by which such claims are
+/// sorted: the address, a bit for a shared claim, and the number of the finding.
+///
+/// ```text
+///  63                        19  18    17 16 15                 0
+/// ┌────────────────────────────┬────────┬─────┬──────────────────┐
+/// │ address / 8                │ shared │  0  │ finding          │
+/// └────────────────────────────┴────────┴─────┴──────────────────┘
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(transparent)]
+struct Word(u64);
+
+impl Word {
+    const ADDRESS: u32 = 19;
+    const SHARED: u32 = 18;
+
+    #[inline(always)]
+    fn new(record: RecordRef, exclusive: bool, finding: u16) -> Word {
+        let address = record.address();
+        debug_assert!(address.is_multiple_of(8) && address >> 48 == 0);
+        let shared = u64::from(!exclusive);
+        Word((address >> 3) << Word::ADDRESS | shared << Word::SHARED | u64::from(finding))
+    }
+
+    #[inline(always)]
+    fn claim(self) -> Claim {
+        // SAFETY: the address of the record of which the word was made.
+        let record = unsafe { RecordRef::from_address((self.0 >> Word::ADDRESS) << 3) };
+        let is_shared = self.0 >> Word::SHARED & 1 != 0;
+        let mut claim = Claim::of_part(Part::default(), record, !is_shared);
+        claim.finding = self.0 as u16;
+        claim
+    }
+
+    /// Whether both are of one record.
+    #[inline(always)]
+    fn shares_record(self, other: Word) -> bool {
+        (self.0 ^ other.0) >> Word::ADDRESS == 0
+    }
+}
+
 /// Bytes of claims that are asked for.
 const FETCHED_BYTES: usize = 256;
 
-/// Whether the first `length` numbers are all different, and none is 0, as those behind are. All
-/// are compared with all, which takes less time than sorting them.
-#[inline(always)]
-fn are_distinct<const N: usize>(numbers: &[u32; N], length: usize) -> bool {
-    let mut equal = 0;
-    for number in numbers {
-        for other in numbers {
-            equal += u32::from(number == other);
-        }
-    }
-    equal as usize == length + (N - length) * (N - length)
-}
+/// Words of the filter by which few claims are seen to be of different records.
+const FILTER_WORDS: usize = 64;
+/// Of how many claims: with more, two of them are likely to have the same place there.
+const FILTERED_MAX: usize = 64;
 
 /// The records that a transaction will touch, each once, in the order of their addresses: one order
 /// for all transactions, where a protocol needs one. Its memory is used again.
@@ -97,6 +134,8 @@ fn are_distinct<const N: usize>(numbers: &[u32; N], length: usize) -> bool {
 /// cell before.
 #[derive(Debug, Default)]
 pub struct Footprint {
+    /// The claims that are in words; there are others or these, but for a moment.
+    words: Vec<Word>,
     claims: Vec<Claim>,
     /// Whether each record is there once, in order if that was asked for.
     is_arranged: bool,
@@ -120,6 +159,10 @@ impl Footprint {
             self.others = Vec::new();
             self.keys = Vec::new();
         }
+        if self.words.capacity() > Footprint::CLAIMS_KEPT {
+            self.words = Vec::with_capacity(Footprint::CLAIMS_KEPT);
+        }
+        self.words.clear();
         self.claims.clear();
         self.is_arranged = true;
     }
@@ -131,6 +174,18 @@ impl Footprint {
             return false;
         }
         self.claims.push(claim);
+        self.is_arranged = false;
+        true
+    }
+
+    /// Adds a claim on a record's own lock that says nothing but the number of its finding, in a
+    /// word, for a user of [`Footprint::iter`]; says no when there is no room.
+    #[inline(always)]
+    pub fn add_word(&mut self, record: RecordRef, exclusive: bool, finding: u16) -> bool {
+        if self.words.len() >= Footprint::CLAIMS_MAX {
+            return false;
+        }
+        self.words.push(Word::new(record, exclusive, finding));
         self.is_arranged = false;
         true
     }
@@ -154,16 +209,27 @@ impl Footprint {
     pub fn fetch_room(&self) {
         let claims = slice_from_raw_parts(self.claims.as_ptr(), self.claims.capacity());
         prefetch_plain(claims, FETCHED_BYTES);
+        let words = slice_from_raw_parts(self.words.as_ptr(), self.words.capacity());
+        prefetch_plain(words, FETCHED_BYTES);
     }
 
-    /// The claims as they were added, or as they are arranged.
+    /// Tells virtual cores that the calling thread reads the claims.
     #[inline(always)]
-    pub(super) fn added(&self) -> &[Claim] {
-        &self.claims
+    pub(super) fn note_reads(&self) {
+        plain::reads(self.words.as_slice());
+        plain::reads(self.claims.as_slice());
+    }
+
+    /// As [`Footprint::note_reads`], where the thread has made them.
+    #[inline(always)]
+    pub(super) fn note_writes(&self) {
+        plain::writes(self.words.as_slice());
+        plain::writes(self.claims.as_slice());
     }
 
     /// Takes the claims of another one over.
     pub fn copy_from(&mut self, other: &Footprint) {
+        self.words.clone_from(&other.words);
         self.claims.clone_from(&other.claims);
         self.is_arranged = other.is_arranged;
     }
@@ -174,11 +240,37 @@ impl Footprint {
         if self.is_arranged {
             return;
         }
-        match self.claims.iter().all(Claim::is_of_record) {
-            true => self.order_by_record(findings),
-            false => self.order_by_lock(findings),
+        match (self.words.is_empty(), self.claims.is_empty()) {
+            (true, true) => {}
+            (false, true) => self.order_words(findings),
+            (has_no_words, false) => {
+                if !has_no_words {
+                    let words = self.words.drain(..);
+                    self.claims.extend(words.map(Word::claim));
+                }
+                match self.claims.iter().all(Claim::is_of_record) {
+                    true => self.order_by_record(findings),
+                    false => self.order_by_lock(findings),
+                }
+            }
         }
         self.is_arranged = true;
+    }
+
+    /// By sorting the words, and nothing else.
+    fn order_words(&mut self, findings: &mut Findings) {
+        self.words.sort_unstable();
+        let mut pairs = self.words.windows(2);
+        if !pairs.any(|pair| pair[0].shares_record(pair[1])) {
+            return;
+        }
+        self.words.dedup_by(|later, earlier| {
+            let is_same = later.shares_record(*earlier);
+            if is_same {
+                findings.pair(later.0 as u16, earlier.0 as u16);
+            }
+            is_same
+        });
     }
 
     /// As [`Footprint::order`], but the claims may stay as they were added: for a worker that makes
@@ -197,23 +289,22 @@ impl Footprint {
         self.order(findings);
     }
 
-    /// Whether there are few claims, and of different records for sure.
+    /// Whether there are few claims, and of different records for sure: no two have the same place
+    /// in a filter, which takes less time than sorting them.
     fn is_distinct(&self) -> bool {
-        match self.claims.len() {
-            0..=1 => true,
-            2..=12 => self.is_distinct_of::<12>(),
-            13..=24 => self.is_distinct_of::<24>(),
-            25..=40 => self.is_distinct_of::<40>(),
-            _ => false,
+        if self.len() > FILTERED_MAX {
+            return false;
         }
-    }
-
-    fn is_distinct_of<const N: usize>(&self) -> bool {
-        let mut numbers = [0; N];
-        for (number, claim) in numbers.iter_mut().zip(&self.claims) {
-            *number = (claim.record.address() >> 3) as u32;
+        let mut filter = [0_u64; FILTER_WORDS];
+        let mut taken = 0;
+        for claim in self.added() {
+            let hash = memory::hash(claim.record.address());
+            let word = &mut filter[(hash >> 58) as usize];
+            let bit = 1 << (hash >> 52 & 63);
+            taken |= *word & bit;
+            *word |= bit;
         }
-        are_distinct(&numbers, self.claims.len())
+        taken == 0
     }
 
     /// Where each claim has its record's own lock and no part: by sorting one word a claim, which
@@ -254,11 +345,59 @@ impl Footprint {
         });
     }
 
-    /// The claims, in order if that was asked for.
+    /// The claims, in order if that was asked for, of a planner that puts none in words.
     #[inline]
     pub fn claims(&self) -> &[Claim] {
         debug_assert!(self.is_arranged);
+        assert!(self.words.is_empty(), "no claim is left out");
         &self.claims
+    }
+
+    /// The claims, in order if that was asked for.
+    #[inline(always)]
+    pub fn iter(&self) -> Claims<'_> {
+        debug_assert!(self.is_arranged);
+        self.added()
+    }
+
+    /// The claims as they were added, or as they are arranged.
+    #[inline(always)]
+    fn added(&self) -> Claims<'_> {
+        Claims {
+            words: self.words.iter(),
+            claims: self.claims.iter(),
+        }
+    }
+
+    /// How many they are.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.words.len() + self.claims.len()
+    }
+
+    /// Whether there is none.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The claims of a footprint, one after the other.
+pub struct Claims<'a> {
+    words: slice::Iter<'a, Word>,
+    claims: slice::Iter<'a, Claim>,
+}
+
+impl Iterator for Claims<'_> {
+    type Item = Claim;
+
+    // Always: so that what is done with each claim is a part of the caller's loop.
+    #[inline(always)]
+    fn next(&mut self) -> Option<Claim> {
+        match self.words.next() {
+            Some(word) => Some(word.claim()),
+            None => self.claims.next().copied(),
+        }
     }
 }
 
@@ -315,6 +454,44 @@ mod tests {
         let expected = [record(1), shared(2), record(3), split];
         assert_eq!(footprint.claims(), expected);
         assert!(footprint.claims().is_sorted_by_key(Claim::lock));
+    }
+
+    /// Words are the claims of which they were made, in order and each record once; and so are words
+    /// and other claims together.
+    #[test]
+    fn words_are_claims() {
+        for length in [0, 1, 2, 12, 13, 24, 40, 41, 100] {
+            for twins in [false, true] {
+                let mut expected = Vec::new();
+                let (mut words, mut mixed) = (Footprint::default(), Footprint::default());
+                words.clear();
+                mixed.clear();
+                for at in (0..length).rev() {
+                    let one = Claim {
+                        finding: at as u16,
+                        ..claim((1 << 46) + at / (1 + u64::from(twins)) * 16, at % 3 == 0)
+                    };
+                    expected.push(one);
+                    assert!(words.add_word(one.record, one.exclusive, one.finding));
+                    assert!(match at % 2 {
+                        0 => mixed.add(one),
+                        _ => mixed.add_word(one.record, one.exclusive, one.finding),
+                    });
+                }
+                let added: Vec<Claim> = words.added().collect();
+                assert_eq!(added, expected);
+                expected.sort_by_key(|claim| (claim.record.address(), !claim.exclusive));
+                expected.dedup_by_key(|claim| claim.record);
+                words.order(&mut Findings::default());
+                mixed.order(&mut Findings::default());
+                let known = |claim: Claim| (claim.record, claim.exclusive);
+                for footprint in [words, mixed] {
+                    assert_eq!(footprint.len(), expected.len());
+                    let claims = footprint.iter().map(known);
+                    assert!(claims.eq(expected.iter().copied().map(known)));
+                }
+            }
+        }
     }
 
     #[test]

@@ -48,6 +48,9 @@ pub struct Planned {
     pub keeps_scans: bool,
     /// Whether claims name [column groups](super::groups).
     pub by_group: bool,
+    /// Whether claims say nothing but records and modes, and are put [in
+    /// words](Footprint::add_word).
+    pub is_in_words: bool,
 }
 
 /// Where a reconnaissance is, of those that each look at their own part of the data.
@@ -89,7 +92,7 @@ pub struct Reconnaissance<'a, W = Anywhere> {
     planned: Planned,
     /// What the key of the present look-up says of its record, where the data are divided.
     sought_part: Option<Part>,
-    /// The place of a look-up made ahead, whose record is met next.
+    /// The site of the present look-up, whose record is met next.
     ahead: Option<LookupSite>,
     whereabouts: W,
     /// Whether it has come for an operation that is not done yet: it does not leave before that.
@@ -235,19 +238,12 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
         if tid.is_dead() {
             return Ok(Visit::Dead);
         }
-        let exclusive = intent == Intent::Write;
-        let mut claim = match self.sought_part.take() {
-            Some(part) => Claim::of_part(part, record, exclusive),
-            None => Claim::new(table, record, exclusive, self.planned.is_divided),
+        let finding = find(self.findings);
+        let has_room = match self.planned.is_in_words {
+            true => (self.footprint).add_word(record, intent == Intent::Write, finding),
+            false => self.claim(table, record, intent, observed, finding),
         };
-        let is_deferred = observed.is_some_and(|observed| observed.is_deferred);
-        claim.is_deferred = self.planned.marks_deferred && is_deferred && exclusive;
-        claim.finding = find(self.findings);
-        let extent = match (self.planned.by_group, observed) {
-            (true, Some(observed)) => Extent::of(table, intent, observed),
-            _ => Extent::Record,
-        };
-        if !self.footprint.add_within(claim, extent) {
+        if !has_room {
             return Err(END.into());
         }
         let is_absent = tid.is_absent() || self.has_deleted(record);
@@ -255,6 +251,74 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
             true => Visit::Absent,
             false => Visit::Present(Handle { record, note: 0 }),
         })
+    }
+
+    /// Notes a record that is met at a site, where claims are in words and the run follows soon.
+    #[inline(always)]
+    fn meet_at(
+        &mut self,
+        site: LookupSite,
+        record: RecordRef,
+        intent: Intent,
+    ) -> Result<Visit, Halt> {
+        debug_assert!(self.planned.is_run_soon);
+        charge(Work::Record);
+        let tid = Tid(record.tid().load(Ordering::Relaxed));
+        if tid.is_dead() {
+            return Ok(Visit::Dead);
+        }
+        let finding = self.findings.found_at(site, record, 0);
+        if !(self.footprint).add_word(record, intent == Intent::Write, finding) {
+            return Err(END.into());
+        }
+        let is_absent = tid.is_absent() || self.has_deleted(record);
+        Ok(match is_absent {
+            true => Visit::Absent,
+            false => Visit::Present(Handle { record, note: 0 }),
+        })
+    }
+
+    /// Notes a record with which `observed` will be done.
+    #[inline(never)]
+    fn meet_anywhere(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+        observed: &Observed,
+    ) -> Result<Visit, Halt> {
+        let lines = self.lines(observed.touched, record);
+        let ahead = self.ahead.take();
+        let find = |findings: &mut Findings| match ahead {
+            Some(site) => findings.found_at(site, record, lines),
+            None => findings.found(record, lines),
+        };
+        self.meet(table, record, intent, Some(observed), find)
+    }
+
+    /// Adds a claim on a record with which `observed` will be done; says no when there is no room.
+    #[inline]
+    fn claim(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+        observed: Option<&Observed>,
+        finding: u16,
+    ) -> bool {
+        let exclusive = intent == Intent::Write;
+        let mut claim = match self.sought_part.take() {
+            Some(part) => Claim::of_part(part, record, exclusive),
+            None => Claim::new(table, record, exclusive, self.planned.is_divided),
+        };
+        let is_deferred = observed.is_some_and(|observed| observed.is_deferred);
+        claim.is_deferred = self.planned.marks_deferred && is_deferred && exclusive;
+        claim.finding = finding;
+        let extent = match (self.planned.by_group, observed) {
+            (true, Some(observed)) => Extent::of(table, intent, observed),
+            _ => Extent::Record,
+        };
+        self.footprint.add_within(claim, extent)
     }
 
     /// Notes what a look-up's key says of the part of its record.
@@ -280,7 +344,8 @@ impl<'a, W: Whereabouts> Reconnaissance<'a, W> {
 impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
     fn begin(&mut self) {}
 
-    #[inline]
+    // Always: so that it becomes a part of the loop that makes look-ups ahead.
+    #[inline(always)]
     fn visit(
         &mut self,
         table: &Table,
@@ -288,15 +353,14 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
         intent: Intent,
         observed: &Observed,
     ) -> Result<Visit, Halt> {
-        let lines = self.lines(observed.touched, record);
-        let ahead = self.ahead.take();
-        let find = |findings: &mut Findings| match ahead {
-            Some(site) => findings.found_at(site, record, lines),
-            None => findings.found(record, lines),
-        };
-        self.meet(table, record, intent, Some(observed), find)
+        match self.planned.is_in_words && !W::TRAVELS {
+            true => match self.ahead.take() {
+                Some(site) => self.meet_at(site, record, intent),
+                None => self.meet_anywhere(table, record, intent, observed),
+            },
+            false => self.meet_anywhere(table, record, intent, observed),
+        }
     }
-
     #[inline(always)]
     fn guard(&mut self, _: &Table, _: usize, _: NodeVersion) -> Result<(), AbortCause> {
         Ok(())
@@ -444,14 +508,17 @@ impl<W: Whereabouts> Remembering for Reconnaissance<'_, W> {
         let value_of = |position: usize| memory.slots[sought.key[position].0 as usize];
         self.seek_part(sought.table, sought.index, value_of);
         self.stay(self.sought_part)?;
-        self.findings.seek(sought, memory);
+        match sought.site {
+            Some(_) => self.ahead = sought.site,
+            None => self.findings.seek(sought, memory),
+        }
         Ok(None)
     }
 
     #[inline(always)]
     fn looked_up(&mut self) {
         self.findings.sought();
-        self.sought_part = None;
+        (self.ahead, self.sought_part) = (None, None);
     }
 
     #[inline(always)]

@@ -1,7 +1,8 @@
 //! What a reconnaissance read of ordered indexes: the leaves of its scans, so that the run need not
 //! search for them again.
 //!
-//! A scan of the run is one of the plan when it asks for the same range of the same index. What the
+//! A scan of the run is one of the plan when it asks for the same range of the same index, or has
+//! the same number, which says that without a look at ranges ([`SoughtScan::given`]). What the
 //! plan read of that is still what the index has if no entry of it has ever moved and the leaves
 //! are unchanged but for entries that have gone. The run that recalls a scan looks at both, with
 //! the locks of its plan in hand, and guards the leaves from then on. Where the plan left a scan
@@ -42,7 +43,7 @@ enum Extent {
 #[derive(Clone, Copy, Debug)]
 struct Scan {
     index: *const Index,
-    /// Where its range is among all, in words.
+    /// Where its range is among all, in words; none of one that is known by its number.
     range: (u32, u32),
     first: u16,
     last: u16,
@@ -50,6 +51,16 @@ struct Scan {
 }
 
 impl Scan {
+    fn new(index: *const Index, range: (u32, u32)) -> Scan {
+        Scan {
+            index,
+            range,
+            first: NONE,
+            last: NONE,
+            extent: Extent::Unknown,
+        }
+    }
+
     /// Whether it is of this index, and its range among `ranges` this one.
     #[inline(always)]
     fn is_of(&self, index: *const Index, ranges: &[u64], range: &[u64]) -> bool {
@@ -76,6 +87,8 @@ pub struct Scans {
     next: usize,
     /// The range that is asked for.
     sought: Vec<u64>,
+    /// The last scans of given ranges, by their numbers ([`SoughtScan::given`]).
+    given: Vec<u16>,
 }
 
 impl Scans {
@@ -95,6 +108,7 @@ impl Scans {
             self.payloads.clear();
             self.ranges.clear();
             self.cursors.clear();
+            self.given.clear();
         }
         self.next = 0;
     }
@@ -114,6 +128,7 @@ impl Scans {
         self.leaves.clone_from(&other.leaves);
         self.payloads.clone_from(&other.payloads);
         self.ranges.clone_from(&other.ranges);
+        self.given.clone_from(&other.given);
         self.next = other.next;
     }
 
@@ -123,6 +138,9 @@ impl Scans {
         let (number, index) = (self.all.len(), index_of(sought));
         if number >= NONE as usize || self.leaves.len() >= Scans::LEAVES_MAX {
             return KeptScan::No;
+        }
+        if let Some(given) = sought.given {
+            return self.begin_given(given, index, number);
         }
         let begin = self.ranges.len();
         write_range(sought, memory, &mut self.ranges);
@@ -140,13 +158,27 @@ impl Scans {
             };
         }
         let range = (begin as u32, self.ranges.len() as u32);
-        self.all.push(Scan {
-            index,
-            range,
-            first: NONE,
-            last: NONE,
-            extent: Extent::Unknown,
-        });
+        self.all.push(Scan::new(index, range));
+        KeptScan::Noted(number as u16)
+    }
+
+    /// As [`Scans::begin`], where the scan's number says which range it is.
+    fn begin_given(&mut self, given: u16, index: *const Index, number: usize) -> KeptScan {
+        let given = usize::from(given);
+        if let Some(&known) = self.given.get(given)
+            && let Some(same) = self.all.get(known as usize)
+            && same.extent == Extent::Whole
+        {
+            return KeptScan::Known {
+                scan: known,
+                leaf: same.first,
+            };
+        }
+        if given >= self.given.len() {
+            self.given.resize(given + 1, NONE);
+        }
+        self.given[given] = number as u16;
+        self.all.push(Scan::new(index, (0, 0)));
         KeptScan::Noted(number as u16)
     }
 
@@ -190,6 +222,9 @@ impl Scans {
     /// The scan of the plan that is the run's next one, if it was made; the run guards its leaves
     /// before it recalls them.
     pub fn recall(&mut self, sought: &SoughtScan<'_>, memory: &Memory) -> Option<u16> {
+        if let Some(given) = sought.given {
+            return self.recall_given(given);
+        }
         if self.next >= self.all.len() {
             return None;
         }
@@ -201,6 +236,21 @@ impl Scans {
             self.next + left.position(|scan| scan.is_of(index, &self.ranges, &self.sought))?;
         self.next = number + 1;
         (self.all[number].extent != Extent::Unknown).then_some(number as u16)
+    }
+
+    /// As [`Scans::recall`], where the scan's number says which range it is.
+    fn recall_given(&mut self, given: u16) -> Option<u16> {
+        let given = self.given.get_mut(usize::from(given))?;
+        let number = *given;
+        match self.all.get(number as usize)?.extent {
+            Extent::Unknown => None,
+            Extent::Whole => Some(number),
+            Extent::Partial(_) => {
+                // Its cursor goes on once.
+                *given = NONE;
+                Some(number)
+            }
+        }
     }
 
     /// The leaves of a scan, with its first one.
@@ -244,6 +294,7 @@ fn write_range(sought: &SoughtScan<'_>, memory: &Memory, words: &mut Vec<u64>) {
         index,
         range,
         reverse,
+        ..
     } = *sought;
     let kind = |bound: Option<(Slot, bool)>| match bound {
         None => 0,

@@ -3,7 +3,6 @@
 use kiln_procedure::executor::Ran;
 use kiln_procedure::{Arguments, Executor, Frame, Program, Stop};
 
-use super::ahead::Demand;
 use super::findings::Findings;
 use super::footprint::{Claim, Footprint};
 use super::reconnaissance::{Planned, Reconnaissance, Remembered, Whereabouts};
@@ -70,8 +69,11 @@ impl Scout {
     /// Adds claims, and makes of all what locks are taken by.
     #[inline]
     pub fn add(&self, missed: &[Claim], footprint: &mut Footprint, findings: &mut Findings) {
-        for &claim in missed {
-            footprint.add(claim);
+        for claim in missed {
+            match self.planned.is_in_words {
+                true => footprint.add_word(claim.record, claim.exclusive, claim.finding),
+                false => footprint.add(*claim),
+            };
         }
         match self.planned.is_in_any_order {
             true => footprint.unite(findings),

@@ -105,6 +105,7 @@ pub fn no_cuts() -> Cuts {
             data_type: kiln_storage::types::DataType::BigInt,
             not_null: true,
             default: None,
+            domain: None,
             generated: None,
         }],
         primary_key: vec![ColumnId(0)],

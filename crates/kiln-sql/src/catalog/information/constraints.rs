@@ -212,5 +212,6 @@ pub(super) fn check_constraints(snapshot: &Snapshot) -> Vec<Row> {
     let not_null = tables.flat_map(|table| not_null(table).map(move |found| (table, found)));
     let not_null =
         not_null.map(|(table, (name, column))| row(table, name, format!("{column} IS NOT NULL")));
-    checks.chain(not_null).collect()
+    let of_domains = super::domains::conditions(snapshot);
+    checks.chain(not_null).chain(of_domains).collect()
 }

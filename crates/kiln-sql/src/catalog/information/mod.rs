@@ -3,12 +3,14 @@
 //! Each role sees what there is: it is no more than `pg_catalog` says.
 
 mod constraints;
+mod domains;
 mod routines;
 mod tables;
 mod triggers;
 
 use std::collections::HashMap;
 
+use kiln_engine::Domain;
 use kiln_storage::qualified::parts;
 use kiln_storage::types::{DataType, Value};
 
@@ -33,6 +35,10 @@ pub(super) fn rows_of(name: &str) -> Option<fn(&Snapshot) -> Vec<Row>> {
         "constraint_table_usage" => constraints::constraint_table_usage,
         "referential_constraints" => constraints::referential_constraints,
         "check_constraints" => constraints::check_constraints,
+        "domains" => domains::domains,
+        "domain_constraints" => domains::domain_constraints,
+        "column_domain_usage" => domains::column_domain_usage,
+        "domain_udt_usage" => domains::domain_udt_usage,
         "routines" => routines::routines,
         "parameters" => routines::parameters,
         "routine_privileges" | "role_routine_grants" => routines::routine_privileges,
@@ -98,6 +104,17 @@ impl RowOf<'_> {
     fn of_qualified(self, prefix: &str, qualified: &str) -> Self {
         let (schema, name) = parts(qualified);
         self.named(prefix, schema, name)
+    }
+
+    /// What there is to be said of the type of a domain, or of a column of it: the type that the
+    /// domain is over.
+    fn of_domain(self, domain: &Domain) -> Self {
+        match &domain.over {
+            Some(over) => self
+                .named("udt", "public", over)
+                .with("data_type", "USER-DEFINED"),
+            None => self.of_type(&domain.base),
+        }
     }
 
     /// What there is to be said of a type.

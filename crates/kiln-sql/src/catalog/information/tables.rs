@@ -1,6 +1,6 @@
 //! Schemas, tables and columns.
 
-use kiln_engine::{CheckOption, Object, ObjectKind, PUBLIC, Privileges};
+use kiln_engine::{CheckOption, Domain, Object, ObjectKind, PUBLIC, Privileges};
 use kiln_storage::qualified::parts;
 use kiln_storage::sequence::{Identity, SequenceDefinition};
 use kiln_storage::types::{CatalogType, DataType};
@@ -106,6 +106,7 @@ struct ColumnOf<'a> {
     table: &'a str,
     name: &'a str,
     data_type: &'a DataType,
+    domain: Option<&'a Domain>,
     at: usize,
     not_null: bool,
     default: Option<String>,
@@ -122,8 +123,14 @@ fn column_row(maker: &Maker, column: ColumnOf<'_>) -> Row {
         .with("column_name", column.name)
         .with("ordinal_position", position(column.at))
         .with("column_default", optional(column.default))
-        .with("is_nullable", yes_or_no(!column.not_null))
-        .of_type(column.data_type)
+        .with("is_nullable", yes_or_no(!column.not_null));
+    let row = match column.domain {
+        Some(domain) => row
+            .of_domain(domain)
+            .named("domain", "public", &domain.name),
+        None => row.of_type(column.data_type),
+    };
+    let row = row
         .with("dtd_identifier", (column.at + 1).to_string())
         .with("is_self_referencing", yes_or_no(false))
         .with("is_identity", yes_or_no(column.identity.is_some()))
@@ -174,6 +181,7 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
                 table: relation.name,
                 name: column.name,
                 data_type: &column.data_type,
+                domain: None,
                 at,
                 not_null: column.not_null,
                 default: None,
@@ -187,6 +195,10 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
     for table in &snapshot.tables {
         for (at, column) in table.schema().shown().iter().enumerate() {
             let identity = snapshot.identity(table.qualified(), &column.name);
+            let domain = column.domain.as_ref();
+            let domain = domain.and_then(|name| snapshot.domain(name));
+            let domain = domain.map(|entry| &*entry.domain);
+            let is_never_null = domain.is_some_and(|domain| domain.not_null);
             let shown = expression::column_default(table, at);
             let (default, generated) = match column.generated {
                 Some(_) => (None, shown),
@@ -197,8 +209,9 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
                 table: table.name(),
                 name: &column.name,
                 data_type: &column.data_type,
+                domain,
                 at,
-                not_null: column.not_null,
+                not_null: column.not_null || is_never_null,
                 default: default.filter(|_| identity.is_none()),
                 generated,
                 identity: identity.map(|(entry, kind)| (entry.sequence.definition(), kind)),
@@ -214,6 +227,7 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
                 table: parts(&entry.view.name).1,
                 name,
                 data_type,
+                domain: None,
                 at,
                 not_null: false,
                 default: None,

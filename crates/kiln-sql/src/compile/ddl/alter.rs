@@ -22,8 +22,8 @@ use super::super::bound::Bound;
 use super::super::coerce::{CastContext, cast_context, coerce};
 use super::super::expression::columns_of_generated;
 use super::super::{
-    CatalogView, Compiler, dml, expression_columns, fail, name_of, position_of, position_of_span,
-    stored_expression, types, unsupported,
+    CatalogView, Compiler, DeclaredType, declared_type, expression_columns, fail, name_of,
+    position_of, position_of_span, stored_expression, unsupported,
 };
 use super::table::{self, Constraints, UniqueKey};
 use super::{generated, index_expression, kept_default, names, partition, references};
@@ -278,7 +278,8 @@ impl<'s> Draft<'s> {
         using: Option<&'s Expr>,
         catalog: &dyn CatalogView,
     ) -> Result<()> {
-        let data_type = types::data_type(written, catalog, None)?;
+        let DeclaredType { data_type, domain } = declared_type(written, catalog, None)?;
+        let domain = domain.map(|domain| domain.name.clone());
         if !data_type.is_storable() {
             return Err(unsupported(format!("a column of type {data_type}"), None));
         }
@@ -293,21 +294,24 @@ impl<'s> Draft<'s> {
             ));
         };
         let old = &self.before.schema().columns[from.index()];
-        if old.data_type == data_type && using.is_none() {
+        let is_same = old.data_type == data_type && old.domain == domain;
+        if is_same && using.is_none() {
             return Ok(());
         }
         if using.is_none() && !converts(&old.data_type, &data_type) {
-            let target = data_type.base_name();
+            let target = domain.as_deref().unwrap_or(data_type.base_name());
             let message =
                 format!("column \"{name}\" cannot be cast automatically to type {target}");
             let quoted = super::super::quote_identifier(&name);
             return Err(
                 Error::new(SqlState::DATATYPE_MISMATCH, message).with_hint(format!(
-                    "You might need to specify \"USING {quoted}::{data_type}\"."
+                    "You might need to specify \"USING {quoted}::{}\".",
+                    domain.unwrap_or_else(|| data_type.to_string())
                 )),
             );
         }
         self.schema.columns[column.index()].data_type = data_type;
+        self.schema.columns[column.index()].domain = domain;
         self.sources[column.index()] = Source::Converted(from, using);
         self.compute_anew(column, catalog)?;
         self.check_default_of(column, catalog)?;
@@ -600,10 +604,12 @@ impl<'s> Draft<'s> {
                 Source::Converted(from, None) => {
                     let (_, data_type, register) = &row[from.index()];
                     let bound = Bound::register(*register, data_type.clone(), None);
-                    coerce(bound, &column.data_type, CastContext::Assignment)?
+                    let bound = coerce(bound, &column.data_type, CastContext::Assignment)?;
+                    compiler.of_column(bound, column)?
                 }
                 Source::Converted(_, Some(expr)) => {
-                    bind_using(&mut compiler, expr, &column.name, &column.data_type)?
+                    let bound = bind_using(&mut compiler, expr, column)?;
+                    compiler.of_column(bound, column)?
                 }
                 Source::Kept(_) | Source::Added => compiler.bind_default(column)?,
             });
@@ -683,7 +689,8 @@ impl Draft<'_> {
             let expr = stored_expression(text)?;
             let bound = compiler.without_names(|compiler| {
                 compiler.push_rows(&[source]);
-                dml::for_column(compiler.bind(&expr)?, column, "default expression")
+                let bound = compiler.bind(&expr)?;
+                compiler.for_column(bound, column, "default expression")
             })?;
             registers[*at] = Some(compiler.emit(&bound)?);
         }
@@ -697,12 +704,8 @@ fn converts(from: &DataType, to: &DataType) -> bool {
 }
 
 /// Binds the expression behind USING.
-fn bind_using(
-    compiler: &mut Compiler<'_>,
-    expr: &Expr,
-    name: &str,
-    data_type: &DataType,
-) -> Result<Bound> {
+fn bind_using(compiler: &mut Compiler<'_>, expr: &Expr, column: &Column) -> Result<Bound> {
+    let (name, data_type) = (&column.name, &column.data_type);
     if expr.to_string().to_lowercase().contains("(select") {
         let message = "cannot use subquery in transform expression";
         let position = position_of(expr);
@@ -712,7 +715,7 @@ fn bind_using(
     if !bound.is_unknown() && !converts(&bound.data_type, data_type) {
         let message = format!(
             "result of USING clause for column \"{name}\" cannot be cast automatically to type {}",
-            data_type.base_name()
+            column.domain.as_deref().unwrap_or(data_type.base_name())
         );
         return Err(Error::new(SqlState::DATATYPE_MISMATCH, message)
             .with_hint("You might need to add an explicit cast."));
@@ -757,7 +760,8 @@ pub fn draft_default(
     catalog: &dyn CatalogView,
 ) -> Result<String> {
     let column = &draft.schema.columns[column.index()];
-    let bound = table::scratch(catalog).bind(expr)?;
-    dml::for_column(bound, column, "default expression")?;
+    let mut compiler = table::scratch(catalog);
+    let bound = compiler.bind(expr)?;
+    compiler.for_column(bound, column, "default expression")?;
     kept_default(expr, &column.data_type, catalog)
 }

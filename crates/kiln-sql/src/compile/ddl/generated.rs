@@ -13,11 +13,11 @@ use sqlparser::ast::{
 };
 
 use super::super::bound::{Bound, Kind};
-use super::super::dml::for_column;
+use super::super::dml::converted;
 use super::super::expression::{named_columns, visit};
 use super::super::{
-    CatalogView, Compiler, Position, expression_type, expression_type_in, fail, name_of,
-    object_name, position_of, position_of_span, stored_expression, types,
+    CatalogView, Compiler, Position, declared_type, expression_type, expression_type_in, fail,
+    name_of, object_name, position_of, position_of_span, stored_expression,
 };
 use super::table::scratch;
 use crate::catalog::is_immutable;
@@ -95,7 +95,7 @@ fn check_expression(
         let message = "generation expression is not immutable".to_owned();
         return Err(not_valid(message));
     }
-    for_column(bound, column, "default expression").map(drop)
+    converted(bound, column, "default expression").map(drop)
 }
 
 /// Binds an expression over a row of a table, to see what it is.
@@ -141,8 +141,8 @@ fn is_fixed_part(part: &Expr, schema: &TableSchema, catalog: &dyn CatalogView) -
         Expr::Extract { expr, .. } => !matches!(type_of(expr), Some(DataType::TimestampTz(_))),
         Expr::Cast {
             expr, data_type, ..
-        } => match (type_of(expr), types::data_type(data_type, catalog, None)) {
-            (Some(from), Ok(to)) => is_fixed_cast(&from, &to),
+        } => match (type_of(expr), declared_type(data_type, catalog, None)) {
+            (Some(from), Ok(to)) => is_fixed_cast(&from, &to.data_type),
             _ => true,
         },
         Expr::BinaryOp { left, op, right } => is_fixed_operator(type_of(left), op, type_of(right)),

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `table` | columns, keys, CHECK, DEFAULT |
 //! | `alter` | ALTER TABLE |
+//! | `domain` | CREATE DOMAIN, ALTER DOMAIN |
 //! | `generated` | generated columns |
 //! | `partition` | PARTITION BY |
 //! | `references` | REFERENCES |
@@ -18,6 +19,7 @@
 //! | `rename` | other names in expressions that are kept as text |
 
 mod alter;
+mod domain;
 mod generated;
 mod index;
 mod index_expression;
@@ -34,16 +36,20 @@ mod view;
 pub use super::expression::columns_of_generated;
 pub use super::qualified::is_temporary;
 pub use alter::{Draft, check_reference_types, draft_default};
+pub use domain::{check_exists, create_domain, domain_check, domain_default};
 pub use index::{IndexDeclaration, create_index};
 pub(crate) use index_expression::name as index_expression_name;
 pub use index_expression::predicate_text;
 pub use partition::divided;
 use rename::kept_default;
-pub use rename::{Renamed, names_type, renamed_expression, stored_literal, without_rows};
+pub use rename::{
+    Renamed, names_type, over_value, renamed_expression, stored_literal, without_rows,
+};
 pub use sequence::{
     added_identity, altered_identity, altered_sequence, bind_default_text, created_sequence,
     owner_of, retyped_identity, sequence_default,
 };
+pub(super) use table::scratch;
 pub use table::{TableDeclaration, create_table};
 pub use trigger::{columns_of_trigger, create_trigger, missing_trigger};
 pub use view::create_view;

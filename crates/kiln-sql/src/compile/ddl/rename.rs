@@ -76,6 +76,20 @@ pub fn kept_default(
     Ok(expr.to_string())
 }
 
+/// An expression over the VALUE of a domain, which is written so.
+pub fn over_value(expr: &Expr) -> Expr {
+    let mut expr = expr.clone();
+    // Parts that are not known keep their names.
+    let _ = walk(&mut expr, &mut |part| {
+        if let Expr::Identifier(ident) = part
+            && name_of(ident) == "value"
+        {
+            *ident = Ident::new("VALUE");
+        }
+    });
+    expr
+}
+
 /// An expression in which columns are named without the rows that they are of.
 pub fn without_rows(expr: &Expr) -> Expr {
     let mut expr = expr.clone();

@@ -16,8 +16,8 @@ use sqlparser::ast::{
 use super::super::bound::Bound;
 use super::super::qualified::is_temporary;
 use super::super::{
-    CatalogView, Compiler, Position, dml, fail, name_of, new_relation_name, object_name,
-    position_of, position_of_span, refuse_reserved, types, unsupported,
+    CatalogView, Compiler, DeclaredType, Position, declared_type, fail, name_of, new_relation_name,
+    object_name, position_of, position_of_span, refuse_reserved, unsupported,
 };
 use super::index::index_column_name;
 use super::{generated, kept_default, names, parameters, partition, references, sequence};
@@ -251,9 +251,12 @@ pub(super) fn declare_column(
     let position = position_of_span(definition.name.span);
     refuse_reserved(&definition.name)?;
     let name = name_of(&definition.name);
-    let data_type = match sequence::serial_type(&definition.data_type) {
-        Some(data_type) => data_type,
-        None => types::data_type(&definition.data_type, catalog, position)?,
+    let DeclaredType { data_type, domain } = match sequence::serial_type(&definition.data_type) {
+        Some(data_type) => DeclaredType {
+            data_type,
+            domain: None,
+        },
+        None => declared_type(&definition.data_type, catalog, position)?,
     };
     if !data_type.is_storable() {
         return Err(unsupported(
@@ -307,6 +310,7 @@ pub(super) fn declare_column(
     Ok(Column {
         name,
         data_type,
+        domain: domain.map(|domain| domain.name.clone()),
         not_null,
         default,
         generated: generated.map(Expr::to_string),
@@ -500,7 +504,7 @@ fn key_columns(schema: &TableSchema, columns: &[IndexColumn], kind: &str) -> Res
 }
 
 /// A compiler whose steps are thrown away: binding tells what is wrong with an expression.
-pub(super) fn scratch(catalog: &dyn CatalogView) -> Compiler<'_> {
+pub(in super::super) fn scratch(catalog: &dyn CatalogView) -> Compiler<'_> {
     Compiler::new(ProgramBuilder::new("", []), catalog)
 }
 
@@ -521,7 +525,7 @@ pub(super) fn check_default(
                     error
                 }
             })?;
-            dml::for_column(bound, column, "default expression")?;
+            compiler.for_column(bound, column, "default expression")?;
             column.default = Some(kept_default(expr, &column.data_type, catalog)?);
         }
     }

@@ -143,14 +143,14 @@ impl Compiler<'_> {
                 Assigned::Default => self.bind_default(definition)?,
                 Assigned::Value(_) => {
                     let value = bounds.next().ok_or_else(|| Error::internal("no value"))?;
-                    super::for_column(value, definition, "expression")?
+                    self.for_column(value, definition, "expression")?
                 }
                 Assigned::Elements(_) => {
                     let mut array = self.column_of(source, column.index(), None);
                     while let (Some(index), Some(value)) = (bounds.next(), bounds.next()) {
                         array = arrays::set_element(array, index, value, &definition.name)?;
                     }
-                    array
+                    self.of_column(array, definition)?
                 }
             };
             values.push((*column, bound));

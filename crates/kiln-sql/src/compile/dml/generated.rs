@@ -11,7 +11,7 @@ use super::super::Compiler;
 use super::super::bound::Bound;
 use super::super::expression::columns_of_generated;
 use super::super::scope::SourceId;
-use super::{all_columns, for_column, stored_expression};
+use super::{all_columns, stored_expression};
 
 /// The generated columns of a table.
 pub(super) fn generated_columns(table: &Table) -> ColumnSet {
@@ -57,7 +57,7 @@ impl Compiler<'_> {
             let expr = stored_expression(text)?;
             let bound = self.named_as_table(table, source, |compiler| {
                 let bound = compiler.bind(&expr)?;
-                for_column(bound, definition, "default expression")
+                compiler.for_column(bound, definition, "default expression")
             })?;
             values.push((column, bound));
         }

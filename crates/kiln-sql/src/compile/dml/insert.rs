@@ -336,7 +336,7 @@ impl<'a> Compiler<'a> {
             let given = position.and_then(|position| written.get_mut(position)?.take());
             let given = plan.given(column, given)?;
             bounds.push(match given {
-                Some(bound) => super::for_column(bound, definition, "expression")?,
+                Some(bound) => self.for_column(bound, definition, "expression")?,
                 None => self.bind_default_of(plan, column)?,
             });
         }
@@ -398,7 +398,7 @@ impl<'a> Compiler<'a> {
                         ..
                     } = &columns[position];
                     let selected = Bound::register(*register, data_type.clone(), plan.position);
-                    super::for_column(selected, definition, "expression")?
+                    self.for_column(selected, definition, "expression")?
                 }
                 None => self.bind_default_of(plan, column)?,
             });

@@ -53,6 +53,7 @@ use sqlparser::ast::{Expr, ObjectName, SelectItem, SelectItemQualifiedWildcardKi
 
 use super::bound::Bound;
 use super::coerce::{CastContext, cast_context, coerce};
+use super::domain::domain_of;
 pub(in crate::compile) use super::expression::stored_expression;
 use super::names::figure_name;
 use super::query::{ColumnMeta, OutputColumn};
@@ -237,14 +238,19 @@ impl<'a> Compiler<'a> {
 
     /// Binds the value that `column` has when a statement gives none.
     pub(super) fn bind_default(&mut self, column: &Column) -> Result<Bound> {
-        match &column.default {
-            None => Ok(Bound::null(column.data_type.clone(), None)),
+        let domain = domain_of(column, self.catalog)?;
+        let of_domain = domain.as_ref().and_then(|domain| domain.default.as_ref());
+        match column.default.as_ref().or(of_domain) {
+            None => {
+                let null = Bound::null(column.data_type.clone(), None);
+                self.of_column(null, column)
+            }
             Some(text) => {
                 let expr = stored_expression(text)?;
                 self.along(&SearchPath::default(), |compiler| {
                     compiler.isolated(|compiler| {
                         let bound = compiler.bind(&expr)?;
-                        for_column(bound, column, "default expression")
+                        compiler.for_column(bound, column, "default expression")
                     })
                 })
             }
@@ -336,8 +342,16 @@ impl<'a> Compiler<'a> {
     }
 }
 
+impl Compiler<'_> {
+    /// A value for `column`, converted as an assignment does it, and checked where the column is of
+    /// a domain; `what` is what messages call it.
+    pub(super) fn for_column(&self, bound: Bound, column: &Column, what: &str) -> Result<Bound> {
+        self.of_column(converted(bound, column, what)?, column)
+    }
+}
+
 /// Converts a value as an assignment to `column` does; `what` is what the message calls it.
-pub(super) fn for_column(bound: Bound, column: &Column, what: &str) -> Result<Bound> {
+pub(super) fn converted(bound: Bound, column: &Column, what: &str) -> Result<Bound> {
     let target = &column.data_type;
     let convertible = bound.is_unknown()
         || bound.data_type == *target
@@ -349,7 +363,7 @@ pub(super) fn for_column(bound: Bound, column: &Column, what: &str) -> Result<Bo
             format!(
                 "column \"{}\" is of type {} but {what} is of type {}",
                 column.name,
-                target.base_name(),
+                column.domain.as_deref().unwrap_or(target.base_name()),
                 bound.data_type.base_name()
             ),
             bound.position,

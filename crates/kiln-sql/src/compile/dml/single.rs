@@ -11,6 +11,7 @@ use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
 use super::super::bound::Bound;
+use super::super::domain::domain_of;
 use super::super::rows::RowSource;
 use super::super::{CatalogView, Compiler, unsupported};
 use super::insert::Plan;
@@ -34,6 +35,13 @@ pub fn insert_program(
         .map(|position| compiler.builder.parameter(position))
         .collect();
     compiler.refuse_generated(table, &values);
+    for (column, value) in table.schema().shown().iter().zip(&values) {
+        if column.generated.is_none()
+            && let Some(domain) = domain_of(column, catalog)?
+        {
+            compiler.check_domain(*value, &domain)?;
+        }
+    }
     for column in table.schema().hidden_columns() {
         let data_type = table.schema().columns[column.index()].data_type.clone();
         values.push(compiler.builder.constant(data_type, Value::Null));
@@ -85,10 +93,11 @@ pub fn update_program(
     compiler.for_row_with_key(table, key.len(), &mut |compiler, row| {
         let values = columns.iter().enumerate().map(|(position, column)| {
             let register = compiler.builder.parameter(key.len() + position);
-            let data_type = table.schema().columns[column.index()].data_type.clone();
-            (*column, Bound::register(register, data_type, None))
+            let definition = &table.schema().columns[column.index()];
+            let value = Bound::register(register, definition.data_type.clone(), None);
+            Ok((*column, compiler.of_column(value, definition)?))
         });
-        let values = values.collect();
+        let values = values.collect::<Result<_>>()?;
         let returning = Returning {
             columns: Vec::new(),
         };

@@ -13,6 +13,7 @@ use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
 use super::super::Compiler;
+use super::super::domain::domain_of;
 use super::super::plpgsql::{Firing, Returned};
 use super::generated::{generated_columns, with_generated};
 use super::references::Change;
@@ -112,7 +113,30 @@ impl Compiler<'_> {
                 _ => self.when(kept, |c| c.fire(firing, rows, Some(&seen)))?,
             }
         }
+        self.check_domains_of(firings, kept, &row)?;
         Ok(Returned { kept, row })
+    }
+
+    /// Checks what BEFORE triggers have made of the columns of domains.
+    fn check_domains_of(&mut self, firings: &[Firing], kept: Reg, row: &[Reg]) -> Result<()> {
+        let Some(Firing { table, .. }) = firings.first() else {
+            return Ok(());
+        };
+        let mut checked = Vec::new();
+        for (column, register) in table.schema().columns.iter().zip(row) {
+            if column.generated.is_none()
+                && let Some(domain) = domain_of(column, self.catalog)?
+            {
+                checked.push((*register, domain));
+            }
+        }
+        if checked.is_empty() {
+            return Ok(());
+        }
+        self.when(kept, |compiler| {
+            let mut checked = checked.iter();
+            checked.try_for_each(|(register, domain)| compiler.check_domain(*register, domain))
+        })
     }
 
     /// Fires a trigger, if its condition holds.

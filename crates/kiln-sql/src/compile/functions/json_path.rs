@@ -7,7 +7,9 @@
 
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::json::path::{JsonPath, Method, Operator, Step, read_path};
+use kiln_storage::types::json::path::{
+    JsonPath, Method, Operator, Step, canonical_path, read_path,
+};
 use kiln_storage::types::json::{Json, Node, quote, read, unescape};
 use kiln_storage::types::{CatalogType, Decimal};
 
@@ -160,8 +162,13 @@ impl<'j> Item<'j> {
     }
 }
 
+#[cold]
+fn too_many_steps() -> Failure {
+    let message = "the evaluation of a jsonpath takes too many steps";
+    Failure::Broken(Error::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
+}
+
 /// What an evaluation looks at.
-#[derive(Clone)]
 struct Context<'j> {
     is_lax: bool,
     /// Whether what is not there is nothing, and no error.
@@ -171,7 +178,14 @@ struct Context<'j> {
     current: Item<'j>,
     /// The elements of the array of the innermost subscript.
     innermost: i64,
+    /// How many steps may still be made: a path of a few words can ask for hours, and
+    /// nothing ends a function before its time.
+    steps_left: usize,
 }
+
+/// The steps that an evaluation may make over no value at all, and for each byte of one.
+const STEPS_MAX: usize = 1 << 20;
+const STEPS_PER_BYTE: usize = 8;
 
 impl<'j> Context<'j> {
     /// Applies steps to an item: the first one, with arrays unwrapped where `unwraps` says so, and
@@ -186,6 +200,7 @@ impl<'j> Context<'j> {
         let Some((step, rest)) = steps.split_first() else {
             return sink(item);
         };
+        self.steps_left = self.steps_left.checked_sub(1).ok_or_else(too_many_steps)?;
         match step {
             Step::Null => self.next(rest, Item::Null, sink),
             Step::Boolean(value) => self.next(rest, Item::Boolean(*value), sink),
@@ -780,6 +795,7 @@ fn found<'j>(
         variables,
         current: Item::Part(value),
         innermost: -1,
+        steps_left: STEPS_MAX.saturating_add(value.text.len().saturating_mul(STEPS_PER_BYTE)),
     };
     let mut items = Vec::new();
     let unwraps = path.is_lax;
@@ -807,6 +823,7 @@ fn call(heap: &mut Heap, arguments: &[Slot], asked: Asked, is_operator: bool) ->
         [value, path, ..] => (*value, *path),
         _ => return Err(Error::internal("a path without a value")),
     };
+    heap.spend(value.span().1.saturating_mul(STEPS_PER_BYTE))?;
     let is_silent = is_operator || arguments.get(3).is_some_and(|silent| silent.as_bool());
     let texts: Vec<String> = {
         let path = read_path(heap.str(path))?;
@@ -901,7 +918,7 @@ const QUERY_FIRST: Named = ("jsonb_path_query_first", |heap, arguments| {
 strict! {
     /// A path, read and written again.
     TEXT_TO_JSONPATH = "jsonpath", |heap, text| {
-        let path = read_path(heap.str(text))?.to_string();
+        let path = canonical_path(heap.str(text))?;
         Ok(heap.push_str(&path))
     };
 }

@@ -151,12 +151,24 @@ impl Body {
                 let index = c.expression_as(&subscript.expr, &DataType::Integer, context)?;
                 let value = c.expression_as(&value.expr, element, CastContext::Variable)?;
                 let (name, function) = functions::array_set();
+                let domain = c.domain_of_register(slot.register).cloned();
+                let target = match domain {
+                    Some(_) => c.builder.register(slot.data_type.clone()),
+                    None => slot.register,
+                };
                 c.builder.scalar(Instruction::Call {
                     function,
                     name,
-                    target: slot.register,
+                    target,
                     arguments: [slot.register, index, value].into(),
                 });
+                if let Some(domain) = domain {
+                    c.check_domain(target, &domain)?;
+                    c.builder.scalar(Instruction::Move {
+                        target: slot.register,
+                        source: target,
+                    });
+                }
                 Ok(())
             }
             Destined::Fields(fields) => self.assign_row(c, &fields, value, position),
@@ -189,7 +201,7 @@ impl Body {
             return Ok(());
         }
         match self.named_fields(c, &value.expr, position)? {
-            Some(source) => assign_fields(c, fields, &columns_of(&source), position),
+            Some(source) => assign_fields(c, fields, &columns_of(&source), position, true),
             None => {
                 let error = unsupported(
                     "assigning to a row variable anything but a row variable",
@@ -217,7 +229,7 @@ impl Body {
             .map(|column| (column.name.clone(), column.data_type.clone()))
             .collect();
         let fields = self.shape_record(c, entry, &shape);
-        assign_fields(c, &fields, columns, position)?;
+        assign_fields(c, &fields, columns, position, true)?;
         self.mark_assigned(c, entry);
         Ok(())
     }
@@ -273,13 +285,13 @@ impl Body {
                         data_type: slot.data_type.clone(),
                     })
                     .collect();
-                assign_fields(c, &fields, columns, position)?;
+                assign_fields(c, &fields, columns, position, false)?;
                 for slot in slots {
                     require_not_null(c, slot, position);
                 }
                 Ok(())
             }
-            RowTarget::Row(fields) => assign_fields(c, fields, columns, position),
+            RowTarget::Row(fields) => assign_fields(c, fields, columns, position, true),
             RowTarget::Record(scope, index) => {
                 self.assign_record(c, (*scope, *index), Some(columns), position)
             }
@@ -293,11 +305,12 @@ impl Body {
         target: &RowTarget,
         shape: &Shape,
         position: Position,
-    ) {
+    ) -> Result<()> {
         match target {
             RowTarget::Slots(slots) => {
                 set_null(c, slots.iter().map(|slot| slot.register));
                 for slot in slots {
+                    c.check_register(slot.register)?;
                     require_not_null(c, slot, position);
                 }
             }
@@ -308,6 +321,7 @@ impl Body {
                 self.mark_assigned(c, (*scope, *index));
             }
         }
+        Ok(())
     }
 }
 
@@ -323,12 +337,14 @@ fn columns_of(fields: &[Field]) -> Vec<OutputColumn> {
 }
 
 /// Assigns columns to fields by position. A value that an earlier field's assignment would
-/// overwrite is saved first: all values are those from before.
+/// overwrite is saved first: all values are those from before. The fields of one row are given the
+/// values of another, which are of their domains.
 fn assign_fields(
     c: &mut Compiler<'_>,
     fields: &[Field],
     columns: &[OutputColumn],
     position: Position,
+    is_row: bool,
 ) -> Result<()> {
     let mut columns: Vec<OutputColumn> = columns.iter().take(fields.len()).cloned().collect();
     for index in 1..columns.len() {
@@ -351,7 +367,10 @@ fn assign_fields(
             data_type: column.data_type.clone(),
         };
         let context = CastContext::Variable;
-        c.cast_into(&typed, field.register, &field.data_type, context, position)?;
+        match is_row {
+            true => c.cast_of_row(&typed, field.register, &field.data_type, position)?,
+            false => c.cast_into(&typed, field.register, &field.data_type, context, position)?,
+        }
     }
     set_null(
         c,

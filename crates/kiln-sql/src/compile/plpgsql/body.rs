@@ -4,9 +4,11 @@ use kiln_procedure::ir::{Instruction, Reg, RegionId, Step};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
+use super::super::bound::Bound;
 use super::super::coerce::CastContext;
+use super::super::domain::coerce_to;
 use super::super::scope::Variable;
-use super::super::{Compiler, Position, Typed, fail, name_of, unsupported};
+use super::super::{Compiler, DeclaredType, Position, Typed, fail, name_of, unsupported};
 use super::control::OpenLoop;
 use super::piece::stepped_only;
 use super::results::Destination;
@@ -128,7 +130,7 @@ impl Body {
                     .into_iter()
                     .map(|data_type| c.builder.constant(data_type, Value::Null))
                     .collect();
-                self.give(c, &row);
+                self.hand_out(c, &row);
             }
             self.leave(c);
             let then = c.close();
@@ -179,13 +181,25 @@ impl Body {
         let mut positional = Vec::with_capacity(routine.parameters.len());
         let mut given = arguments.iter();
         for parameter in &routine.parameters {
-            let data_type = parameter.data_type.clone();
+            let mut data_type = parameter.data_type.clone();
             let argument = if parameter.mode.is_input() {
                 given.next().copied()
             } else {
                 None
             };
             let register = match argument {
+                Some(argument) if let Some(domain) = &parameter.domain => {
+                    let given = Bound::register(argument, data_type, None);
+                    let of = DeclaredType {
+                        data_type: domain.base.clone(),
+                        domain: Some(domain.clone()),
+                    };
+                    let target = c.builder.register(of.data_type.clone());
+                    let checked = coerce_to(given, &of, CastContext::Assignment)?;
+                    c.emit_into(&checked, target)?;
+                    data_type = of.data_type;
+                    target
+                }
                 // An argument's own register is never written.
                 Some(argument)
                     if !parameter.mode.is_output()
@@ -208,6 +222,7 @@ impl Body {
                     target
                 }
             };
+            c.keep_in_domain(register, parameter.domain.as_ref());
             if numbers_outputs || parameter.mode.is_input() {
                 positional.push(Typed {
                     register,
@@ -228,9 +243,11 @@ impl Body {
                 self.declare_slot(c, slot, None)?;
             }
         }
-        for (name, data_type) in &routine.table {
+        let domains = routine.result_domains.iter();
+        for ((name, data_type), domain) in routine.table.iter().zip(domains) {
             let register = c.builder.register(data_type.clone());
             c.builder.scalar(Instruction::SetNull { target: register });
+            c.keep_in_domain(register, domain.as_ref());
             let slot = Slot {
                 register,
                 data_type: data_type.clone(),
@@ -320,7 +337,7 @@ impl Body {
             Err(error) => return Err(refuse(c, error)),
         };
         match resolved {
-            Declared::Scalar(data_type) => {
+            Declared::Scalar(DeclaredType { data_type, domain }) => {
                 let register = c.builder.register(data_type.clone());
                 let slot = Slot {
                     register,
@@ -329,6 +346,7 @@ impl Body {
                     not_null: declaration.not_null,
                     name,
                 };
+                c.keep_in_domain(register, domain.as_ref());
                 // Declared even when its default cannot be compiled.
                 let default = match &declaration.default {
                     Some(default) => {
@@ -337,7 +355,7 @@ impl Body {
                     }
                     None => {
                         c.builder.scalar(Instruction::SetNull { target: register });
-                        Ok(())
+                        c.check_register(register)
                     }
                 };
                 self.declare_slot(c, slot.clone(), position)?;
@@ -345,11 +363,15 @@ impl Body {
                 require_not_null(c, &slot, position);
                 Ok(())
             }
-            Declared::Row(_) | Declared::Record if declaration.not_null => {
+            Declared::Row(..) | Declared::Record if declaration.not_null => {
                 Err(refuse(c, unsupported("NOT NULL for a record", position)))
             }
-            Declared::Row(shape) => {
-                self.declare_row(c, &name, &shape, declaration.constant, position)?;
+            Declared::Row(shape, domains) => {
+                let constant = declaration.constant;
+                let fields = self.declare_row(c, &name, &shape, constant, position)?;
+                for (field, domain) in fields.iter().zip(&domains) {
+                    c.keep_in_domain(field.register, domain.as_ref());
+                }
                 self.record_default(c, declaration)
             }
             Declared::Record => {
@@ -388,14 +410,21 @@ impl Body {
         if let TypeKind::Like(path) = &reference.kind {
             let names: Vec<String> = path.iter().map(name_of).collect();
             match c.variable(&names) {
-                Some(Variable::Scalar { data_type, .. }) => {
-                    return Ok(Declared::Scalar(data_type));
+                Some(Variable::Scalar {
+                    data_type,
+                    register,
+                    ..
+                }) => {
+                    let domain = c.domain_of_register(register).cloned();
+                    return Ok(Declared::Scalar(DeclaredType { data_type, domain }));
                 }
                 Some(Variable::Record { fields }) if !fields.is_empty() => {
+                    let domains = fields.iter();
+                    let domains = domains.map(|it| c.domain_of_register(it.register).cloned());
+                    let domains = domains.collect();
                     let fields = fields.into_iter();
-                    return Ok(Declared::Row(
-                        fields.map(|field| (field.name, field.data_type)).collect(),
-                    ));
+                    let shape = fields.map(|field| (field.name, field.data_type)).collect();
+                    return Ok(Declared::Row(shape, domains));
                 }
                 Some(Variable::Record { .. }) => return Ok(Declared::Record),
                 None => {}

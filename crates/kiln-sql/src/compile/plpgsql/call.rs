@@ -224,6 +224,11 @@ impl Callee {
         let positional = std::mem::take(&mut c.positional);
         c.open_ir_loop();
         let mut body = Body::new(c, &self.routine);
+        if let Destination::Registers { row, .. } = &destination {
+            for (target, domain) in row.iter().zip(&self.routine.result_domains) {
+                c.keep_in_domain(*target, domain.as_ref());
+            }
+        }
         body.destination = destination;
         body.strict_check(c, arguments);
         c.open();

@@ -34,6 +34,8 @@ pub enum Kind {
     Scalar {
         /// Its type.
         data_type: DataType,
+        /// The name of its domain, if it is of one.
+        domain: Option<String>,
         /// Assignments to it are errors.
         constant: bool,
         /// NULL is an error.
@@ -240,6 +242,16 @@ pub(super) fn stepped_function(
             "SECURITY DEFINER with EXECUTE, COMMIT, a cursor or a definition",
             position,
         ));
+    }
+    let of_parameters = routine.parameters.iter().map(|one| &one.domain);
+    let mut domains = of_parameters.chain(&routine.result_domains);
+    if let Some(domain) = domains.find_map(Option::as_ref) {
+        let name = &domain.name;
+        let what = format!(
+            "a parameter or result of domain {name} of a body with EXECUTE, COMMIT, a cursor or a \
+             definition"
+        );
+        return Err(unsupported(what, position));
     }
     if let parse::Body::PlPgSql(block) = &definition.body {
         check_names(&routine, block)?;
@@ -482,11 +494,17 @@ impl Body {
                 match kind {
                     Kind::Scalar {
                         data_type,
+                        domain,
                         constant,
                         not_null,
                     } => {
                         let register = c.builder.register(data_type.clone());
                         given(c, register);
+                        if let Some(name) = domain {
+                            let domain = c.catalog.domain(name);
+                            let domain = domain.ok_or_else(|| missing_domain(name))?;
+                            c.keep_in_domain(register, Some(&domain));
+                        }
                         let slot = Slot {
                             register,
                             data_type: data_type.clone(),
@@ -670,7 +688,7 @@ impl Body {
         let position = targets.first().and_then(|target| at(target.position));
         let target = self.row_targets(c, targets)?;
         if !is_there {
-            self.assign_nulls(c, &target, &columns.to_vec(), position);
+            self.assign_nulls(c, &target, &columns.to_vec(), position)?;
             return Ok(());
         }
         let first = c.builder.parameter_count() - columns.len();
@@ -694,11 +712,11 @@ impl Body {
             let mut variables = Vec::new();
             for held in held {
                 variables.push(match held {
-                    Held::Unnamed(slot) => (String::new(), given_slot(&mut row, slot)),
+                    Held::Unnamed(slot) => (String::new(), given_slot(c, &mut row, slot)),
                     Held::Entry(index) => {
                         let entry = &scope.entries[*index];
                         let kind = match &entry.kind {
-                            EntryKind::Scalar(slot) => given_slot(&mut row, slot),
+                            EntryKind::Scalar(slot) => given_slot(c, &mut row, slot),
                             EntryKind::Row { fields, constant } => Kind::Row {
                                 shape: given_fields(&mut row, fields),
                                 constant: *constant,
@@ -746,10 +764,18 @@ fn give(c: &mut Compiler<'_>, row: Vec<(Reg, DataType)>) {
     c.builder.returns(named.collect());
 }
 
-fn given_slot(row: &mut Vec<(Reg, DataType)>, slot: &Slot) -> Kind {
+/// The error for a domain that has gone while a body with a variable of it ran.
+fn missing_domain(name: &str) -> Error {
+    let message = format!("type \"{name}\" does not exist");
+    Error::new(SqlState::UNDEFINED_OBJECT, message)
+}
+
+fn given_slot(c: &Compiler<'_>, row: &mut Vec<(Reg, DataType)>, slot: &Slot) -> Kind {
     row.push((slot.register, slot.data_type.clone()));
+    let domain = c.domain_of_register(slot.register);
     Kind::Scalar {
         data_type: slot.data_type.clone(),
+        domain: domain.map(|domain| domain.name.clone()),
         constant: slot.constant,
         not_null: slot.not_null,
     }

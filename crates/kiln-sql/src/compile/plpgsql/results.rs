@@ -1,5 +1,6 @@
 //! What comes back: RETURN, RETURN NEXT, RETURN QUERY, and the end of a body.
 
+use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{BufferId, Instruction, Reg, Step};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
@@ -35,8 +36,27 @@ pub(super) enum Destination {
 }
 
 impl Body {
-    /// Hands out a row of the result, whose registers have the result's types.
-    pub(super) fn give(&mut self, c: &mut Compiler<'_>, row: &[Reg]) {
+    /// Hands out a row of the result, whose registers have the result's types. What a variable of a
+    /// result's domain has was checked when it was assigned.
+    ///
+    /// # Errors
+    /// Those of the checks of the result's domains.
+    pub(super) fn give(&mut self, c: &mut Compiler<'_>, row: &[Reg]) -> Result<()> {
+        for (register, domain) in row.iter().zip(&self.routine.result_domains) {
+            if let Some(domain) = domain
+                && !c
+                    .domain_of_register(*register)
+                    .is_some_and(|known| Arc::ptr_eq(known, domain))
+            {
+                c.check_domain(*register, domain)?;
+            }
+        }
+        self.hand_out(c, row);
+        Ok(())
+    }
+
+    /// As [`Body::give`], of a row whose values are not looked at.
+    pub(super) fn hand_out(&mut self, c: &mut Compiler<'_>, row: &[Reg]) {
         match &self.destination {
             Destination::Program => c.builder.push(Step::Emit { row: row.into() }),
             // Its rows are those of `return_row`.
@@ -81,7 +101,7 @@ impl Body {
             ResultKind::Trigger => Self::end_of_trigger(c, position),
             ResultKind::Scalar(_) | ResultKind::Row(_) if self.routine.has_outputs() => {
                 let row = self.output_row();
-                self.give(c, &row);
+                self.give(c, &row)?;
             }
             ResultKind::Scalar(_) | ResultKind::Row(_) => {
                 let error = fail(
@@ -137,19 +157,19 @@ impl Body {
                 } else {
                     let context = CastContext::Variable;
                     let register = c.expression_as(&value.expr, &data_type, context)?;
-                    self.give(c, &[register]);
+                    self.give(c, &[register])?;
                 }
             }
             (ResultKind::Row(columns), Some(value)) => {
                 let columns = columns.clone();
                 let row = self.record_row(c, value, &columns, "RETURN")?;
-                self.give(c, &row);
+                self.give(c, &row)?;
             }
             (ResultKind::Void, None) => {}
             (result, None) if result.is_set() => {}
             (_, None) if self.routine.has_outputs() => {
                 let row = self.output_row();
-                self.give(c, &row);
+                self.give(c, &row)?;
             }
             (_, None) => {
                 let message = "missing expression: RETURN needs a value here";
@@ -254,7 +274,7 @@ impl Body {
                 }
             },
         };
-        self.give(c, &row);
+        self.give(c, &row)?;
         Ok(())
     }
 
@@ -275,7 +295,7 @@ impl Body {
         let types = self.routine.result.types();
         let sink = &mut |body: &mut Self, c: &mut Compiler<'_>, columns: &[OutputColumn]| {
             let row = result_row(c, columns, &types, position)?;
-            body.give(c, &row);
+            body.give(c, &row)?;
             body.count(c);
             if let Some(seen) = seen {
                 set_boolean(c, seen, true);
@@ -337,11 +357,11 @@ impl Body {
                 }
                 let row = sql_row(c, columns, &types, position)?;
                 if is_set {
-                    body.give(c, &row);
+                    body.give(c, &row)?;
                     return Ok(());
                 }
                 if may_leave {
-                    body.give(c, &row);
+                    body.give(c, &row)?;
                     set_boolean(c, given, true);
                     if c.loop_depth() > outer {
                         let depth = c.relative(outer);
@@ -350,7 +370,7 @@ impl Body {
                     return Ok(());
                 }
                 c.open();
-                body.give(c, &row);
+                body.give(c, &row)?;
                 set_boolean(c, given, true);
                 let otherwise = c.close();
                 c.builder.push(Step::If {
@@ -395,7 +415,7 @@ impl Body {
                     .into_iter()
                     .map(|data_type| c.builder.constant(data_type, Value::Null))
                     .collect();
-                self.give(c, &row);
+                self.give(c, &row)?;
                 let otherwise = c.close();
                 c.builder.push(Step::If {
                     condition: given,

@@ -1,12 +1,15 @@
 //! Headers of functions and procedures.
 
+use kiln_engine::Domain;
+use kiln_platform::sync::Arc;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::DataType;
 use sqlparser::ast::{Expr, ObjectName};
 
+use super::super::domain::domain_of;
 use super::super::{
-    CatalogView, data_type, fail, name_of, position_of_span, refuse_reserved, relation_name,
-    routine_name, unsupported, written_name,
+    CatalogView, DeclaredType, declared_type, fail, name_of, position_of_span, refuse_reserved,
+    relation_name, routine_name, unsupported, written_name,
 };
 use super::{Shape, at};
 use crate::parse::{
@@ -30,6 +33,8 @@ pub struct Routine {
     pub volatility: Volatility,
     /// The columns of RETURNS TABLE, which are variables too.
     pub(super) table: Shape,
+    /// The domain of each value of a row of the result, if it is of one.
+    pub result_domains: Vec<Option<Arc<Domain>>>,
 }
 
 /// A parameter of a [`Routine`].
@@ -42,6 +47,8 @@ pub struct RoutineParameter {
     /// Its type. As in PostgreSQL, length, precision and scale of the declaration do not count;
     /// only CHAR keeps its length.
     pub data_type: DataType,
+    /// The domain that it was declared with. The body checks what a call gives.
+    pub domain: Option<Arc<Domain>>,
     /// The value where a call leaves it out; no names can be used in it.
     pub default: Option<Expr>,
 }
@@ -88,9 +95,9 @@ impl ResultKind {
 #[derive(Clone, Debug)]
 pub(super) enum Declared {
     /// A type with values of its own.
-    Scalar(DataType),
-    /// A table's row.
-    Row(Shape),
+    Scalar(DeclaredType),
+    /// A table's row, and the domains of its columns.
+    Row(Shape, Vec<Option<Arc<Domain>>>),
     /// RECORD.
     Record,
 }
@@ -118,9 +125,9 @@ impl Routine {
         let name = routine_name(catalog, &definition.name)?;
         let mut parameters: Vec<RoutineParameter> = Vec::new();
         for argument in &definition.arguments {
-            let data_type = match declared(catalog, &argument.data_type)? {
-                Declared::Scalar(data_type) => data_type.without_modifier(),
-                Declared::Row(_) | Declared::Record => {
+            let (data_type, domain) = match declared(catalog, &argument.data_type)? {
+                Declared::Scalar(of) => (of.data_type.without_modifier(), of.domain),
+                Declared::Row(..) | Declared::Record => {
                     return Err(unsupported(
                         "a parameter of a row type",
                         at(argument.position),
@@ -158,6 +165,7 @@ impl Routine {
                 name,
                 mode: argument.mode,
                 data_type,
+                domain,
                 default,
             });
         }
@@ -174,6 +182,8 @@ impl Routine {
             })
             .collect();
         let mut table: Shape = Vec::new();
+        let of_outputs = parameters.iter().filter(|one| one.mode.is_output());
+        let mut result_domains: Vec<_> = of_outputs.map(|one| one.domain.clone()).collect();
         let result = match &definition.returns {
             None if definition.kind == RoutineKind::Procedure => match outputs.is_empty() {
                 true => ResultKind::Void,
@@ -207,10 +217,11 @@ impl Routine {
                         ));
                     }
                     match declared(catalog, &column.data_type)? {
-                        Declared::Scalar(data_type) => {
-                            table.push((name, data_type.without_modifier()));
+                        Declared::Scalar(of) => {
+                            table.push((name, of.data_type.without_modifier()));
+                            result_domains.push(of.domain);
                         }
-                        Declared::Row(_) | Declared::Record => {
+                        Declared::Row(..) | Declared::Record => {
                             return Err(unsupported(
                                 "a column of a row type",
                                 at(column.data_type.position),
@@ -244,13 +255,16 @@ impl Routine {
                     false => ResultKind::Row(columns),
                 };
                 match (declared(catalog, reference)?, outputs.as_slice()) {
-                    (Declared::Scalar(data_type), []) => of_one(data_type.without_modifier()),
-                    (Declared::Scalar(data_type), [(_, only)])
-                        if data_type.without_modifier() == *only =>
+                    (Declared::Scalar(of), []) => {
+                        result_domains.push(of.domain);
+                        of_one(of.data_type.without_modifier())
+                    }
+                    (Declared::Scalar(of), [(_, only)])
+                        if of.data_type.without_modifier() == *only =>
                     {
                         of_one(only.clone())
                     }
-                    (Declared::Row(columns), []) => of_row(columns),
+                    (Declared::Row(columns, _), []) => of_row(columns),
                     (Declared::Record, [_, _, ..]) => of_row(outputs),
                     (Declared::Record, []) => {
                         return Err(unsupported(
@@ -270,6 +284,7 @@ impl Routine {
             strict: definition.strict,
             volatility: definition.volatility,
             table,
+            result_domains,
         })
     }
 
@@ -288,6 +303,7 @@ impl Routine {
             strict: false,
             volatility: Volatility::Volatile,
             table: Vec::new(),
+            result_domains: Vec::new(),
         }
     }
 
@@ -354,7 +370,7 @@ pub(super) fn declared(catalog: &dyn CatalogView, reference: &TypeReference) -> 
         TypeKind::Trigger => Err(unsupported("type trigger", position)),
         TypeKind::RowOf(path) => {
             let written = ObjectName::from(path.clone());
-            row_of(catalog, &relation_name(catalog, &written)?).ok_or_else(|| {
+            row_of(catalog, &relation_name(catalog, &written)?)?.ok_or_else(|| {
                 let name = written_name(&written);
                 let message = format!("relation \"{name}\" does not exist");
                 fail(SqlState::UNDEFINED_TABLE, message, position)
@@ -376,37 +392,52 @@ pub(super) fn declared(catalog: &dyn CatalogView, reference: &TypeReference) -> 
                 let message = format!("relation \"{table}\" does not exist");
                 return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
             };
-            let found = columns.into_iter().find(|(name, _)| name == column);
-            let Some((_, data_type)) = found else {
+            let (shape, domains) = columns?;
+            let found = shape.into_iter().zip(domains);
+            let found = found.into_iter().find(|((name, _), _)| name == column);
+            let Some(((_, data_type), domain)) = found else {
                 let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
                 return Err(fail(SqlState::UNDEFINED_COLUMN, message, position));
             };
-            Ok(Declared::Scalar(data_type))
+            Ok(Declared::Scalar(DeclaredType { data_type, domain }))
         }
         TypeKind::Sql(written) => {
             if let sqlparser::ast::DataType::Custom(name, modifiers) = written
                 && modifiers.is_empty()
                 && let Ok(name) = relation_name(catalog, name)
-                && let Some(row) = row_of(catalog, &name)
+                && let Some(row) = row_of(catalog, &name)?
             {
                 return Ok(row);
             }
-            Ok(Declared::Scalar(data_type(written, catalog, position)?))
+            declared_type(written, catalog, position).map(Declared::Scalar)
         }
     }
 }
 
 /// The row type of a table or view.
-fn row_of(catalog: &dyn CatalogView, name: &str) -> Option<Declared> {
-    columns_of(catalog, name).map(Declared::Row)
+fn row_of(catalog: &dyn CatalogView, name: &str) -> Result<Option<Declared>> {
+    let columns = columns_of(catalog, name).transpose()?;
+    Ok(columns.map(|(shape, domains)| Declared::Row(shape, domains)))
 }
 
-/// Names and types of the columns of a table or view.
-fn columns_of(catalog: &dyn CatalogView, name: &str) -> Option<Vec<(String, DataType)>> {
+/// Names and types of columns, and their domains.
+type Columns = (Shape, Vec<Option<Arc<Domain>>>);
+
+/// The columns of a table or view.
+fn columns_of(catalog: &dyn CatalogView, name: &str) -> Option<Result<Columns>> {
     let Some(table) = catalog.table(name) else {
-        return catalog.view(name).map(|view| view.columns.clone());
+        let view = catalog.view(name)?;
+        let domains = vec![None; view.columns.len()];
+        return Some(Ok((view.columns.clone(), domains)));
     };
     let columns = table.schema().shown().iter();
-    let columns = columns.map(|column| (column.name.clone(), column.data_type.clone()));
-    Some(columns.collect())
+    let shape = columns.map(|column| (column.name.clone(), column.data_type.clone()));
+    let shape = shape.collect();
+    let columns = table.schema().shown().iter();
+    let domains = columns.map(|column| domain_of(column, catalog));
+    Some(
+        domains
+            .collect::<Result<_>>()
+            .map(|domains| (shape, domains)),
+    )
 }

@@ -160,7 +160,7 @@ impl Body {
         });
         let steps = c.close();
         result?;
-        self.finish_into(c, steps, seen, into, &target, &shape, position);
+        self.finish_into(c, steps, seen, into, &target, &shape, position)?;
         self.set_found(c, asked);
         Ok(())
     }
@@ -179,7 +179,7 @@ impl Body {
         target: &RowTarget,
         shape: &Shape,
         position: Position,
-    ) {
+    ) -> Result<()> {
         c.open();
         if into.strict {
             let message = "query returned no rows";
@@ -188,7 +188,7 @@ impl Body {
                 error: Box::new(failure(&error)),
             });
         } else {
-            self.assign_nulls(c, target, shape, position);
+            self.assign_nulls(c, target, shape, position)?;
             set_boolean(c, seen, false);
         }
         let missing = c.close();
@@ -220,6 +220,7 @@ impl Body {
                 otherwise: Vec::new(),
             });
         }
+        Ok(())
     }
 
     /// INSERT, UPDATE or DELETE.
@@ -322,7 +323,7 @@ impl Body {
             });
             steps = before;
         }
-        self.finish_into(c, steps, seen, into, &target, &shape, position);
+        self.finish_into(c, steps, seen, into, &target, &shape, position)?;
         self.set_found(c, asked);
         Ok(())
     }
@@ -406,7 +407,7 @@ impl Body {
         })?;
         // Without a row the targets become NULL.
         c.open();
-        self.assign_nulls(c, &target, &shape, position);
+        self.assign_nulls(c, &target, &shape, position)?;
         let otherwise = c.close();
         c.builder.push(Step::If {
             condition: iterated,

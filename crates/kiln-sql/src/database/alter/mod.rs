@@ -35,7 +35,7 @@ use crate::compile::{fail, name_of, position_of, written_name};
 use crate::parse::{AddedColumn, AlterTable, ColumnChange, DroppedPart, TableAction};
 
 pub(super) use rename::{check_owner, object, renamed, table_of_index, tag};
-pub(super) use rows::follow;
+pub(super) use rows::{first_row, follow};
 
 /// ALTER TABLE.
 pub(super) fn table(

@@ -1,6 +1,6 @@
 //! Other names, and other owners.
 
-use kiln_engine::{Catalog, CatalogChange, Source};
+use kiln_engine::{Catalog, CatalogChange, Domain, Source};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::{beside, name_in_schema, qualified, schema_of};
@@ -433,12 +433,35 @@ fn alter_routine(
     rename_everywhere(change, Renamed::Routine(&from), &to)
 }
 
-/// Has the expressions of all tables name something by another name.
+/// Has the expressions of all tables and domains name something by another name.
 fn rename_everywhere(change: &mut CatalogChange<'_>, what: Renamed<'_>, to: &str) -> Result<()> {
     let tables = change.catalog().tables().map(|(name, _)| name.to_owned());
     let tables: Vec<String> = tables.collect();
     let mut tables = tables.iter();
-    tables.try_for_each(|table| rename_in_table(change, table, what, to))
+    tables.try_for_each(|table| rename_in_table(change, table, what, to))?;
+    let domains: Vec<Domain> = change
+        .catalog()
+        .domains()
+        .map(|it| (**it).clone())
+        .collect();
+    for mut domain in domains {
+        let checks = domain.checks.iter_mut().map(|check| &mut check.expression);
+        let mut is_changed = false;
+        for text in checks.chain(&mut domain.default) {
+            if let Some(renamed) = renamed_expression(text, what, to)? {
+                *text = renamed;
+                is_changed = true;
+            }
+        }
+        if is_changed {
+            let name = domain.name.clone();
+            change.alter_domain(&name, |known| {
+                *known = domain;
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Has the expressions of a table name something by another name.

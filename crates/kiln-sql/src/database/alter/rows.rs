@@ -267,7 +267,10 @@ fn refuse_half_null(
 }
 
 /// The first row that a query finds.
-fn first_row(change: &mut CatalogChange<'_>, query: &str) -> Result<Option<Vec<Value>>> {
+pub(in super::super) fn first_row(
+    change: &mut CatalogChange<'_>,
+    query: &str,
+) -> Result<Option<Vec<Value>>> {
     let tree = parse::statement(&SourceStatement::from(query))?;
     let prepared = statement::compile(change.catalog(), &tree, &[])?;
     Ok(change.read(&prepared.program)?.into_iter().next())

@@ -298,6 +298,7 @@ impl Run<'_> {
         let (data_type, value) = self.value(operand, None, of::VALUES)?;
         let kind = Kind::Scalar {
             data_type,
+            domain: None,
             constant: true,
             not_null: false,
         };
@@ -400,6 +401,7 @@ impl Run<'_> {
         let step = if range.reverse { -step } else { step };
         let kind = Kind::Scalar {
             data_type: DataType::Integer,
+            domain: None,
             constant: false,
             not_null: false,
         };
@@ -434,6 +436,7 @@ impl Run<'_> {
 fn text_constant() -> Kind {
     Kind::Scalar {
         data_type: DataType::Text,
+        domain: None,
         constant: true,
         not_null: false,
     }

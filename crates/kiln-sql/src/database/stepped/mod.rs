@@ -279,6 +279,7 @@ impl<'s> Run<'s> {
         for (name, data_type, is_input) in parameters.chain(table) {
             let kind = Kind::Scalar {
                 data_type: data_type.clone(),
+                domain: None,
                 constant: false,
                 not_null: false,
             };

@@ -109,6 +109,42 @@ fn few_calls_that_take_long_are_canceled_between_each_other() {
     }
 }
 
+/// A path into JSON is data: none overflows a stack, and none holds a worker for long.
+#[test]
+fn paths_that_ask_for_too_much_end_with_an_error() {
+    let database = open(Configuration::default());
+    let mut session = database.session().expect("a session is free");
+    let paths = [
+        (
+            "'1' || repeat('+1', 100000)",
+            SqlState::STATEMENT_TOO_COMPLEX,
+        ),
+        (
+            "'$' || repeat('.type()', 100000)",
+            SqlState::STATEMENT_TOO_COMPLEX,
+        ),
+        // Each `**` takes all levels below, of each of which the next one does.
+        (
+            "'$' || repeat('.**', 400)",
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+        ),
+    ];
+    for (path, state) in paths {
+        let sql = format!(
+            "SELECT jsonb_path_query_array((repeat('[', 50) || repeat(']', 50))::jsonb, ({path})::jsonpath)"
+        );
+        let refused = session.execute(&sql).expect_err(path);
+        assert_eq!(refused.state(), state, "{path}: {refused}");
+    }
+    // As many steps as there may be.
+    for path in ["'1' || repeat('+1', 190)", "'$' || repeat('.type()', 500)"] {
+        let sql = format!("SELECT jsonb_path_query_first('1', ({path})::jsonpath)");
+        session
+            .execute(&sql)
+            .expect("its steps are within the limit");
+    }
+}
+
 #[test]
 fn a_request_without_a_statement_does_nothing() {
     let database = open(Configuration::default());

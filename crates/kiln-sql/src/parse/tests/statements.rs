@@ -316,7 +316,7 @@ fn what_is_not_supported_is_named() {
             "a key of an index that there is",
         ),
         (
-            "alter table t alter a ¶set storage plain",
+            "alter table t alter a ¶set something else",
             "this form of ALTER TABLE … ALTER COLUMN",
         ),
         (
@@ -339,7 +339,10 @@ fn what_is_not_supported_is_named() {
             "create view v ¶with (security_barrier) as select 1",
             "an option of a view",
         ),
-        ("¶alter view v owner to u", "this form of ALTER VIEW"),
+        (
+            "¶alter view v alter a set default 1",
+            "this form of ALTER VIEW",
+        ),
         (
             "create schema s ¶create table t (a int)",
             "CREATE SCHEMA with what is in it",

@@ -213,7 +213,10 @@ pub fn read_path(text: &str) -> Result<JsonPath> {
 /// The canonical text of a path.
 ///
 /// # Errors
-/// Those of [`read_path`].
+/// Those of [`read_path`], also where it is the canonical text, which has a pair of parentheses for
+/// each operator, that is nested too deep.
 pub fn canonical_path(text: &str) -> Result<String> {
-    Ok(read_path(text)?.to_string())
+    let canonical = read_path(text)?.to_string();
+    read_path(&canonical)?;
+    Ok(canonical)
 }

@@ -8,6 +8,9 @@ use crate::types::json::normal_number;
 /// How deep parentheses, subscripts and signs may be nested.
 const DEPTH_MAX: usize = 200;
 
+/// How many operators and accessors a path may have: evaluation goes one call deeper for each.
+pub(super) const STEPS_MAX: usize = 500;
+
 pub(super) fn parse(text: &str) -> Result<JsonPath> {
     let words = words(text)?;
     if words.is_empty() {
@@ -19,6 +22,7 @@ pub(super) fn parse(text: &str) -> Result<JsonPath> {
         words,
         at: 0,
         depth: 0,
+        steps: 0,
         filters: 0,
         subscripts: 0,
     };
@@ -41,6 +45,8 @@ struct Parser<'t> {
     words: Vec<Place>,
     at: usize,
     depth: usize,
+    /// How many operators and accessors there are so far.
+    steps: usize,
     /// How many filters are open: `@` is what the innermost looks at.
     filters: usize,
     /// How many subscripts are open, for `last`.
@@ -116,6 +122,18 @@ impl Parser<'_> {
         parsed
     }
 
+    /// Another operator or accessor was met.
+    fn count_step(&mut self) -> Result<()> {
+        self.steps += 1;
+        match self.steps <= STEPS_MAX {
+            true => Ok(()),
+            false => {
+                let message = format!("a jsonpath has at most {STEPS_MAX} operators and accessors");
+                Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message))
+            }
+        }
+    }
+
     /// A value or a predicate.
     fn expression(&mut self) -> Result<Steps> {
         self.deeper(|parser| parser.level(0))
@@ -156,6 +174,7 @@ impl Parser<'_> {
                     _ => Ok(left),
                 };
             };
+            self.count_step()?;
             let right = self.level(level + 1)?;
             let is_predicate =
                 |steps: &Steps| matches!(steps.as_slice(), [it] if it.is_predicate());
@@ -240,6 +259,7 @@ impl Parser<'_> {
     fn accessed(&mut self) -> Result<Steps> {
         let mut steps = self.primary()?;
         while let Some(accessor) = self.accessor()? {
+            self.count_step()?;
             steps.push(accessor);
         }
         Ok(steps)

@@ -96,6 +96,17 @@ fn what_is_no_path_is_an_error() {
     let deep = format!("{}1{}", "(".repeat(5_000), ")".repeat(5_000));
     let refused = canonical_path(&deep).expect_err("it is nested too deep");
     assert_eq!(refused.state(), SqlState::STATEMENT_TOO_COMPLEX);
+    for many in [
+        format!("1{}", "+1".repeat(100_000)),
+        format!("${}", ".type()".repeat(100_000)),
+        format!("$ ? (@ == 1{})", " && @ == 1".repeat(100_000)),
+    ] {
+        let refused = canonical_path(&many).expect_err("it has too many steps");
+        assert_eq!(refused.state(), SqlState::STATEMENT_TOO_COMPLEX);
+    }
+    // It can be read, and its canonical text could not.
+    let chain = format!("1{}", "+1".repeat(300));
+    assert!(super::read_path(&chain).is_ok() && canonical_path(&chain).is_err());
     let signs = format!("{}$", "-".repeat(5_000));
     assert!(canonical_path(&signs).is_err());
 }
