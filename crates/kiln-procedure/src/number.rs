@@ -31,6 +31,10 @@ pub fn compute(heap: &mut Heap, op: Arithmetic, a: Slot, b: Slot) -> Result<Slot
 /// The same of numbers that are long, or whose result is.
 #[cold]
 fn compute_long(heap: &mut Heap, op: Arithmetic, a: Slot, b: Slot) -> Result<Slot, Error> {
+    match op {
+        Arithmetic::Add | Arithmetic::Subtract => heap.spend(length(a) + length(b))?,
+        _ => heap.spend(product_work(a, b))?,
+    }
     let (a, b) = (heap.number(a), heap.number(b));
     let value = match op {
         Arithmetic::Add => a.try_add(&b),
@@ -40,6 +44,21 @@ fn compute_long(heap: &mut Heap, op: Arithmetic, a: Slot, b: Slot) -> Result<Slo
         Arithmetic::Remainder => a.try_rem(&b),
     };
     Ok(heap.push_number(&value?))
+}
+
+/// The bytes of a NUMERIC that is not NULL.
+fn length(slot: Slot) -> usize {
+    match slot.is_long() {
+        true => slot.span().1,
+        false => size_of::<Slot>(),
+    }
+}
+
+/// What a multiplication of two NUMERICs that are not NULL goes through, or a division, for
+/// [`Heap::spend`].
+pub fn product_work(a: Slot, b: Slot) -> usize {
+    let (a, b) = (length(a), length(b));
+    a + b + a * b / 64
 }
 
 /// A NUMERIC that is not NULL rounded to `scale`, which must fit `precision`.
@@ -52,6 +71,7 @@ pub fn rescale(heap: &mut Heap, slot: Slot, precision: u16, scale: i16) -> Resul
     {
         return Ok(Slot::from_decimal(rescaled));
     }
+    heap.spend(product_work(slot, slot))?;
     let rescaled = heap.number(slot).rescale(precision, scale)?;
     Ok(heap.push_number(&rescaled))
 }

@@ -98,10 +98,20 @@ impl Slot {
         self.hi & LONG != 0
     }
 
-    /// Whether this, a NUMERIC, has digits in the heap.
+    /// Whether this, of any type, is a NUMERIC with digits in the heap.
     #[inline(always)]
     pub const fn is_long_in_heap(self) -> bool {
         self.hi & LONG != 0 && self.hi >> 8 != 0
+    }
+
+    /// Whether bytes in the heap are a part of this, a value of a type of byte strings or of another
+    /// one, arrays apart: then these are copied where it is kept for longer than they.
+    #[inline(always)]
+    pub const fn has_bytes(self, is_byte_string: bool) -> bool {
+        match is_byte_string {
+            true => !self.is_null(),
+            false => self.is_long_in_heap(),
+        }
     }
 
     /// Whether this, a NUMERIC, is NULL or no [`Decimal`].

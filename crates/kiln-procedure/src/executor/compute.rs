@@ -66,6 +66,7 @@ macro_rules! match_op {
                         None => {
                             let slot = scalar::any_decimal(&mut $memory.heap, op, a.words(), b.words());
                             $set!(target, $attempt!(slot));
+                            $called!();
                         }
                     }
                 }

@@ -78,13 +78,11 @@ impl Updates {
         });
         for (at, register) in operands.iter().enumerate() {
             let slot = memory.slots[register.0 as usize];
-            // A byte string, or a number with more digits than a slot.
-            let has_bytes = updater.operand_has_bytes(at) && !slot.is_null();
-            self.operands
-                .push(match has_bytes || slot.is_long_in_heap() {
-                    true => self.memory.heap.push_copy(slot, &memory.heap),
-                    false => slot,
-                });
+            let has_bytes = slot.has_bytes(updater.is_byte_string(at));
+            self.operands.push(match has_bytes {
+                true => self.memory.heap.push_copy(slot, &memory.heap),
+                false => slot,
+            });
         }
     }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use kiln_platform::sync::Arc;
 
-use super::{CatalogType, EnumType};
+use super::{CatalogType, EnumType, Representation};
 
 /// The type of a column or an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +53,20 @@ pub enum DataType {
     Enum(Arc<EnumType>),
     /// A type whose values are those of another one; most are types of expressions, not of columns.
     Catalog(CatalogType),
+}
+
+/// What values of a type keep in the heap, apart from their slots; see
+/// [`DataType::out_of_line`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutOfLine {
+    /// Nothing.
+    Nothing,
+    /// The digits of the numbers that no slot has room for; their slots say which those are.
+    LongNumbers,
+    /// All of the value, as bytes.
+    Bytes,
+    /// The elements, which are slots themselves.
+    Elements,
 }
 
 impl DataType {
@@ -114,6 +128,35 @@ impl DataType {
         match self {
             DataType::Array(_) => &DataType::Bytea,
             other => other,
+        }
+    }
+
+    /// What values of the type keep in the heap.
+    pub fn out_of_line(&self) -> OutOfLine {
+        match self {
+            DataType::SmallInt
+            | DataType::Integer
+            | DataType::BigInt
+            | DataType::Double
+            | DataType::Boolean
+            | DataType::Date
+            | DataType::Timestamp(_)
+            | DataType::TimestampTz(_)
+            | DataType::Time(_)
+            | DataType::Enum(_) => OutOfLine::Nothing,
+            DataType::Numeric { .. } => OutOfLine::LongNumbers,
+            DataType::Char(_)
+            | DataType::VarChar(_)
+            | DataType::Text
+            | DataType::Bytea
+            | DataType::Uuid
+            | DataType::Interval => OutOfLine::Bytes,
+            DataType::Array(_) => OutOfLine::Elements,
+            DataType::Catalog(catalog) => match catalog.representation() {
+                Representation::Number | Representation::Double => OutOfLine::Nothing,
+                Representation::Text | Representation::Object => OutOfLine::Bytes,
+                Representation::Vector => OutOfLine::Elements,
+            },
         }
     }
 

@@ -29,7 +29,7 @@ mod value;
 
 pub use catalog::{CatalogType, ObjectName, Representation};
 pub use convert::{FromRow, FromValue};
-pub use data_type::DataType;
+pub use data_type::{DataType, OutOfLine};
 pub use datetime::Interval;
 pub use decimal::Decimal;
 pub use enumeration::{EnumLabel, EnumPosition, EnumType, EnumValue};

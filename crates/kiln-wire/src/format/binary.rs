@@ -396,22 +396,19 @@ impl<'a> Reader<'a> {
             }
             let _ = write!(text, "{digit:04}");
         }
-        // Places that the digits have behind the point, of which the scale keeps some; what is
-        // beyond is cut off, as in PostgreSQL.
+        // Places that the digits have behind the point: zeros fill them up to the scale, and what
+        // is beyond that is cut off, as in PostgreSQL.
         let places = 4 * (i32::from(count) - 1 - weight);
-        let scale = i32::from(scale);
-        let excess = usize::try_from(places - scale).unwrap_or(0);
-        let kept = text.len().saturating_sub(excess).max(sign.len());
-        text.truncate(kept);
-        if text.len() == sign.len() {
-            text.push('0');
+        let missing = i32::from(scale) - places;
+        match usize::try_from(missing) {
+            Ok(missing) => text.extend(std::iter::repeat_n('0', missing)),
+            Err(_) => text.truncate(text.len().saturating_sub(missing.unsigned_abs() as usize)),
         }
-        let _ = write!(text, "e{}", -places.min(scale));
-        let number = Number::parse(&text)?;
-        match number.scale() {
-            Some(known) if i32::from(known) < scale => Ok(number.round(scale)?.into()),
-            _ => Ok(number.into()),
+        if text.len() <= sign.len() {
+            text = "0".to_owned();
         }
+        let _ = write!(text, "e-{scale}");
+        Ok(Number::parse(&text)?.into())
     }
 }
 

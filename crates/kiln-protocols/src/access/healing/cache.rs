@@ -65,8 +65,7 @@ impl Run {
         let columns = &sought.table.indexes()[sought.index].definition().columns;
         for (register, column) in sought.key.iter().zip(columns) {
             let slot = memory.slots[register.0 as usize];
-            let is_bytes = strings.contains(*column) || slot.is_long_in_heap();
-            if slot.is_null() || !is_bytes {
+            if !slot.has_bytes(strings.contains(*column)) {
                 let (low, high) = slot.words();
                 self.words.extend([low, high]);
                 continue;

@@ -79,6 +79,9 @@ fn double_power(base: f64, exponent: f64) -> Result<Slot> {
     )
 }
 
+/// How many times a multiplication's work finding the greatest common divisor of long numbers is.
+const DIVISOR_WORK: usize = 32;
+
 /// The least common multiple; `None` beyond 64 bits.
 fn least_common_multiple(left: i64, right: i64) -> Option<i64> {
     if left == 0 || right == 0 {
@@ -237,6 +240,7 @@ strict! {
         integer_in(divisor, 0, i64::MAX, "bigint")
     };
     GCD_DECIMAL = "gcd", |heap, left, right| {
+        heap.spend(number::product_work(left, right).saturating_mul(DIVISOR_WORK))?;
         let divisor = heap.number(left).gcd(&heap.number(right))?;
         Ok(heap.push_number(&divisor))
     };
@@ -249,14 +253,18 @@ strict! {
         integer_in(multiple, 0, i64::MAX, "bigint")
     };
     LCM_DECIMAL = "lcm", |heap, left, right| {
+        heap.spend(number::product_work(left, right).saturating_mul(DIVISOR_WORK))?;
         let multiple = heap.number(left).lcm(&heap.number(right))?;
         Ok(heap.push_number(&multiple))
     };
     FACTORIAL = "factorial", |heap, of| {
         let product = Number::factorial(of.as_i64())?;
-        Ok(heap.push_number(&product))
+        let product = heap.push_number(&product);
+        heap.spend(number::product_work(product, product))?;
+        Ok(product)
     };
     WIDTH_BUCKET_DECIMAL = "width_bucket", |heap, operand, low, high, count| {
+        heap.spend(number::product_work(operand, high) + number::product_work(low, high))?;
         let [operand, low, high] = [operand, low, high].map(|slot| heap.number(slot));
         bucket_of(&operand, &low, &high, count.as_i64())
     };

@@ -30,6 +30,7 @@ mod to_number;
 mod trigonometry;
 
 use kiln_procedure::ir::ScalarFunction;
+use kiln_procedure::number::product_work;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{CatalogType, DataType, Decimal, Number};
@@ -492,6 +493,10 @@ fn int4(slot: Slot) -> i32 {
     slot.as_i64() as i32
 }
 
+/// What a root, a logarithm or an exponential to a thousand places goes through at most, for
+/// [`Heap::spend`].
+const LONG_WORK: usize = 1 << 14;
+
 /// A function of a NUMERIC: in two words where argument and result have so few digits.
 fn of_number(
     heap: &mut Heap,
@@ -504,6 +509,7 @@ fn of_number(
     {
         return Ok(Slot::from_decimal(result));
     }
+    heap.spend(LONG_WORK + product_work(value, value))?;
     let result = long(&heap.number(value))?;
     Ok(heap.push_number(&result))
 }
@@ -521,8 +527,12 @@ fn of_numbers(
     {
         return Ok(Slot::from_decimal(result));
     }
+    heap.spend(LONG_WORK + product_work(left, right))?;
     let result = long(&heap.number(left), &heap.number(right))?;
-    Ok(heap.push_number(&result))
+    let result = heap.push_number(&result);
+    // A power is longer than both.
+    heap.spend(product_work(result, result))?;
+    Ok(result)
 }
 
 /// The part of a heap text that `part`, a slice of it, covers.

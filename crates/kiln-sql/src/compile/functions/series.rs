@@ -8,7 +8,7 @@ use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::datetime::timestamp_add_interval;
 use kiln_storage::types::{DataType, Decimal, Interval};
 
-use super::Named;
+use super::{Named, check_length};
 use super::array::check_elements;
 use super::cast::strict;
 
@@ -52,12 +52,11 @@ strict! {
         })
     };
     DECIMALS = "generate_series_numeric", |heap, first, last, step| {
-        for (value, name) in [(first, "start"), (last, "stop"), (step, "step size")] {
+        for (value, name) in [(first, "start value"), (last, "stop value"), (step, "step size")] {
             let number = heap.number(value);
             if !number.is_finite() {
                 let what = if number.is_nan() { "NaN" } else { "infinity" };
-                let message = format!("{name} value cannot be {what}");
-                let message = message.replace("size value", "size");
+                let message = format!("{name} cannot be {what}");
                 return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message));
             }
         }
@@ -73,6 +72,7 @@ strict! {
                 return Ok(heap.push_array(&values));
             }
             check_elements(values.len())?;
+            check_length(heap.used_bytes())?;
             values.push(at);
             at = number::compute(heap, Arithmetic::Add, at, step)?;
         }

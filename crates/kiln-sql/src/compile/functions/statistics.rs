@@ -2,6 +2,7 @@
 
 use kiln_procedure::frame::compare;
 use kiln_procedure::ir::{Class, ScalarFunction};
+use kiln_procedure::number::product_work;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{Decimal, Interval, Number};
@@ -28,6 +29,31 @@ pub(in super::super) struct Deviation {
     pub is_root: bool,
 }
 
+/// The sum of NUMERICs and that of their squares; `None` where one is NaN or infinite: what deviates
+/// from that is NaN.
+fn sums_of_decimals(heap: &mut Heap, values: &[Slot]) -> Result<Option<(Number, Number)>> {
+    let mut all = values.iter();
+    let short = all.try_fold((Decimal::ZERO, Decimal::ZERO), |(sum, squares), value| {
+        let value = (!value.is_long()).then(|| value.as_decimal())?;
+        let square = value.try_mul(value).ok()?;
+        Some((sum.try_add(value).ok()?, squares.try_add(square).ok()?))
+    });
+    if let Some((sum, squares)) = short {
+        return Ok(Some((sum.into(), squares.into())));
+    }
+    let (mut sum, mut squares) = (Number::ZERO, Number::ZERO);
+    for slot in values {
+        heap.spend(product_work(*slot, *slot))?;
+        let value = heap.number(*slot);
+        if !value.is_finite() {
+            return Ok(None);
+        }
+        squares = squares.try_add(&value.try_mul(&value)?)?;
+        sum = sum.try_add(&value)?;
+    }
+    Ok(Some((sum, squares)))
+}
+
 /// The variance of NUMERICs, or its root. PostgreSQL computes it exactly
 /// (`numeric_stddev_internal`), and divides once.
 fn of_decimals(heap: &mut Heap, array: Slot, asked: Deviation) -> Result<Slot> {
@@ -36,16 +62,9 @@ fn of_decimals(heap: &mut Heap, array: Slot, asked: Deviation) -> Result<Slot> {
     if values.is_empty() || asked.of_sample && count == 1 {
         return Ok(Slot::NULL);
     }
-    let (mut sum, mut squares) = (Number::ZERO, Number::ZERO);
-    for value in &values {
-        let value = heap.number(*value);
-        // What deviates from NaN, or from an infinity, is NaN.
-        if !value.is_finite() {
-            return Ok(Slot::NAN);
-        }
-        squares = squares.try_add(&value.try_mul(&value)?)?;
-        sum = sum.try_add(&value)?;
-    }
+    let Some((sum, squares)) = sums_of_decimals(heap, &values)? else {
+        return Ok(Slot::NAN);
+    };
     let of_squares = Number::from(count).try_mul(&squares)?;
     let spread = of_squares.try_sub(&sum.try_mul(&sum)?)?;
     if spread.is_zero() || spread.is_negative() {

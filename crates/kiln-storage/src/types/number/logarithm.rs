@@ -6,8 +6,8 @@
 use num_bigint::{BigInt, BigUint};
 
 use super::{
-    DIGITS_PER_GROUP, Finite, Number, RESULT_SCALE_MAX, SIGNIFICANT_DIGITS_MIN, divide_rounded,
-    overflow, power_of_ten,
+    DIGITS_PER_GROUP, Finite, Number, RESULT_SCALE_MAX, SIGNIFICANT_DIGITS_MIN, WHOLE_DIGITS_MAX,
+    divide_rounded, overflow, power_of_ten,
 };
 use crate::error::{Error, Result};
 use crate::types::decimal::{LOG10_E, invalid_logarithm, invalid_power};
@@ -187,7 +187,7 @@ impl Finite {
             };
         }
         let weight = self.power_weight(exponent as f64);
-        if weight > 400_000.0 {
+        if weight > (WHOLE_DIGITS_MAX + 1) as f64 {
             return Err(overflow());
         }
         if weight + 1.0 < -(scale as f64) {
