@@ -495,7 +495,7 @@ fn int4(slot: Slot) -> i32 {
 
 /// What a root, a logarithm or an exponential to a thousand places goes through at most, for
 /// [`Heap::spend`].
-const LONG_WORK: usize = 1 << 14;
+const LONG_WORK: usize = 1 << 15;
 
 /// A function of a NUMERIC: in two words where argument and result have so few digits.
 fn of_number(

@@ -1,6 +1,6 @@
 //! Sums, products, quotients, remainders, roots; roundings and the range of columns.
 
-use num_bigint::{BigInt, Sign};
+use num_bigint::{BigInt, BigUint, Sign};
 
 use super::{
     DIGITS_PER_GROUP, Finite, Number, RESULT_SCALE_MAX, SCALE_MAX, SIGNIFICANT_DIGITS_MIN,
@@ -322,11 +322,8 @@ impl Number {
             return Ok(Number::NaN);
         };
         let (one, other, scale) = one.aligned(other);
-        let (mut one, mut other) = (one.magnitude().clone(), other.magnitude().clone());
-        while other.bits() > 0 {
-            (one, other) = (other.clone(), one % other);
-        }
-        Finite::new(one.into(), scale).checked()
+        let divisor = common_divisor(one.magnitude(), other.magnitude());
+        Finite::new(divisor, scale).checked()
     }
 
     /// The least common multiple, at the larger of the two scales; NaN unless both are finite.
@@ -377,6 +374,49 @@ impl Number {
         }
         Finite::new(product * small, 0).checked()
     }
+}
+
+/// The greatest common divisor, by Lehmer's algorithm: many steps of Euclid's are made with the
+/// first digits of both alone, and then with all digits at once.
+fn common_divisor(one: &BigUint, other: &BigUint) -> BigInt {
+    let (mut large, mut small) = match one >= other {
+        true => (BigInt::from(one.clone()), BigInt::from(other.clone())),
+        false => (BigInt::from(other.clone()), BigInt::from(one.clone())),
+    };
+    while small.sign() != Sign::NoSign {
+        match steps_of(&large, &small) {
+            Some([a, b, c, d]) => {
+                let next = &large * a + &small * b;
+                small = &large * c + &small * d;
+                large = next;
+            }
+            None => {
+                let rest = &large % &small;
+                large = std::mem::replace(&mut small, rest);
+            }
+        }
+    }
+    large
+}
+
+/// What some steps of Euclid's algorithm make of two numbers: `a * large + b * small` and
+/// `c * large + d * small`. `None` where their first 62 bits do not decide the first step.
+fn steps_of(large: &BigInt, small: &BigInt) -> Option<[i64; 4]> {
+    let dropped = large.bits().saturating_sub(62);
+    let mut large = i64::try_from(large >> dropped).ok()?;
+    let mut small = i64::try_from(small >> dropped).ok()?;
+    let [mut a, mut b, mut c, mut d] = [1, 0, 0, 1_i64];
+    // The quotient is the same for all numbers that begin so.
+    while small + c != 0 && small + d != 0 {
+        let quotient = (large + a) / (small + c);
+        if quotient != (large + b) / (small + d) {
+            break;
+        }
+        (a, c) = (c, a - quotient * c);
+        (b, d) = (d, b - quotient * d);
+        (large, small) = (small, large - quotient * small);
+    }
+    (b != 0).then_some([a, b, c, d])
 }
 
 impl Finite {

@@ -180,3 +180,32 @@ fn the_order_is_total() {
     }
     assert_eq!(numbers.last(), Some(&Number::NaN));
 }
+
+#[test]
+fn common_divisors_divide_and_leave_nothing_in_common() {
+    let mut random = Random::from_seed(5);
+    for round in 0..300 {
+        let mut number = |digits: usize| -> Number {
+            let digits = (0..digits).map(|_| char::from(b'0' + random.below(10) as u8));
+            let digits: String = digits.collect();
+            format!("1{digits}").parse().expect("a number")
+        };
+        let common = number(round % 70);
+        let (one, other) = (number(round), number(round * 7 % 300));
+        let multiples = [&one, &other].map(|of| of.try_mul(&common).expect("it has few digits"));
+        let divisor = multiples[0].gcd(&multiples[1]).expect("it is smaller");
+        // As many steps of Euclid's algorithm as it takes, one by one.
+        let (mut large, mut small) = (multiples[0].clone(), multiples[1].clone());
+        while !small.is_zero() {
+            let rest = large.try_rem(&small).expect("it is not zero");
+            large = std::mem::replace(&mut small, rest);
+        }
+        assert_eq!(divisor, large, "{} and {}", multiples[0], multiples[1]);
+        assert!(divisor.try_rem(&common).expect("it is not zero").is_zero());
+    }
+    let zero = Number::ZERO;
+    let seven = Number::from(-7);
+    assert_eq!(zero.gcd(&seven).expect("seven"), Number::from(7));
+    assert_eq!(seven.gcd(&zero).expect("seven"), Number::from(7));
+    assert_eq!(zero.gcd(&zero).expect("zero"), zero);
+}
