@@ -223,6 +223,27 @@ pub fn is_spilled(slot: Slot) -> bool {
     slot.words().1 & SPILLED != 0
 }
 
+/// Whether one of several slots, just loaded, must be passed through [`resolve`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AnySpilled {
+    /// The upper words of the slots.
+    bits: u64,
+}
+
+impl AnySpilled {
+    /// Another one was loaded.
+    #[inline(always)]
+    pub fn note(&mut self, slot: Slot) {
+        self.bits |= slot.words().1;
+    }
+
+    /// Whether one of them must be.
+    #[inline(always)]
+    pub fn is_any(self) -> bool {
+        self.bits & SPILLED != 0
+    }
+}
+
 /// Follows a spilled slot's pointer and copies its bytes into the heap.
 ///
 /// # Safety
@@ -292,10 +313,8 @@ impl ColumnAccess {
             Storage::Two => Slot::from_i64((word >> shift) as i16 as i64),
             Storage::Four => Slot::from_i64((word >> shift) as i32 as i64),
             Storage::Eight => Slot::from_words(word, 0),
-            Storage::Decimal4 { scale } => {
-                decimal_slot((word >> shift) as i32 as i64, scale, NAN_4)
-            }
-            Storage::Decimal8 { scale } => decimal_slot(word as i64, scale, NAN_8),
+            Storage::Decimal4 { scale } => decimal4_slot((word >> shift) as i32, scale),
+            Storage::Decimal8 { scale } => decimal8_slot(word as i64, scale),
             Storage::Decimal16 => {
                 let upper = words::read_one(&row[at + 1]);
                 match upper & SPILLED_NUMBER {
@@ -583,17 +602,35 @@ fn spilled_number(bytes: &[u8]) -> (u64, u64) {
     (Blob::new(bytes).as_ptr() as u64, SPILLED_NUMBER)
 }
 
-/// What a column of at most 9 digits has for NaN.
-const NAN_4: i64 = Slot::NAN.words().0 as i32 as i64;
+/// A NUMERIC of at most 9 digits.
+#[inline(always)]
+fn decimal4_slot(mantissa: i32, scale: u8) -> Slot {
+    const NAN: i32 = Slot::NAN.words().0 as i32;
+    match mantissa {
+        NAN => nan(),
+        _ => decimal_slot(mantissa.into(), scale),
+    }
+}
 
-/// What a column of at most 18 digits has for NaN.
-const NAN_8: i64 = Slot::NAN.words().0 as i64;
+/// A NUMERIC of at most 18 digits.
+#[inline(always)]
+fn decimal8_slot(mantissa: i64, scale: u8) -> Slot {
+    const NAN: i64 = Slot::NAN.words().0 as i64;
+    match mantissa {
+        NAN => nan(),
+        _ => decimal_slot(mantissa, scale),
+    }
+}
+
+/// Kept out of the code of those that load numbers.
+#[cold]
+#[inline(never)]
+fn nan() -> Slot {
+    Slot::NAN
+}
 
 #[inline(always)]
-fn decimal_slot(mantissa: i64, scale: u8, nan: i64) -> Slot {
-    if mantissa == nan {
-        return Slot::NAN;
-    }
+fn decimal_slot(mantissa: i64, scale: u8) -> Slot {
     // The packed form of a number whose mantissa fits a word: its upper part is the sign.
     let hi = ((mantissa >> 63) as u64) << 16 | (scale as u64) << 8;
     Slot::from_words(mantissa as u64, hi)

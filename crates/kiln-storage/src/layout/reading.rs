@@ -4,7 +4,7 @@ use kiln_platform::atomic::AtomicU64;
 use kiln_platform::words;
 
 use super::{
-    Blob, ColumnAccess, NAN_4, NAN_8, RowLayout, SPILLED_NUMBER, Storage, decimal_slot,
+    Blob, ColumnAccess, RowLayout, SPILLED_NUMBER, Storage, decimal4_slot, decimal8_slot,
     spilled_number,
 };
 use crate::bytes::{Reader, corrupt};
@@ -324,8 +324,8 @@ impl RowLayout {
 
 fn read_decimal(storage: Storage, data_type: &DataType, reader: &mut Reader<'_>) -> Result<Slot> {
     let slot = match storage {
-        Storage::Decimal4 { scale } => decimal_slot(reader.number(4)? as i32 as i64, scale, NAN_4),
-        Storage::Decimal8 { scale } => decimal_slot(reader.number(8)? as i64, scale, NAN_8),
+        Storage::Decimal4 { scale } => decimal4_slot(reader.number(4)? as i32, scale),
+        Storage::Decimal8 { scale } => decimal8_slot(reader.number(8)? as i64, scale),
         _ => Slot::from_words(reader.number(8)?, reader.number(8)?),
     };
     match data_type {

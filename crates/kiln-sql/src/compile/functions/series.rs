@@ -8,9 +8,9 @@ use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::datetime::timestamp_add_interval;
 use kiln_storage::types::{DataType, Decimal, Interval};
 
-use super::{Named, check_length};
 use super::array::check_elements;
 use super::cast::strict;
+use super::{Named, check_length};
 
 /// The builtin that gives the values of a series of `data_type`.
 pub(in super::super) fn series(data_type: &DataType) -> Named {

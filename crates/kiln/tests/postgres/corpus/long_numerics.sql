@@ -244,3 +244,56 @@ SELECT id, x, x[2], array_length(x, 1), x = ARRAY[1.50, 2.0] FROM t ORDER BY id;
 UPDATE t SET x = array_append(x, '-Infinity') WHERE id IN (1, 2);
 SELECT id, x FROM t ORDER BY x;
 SELECT unnest(x) FROM t WHERE id = 1;
+
+-- snippet: more-digits-than-there-is-room-for
+-- error: 22003
+SELECT repeat('9', 200000)::numeric;
+SELECT length((repeat('9', 131072)::numeric)::text), length((repeat('9', 131072)::numeric - 1)::text), md5((sqrt(repeat('7', 131072)::numeric))::text), ln(repeat('7', 131072)::numeric), log(2, repeat('7', 131072)::numeric);
+-- error: 22003
+SELECT repeat('9', 131072)::numeric + 1;
+-- error: 22003
+SELECT '1e131071'::numeric * 10;
+-- error: 22003
+SELECT 10::numeric ^ 200000;
+-- error: 22003
+SELECT power(2, 1e9);
+-- error: 22003
+SELECT power(2.5, 1e30);
+-- error: 22003
+SELECT exp(1e9);
+SELECT exp(-1e9), power(0.5, 1e9), power(0.1, 1e30), power(-1, 1e30), power(-1, 1e30 + 1), 1 ^ 1e100;
+SELECT '1e-16383'::numeric * '1e-16383'::numeric = 0, scale('1e-16383'::numeric * '1e-16383'::numeric), '0e100000'::numeric, '000000000000000000000000000000000000000000000000000000000001'::numeric;
+-- error: 22003
+SELECT '0e-20000'::numeric;
+-- error: 22003
+SELECT '1e2147483648'::numeric;
+-- error: 22003
+SELECT '1e-2147483648'::numeric;
+-- error: 22003
+SELECT '1e99999999999999999999'::numeric;
+-- error: 22003
+SELECT '1e1000000'::jsonb;
+-- error: 22003
+SELECT '{"a": [1, 1e131072]}'::jsonb;
+SELECT length('1e131071'::jsonb::text), '1e-70'::jsonb, '12345678901234567890123456789012345678901234567890.5'::jsonb, '1e50'::jsonb > '1e49'::jsonb, ('1e50'::jsonb)::numeric + 1;
+SELECT '1e400'::json, ('{"a": 1e60}'::json ->> 'a')::numeric, jsonb_agg(x), json_agg(x) FROM (VALUES (1e40), ('NaN'::numeric), ('Infinity')) AS t (x);
+-- error: 22003
+SELECT sum(repeat('9', 131072)::numeric) FROM generate_series(1, 3);
+SELECT avg(repeat('9', 131071)::numeric) = repeat('9', 131071)::numeric FROM generate_series(1, 3);
+SELECT to_char(1e300, repeat('9', 310)), to_char(1e100, '9.99EEEE'), to_char(-1e50, 'FM999'), to_number(repeat('8', 300), repeat('9', 300));
+SELECT round(1e100, 2000000000) = 1e100, trunc(1e-100, -2000000000), round(5e99, -100), round(4e99, -100), round(1e40, -2147483648);
+SELECT round(2.5::numeric, 20), trunc('1e-16383'::numeric, 16383) = 0, mod(1e131071, 3), div(1e131071, 1e131070), gcd(1e131071, 1e131070) = 1e131070;
+-- error: 22P02
+SELECT '1e'::numeric;
+-- error: 22P02
+SELECT '1e5.5'::numeric;
+-- error: 22P02
+SELECT ''::numeric;
+-- error: 22P02
+SELECT '+-1'::numeric;
+SELECT 1e40::text || 'x', format('%s', 1e40), concat(1e40, 'NaN'::numeric), quote_literal(1e40), coalesce(NULL, 1e40), nullif(1e40, 1e40), CASE WHEN 1e40 > 1 THEN 1e-40 ELSE 2 END;
+SELECT array_position(ARRAY[1, 1e40, 'NaN'], 'NaN'::numeric), 1e40 = ANY (ARRAY[1, 1e40]), array_remove(ARRAY[1, 1e40, 2], 1e40), ARRAY[1e40] || 5, ARRAY[1, 1e40] @> ARRAY[1e40], ARRAY[1e40, 'NaN'] < ARRAY['NaN'::numeric, 1];
+SELECT x, lag(x) OVER w, first_value(x) OVER w, rank() OVER w, ntile(2) OVER w FROM (VALUES (1e40), ('NaN'::numeric), (-1e40), ('Infinity')) AS t (x) WINDOW w AS (ORDER BY x);
+SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY x), mode() WITHIN GROUP (ORDER BY x), bool_and(x > 1e39), string_agg(x::text, ',' ORDER BY x) FROM (VALUES (1e40), (1e41), (1e41)) AS t (x);
+SELECT x FROM (VALUES (1e40), ('NaN'::numeric)) AS t (x) UNION SELECT x FROM (VALUES (10000000000000000000000000000000000000000.00), ('NaN'::numeric), (1)) AS t (x) ORDER BY x;
+SELECT a.x, b.x FROM (VALUES (1e40), ('NaN'::numeric), (2)) AS a (x) JOIN (VALUES (10000000000000000000000000000000000000000.00), ('NaN'::numeric), (3)) AS b (x) ON a.x = b.x ORDER BY 1;
