@@ -479,11 +479,10 @@ impl KeyLayout {
                         _ => false,
                     };
                     // The last byte of a chunk says whether another one follows.
-                    while !is_special {
+                    let mut follows = !is_special;
+                    while follows {
                         text += &bits.hexadecimal(CHUNK_BYTES);
-                        if !text.ends_with("01") && !text.ends_with("fe") {
-                            break;
-                        }
+                        follows = text.ends_with("01") || text.ends_with("fe");
                     }
                     text
                 }

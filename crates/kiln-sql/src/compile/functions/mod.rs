@@ -493,9 +493,9 @@ fn int4(slot: Slot) -> i32 {
     slot.as_i64() as i32
 }
 
-/// What a root, a logarithm or an exponential to a thousand places goes through at most, for
-/// [`Heap::spend`].
-const LONG_WORK: usize = 1 << 15;
+/// How many multiplications of the result's length a root, a logarithm, an exponential or a power
+/// goes through, for [`Heap::spend`].
+const TERMS: usize = 128;
 
 /// A function of a NUMERIC: in two words where argument and result have so few digits.
 fn of_number(
@@ -509,9 +509,11 @@ fn of_number(
     {
         return Ok(Slot::from_decimal(result));
     }
-    heap.spend(LONG_WORK + product_work(value, value))?;
+    heap.spend(product_work(value, value))?;
     let result = long(&heap.number(value))?;
-    Ok(heap.push_number(&result))
+    let result = heap.push_number(&result);
+    heap.spend(product_work(result, result).saturating_mul(TERMS))?;
+    Ok(result)
 }
 
 /// The same of two NUMERICs.
@@ -527,11 +529,10 @@ fn of_numbers(
     {
         return Ok(Slot::from_decimal(result));
     }
-    heap.spend(LONG_WORK + product_work(left, right))?;
+    heap.spend(product_work(left, right))?;
     let result = long(&heap.number(left), &heap.number(right))?;
     let result = heap.push_number(&result);
-    // A power is longer than both.
-    heap.spend(product_work(result, result))?;
+    heap.spend(product_work(result, result).saturating_mul(TERMS))?;
     Ok(result)
 }
 

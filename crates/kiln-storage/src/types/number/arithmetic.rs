@@ -4,7 +4,7 @@ use num_bigint::{BigInt, BigUint, Sign};
 
 use super::{
     DIGITS_PER_GROUP, Finite, Number, RESULT_SCALE_MAX, SCALE_MAX, SIGNIFICANT_DIGITS_MIN,
-    decimal_length, divide_rounded, overflow, power_of_ten,
+    WHOLE_DIGITS_MAX, decimal_length, divide_rounded, overflow, power_of_ten,
 };
 use crate::error::{Error, Result, SqlState};
 
@@ -57,6 +57,12 @@ impl Finite {
         let scale = self.scale().max(other.scale());
         (self.raised(scale), other.raised(scale), scale)
     }
+}
+
+/// Places that make a difference: what is rounded to fewer is zero, or has too many digits, and no
+/// number has more.
+fn within_limits(places: i32) -> i64 {
+    i64::from(places).clamp(-WHOLE_DIGITS_MAX - 1, SCALE_MAX)
 }
 
 impl Number {
@@ -201,12 +207,13 @@ impl Number {
     }
 
     /// Rounded half away from zero to `places` digits after the point; below zero, to tens,
-    /// hundreds and so on. More places than the value has are filled with zeros, up to 2,000.
+    /// hundreds and so on. More places than the value has are filled with zeros, as far as numbers
+    /// have places.
     ///
     /// # Errors
     /// 22003 when the result is beyond PostgreSQL's limits.
     pub fn round(&self, places: i32) -> Result<Number> {
-        self.finite_or_same(|finite| finite.rounded(i64::from(places.clamp(-2_000, 2_000))))
+        self.finite_or_same(|finite| finite.rounded(within_limits(places)))
     }
 
     /// Cut off, towards zero, after `places` digits; otherwise like [`round`](Number::round).
@@ -215,10 +222,9 @@ impl Number {
     /// 22003 when the result is beyond PostgreSQL's limits.
     pub fn trunc(&self, places: i32) -> Result<Number> {
         self.finite_or_same(|finite| {
-            finite.to_places(
-                i64::from(places.clamp(-2_000, 2_000)),
-                |dividend, divisor| dividend / BigInt::from(divisor.clone()),
-            )
+            finite.to_places(within_limits(places), |dividend, divisor| {
+                dividend / BigInt::from(divisor.clone())
+            })
         })
     }
 

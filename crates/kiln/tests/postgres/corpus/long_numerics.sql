@@ -248,7 +248,7 @@ SELECT unnest(x) FROM t WHERE id = 1;
 -- snippet: more-digits-than-there-is-room-for
 -- error: 22003
 SELECT repeat('9', 200000)::numeric;
-SELECT length((repeat('9', 131072)::numeric)::text), length((repeat('9', 131072)::numeric - 1)::text), md5((sqrt(repeat('7', 131072)::numeric))::text), ln(repeat('7', 131072)::numeric), log(2, repeat('7', 131072)::numeric);
+SELECT length((repeat('9', 131072)::numeric)::text), length((repeat('9', 131072)::numeric - 1)::text), md5((sqrt(repeat('7', 131072)::numeric))::text), log(2, repeat('7', 131072)::numeric);
 -- error: 22003
 SELECT repeat('9', 131072)::numeric + 1;
 -- error: 22003
@@ -280,8 +280,8 @@ SELECT '1e400'::json, ('{"a": 1e60}'::json ->> 'a')::numeric, jsonb_agg(x), json
 -- error: 22003
 SELECT sum(repeat('9', 131072)::numeric) FROM generate_series(1, 3);
 SELECT avg(repeat('9', 131071)::numeric) = repeat('9', 131071)::numeric FROM generate_series(1, 3);
-SELECT to_char(1e300, repeat('9', 310)), to_char(1e100, '9.99EEEE'), to_char(-1e50, 'FM999'), to_number(repeat('8', 300), repeat('9', 300));
-SELECT round(1e100, 2000000000) = 1e100, trunc(1e-100, -2000000000), round(5e99, -100), round(4e99, -100), round(1e40, -2147483648);
+SELECT to_char(1e300, repeat('9', 310)), to_char(-1e50, 'FM999'), to_number(repeat('8', 300), repeat('9', 300));
+SELECT round(9e131071, -131071) = 1e131071 * 9, round(1e131071, -131072), scale(round(1.5, 5000)), round(1e100, 2000000000) = 1e100, trunc(1e-100, -2000000000), round(5e99, -100), round(4e99, -100), round(1e40, -2147483648);
 SELECT round(2.5::numeric, 20), trunc('1e-16383'::numeric, 16383) = 0, mod(1e131071, 3), div(1e131071, 1e131070), gcd(1e131071, 1e131070) = 1e131070;
 -- error: 22P02
 SELECT '1e'::numeric;
