@@ -44,7 +44,7 @@ SELECT min(x), max(x), sum(x), count(DISTINCT x) FROM (VALUES (1e40), (1e40 + 0.
 SELECT x, count(*) FROM (VALUES (1e40), (10000000000000000000000000000000000000000), ('NaN'), ('NaN'), ('Infinity'), (7), (7)) AS t (x) GROUP BY x ORDER BY x;
 SELECT DISTINCT x = x, x IN (1e40, 'NaN'), x BETWEEN 1e39 AND 'Infinity' FROM (VALUES (1e40), ('NaN'::numeric)) AS t (x) ORDER BY 1, 2, 3;
 
--- snippet: casts
+-- snippet: casts-of-long-numbers
 SELECT (1e40)::text, '1e40'::numeric::double precision, 'NaN'::numeric::double precision, '-Infinity'::numeric::double precision, 'NaN'::double precision::numeric, '-Infinity'::double precision::numeric, 1e300::double precision::numeric;
 SELECT '-Infinity'::real::numeric, 'NaN'::real::numeric, '1e30'::real::numeric, 1e30::numeric::real;
 -- error: 22003
@@ -176,7 +176,7 @@ SELECT sum(x), avg(x), max(x), min(x) FROM (VALUES (1), ('NaN'::numeric)) AS t (
 SELECT sum(x) OVER (ORDER BY x) FROM (VALUES (1e40), (1), (1e-40)) AS t (x);
 SELECT array_agg(x ORDER BY x), count(DISTINCT x) FROM (VALUES (1e40), ('NaN'::numeric), (1), (1e40)) AS t (x);
 
--- snippet: functions
+-- snippet: functions-of-long-numbers
 SELECT sqrt(1e60), sqrt(2e60), sqrt(1e-70), sqrt('Infinity'::numeric), exp(100.0), exp(-100.0), exp('-Infinity'::numeric), ln(1e60), ln(1e-60);
 SELECT log(1e60), log(2, 1e60), log(1e60, 2), power(2, 200), power(2.5, 77.5), power(1e-20, 3), 2 ^ 150.0, power(10, -50);
 SELECT power('NaN'::numeric, 0), power(1, 'NaN'::numeric), power('-Infinity'::numeric, 3), power(0.5, 'Infinity'::numeric), power(0, 'Infinity'::numeric);
