@@ -33,6 +33,9 @@ pub(crate) trait Scheduler: Send {
     /// See [`Worker::serve`](crate::Worker::serve).
     fn serve(&mut self, calls: &mut dyn Calls);
 
+    /// See [`Worker::forget_programs`](crate::Worker::forget_programs).
+    fn forget_programs(&mut self) {}
+
     /// See [`Worker::begin`](crate::Worker::begin).
     fn begin(&mut self) -> bool;
 

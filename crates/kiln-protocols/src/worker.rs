@@ -100,6 +100,11 @@ impl Worker {
         self.scheduler.is_pipelined()
     }
 
+    /// Lets go of the programs of former calls, which keep their tables; no call is in flight.
+    pub fn forget_programs(&mut self) {
+        self.scheduler.forget_programs();
+    }
+
     /// Runs calls, in any order, until there are no more and all have ended; see
     /// [`Calls`]. A worker that is not pipelined makes one after the other.
     pub fn serve(&mut self, calls: &mut dyn Calls) {

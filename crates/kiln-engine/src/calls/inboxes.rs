@@ -107,6 +107,8 @@ struct Queue {
     closed: bool,
     /// The worker waits, or is about to.
     is_sleeping: bool,
+    /// The database has changed, which the worker has not been told yet.
+    has_news: bool,
 }
 
 /// One worker's queue.
@@ -129,6 +131,7 @@ impl Inbox {
                 jobs: VecDeque::new(),
                 closed: false,
                 is_sleeping: false,
+                has_news: false,
             }),
             arrived: Condvar::new(),
             room: Condvar::new(),
@@ -149,6 +152,13 @@ impl Inbox {
     }
 }
 
+/// How a worker's sleep ended.
+enum Slept {
+    Awake,
+    News,
+    Closed,
+}
+
 /// The inboxes of all workers.
 pub(crate) struct Inboxes {
     inboxes: Box<[Inbox]>,
@@ -159,6 +169,16 @@ pub(crate) struct Inboxes {
     /// a submitter looks at the count after it has put a call down; both are sequentially
     /// consistent, so one of the two sees the other.
     sleeping: AtomicUsize,
+}
+
+/// Why a worker wakes.
+// Nearly always a call; boxing it would cost every call an allocation.
+#[allow(clippy::large_enum_variant)]
+pub(crate) enum Woken {
+    /// For this call.
+    Call(Job),
+    /// No call is there, and the database has changed since the worker fell asleep.
+    News,
 }
 
 /// Why no inbox took a call.
@@ -353,24 +373,41 @@ impl Inboxes {
             .fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Waits for the next call; `None` when the inboxes are closed and empty.
-    pub fn next(&self, position: usize) -> Option<Job> {
+    /// Waits for the next call, or for news; `None` when the inboxes are closed and empty.
+    pub fn next(&self, position: usize) -> Option<Woken> {
         loop {
             if let Some(job) = self.take(position) {
-                return Some(job);
+                return Some(Woken::Call(job));
             }
-            if !self.sleep(position) {
-                return self.take(position);
+            match self.sleep(position) {
+                Slept::Awake => {}
+                Slept::News => return Some(Woken::News),
+                Slept::Closed => return self.take(position).map(Woken::Call),
             }
         }
     }
 
-    /// Sleeps until a call comes; false when the inbox is closed.
-    fn sleep(&self, position: usize) -> bool {
+    /// Wakes the workers that sleep to look at the database, which has changed. Those that run
+    /// calls look before each call, and are told when they fall asleep.
+    pub fn tell_news(&self) {
+        for inbox in &self.inboxes {
+            let mut queue = lock(&inbox.queue);
+            queue.has_news = true;
+            if queue.is_sleeping {
+                inbox.arrived.notify_one();
+            }
+        }
+    }
+
+    /// Sleeps until a call comes, or news.
+    fn sleep(&self, position: usize) -> Slept {
         let inbox = &self.inboxes[position];
         let mut queue = lock(&inbox.queue);
         if queue.closed {
-            return false;
+            return Slept::Closed;
+        }
+        if std::mem::take(&mut queue.has_news) {
+            return Slept::News;
         }
         inbox.set_sleeping(&mut queue, true);
         self.sleeping.fetch_add(1, Ordering::SeqCst);
@@ -383,7 +420,7 @@ impl Inboxes {
         }
         inbox.set_sleeping(&mut queue, false);
         self.sleeping.fetch_sub(1, Ordering::SeqCst);
-        true
+        Slept::Awake
     }
 
     /// Closes the inbox of a worker that ends, and gives out the calls that are left there.

@@ -18,7 +18,7 @@ pub(crate) use completions::Delivery;
 pub use completions::{Completion, Completions};
 pub use handle::ProcedureHandle;
 pub(crate) use idempotency::{Admission, Idempotency};
-pub(crate) use inboxes::{Inboxes, Job, Unplaced, Work};
+pub(crate) use inboxes::{Inboxes, Job, Unplaced, Woken, Work};
 pub(crate) use promise::{Promise, Recipient};
 pub use reply::{Reply, Rows};
 pub(crate) use ticket::Pending;

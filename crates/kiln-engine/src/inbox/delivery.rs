@@ -10,7 +10,7 @@ use kiln_protocols::{Call, Calls, Next, Outcome};
 use kiln_storage::error::Result;
 use kiln_storage::log_epoch::LogEpoch;
 
-use crate::calls::{Inboxes, Job, Promise, Reply, Rows, Work};
+use crate::calls::{Inboxes, Job, Promise, Reply, Rows, Woken, Work};
 use crate::catalog::Catalog;
 use crate::channels::Outgoing;
 use crate::kernel::{EngineInner, Refusal, WorkerSlot};
@@ -42,13 +42,20 @@ pub(crate) fn work(inboxes: &Inboxes, position: usize, mut worker_slot: WorkerSl
         catalog: worker_slot.catalog().clone(),
         inner: worker_slot.inner().clone(),
     };
-    while let Some(job) = inboxes.next(position) {
-        if worker_slot.is_pipelined() {
-            delivery.next.push_back(job);
-            delivery.serve(&mut worker_slot);
-        } else {
-            run(&mut worker_slot, job);
-            inboxes.ended(position);
+    while let Some(woken) = inboxes.next(position) {
+        match woken {
+            Woken::Call(job) if worker_slot.is_pipelined() => {
+                delivery.next.push_back(job);
+                delivery.serve(&mut worker_slot);
+            }
+            Woken::Call(job) => {
+                run(&mut worker_slot, job);
+                inboxes.ended(position);
+            }
+            Woken::News => {
+                worker_slot.look();
+                delivery.catalog = worker_slot.catalog().clone();
+            }
         }
     }
 }

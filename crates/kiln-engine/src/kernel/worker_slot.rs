@@ -192,6 +192,17 @@ impl WorkerSlot {
         }
     }
 
+    /// Takes over what has changed although no call is there: the worker slot lets go of dropped
+    /// tables and of a former protocol. While the gate is shut it does nothing.
+    pub fn look(&mut self) {
+        let gate = &self.inner.gate;
+        let state = gate.enter(self.number);
+        // A refusal has lowered the flag.
+        if state & SHUT != 0 || state == self.known || self.follow(state).is_ok() {
+            self.inner.gate.leave(self.number);
+        }
+    }
+
     #[inline(always)]
     fn raise(&mut self, deadline_ns: Option<u64>) -> std::result::Result<(), Refusal> {
         let state = self.inner.gate.enter(self.number);
@@ -401,6 +412,7 @@ impl WorkerSlot {
             let interrupt = self.interrupt.clone();
             self.worker_mut().limit(None, interrupt.as_ref());
         }
+        self.worker_mut().forget_programs();
         self.catalog = self.inner.catalog();
         self.known = state;
         Ok(())

@@ -6,7 +6,7 @@ use kiln_platform::{thread, time};
 
 use super::EngineInner;
 use crate::calls::Reply;
-use crate::kernel::gate::{BROKEN, Beside, CLOSING};
+use crate::kernel::gate::{BROKEN, Beside, CLOSING, NEVER, SHUT};
 use crate::observed::Observed;
 
 /// An unused worker slot is kept for so long.
@@ -21,10 +21,17 @@ impl EngineInner {
     pub fn tick(&self) {
         let epoch_ns = self.options.epoch_ms.saturating_mul(1_000_000);
         let mut next_look = time::now_ns();
+        // The database may have changed before this thread ran for the first time.
+        let mut told = NEVER;
         while !self.stopping.load(Ordering::Acquire) {
             thread::park_for(epoch_ns);
             self.epochs.advance();
             self.free_retired(epoch_ns);
+            let state = self.gate.state();
+            if state != told && state & SHUT == 0 {
+                told = state;
+                self.inboxes.tell_news();
+            }
             let now = time::now_ns();
             if now >= next_look {
                 next_look = now + LOOK_NS;

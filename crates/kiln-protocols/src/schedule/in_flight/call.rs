@@ -68,6 +68,12 @@ impl<C> Default for InFlight<C> {
 }
 
 impl<C> InFlight<C> {
+    /// Lets go of the program of the last call, which has ended.
+    pub fn forget_program(&mut self) {
+        self.program = std::ptr::null();
+        self.call.program = None;
+    }
+
     /// Draws a call, if there is one.
     pub fn draw<A: Access + Phased + Recorded>(
         &mut self,

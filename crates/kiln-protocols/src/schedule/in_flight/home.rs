@@ -122,6 +122,13 @@ impl<C: Carrier, O: Order<C>> Home<C, O> {
         }
     }
 
+    /// The contexts without a call let go of the programs of their last ones.
+    pub fn forget_programs(&mut self) {
+        for context in &mut self.pool {
+            context.flight_mut().forget_program();
+        }
+    }
+
     /// Has those planned again that are parked, when there is a reason to.
     #[inline]
     pub fn unpark(&mut self, blocks: &Blocks) {

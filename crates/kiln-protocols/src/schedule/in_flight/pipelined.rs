@@ -36,6 +36,9 @@ pub(crate) trait Pipelined: Send {
         self.serve_calls(call);
     }
 
+    /// See [`Scheduler::forget_programs`].
+    fn forget_former(&mut self);
+
     /// Counts a transaction of several statements as open, if it may begin now.
     fn open_statements(&mut self) -> bool;
 
@@ -86,6 +89,10 @@ impl<P: Pipelined> Scheduler for P {
 
     fn serve(&mut self, calls: &mut dyn Calls) {
         self.serve_calls(calls);
+    }
+
+    fn forget_programs(&mut self) {
+        self.forget_former();
     }
 
     fn begin(&mut self) -> bool {

@@ -372,6 +372,10 @@ impl<T: PartitionTable> Pipelined for Owned<T> {
         &mut self.direct
     }
 
+    fn forget_former(&mut self) {
+        self.home.forget_programs();
+    }
+
     fn call_frame(&self) -> Option<&Frame> {
         self.home.frame()
     }

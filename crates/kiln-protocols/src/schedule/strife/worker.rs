@@ -376,6 +376,10 @@ impl Pipelined for Strife {
         &mut self.direct
     }
 
+    fn forget_former(&mut self) {
+        self.home.forget_programs();
+    }
+
     fn call_frame(&self) -> Option<&Frame> {
         self.home.frame()
     }

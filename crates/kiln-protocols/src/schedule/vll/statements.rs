@@ -101,6 +101,10 @@ where
         &mut self.direct
     }
 
+    fn forget_former(&mut self) {
+        self.home.forget_programs();
+    }
+
     fn call_frame(&self) -> Option<&Frame> {
         self.home.frame()
     }
