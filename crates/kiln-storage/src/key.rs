@@ -914,8 +914,8 @@ impl<const WORDS: usize> Packer<ByteKey<WORDS>> for BytePacker<WORDS> {
 }
 
 /// The digits of a number of any scale lie in a key in chunks: so many digits as one number of 16
-/// bytes, and a byte that is 1 if another chunk follows. The first chunk begins with the first digit
-/// that is not zero, and zeros at the end of the last one count for nothing.
+/// bytes, and a byte that is 1 if another chunk follows. The first chunk begins with the first
+/// digit that is not zero, and zeros at the end of the last one count for nothing.
 const CHUNK_DIGITS: u32 = 38;
 const CHUNK_BYTES: usize = 17;
 

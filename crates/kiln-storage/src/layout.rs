@@ -13,9 +13,10 @@
 //! be followed before the tid says that it was not torn; hence the two steps
 //! [`ColumnAccess::load`] and [`resolve`].
 //!
-//! A NUMERIC lies there as its mantissa where its type bounds that to 18 digits, and else as the two
-//! words of its slot. A number with more digits than those hold is spilled, too: the upper word says
-//! so, and the lower one points to its bytes. NaN has a mantissa that no number of the type has.
+//! A NUMERIC lies there as its mantissa where its type bounds that to 18 digits, and else as the
+//! two words of its slot. A number with more digits than those hold is spilled, too: the upper word
+//! says so, and the lower one points to its bytes. NaN has a mantissa that no number of the type
+//! has.
 
 mod reading;
 mod values;

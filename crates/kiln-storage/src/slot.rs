@@ -104,8 +104,8 @@ impl Slot {
         self.hi & LONG != 0 && self.hi >> 8 != 0
     }
 
-    /// Whether bytes in the heap are a part of this, a value of a type of byte strings or of another
-    /// one, arrays apart: then these are copied where it is kept for longer than they.
+    /// Whether bytes in the heap are a part of this, a value of a type of byte strings or of
+    /// another one, arrays apart: then these are copied where it is kept for longer than they.
     #[inline(always)]
     pub const fn has_bytes(self, is_byte_string: bool) -> bool {
         match is_byte_string {

@@ -217,9 +217,9 @@ fn read_error(reader: &mut Reader<'_>) -> Result<Error> {
 }
 
 /// Appends the form of a type, and what the form has: of NUMERIC with them the precision and the
-/// scale, a byte each, or two bytes each; of CHAR, and of VARCHAR with one, the limit in 4 bytes; of an array the type
-/// of its elements; of a type of the catalogs its number in 4 bytes; of an enum the text that
-/// describes it.
+/// scale, a byte each, or two bytes each; of CHAR, and of VARCHAR with one, the limit in 4 bytes;
+/// of an array the type of its elements; of a type of the catalogs its number in 4 bytes; of an
+/// enum the text that describes it.
 fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
     let form = match data_type {
         DataType::SmallInt => 0,

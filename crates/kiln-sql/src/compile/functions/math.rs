@@ -100,8 +100,8 @@ fn no_bucket(message: &str) -> Error {
     )
 }
 
-/// What `width_bucket` gives for a value outside of the bounds, or for the bounds themselves; `None`
-/// between them.
+/// What `width_bucket` gives for a value outside of the bounds, or for the bounds themselves;
+/// `None` between them.
 fn bucket_outside<T: PartialOrd>(operand: &T, low: &T, high: &T, count: i64) -> Option<i64> {
     let (is_before, is_behind) = match low < high {
         true => (operand < low, operand >= high),

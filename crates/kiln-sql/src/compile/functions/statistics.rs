@@ -29,8 +29,8 @@ pub(in super::super) struct Deviation {
     pub is_root: bool,
 }
 
-/// The sum of NUMERICs and that of their squares; `None` where one is NaN or infinite: what deviates
-/// from that is NaN.
+/// The sum of NUMERICs and that of their squares; `None` where one is NaN or infinite: what
+/// deviates from that is NaN.
 fn sums_of_decimals(heap: &mut Heap, values: &[Slot]) -> Result<Option<(Number, Number)>> {
     let mut all = values.iter();
     let short = all.try_fold((Decimal::ZERO, Decimal::ZERO), |(sum, squares), value| {

@@ -278,7 +278,8 @@ impl Number {
         }
     }
 
-    /// The fewest digits after the point that hold the value exactly; `None` for NaN and infinities.
+    /// The fewest digits after the point that hold the value exactly; `None` for NaN and the
+    /// infinities.
     pub fn min_scale(&self) -> Option<u16> {
         match self {
             Number::Finite(finite) => Some(finite.normalized().scale),
