@@ -1,6 +1,6 @@
 //! Domains, as the relations show them.
 
-use kiln_engine::{Catalog, Domain, NumberedObject};
+use kiln_engine::{Catalog, Domain, NumberedObject, Object};
 use kiln_platform::sync::Arc;
 use kiln_storage::schema::{Check, Column, TableSchema};
 use kiln_storage::types::{DataType, ObjectName, Value};
@@ -10,7 +10,7 @@ use super::pretty::pretty_over_value;
 use super::snapshot::{Snapshot, type_oid};
 use super::types;
 use super::values::{Row, boolean, integer, no_function, oid, optional, text};
-use super::{FIRST_ROLE_OID, PUBLIC_OID, class};
+use super::{PUBLIC_OID, class};
 use crate::compile::{quote_identifier, stored_expression};
 
 /// A domain, and the numbers of it, of the type of its arrays and of its checks in their order.
@@ -118,7 +118,10 @@ pub(super) fn domain_types(snapshot: &Snapshot, entry: &DomainEntry) -> Vec<Row>
         (0, oid(entry.oid)),
         (1, text(domain.name.as_str())),
         (2, oid(PUBLIC_OID)),
-        (3, oid(FIRST_ROLE_OID)),
+        (
+            3,
+            oid(snapshot.owner_oid(&Object::of_type(domain.name.as_str()))),
+        ),
         (6, text("d")),
         (8, boolean(false)),
         (11, oid(0)),

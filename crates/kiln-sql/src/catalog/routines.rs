@@ -6,7 +6,7 @@ use kiln_storage::types::{DataType, Value};
 
 use super::snapshot::{RoutineEntry, Snapshot, type_oid};
 use super::values::{Row, array, boolean, no_function, oid, optional, small, text};
-use super::{FIRST_ROLE_OID, PUBLIC_OID, builtin, expression, roles};
+use super::{PUBLIC_OID, builtin, expression, roles};
 use crate::compile::plpgsql::{ResultKind, Routine};
 use crate::compile::quote_identifier;
 use sqlparser::ast::ObjectName;
@@ -214,7 +214,7 @@ fn own_row(snapshot: &Snapshot, routine: &RoutineEntry, facts: &RoutineFacts) ->
         oid(routine.oid),
         text(routine.name.clone()),
         oid(PUBLIC_OID),
-        oid(FIRST_ROLE_OID),
+        oid(snapshot.owner_oid(&Object::routine(&*routine.name))),
         language.unwrap_or_default(),
         Value::Double(100.0),
         Value::Double(if facts.is_set { 1000.0 } else { 0.0 }),

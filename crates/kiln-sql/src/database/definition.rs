@@ -43,6 +43,8 @@ use crate::parse::{
 /// A statement that defines, on its way into a database's catalog.
 pub(super) struct Definition<'a> {
     source: Arc<Source>,
+    /// The role that runs it; `None` for that which a log has kept.
+    role: Option<String>,
     change: Change<'a>,
 }
 
@@ -58,10 +60,11 @@ type RunChange<'a> =
     dyn Fn(&mut dyn FnMut(&mut CatalogChange<'_>) -> Result<()>) -> Result<()> + 'a;
 
 impl<'a> Definition<'a> {
-    /// The statement of a client.
-    pub fn new(engine: &'a Engine, source: Source) -> Definition<'a> {
+    /// The statement of a client with this role.
+    pub fn new(engine: &'a Engine, source: Source, role: &str) -> Definition<'a> {
         Definition {
             source: Arc::new(source),
+            role: Some(role.to_owned()),
             change: Change::OfEngine(engine, None),
         }
     }
@@ -70,6 +73,7 @@ impl<'a> Definition<'a> {
     pub fn again(engine: &'a Engine, statement: &'a CatalogStatement) -> Definition<'a> {
         Definition {
             source: statement.source.clone(),
+            role: None,
             change: Change::OfEngine(engine, Some(statement)),
         }
     }
@@ -108,6 +112,7 @@ impl<'a> Definition<'a> {
             Tree::AlterRole(statement) => roles::alter(self, statement),
             Tree::RoleSetting(statement) => role_settings::change(self, statement),
             Tree::DropRole(statement) => roles::drop(self, statement),
+            Tree::Owned(statement) => roles::owned(self, statement),
             Tree::Grant(statement) => roles::grant(self, statement),
             Tree::GrantRoles(statement) => roles::grant_roles(self, statement),
             Tree::DefaultPrivileges(statement) => roles::default_privileges(self, statement),
@@ -150,6 +155,9 @@ impl Definition<'_> {
         change: &mut impl FnMut(&mut CatalogChange<'_>) -> Result<T>,
     ) -> Result<T> {
         catalog.see_along(&self.source.path);
+        if let Some(role) = &self.role {
+            catalog.set_owner(role);
+        }
         let changed = caught(|| change(catalog));
         catalog.see_along(&SearchPath::default());
         changed
@@ -183,14 +191,17 @@ pub(super) fn dropped(
 pub(super) struct DefinitionOfBlock {
     tree: Arc<Tree>,
     source: Arc<Source>,
+    role: String,
     /// What it gave when it was tried last.
     result: Mutex<Option<StatementResult>>,
 }
 
 impl DefinitionOfBlock {
-    pub fn new(tree: Arc<Tree>, source: Source) -> DefinitionOfBlock {
+    /// One of a client with this role.
+    pub fn new(tree: Arc<Tree>, source: Source, role: &str) -> DefinitionOfBlock {
         DefinitionOfBlock {
             tree,
+            role: role.to_owned(),
             source: Arc::new(source),
             result: Mutex::default(),
         }
@@ -214,6 +225,7 @@ impl kiln_engine::Definition for DefinitionOfBlock {
         };
         let definition = Definition {
             source: self.source.clone(),
+            role: Some(self.role.clone()),
             change: Change::OfBlock(&run),
         };
         *lock(&self.result) = Some(definition.run(&self.tree)?);

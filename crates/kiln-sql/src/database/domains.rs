@@ -3,18 +3,19 @@
 //! Expressions, queries of views and headers of routines are kept as they were written. What names
 //! a domain, of which another name would be unknown there, keeps it from being renamed.
 
-use kiln_engine::{Catalog, CatalogChange, Domain, Procedure};
+use kiln_engine::{Catalog, CatalogChange, Domain, Object, Procedure};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::Check;
 use sqlparser::ast::ObjectName;
 
-use super::alter::{self, first_row};
+use super::alter::first_row;
 use super::definition::{Definition, argument_types};
 use super::dependents::Dependent;
 use super::design;
 use super::enums::{self, Found, NamedType, type_name, undefined};
+use super::ownership::give;
 use super::result::{Notice, StatementResult};
 use crate::catalog::{View, routine_of};
 use crate::compile::ddl;
@@ -136,7 +137,7 @@ fn alter_domain(
             refuse_reserved(to)?;
             rename(change, name, &name_of(to))?;
         }
-        DomainChange::Owner(role) => alter::check_owner(change.catalog(), role)?,
+        DomainChange::Owner(role) => give(change, Object::of_type(name), role)?,
     }
     Ok(None)
 }

@@ -3,7 +3,7 @@
 //! Expressions, queries of views and headers of routines are kept as they were written. What names
 //! a type, or a label, of which another name would be unknown there, is not renamed.
 
-use kiln_engine::{Catalog, CatalogChange};
+use kiln_engine::{Catalog, CatalogChange, Object};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::{Column, ColumnId, TableSchema};
@@ -16,6 +16,7 @@ use super::definition::{Definition, argument_types};
 use super::dependents::{self, Dependent};
 use super::design;
 use super::domains;
+use super::ownership::give;
 use super::result::{Notice, StatementResult};
 use super::views;
 use crate::catalog::{is_auxiliary, routine_of};
@@ -67,7 +68,7 @@ pub(super) fn alter(definition: &Definition<'_>, statement: &AlterType) -> Resul
                 None
             }
             (Some(_), TypeChange::Owner(role)) => {
-                alter::check_owner(change.catalog(), role)?;
+                give(change, Object::of_type(name), role)?;
                 None
             }
             _ => {
@@ -115,7 +116,7 @@ fn alter_enum(
             }
             change.rename_enum(name, &to, &quote_identifier(&to))?;
         }
-        TypeChange::Owner(role) => alter::check_owner(change.catalog(), role)?,
+        TypeChange::Owner(role) => give(change, Object::of_type(name), role)?,
     }
     Ok(None)
 }

@@ -41,6 +41,7 @@ mod listening;
 mod locks;
 mod maintenance;
 mod named;
+mod ownership;
 pub(crate) mod panics;
 mod plan_cache;
 mod portal;

@@ -40,6 +40,7 @@ pub(super) fn is_free(tree: &Tree) -> bool {
         Tree::CreateTable(_)
             | Tree::CreateTableAs(_)
             | Tree::CreateSequence(_)
+            | Tree::CreateView(_)
             | Tree::CreateIndex(_)
             | Tree::AlterTable(_)
             | Tree::AlterSequence(_)
@@ -168,7 +169,8 @@ impl Session {
         }
         self.refuse_pending(&tree)?;
         let path = source.path.behind(&self.session.own_schema());
-        let defined = DefinitionOfBlock::new(Arc::new(tree), Source { path, ..source });
+        let (tree, source) = (Arc::new(tree), Source { path, ..source });
+        let defined = DefinitionOfBlock::new(tree, source, self.acting_role());
         let defined = Arc::new(defined);
         self.make_temporary(defined.clone())?;
         let mut result = defined.take_result();
@@ -255,7 +257,7 @@ fn relations_of(tree: &Tree) -> Vec<ObjectName> {
 }
 
 /// The tables to which a new table refers.
-fn references_of(table: &CreateTable) -> Vec<&ObjectName> {
+pub(super) fn references_of(table: &CreateTable) -> Vec<&ObjectName> {
     let of_columns = table.table.columns.iter();
     let of_columns = of_columns.flat_map(|column| column.options.iter());
     let of_columns = of_columns.filter_map(|option| referenced_by_option(&option.option));
@@ -280,7 +282,7 @@ fn referenced_by_constraint(constraint: &ast::TableConstraint) -> Option<&Object
 }
 
 /// The tables to which a table refers after a change of it.
-fn references_added(action: &TableAction) -> Vec<&ObjectName> {
+pub(super) fn references_added(action: &TableAction) -> Vec<&ObjectName> {
     match action {
         TableAction::AddColumn(added) => {
             let options = added.definition.options.iter();

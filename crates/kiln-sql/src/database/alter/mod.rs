@@ -16,7 +16,7 @@ mod drop;
 mod rename;
 mod rows;
 
-use kiln_engine::CatalogChange;
+use kiln_engine::{CatalogChange, Object};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
@@ -26,6 +26,7 @@ use sqlparser::ast::{Ident, ObjectName};
 
 use super::definition::Definition;
 use super::design;
+use super::ownership::give;
 use super::result::{Notice, StatementResult};
 use super::triggers;
 use crate::catalog::{View, is_auxiliary, relation_of};
@@ -34,7 +35,7 @@ use crate::compile::ddl::{self, Draft};
 use crate::compile::{fail, name_of, position_of, written_name};
 use crate::parse::{AddedColumn, AlterTable, ColumnChange, DroppedPart, TableAction};
 
-pub(super) use rename::{check_owner, object, renamed, table_of_index, tag};
+pub(super) use rename::{object, renamed, table_of_index, tag};
 pub(super) use rows::{first_row, follow};
 
 /// ALTER TABLE.
@@ -188,7 +189,7 @@ impl<'s> Alteration<'s> {
             }
             TableAction::Parameters(names) => check_parameters(names, parameters::OF_TABLE),
             TableAction::WithoutEffect => Ok(()),
-            TableAction::Owner(role) => rename::check_owner(change.catalog(), role),
+            TableAction::Owner(role) => give(change, Object::table(&self.draft.schema.name), role),
             TableAction::Rename(_)
             | TableAction::RenameColumn(..)
             | TableAction::RenameConstraint(..)

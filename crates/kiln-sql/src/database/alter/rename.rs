@@ -1,6 +1,6 @@
 //! Other names, and other owners.
 
-use kiln_engine::{Catalog, CatalogChange, Domain, Source};
+use kiln_engine::{Catalog, CatalogChange, Domain, Object, Source};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::{beside, name_in_schema, qualified, schema_of};
@@ -9,6 +9,7 @@ use sqlparser::ast::{Ident, ObjectName};
 
 use super::super::definition::{Definition, find_routine, kind_name, missing_routine};
 use super::super::design;
+use super::super::ownership::{give, role_meant};
 use super::super::result::{Notice, StatementResult};
 use super::super::routine::recompile_routine;
 use super::super::triggers;
@@ -126,7 +127,7 @@ fn alter_relation(
     altered: &ObjectChange,
 ) -> Result<()> {
     match altered {
-        ObjectChange::Owner(role) => check_owner(change.catalog(), role),
+        ObjectChange::Owner(role) => give_relation(change, relation, role),
         ObjectChange::Rename(to) => rename_relation(change, relation, to),
         ObjectChange::Parameters(names) => {
             parameters::check_parameters(names, parameters::OF_INDEX)
@@ -282,7 +283,7 @@ pub(super) fn relation_owner(
     role: &RoleName,
 ) -> Result<Vec<Notice>> {
     match relation_named(change, &statement.name)? {
-        Some(_) => check_owner(change.catalog(), role).map(|()| Vec::new()),
+        Some(relation) => give_relation(change, &relation, role).map(|()| Vec::new()),
         None => not_there(statement),
     }
 }
@@ -294,24 +295,18 @@ fn not_there(statement: &AlterTable) -> Result<Vec<Notice>> {
     }
 }
 
-/// Objects belong to the superusers, all of them to each: one that becomes the owner is that
-/// already.
-///
-/// # Errors
-/// 42704 for a role that is none; 0A000 for one that is no superuser.
-pub(in super::super) fn check_owner(catalog: &Catalog, role: &RoleName) -> Result<()> {
-    let RoleName::Name(name) = role else {
-        return Ok(());
+/// Gives a relation to a role. An index belongs to the owner of its table, whatever is said.
+fn give_relation(
+    change: &mut CatalogChange<'_>,
+    relation: &Relation,
+    role: &RoleName,
+) -> Result<()> {
+    let object = match relation {
+        Relation::Table(name) | Relation::View(name) => Object::table(name),
+        Relation::Sequence(name) => Object::sequence(name),
+        Relation::Index(..) => return role_meant(change, role).map(|_| ()),
     };
-    match catalog.roles().require(name)?.is_superuser {
-        true => Ok(()),
-        false => Err(Error::unsupported(format!(
-            "an owner that is no superuser, as {name} is, is not supported"
-        ))
-        .with_hint(format!(
-            "Objects belong to the superusers: GRANT {name} what it needs."
-        ))),
-    }
+    give(change, object, role)
 }
 
 /// RENAME COLUMN.
@@ -404,7 +399,7 @@ fn alter_routine(
         return Err(missing_routine(change.catalog(), kind, signature)?);
     };
     let to = match altered {
-        ObjectChange::Owner(role) => return check_owner(change.catalog(), role),
+        ObjectChange::Owner(role) => return give(change, Object::routine(from), role),
         ObjectChange::Rename(NewName::Name(to)) => name_of(to),
         ObjectChange::Rename(NewName::Schema(_)) => {
             return Err(unsupported("a routine of another schema than public", None));
