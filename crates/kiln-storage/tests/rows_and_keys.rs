@@ -11,7 +11,7 @@ use kiln_storage::key::{KeyFault, KeyField, KeyLayout, KeyWidth, PackedKey};
 use kiln_storage::layout::{Blob, RowLayout, is_spilled, resolve};
 use kiln_storage::schema::{Column, ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::{CatalogType, DataType, Decimal};
+use kiln_storage::types::{CatalogType, DataType, Decimal, Number};
 
 use rows::{column, is_bytes, is_key, random_slot, same, types};
 
@@ -110,7 +110,7 @@ fn torn_rows_give_values_and_no_faults() {
 fn compare(data_type: &DataType, a: Slot, b: Slot, heap: &Heap) -> Order {
     match (a.is_null(), b.is_null()) {
         (false, false) => match data_type {
-            DataType::Numeric { .. } => a.as_decimal().cmp(&b.as_decimal()),
+            DataType::Numeric { .. } => heap.number(a).cmp(&heap.number(b)),
             DataType::Double | DataType::Catalog(CatalogType::Real) => {
                 a.as_f64().partial_cmp(&b.as_f64()).expect("no NaN here")
             }
@@ -194,6 +194,64 @@ fn keys_sort_as_their_values_do() {
             KeyWidth::Bytes64 => check_order::<ByteKey<8>>(&layout, &columns, &mut random),
             KeyWidth::Bytes256 => check_order::<ByteKey<32>>(&layout, &columns, &mut random),
         }
+    }
+}
+
+#[test]
+fn keys_of_numbers_of_every_size_sort_as_they_do() {
+    let texts = [
+        "-Infinity",
+        "-1e131000",
+        "-3e60000",
+        "-1.5e49151",
+        "-1e49150",
+        "-1000000000000000000000000000000000000000000000000001",
+        "-1e50",
+        "-12345678901234567890123456789012345678.5",
+        "-12345678901234567890123456789012345678",
+        "-1",
+        "-1e-70",
+        "-1e-16383",
+        "0",
+        "1e-16383",
+        "1e-70",
+        "0.999999999999999999999999999999999999999",
+        "1",
+        "1.00000000000000000000000000000000000000000001",
+        "1.1",
+        "12345678901234567890123456789012345678",
+        "12345678901234567890123456789012345678.5",
+        "12345678901234567890123456789012345679",
+        "1e50",
+        "1000000000000000000000000000000000000000000000000001",
+        "1e49150",
+        "1.5e49151",
+        "3e60000",
+        "1e131000",
+        "Infinity",
+        "NaN",
+    ];
+    for precision_scale in [None, Some((1000, 0))] {
+        let columns = [column(DataType::Numeric { precision_scale }, true)];
+        let layout = KeyLayout::new(&columns, &[ColumnId(0)], &[], false, true);
+        let mut heap = Heap::new();
+        let key = |number: &Number, heap: &mut Heap| {
+            let slot = heap.push_number(number);
+            let key = layout.point::<ByteKey<32>>(heap, [slot].into_iter());
+            key.expect("256 bytes are enough")
+        };
+        let mut keys = Vec::new();
+        for text in texts {
+            let number: Number = text.parse().expect("a number");
+            let found = key(&number, &mut heap);
+            // Zeros behind the point do not count.
+            if number.scale().is_some_and(|scale| scale < 10_000) {
+                let more = number.try_add(&"0e-100".parse().expect("a zero"));
+                assert_eq!(key(&more.expect("it fits"), &mut heap), found, "{text}");
+            }
+            keys.push(found);
+        }
+        assert!(keys.is_sorted_by(|one, other| one < other));
     }
 }
 

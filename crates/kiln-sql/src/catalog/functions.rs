@@ -738,7 +738,9 @@ impl Snapshot {
             DataType::Char(_) => format!("character({})", modifier - 4),
             DataType::VarChar(_) => format!("character varying({})", modifier - 4),
             DataType::Numeric { .. } => {
-                let (precision, scale) = ((modifier - 4) >> 16, (modifier - 4) & 0xffff);
+                // The scale has eleven bits, the uppermost of which is its sign.
+                let scale = (((modifier - 4) & 0x7ff) ^ 0x400) - 0x400;
+                let precision = (modifier - 4) >> 16;
                 format!("numeric({precision},{scale})")
             }
             DataType::Timestamp(_) => format!("timestamp({modifier}) without time zone"),

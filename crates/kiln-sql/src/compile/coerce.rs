@@ -3,7 +3,7 @@
 use kiln_procedure::frame::{push_value, to_value};
 use kiln_procedure::ir::{Class, Comparison, Width};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::{CatalogType, DataType, Decimal, Representation, Value};
+use kiln_storage::types::{CatalogType, DataType, Representation, Value, parse_numeric};
 
 use super::bound::{Bound, Builtin, Kind, Operation};
 use super::category::same_base;
@@ -429,6 +429,9 @@ fn convert_catalog(bound: &Bound, target: &DataType) -> Result<Option<Bound>> {
             CatalogType::JsonPath => to(functions::TEXT_TO_JSONPATH, target),
             _ => to(cast::TEXT_AS_IT_IS, target),
         },
+        Representation::Double if matches!(source, DataType::Numeric { .. }) => {
+            to(cast::DECIMAL_TO_REAL, target)
+        }
         Representation::Double if source.is_number() => {
             let double = convert(bound.clone(), &DataType::Double)?;
             Ok(Some(call(
@@ -725,7 +728,7 @@ pub(crate) fn parse_value(text: &str, data_type: &DataType) -> Result<Value> {
                 .map_err(|_| cast::integer_range(text, "integer"))?,
         ),
         DataType::BigInt => Value::BigInt(cast::parse_integer(text, "bigint", i64::MAX)?),
-        DataType::Numeric { .. } => Value::Numeric(Decimal::parse(text)?),
+        DataType::Numeric { .. } => parse_numeric(text)?,
         DataType::Double => Value::Double(double::parse_double(text)?),
         DataType::Boolean => Value::Boolean(cast::parse_boolean(text)?),
         DataType::Char(_) => Value::Text(text.trim_end_matches(' ').to_owned()),

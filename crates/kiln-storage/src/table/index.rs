@@ -388,10 +388,15 @@ impl Index {
 
     /// The error for a key of too many bytes.
     pub(super) fn key_too_long(&self) -> Error {
+        let bytes_max = match self.layout.width() {
+            // Only numbers without a precision come to have more.
+            KeyWidth::Bytes64 => 64,
+            _ => 256,
+        };
         Error::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
             format!(
-                "a key of index \"{}\" is longer than 256 bytes",
+                "a key of index \"{}\" is longer than {bytes_max} bytes",
                 self.definition.name
             ),
         )

@@ -32,9 +32,10 @@ mod to_number;
 mod trigonometry;
 
 use kiln_procedure::ir::ScalarFunction;
+use kiln_procedure::number::product_work;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::{CatalogType, DataType, Decimal};
+use kiln_storage::types::{CatalogType, DataType, Decimal, Number};
 
 use super::bound::{Bound, Builtin, Kind, Operation};
 use super::category::{Category, category, is_preferred, same_base};
@@ -496,8 +497,47 @@ fn int4(slot: Slot) -> i32 {
     slot.as_i64() as i32
 }
 
-fn decimal(value: Decimal) -> Slot {
-    Slot::from_decimal(value)
+/// How many multiplications of the result's length a root, a logarithm, an exponential or a power
+/// goes through, for [`Heap::spend`].
+const TERMS: usize = 128;
+
+/// A function of a NUMERIC: in two words where argument and result have so few digits.
+fn of_number(
+    heap: &mut Heap,
+    value: Slot,
+    short: impl FnOnce(Decimal) -> Result<Decimal>,
+    long: impl FnOnce(&Number) -> Result<Number>,
+) -> Result<Slot> {
+    if !value.is_long()
+        && let Ok(result) = short(value.as_decimal())
+    {
+        return Ok(Slot::from_decimal(result));
+    }
+    heap.spend(product_work(value, value))?;
+    let result = long(&heap.number(value))?;
+    let result = heap.push_number(&result);
+    heap.spend(product_work(result, result).saturating_mul(TERMS))?;
+    Ok(result)
+}
+
+/// The same of two NUMERICs.
+fn of_numbers(
+    heap: &mut Heap,
+    left: Slot,
+    right: Slot,
+    short: impl FnOnce(Decimal, Decimal) -> Result<Decimal>,
+    long: impl FnOnce(&Number, &Number) -> Result<Number>,
+) -> Result<Slot> {
+    if !Slot::either_long(left, right)
+        && let Ok(result) = short(left.as_decimal(), right.as_decimal())
+    {
+        return Ok(Slot::from_decimal(result));
+    }
+    heap.spend(product_work(left, right))?;
+    let result = long(&heap.number(left), &heap.number(right))?;
+    let result = heap.push_number(&result);
+    heap.spend(product_work(result, result).saturating_mul(TERMS))?;
+    Ok(result)
 }
 
 /// The part of a heap text that `part`, a slice of it, covers.
