@@ -42,6 +42,7 @@ fn table(id: u32, primary_key: Vec<ColumnId>) -> Table {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: None,
     };
     Table::new(TableId(id), schema, 0, Vec::new()).expect("a row fits")

@@ -72,7 +72,7 @@ pub use calls::{
 pub use catalog::{
     Catalog, CatalogStatement, CheckOption, Commented, Comments, CurrentCatalog, Domain,
     FIRST_NUMBER, IndexUse, Lookups, NumberedObject, ObjectNumbers, OnCommit, Procedure,
-    RowPrograms, SearchPath, Source, TableSplit, View, ViewRead, WrittenCatalog,
+    RowPrograms, SearchPath, Source, TableSplit, View, ViewRead, ViewRows, WrittenCatalog,
 };
 pub use change::{CatalogChange, Definition, NewColumn, NewRows, writes_permanent_rows};
 pub use channels::{Listening, Mailbox, Notification};

@@ -4,7 +4,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::Column;
 use kiln_storage::types::datetime::round_seconds;
-use kiln_storage::types::{DataType, Value, fit_text};
+use kiln_storage::types::{DataType, Value, fit_text, rescale_numeric};
 
 /// Rust types that are lists of values: tuples of up to eight, arrays, slices and vectors of
 /// [`Value`].
@@ -140,6 +140,7 @@ fn fit_value(value: &Value, data_type: &DataType) -> Result<Value> {
         (Value::Text(text), _) if data_type.is_string() => Value::Text(text.clone()),
         (Value::Numeric(number), DataType::Double) => Value::Double(number.to_f64()),
         (Value::Numeric(number), DataType::Numeric { .. }) => Value::Numeric(*number),
+        (Value::LongNumeric(_), DataType::Numeric { .. }) => value.clone(),
         (Value::Array(elements), DataType::Array(element)) => {
             let elements = elements.iter().map(|value| match value {
                 Value::Null => Ok(Value::Null),
@@ -151,11 +152,11 @@ fn fit_value(value: &Value, data_type: &DataType) -> Result<Value> {
     };
     Ok(match (converted, data_type) {
         (
-            Value::Numeric(number),
+            number @ (Value::Numeric(_) | Value::LongNumeric(_)),
             DataType::Numeric {
                 precision_scale: Some((precision, scale)),
             },
-        ) => Value::Numeric(number.rescale(*precision, *scale)?),
+        ) => rescale_numeric(&number, *precision, *scale)?,
         (Value::Text(text), data_type) => {
             Value::Text(fit_text(&text, data_type, false)?.into_owned())
         }

@@ -11,7 +11,9 @@ use kiln_storage::deferral::ConstraintModes;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::sequence::{Draws, SessionSequences};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::{CatalogType, DataType, Decimal, ObjectName, Representation, Value};
+use kiln_storage::types::{
+    CatalogType, DataType, Decimal, Number, ObjectName, Representation, Value,
+};
 
 use crate::program::Program;
 use crate::values::{push_value, to_value};
@@ -53,7 +55,7 @@ impl Kind {
             Value::Null => Kind::Null,
             Value::Boolean(_) => Kind::Boolean,
             Value::SmallInt(_) | Value::Integer(_) | Value::BigInt(_) => Kind::Integer,
-            Value::Numeric(_) => Kind::Decimal,
+            Value::Numeric(_) | Value::LongNumeric(_) => Kind::Decimal,
             Value::Double(_) => Kind::Double,
             Value::Text(_) => Kind::Text,
             Value::Bytea(_) => Kind::Bytea,
@@ -539,9 +541,8 @@ pub fn convert(value: Value, data_type: &DataType) -> Result<Value> {
         }
         (DataType::Double, _) if let Some(value) = integer => Value::Double(value as f64),
         (DataType::Double, Value::Numeric(value)) => Value::Double(value.to_f64()),
-        (DataType::Numeric { .. }, Value::Double(value)) => {
-            Value::Numeric(Decimal::from_f64(*value)?)
-        }
+        (DataType::Double, Value::LongNumeric(value)) => Value::Double(value.to_f64()?),
+        (DataType::Numeric { .. }, Value::Double(value)) => Number::from_f64(*value)?.into(),
         (DataType::Timestamp(_), Value::Timestamp(at) | Value::TimestampTz(at)) => {
             Value::Timestamp(*at)
         }
@@ -612,6 +613,7 @@ fn to_catalog(value: &Value, catalog: CatalogType) -> Result<Option<Value>> {
         (Representation::Double, _) if let Some(number) = number => Some(real(number as f64)?),
         (Representation::Double, Value::Double(number)) => Some(real(*number)?),
         (Representation::Double, Value::Numeric(number)) => Some(real(number.to_f64())?),
+        (Representation::Double, Value::LongNumeric(number)) => Some(real(number.to_f64()?)?),
         (Representation::Vector, Value::Array(_)) => {
             let element = catalog.element().unwrap_or(DataType::SmallInt);
             Some(convert(value.clone(), &DataType::array(element))?)
@@ -637,6 +639,7 @@ fn is_same_value(a: &Value, b: &Value) -> bool {
         (Value::Numeric(a), Value::Numeric(b)) => {
             (a.mantissa(), a.scale()) == (b.mantissa(), b.scale())
         }
+        (Value::LongNumeric(a), Value::LongNumeric(b)) => a == b && a.scale() == b.scale(),
         (Value::Interval(a), Value::Interval(b)) => {
             (a.months, a.days, a.microseconds) == (b.months, b.days, b.microseconds)
         }

@@ -508,6 +508,9 @@ fn is_same(left: &Value, right: &Value) -> bool {
         (Value::Numeric(one), Value::Numeric(other)) => {
             one == other && one.scale() == other.scale()
         }
+        (Value::LongNumeric(one), Value::LongNumeric(other)) => {
+            one == other && one.scale() == other.scale()
+        }
         (Value::Double(one), Value::Double(other)) => one.to_bits() == other.to_bits(),
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len()

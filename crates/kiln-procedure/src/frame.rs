@@ -9,7 +9,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::index::Sighting;
 use kiln_storage::slot::{Heap, Memory, Slot};
 use kiln_storage::table::SightKey;
-use kiln_storage::types::{DataType, Representation, Value};
+use kiln_storage::types::{OutOfLine, Value};
 
 use crate::access::Handle;
 use crate::arguments::Arguments;
@@ -282,7 +282,12 @@ impl Frame {
             std::mem::swap(&mut self.result, &mut other.result);
         }
         let mut columns = program.result.columns.iter();
-        if !columns.all(|(_, data_type)| is_within_slot(data_type)) {
+        let is_out_of_line = columns.any(|(_, data_type)| match data_type.out_of_line() {
+            OutOfLine::Nothing => false,
+            OutOfLine::LongNumbers => self.result.iter().any(|slot| slot.is_long_in_heap()),
+            OutOfLine::Bytes | OutOfLine::Elements => true,
+        });
+        if is_out_of_line {
             self.memory.heap.clear();
             self.memory.heap.append_image(&other.memory.heap);
         }
@@ -335,34 +340,6 @@ impl Frame {
 
 /// Slots of a result that are copied, and not handed over with their memory.
 const COPIED_MAX: usize = 64;
-
-/// Whether all of a value is in its slot, and nothing in the heap.
-fn is_within_slot(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::SmallInt
-        | DataType::Integer
-        | DataType::BigInt
-        | DataType::Numeric { .. }
-        | DataType::Double
-        | DataType::Boolean
-        | DataType::Date
-        | DataType::Timestamp(_)
-        | DataType::TimestampTz(_)
-        | DataType::Time(_)
-        | DataType::Enum(_) => true,
-        DataType::Char(_)
-        | DataType::VarChar(_)
-        | DataType::Text
-        | DataType::Bytea
-        | DataType::Uuid
-        | DataType::Interval
-        | DataType::Array(_) => false,
-        DataType::Catalog(catalog) => matches!(
-            catalog.representation(),
-            Representation::Number | Representation::Double
-        ),
-    }
-}
 
 /// Puts constants into their registers.
 #[cold]

@@ -127,8 +127,8 @@ pub enum Instruction {
     Rescale {
         target: Reg,
         source: Reg,
-        precision: u8,
-        scale: u8,
+        precision: u16,
+        scale: i16,
     },
     /// Concatenation of two texts.
     Concat { target: Reg, left: Reg, right: Reg },

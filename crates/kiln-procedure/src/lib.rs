@@ -8,6 +8,7 @@
 //! | [`outside`] | functions and rows that are the database's, and no table's |
 //! | [`ir`] | steps, instructions, operations |
 //! | `values` | values in registers |
+//! | [`number`] | arithmetic on NUMERICs of any length |
 //! | [`names`] | which registers, records and blocks a step names |
 //! | [`packed`] | arrays as rows have them |
 //! | [`procedure`] | a procedure in the IR |
@@ -47,6 +48,7 @@ pub mod ir;
 mod journey;
 pub mod names;
 pub mod notification;
+pub mod number;
 pub mod optimise;
 pub mod outside;
 pub mod packed;

@@ -1,7 +1,7 @@
 //! Values in slots: put there and taken out, compared and hashed.
 
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::{DataType, EnumValue, ObjectName, Representation, Value, json};
+use kiln_storage::types::{DataType, Decimal, EnumValue, ObjectName, Representation, Value, json};
 
 use crate::ir::Class;
 
@@ -14,6 +14,7 @@ pub fn push_value(heap: &mut Heap, value: &Value) -> Slot {
         Value::Integer(value) => Slot::from_i64(*value as i64),
         Value::BigInt(value) => Slot::from_i64(*value),
         Value::Numeric(value) => Slot::from_decimal(*value),
+        Value::LongNumeric(value) => heap.push_number(value),
         Value::Double(value) => Slot::from_f64(*value),
         Value::Text(value) => heap.push_str(value),
         Value::Bytea(value) => heap.push_bytes(value),
@@ -41,7 +42,10 @@ pub fn to_value(heap: &Heap, slot: Slot, data_type: &DataType) -> Value {
         DataType::SmallInt => Value::SmallInt(slot.as_i64() as i16),
         DataType::Integer => Value::Integer(slot.as_i64() as i32),
         DataType::BigInt => Value::BigInt(slot.as_i64()),
-        DataType::Numeric { .. } => Value::Numeric(slot.as_decimal()),
+        DataType::Numeric { .. } => match slot.is_long() {
+            false => Value::Numeric(slot.as_decimal()),
+            true => Value::LongNumeric(Box::new(heap.number(slot))),
+        },
         DataType::Double => Value::Double(slot.as_f64()),
         DataType::Boolean => Value::Boolean(slot.as_bool()),
         DataType::Char(_) | DataType::VarChar(_) | DataType::Text => {
@@ -91,7 +95,10 @@ pub fn to_value(heap: &Heap, slot: Slot, data_type: &DataType) -> Value {
 pub fn compare(heap: &Heap, class: Class, left: Slot, right: Slot) -> std::cmp::Ordering {
     match class {
         Class::Integer => left.as_i64().cmp(&right.as_i64()),
-        Class::Decimal => left.as_decimal().cmp(&right.as_decimal()),
+        Class::Decimal => match Slot::either_long(left, right) {
+            false => left.as_decimal().cmp(&right.as_decimal()),
+            true => compare_long(heap, left, right),
+        },
         Class::Double => {
             let (left, right) = (left.as_f64(), right.as_f64());
             // PostgreSQL: NaN equals itself and is greater than every number.
@@ -103,6 +110,30 @@ pub fn compare(heap: &Heap, class: Class, left: Slot, right: Slot) -> std::cmp::
         Class::Json => json::compare_texts(heap.str(left), heap.str(right)),
         Class::Integers | Class::Decimals | Class::Doubles | Class::Texts | Class::Intervals => {
             compare_arrays(heap, class, left, right)
+        }
+    }
+}
+
+#[cold]
+fn compare_long(heap: &Heap, left: Slot, right: Slot) -> std::cmp::Ordering {
+    heap.number(left).cmp(&heap.number(right))
+}
+
+fn hash_decimal(value: Decimal) -> u64 {
+    let normal = value.normalize();
+    fold(normal.mantissa() as u64 ^ (normal.scale() as u64) << 56)
+}
+
+/// A number with zeros behind its last digit may be equal to one of few digits.
+#[cold]
+fn hash_long(heap: &Heap, slot: Slot) -> u64 {
+    let number = heap.number(slot).normalize();
+    match number.to_decimal() {
+        Some(decimal) => hash_decimal(decimal),
+        None => {
+            let mut bytes = Vec::new();
+            number.append_bytes_to(&mut bytes);
+            hash_bytes(&bytes)
         }
     }
 }
@@ -145,10 +176,8 @@ pub fn hash(heap: &Heap, class: Class, slot: Slot) -> u64 {
     }
     match class {
         Class::Integer => fold(slot.as_i64() as u64),
-        Class::Decimal => {
-            let normal = slot.as_decimal().normalize();
-            fold(normal.mantissa() as u64 ^ (normal.scale() as u64) << 56)
-        }
+        Class::Decimal if slot.is_long() => hash_long(heap, slot),
+        Class::Decimal => hash_decimal(slot.as_decimal()),
         Class::Double => {
             let value = slot.as_f64() + 0.0;
             fold(if value.is_nan() {

@@ -46,6 +46,7 @@ fn records(rows: i64) -> (Arc<Table>, Vec<RecordRef>) {
         foreign_keys: Vec::new(),
         primary_key_name: None,
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: None,
     };
     let table = Table::new(TableId(1), schema, 0, Vec::new()).expect("a table like others");

@@ -54,6 +54,7 @@ fn table(hashed: bool) -> Arc<Table> {
         foreign_keys: Vec::new(),
         primary_key_name: None,
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: None,
     };
     let index = |name: &str, columns: Vec<ColumnId>, kind: IndexKind| IndexDefinition {
@@ -62,6 +63,8 @@ fn table(hashed: bool) -> Arc<Table> {
         unique: true,
         constraint: false,
         partial: false,
+        nulls_equal: false,
+        method: IndexMethod::BTree,
         kind,
     };
     let mut indexes = vec![index(

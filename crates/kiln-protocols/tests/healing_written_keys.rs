@@ -48,6 +48,7 @@ fn table() -> Arc<Table> {
         foreign_keys: Vec::new(),
         primary_key_name: None,
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: None,
     };
     let by_code = IndexDefinition {
@@ -56,6 +57,8 @@ fn table() -> Arc<Table> {
         unique: true,
         constraint: false,
         partial: false,
+        nulls_equal: false,
+        method: IndexMethod::BTree,
         kind: IndexKind::Ordered {
             partition_columns: 0,
         },

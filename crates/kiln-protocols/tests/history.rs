@@ -53,6 +53,7 @@ fn table() -> Arc<Table> {
         foreign_keys: Vec::new(),
         primary_key_name: None,
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: None,
     };
     let ordered = IndexKind::Ordered {
@@ -64,6 +65,8 @@ fn table() -> Arc<Table> {
         unique,
         constraint: false,
         partial: false,
+        nulls_equal: false,
+        method: IndexMethod::BTree,
         kind,
     };
     let indexes = vec![

@@ -53,6 +53,7 @@ fn table() -> Arc<Table> {
         foreign_keys: Vec::new(),
         primary_key_name: None,
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: None,
     };
     Arc::new(Table::new(TableId(1), schema, 0, Vec::new()).expect("a table like others"))

@@ -34,6 +34,7 @@ fn stock() -> Arc<Table> {
         foreign_keys: Vec::new(),
         primary_key_name: None,
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: Some(Partitioning::Column(ColumnId(0))),
     };
     let code = IndexDefinition {
@@ -42,6 +43,8 @@ fn stock() -> Arc<Table> {
         unique: true,
         constraint: false,
         partial: false,
+        nulls_equal: false,
+        method: IndexMethod::BTree,
         kind: IndexKind::Ordered {
             partition_columns: 0,
         },

@@ -50,6 +50,7 @@ fn table(
         foreign_keys: Vec::new(),
         primary_key_name: None,
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: None,
     };
     Arc::new(Table::new(TableId(id), schema, 0, indexes).expect("a table like others"))
@@ -72,6 +73,8 @@ impl Tables {
             unique: false,
             constraint: false,
             partial: false,
+            nulls_equal: false,
+            method: IndexMethod::BTree,
             kind: IndexKind::Ordered {
                 partition_columns: 0,
             },

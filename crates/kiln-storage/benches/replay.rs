@@ -40,6 +40,7 @@ fn table(id: u32, types: &[DataType], key_columns: u16) -> Table {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: None,
     };
     Table::new(TableId(id), schema, 0, Vec::new()).expect("a row fits")

@@ -116,6 +116,7 @@ conditions! {
     INVALID_REGULAR_EXPRESSION = b"2201B", "invalid_regular_expression";
     INVALID_ARGUMENT_FOR_LOGARITHM = b"2201E", "invalid_argument_for_logarithm";
     INVALID_ARGUMENT_FOR_POWER_FUNCTION = b"2201F", "invalid_argument_for_power_function";
+    INVALID_ARGUMENT_FOR_WIDTH_BUCKET_FUNCTION = b"2201G", "invalid_argument_for_width_bucket_function";
     INVALID_ROW_COUNT_IN_LIMIT_CLAUSE = b"2201W", "invalid_row_count_in_limit_clause";
     INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE = b"2201X", "invalid_row_count_in_result_offset_clause";
     CHARACTER_NOT_IN_REPERTOIRE = b"22021", "character_not_in_repertoire";
@@ -256,10 +257,6 @@ const OTHER_CONDITIONS: &[(SqlState, &str)] = &[
     (SqlState(*b"22010"), "invalid_indicator_parameter_value"),
     (SqlState(*b"22018"), "invalid_character_value_for_cast"),
     (SqlState(*b"22019"), "invalid_escape_character"),
-    (
-        SqlState(*b"2201G"),
-        "invalid_argument_for_width_bucket_function",
-    ),
     (SqlState(*b"22022"), "indicator_overflow"),
     (SqlState(*b"22024"), "unterminated_c_string"),
     (SqlState(*b"22026"), "string_data_length_mismatch"),

@@ -10,9 +10,10 @@
 //! columns, or the row number of a table without one.
 
 use crate::index::{ByteKey, Key};
+use crate::layout::bounded_number;
 use crate::schema::ColumnId;
 use crate::slot::{Heap, Slot};
-use crate::types::{CatalogType, DataType, Decimal};
+use crate::types::{CatalogType, DataType, Decimal, Number};
 
 /// Why values do not make a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ enum Encoding {
     Signed(u32),
     /// The mantissa, at this scale, as a signed integer of this many bits.
     Decimal { bits: u32, scale: u8 },
-    /// Numbers with their own scale: sign, exponent, digits. Byte keys only.
+    /// Numbers with their own scale: sign, exponent, chunks of digits. Byte keys only.
     AnyDecimal,
     /// A double by its order-preserving bits.
     Double,
@@ -69,19 +70,11 @@ impl KeyField {
             | DataType::Time(_)
             | DataType::Enum(_)
             | DataType::Catalog(CatalogType::Oid | CatalogType::Xid) => Encoding::Signed(64),
-            DataType::Numeric {
-                precision_scale: Some((precision, scale)),
-            } if *precision <= 9 => Encoding::Decimal {
-                bits: 32,
-                scale: *scale,
+            DataType::Numeric { precision_scale } => match bounded_number(*precision_scale) {
+                Some((..=9, scale)) => Encoding::Decimal { bits: 32, scale },
+                Some((_, scale)) => Encoding::Decimal { bits: 64, scale },
+                None => Encoding::AnyDecimal,
             },
-            DataType::Numeric {
-                precision_scale: Some((precision, scale)),
-            } if *precision <= 18 => Encoding::Decimal {
-                bits: 64,
-                scale: *scale,
-            },
-            DataType::Numeric { .. } => Encoding::AnyDecimal,
             DataType::Double | DataType::Catalog(CatalogType::Real) => Encoding::Double,
             DataType::Bytea => Encoding::Bytea,
             DataType::Uuid => Encoding::Uuid,
@@ -97,6 +90,16 @@ impl KeyField {
             column: Some(column),
             encoding,
             nullable,
+        }
+    }
+
+    /// What a value means for a bound that is only looked for: a number with more digits than a key
+    /// has room for lies between two keys.
+    #[cold]
+    fn sought(&self, fault: KeyFault) -> KeyFault {
+        match (fault, self.encoding) {
+            (KeyFault::TooLong, Encoding::AnyDecimal) => KeyFault::Between,
+            (fault, _) => fault,
         }
     }
 
@@ -117,7 +120,13 @@ impl KeyField {
         let value = match (self.encoding, data_type) {
             (Encoding::Signed(bits) | Encoding::Decimal { bits, .. }, _) => bits as usize / 8,
             (Encoding::Double, _) => 8,
-            (Encoding::AnyDecimal, _) => 20,
+            (
+                Encoding::AnyDecimal,
+                Some(DataType::Numeric {
+                    precision_scale: Some((precision, _)),
+                }),
+            ) => 3 + CHUNK_BYTES * usize::from(*precision).div_ceil(CHUNK_DIGITS as usize),
+            (Encoding::AnyDecimal, _) => 3 + CHUNK_BYTES,
             (Encoding::Uuid, _) => 16,
             (_, Some(DataType::Char(length) | DataType::VarChar(Some(length)))) => {
                 *length as usize + 1
@@ -129,11 +138,15 @@ impl KeyField {
 
     /// A packed field's value as an unsigned number of its width, without the flag.
     #[inline(always)]
-    fn number(&self, slot: Slot) -> Result<u64, KeyFault> {
+    fn number(&self, slot: Slot, heap: &Heap) -> Result<u64, KeyFault> {
         let (value, bits) = match self.encoding {
             Encoding::Signed(bits) => (slot.as_i64(), bits),
             Encoding::Decimal { bits, scale } => {
-                (decimal_mantissa(slot.as_decimal(), scale)?, bits)
+                let mantissa = match slot.is_long() {
+                    false => decimal_mantissa(slot.as_decimal(), scale, bits)?,
+                    true => long_mantissa(heap, slot, scale, bits)?,
+                };
+                (mantissa, bits)
             }
             Encoding::Double => {
                 // Negative zero equals zero, and NaN is above everything.
@@ -159,13 +172,14 @@ impl KeyField {
     }
 }
 
-/// The number as an integer at `scale`.
+/// The number as an integer at `scale`. What is above all numbers of so many bits lies between them
+/// and the column's NaN.
 #[inline(always)]
-fn decimal_mantissa(value: Decimal, scale: u8) -> Result<i64, KeyFault> {
+fn decimal_mantissa(value: Decimal, scale: u8, bits: u32) -> Result<i64, KeyFault> {
     let outside = if value.is_negative() {
         KeyFault::Below
     } else {
-        KeyFault::Above
+        KeyFault::Between
     };
     let power = |exponent: u8| 10_i128.checked_pow(exponent as u32);
     let mantissa = if value.scale() <= scale {
@@ -178,7 +192,33 @@ fn decimal_mantissa(value: Decimal, scale: u8) -> Result<i64, KeyFault> {
         }
         value.mantissa() / divisor
     };
-    i64::try_from(mantissa).map_err(|_| outside)
+    match i64::try_from(mantissa) {
+        Ok(mantissa) if mantissa < nan_mantissa(bits) => Ok(mantissa),
+        _ => Err(outside),
+    }
+}
+
+/// What stands for NaN among the integers of so many bits: more than any number of the column.
+const fn nan_mantissa(bits: u32) -> i64 {
+    i64::MAX >> (64 - bits)
+}
+
+/// The same of a number that is not in its slot.
+#[cold]
+fn long_mantissa(heap: &Heap, slot: Slot, scale: u8, bits: u32) -> Result<i64, KeyFault> {
+    let number = heap.number(slot);
+    if number.is_nan() {
+        return Ok(nan_mantissa(bits));
+    }
+    // With zeros behind the last place it may be a number of the column all the same.
+    if let Some(decimal) = number.normalize().to_decimal() {
+        return decimal_mantissa(decimal, scale, bits);
+    }
+    // What has more than 33 digits is below the column, or between two of its values.
+    match number < Number::from(i64::MIN) {
+        true => Err(KeyFault::Below),
+        false => Err(KeyFault::Between),
+    }
 }
 
 /// Which integer an index's keys are packed into.
@@ -200,9 +240,11 @@ pub struct KeyLayout {
     fields: Box<[KeyField]>,
     /// How many of the fields are the index's own columns; the rest is the suffix.
     declared: usize,
-    /// The suffix counts only when one of the declared columns is NULL: in unique indexes, where
-    /// NULLs differ from each other.
-    suffix_if_null: bool,
+    /// The suffix counts only when one of so many columns from the first on is NULL: in unique
+    /// indexes, where NULLs differ from each other. 0 where it always counts, or never.
+    distinct_nulls: usize,
+    /// Whether NULLs are keys like other values: in unique indexes whose NULLs are equal.
+    nulls_equal: bool,
     width: KeyWidth,
     bits: u32,
     /// The bits of each field, when all are integers that are never NULL and all count: the keys
@@ -215,21 +257,27 @@ pub const ROW_NUMBER_SLOT_BITS: u32 = 16;
 
 impl KeyLayout {
     /// The layout of a key of the columns `declared`, followed by those of `suffix` that are not
-    /// among them; `suffix` ends with the row number for tables without a primary key.
+    /// among them; `suffix` ends with the row number for tables without a primary key. In a `unique`
+    /// index a NULL in one of the first `distinct_nulls` columns makes rows distinct.
     pub fn new(
         columns: &[crate::schema::Column],
         declared: &[ColumnId],
         suffix: &[ColumnId],
         row_number: bool,
-        unique: bool,
+        (unique, distinct_nulls): (bool, usize),
     ) -> KeyLayout {
         let field = |column: &ColumnId| {
             let definition = &columns[column.index()];
             KeyField::new(*column, &definition.data_type, !definition.not_null)
         };
         let mut fields: Vec<KeyField> = declared.iter().map(field).collect();
-        let suffix_if_null = unique && fields.iter().any(|field| field.nullable);
-        if !unique || suffix_if_null {
+        let nulls_equal = unique && distinct_nulls < declared.len();
+        let is_nullable = |fields: &[KeyField]| fields.iter().any(|field| field.nullable);
+        let distinct_nulls = match unique && is_nullable(&fields[..distinct_nulls]) {
+            true => distinct_nulls,
+            false => 0,
+        };
+        if !unique || distinct_nulls > 0 {
             fields.extend(
                 suffix
                     .iter()
@@ -271,7 +319,8 @@ impl KeyLayout {
         KeyLayout {
             fields: fields.into(),
             declared: declared.len(),
-            suffix_if_null,
+            distinct_nulls,
+            nulls_equal,
             width,
             bits: bits.unwrap_or(0),
             integers,
@@ -289,7 +338,8 @@ impl KeyLayout {
         KeyLayout {
             fields: [field].into(),
             declared: 1,
-            suffix_if_null: false,
+            distinct_nulls: 0,
+            nulls_equal: false,
             width: KeyWidth::Word,
             bits: 64,
             integers: Some([64].into()),
@@ -406,11 +456,11 @@ impl KeyLayout {
         let mut values = Vec::new();
         let mut any_null = false;
         for (position, field) in self.fields.iter().enumerate() {
-            if position >= self.declared && self.suffix_if_null && !any_null {
+            if position >= self.declared && self.distinct_nulls > 0 && !any_null {
                 break;
             }
             if field.nullable && bits.take(if packed { 1 } else { 8 }) != 0 {
-                any_null = true;
+                any_null |= position < self.distinct_nulls;
                 if packed {
                     bits.take(field.bits().unwrap_or(1) - 1);
                 }
@@ -419,17 +469,33 @@ impl KeyLayout {
             }
             values.push(match field.encoding {
                 Encoding::Signed(width) => bits.signed(width).to_string(),
-                Encoding::Decimal { bits: width, scale } => {
-                    let mantissa = bits.signed(width) as i128;
-                    Decimal::new(mantissa, scale)
-                        .map_or_else(|_| "?".into(), |value| value.to_string())
-                }
+                Encoding::Decimal { bits: width, scale } => match bits.signed(width) {
+                    mantissa if mantissa == nan_mantissa(width) => "NaN".to_owned(),
+                    mantissa => Decimal::new(mantissa.into(), scale)
+                        .map_or_else(|_| "?".into(), |value| value.to_string()),
+                },
                 Encoding::Double => {
                     let raw = bits.take(64);
                     let raw = if raw >> 63 != 0 { raw ^ 1 << 63 } else { !raw };
                     f64::from_bits(raw).to_string()
                 }
-                Encoding::AnyDecimal => bits.hexadecimal(20),
+                Encoding::AnyDecimal => {
+                    let mut text = bits.hexadecimal(3);
+                    let is_special = match text.as_str() {
+                        "02ffff" | "000000" => {
+                            text += &bits.hexadecimal(4);
+                            matches!(&text[6..], "fffffffe" | "ffffffff" | "00000001")
+                        }
+                        _ => false,
+                    };
+                    // The last byte of a chunk says whether another one follows.
+                    let mut follows = !is_special;
+                    while follows {
+                        text += &bits.hexadecimal(CHUNK_BYTES);
+                        follows = text.ends_with("01") || text.ends_with("fe");
+                    }
+                    text
+                }
                 Encoding::Uuid => bits.hexadecimal(16),
                 Encoding::Text => {
                     let bytes = std::iter::from_fn(|| Some(bits.take(8) as u8));
@@ -453,7 +519,7 @@ impl KeyLayout {
 
     /// Whether a whole key can be looked up: no field of it needs the suffix.
     pub fn is_unique_by_columns(&self) -> bool {
-        self.fields.len() == self.declared || self.suffix_if_null
+        self.fields.len() == self.declared || self.distinct_nulls > 0
     }
 
     /// The key with all fields, for entries. `value` gives a field's value, also by its position.
@@ -476,11 +542,11 @@ impl KeyLayout {
         let mut packer = K::Packer::default();
         let mut any_null = false;
         for (position, field) in self.fields.iter().enumerate() {
-            if position >= self.declared && self.suffix_if_null && !any_null {
+            if position >= self.declared && self.distinct_nulls > 0 && !any_null {
                 break;
             }
             let slot = value(position, field);
-            any_null |= slot.is_null();
+            any_null |= position < self.distinct_nulls && slot.is_null();
             packer.push(field, slot, heap)?;
         }
         packer.finish(self.bits, false)
@@ -510,6 +576,30 @@ impl KeyLayout {
         packer.finish(self.bits, false)
     }
 
+    /// The key by which another row would be in the way of one with these values of the declared
+    /// columns: as [`KeyLayout::point`], but NULLs that are equal to each other are values.
+    ///
+    /// # Errors
+    /// [`KeyFault`]: no row can be in its way.
+    pub fn row_point<K: PackedKey>(
+        &self,
+        heap: &Heap,
+        values: impl Iterator<Item = Slot>,
+    ) -> Result<K, KeyFault> {
+        if !self.nulls_equal {
+            return self.point(heap, values);
+        }
+        let mut packer = K::Packer::default();
+        let fields = self.fields[..self.declared].iter().zip(values);
+        for (position, (field, slot)) in fields.enumerate() {
+            if slot.is_null() && position < self.distinct_nulls {
+                return Err(KeyFault::Null);
+            }
+            packer.push(field, slot, heap)?;
+        }
+        packer.finish(self.bits, false)
+    }
+
     /// The smallest (or with `upper` the greatest) key whose first columns have these values.
     ///
     /// # Errors
@@ -525,7 +615,7 @@ impl KeyLayout {
             if slot.is_null() {
                 return Err(KeyFault::Null);
             }
-            packer.push(field, slot, heap)?;
+            (packer.push(field, slot, heap)).map_err(|fault| field.sought(fault))?;
         }
         packer.finish(self.bits, upper)
     }
@@ -633,7 +723,7 @@ impl IntegerPacker {
     }
 
     #[inline(always)]
-    fn push_number(&mut self, field: &KeyField, slot: Slot) -> Result<(), KeyFault> {
+    fn push_number(&mut self, field: &KeyField, slot: Slot, heap: &Heap) -> Result<(), KeyFault> {
         let bits = match field.encoding {
             Encoding::Signed(bits) | Encoding::Decimal { bits, .. } => bits,
             _ => 64,
@@ -645,7 +735,7 @@ impl IntegerPacker {
                 return Ok(());
             }
         }
-        self.append(field.number(slot)?, bits);
+        self.append(field.number(slot, heap)?, bits);
         Ok(())
     }
 
@@ -680,8 +770,8 @@ impl PackedKey for u64 {
 
 impl Packer<u64> for IntegerPacker {
     #[inline(always)]
-    fn push(&mut self, field: &KeyField, slot: Slot, _: &Heap) -> Result<(), KeyFault> {
-        self.push_number(field, slot)
+    fn push(&mut self, field: &KeyField, slot: Slot, heap: &Heap) -> Result<(), KeyFault> {
+        self.push_number(field, slot, heap)
     }
 
     fn push_flag(&mut self, null: bool) {
@@ -714,8 +804,8 @@ impl PackedKey for u128 {
 
 impl Packer<u128> for IntegerPacker {
     #[inline(always)]
-    fn push(&mut self, field: &KeyField, slot: Slot, _: &Heap) -> Result<(), KeyFault> {
-        self.push_number(field, slot)
+    fn push(&mut self, field: &KeyField, slot: Slot, heap: &Heap) -> Result<(), KeyFault> {
+        self.push_number(field, slot, heap)
     }
 
     fn push_flag(&mut self, null: bool) {
@@ -753,6 +843,55 @@ impl<const WORDS: usize> BytePacker<WORDS> {
     }
 }
 
+impl<const WORDS: usize> BytePacker<WORDS> {
+    /// A number that is not in its slot, as [`decimal_bytes`] has those that are.
+    #[cold]
+    fn append_long(&mut self, number: &Number) -> Result<(), KeyFault> {
+        // Negative numbers are inverted behind the byte of their sign.
+        let (sign, mask) = match number.is_negative() {
+            true => (NEGATIVE, 0xff),
+            false => (POSITIVE, 0),
+        };
+        let finite = match number {
+            Number::Finite(finite) => finite,
+            _ => {
+                let rank: u32 = if number.is_nan() {
+                    u32::MAX
+                } else {
+                    u32::MAX - 1
+                };
+                self.append(&[sign, 0xff ^ mask, 0xff ^ mask])?;
+                return self.append(&rank.to_be_bytes().map(|byte| byte ^ mask));
+            }
+        };
+        let (exponent, digits) = finite.key_digits();
+        if digits.is_empty() {
+            return self.append(&decimal_bytes(Decimal::ZERO));
+        }
+        self.append(&[sign])?;
+        match u16::try_from(exponent + EXPONENT_OFFSET) {
+            Ok(short) if short < u16::MAX => {
+                self.append(&short.to_be_bytes().map(|it| it ^ mask))?
+            }
+            _ => {
+                self.append(&[0xff ^ mask; 2])?;
+                self.append(&exponent.to_be_bytes().map(|it| it ^ mask))?;
+            }
+        }
+        let mut chunks = digits.chunks(CHUNK_DIGITS as usize).peekable();
+        while let Some(chunk) = chunks.next() {
+            let digits = chunk.iter().copied().chain(std::iter::repeat(0));
+            let aligned = (digits.take(CHUNK_DIGITS as usize))
+                .fold(0_u128, |sum, digit| sum * 10 + u128::from(digit));
+            let mut bytes = [0; CHUNK_BYTES];
+            bytes[..16].copy_from_slice(&aligned.to_be_bytes());
+            bytes[16] = u8::from(chunks.peek().is_some());
+            self.append(&bytes.map(|byte| byte ^ mask))?;
+        }
+        Ok(())
+    }
+}
+
 impl<const WORDS: usize> PackedKey for ByteKey<WORDS> {
     type Packer = BytePacker<WORDS>;
 
@@ -771,10 +910,11 @@ impl<const WORDS: usize> Packer<ByteKey<WORDS>> for BytePacker<WORDS> {
         }
         match field.encoding {
             Encoding::Signed(bits) | Encoding::Decimal { bits, .. } => {
-                let number = field.number(slot)?.to_be_bytes();
+                let number = field.number(slot, heap)?.to_be_bytes();
                 self.append(&number[8 - bits as usize / 8..])
             }
-            Encoding::Double => self.append(&field.number(slot)?.to_be_bytes()),
+            Encoding::Double => self.append(&field.number(slot, heap)?.to_be_bytes()),
+            Encoding::AnyDecimal if slot.is_long() => self.append_long(&heap.number(slot)),
             Encoding::AnyDecimal => self.append(&decimal_bytes(slot.as_decimal())),
             Encoding::Uuid => self.append(heap.bytes(slot)),
             Encoding::Text => {
@@ -807,25 +947,39 @@ impl<const WORDS: usize> Packer<ByteKey<WORDS>> for BytePacker<WORDS> {
     }
 }
 
-/// Numbers of any scale in memcmp order: a sign byte, the decimal exponent, the digits from the
-/// first that is not zero on (as a left-aligned 17-byte number); negative numbers inverted.
-fn decimal_bytes(value: Decimal) -> [u8; 20] {
-    /// The digits of the left-aligned mantissa.
-    const DIGITS: u32 = 38;
+/// The digits of a number of any scale lie in a key in chunks: so many digits as one number of 16
+/// bytes, and a byte that is 1 if another chunk follows. The first chunk begins with the first
+/// digit that is not zero, and zeros at the end of the last one count for nothing.
+const CHUNK_DIGITS: u32 = 38;
+const CHUNK_BYTES: usize = 17;
+
+/// The first bytes of numbers below zero, of zero, and of numbers above it.
+const NEGATIVE: u8 = 0;
+const ZERO: u8 = 1;
+const POSITIVE: u8 = 2;
+
+/// What is added to a decimal exponent, so that it has no sign.
+const EXPONENT_OFFSET: i32 = 0x4000;
+
+/// Numbers of any scale in memcmp order: the sign, the decimal exponent (2 bytes), a chunk of
+/// digits; negative numbers inverted. Every number that a slot has room for takes 20 bytes. The
+/// greatest exponent stands for a longer one behind it (4 bytes), or for an infinity or NaN, which
+/// have no digits.
+fn decimal_bytes(value: Decimal) -> [u8; 3 + CHUNK_BYTES] {
     let mantissa = value.mantissa();
-    let mut bytes = [0; 20];
+    let mut bytes = [0; 3 + CHUNK_BYTES];
     if mantissa == 0 {
-        bytes[0] = 1;
+        bytes[0] = ZERO;
         return bytes;
     }
     let digits = mantissa.unsigned_abs().ilog10() + 1;
     let exponent = digits as i32 - value.scale() as i32;
-    let aligned = mantissa.unsigned_abs() * 10_u128.pow(DIGITS - digits);
-    bytes[0] = 2;
-    bytes[1..3].copy_from_slice(&((exponent + 0x4000) as u16).to_be_bytes());
+    let aligned = mantissa.unsigned_abs() * 10_u128.pow(CHUNK_DIGITS - digits);
+    bytes[0] = POSITIVE;
+    bytes[1..3].copy_from_slice(&((exponent + EXPONENT_OFFSET) as u16).to_be_bytes());
     bytes[3..19].copy_from_slice(&aligned.to_be_bytes());
     if mantissa < 0 {
-        bytes[0] = 0;
+        bytes[0] = NEGATIVE;
         bytes[1..].iter_mut().for_each(|byte| *byte = !*byte);
     }
     bytes

@@ -12,6 +12,11 @@
 //! [`Blob`], which is immutable and reclaimed by epochs. A pointer read optimistically must not
 //! be followed before the tid says that it was not torn; hence the two steps
 //! [`ColumnAccess::load`] and [`resolve`].
+//!
+//! A NUMERIC lies there as its mantissa where its type bounds that to 18 digits, and else as the
+//! two words of its slot. A number with more digits than those hold is spilled, too: the upper word
+//! says so, and the lower one points to its bytes. NaN has a mantissa that no number of the type
+//! has.
 
 mod reading;
 mod values;
@@ -24,7 +29,7 @@ use kiln_platform::plain;
 use kiln_platform::words;
 
 use crate::schema::{Column, ColumnId, ColumnSet};
-use crate::slot::{Heap, Slot};
+use crate::slot::{Heap, LONG, Slot};
 use crate::types::{CatalogType, DataType};
 
 pub use reading::is_possible;
@@ -125,16 +130,11 @@ impl Storage {
             | DataType::Time(_)
             | DataType::Enum(_)
             | DataType::Double => Storage::Eight,
-            DataType::Numeric {
-                precision_scale: Some((precision, scale)),
-            } => match precision {
-                0..=9 => Storage::Decimal4 { scale: *scale },
-                10..=18 => Storage::Decimal8 { scale: *scale },
-                _ => Storage::Decimal16,
+            DataType::Numeric { precision_scale } => match bounded_number(*precision_scale) {
+                Some((..=9, scale)) => Storage::Decimal4 { scale },
+                Some((_, scale)) => Storage::Decimal8 { scale },
+                None => Storage::Decimal16,
             },
-            DataType::Numeric {
-                precision_scale: None,
-            } => Storage::Decimal16,
             DataType::Uuid => Storage::bytes(16),
             DataType::Char(length) => Storage::characters(*length),
             DataType::VarChar(Some(length)) => Storage::characters(*length),
@@ -192,6 +192,14 @@ impl Storage {
     }
 }
 
+/// Digits and scale of a NUMERIC type whose numbers have a mantissa of at most 18 digits at one
+/// scale that a [`Decimal`](crate::types::Decimal) has.
+pub(crate) fn bounded_number(precision_scale: Option<(u16, i16)>) -> Option<(u16, u8)> {
+    let (precision, scale) = precision_scale?;
+    let scale = u8::try_from(scale).ok().filter(|scale| *scale < 64)?;
+    (precision <= 18).then_some((precision, scale))
+}
+
 /// Reads and writes one column of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnAccess {
@@ -203,14 +211,38 @@ pub struct ColumnAccess {
     null_bit: u32,
 }
 
-/// The upper word of a loaded slot whose lower word is a [`Blob`] pointer not yet followed; no
-/// value of any type has it.
+/// The bit of the upper word of a loaded slot whose lower word is a [`Blob`] pointer not yet
+/// followed; no value of any type has it.
 const SPILLED: u64 = 2;
+
+/// The upper word of a NUMERIC that is spilled, in its row as well.
+const SPILLED_NUMBER: u64 = SPILLED | LONG;
 
 /// Whether `slot`, just loaded, must be passed through [`resolve`].
 #[inline(always)]
 pub fn is_spilled(slot: Slot) -> bool {
-    slot.words().1 == SPILLED
+    slot.words().1 & SPILLED != 0
+}
+
+/// Whether one of several slots, just loaded, must be passed through [`resolve`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AnySpilled {
+    /// The upper words of the slots.
+    bits: u64,
+}
+
+impl AnySpilled {
+    /// Another one was loaded.
+    #[inline(always)]
+    pub fn note(&mut self, slot: Slot) {
+        self.bits |= slot.words().1;
+    }
+
+    /// Whether one of them must be.
+    #[inline(always)]
+    pub fn is_any(self) -> bool {
+        self.bits & SPILLED != 0
+    }
 }
 
 /// Follows a spilled slot's pointer and copies its bytes into the heap.
@@ -224,7 +256,10 @@ pub unsafe fn resolve(slot: Slot, heap: &mut Heap) -> Slot {
     // SAFETY: the row was stable, so this is a pointer that `store` wrote; the epoch keeps it.
     let bytes = unsafe { Blob::bytes(blob) };
     plain::reads(bytes);
-    heap.push_bytes(bytes)
+    match slot.is_long() {
+        false => heap.push_bytes(bytes),
+        true => heap.push_number_bytes(bytes),
+    }
 }
 
 impl ColumnAccess {
@@ -250,7 +285,10 @@ impl ColumnAccess {
 
     /// Whether the column may point to a [`Blob`].
     fn may_spill(&self) -> bool {
-        matches!(self.storage, Storage::Bytes { capacity, .. } if capacity > 8)
+        match self.storage {
+            Storage::Bytes { capacity, .. } => capacity > 8,
+            storage => storage == Storage::Decimal16,
+        }
     }
 
     fn is_nullable(&self) -> bool {
@@ -276,11 +314,15 @@ impl ColumnAccess {
             Storage::Two => Slot::from_i64((word >> shift) as i16 as i64),
             Storage::Four => Slot::from_i64((word >> shift) as i32 as i64),
             Storage::Eight => Slot::from_words(word, 0),
-            Storage::Decimal4 { scale } => decimal_slot((word >> shift) as i32 as i64, scale),
-            Storage::Decimal8 { scale } => decimal_slot(word as i64, scale),
+            Storage::Decimal4 { scale } => decimal4_slot((word >> shift) as i32, scale),
+            Storage::Decimal8 { scale } => decimal8_slot(word as i64, scale),
             Storage::Decimal16 => {
-                // The low byte is the flags' place; a torn read must not set them.
-                Slot::from_words(word, words::read_one(&row[at + 1]) & !0xff)
+                let upper = words::read_one(&row[at + 1]);
+                match upper & SPILLED_NUMBER {
+                    // The low byte is the flags' place; a torn read must not set them.
+                    0 => Slot::from_words(word, upper & !0xff),
+                    flags => Slot::from_words(word, LONG | flags),
+                }
             }
             Storage::Bytes { capacity, wide } => {
                 let (length, spilled, start) = self.length(word >> shift, wide);
@@ -394,7 +436,10 @@ impl ColumnAccess {
             }
             Storage::Decimal8 { .. } => words::write_one(&row[at], slot.words().0),
             Storage::Decimal16 => {
-                let (lo, hi) = slot.words();
+                let (lo, hi) = match slot.is_long_in_heap() {
+                    false => slot.words(),
+                    true => spilled_number(heap.bytes(slot)),
+                };
                 words::write(&row[at..at + 2], &[lo, hi]);
             }
             Storage::Bytes { .. } => self.store_bytes(row, heap.bytes(slot)),
@@ -438,13 +483,20 @@ impl ColumnAccess {
 
     /// The blob that the column points to; the row must be stable.
     pub fn blob(&self, row: &[AtomicU64]) -> Option<NonNull<Blob>> {
-        let Storage::Bytes { wide, .. } = self.storage else {
-            return None;
+        let (at, shift) = self.word();
+        let wide = match self.storage {
+            Storage::Bytes { wide, .. } => wide,
+            Storage::Decimal16 if self.is_null(row) => return None,
+            Storage::Decimal16 => {
+                let is_spilled = words::read_one(&row[at + 1]) & SPILLED != 0;
+                let pointer = is_spilled.then(|| words::read_one(&row[at]));
+                return pointer.and_then(|pointer| NonNull::new(pointer as *mut Blob));
+            }
+            _ => return None,
         };
         if self.is_null(row) {
             return None;
         }
-        let (at, shift) = self.word();
         let (_, spilled, start) = self.length(words::read_one(&row[at]) >> shift, wide);
         if spilled {
             NonNull::new(self.pointer(row, start) as *mut Blob)
@@ -502,7 +554,8 @@ impl ColumnAccess {
             Storage::Four | Storage::Decimal4 { .. } => differs >> shift & 0xffff_ffff == 0,
             Storage::Eight | Storage::Decimal8 { .. } => differs == 0,
             Storage::Decimal16 => {
-                differs == 0 && words::read_one(&left[at + 1]) == words::read_one(&right[at + 1])
+                let upper = words::read_one(&left[at + 1]);
+                differs == 0 && upper == words::read_one(&right[at + 1]) && upper & SPILLED == 0
             }
             Storage::Bytes { capacity, wide } => {
                 let (length, spilled, start) = self.length(word >> shift, wide);
@@ -524,7 +577,11 @@ impl ColumnAccess {
     /// memory is compared.
     pub fn raw_bytes(&self, row: &[AtomicU64]) -> usize {
         let Storage::Bytes { wide, .. } = self.storage else {
-            return self.storage.shape().1;
+            // SAFETY: callers measure rows that no thread changes, so the pointer is live.
+            let spilled = self
+                .blob(row)
+                .map(|blob| unsafe { Blob::bytes(blob) }.len());
+            return self.storage.shape().1 + spilled.unwrap_or(0);
         };
         if self.is_null(row) {
             return 0;
@@ -538,6 +595,39 @@ impl ColumnAccess {
                 .map_or(0, |blob| unsafe { Blob::bytes(blob) }.len()),
         }
     }
+}
+
+/// The words of a NUMERIC with these bytes.
+#[cold]
+fn spilled_number(bytes: &[u8]) -> (u64, u64) {
+    (Blob::new(bytes).as_ptr() as u64, SPILLED_NUMBER)
+}
+
+/// A NUMERIC of at most 9 digits.
+#[inline(always)]
+fn decimal4_slot(mantissa: i32, scale: u8) -> Slot {
+    const NAN: i32 = Slot::NAN.words().0 as i32;
+    match mantissa {
+        NAN => nan(),
+        _ => decimal_slot(mantissa.into(), scale),
+    }
+}
+
+/// A NUMERIC of at most 18 digits.
+#[inline(always)]
+fn decimal8_slot(mantissa: i64, scale: u8) -> Slot {
+    const NAN: i64 = Slot::NAN.words().0 as i64;
+    match mantissa {
+        NAN => nan(),
+        _ => decimal_slot(mantissa, scale),
+    }
+}
+
+/// Kept out of the code of those that load numbers.
+#[cold]
+#[inline(never)]
+fn nan() -> Slot {
+    Slot::NAN
 }
 
 #[inline(always)]

@@ -409,21 +409,97 @@ pub struct IndexDefinition {
     pub name: String,
     /// The indexed columns, in order.
     pub columns: Vec<ColumnId>,
-    /// Whether two rows with equal, non-NULL `columns` are refused.
+    /// Whether two rows with equal `columns` are refused. A NULL in one of them makes rows distinct,
+    /// unless `nulls_equal`.
     pub unique: bool,
+    /// NULLS NOT DISTINCT: NULLs are equal to each other, in a unique index.
+    pub nulls_equal: bool,
     /// Whether it came from a PRIMARY KEY or UNIQUE constraint and so cannot be dropped alone.
     pub constraint: bool,
     /// Whether it is of a part of the table: its first column is hidden then, TRUE in the rows that
     /// are of that part and NULL in the others, which are therefore distinct.
     pub partial: bool,
+    /// The access method that it was declared with.
+    pub method: IndexMethod,
     /// How it is built.
     pub kind: IndexKind,
+}
+
+/// The access method of an index, as CREATE INDEX … USING names it. It says nothing of how the
+/// index is built: see [`IndexKind`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IndexMethod {
+    /// The one without USING.
+    #[default]
+    BTree,
+    /// For keys that are looked up whole.
+    Hash,
+    /// Of ranges of pages.
+    Brin,
+    /// Of the elements of values.
+    Gin,
+    /// Of trees of any kind.
+    Gist,
+    /// Of trees that divide space.
+    SpGist,
+}
+
+impl IndexMethod {
+    /// All of them.
+    pub const ALL: [IndexMethod; 6] = [
+        IndexMethod::BTree,
+        IndexMethod::Hash,
+        IndexMethod::Brin,
+        IndexMethod::Gin,
+        IndexMethod::Gist,
+        IndexMethod::SpGist,
+    ];
+
+    /// What it is called in SQL.
+    pub const fn name(self) -> &'static str {
+        match self {
+            IndexMethod::BTree => "btree",
+            IndexMethod::Hash => "hash",
+            IndexMethod::Brin => "brin",
+            IndexMethod::Gin => "gin",
+            IndexMethod::Gist => "gist",
+            IndexMethod::SpGist => "spgist",
+        }
+    }
+
+    /// Whether an index of it has entries for rows. The others are declared only: no statement is
+    /// answered by one.
+    pub const fn is_built(self) -> bool {
+        !matches!(
+            self,
+            IndexMethod::Gin | IndexMethod::Gist | IndexMethod::SpGist
+        )
+    }
+}
+
+/// An index that is declared only: the table has no entries for it, and no statement uses it.
+#[derive(Clone, Debug)]
+pub struct UnbuiltIndex {
+    /// What it is.
+    pub definition: IndexDefinition,
+    /// The operator class of each column of its key, if one was named.
+    pub classes: Vec<Option<String>>,
 }
 
 impl IndexDefinition {
     /// The columns of its key, as they were declared.
     pub fn key_columns(&self) -> &[ColumnId] {
         &self.columns[usize::from(self.partial)..]
+    }
+
+    /// How many of its columns make two rows distinct by being NULL, from the first on.
+    pub fn distinct_nulls(&self) -> usize {
+        match (self.unique, self.nulls_equal) {
+            (false, _) => 0,
+            (true, false) => self.columns.len(),
+            // A row outside of a partial index has a NULL there.
+            (true, true) => usize::from(self.partial),
+        }
     }
 
     /// The hidden column that says which rows a partial index is of.
@@ -474,6 +550,8 @@ pub struct TableSchema {
     pub foreign_keys: Vec<ForeignKey>,
     /// Row triggers, by their names: in the order in which they fire.
     pub triggers: Vec<Trigger>,
+    /// Indexes that are declared only.
+    pub unbuilt: Vec<UnbuiltIndex>,
     /// How rows are divided over partitions, if declared; else each record is in one by itself, by
     /// chance.
     pub partition_by: Option<Partitioning>,

@@ -9,9 +9,14 @@
 //! | BOOLEAN | 0 or 1 | 0 |
 //! | DOUBLE PRECISION | its bits | 0 |
 //! | NUMERIC | lower mantissa | scale in bits 8–15, upper mantissa in bits 16–63 |
+//! | NUMERIC, long | offset into the heap's bytes | 4, and the length in bits 8–39 |
+//! | NUMERIC, NaN and the infinities | which of them | 4 |
 //! | text, BYTEA, UUID, INTERVAL | offset into the heap's bytes | length in bits 8–39 |
 //! | arrays | offset into the heap's elements | length in bits 8–39 |
 //! | any, NULL | 0 | 1 |
+//!
+//! A number that two words hold is never long, so that two slots with the same digits and scale are
+//! of the same form.
 
 pub(crate) mod packed;
 
@@ -24,7 +29,7 @@ use kiln_platform::sync::Arc;
 use crate::deferral::ConstraintModes;
 use crate::error::{Error, SqlState};
 use crate::sequence::Draws;
-use crate::types::{Decimal, Interval};
+use crate::types::{Decimal, Interval, Number};
 
 pub use packed::Packing;
 
@@ -33,6 +38,9 @@ const ROOM: Slot = Slot {
     lo: u64::MAX,
     hi: u64::MAX,
 };
+
+/// The bit of the upper word of a NUMERIC that is no [`Decimal`].
+pub(crate) const LONG: u64 = 4;
 
 /// Elements from which on an array that is copied gets room.
 const ROOM_FROM: usize = 8;
@@ -71,6 +79,51 @@ impl Slot {
     #[inline(always)]
     pub const fn is_null(self) -> bool {
         self.hi & 1 != 0
+    }
+
+    /// NUMERIC's NaN. Its lower word is one that no column of at most 18 digits has, and so is the
+    /// lower half of that for columns of at most 9.
+    pub const NAN: Slot = Slot {
+        lo: 0x8000_0000_8000_0000,
+        hi: LONG,
+    };
+    /// NUMERIC's Infinity.
+    pub const INFINITY: Slot = Slot { lo: 1, hi: LONG };
+    /// NUMERIC's -Infinity.
+    pub const NEGATIVE_INFINITY: Slot = Slot { lo: 0, hi: LONG };
+
+    /// Whether this, a NUMERIC, is no [`Decimal`] but a number with more digits, NaN or infinite.
+    #[inline(always)]
+    pub const fn is_long(self) -> bool {
+        self.hi & LONG != 0
+    }
+
+    /// Whether this, of any type, is a NUMERIC with digits in the heap.
+    #[inline(always)]
+    pub const fn is_long_in_heap(self) -> bool {
+        self.hi & LONG != 0 && self.hi >> 8 != 0
+    }
+
+    /// Whether bytes in the heap are a part of this, a value of a type of byte strings or of
+    /// another one, arrays apart: then these are copied where it is kept for longer than they.
+    #[inline(always)]
+    pub const fn has_bytes(self, is_byte_string: bool) -> bool {
+        match is_byte_string {
+            true => !self.is_null(),
+            false => self.is_long_in_heap(),
+        }
+    }
+
+    /// Whether this, a NUMERIC, is NULL or no [`Decimal`].
+    #[inline(always)]
+    pub const fn is_null_or_long(self) -> bool {
+        self.hi & (LONG | 1) != 0
+    }
+
+    /// Whether one of the two, NUMERICs, is no [`Decimal`].
+    #[inline(always)]
+    pub const fn either_long(a: Slot, b: Slot) -> bool {
+        (a.hi | b.hi) & LONG != 0
     }
 
     /// Whether this is TRUE, and neither FALSE nor NULL.
@@ -143,7 +196,7 @@ impl Slot {
         Slot { lo, hi }
     }
 
-    /// The exact number; meaningless when NULL.
+    /// The exact number; meaningless when NULL or [long](Slot::is_long).
     #[inline(always)]
     pub fn as_decimal(self) -> Decimal {
         Decimal::unpack(self.lo, self.hi)
@@ -399,6 +452,61 @@ impl Heap {
     #[inline]
     pub fn str(&self, slot: Slot) -> &str {
         std::str::from_utf8(self.bytes(slot)).expect("text in a slot is valid UTF-8")
+    }
+
+    /// Puts a number there, in its slot where that has room.
+    pub fn push_number(&mut self, number: &Number) -> Slot {
+        match number {
+            Number::NaN => Slot::NAN,
+            Number::Infinity => Slot::INFINITY,
+            Number::NegativeInfinity => Slot::NEGATIVE_INFINITY,
+            Number::Finite(_) => match number.to_decimal() {
+                Some(decimal) => Slot::from_decimal(decimal),
+                None => self.push_long_number(|bytes| number.append_bytes_to(bytes)),
+            },
+        }
+    }
+
+    fn push_long_number(&mut self, append: impl FnOnce(&mut Vec<u8>)) -> Slot {
+        let offset = self.bytes.len();
+        append(&mut self.bytes);
+        let end = self.bytes.len();
+        assert!(end <= u32::MAX as usize, "a procedure's heap passed 4 GiB");
+        let Slot { lo, hi } = Slot::from_span(offset as u32, (end - offset) as u32);
+        Slot { lo, hi: hi | LONG }
+    }
+
+    /// Puts a long number there whose bytes are known to be one's.
+    pub(crate) fn push_number_bytes(&mut self, number: &[u8]) -> Slot {
+        self.push_long_number(|bytes| bytes.extend_from_slice(number))
+    }
+
+    /// The number of a NUMERIC slot that is not NULL.
+    ///
+    /// A reader of a row that is being changed may have an upper word without its lower one: it
+    /// gets some number or other.
+    pub fn number(&self, slot: Slot) -> Number {
+        if !slot.is_long() {
+            return Number::from(slot.as_decimal());
+        }
+        match slot {
+            _ if slot.is_long_in_heap() => {
+                Number::from_bytes(self.bytes(slot)).unwrap_or(Number::NaN)
+            }
+            Slot::INFINITY => Number::Infinity,
+            Slot::NEGATIVE_INFINITY => Number::NegativeInfinity,
+            _ => Number::NaN,
+        }
+    }
+
+    /// Appends the bytes of a slot of `other`, a byte string or a NUMERIC with bytes: the value is
+    /// this heap's then.
+    pub fn push_copy(&mut self, slot: Slot, other: &Heap) -> Slot {
+        let copy = self.push_bytes(other.bytes(slot));
+        Slot {
+            lo: copy.lo,
+            hi: copy.hi | slot.hi & LONG,
+        }
     }
 
     /// Appends an array of integers.

@@ -29,6 +29,7 @@ fn table(id: u32, columns: Vec<Column>, primary_key: Vec<ColumnId>) -> Table {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: None,
     };
     Table::new(TableId(id), schema, 0, Vec::new()).expect("a row fits")
@@ -109,6 +110,13 @@ fn appended(column: &Column, slot: Slot, heap: &Heap) -> Vec<u8> {
     }
     let (low, high) = slot.words();
     let length = match &column.data_type {
+        DataType::Numeric { .. } if slot.is_long_in_heap() => {
+            let value = heap.bytes(slot);
+            bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(&6_u64.to_le_bytes());
+            bytes.extend_from_slice(value);
+            return bytes;
+        }
         data_type if is_bytes(data_type) => {
             let value = heap.bytes(slot);
             bytes.extend_from_slice(&(value.len() as u32).to_le_bytes());
@@ -169,26 +177,25 @@ fn read(
 ) -> (ChangeKind, EntryKey, Vec<(ColumnId, Slot)>) {
     let commit = [&[2, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0], bytes].concat();
     let mut reader = Reader::new(&commit);
-    let mut change = None;
+    let (mut change, mut kept) = (None, Heap::new());
     let of_number = |id: TableId| (id == table.id()).then_some(table);
     let version = read_commit(&mut reader, of_number, heap, |read, heap| {
         let values = read.values.iter().map(|&(column, slot)| {
             let data_type = &table.schema().columns[column.index()].data_type;
             // What is in the heap goes with the change.
-            let text = !slot.is_null() && is_bytes(data_type);
-            (column, slot, text.then(|| heap.bytes(slot).to_vec()))
+            let slot = match slot.has_bytes(is_bytes(data_type)) {
+                true => kept.push_copy(slot, heap),
+                false => slot,
+            };
+            (column, slot)
         });
         change = Some((read.kind, read.key.clone(), values.collect::<Vec<_>>()));
         Ok(())
     });
     assert_eq!(version.expect("it was appended"), 0x0102);
     assert!(reader.rest().is_empty());
-    let (kind, key, values) = change.expect("one change");
-    let values = values.into_iter().map(|(column, slot, text)| match text {
-        Some(text) => (column, heap.push_bytes(&text)),
-        None => (column, slot),
-    });
-    (kind, key, values.collect())
+    *heap = kept;
+    change.expect("one change")
 }
 
 fn set_of(random: &mut Random, columns: usize) -> ColumnSet {
@@ -211,8 +218,12 @@ fn changes_come_back_as_they_were_whatever_their_types() {
         random.shuffle(&mut columns);
         let mut key = Vec::new();
         for (at, definition) in columns.iter_mut().enumerate() {
-            let is_short = !matches!(definition.data_type, DataType::VarChar(_) | DataType::Text)
-                && is_key(&definition.data_type);
+            let is_short = match definition.data_type {
+                DataType::VarChar(_) | DataType::Text => false,
+                // Its key has room for all digits, but for nothing else.
+                DataType::NUMERIC => round % 4 == 1,
+                _ => is_key(&definition.data_type),
+            };
             if key.len() < round % 4 && is_short {
                 definition.not_null = true;
                 key.push(ColumnId(at as u16));

@@ -51,6 +51,7 @@ fn table(has_key: bool) -> Table {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: None,
     };
     let unique = IndexDefinition {
@@ -59,6 +60,8 @@ fn table(has_key: bool) -> Table {
         unique: true,
         constraint: true,
         partial: false,
+        nulls_equal: false,
+        method: IndexMethod::BTree,
         kind: IndexKind::Hash,
     };
     Table::new(TableId(3), schema, 0, vec![unique]).expect("a row fits")

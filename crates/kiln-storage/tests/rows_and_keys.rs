@@ -11,7 +11,7 @@ use kiln_storage::key::{KeyFault, KeyField, KeyLayout, KeyWidth, PackedKey};
 use kiln_storage::layout::{Blob, RowLayout, is_spilled, resolve};
 use kiln_storage::schema::{Column, ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::{CatalogType, DataType, Decimal};
+use kiln_storage::types::{CatalogType, DataType, Decimal, Number};
 
 use rows::{column, is_bytes, is_key, random_slot, same, types};
 
@@ -110,7 +110,7 @@ fn torn_rows_give_values_and_no_faults() {
 fn compare(data_type: &DataType, a: Slot, b: Slot, heap: &Heap) -> Order {
     match (a.is_null(), b.is_null()) {
         (false, false) => match data_type {
-            DataType::Numeric { .. } => a.as_decimal().cmp(&b.as_decimal()),
+            DataType::Numeric { .. } => heap.number(a).cmp(&heap.number(b)),
             DataType::Double | DataType::Catalog(CatalogType::Real) => {
                 a.as_f64().partial_cmp(&b.as_f64()).expect("no NaN here")
             }
@@ -187,7 +187,7 @@ fn keys_sort_as_their_values_do() {
             .map(|data_type| column(data_type, random.percent(60.0)))
             .collect();
         let ids: Vec<ColumnId> = (0..columns.len()).map(|at| ColumnId(at as u16)).collect();
-        let layout = KeyLayout::new(&columns, &ids, &[], false, true);
+        let layout = KeyLayout::new(&columns, &ids, &[], false, (true, ids.len()));
         match layout.width() {
             KeyWidth::Word => check_order::<u64>(&layout, &columns, &mut random),
             KeyWidth::DoubleWord => check_order::<u128>(&layout, &columns, &mut random),
@@ -198,12 +198,70 @@ fn keys_sort_as_their_values_do() {
 }
 
 #[test]
+fn keys_of_numbers_of_every_size_sort_as_they_do() {
+    let texts = [
+        "-Infinity",
+        "-1e131000",
+        "-3e60000",
+        "-1.5e49151",
+        "-1e49150",
+        "-1000000000000000000000000000000000000000000000000001",
+        "-1e50",
+        "-12345678901234567890123456789012345678.5",
+        "-12345678901234567890123456789012345678",
+        "-1",
+        "-1e-70",
+        "-1e-16383",
+        "0",
+        "1e-16383",
+        "1e-70",
+        "0.999999999999999999999999999999999999999",
+        "1",
+        "1.00000000000000000000000000000000000000000001",
+        "1.1",
+        "12345678901234567890123456789012345678",
+        "12345678901234567890123456789012345678.5",
+        "12345678901234567890123456789012345679",
+        "1e50",
+        "1000000000000000000000000000000000000000000000000001",
+        "1e49150",
+        "1.5e49151",
+        "3e60000",
+        "1e131000",
+        "Infinity",
+        "NaN",
+    ];
+    for precision_scale in [None, Some((1000, 0))] {
+        let columns = [column(DataType::Numeric { precision_scale }, true)];
+        let layout = KeyLayout::new(&columns, &[ColumnId(0)], &[], false, true);
+        let mut heap = Heap::new();
+        let key = |number: &Number, heap: &mut Heap| {
+            let slot = heap.push_number(number);
+            let key = layout.point::<ByteKey<32>>(heap, [slot].into_iter());
+            key.expect("256 bytes are enough")
+        };
+        let mut keys = Vec::new();
+        for text in texts {
+            let number: Number = text.parse().expect("a number");
+            let found = key(&number, &mut heap);
+            // Zeros behind the point do not count.
+            if number.scale().is_some_and(|scale| scale < 10_000) {
+                let more = number.try_add(&"0e-100".parse().expect("a zero"));
+                assert_eq!(key(&more.expect("it fits"), &mut heap), found, "{text}");
+            }
+            keys.push(found);
+        }
+        assert!(keys.is_sorted_by(|one, other| one < other));
+    }
+}
+
+#[test]
 fn values_outside_a_column_make_no_key() {
     let columns = [
         column(DataType::SmallInt, true),
         column(DataType::numeric(6, 2), true),
     ];
-    let layout = KeyLayout::new(&columns, &[ColumnId(0), ColumnId(1)], &[], false, true);
+    let layout = KeyLayout::new(&columns, &[ColumnId(0), ColumnId(1)], &[], false, (true, 2));
     assert_eq!(layout.width(), KeyWidth::Word);
     let heap = Heap::new();
     let decimal = |text: &str| Slot::from_decimal(Decimal::parse(text).expect("a number"));
@@ -255,7 +313,7 @@ fn keys_are_described_by_their_values() {
     let amount = Slot::from_decimal(Decimal::new(-1_250, 2).expect("a small number"));
     let describe = |of: &[u16], slots: &[Slot], trimmed: bool| {
         let of: Vec<ColumnId> = of.iter().map(|column| ColumnId(*column)).collect();
-        let layout = KeyLayout::new(&columns, &of, &[], false, true);
+        let layout = KeyLayout::new(&columns, &of, &[], false, (true, of.len()));
         let value = |position: usize, _: &KeyField| slots[position];
         let mut bytes = Vec::new();
         match layout.width() {

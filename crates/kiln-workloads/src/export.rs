@@ -206,6 +206,7 @@ pub fn push_literal(out: &mut String, value: &Value) {
         Value::Integer(number) => push_display(out, number),
         Value::BigInt(number) => push_display(out, number),
         Value::Numeric(number) => push_display(out, number),
+        Value::LongNumeric(_) => quoted(out, "NUMERIC ", &text()),
         Value::Double(_) => quoted(out, "DOUBLE PRECISION ", &text()),
         Value::Text(text) => quoted(out, "", text),
         Value::Bytea(_) => quoted(out, "BYTEA ", &text()),

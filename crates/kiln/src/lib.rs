@@ -63,7 +63,7 @@ pub use kiln_engine::{
 pub use kiln_sql::{
     BackupReport, Call, CancelHandle, Column, ColumnOrigin, Completion, Completions, DataType,
     Database, Decimal, Error, FromRow, FromValue, IdempotencyKey, Interval, IntoValues, Logging,
-    Notice, Notification, Options, Portal, Portion, Protocol, Recovery, RecoveryProgress,
+    Notice, Notification, Number, Options, Portal, Portion, Protocol, Recovery, RecoveryProgress,
     RecoveryStage, Refused, Reply, RestoreReport, Result, ResultSet, Session, SqlState, Statement,
     StatementKind, StatementResult, SubmitError, Ticket, Transaction, Value, parameter_value,
 };

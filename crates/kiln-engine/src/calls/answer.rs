@@ -217,9 +217,9 @@ fn read_error(reader: &mut Reader<'_>) -> Result<Error> {
 }
 
 /// Appends the form of a type, and what the form has: of NUMERIC with them the precision and the
-/// scale, a byte each; of CHAR, and of VARCHAR with one, the limit in 4 bytes; of an array the type
-/// of its elements; of a type of the catalogs its number in 4 bytes; of an enum the text that
-/// describes it.
+/// scale, a byte each, or two bytes each; of CHAR, and of VARCHAR with one, the limit in 4 bytes;
+/// of an array the type of its elements; of a type of the catalogs its number in 4 bytes; of an
+/// enum the text that describes it.
 fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
     let form = match data_type {
         DataType::SmallInt => 0,
@@ -228,7 +228,8 @@ fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
         DataType::Numeric {
             precision_scale: None,
         } => 3,
-        DataType::Numeric { .. } => 4,
+        DataType::Numeric { .. } if bytes_of_numeric(data_type).is_some() => 4,
+        DataType::Numeric { .. } => 24,
         DataType::Double => 5,
         DataType::Boolean => 6,
         DataType::Char(_) => 7,
@@ -253,7 +254,13 @@ fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
     match data_type {
         DataType::Numeric {
             precision_scale: Some((precision, scale)),
-        } => target.extend_from_slice(&[*precision, *scale]),
+        } => match bytes_of_numeric(data_type) {
+            Some(bytes) => target.extend_from_slice(&bytes),
+            None => {
+                target.extend_from_slice(&precision.to_le_bytes());
+                target.extend_from_slice(&scale.to_le_bytes());
+            }
+        },
         DataType::Char(limit) | DataType::VarChar(Some(limit)) => {
             target.extend_from_slice(&limit.to_le_bytes());
         }
@@ -267,6 +274,16 @@ fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
     }
 }
 
+/// Precision and scale of a NUMERIC, where a byte each says them.
+fn bytes_of_numeric(data_type: &DataType) -> Option<[u8; 2]> {
+    match data_type {
+        DataType::Numeric {
+            precision_scale: Some((precision, scale)),
+        } => Some([u8::try_from(*precision).ok()?, u8::try_from(*scale).ok()?]),
+        _ => None,
+    }
+}
+
 fn read_type(reader: &mut Reader<'_>, depth: usize) -> Result<DataType> {
     Ok(match reader.number(1)? {
         0 => DataType::SmallInt,
@@ -274,7 +291,10 @@ fn read_type(reader: &mut Reader<'_>, depth: usize) -> Result<DataType> {
         2 => DataType::BigInt,
         3 => DataType::NUMERIC,
         4 => DataType::Numeric {
-            precision_scale: Some((reader.number(1)? as u8, reader.number(1)? as u8)),
+            precision_scale: Some((reader.number(1)? as u16, reader.number(1)? as i16)),
+        },
+        24 => DataType::Numeric {
+            precision_scale: Some((reader.number(2)? as u16, reader.number(2)? as i16)),
         },
         5 => DataType::Double,
         6 => DataType::Boolean,
@@ -366,6 +386,7 @@ mod tests {
             DataType::BigInt,
             DataType::NUMERIC,
             DataType::numeric(12, 2),
+            DataType::numeric(300, -2),
             DataType::Double,
             DataType::Boolean,
             DataType::Char(7),

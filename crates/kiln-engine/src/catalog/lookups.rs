@@ -147,7 +147,7 @@ impl Lookups {
             let found = catalog.sequence(name).map(Arc::as_ptr);
             known.as_ref().map(Weak::as_ptr) == found
         }) && views.all(|(name, known)| {
-            let found = catalog.view(name).map(Arc::as_ptr);
+            let found = catalog.views.get(name).map(Arc::as_ptr);
             known.as_ref().map(Arc::as_ptr) == found
         }) && enums.all(|(name, known)| {
             let found = catalog.enumeration(name).map(Arc::as_ptr);

@@ -31,6 +31,6 @@ pub use search_path::SearchPath;
 pub use statement::{CatalogStatement, Source, TableSplit};
 pub use temporary::OnCommit;
 pub(crate) use temporary::{TemporarySchema, schema_of_session};
-pub use views::{CheckOption, View, ViewRead};
+pub use views::{CheckOption, View, ViewRead, ViewRows};
 pub use written::WrittenCatalog;
 pub(crate) use written::WrittenSequence;

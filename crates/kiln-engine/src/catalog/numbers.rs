@@ -218,7 +218,8 @@ impl ObjectNumbers {
         objects.extend(roles.map(NumberedObject::Role));
         let sequences = catalog.sequences.keys().cloned();
         objects.extend(sequences.map(NumberedObject::Sequence));
-        let views = catalog.views.keys().cloned();
+        let views = catalog.views().filter(|view| !view.is_materialized());
+        let views = views.map(|view| view.name.clone());
         objects.extend(views.map(NumberedObject::View));
         let schemas = catalog.schemas.iter().cloned();
         objects.extend(schemas.map(NumberedObject::Schema));
@@ -340,6 +341,7 @@ fn add_table(table: &Arc<Table>, objects: &mut Vec<NumberedObject>) {
         }
     }
     let indexes = table.indexes().iter().map(|index| index.definition());
+    let indexes = indexes.chain(schema.unbuilt.iter().map(|index| &index.definition));
     let indexes = indexes.filter(|index| !index.columns.is_empty());
     objects.extend(indexes.map(|index| NumberedObject::Index(beside(&schema.name, &index.name))));
 }
@@ -383,6 +385,7 @@ mod tests {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             triggers: Vec::new(),
+            unbuilt: Vec::new(),
             partition_by: None,
         };
         let table = Table::new(kiln_storage::schema::TableId(1), schema, 0, Vec::new());

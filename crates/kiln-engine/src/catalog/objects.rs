@@ -286,24 +286,33 @@ impl Catalog {
         let mut tables = self.tables();
         tables.find_map(|(name, table)| {
             let is_beside = schema_of(name) == schema;
-            let mut indexes = table.indexes().iter();
-            (is_beside && indexes.any(|known| known.definition().name == index)).then_some(name)
+            let built = table.indexes().iter().map(|known| known.definition());
+            let unbuilt = table.schema().unbuilt.iter();
+            let mut all = built.chain(unbuilt.map(|known| &known.definition));
+            (is_beside && all.any(|known| known.name == index)).then_some(name)
         })
     }
 
     /// The qualified names of the tables, views and sequences of a schema.
     pub fn objects_of_schema<'a>(&'a self, schema: &'a str) -> impl Iterator<Item = &'a str> {
-        let tables = self.tables.keys().chain(self.views.keys());
-        let all = tables.chain(self.sequences.keys()).map(String::as_str);
+        let views = self.views().filter(|view| !view.is_materialized());
+        let views = views.map(|view| view.name.as_str());
+        let others = self.tables.keys().chain(self.sequences.keys());
+        let all = views.chain(others.map(String::as_str));
         all.filter(move |name| schema_of(name) == schema)
     }
 
-    /// The view called `name`.
+    /// The view called `name` that has no rows of its own.
     pub fn view(&self, name: &str) -> Option<&Arc<View>> {
-        self.views.get(name)
+        self.views.get(name).filter(|view| !view.is_materialized())
     }
 
-    /// All views, by name.
+    /// What the materialized view called `name` is: the table of this name has its rows.
+    pub fn materialized_view(&self, name: &str) -> Option<&Arc<View>> {
+        self.views.get(name).filter(|view| view.is_materialized())
+    }
+
+    /// All views, materialized ones too, by name.
     pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
         self.views.values()
     }

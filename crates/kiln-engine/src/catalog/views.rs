@@ -1,6 +1,7 @@
 //! Views: queries that have names.
 //!
-//! A view has no rows of its own. The catalog keeps the text of its query, the names and types of
+//! A view has no rows of its own, unless it is materialized: then a table has its name, and its
+//! rows. The catalog keeps the text of its query, the names and types of
 //! its columns, and what the query names: what a statement that uses the view does follows from
 //! these.
 
@@ -15,6 +16,8 @@ pub struct View {
     pub name: String,
     /// Its columns.
     pub columns: Vec<(String, DataType)>,
+    /// Where its rows are.
+    pub rows: ViewRows,
     /// The query, in which no `*` stands for columns.
     pub query: String,
     /// Along which the names of the query without a schema are looked for.
@@ -27,6 +30,18 @@ pub struct View {
     pub calls: Vec<String>,
     /// The enums and domains that the query names.
     pub types: Vec<String>,
+}
+
+/// Where the rows of a view are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ViewRows {
+    /// Its query gives them to each statement that names it.
+    #[default]
+    Computed,
+    /// The view is materialized: the table of its name keeps what its query gave.
+    Stored,
+    /// The view is materialized, and its query was not run yet.
+    Missing,
 }
 
 /// A table, view or sequence that the query of a view names.
@@ -58,6 +73,11 @@ impl CheckOption {
 }
 
 impl View {
+    /// Whether a table keeps its rows.
+    pub fn is_materialized(&self) -> bool {
+        self.rows != ViewRows::Computed
+    }
+
     /// Whether its query names this enum.
     pub fn names_type(&self, name: &str) -> bool {
         self.types.iter().any(|known| known == name)

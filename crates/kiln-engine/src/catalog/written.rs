@@ -28,7 +28,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::key::ROW_NUMBER_SLOT_BITS;
 use kiln_storage::schema::{
     Check, Column, ColumnId, ColumnSet, Deferral, ForeignKey, IndexDefinition, IndexKind,
-    Partitioning, ReferentialAction, TableId, TableSchema,
+    IndexMethod, Partitioning, ReferentialAction, TableId, TableSchema, UnbuiltIndex,
 };
 use kiln_storage::table::Table;
 use kiln_storage::types::EnumType;
@@ -39,7 +39,7 @@ use super::numbers::ObjectNumbers;
 use super::objects::Catalog;
 use super::statement::{Source, read_source, write_source};
 use super::text_form::{Columns, Counted, Reader};
-use super::views::View;
+use super::views::{View, ViewRows};
 use crate::roles::Roles;
 pub(crate) use sequences::WrittenSequence;
 use sequences::check_state;
@@ -163,7 +163,14 @@ impl WrittenCatalog {
         }
         for view in &self.views {
             let name = &view.name;
-            if widths.insert(name, 0).is_some() {
+            // A materialized one is the table that keeps its rows, too.
+            let is_known = match view.rows {
+                ViewRows::Computed => widths.insert(name, 0).is_some(),
+                ViewRows::Stored | ViewRows::Missing => {
+                    !self.tables.iter().any(|table| table.schema.name == *name)
+                }
+            };
+            if is_known {
                 return corrupted(format!("view \"{name}\" has the name of another relation"));
             }
         }
@@ -181,7 +188,11 @@ impl WrittenCatalog {
             if numbers.any(|(_, next)| next >> (64 - ROW_NUMBER_SLOT_BITS) != 0) {
                 return corrupted(format!("a row number of table \"{name}\" cannot be"));
             }
-            if table.indexes.is_empty() || table.indexes[1..].iter().any(is_impossible) {
+            let mut unbuilt = table.schema.unbuilt.iter();
+            if table.indexes.is_empty()
+                || table.indexes[1..].iter().any(is_impossible)
+                || unbuilt.any(|index| is_impossible(&index.definition))
+            {
                 return corrupted(format!("an index of table \"{name}\" cannot be"));
             }
         }
@@ -197,7 +208,8 @@ fn is_impossible(index: &IndexDefinition) -> bool {
         IndexKind::Hash | IndexKind::SplitHash => !index.unique,
         IndexKind::Ordered { partition_columns } => partition_columns > index.columns.len(),
     };
-    repeats || kind || index.columns.is_empty()
+    let is_partial_of_nothing = index.partial && index.columns.len() < 2;
+    repeats || kind || index.columns.is_empty() || is_partial_of_nothing
 }
 
 impl WrittenTable {
@@ -235,12 +247,14 @@ impl WrittenTable {
         let split: Vec<ColumnId> = self.split.iter().collect();
         let partition: Vec<ColumnId> = self.schema.partition_column().into_iter().collect();
         let mut indexes = self.indexes.iter();
+        let mut unbuilt = self.schema.unbuilt.iter();
         let mut keys = self.schema.foreign_keys.iter();
         let mut triggers = self.schema.triggers.iter();
         own(&self.schema.primary_key)
             .or_else(|| own(&split))
             .or_else(|| own(&partition))
             .or_else(|| indexes.find_map(|index| own(&index.columns)))
+            .or_else(|| unbuilt.find_map(|index| own(&index.definition.columns)))
             .or_else(|| triggers.find_map(|trigger| own(&trigger.columns)))
             .or_else(|| {
                 keys.find_map(|key| {
@@ -301,6 +315,7 @@ impl fmt::Display for WrittenTable {
             checks,
             foreign_keys,
             triggers,
+            unbuilt,
             partition_by,
         } = &self.schema;
         writeln!(f, "table {} {}", self.id.0, Counted(name))?;
@@ -395,26 +410,24 @@ impl fmt::Display for WrittenTable {
             None => {}
         }
         for index in &self.indexes {
-            let IndexDefinition {
-                name,
-                columns,
-                unique,
-                constraint,
-                partial,
-                kind,
-            } = index;
-            let unique = if *unique { " unique" } else { "" };
-            let constraint = if *constraint { " constraint" } else { "" };
-            let (name, columns) = (Counted(name), Columns(columns));
-            let partial = if *partial { " partial" } else { "" };
-            write!(f, "  index {name} {columns}{unique}{constraint}{partial} ")?;
-            match kind {
-                IndexKind::Hash => writeln!(f, "hash")?,
-                IndexKind::SplitHash => writeln!(f, "split-hash")?,
-                IndexKind::Ordered { partition_columns } => {
-                    writeln!(f, "ordered {partition_columns}")?;
+            f.write_str("  ")?;
+            write_index(f, index)?;
+            writeln!(f)?;
+        }
+        for UnbuiltIndex {
+            definition,
+            classes,
+        } in unbuilt
+        {
+            f.write_str("  unbuilt ")?;
+            write_index(f, definition)?;
+            for class in classes {
+                match class {
+                    Some(class) => write!(f, " class {}", Counted(class))?,
+                    None => write!(f, " default")?,
                 }
             }
+            writeln!(f)?;
         }
         if !self.split.is_empty() {
             let columns: Vec<ColumnId> = self.split.iter().collect();
@@ -507,6 +520,7 @@ fn read_table(reader: &mut Reader<'_>) -> Result<WrittenTable> {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: None,
     };
     while reader.takes("column") {
@@ -561,6 +575,9 @@ fn read_table(reader: &mut Reader<'_>) -> Result<WrittenTable> {
     let mut indexes = Vec::new();
     while reader.takes("index") {
         indexes.push(read_index(reader)?);
+    }
+    while reader.takes("unbuilt") {
+        schema.unbuilt.push(read_unbuilt(reader)?);
     }
     let split = match reader.takes("split") {
         true => reader.column_set()?,
@@ -631,11 +648,74 @@ fn read_column(reader: &mut Reader<'_>) -> Result<Column> {
     })
 }
 
+fn write_index(f: &mut fmt::Formatter<'_>, index: &IndexDefinition) -> fmt::Result {
+    let IndexDefinition {
+        name,
+        columns,
+        unique,
+        nulls_equal,
+        constraint,
+        partial,
+        method,
+        kind,
+    } = index;
+    write!(f, "index {} {}", Counted(name), Columns(columns))?;
+    let words = [
+        (*unique, "unique"),
+        (*nulls_equal, "nulls-equal"),
+        (*constraint, "constraint"),
+        (*partial, "partial"),
+    ];
+    for (_, word) in words.iter().filter(|(is_so, _)| *is_so) {
+        write!(f, " {word}")?;
+    }
+    if *method != IndexMethod::default() {
+        write!(f, " using {}", method.name())?;
+    }
+    match kind {
+        IndexKind::Hash => write!(f, " hash"),
+        IndexKind::SplitHash => write!(f, " split-hash"),
+        IndexKind::Ordered { partition_columns } => write!(f, " ordered {partition_columns}"),
+    }
+}
+
+fn read_unbuilt(reader: &mut Reader<'_>) -> Result<UnbuiltIndex> {
+    reader.expect("index")?;
+    let definition = read_index(reader)?;
+    let mut classes = Vec::new();
+    loop {
+        if reader.takes("class") {
+            classes.push(Some(reader.counted()?.to_owned()));
+        } else if reader.takes("default") {
+            classes.push(None);
+        } else {
+            break;
+        }
+    }
+    match classes.len() == definition.key_columns().len() {
+        true => Ok(UnbuiltIndex {
+            definition,
+            classes,
+        }),
+        false => Err(reader.damaged("an operator class for each column before it")),
+    }
+}
+
 fn read_index(reader: &mut Reader<'_>) -> Result<IndexDefinition> {
     let (name, columns) = (reader.counted()?.to_owned(), reader.columns()?);
     let unique = reader.takes("unique");
+    let nulls_equal = reader.takes("nulls-equal");
     let constraint = reader.takes("constraint");
     let partial = reader.takes("partial");
+    let method = match reader.takes("using") {
+        true => {
+            let word = reader.word();
+            let mut methods = IndexMethod::ALL.into_iter();
+            let known = methods.find(|method| method.name() == word);
+            known.ok_or_else(|| reader.damaged("a known access method before it"))?
+        }
+        false => IndexMethod::default(),
+    };
     let kind = match reader.word() {
         "hash" => IndexKind::Hash,
         "split-hash" => IndexKind::SplitHash,
@@ -648,8 +728,10 @@ fn read_index(reader: &mut Reader<'_>) -> Result<IndexDefinition> {
         name,
         columns,
         unique,
+        nulls_equal,
         constraint,
         partial,
+        method,
         kind,
     })
 }

@@ -134,6 +134,10 @@ impl CatalogChange<'_> {
         })?;
         self.catalog.tables.remove(from);
         self.catalog.tables.insert(to.to_owned(), renamed);
+        if let Some(mut view) = self.catalog.views.remove(from) {
+            to.clone_into(&mut Arc::make_mut(&mut view).name);
+            self.catalog.views.insert(to.to_owned(), view);
+        }
         self.rename_on_commit(from, to);
         self.renumber(|object| rename_in_table(object, from, to));
         (self.roles()).rename(&Object::table(from), Object::table(to));
@@ -198,7 +202,13 @@ impl CatalogChange<'_> {
         if is_first || schema.primary_key_name.as_deref() == Some(from) {
             schema.primary_key_name = Some(to.to_owned());
         }
-        let renamed = match is_first {
+        let mut unbuilt = schema.unbuilt.iter_mut();
+        let unbuilt = unbuilt.find(|index| index.definition.name == from);
+        let is_built = unbuilt.is_none();
+        if let Some(unbuilt) = unbuilt {
+            to.clone_into(&mut unbuilt.definition.name);
+        }
+        let renamed = match is_first || !is_built {
             true => old.with_schema(schema),
             false => {
                 let renamed = old.with_renamed_index(from, to);

@@ -68,6 +68,7 @@ impl CatalogChange<'_> {
         let removed = self.catalog.tables.remove(name);
         let removed = removed.ok_or_else(|| errors::undefined_table(name))?;
         self.catalog.changed.remove(&removed.id());
+        self.catalog.views.remove(name);
         self.roles().forget(&Object::table(name));
         self.drop_owned_sequences(name)?;
         Ok(())

@@ -27,11 +27,25 @@ impl CatalogChange<'_> {
         Ok(())
     }
 
-    /// Removes a view. What uses it must go, or be compiled without it, in the same change.
+    /// Says what the query of a table is that keeps the rows of a materialized view, and whether it
+    /// has them.
+    ///
+    /// # Errors
+    /// 42P01 when there is no such table.
+    pub fn materialize_view(&mut self, view: View) -> Result<()> {
+        self.catalog.require_table(&view.name)?;
+        self.catalog.views.insert(view.name.clone(), Arc::new(view));
+        Ok(())
+    }
+
+    /// Removes a view, and the rows that it has. What uses it must go, or be compiled without it, in the same change.
     ///
     /// # Errors
     /// 42P01.
     pub fn drop_view(&mut self, name: &str) -> Result<()> {
+        if self.catalog.materialized_view(name).is_some() {
+            return self.drop_table(name);
+        }
         self.take_view(name)?;
         self.roles().forget(&Object::table(name));
         Ok(())

@@ -36,6 +36,7 @@ pub fn account_schema(name: &str) -> TableSchema {
         foreign_keys: Vec::new(),
         primary_key_name: None,
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: None,
     }
 }
@@ -48,6 +49,8 @@ pub fn index(name: &str, columns: &[ColumnId], unique: bool, kind: IndexKind) ->
         unique,
         constraint: false,
         partial: false,
+        nulls_equal: false,
+        method: IndexMethod::BTree,
         kind,
     }
 }

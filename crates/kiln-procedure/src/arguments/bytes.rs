@@ -24,6 +24,7 @@ impl Arguments {
                 Kind::Integer => append_word(target, form::BIGINT, slot.as_i64() as u64),
                 Kind::Timestamp => append_word(target, form::TIMESTAMP, slot.as_i64() as u64),
                 Kind::Double => append_word(target, form::DOUBLE, slot.as_f64().to_bits()),
+                Kind::Decimal if slot.is_long() => self.value(position).append_to(target),
                 Kind::Decimal => Value::Numeric(slot.as_decimal()).append_to(target),
                 Kind::Text => {
                     target.push(form::TEXT);
@@ -76,7 +77,7 @@ fn append_word(target: &mut Vec<u8>, form: u8, word: u64) {
 
 #[cfg(test)]
 mod tests {
-    use kiln_storage::types::{Decimal, Interval};
+    use kiln_storage::types::{Decimal, Interval, Number};
 
     use super::*;
 
@@ -91,6 +92,8 @@ mod tests {
             Value::SmallInt(7),
             Value::BigInt(i64::MIN),
             Value::Numeric(Decimal::new(-12_345, 3).expect("it fits")),
+            "1e40".parse::<Number>().expect("a number").into(),
+            Number::NaN.into(),
             Value::Double(-0.0),
             Value::Double(f64::NAN),
             Value::Text(String::new()),

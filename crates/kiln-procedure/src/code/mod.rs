@@ -146,8 +146,8 @@ pub(crate) enum Op {
     Rescale {
         target: Reg,
         source: Reg,
-        precision: u8,
-        scale: u8,
+        precision: u16,
+        scale: i16,
     },
     /// The element of an array, NULL outside.
     Element {

@@ -26,8 +26,8 @@ pub struct Updater {
     read: ColumnSet,
     written: ColumnSet,
     can_raise: bool,
-    /// The operands that lie in a heap, a bit each.
-    with_bytes: u128,
+    /// The operands of types of byte strings, a bit each.
+    byte_strings: u128,
 }
 
 impl Updater {
@@ -43,7 +43,7 @@ impl Updater {
             read: read.copied().collect(),
             written: written.map(|(column, _)| *column).collect(),
             can_raise: source.can_raise,
-            with_bytes: source.with_bytes,
+            byte_strings: source.byte_strings,
         }
     }
 
@@ -78,10 +78,10 @@ impl Updater {
         self.operands
     }
 
-    /// Whether the operand at this position lies in a heap, and must be copied to be kept.
+    /// Whether the operand at this position is of a type of byte strings.
     #[inline(always)]
-    pub fn operand_has_bytes(&self, position: usize) -> bool {
-        self.with_bytes >> position & 1 != 0
+    pub fn is_byte_string(&self, position: usize) -> bool {
+        self.byte_strings >> position & 1 != 0
     }
 
     /// Whether it may raise an error.

@@ -64,8 +64,9 @@ macro_rules! match_op {
                     match scalar::small_decimal(op, a, b) {
                         Some(slot) => $set!(target, slot),
                         None => {
-                            let slot = scalar::any_decimal(op, a.words(), b.words());
+                            let slot = scalar::any_decimal(&mut $memory.heap, op, a.words(), b.words());
                             $set!(target, $attempt!(slot));
+                            $called!();
                         }
                     }
                 }
@@ -124,7 +125,7 @@ macro_rules! match_op {
                     if scalar::is_scaled(slot, precision, scale) {
                         $set!(target, slot);
                     } else {
-                        let slot = scalar::rescale(slot.words(), precision, scale);
+                        let slot = scalar::rescale(&mut $memory.heap, slot.words(), precision, scale);
                         $set!(target, $attempt!(slot));
                     }
                 }

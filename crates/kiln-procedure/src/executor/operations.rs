@@ -424,10 +424,11 @@ pub fn unique_violation(
             value(column.index()),
             &column_definition.data_type,
         );
-        values.push(kiln_storage::types::format_value(
-            &value,
-            &column_definition.data_type,
-        ));
+        values.push(match value {
+            // One that is equal to others: NULLS NOT DISTINCT.
+            kiln_storage::types::Value::Null => "null".to_owned(),
+            value => kiln_storage::types::format_value(&value, &column_definition.data_type),
+        });
     }
     Error::new(
         SqlState::UNIQUE_VIOLATION,

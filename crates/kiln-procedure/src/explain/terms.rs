@@ -235,6 +235,7 @@ fn literal(value: &Value) -> String {
         (_, None) => "NULL".to_owned(),
         (Value::SmallInt(_) | Value::Integer(_) | Value::BigInt(_), Some(text))
         | (Value::Numeric(_) | Value::Double(_), Some(text)) => text,
+        (Value::LongNumeric(number), Some(text)) if number.is_finite() => text,
         (Value::Boolean(value), _) => value.to_string().to_uppercase(),
         (_, Some(text)) => format!("'{}'", text.replace('\'', "''")),
     }

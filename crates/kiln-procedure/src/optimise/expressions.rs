@@ -22,7 +22,7 @@ enum Computation {
     IntegerToDecimal,
     IntegerToDouble,
     CheckWidth(Width),
-    Rescale { precision: u8, scale: u8 },
+    Rescale { precision: u16, scale: i16 },
     Concat,
     Element,
     ArrayLength,

@@ -439,8 +439,8 @@ impl Types<'_> {
                 scale,
             } => {
                 self.class(*source, Class::Decimal)?;
-                if scale > precision {
-                    return Err(format!("scale {scale} beyond precision {precision}"));
+                if !(1..=1000).contains(precision) || !(-1000..=1000).contains(scale) {
+                    return Err(format!("precision {precision} and scale {scale}"));
                 }
                 self.class(*target, Class::Decimal)
             }

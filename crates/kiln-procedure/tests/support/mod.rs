@@ -7,7 +7,9 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::ir::*;
 use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::SqlState;
-use kiln_storage::schema::{Column, ColumnId, IndexDefinition, IndexKind, TableId, TableSchema};
+use kiln_storage::schema::{
+    Column, ColumnId, IndexDefinition, IndexKind, IndexMethod, TableId, TableSchema,
+};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
@@ -39,6 +41,7 @@ pub fn table(
         foreign_keys: Vec::new(),
         primary_key_name: None,
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: None,
     };
     let secondary = secondary
@@ -49,6 +52,8 @@ pub fn table(
             unique: *unique,
             constraint: false,
             partial: false,
+            nulls_equal: false,
+            method: IndexMethod::BTree,
             kind: IndexKind::Ordered {
                 partition_columns: 0,
             },

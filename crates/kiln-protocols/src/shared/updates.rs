@@ -78,9 +78,9 @@ impl Updates {
         });
         for (at, register) in operands.iter().enumerate() {
             let slot = memory.slots[register.0 as usize];
-            let has_bytes = updater.operand_has_bytes(at) && !slot.is_null();
+            let has_bytes = slot.has_bytes(updater.is_byte_string(at));
             self.operands.push(match has_bytes {
-                true => self.memory.heap.push_bytes(memory.heap.bytes(slot)),
+                true => self.memory.heap.push_copy(slot, &memory.heap),
                 false => slot,
             });
         }

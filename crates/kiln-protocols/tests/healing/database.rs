@@ -48,6 +48,7 @@ fn table(number: u32) -> Arc<Table> {
         foreign_keys: Vec::new(),
         primary_key_name: None,
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: None,
     };
     let index = |name: &str, columns, unique, kind| IndexDefinition {
@@ -56,6 +57,8 @@ fn table(number: u32) -> Arc<Table> {
         unique,
         constraint: false,
         partial: false,
+        nulls_equal: false,
+        method: IndexMethod::BTree,
         kind,
     };
     let ordered = IndexKind::Ordered {

@@ -114,7 +114,7 @@ fn bytes_of(table: &Table, column: ColumnId, slot: Slot, heap: &Heap) -> Vec<u8>
     if slot.is_null() {
         return Vec::new();
     }
-    match table.layout().byte_strings().contains(column) {
+    match slot.has_bytes(table.layout().byte_strings().contains(column)) {
         true => [&[1], heap.bytes(slot)].concat(),
         false => {
             let (low, high) = slot.words();

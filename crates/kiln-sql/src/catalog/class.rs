@@ -1,8 +1,8 @@
 //! Tables, indexes, sequences and columns: `pg_class`, `pg_attribute`, `pg_attrdef`, `pg_index`.
 
-use kiln_engine::Object;
+use kiln_engine::{Object, ViewRows};
 use kiln_storage::qualified::name_in_schema;
-use kiln_storage::schema::{ColumnId, TableSchema};
+use kiln_storage::schema::{ColumnId, IndexMethod, TableSchema};
 use kiln_storage::sequence::Identity;
 use kiln_storage::types::{CatalogType, DataType, Value};
 
@@ -15,9 +15,19 @@ use crate::compile::SEQUENCE_COLUMNS;
 
 /// The access method of tables.
 const HEAP: u32 = 2;
-/// The access method that indexes have for clients: ordered ones answer what PostgreSQL's B-trees
-/// do.
-const BTREE: u32 = 403;
+
+/// The number of the access method of an index.
+const fn method_oid(method: IndexMethod) -> u32 {
+    match method {
+        IndexMethod::BTree => 403,
+        IndexMethod::Hash => 405,
+        IndexMethod::Gist => 783,
+        IndexMethod::Gin => 2742,
+        IndexMethod::Brin => 3580,
+        IndexMethod::SpGist => 4000,
+    }
+}
+
 /// The collation of texts.
 const DEFAULT_COLLATION: u32 = 100;
 /// The collation of names.
@@ -44,13 +54,15 @@ struct Class {
     privileges: Value,
     /// How an update says which row it changed: by its key, or not at all.
     identity: &'static str,
+    /// Whether it can be read: a materialized view whose query was not run cannot.
+    is_populated: bool,
 }
 
 impl Class {
     fn into_row(self, snapshot: &Snapshot) -> Row {
         let own = snapshot.temporary.as_ref().map(|(oid, _)| *oid);
         let persistence = if own == Some(self.schema) { "t" } else { "p" };
-        let is_stored = matches!(self.kind, "r" | "i" | "S");
+        let is_stored = matches!(self.kind, "r" | "i" | "S" | "m");
         let none = || boolean(false);
         vec![
             oid(self.oid),
@@ -77,12 +89,12 @@ impl Class {
             text(self.kind),
             small(self.columns),
             small(self.checks),
-            boolean(self.kind == "v"),
+            boolean(matches!(self.kind, "v" | "m")),
             boolean(self.has_triggers),
             none(),
             none(),
             none(),
-            boolean(true),
+            boolean(self.is_populated),
             text(self.identity),
             none(),
             oid(0),
@@ -113,6 +125,7 @@ pub(super) fn pg_class(snapshot: &Snapshot) -> Vec<Row> {
             has_triggers: false,
             privileges: array([text("kiln=arwdDxt/kiln"), text("=r/kiln")]),
             identity: "n",
+            is_populated: true,
         };
         class.into_row(snapshot)
     });
@@ -146,6 +159,7 @@ fn view_row(snapshot: &Snapshot, entry: &ViewEntry) -> Row {
         has_triggers: false,
         privileges: roles::privileges_of(snapshot, &Object::table(name)),
         identity: "n",
+        is_populated: true,
     };
     class.into_row(snapshot)
 }
@@ -167,12 +181,13 @@ fn sequence_row(snapshot: &Snapshot, sequence: &SequenceEntry) -> Row {
         has_triggers: false,
         privileges: roles::privileges_of(snapshot, &Object::sequence(name)),
         identity: "n",
+        is_populated: true,
     };
     class.into_row(snapshot)
 }
 
 fn table_row(snapshot: &Snapshot, table: &TableEntry) -> Row {
-    let schema = table.schema();
+    let (schema, view) = (table.schema(), table.view.as_ref());
     let class = Class {
         oid: table.oid,
         name: table.name().to_owned(),
@@ -181,13 +196,14 @@ fn table_row(snapshot: &Snapshot, table: &TableEntry) -> Row {
         method: HEAP,
         pages: pages(table.table.slab().bytes_reserved()),
         has_index: !table.indexes.is_empty(),
-        kind: "r",
+        kind: if view.is_some() { "m" } else { "r" },
         columns: schema.shown().len(),
         checks: schema.checks.len(),
         owner: snapshot.owner_oid(&Object::table(table.qualified())),
         has_triggers: has_triggers(snapshot, table),
         privileges: roles::privileges_of(snapshot, &Object::table(schema.name.clone())),
         identity: "d",
+        is_populated: view.is_none_or(|view| view.rows != ViewRows::Missing),
     };
     class.into_row(snapshot)
 }
@@ -208,7 +224,7 @@ fn index_row(snapshot: &Snapshot, table: &TableEntry, index: &IndexEntry) -> Row
         name: definition.name.clone(),
         schema: snapshot.schema_oid_of(table.qualified()),
         row_type: 0,
-        method: BTREE,
+        method: method_oid(definition.method),
         pages: 0,
         has_index: false,
         kind: "i",
@@ -218,6 +234,7 @@ fn index_row(snapshot: &Snapshot, table: &TableEntry, index: &IndexEntry) -> Row
         has_triggers: false,
         privileges: Value::Null,
         identity: "n",
+        is_populated: true,
     };
     class.into_row(snapshot)
 }
@@ -432,7 +449,7 @@ pub(super) fn pg_index(snapshot: &Snapshot) -> Vec<Row> {
                 small(columns().count()),
                 small(columns().count()),
                 boolean(definition.unique),
-                boolean(false),
+                boolean(definition.nulls_equal),
                 boolean(index.is_primary),
                 boolean(false),
                 boolean(true),
@@ -444,7 +461,10 @@ pub(super) fn pg_index(snapshot: &Snapshot) -> Vec<Row> {
                 boolean(false),
                 key_numbers(table.schema(), definition.key_columns()),
                 array(types.clone().map(|data_type| oid(collation(data_type)))),
-                array(types.map(|data_type| oid(operator_class(data_type)))),
+                array(types.enumerate().map(|(at, data_type)| {
+                    let class = index.classes.get(at).and_then(Option::as_deref);
+                    oid(operator_class(definition.method, class, data_type))
+                })),
                 array(columns().map(|_| Value::SmallInt(0))),
                 optional(deparse::index_expressions(table, index)),
                 optional(deparse::index_predicate(table, index)),
@@ -463,19 +483,32 @@ fn key_numbers(schema: &TableSchema, columns: &[ColumnId]) -> Value {
     array(numbers)
 }
 
-/// The class of operators by which an index orders values of a type.
-pub(super) fn operator_class(data_type: &DataType) -> u32 {
+/// The class of operators that an index has for values of a type: the one of this name, or the
+/// default one.
+pub(super) fn operator_class(
+    method: IndexMethod,
+    class: Option<&str>,
+    data_type: &DataType,
+) -> u32 {
+    const ANY_ARRAY: u32 = 2277;
+    const ANY_ENUM: u32 = 3500;
     // VARCHAR is ordered as TEXT is.
     let wanted = match data_type {
         DataType::VarChar(_) => type_oid(&DataType::Text),
+        DataType::Array(_) => ANY_ARRAY,
+        DataType::Enum(_) => ANY_ENUM,
         other => type_oid(other),
     };
     let classes = builtin::rows("pg_opclass").iter();
     let mut classes = classes.filter(|row| {
-        let [_, method, _, _, _, _, input, is_default, ..] = row.as_slice() else {
+        let [_, of, name, _, _, _, input, is_default, ..] = row.as_slice() else {
             return false;
         };
-        *method == oid(BTREE) && *input == oid(wanted) && *is_default == boolean(true)
+        let is_it = match class {
+            Some(class) => *name == text(class),
+            None => *is_default == boolean(true),
+        };
+        *of == oid(method_oid(method)) && *input == oid(wanted) && is_it
     });
     match classes.next().and_then(|row| row.first()) {
         Some(Value::BigInt(found)) => u32::try_from(*found).unwrap_or_default(),

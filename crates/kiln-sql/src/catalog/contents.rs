@@ -55,6 +55,7 @@ fn rows_of(schema: &str, name: &str) -> Rows {
         "pg_sequences" => sequences::pg_sequences,
         "pg_tables" => views::pg_tables,
         "pg_views" => views::pg_views,
+        "pg_matviews" => views::pg_matviews,
         "pg_indexes" => views::pg_indexes,
         "pg_stat_all_tables" | "pg_stat_user_tables" => statistics::pg_stat_user_tables,
         "pg_stat_all_indexes" | "pg_stat_user_indexes" => statistics::pg_stat_user_indexes,

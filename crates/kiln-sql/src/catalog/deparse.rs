@@ -1,7 +1,7 @@
 //! Definitions as SQL: what `pg_get_constraintdef` and its like print.
 
 use kiln_engine::View;
-use kiln_storage::schema::{ColumnId, TableSchema, is_call};
+use kiln_storage::schema::{ColumnId, IndexDefinition, TableSchema, is_call};
 
 use super::expression;
 use super::expression::{check, printed_default};
@@ -30,8 +30,17 @@ pub(super) fn constraint(
 ) -> String {
     let schema = table.schema();
     let key = |word: &str, at: &usize| {
-        let columns = &table.indexes[*at].definition.columns;
-        format!("{word} ({})", column_list(schema, columns))
+        let IndexDefinition {
+            columns,
+            nulls_equal,
+            ..
+        } = &table.indexes[*at].definition;
+        let nulls = if *nulls_equal {
+            " NULLS NOT DISTINCT"
+        } else {
+            ""
+        };
+        format!("{word}{nulls} ({})", column_list(schema, columns))
     };
     let text = match &constraint.kind {
         ConstraintKind::Check(text) => format!("CHECK ({})", expression::check(schema, text)),
@@ -95,13 +104,24 @@ fn created_index(
     let definition = &index.definition;
     let unique = if definition.unique { "UNIQUE " } else { "" };
     let columns = definition.key_columns().iter();
-    let columns = columns.map(|column| index_key(table, *column, print));
+    let columns = columns.enumerate().map(|(at, column)| {
+        let key = index_key(table, *column, print);
+        match index.classes.get(at) {
+            Some(Some(class)) => format!("{key} {class}"),
+            _ => key,
+        }
+    });
+    let nulls = match definition.nulls_equal {
+        true => " NULLS NOT DISTINCT",
+        false => "",
+    };
     let predicate = index_predicate(table, index);
     let predicate = predicate.map(|text| format!(" WHERE {}", print(&text)));
     format!(
-        "CREATE {unique}INDEX {} ON {} USING btree ({}){}",
+        "CREATE {unique}INDEX {} ON {} USING {} ({}){nulls}{}",
         quote_identifier(&definition.name),
         on,
+        definition.method.name(),
         columns.collect::<Vec<_>>().join(", "),
         predicate.unwrap_or_default()
     )

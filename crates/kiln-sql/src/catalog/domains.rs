@@ -49,6 +49,7 @@ impl DomainEntry {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             triggers: Vec::new(),
+            unbuilt: Vec::new(),
             partition_by: None,
         };
         expression::of_value(&schema, &check.expression)

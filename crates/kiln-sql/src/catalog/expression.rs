@@ -403,6 +403,12 @@ fn operand_type(left: Option<&DataType>, right: Option<&DataType>, op: &str) -> 
                     _ => DataType::Text,
                 },
                 DataType::Char(_) if op.contains('~') || op == "||" => DataType::Text,
+                // A key of an object, or a path.
+                json if matches!(json.base_name(), "json" | "jsonb") => match op {
+                    "->" | "->>" | "?" | "-" => DataType::Text,
+                    "#>" | "#>>" | "#-" | "?|" | "?&" => DataType::array(DataType::Text),
+                    _ => known.clone(),
+                },
                 other => other.without_modifier(),
             });
         }

@@ -10,7 +10,7 @@ use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{CatalogType, DataType, ObjectName};
 
 use super::outside::{CatalogCall, CatalogFunction};
-use super::snapshot::{CommentClass, ObjectOf, Snapshot};
+use super::snapshot::{CommentClass, ObjectOf, Snapshot, TableEntry};
 use super::{DATABASE, DATABASE_OID, PUBLIC_OID, builtin, deparse, names, triggers};
 use crate::compile::sql_name;
 
@@ -221,6 +221,9 @@ functions! {
     PG_GET_VIEWDEF = "pg_get_viewdef", |snapshot, heap, oid| {
         Ok(match snapshot.object(oid_of(oid)) {
             Some(ObjectOf::View(entry)) => heap.push_str(&deparse::view(&entry.view)),
+            Some(ObjectOf::Table(TableEntry {
+                view: Some(view), ..
+            })) => heap.push_str(&deparse::view(view)),
             _ => Slot::NULL,
         })
     };
@@ -231,6 +234,9 @@ functions! {
         let class = snapshot.object_named(CatalogType::RegClass, heap.str(name))?;
         Ok(match snapshot.object(class.oid) {
             Some(ObjectOf::View(entry)) => heap.push_str(&deparse::view(&entry.view)),
+            Some(ObjectOf::Table(TableEntry {
+                view: Some(view), ..
+            })) => heap.push_str(&deparse::view(view)),
             _ => {
                 let message = format!("\"{}\" is not a view", class.name);
                 return Err(Error::new(SqlState::WRONG_OBJECT_TYPE, message));
@@ -731,7 +737,9 @@ impl Snapshot {
             DataType::Char(_) => format!("character({})", modifier - 4),
             DataType::VarChar(_) => format!("character varying({})", modifier - 4),
             DataType::Numeric { .. } => {
-                let (precision, scale) = ((modifier - 4) >> 16, (modifier - 4) & 0xffff);
+                // The scale has eleven bits, the uppermost of which is its sign.
+                let scale = (((modifier - 4) & 0x7ff) ^ 0x400) - 0x400;
+                let precision = (modifier - 4) >> 16;
                 format!("numeric({precision},{scale})")
             }
             DataType::Timestamp(_) => format!("timestamp({modifier}) without time zone"),

@@ -60,6 +60,8 @@ pub(crate) struct TableEntry {
     pub row_type: u32,
     pub row_array_type: u32,
     pub table: Arc<Table>,
+    /// The materialized view whose rows it has.
+    pub view: Option<Arc<View>>,
     pub indexes: Vec<IndexEntry>,
     pub constraints: Vec<ConstraintEntry>,
     /// The numbers of its triggers, in their order.
@@ -96,6 +98,9 @@ pub(crate) struct EnumEntry {
 pub(crate) struct IndexEntry {
     pub oid: u32,
     pub definition: IndexDefinition,
+    /// The operator classes of the columns of its key that are not the default ones; none where all
+    /// are.
+    pub classes: Vec<Option<String>>,
     pub is_primary: bool,
     /// The constraint that it is for.
     pub constraint: Option<u32>,
@@ -206,7 +211,8 @@ impl Snapshot {
             ),
             sequence: sequence.clone(),
         });
-        let views = catalog.views().map(|view| ViewEntry {
+        let views = catalog.views().filter(|view| !view.is_materialized());
+        let views = views.map(|view| ViewEntry {
             oid: number(numbers, NumberedObject::View(view.name.clone())),
             view: view.clone(),
             updatable: updatable_columns(catalog, view),
@@ -503,6 +509,7 @@ impl TableEntry {
             row_array_type: number(numbers, NumberedObject::RowArrayType(name())),
             defaults: defaults.collect(),
             table: table.clone(),
+            view: catalog.materialized_view(&schema.name).cloned(),
             triggers: triggers.collect(),
             indexes,
             constraints,
@@ -567,9 +574,20 @@ fn indexes(table: &Table, numbers: &ObjectNumbers) -> Vec<IndexEntry> {
             is_primary,
             constraint: definition.constraint.then(|| number(numbers, object)),
             definition,
+            classes: Vec::new(),
         }
     });
-    entries.collect()
+    let unbuilt = schema.unbuilt.iter().map(|index| IndexEntry {
+        oid: number(
+            numbers,
+            NumberedObject::Index(beside(&schema.name, &index.definition.name)),
+        ),
+        is_primary: false,
+        constraint: None,
+        definition: index.definition.clone(),
+        classes: index.classes.clone(),
+    });
+    entries.chain(unbuilt).collect()
 }
 
 /// The number of an object; 0 in a catalog that a change has not completed.

@@ -131,11 +131,22 @@ impl CatalogView for View<'_> {
         found.cloned()
     }
 
+    fn materialized_view(&self, name: &str) -> Option<Arc<kiln_engine::View>> {
+        let found = self.catalog.materialized_view(name);
+        // What is no such view may become one only as another table.
+        if found.is_some() {
+            self.lookups.borrow_mut().note_view(name, found);
+        }
+        found.cloned()
+    }
+
     fn views_over(&self, name: &str) -> Vec<String> {
         let mut names = vec![name.to_owned()];
         let mut at = 0;
         while at < names.len() {
-            let views = self.catalog.views().filter(|view| view.reads(&names[at]));
+            // Who reads a materialized view reads nothing of what that was made of.
+            let views = self.catalog.views().filter(|view| !view.is_materialized());
+            let views = views.filter(|view| view.reads(&names[at]));
             let views: Vec<String> = views.map(|view| view.name.clone()).collect();
             names.extend(
                 views

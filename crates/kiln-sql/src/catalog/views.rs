@@ -2,7 +2,7 @@
 //! session has: `pg_settings`, `pg_prepared_statements`, `pg_cursors`; and of what all sessions
 //! have locked by name: `pg_locks`.
 
-use kiln_engine::Object;
+use kiln_engine::{Object, ViewRows};
 use kiln_storage::qualified::{name_in_schema, qualified, schema_of};
 use kiln_storage::types::{Value, datetime};
 
@@ -30,7 +30,8 @@ pub(super) fn pg_tables(snapshot: &Snapshot) -> Vec<Row> {
         .iter()
         .filter(|relation| relation.kind == "r");
     let system = system.map(|relation| row(relation.schema, relation.name, false, false));
-    let own = snapshot.tables.iter().map(|table| {
+    let own = snapshot.tables.iter().filter(|table| table.view.is_none());
+    let own = own.map(|table| {
         let has_indexes = !table.indexes.is_empty();
         let has_triggers = class::has_triggers(snapshot, table);
         row(table.schema_name(), table.name(), has_indexes, has_triggers)
@@ -47,6 +48,23 @@ pub(super) fn pg_views(snapshot: &Snapshot) -> Vec<Row> {
             text(snapshot.owner(&Object::table(&entry.view.name))),
             text(deparse::view(&entry.view)),
         ]
+    });
+    views.collect()
+}
+
+/// Materialized views.
+pub(super) fn pg_matviews(snapshot: &Snapshot) -> Vec<Row> {
+    let views = snapshot.tables.iter().filter_map(|table| {
+        let view = table.view.as_ref()?;
+        Some(vec![
+            text(table.schema_name()),
+            text(table.name()),
+            text(snapshot.owner(&Object::table(table.qualified()))),
+            Value::Null,
+            boolean(!table.indexes.is_empty()),
+            boolean(view.rows != ViewRows::Missing),
+            text(deparse::view(view)),
+        ])
     });
     views.collect()
 }

@@ -2,7 +2,7 @@
 
 use kiln_procedure::ir::{Arithmetic, Comparison};
 use kiln_storage::error::{Result, SqlState};
-use kiln_storage::types::{DataType, Decimal, Value};
+use kiln_storage::types::{DataType, Value, parse_numeric};
 use sqlparser::ast::{
     BinaryOperator, CastKind, Expr, UnaryOperator, Value as Literal, ValueWithSpan,
 };
@@ -692,15 +692,11 @@ fn number(digits: &str, position: Position) -> Result<Bound> {
         }
     }
     // What NUMERIC cannot hold may still become a DOUBLE PRECISION.
-    let Ok(value) = Decimal::parse(digits) else {
+    let Ok(value) = parse_numeric(digits) else {
         let open = Kind::Unknown(Some(digits.to_owned()));
         return Ok(Bound::new(open, DataType::NUMERIC, position));
     };
-    Ok(Bound::constant(
-        Value::Numeric(value),
-        DataType::NUMERIC,
-        position,
-    ))
+    Ok(Bound::constant(value, DataType::NUMERIC, position))
 }
 
 /// CASE over bound parts: brings the results to one type and drops what can never be taken.

@@ -405,6 +405,9 @@ fn convert_catalog(bound: &Bound, target: &DataType) -> Result<Option<Bound>> {
             CatalogType::JsonPath => to(functions::TEXT_TO_JSONPATH, target),
             _ => to(cast::TEXT_AS_IT_IS, target),
         },
+        Representation::Double if matches!(source, DataType::Numeric { .. }) => {
+            to(cast::DECIMAL_TO_REAL, target)
+        }
         Representation::Double if source.is_number() => {
             let double = convert(bound.clone(), &DataType::Double)?;
             Ok(Some(call(

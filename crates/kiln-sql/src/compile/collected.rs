@@ -4,6 +4,7 @@
 //! | aggregates | of |
 //! |---|---|
 //! | `stddev`, `variance` and their kin | NUMERIC, DOUBLE PRECISION |
+//! | `corr`, `covar_pop`, `regr_slope` and their kin | pairs of DOUBLE PRECISIONs |
 //! | `bit_and`, `bit_or`, `bit_xor` | integers |
 //! | `percentile_cont`, `percentile_disc`, `mode`, with WITHIN GROUP | values in an order |
 
@@ -14,6 +15,7 @@ use kiln_storage::types::DataType;
 use super::bound::{AggregateKind, Bound};
 use super::coerce::{CastContext, coerce};
 use super::expression::Call;
+use super::functions::regression;
 use super::functions::statistics::{self, Bits, Deviation};
 use super::{Compiler, Position, fail, functions, unsupported};
 
@@ -22,6 +24,30 @@ use super::{Compiler, Position, fail, functions, unsupported};
 pub(super) enum Collected {
     Deviation(Deviation),
     Bits(Bits),
+}
+
+/// An aggregate of pairs of numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Paired {
+    named: functions::Named,
+    data_type: fn() -> DataType,
+}
+
+impl Paired {
+    /// The aggregate of this name.
+    pub(super) fn of(name: &str) -> Option<Paired> {
+        if name == "regr_count" {
+            return Some(Paired {
+                named: regression::COUNT,
+                data_type: || DataType::BigInt,
+            });
+        }
+        let named = regression::aggregate(name)?;
+        Some(Paired {
+            named,
+            data_type: || DataType::Double,
+        })
+    }
 }
 
 /// An aggregate over the order that WITHIN GROUP gives.
@@ -176,6 +202,37 @@ impl Compiler<'_> {
         let hint = "No function matches the given name and argument types. You might need to add \
                     explicit type casts.";
         fail(SqlState::UNDEFINED_FUNCTION, message, call.position).with_hint(hint)
+    }
+
+    /// Binds a call of an aggregate of pairs, whose parts are collected each by itself.
+    ///
+    /// # Errors
+    /// 42883 for arguments that are not two numbers.
+    pub(super) fn bind_paired(&mut self, paired: Paired, call: Call<'_>) -> Result<Bound> {
+        let position = call.position;
+        let [dependent, independent] = call.arguments.as_slice() else {
+            return Err(self.no_such_call(&call));
+        };
+        if call.distinct || call.is_star {
+            return Err(unsupported("DISTINCT in an aggregate of pairs", position));
+        }
+        let mut arrays = Vec::with_capacity(2);
+        for part in [dependent, independent] {
+            let collecting = Call {
+                name: "array_agg".to_owned(),
+                arguments: vec![*part],
+                ..call.clone()
+            };
+            let array = self.bind_aggregate(AggregateKind::ArrayAgg, &collecting)?;
+            let is_number = |element: DataType| element.is_number();
+            if !array.data_type.element().is_some_and(is_number) {
+                return Err(self.no_such_call(&call));
+            }
+            let wanted = DataType::array(DataType::Double);
+            arrays.push(coerce(array, &wanted, CastContext::Explicit)?);
+        }
+        let data_type = (paired.data_type)();
+        Ok(functions::direct(paired.named, arrays, data_type, position))
     }
 
     /// Binds a call of an aggregate over the order that WITHIN GROUP gives.

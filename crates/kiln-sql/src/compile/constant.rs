@@ -2,6 +2,7 @@
 
 use kiln_procedure::frame::{compare, push_value, to_value};
 use kiln_procedure::ir::{Arithmetic, Comparison, Width};
+use kiln_procedure::number;
 use kiln_storage::error::{Error, Result};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{DataType, Value};
@@ -57,14 +58,7 @@ fn evaluate(operation: Operation, heap: &mut Heap, slots: &[Slot]) -> Result<Opt
             integer(arithmetic, width, left.as_i64(), right.as_i64())?
         }
         (Operation::Decimal(arithmetic), [left, right]) => {
-            let (left, right) = (left.as_decimal(), right.as_decimal());
-            Slot::from_decimal(match arithmetic {
-                Arithmetic::Add => left.try_add(right)?,
-                Arithmetic::Subtract => left.try_sub(right)?,
-                Arithmetic::Multiply => left.try_mul(right)?,
-                Arithmetic::Divide => left.try_div(right)?,
-                Arithmetic::Remainder => left.try_rem(right)?,
-            })
+            number::compute(heap, arithmetic, *left, *right)?
         }
         (Operation::Compare(comparison, class), [left, right]) => {
             let order = match (left.is_null(), right.is_null()) {
@@ -88,7 +82,7 @@ fn evaluate(operation: Operation, heap: &mut Heap, slots: &[Slot]) -> Result<Opt
         (Operation::IntegerToDouble, [source]) => Slot::from_f64(source.as_i64() as f64),
         (Operation::CheckWidth(width), [source]) => check_width(width, source.as_i64())?,
         (Operation::Rescale { precision, scale }, [source]) => {
-            Slot::from_decimal(source.as_decimal().rescale(precision, scale)?)
+            number::rescale(heap, *source, precision, scale)?
         }
         (Operation::Concat, [left, right]) => heap.concat(*left, *right),
         (Operation::Call(builtin), _) if !builtin.volatile => (builtin.function)(heap, slots)?,

@@ -220,6 +220,7 @@ pub fn columns_of_generated(schema: &TableSchema, column: ColumnId) -> Result<Co
 }
 
 /// The arguments of a call as they were written.
+#[derive(Clone)]
 pub(super) struct Call<'e> {
     pub(super) name: String,
     pub(super) arguments: Vec<&'e Expr>,

@@ -311,7 +311,7 @@ impl Compiler<'_> {
                 }
                 let table_name = relation_name(self.catalog, name)?;
                 self.record_relation(&table_name);
-                if let Some(view) = self.view(&table_name) {
+                if let Some(view) = self.view_in_from(&table_name) {
                     return self.bind_view(&view, &alias_name, alias.as_ref(), position);
                 }
                 if self.catalog.table(&table_name).is_none()
@@ -320,6 +320,7 @@ impl Compiler<'_> {
                     return self.bind_sequence_relation(sequence, alias.as_ref(), position);
                 }
                 let table = self.table_for(Privilege::Select, &table_name, position)?;
+                self.refuse_missing_rows(&table_name);
                 let source = self.add_table_source(&table, &alias_name, position);
                 self.rename_columns(source, alias.as_ref(), position)?;
                 Ok(self.scope_of(source, ItemKind::Table(table)))

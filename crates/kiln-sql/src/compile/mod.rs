@@ -22,7 +22,7 @@
 //! | `coerce`, `category`, `overload` | conversions between types, and which builtin a call means |
 //! | `scope`, `control` | variables, row sources, what a name means; open loops, EXIT and CONTINUE |
 //! | `arrays`, `operators`, `patterns`, `qualified`, `domain`, `session_value`, `advisory`, `sleep`, `extensions` | operators, names of relations, values of domains, what the session knows |
-//! | `bind`, `json`, `aggregate`, `aggregate_call`, `collected`, `window`, `row_function`, `row_call`, `signal`, `notify`, `special` | binding expressions |
+//! | `bind`, `json`, `aggregate`, `aggregate_call`, `collected`, `grouping_sets`, `window`, `row_function`, `row_call`, `signal`, `notify`, `special` | binding expressions |
 //! | `emit`, `path`, `plan`, `rows`, `limit`, `locking` | bound expressions to instructions, and access paths |
 //! | `from`, `table_function`, `json_record`, `view`, `select`, `set`, `query`, `with`, `recursion`, `subquery`, `access` | binding queries |
 //! | `produce`, `read`, `group`, `windowed`, `set_rows`, `join`, `relation`, `sequence` | the loops over the rows of queries |
@@ -52,6 +52,7 @@ pub(crate) mod extensions;
 mod from;
 mod functions;
 mod group;
+mod grouping_sets;
 mod implication;
 mod join;
 mod json;
@@ -199,6 +200,12 @@ pub trait CatalogView {
         None
     }
 
+    /// What the materialized view called `name` is, whose rows the table of this name has.
+    fn materialized_view(&self, name: &str) -> Option<Arc<View>> {
+        let _ = name;
+        None
+    }
+
     /// The names of the views that read from the table called `name`, by way of others too.
     fn views_over(&self, name: &str) -> Vec<String> {
         let _ = name;
@@ -311,6 +318,8 @@ pub struct Compiler<'a> {
     changed: Option<kiln_storage::schema::TableId>,
     /// What the query of a view names, while that is created.
     recorded: Option<view::Recorded>,
+    /// Whether the statement gives a materialized view its rows.
+    refilled: bool,
     /// What the statement that is compiled next is a part of, if it is a referential action.
     following: Option<dml::Following>,
     /// The constraints that the program keeps keys of, to check them at its end or later.
@@ -364,6 +373,7 @@ impl<'a> Compiler<'a> {
             windows: Vec::new(),
             changed: None,
             recorded: None,
+            refilled: false,
             following: None,
             waiting: Vec::new(),
             recursion: None,

@@ -3,7 +3,7 @@
 use kiln_engine::Privilege;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::ColumnId;
-use kiln_storage::types::DataType;
+use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{
     self, Distinct, Expr, GroupByExpr, Ident, Query, SelectItem, SelectItemQualifiedWildcardKind,
 };
@@ -14,6 +14,7 @@ use super::bound::{
 };
 use super::coerce::{CastContext, coerce};
 use super::from::FromScope;
+use super::grouping_sets::{GroupBy, grouping_of, sets_of};
 use super::names::figure_name;
 use super::order::{Needs, class_in, order_items, order_key, output_number};
 use super::scope::{AggregatePolicy, Level};
@@ -160,7 +161,7 @@ impl Compiler<'_> {
         let origins: Vec<_> = outputs.iter().map(|bound| self.origin_of(bound)).collect();
         let keys = self.bind_group_by(select, &outputs, &columns)?;
         let mut items = from.items;
-        if let (Some(output), Some(keys)) = (&mut output, &keys) {
+        if let (Some(output), Some(GroupBy { keys, .. })) = (&mut output, &keys) {
             let functions = functions_grouped_by(keys, output);
             items.extend(functions);
         }
@@ -207,8 +208,19 @@ impl Compiler<'_> {
             // One whose value nothing needs makes groups all the same.
             || self.aggregated.contains(&level);
         if is_grouped {
-            let keys = keys.unwrap_or_default();
-            self.group(&mut bound, keys, having, &mut order, level)?;
+            match keys {
+                Some(GroupBy {
+                    keys,
+                    sets: Some(sets),
+                }) => {
+                    let keys = (keys.as_slice(), sets.as_slice());
+                    self.group_by_sets(&mut bound, keys, having, &mut order, level)?;
+                }
+                keys => {
+                    let keys = keys.map_or_else(Vec::new, |keys| keys.keys);
+                    self.group(&mut bound, keys, having, &mut order, level)?;
+                }
+            }
         }
         self.split_at_windows(&mut bound, &mut order, level)?;
         let columns = columns
@@ -339,7 +351,7 @@ impl Compiler<'_> {
         select: &ast::Select,
         outputs: &[Bound],
         names: &[String],
-    ) -> Result<Option<Vec<Bound>>> {
+    ) -> Result<Option<GroupBy>> {
         let items = match &select.group_by {
             GroupByExpr::Expressions(items, modifiers) => {
                 if !modifiers.is_empty() {
@@ -359,7 +371,38 @@ impl Compiler<'_> {
         }
         self.allow_aggregates(AggregatePolicy::Refused("GROUP BY"));
         let mut keys: Vec<Bound> = Vec::new();
-        for item in items {
+        let Some(sets) = sets_of(items)? else {
+            for item in items {
+                self.bind_group_key(item, outputs, names, &mut keys)?;
+            }
+            return Ok(Some(GroupBy { keys, sets: None }));
+        };
+        let mut positions = Vec::with_capacity(sets.len());
+        for set in sets {
+            let mut own = Vec::with_capacity(set.len());
+            for item in set {
+                let at = self.bind_group_key(item, outputs, names, &mut keys)?;
+                if !own.contains(&at) {
+                    own.push(at);
+                }
+            }
+            positions.push(own);
+        }
+        Ok(Some(GroupBy {
+            keys,
+            sets: Some(positions),
+        }))
+    }
+
+    /// Binds an expression of GROUP BY, which becomes one of the keys if it is none; returns which.
+    fn bind_group_key(
+        &mut self,
+        item: &Expr,
+        outputs: &[Bound],
+        names: &[String],
+        keys: &mut Vec<Bound>,
+    ) -> Result<usize> {
+        {
             let bound = match output_number(item, outputs.len())? {
                 Some(index) => outputs[index].clone(),
                 None => {
@@ -382,11 +425,14 @@ impl Compiler<'_> {
                     bound.position,
                 ));
             }
-            if !keys.contains(&bound) {
-                keys.push(bound);
-            }
+            Ok(keys
+                .iter()
+                .position(|key| *key == bound)
+                .unwrap_or_else(|| {
+                    keys.push(bound);
+                    keys.len() - 1
+                }))
         }
-        Ok(Some(keys))
     }
 
     /// A name in GROUP BY is a column of the rows first, and else one of the output.
@@ -496,26 +542,31 @@ impl Compiler<'_> {
         for key in &keys {
             class_in("GROUP BY", Needs::Equality, &key.data_type, key.position)?;
         }
+        // GROUPING takes none of those that depend on others.
+        let written = keys.len();
         self.add_dependent_keys(&mut keys, select, order, having.as_ref(), &sources);
         let keys: Vec<(Bound, usize)> =
             keys.into_iter().map(|key| (key, self.new_slot())).collect();
         let mut aggregates: Vec<(AggregateCall, usize)> = Vec::new();
         let mut next = self.next_slot;
+        let mut failed = None;
         let mut replace = |bound: &Bound| -> Option<Bound> {
             let slot = |number: usize| {
                 Bound::new(Kind::Slot(number), bound.data_type.clone(), bound.position)
             };
-            // Under an operator a key may have got another type, such as a wider integer, which its
-            // slot has as well.
-            let is_key = |key: &Bound| {
-                if integer_bytes(&key.data_type) > integer_bytes(&bound.data_type) {
-                    return false;
-                }
-                let data_type = bound.data_type.clone();
-                Bound::new(key.kind.clone(), data_type, key.position).has_form_of(bound)
-            };
-            if let Some((_, number)) = keys.iter().find(|(key, _)| is_key(key)) {
+            if let Some((_, number)) = keys.iter().find(|(key, _)| is_key(key, bound)) {
                 return Some(slot(*number));
+            }
+            match grouping_of(bound, keys[..written].iter().map(|(key, _)| key)) {
+                Some(Ok(_)) => {
+                    let none = Value::Integer(0);
+                    return Some(Bound::constant(none, DataType::Integer, bound.position));
+                }
+                Some(Err(error)) => {
+                    failed.get_or_insert(error);
+                    return Some(Bound::null(DataType::Integer, bound.position));
+                }
+                None => {}
             }
             let Kind::Aggregate(call) = &bound.kind else {
                 return None;
@@ -542,29 +593,11 @@ impl Compiler<'_> {
             rewrite_in_place(bound, &mut replace);
         }
         self.next_slot = next;
-        for bound in select.output_expressions(order).into_iter().chain(&having) {
-            let mut stray = None;
-            bound.visit(&mut |node| {
-                if let Kind::Column { source, column } = node.kind
-                    && sources.contains(&source)
-                    && stray.is_none()
-                {
-                    stray = Some((source, column, node.position));
-                }
-            });
-            if let Some((source, column, position)) = stray {
-                let source = self.source(source);
-                return Err(fail(
-                    SqlState::GROUPING_ERROR,
-                    format!(
-                        "column \"{}.{}\" must appear in the GROUP BY clause or be used in an \
-                         aggregate function",
-                        source.name, source.columns[column as usize].0
-                    ),
-                    position,
-                ));
-            }
+        if let Some(error) = failed {
+            return Err(error);
         }
+        let all = select.output_expressions(order).into_iter();
+        self.refuse_stray(all.chain(&having), &sources)?;
         select.grouping = Some(Grouping {
             keys,
             aggregates,
@@ -726,6 +759,16 @@ fn functions_grouped_by(keys: &[Bound], output: &mut Output) -> Vec<FromItem> {
         left: None,
     });
     items.collect()
+}
+
+/// Whether an expression is a group key. Under an operator a key may have got another type, such as
+/// a wider integer, which its slot has as well.
+pub(super) fn is_key(key: &Bound, bound: &Bound) -> bool {
+    if integer_bytes(&key.data_type) > integer_bytes(&bound.data_type) {
+        return false;
+    }
+    let data_type = bound.data_type.clone();
+    Bound::new(key.kind.clone(), data_type, key.position).has_form_of(bound)
 }
 
 /// The width of an integer type; 0 for any other type.

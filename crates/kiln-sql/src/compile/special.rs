@@ -13,7 +13,7 @@ use super::bind::{as_array, case};
 use super::bound::{AggregateKind, Bound, Callee, Kind, RowFunction, WindowFunction};
 use super::category::common_type;
 use super::coerce::{CastContext, coalesce, coerce, padded};
-use super::collected::{Collected, Ordered};
+use super::collected::{Collected, Ordered, Paired};
 use super::constant::call;
 use super::domain::{coerce_to, declared_type};
 use super::expression::Call;
@@ -319,6 +319,9 @@ impl Compiler<'_> {
                 return self.bind_json(maker, name, &call.arguments, position);
             }
         }
+        if name == "grouping" {
+            return self.bind_grouping(&call);
+        }
         if let Some(ordered) = Ordered::of(name)
             && !self.knows_routine(name)
         {
@@ -332,6 +335,11 @@ impl Compiler<'_> {
         {
             let array = self.bind_aggregate(AggregateKind::ArrayAgg, &call)?;
             return Ok(collected.finish(array, position));
+        }
+        if let Some(paired) = Paired::of(name)
+            && !self.knows_routine(name)
+        {
+            return self.bind_paired(paired, call);
         }
         if let Some(kind) = AggregateKind::of(name) {
             if call.is_star && *name != "count" {
@@ -392,6 +400,15 @@ impl Compiler<'_> {
                 let all: Vec<&Bound> = arguments.iter().collect();
                 let data_type = common_type("COALESCE", &all, position)?;
                 coalesce(arguments, data_type, position)
+            }
+            ("array_fill", 2) => array_fill(arguments, position),
+            ("make_timestamptz", 6 | 7) => {
+                let zone = (count == 7).then(|| arguments.pop()).flatten();
+                let local = overload::bind("make_timestamp", arguments, position)?;
+                match zone {
+                    Some(zone) => overload::bind("timezone", vec![zone, local], position),
+                    None => coerce(local, &DataType::TIMESTAMPTZ, CastContext::Explicit),
+                }
             }
             ("nullif", 2) => {
                 let mut arguments = arguments.into_iter();
@@ -660,4 +677,31 @@ fn named_interval(given: Vec<(Option<&Ident>, Bound)>, position: Position) -> Re
         .into_iter()
         .map(|part| part.unwrap_or_else(|| Bound::integer(0)));
     overload::bind("make_interval", parts.collect(), position)
+}
+
+/// `array_fill(value, lengths)`.
+///
+/// # Errors
+/// 42804 for a value without a type.
+fn array_fill(mut arguments: Vec<Bound>, position: Position) -> Result<Bound> {
+    let (Some(lengths), Some(value)) = (arguments.pop(), arguments.pop()) else {
+        return Err(unsupported("this call", position));
+    };
+    if value.is_unknown() {
+        let message = "could not determine polymorphic type because input has type unknown";
+        return Err(fail(SqlState::DATATYPE_MISMATCH, message, position));
+    }
+    if value.data_type.element().is_some() {
+        return Err(unsupported("an array of more than one dimension", position));
+    }
+    let wanted = DataType::array(DataType::Integer);
+    let lengths = coerce(lengths, &wanted, CastContext::Implicit)?;
+    let data_type = DataType::array(value.data_type.without_modifier());
+    let operands = vec![value, lengths];
+    Ok(functions::direct(
+        functions::ARRAY_FILL,
+        operands,
+        data_type,
+        position,
+    ))
 }

@@ -51,6 +51,8 @@ fn tables() -> Tables {
                 unique: false,
                 constraint: false,
                 partial: false,
+                nulls_equal: false,
+                method: kiln_storage::schema::IndexMethod::BTree,
                 kind: kiln_storage::schema::IndexKind::Ordered {
                     partition_columns: 0,
                 },

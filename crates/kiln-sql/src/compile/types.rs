@@ -3,7 +3,7 @@
 use kiln_engine::Domain;
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::{CatalogType, DataType, NUMERIC_PRECISION_MAX};
+use kiln_storage::types::{CatalogType, DataType};
 use sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType as Written, ExactNumberInfo, ObjectName,
     TimezoneInfo,
@@ -253,19 +253,7 @@ fn numeric(info: &ExactNumberInfo, position: Position) -> Result<DataType> {
             "NUMERIC scale {scale} must be between -1000 and 1000"
         )));
     }
-    if precision > u64::from(NUMERIC_PRECISION_MAX) {
-        return Err(unsupported(
-            format!("a NUMERIC precision above {NUMERIC_PRECISION_MAX}"),
-            position,
-        ));
-    }
-    let (Ok(precision), Ok(scale)) = (u8::try_from(precision), u8::try_from(scale)) else {
-        return Err(unsupported("a NUMERIC scale that is negative", position));
-    };
-    if scale > precision {
-        return Err(unsupported("a NUMERIC scale above the precision", position));
-    }
-    Ok(DataType::numeric(precision, scale))
+    Ok(DataType::numeric(precision as u16, scale as i16))
 }
 
 fn character_length(

@@ -5,8 +5,9 @@
 //! its conditions among the others, and what its columns are called means its expressions. So a
 //! condition on a key goes by the key, through a view as well. Any other query is a subquery.
 
-use kiln_engine::{Object, Privilege, View};
+use kiln_engine::{Object, Privilege, View, ViewRows};
 use kiln_platform::sync::Arc;
+use kiln_procedure::ir::{Failure, TextSource};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
 use sqlparser::ast::TableAlias;
@@ -33,6 +34,38 @@ impl Compiler<'_> {
         self.catalog.view(name)
     }
 
+    /// The view called `name` whose query is run where a query names it. That of a materialized view
+    /// is run by the statement alone that gives it its rows.
+    pub(super) fn view_in_from(&mut self, name: &str) -> Option<Arc<View>> {
+        match self.refilled {
+            true => self
+                .catalog
+                .materialized_view(name)
+                .or_else(|| self.view(name)),
+            false => self.view(name),
+        }
+    }
+
+    /// Raises where the rows of a materialized view are read that has none yet.
+    pub(super) fn refuse_missing_rows(&mut self, name: &str) {
+        let view = self.catalog.materialized_view(name);
+        if view.is_none_or(|view| view.rows != ViewRows::Missing) {
+            return;
+        }
+        let name = name_in_schema(name);
+        self.raise(Failure {
+            state: SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            message: format!("materialized view \"{name}\" has not been populated"),
+            arguments: Box::default(),
+            detail: None,
+            hint: Some(TextSource::Literal(
+                "Use the REFRESH MATERIALIZED VIEW command.".to_owned(),
+            )),
+            subject: None,
+            position: None,
+        });
+    }
+
     /// Binds a view in FROM.
     pub(super) fn bind_view(
         &mut self,
@@ -42,7 +75,11 @@ impl Compiler<'_> {
         position: Position,
     ) -> Result<FromScope> {
         self.note_access(Object::table(&view.name), Privilege::Select);
-        let bound = self.bind_view_query(view)?;
+        // Within the query it is not the statement's own.
+        let refilled = std::mem::take(&mut self.refilled);
+        let bound = self.bind_view_query(view);
+        self.refilled = refilled;
+        let bound = bound?;
         let columns = view.columns.iter().map(|(name, data_type)| ColumnMeta {
             name: name.clone(),
             data_type: data_type.clone(),

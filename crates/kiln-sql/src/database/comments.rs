@@ -79,7 +79,9 @@ fn commented(change: &CatalogChange<'_>, object: &CommentedObject) -> Result<Com
 /// The kind of a relation, and the object that it is.
 fn found(change: &CatalogChange<'_>, name: &str) -> Option<(RelationKind, NumberedObject)> {
     let (catalog, owned) = (change.catalog(), name.to_owned());
-    if catalog.table(name).is_some() {
+    if catalog.materialized_view(name).is_some() {
+        Some((RelationKind::MaterializedView, NumberedObject::Table(owned)))
+    } else if catalog.table(name).is_some() {
         Some((RelationKind::Table, NumberedObject::Table(owned)))
     } else if catalog.view(name).is_some() {
         Some((RelationKind::View, NumberedObject::View(owned)))
@@ -128,7 +130,7 @@ fn column(change: &CatalogChange<'_>, written: &ObjectName) -> Result<Commented>
     let written = ObjectName(parts);
     let name = relation_of(catalog, &written)?;
     let is_there = match found(change, &name) {
-        Some((RelationKind::Table, _)) => catalog
+        Some((RelationKind::Table | RelationKind::MaterializedView, _)) => catalog
             .require_table(&name)?
             .schema()
             .column(&column)

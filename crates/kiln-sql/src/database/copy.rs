@@ -69,6 +69,16 @@ impl Copying {
             let message = format!("cannot copy {direction} view \"{name}\"");
             return Err(Error::new(SqlState::WRONG_OBJECT_TYPE, message).with_hint(hint));
         }
+        if catalog.materialized_view(&name).is_some() {
+            let direction = if copy.is_in { "to" } else { "from" };
+            let name = name_in_schema(&name);
+            let message = format!("cannot copy {direction} materialized view \"{name}\"");
+            let error = Error::new(SqlState::WRONG_OBJECT_TYPE, message);
+            return Err(match copy.is_in {
+                true => error,
+                false => error.with_hint("Try the COPY (SELECT ...) TO variant."),
+            });
+        }
         let mut names: Vec<String> = Vec::new();
         for column in columns {
             if names.contains(&column.value) {

@@ -6,8 +6,8 @@ use super::definition::Definition;
 use super::design;
 use super::result::StatementResult;
 use super::{
-    alter, comments, domains, enums, extensions, functions, indexes, role_settings, roles, schemas,
-    sequences, tables, triggers, views,
+    alter, comments, domains, enums, extensions, functions, indexes, materialized, role_settings,
+    roles, schemas, sequences, tables, triggers, views,
 };
 use crate::parse::{Drop, DropKind, Statement as Tree};
 
@@ -18,6 +18,7 @@ fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult
         DropKind::Index => "DROP INDEX",
         DropKind::Sequence => "DROP SEQUENCE",
         DropKind::View => "DROP VIEW",
+        DropKind::MaterializedView => "DROP MATERIALIZED VIEW",
         DropKind::Type => "DROP TYPE",
         DropKind::Domain => "DROP DOMAIN",
     };
@@ -27,7 +28,7 @@ fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult
             DropKind::Table => tables::drop_tables(change, statement)?,
             DropKind::Index => indexes::drop(change, statement)?,
             DropKind::Sequence => sequences::drop(change, statement)?,
-            DropKind::View => views::drop(change, statement)?,
+            DropKind::View | DropKind::MaterializedView => views::drop(change, statement)?,
             DropKind::Type => enums::drop(change, statement)?,
             DropKind::Domain => domains::drop(change, statement)?,
         };
@@ -53,6 +54,8 @@ impl Definition<'_> {
             Tree::AlterSequence(statement) => sequences::alter(self, statement),
             Tree::CreateIndex(statement) => indexes::create(self, statement),
             Tree::CreateView(statement) => views::create(self, statement),
+            Tree::CreateMaterializedView(statement) => materialized::create(self, statement),
+            Tree::RefreshMaterializedView(statement) => materialized::refresh(self, statement),
             Tree::AlterView(statement) => views::alter_view(self, statement),
             Tree::CreateEnum(statement) => enums::create(self, statement),
             Tree::AlterType(statement) => enums::alter(self, statement),

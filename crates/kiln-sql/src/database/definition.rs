@@ -16,6 +16,8 @@ use crate::parse::{Drop, Statement as Tree};
 /// A statement that defines, on its way into a database's catalog.
 pub(super) struct Definition<'a> {
     pub(super) source: Arc<Source>,
+    /// The role that runs it; `None` for that which a log has kept.
+    role: Option<String>,
     change: Change<'a>,
 }
 

@@ -1,6 +1,6 @@
 //! What depends on an object that goes, and goes with it under CASCADE.
 
-use kiln_engine::CatalogChange;
+use kiln_engine::{Catalog, CatalogChange};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::ColumnId;
 
@@ -29,6 +29,8 @@ pub(super) enum Dependent {
     Check { table: String, name: String },
     /// A view.
     View(String),
+    /// A materialized view.
+    MaterializedView(String),
     /// A domain.
     Domain(String),
     /// A function or procedure, and as PostgreSQL names it.
@@ -36,6 +38,14 @@ pub(super) enum Dependent {
 }
 
 impl Dependent {
+    /// A view, materialized or not.
+    pub fn of_view(catalog: &Catalog, name: String) -> Dependent {
+        match catalog.materialized_view(&name) {
+            Some(_) => Dependent::MaterializedView(name),
+            None => Dependent::View(name),
+        }
+    }
+
     /// As PostgreSQL names it.
     pub fn described(&self) -> String {
         match self {
@@ -61,6 +71,9 @@ impl Dependent {
                 format!("constraint {name} on table {table}")
             }
             Dependent::View(name) => format!("view {}", short_name(name)),
+            Dependent::MaterializedView(name) => {
+                format!("materialized view {}", short_name(name))
+            }
             Dependent::Domain(name) => format!("type {}", quote_identifier(name)),
             Dependent::Routine { described, .. } => described.clone(),
         }
@@ -75,16 +88,19 @@ impl Dependent {
             | Dependent::Index { table, .. }
             | Dependent::Check { table, .. }
             | Dependent::Reference { table, .. } => table,
-            Dependent::View(name) | Dependent::Domain(name) | Dependent::Routine { name, .. } => {
-                name
-            }
+            Dependent::View(name)
+            | Dependent::MaterializedView(name)
+            | Dependent::Domain(name)
+            | Dependent::Routine { name, .. } => name,
         }
     }
 
     /// Takes it away.
     pub fn remove(&self, change: &mut CatalogChange<'_>) -> Result<()> {
         match self {
-            Dependent::View(name) => return change.drop_view(name),
+            Dependent::View(name) | Dependent::MaterializedView(name) => {
+                return change.drop_view(name);
+            }
             Dependent::Domain(name) => return change.drop_domain(name),
             Dependent::Routine { name, .. } => return change.drop_procedure(name),
             Dependent::Index { table, name } => {
@@ -102,6 +118,7 @@ impl Dependent {
             Dependent::Column { .. }
             | Dependent::Index { .. }
             | Dependent::View(_)
+            | Dependent::MaterializedView(_)
             | Dependent::Domain(_)
             | Dependent::Routine { .. } => {}
         })?;

@@ -12,6 +12,7 @@ use super::dependents::{self, Dependent, depended_on};
 use super::design;
 use super::follow;
 use super::result::{Notice, StatementResult};
+use super::views;
 use crate::catalog::{View, is_auxiliary};
 use crate::compile::ddl::{self, Draft, IndexDeclaration};
 use crate::compile::{fail, position_of, row_name, short_name};
@@ -58,10 +59,15 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
         let owner = change.index_owner(&name).map(str::to_owned);
         let table = owner.and_then(|owner| change.catalog().table(&owner).cloned());
         let definition = table.as_ref().and_then(|table| {
-            let mut indexes = table.indexes().iter().map(|index| index.definition());
+            let indexes = table.indexes().iter().map(|index| index.definition());
+            let unbuilt = table.schema().unbuilt.iter();
+            let mut indexes = indexes.chain(unbuilt.map(|index| &index.definition));
             indexes.find(|known| known.name == shown && !is_auxiliary(table, known))
         });
         let (Some(table), Some(definition)) = (&table, definition) else {
+            if change.catalog().materialized_view(&name).is_some() {
+                return Err(views::is_materialized(&name, "an index", position));
+            }
             if change.catalog().table(&name).is_some() {
                 let message = format!("\"{shown}\" is not an index");
                 return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
@@ -117,7 +123,11 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
                 change.drop_index(table_name, &auxiliary.name)?;
             }
         }
-        match has_hidden(table, definition) {
+        let is_unbuilt = !table
+            .indexes()
+            .iter()
+            .any(|index| index.definition().name == shown);
+        match is_unbuilt || has_hidden(table, definition) {
             true => gone.push((table_name.clone(), shown.to_owned())),
             false => {
                 change.drop_index(table_name, shown)?;
@@ -130,18 +140,14 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
 
 /// Adds an index to a table, whose rows get the columns that the index needs.
 pub(super) fn add(change: &mut CatalogChange<'_>, declaration: IndexDeclaration) -> Result<()> {
-    let IndexDeclaration {
-        table,
-        definition,
-        hidden,
-    } = declaration;
-    if hidden.is_empty() {
+    let table = declaration.table.clone();
+    if declaration.hidden.is_empty() && declaration.is_built() {
         return change
-            .add_index(&table.schema().name, definition)
+            .add_index(&table.schema().name, declaration.definition)
             .map(|_| ());
     }
     let mut draft = Draft::of(&table, |index| is_auxiliary(&table, index));
-    draft.add_index(definition, hidden);
+    draft.add_index(declaration);
     follow::follow(change, &mut draft)
 }
 

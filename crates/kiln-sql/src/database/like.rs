@@ -123,7 +123,11 @@ fn elements(catalog: &Catalog, like: &Like, expanded: &mut Expanded) -> Result<V
         let keys = declared(table).filter(|index| index.constraint);
         for key in keys {
             let is_primary = key.columns == schema.primary_key;
-            let kind = if is_primary { "PRIMARY KEY" } else { "UNIQUE" };
+            let kind = match (is_primary, key.nulls_equal) {
+                (true, _) => "PRIMARY KEY",
+                (_, true) => "UNIQUE NULLS NOT DISTINCT",
+                _ => "UNIQUE",
+            };
             elements.push(format!("{kind} ({})", column_list(table, &key.columns)));
         }
     }
@@ -159,6 +163,8 @@ fn identity_of(catalog: &Catalog, table: &str, column: &str) -> Option<String> {
 /// The indexes that a user has declared.
 fn declared(table: &Table) -> impl Iterator<Item = &IndexDefinition> {
     let indexes = table.indexes().iter().map(|index| index.definition());
+    let unbuilt = table.schema().unbuilt.iter();
+    let indexes = indexes.chain(unbuilt.map(|index| &index.definition));
     indexes.filter(|index| !index.columns.is_empty() && !is_auxiliary(table, index))
 }
 
@@ -170,18 +176,31 @@ fn column_list(table: &Table, columns: &[ColumnId]) -> String {
 
 /// What follows the table in CREATE INDEX.
 fn key_text(schema: &TableSchema, index: &IndexDefinition) -> String {
-    let text = |column: &ColumnId| {
+    let mut unbuilt = schema.unbuilt.iter();
+    let unbuilt = unbuilt.find(|known| known.definition.name == index.name);
+    let class = |at: usize| unbuilt.and_then(|index| index.classes.get(at)?.as_ref());
+    let text = |(at, column): (usize, &ColumnId)| {
         let column = &schema.columns[column.index()];
-        match &column.generated {
+        let key = match &column.generated {
             Some(text) if column.is_hidden() => format!("({text})"),
             _ => quoted(&column.name),
+        };
+        match class(at) {
+            Some(class) => format!("{key} {class}"),
+            None => key,
         }
     };
-    let keys: Vec<String> = index.key_columns().iter().map(text).collect();
+    let keys: Vec<String> = index.key_columns().iter().enumerate().map(text).collect();
     let predicate = index.predicate().map(|it| &schema.columns[it.index()]);
     let predicate = predicate.and_then(|column| ddl::predicate_text(column.generated.as_deref()?));
     let predicate = predicate.map_or(String::new(), |text| format!(" WHERE {text}"));
-    format!("({}){predicate}", keys.join(", "))
+    let nulls = if index.nulls_equal {
+        " NULLS NOT DISTINCT"
+    } else {
+        ""
+    };
+    let method = index.method.name();
+    format!("USING {method} ({}){nulls}{predicate}", keys.join(", "))
 }
 
 fn quoted(name: &str) -> String {

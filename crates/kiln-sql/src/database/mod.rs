@@ -49,6 +49,7 @@ mod like;
 mod listening;
 mod locks;
 mod maintenance;
+mod materialized;
 mod named;
 mod names;
 mod objects;

@@ -13,6 +13,7 @@ pub(super) fn tag(object: &AlteredObject) -> &'static str {
     match object {
         AlteredObject::Index(_) => "ALTER INDEX",
         AlteredObject::Sequence(_) => "ALTER SEQUENCE",
+        AlteredObject::MaterializedView(_) => "ALTER MATERIALIZED VIEW",
         AlteredObject::Routine(Some(RoutineKind::Function), _) => "ALTER FUNCTION",
         AlteredObject::Routine(Some(RoutineKind::Procedure), _) => "ALTER PROCEDURE",
         AlteredObject::Routine(None, _) => "ALTER ROUTINE",
@@ -22,8 +23,10 @@ pub(super) fn tag(object: &AlteredObject) -> &'static str {
 /// The table that has a declared index of this name.
 pub(super) fn table_of_index(change: &CatalogChange<'_>, name: &str) -> Option<String> {
     let table = change.catalog().table(change.index_owner(name)?)?;
-    let mut indexes = table.indexes().iter().map(|index| index.definition());
+    let indexes = table.indexes().iter().map(|index| index.definition());
+    let unbuilt = table.schema().unbuilt.iter();
     indexes
+        .chain(unbuilt.map(|index| &index.definition))
         .any(|it| {
             it.name == name_in_schema(name) && !it.columns.is_empty() && !is_auxiliary(table, it)
         })

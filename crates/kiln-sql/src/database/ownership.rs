@@ -4,7 +4,7 @@
 //! it or to a role that it is a member of. It makes relations and types in schemas where it has the
 //! privilege CREATE. Roles, extensions, schemas and default privileges are for superusers.
 
-use kiln_engine::{Access, Catalog, CatalogChange, Object, ObjectKind, Privilege, Role};
+use kiln_engine::{Access, Catalog, Object, ObjectKind, Privilege, Role};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::{PUBLIC_SCHEMA, name_in_schema, schema_of};
 use sqlparser::ast::{self, CascadeOption, ObjectName};
@@ -56,6 +56,8 @@ impl Rights<'_> {
                 self.creates(&create.name)?;
                 self.owns_relation(&create.name)
             }
+            Tree::CreateMaterializedView(create) => self.creates(&create.view.name),
+            Tree::RefreshMaterializedView(refresh) => self.owns_relation(&refresh.name),
             Tree::CreateSequence(create) => {
                 self.creates(&create.name)?;
                 self.owns_owner(create.options.owned_by.as_deref())
@@ -87,7 +89,9 @@ impl Rights<'_> {
                 self.changes(&alter.change, Some(&alter.name))
             }
             Tree::AlterObject(alter) => match &alter.object {
-                AlteredObject::Index(name) | AlteredObject::Sequence(name) => {
+                AlteredObject::Index(name)
+                | AlteredObject::Sequence(name)
+                | AlteredObject::MaterializedView(name) => {
                     self.owns_relation(name)?;
                     self.changes(&alter.change, Some(name))
                 }
@@ -193,6 +197,9 @@ impl Rights<'_> {
     fn described(&self, object: &Object) -> String {
         let word = match object.kind {
             ObjectKind::Table if self.catalog.view(&object.name).is_some() => "view",
+            ObjectKind::Table if self.catalog.materialized_view(&object.name).is_some() => {
+                "materialized view"
+            }
             ObjectKind::Routine => "function",
             kind => kind.word(),
         };
@@ -218,15 +225,7 @@ impl Rights<'_> {
         if catalog.sequence(&name).is_some() {
             return Some(Object::sequence(name));
         }
-        let (schema, index) = (schema_of(&name), name_in_schema(&name));
-        let mut tables = catalog
-            .tables()
-            .filter(|(name, _)| schema_of(name) == schema);
-        let of_index = tables.find(|(_, table)| {
-            let mut indexes = table.indexes().iter();
-            indexes.any(|known| known.definition().name == index)
-        });
-        of_index.map(|(name, _)| Object::table(name))
+        catalog.index_owner(&name).map(Object::table)
     }
 
     fn owns_relation(&self, written: &ObjectName) -> Result<()> {

@@ -619,6 +619,8 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::RenameTrigger(_)
         | Tree::CreateView(_)
         | Tree::AlterView(_)
+        | Tree::CreateMaterializedView(_)
+        | Tree::RefreshMaterializedView(_)
         | Tree::CreateEnum(_)
         | Tree::AlterType(_)
         | Tree::CreateDomain(_)
@@ -668,6 +670,8 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::RenameTrigger(_) => "ALTER TRIGGER",
         Tree::CreateView(_) => "CREATE VIEW",
         Tree::AlterView(_) => "ALTER VIEW",
+        Tree::CreateMaterializedView(_) => "CREATE MATERIALIZED VIEW",
+        Tree::RefreshMaterializedView(_) => "REFRESH MATERIALIZED VIEW",
         Tree::CreateEnum(_) => "CREATE TYPE",
         Tree::AlterType(_) => "ALTER TYPE",
         Tree::CreateDomain(_) => "CREATE DOMAIN",
@@ -680,6 +684,7 @@ fn command(tree: &parse::Statement) -> &'static str {
             DropKind::Index => "DROP INDEX",
             DropKind::Sequence => "DROP SEQUENCE",
             DropKind::View => "DROP VIEW",
+            DropKind::MaterializedView => "DROP MATERIALIZED VIEW",
             DropKind::Type => "DROP TYPE",
             DropKind::Domain => "DROP DOMAIN",
         },

@@ -278,7 +278,8 @@ pub(super) fn objects_of(catalog: &Catalog, objects: &GrantObjects) -> Result<Ve
         GrantObjects::AllTables(schemas) => {
             let schemas = existing(catalog, schemas)?;
             let tables = catalog.tables();
-            let views = catalog.views().map(|view| view.name.as_str());
+            let views = catalog.views().filter(|view| !view.is_materialized());
+            let views = views.map(|view| view.name.as_str());
             let names = tables.map(|(name, _)| name).chain(views);
             let names = names.filter(|name| is_in(name, &schemas));
             names.map(Object::table).collect()

@@ -120,7 +120,9 @@ impl Content {
     fn of(catalog: &Catalog, name: &str) -> Content {
         use kiln_engine::NumberedObject::{Sequence, Table, View};
         let name = name.to_owned();
-        let (kind, object) = if catalog.table(&name).is_some() {
+        let (kind, object) = if catalog.materialized_view(&name).is_some() {
+            ("materialized view", Table(name.clone()))
+        } else if catalog.table(&name).is_some() {
             ("table", Table(name.clone()))
         } else if catalog.view(&name).is_some() {
             ("view", View(name.clone()))
@@ -159,12 +161,14 @@ fn drop_one(change: &mut CatalogChange<'_>, schema: &str, cascade: bool) -> Resu
             "Use DROP ... CASCADE to drop the dependent objects too.",
         ));
     }
-    let views = contents.iter().filter(|it| it.kind == "view");
+    let is_view = |it: &&Content| matches!(it.kind, "view" | "materialized view");
+    let views = contents.iter().filter(is_view);
     let views: Vec<&str> = views.map(|it| it.name.as_str()).collect();
     let dropped: Vec<Dependency<'_>> = views.iter().map(|name| Dependency::View(name)).collect();
     views::drop_dependents(change, &dropped, true)?;
     for view in &views {
-        if change.catalog().view(view).is_some() {
+        let catalog = change.catalog();
+        if catalog.view(view).is_some() || catalog.materialized_view(view).is_some() {
             change.drop_view(view)?;
         }
     }

@@ -122,6 +122,9 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
                 found.push(name);
             }
         } else if is_other_relation(change, &name) {
+            if change.catalog().materialized_view(&name).is_some() {
+                return Err(views::is_materialized(&name, "a sequence", position));
+            }
             let kind = match (change.catalog().table(&name), change.catalog().view(&name)) {
                 (Some(_), _) => ("TABLE", "a table"),
                 (_, Some(_)) => ("VIEW", "a view"),

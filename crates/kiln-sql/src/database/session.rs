@@ -605,6 +605,12 @@ impl Session {
             Tree::Reorder(reorder) => self.reorder(reorder),
             Tree::Explain(explain) => self.explain(explain, statement, values),
             Tree::CreateTableAs(create) => self.create_table_as(create, statement),
+            Tree::CreateMaterializedView(create) => {
+                self.create_materialized_view(tree, create, statement)
+            }
+            Tree::RefreshMaterializedView(refresh) => {
+                self.refresh_materialized_view(tree, refresh, statement)
+            }
             Tree::Truncate(truncate)
                 if self.session.in_transaction()
                     && truncate.identity != Some(TruncateIdentityOption::Restart)

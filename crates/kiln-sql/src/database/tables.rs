@@ -67,6 +67,9 @@ pub(super) fn drop_tables(change: &mut CatalogChange<'_>, statement: &Drop) -> R
             continue;
         };
         let shown = name_in_schema(&name);
+        if change.catalog().materialized_view(&name).is_some() {
+            return Err(views::is_materialized(&name, "a table", position));
+        }
         if change.catalog().table(&name).is_some() {
             if !found.contains(&name) {
                 found.push(name);
@@ -152,7 +155,7 @@ pub(super) fn truncated(catalog: &Catalog, statement: &ast::Truncate) -> Result<
     for target in &statement.table_names {
         let position = position_of(&target.name);
         let name = relation_of(catalog, &target.name)?;
-        if catalog.view(&name).is_some() {
+        if catalog.view(&name).is_some() || catalog.materialized_view(&name).is_some() {
             let message = format!("\"{}\" is not a table", name_in_schema(&name));
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position));
         }

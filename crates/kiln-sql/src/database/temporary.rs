@@ -9,7 +9,7 @@
 use kiln_engine::{CatalogChange, SearchPath, Source};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
-use sqlparser::ast::{self, ObjectName};
+use sqlparser::ast::ObjectName;
 
 use super::definition::DefinitionOfBlock;
 use super::ownership::{references_added, references_of};
@@ -19,10 +19,7 @@ use crate::catalog::{View, relation_of};
 use crate::compile::{
     TEMPORARY_SCHEMA, ddl, fail, position_of, row_name, schema_written, unsupported,
 };
-use crate::parse::{
-    AlteredObject, CommentedObject, CreateTable, CreateView, GrantObjects, Statement as Tree,
-    TableAction,
-};
+use crate::parse::{AlteredObject, CommentedObject, CreateView, GrantObjects, Statement as Tree};
 
 impl Session {
     /// Whether a statement that defines is of temporary objects of the session.
@@ -200,7 +197,9 @@ fn relations_of(tree: &Tree) -> Vec<ObjectName> {
         Tree::AlterTable(it) => vec![it.name.clone()],
         Tree::AlterSequence(it) => vec![it.name.clone()],
         Tree::AlterObject(it) => match &it.object {
-            AlteredObject::Index(name) | AlteredObject::Sequence(name) => vec![name.clone()],
+            AlteredObject::Index(name)
+            | AlteredObject::Sequence(name)
+            | AlteredObject::MaterializedView(name) => vec![name.clone()],
             AlteredObject::Routine(..) => Vec::new(),
         },
         Tree::AlterView(it) => vec![it.name.clone()],

@@ -56,6 +56,11 @@ fn duplicate(name: &str, table: &str) -> Error {
 fn find(catalog: &Catalog, written: &ObjectName) -> Result<Arc<Table>> {
     let (qualified, position) = (relation_of(catalog, written)?, position_of(written));
     let name = name_in_schema(&qualified);
+    if catalog.materialized_view(&qualified).is_some() {
+        let message = format!("relation \"{name}\" cannot have triggers");
+        let detail = "This operation is not supported for materialized views.";
+        return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, None).with_detail(detail));
+    }
     if let Some(table) = catalog.table(&qualified) {
         return Ok(table.clone());
     }

@@ -135,7 +135,7 @@ impl Found {
             let mut columns = view.columns.iter();
             let shows = columns.any(|(_, data_type)| (of.shows)(data_type));
             if shows || view.names_type(of.name) {
-                self.add(Dependent::View(view.name.clone()), on());
+                self.add(Dependent::of_view(catalog, view.name.clone()), on());
                 for (reader, on) in views::readers(catalog, &view.name) {
                     self.add(reader, on);
                 }
@@ -160,6 +160,8 @@ fn indexes_over(schema: &TableSchema, table: &Table, of: &NamedType<'_>) -> Resu
             continue;
         }
         let indexes = table.indexes().iter().map(|index| index.definition());
+        let unbuilt = table.schema().unbuilt.iter();
+        let indexes = indexes.chain(unbuilt.map(|index| &index.definition));
         let over =
             indexes.filter(|index| index.columns.contains(&hidden) && !is_auxiliary(table, index));
         found.extend(over.map(|index| index.name.clone()));
@@ -190,7 +192,8 @@ impl Found {
 
 /// Removes what depends on a type: views first, as they read the columns.
 fn remove(change: &mut CatalogChange<'_>, depending: &[Dependent]) -> Result<()> {
-    let is_view = |it: &&Dependent| matches!(it, Dependent::View(_));
+    let is_view =
+        |it: &&Dependent| matches!(it, Dependent::View(_) | Dependent::MaterializedView(_));
     for view in depending.iter().filter(is_view) {
         view.remove(change)?;
     }

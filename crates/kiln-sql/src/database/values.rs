@@ -2,7 +2,7 @@
 
 use kiln_procedure::arguments;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::{DataType, Decimal, Value};
+use kiln_storage::types::{DataType, Number, Value};
 
 /// Converts a client's value to the type of a parameter: numbers without loss, texts by reading
 /// them as PostgreSQL reads a literal of the type, and anything to a text by printing it. A value
@@ -25,15 +25,16 @@ pub fn parameter_value(value: Value, data_type: &DataType) -> Result<Value> {
     let value = match value {
         Value::Text(_) | Value::Null => value,
         other if data_type.is_string() => Value::Text(other.to_text().unwrap_or_default()),
-        Value::Numeric(number) if data_type.is_integer() => whole(number)?,
-        Value::Double(number) if data_type.is_integer() => whole(Decimal::from_f64(number)?)?,
+        Value::Numeric(number) if data_type.is_integer() => whole(&number.into())?,
+        Value::LongNumeric(number) if data_type.is_integer() => whole(&number)?,
+        Value::Double(number) if data_type.is_integer() => whole(&Number::from_f64(number)?)?,
         other => other,
     };
     arguments::convert(value, data_type)
 }
 
 /// A number without a fraction as an integer.
-fn whole(number: Decimal) -> Result<Value> {
+fn whole(number: &Number) -> Result<Value> {
     let text = number.normalize().to_string();
     text.parse().map(Value::BigInt).map_err(|_| {
         Error::new(

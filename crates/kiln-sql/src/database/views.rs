@@ -13,7 +13,7 @@ use crate::catalog::{View, relation_of};
 use crate::compile::{
     Position, ddl, fail, position_of, quote_identifier, short_name, unsupported, written_name,
 };
-use crate::parse::{AlterView, CreateView, Drop, NewName, ObjectChange};
+use crate::parse::{AlterView, CreateView, Drop, DropKind, NewName, ObjectChange};
 
 /// What others may depend on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,8 +26,13 @@ pub(super) enum Dependency<'n> {
 }
 
 impl Dependency<'_> {
-    fn described(self) -> String {
+    fn described(self, catalog: &Catalog) -> String {
         match self {
+            Dependency::Table(name) | Dependency::View(name)
+                if catalog.materialized_view(name).is_some() =>
+            {
+                format!("materialized view {}", short_name(name))
+            }
             Dependency::Table(name) => format!("table {}", short_name(name)),
             Dependency::View(name) => format!("view {}", short_name(name)),
             Dependency::Sequence(name) => format!("sequence {}", short_name(name)),
@@ -141,26 +146,39 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
             continue;
         };
         let shown = name_in_schema(&name);
-        let other = if catalog.table(&name).is_some() {
+        let wanted = match statement.kind {
+            DropKind::MaterializedView => "materialized view",
+            _ => "view",
+        };
+        let is_materialized = catalog.materialized_view(&name).is_some();
+        let other = if catalog.view(&name).is_some() {
+            Some(("VIEW", "a view"))
+        } else if is_materialized {
+            Some(("MATERIALIZED VIEW", "a materialized view"))
+        } else if catalog.table(&name).is_some() {
             Some(("TABLE", "a table"))
         } else if catalog.sequence(&name).is_some() {
             Some(("SEQUENCE", "a sequence"))
         } else {
             change.index_owner(&name).map(|_| ("INDEX", "an index"))
         };
-        if catalog.view(&name).is_some() {
+        let is_it = match statement.kind {
+            DropKind::MaterializedView => is_materialized,
+            _ => catalog.view(&name).is_some(),
+        };
+        if is_it {
             if !found.contains(&name) {
                 found.push(name);
             }
         } else if let Some((command, kind)) = other {
-            let message = format!("\"{shown}\" is not a view");
+            let message = format!("\"{shown}\" is not a {wanted}");
             let hint = format!("Use DROP {command} to remove {kind}.");
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position).with_hint(hint));
         } else if statement.if_exists {
-            let message = format!("view \"{shown}\" does not exist, skipping");
+            let message = format!("{wanted} \"{shown}\" does not exist, skipping");
             notices.push(Notice::new(message));
         } else {
-            let message = format!("view \"{shown}\" does not exist");
+            let message = format!("{wanted} \"{shown}\" does not exist");
             return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
         }
     }
@@ -172,6 +190,14 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
     Ok(notices)
 }
 
+/// The error for a materialized view where something of another kind is to be dropped.
+#[cold]
+pub(super) fn is_materialized(name: &str, wanted: &str, position: Position) -> Error {
+    let message = format!("\"{}\" is not {wanted}", name_in_schema(name));
+    fail(SqlState::WRONG_OBJECT_TYPE, message, position)
+        .with_hint("Use DROP MATERIALIZED VIEW to remove a materialized view.")
+}
+
 /// The views that use a column of a table, and those that read from them; each with what it depends
 /// on.
 pub(super) fn of_column(catalog: &Catalog, table: &str, column: &str) -> Vec<(Dependent, String)> {
@@ -180,7 +206,7 @@ pub(super) fn of_column(catalog: &Catalog, table: &str, column: &str) -> Vec<(De
     for view in catalog.views_of_column(table, column) {
         let (column, table) = (quote_identifier(column), short_name(table));
         let on = format!("column {column} of table {table}");
-        depending.push((Dependent::View(view.name.clone()), on));
+        depending.push((Dependent::of_view(catalog, view.name.clone()), on));
         found.push(view.name.clone());
     }
     add_readers(catalog, found, &mut depending);
@@ -203,10 +229,10 @@ fn add_readers(
     let mut at = 0;
     while at < found.len() {
         let read = Dependency::View(&found[at]);
-        let on = format!("view {}", short_name(&found[at]));
+        let on = Dependent::of_view(catalog, found[at].clone()).described();
         for view in read.views(catalog) {
             if !found.contains(&view) {
-                depending.push((Dependent::View(view.clone()), on.clone()));
+                depending.push((Dependent::of_view(catalog, view.clone()), on.clone()));
                 found.push(view);
             }
         }
@@ -221,7 +247,7 @@ fn add_readers(
 pub(super) fn refuse_rename(catalog: &Catalog, of: Dependency<'_>) -> Result<()> {
     match of.views(catalog).first() {
         None => Ok(()),
-        Some(view) => Err(renamed_under(&of.described(), view)),
+        Some(view) => Err(renamed_under(&of.described(catalog), view)),
     }
 }
 
@@ -260,9 +286,9 @@ pub(super) fn drop_dependents(
             let is_dropped = dropped.contains(&Dependency::View(&view));
             if !is_dropped && !gone.contains(&view) {
                 lines.push(format!(
-                    "view {} depends on {}",
-                    short_name(&view),
-                    of.described()
+                    "{} depends on {}",
+                    Dependency::View(&view).described(catalog),
+                    of.described(catalog)
                 ));
                 gone.push(view);
             }
@@ -282,18 +308,22 @@ pub(super) fn drop_dependents(
         let message = match dropped {
             [one] => format!(
                 "cannot drop {} because other objects depend on it",
-                one.described()
+                one.described(catalog)
             ),
             _ => "cannot drop desired object(s) because other objects depend on them".to_owned(),
         };
         let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
         return Err(depended_on(message, lines.join("\n"), hint));
     }
+    let described: Vec<String> = gone
+        .iter()
+        .map(|view| Dependency::View(view).described(catalog))
+        .collect();
     for view in &gone {
         change.drop_view(view)?;
     }
-    Ok(vec![Notice::new(match gone.as_slice() {
-        [view] => format!("drop cascades to view {}", short_name(view)),
+    Ok(vec![Notice::new(match described.as_slice() {
+        [view] => format!("drop cascades to {view}"),
         views => format!("drop cascades to {} other objects", views.len()),
     })])
 }

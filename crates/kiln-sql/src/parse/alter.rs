@@ -11,6 +11,7 @@ use sqlparser::tokenizer::Token;
 use super::domain;
 use super::drop::{RoutineSignature, routine_signature};
 use super::extension;
+use super::materialized;
 use super::role::{self, RoleName};
 use super::role_setting;
 use super::schema;
@@ -126,6 +127,8 @@ pub enum AlteredObject {
     Index(ObjectName),
     /// A sequence.
     Sequence(ObjectName),
+    /// A materialized view.
+    MaterializedView(ObjectName),
     /// A function or procedure; without a kind either.
     Routine(Option<RoutineKind>, RoutineSignature),
 }
@@ -169,6 +172,7 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "routine" => routine(tokens, range, None),
         "table" => table(tokens, range),
         "view" => view::alter(tokens, range),
+        "materialized" => materialized::alter(tokens, range),
         "trigger" => trigger::alter(tokens, range),
         "schema" => schema::alter(tokens, range),
         "extension" => extension::alter(tokens, range),

@@ -57,6 +57,8 @@ pub enum RelationKind {
     Sequence,
     /// A view.
     View,
+    /// A materialized view.
+    MaterializedView,
 }
 
 impl RelationKind {
@@ -67,6 +69,7 @@ impl RelationKind {
             RelationKind::Index => "an index",
             RelationKind::Sequence => "a sequence",
             RelationKind::View => "a view",
+            RelationKind::MaterializedView => "a materialized view",
         }
     }
 }
@@ -82,7 +85,6 @@ const REFUSED: &[&str] = &[
     "foreign",
     "language",
     "large",
-    "materialized",
     "operator",
     "policy",
     "procedural",
@@ -99,7 +101,7 @@ const REFUSED: &[&str] = &[
 
 /// Parses COMMENT.
 pub(super) fn comment(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
-    let (on, kind) = (range.start + 1, range.start + 2);
+    let (on, mut kind) = (range.start + 1, range.start + 2);
     if tokens.word(on) != "on" {
         return Err(tokens.syntax_error(on));
     }
@@ -107,6 +109,9 @@ pub(super) fn comment(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statem
     if REFUSED.contains(&word) {
         let feature = format!("COMMENT ON {}", word.to_ascii_uppercase());
         return Err(tokens.unsupported(range.start, &feature));
+    }
+    if tokens.words(kind, &["materialized", "view"]) {
+        kind += 1;
     }
     let mut rest = kind + 1..range.end;
     let is = rest
@@ -124,6 +129,7 @@ pub(super) fn comment(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statem
         "index" => relation(RelationKind::Index)?,
         "sequence" => relation(RelationKind::Sequence)?,
         "view" => relation(RelationKind::View)?,
+        "materialized" if tokens.word(kind) == "view" => relation(RelationKind::MaterializedView)?,
         "column" => CommentedObject::Column(name(tokens, named)?),
         "function" => routine(Some(RoutineKind::Function))?,
         "procedure" => routine(Some(RoutineKind::Procedure))?,

@@ -124,7 +124,7 @@ fn names(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Option<Vec<Ident>>>
 }
 
 /// The query before WITH [NO] DATA, and whether the rows are wanted.
-fn data(tokens: &Tokens<'_>, range: Range<usize>) -> (Range<usize>, bool) {
+pub(super) fn data(tokens: &Tokens<'_>, range: Range<usize>) -> (Range<usize>, bool) {
     let ends_with = |words: &[&str]| {
         let start = range.end.checked_sub(words.len());
         start.filter(|start| *start > range.start && tokens.words(*start, words))

@@ -3,8 +3,8 @@
 //! `INSERT … SELECT 1 ON CONFLICT …` a syntax error.
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArguments, Ident, ObjectName, ObjectNamePart,
-    UnaryOperator,
+    BinaryOperator, ColumnOption, Expr, Function, FunctionArguments, Ident, KeyOrIndexDisplay,
+    NullsDistinctOption, ObjectName, ObjectNamePart, UnaryOperator, UniqueConstraint,
 };
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
@@ -122,6 +122,10 @@ impl Dialect for Postgres {
 
     fn prec_value(&self, precedence: Precedence) -> u8 {
         self.0.prec_value(precedence)
+    }
+
+    fn parse_column_option(&self, parser: &mut Parser<'_>) -> ColumnOptionResult {
+        unique_of_nulls(parser)
     }
 
     fn parse_infix(
@@ -458,4 +462,31 @@ fn symmetric_between(parser: &mut Parser<'_>, operand: &Expr) -> Result<Option<E
         }
     }
     Ok(None)
+}
+
+/// What a dialect may make of an option of a column; `None` leaves it to the library.
+type ColumnOptionResult = Result<Option<Result<Option<ColumnOption>, ParserError>>, ParserError>;
+
+/// `UNIQUE NULLS [NOT] DISTINCT` of a column, which the library knows for tables alone.
+fn unique_of_nulls(parser: &mut Parser<'_>) -> ColumnOptionResult {
+    use Keyword::{DISTINCT, NOT, NULLS, UNIQUE};
+    let nulls_distinct = if parser.parse_keywords(&[UNIQUE, NULLS, NOT, DISTINCT]) {
+        NullsDistinctOption::NotDistinct
+    } else if parser.parse_keywords(&[UNIQUE, NULLS, DISTINCT]) {
+        NullsDistinctOption::Distinct
+    } else {
+        return Ok(None);
+    };
+    let constraint = UniqueConstraint {
+        name: None,
+        index_name: None,
+        index_type_display: KeyOrIndexDisplay::None,
+        index_type: None,
+        columns: Vec::new(),
+        include: Vec::new(),
+        index_options: Vec::new(),
+        characteristics: parser.parse_constraint_characteristics()?,
+        nulls_distinct,
+    };
+    Ok(Some(Ok(Some(constraint.into()))))
 }

@@ -22,6 +22,8 @@ pub enum DropKind {
     Sequence,
     /// A view.
     View,
+    /// A materialized view.
+    MaterializedView,
     /// A type.
     Type,
     /// A domain.
@@ -70,6 +72,9 @@ pub(super) fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement
         "index" => drop_named(tokens, range, DropKind::Index),
         "sequence" => drop_named(tokens, range, DropKind::Sequence),
         "view" => drop_named(tokens, range, DropKind::View),
+        "materialized" if tokens.word(kind + 1) == "view" => {
+            drop_named(tokens, range, DropKind::MaterializedView)
+        }
         "type" => drop_named(tokens, range, DropKind::Type),
         "domain" => drop_named(tokens, range, DropKind::Domain),
         "schema" => schema::drop(tokens, range),
@@ -89,7 +94,7 @@ pub(super) fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement
 
 /// Parses what DROP names: `[CONCURRENTLY] [IF EXISTS] name, … [CASCADE | RESTRICT]`.
 fn drop_named(tokens: &Tokens<'_>, range: Range<usize>, kind: DropKind) -> Result<Statement> {
-    let mut at = range.start + 2;
+    let mut at = range.start + 2 + usize::from(kind == DropKind::MaterializedView);
     // No other transaction waits for the drop of an index in any case.
     at += usize::from(kind == DropKind::Index && tokens.word(at) == "concurrently");
     let if_exists = tokens.words(at, &["if", "exists"]);

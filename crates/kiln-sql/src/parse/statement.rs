@@ -12,6 +12,7 @@ use super::extension::{self, ExtensionStatement};
 use super::function::{self, FunctionDefinition};
 use super::lock::{self, LockTable};
 use super::maintenance::{self, Reorder, Vacuum};
+use super::materialized::{self, CreateMaterializedView, RefreshMaterializedView};
 use super::notify::{self, Notify};
 use super::plpgsql;
 use super::prepare::{self, Execute, Prepare};
@@ -61,6 +62,10 @@ pub enum Statement {
     AlterSequence(Box<AlterSequence>),
     /// `CREATE VIEW`.
     CreateView(Box<CreateView>),
+    /// `CREATE MATERIALIZED VIEW`.
+    CreateMaterializedView(Box<CreateMaterializedView>),
+    /// `REFRESH MATERIALIZED VIEW`.
+    RefreshMaterializedView(Box<RefreshMaterializedView>),
     /// `ALTER VIEW … RENAME`.
     AlterView(Box<AlterView>),
     /// `CREATE TYPE … AS ENUM`.
@@ -236,14 +241,7 @@ pub fn change_of(query: &ast::Query) -> Option<(&'static str, bool)> {
 }
 
 /// Statements of PostgreSQL that are refused by name; everything else is a syntax error.
-const REFUSED: &[&str] = &[
-    "checkpoint",
-    "import",
-    "load",
-    "merge",
-    "refresh",
-    "security",
-];
+const REFUSED: &[&str] = &["checkpoint", "import", "load", "merge", "security"];
 
 /// Parses one statement of a script, which [`script`](super::script()) found.
 ///
@@ -306,6 +304,7 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "vacuum" => maintenance::vacuum(tokens, range),
         "reindex" => maintenance::reindex(tokens, range),
         "cluster" => maintenance::cluster(tokens, range),
+        "refresh" => materialized::refresh(tokens, range),
         "call" => call(tokens, range).map(Statement::Call),
         "explain" => explain::explain(tokens, range),
         "do" => function::do_block(tokens, range).map(|block| Statement::Do(Box::new(block))),
@@ -417,6 +416,9 @@ fn create(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         "type" if !or_replace => type_definition::create(tokens, range, kind + 1),
         "domain" if !or_replace => domain::create(tokens, range, kind + 1),
         "view" => view::create(tokens, range, kind + 1, (or_replace, false)),
+        "materialized" if !or_replace && tokens.word(kind + 1) == "view" => {
+            materialized::create(tokens, range, kind + 2)
+        }
         "trigger" => trigger::create(tokens, range, kind + 1, or_replace),
         "constraint" if tokens.word(kind + 1) == "trigger" => {
             Err(tokens.unsupported(kind, "a constraint trigger"))

@@ -27,6 +27,8 @@ mod inspect;
 mod large_transactions;
 mod life;
 mod locks;
+mod long_numbers;
+mod materialized_views;
 mod metrics;
 mod notifications;
 mod parameters;

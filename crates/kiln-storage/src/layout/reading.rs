@@ -3,13 +3,16 @@
 use kiln_platform::atomic::AtomicU64;
 use kiln_platform::words;
 
-use super::{Blob, ColumnAccess, RowLayout, Storage, decimal_slot};
+use super::{
+    Blob, ColumnAccess, RowLayout, SPILLED_NUMBER, Storage, decimal4_slot, decimal8_slot,
+    spilled_number,
+};
 use crate::bytes::{Reader, corrupt};
 use crate::error::{Error, Result};
 use crate::schema::{Column, ColumnId, ColumnSet};
 use crate::slot::packed::{self, Element};
 use crate::slot::{Heap, Packing, Slot};
-use crate::types::{DataType, Decimal};
+use crate::types::{DataType, Decimal, Number};
 
 impl RowLayout {
     /// Reads a set of columns.
@@ -73,7 +76,10 @@ impl RowLayout {
             Some(_) => Some(head.number(8)? as i64),
             None => None,
         };
-        let mut read = |column: ColumnId, reader: &mut Reader<'_>| {
+        let read = |column: ColumnId,
+                    reader: &mut Reader<'_>,
+                    heap: &mut Heap,
+                    each: &mut dyn FnMut(ColumnId, Slot, &mut Heap)| {
             let definition = &definitions[column.index()];
             let value = match (nulls.contains(column), self.column(column).storage) {
                 (false, _) => self.read_value(column, definition, reader, heap)?,
@@ -86,8 +92,25 @@ impl RowLayout {
             each(column, value, heap);
             Ok(())
         };
-        (format.fixed.iter()).try_for_each(|column| read(*column, &mut head))?;
-        (format.strings.iter()).try_for_each(|(column, _)| read(*column, reader))?;
+        for column in &format.fixed {
+            // What a long number's words say comes behind the head, after those before it.
+            let length = match self.column(*column).storage {
+                Storage::Decimal16 if !nulls.contains(*column) => long_number_length(head.rest()),
+                _ => None,
+            };
+            match length {
+                None => read(*column, &mut head, heap, &mut each)?,
+                Some(length) => {
+                    head.take(16)?;
+                    let data_type = &definitions[column.index()].data_type;
+                    let number = read_number_of(data_type, length, reader)?;
+                    let slot = push_number(number, data_type, heap)?;
+                    each(*column, slot, heap);
+                }
+            }
+        }
+        (format.strings.iter())
+            .try_for_each(|(column, _)| read(*column, reader, heap, &mut each))?;
         Ok(row_number)
     }
 
@@ -107,10 +130,27 @@ impl RowLayout {
         let format = &self.values;
         let head = reader.take(format.head_bytes)?;
         let nulls = format.nulls_of(head);
+        let mut numbers: Vec<(ColumnId, &[u8])> = Vec::new();
         for column in &format.checked {
-            if !nulls.contains(*column) {
-                let mut reader = Reader::new(&head[self.column(*column).byte_range().0..]);
-                self.read_value(*column, &definitions[column.index()], &mut reader, heap)?;
+            if nulls.contains(*column) {
+                continue;
+            }
+            let access = self.column(*column);
+            let value = &head[access.byte_range().0..];
+            let data_type = &definitions[column.index()].data_type;
+            let length = match access.storage {
+                Storage::Decimal16 => long_number_length(value),
+                _ => None,
+            };
+            match length {
+                Some(length) => {
+                    let number = read_number_of(data_type, length, reader)?;
+                    numbers.push((*column, number));
+                }
+                None => {
+                    let definition = &definitions[column.index()];
+                    self.read_value(*column, definition, &mut Reader::new(value), heap)?;
+                }
             }
         }
         // The head has the order that it has in memory.
@@ -121,6 +161,12 @@ impl RowLayout {
         if !rest.is_empty() {
             words::write_one(&row[whole.len()], Reader::new(rest).number(rest.len())?);
         }
+        // The lengths of long numbers in the head give way to their pointers.
+        for (column, number) in &numbers {
+            let (at, _) = self.column(*column).word();
+            let (lower, upper) = spilled_number(number);
+            words::write(&row[at..at + 2], &[lower, upper]);
+        }
         for (at, (column, access)) in format.strings.iter().enumerate() {
             if nulls.contains(*column) {
                 continue;
@@ -128,7 +174,8 @@ impl RowLayout {
             match read_string_of(&definitions[column.index()].data_type, reader) {
                 Ok(bytes) => access.store_bytes(row, bytes),
                 Err(error) => {
-                    let stored = format.strings[..at].iter().map(|(column, _)| *column);
+                    let strings = format.strings[..at].iter().map(|(column, _)| *column);
+                    let stored = strings.chain(numbers.iter().map(|(column, _)| *column));
                     for blob in self.blobs(stored.collect(), row) {
                         // SAFETY: the row that points to it was just written, and is no other
                         // thread's.
@@ -184,14 +231,30 @@ impl RowLayout {
         let format = &self.values;
         let head = reader.take(format.head_bytes)?;
         let nulls = format.nulls_of(head);
+        // Long numbers come first behind the head, in the order of the columns there.
+        let mut numbers = Vec::new();
+        for (column, access) in &format.numbers {
+            let value = &head[access.byte_range().0..];
+            let Some(length) = long_number_length(value).filter(|_| !nulls.contains(*column))
+            else {
+                continue;
+            };
+            let data_type = &definitions[column.index()].data_type;
+            let number = read_number_of(data_type, length, reader)?;
+            if columns.contains(*column) {
+                numbers.push((*column, push_number(number, data_type, heap)?));
+            }
+        }
         for column in columns.iter() {
             let access = self.column(column);
             if access.is_byte_string() {
                 continue;
             }
-            let value = match nulls.contains(column) {
-                true => Slot::NULL,
-                false => {
+            let mut long = numbers.iter();
+            let value = match long.find(|(known, _)| *known == column) {
+                _ if nulls.contains(column) => Slot::NULL,
+                Some((_, slot)) => *slot,
+                None => {
                     // The head has the order that it has in memory.
                     let mut reader = Reader::new(&head[access.byte_range().0..]);
                     self.read_value(column, &definitions[column.index()], &mut reader, heap)?
@@ -239,7 +302,14 @@ impl RowLayout {
             Storage::Eight => Slot::from_words(reader.number(8)?, 0),
             storage
             @ (Storage::Decimal4 { .. } | Storage::Decimal8 { .. } | Storage::Decimal16) => {
-                read_decimal(storage, data_type, reader)?
+                match storage == Storage::Decimal16 {
+                    true if let Some(length) = long_number_length(reader.rest()) => {
+                        reader.take(16)?;
+                        let number = read_number_of(data_type, length, reader)?;
+                        push_number(number, data_type, heap)?
+                    }
+                    _ => read_decimal(storage, data_type, reader)?,
+                }
             }
             Storage::Bytes { .. } => {
                 let bytes = read_string_of(data_type, reader)?;
@@ -254,8 +324,8 @@ impl RowLayout {
 
 fn read_decimal(storage: Storage, data_type: &DataType, reader: &mut Reader<'_>) -> Result<Slot> {
     let slot = match storage {
-        Storage::Decimal4 { scale } => decimal_slot(reader.number(4)? as i32 as i64, scale),
-        Storage::Decimal8 { scale } => decimal_slot(reader.number(8)? as i64, scale),
+        Storage::Decimal4 { scale } => decimal4_slot(reader.number(4)? as i32, scale),
+        Storage::Decimal8 { scale } => decimal8_slot(reader.number(8)? as i64, scale),
         _ => Slot::from_words(reader.number(8)?, reader.number(8)?),
     };
     match data_type {
@@ -271,9 +341,51 @@ fn read_decimal(storage: Storage, data_type: &DataType, reader: &mut Reader<'_>)
 fn pass_value(access: &ColumnAccess, reader: &mut Reader<'_>) -> Result<()> {
     let bytes = match access.storage {
         Storage::Bytes { .. } => reader.number(4)? as usize,
+        Storage::Decimal16 => 16 + long_number_length(reader.rest()).unwrap_or(0),
         storage => storage.shape().1,
     };
     reader.take(bytes).map(drop)
+}
+
+/// The length that stands for a long number in the place of a NUMERIC.
+fn long_number_length(value: &[u8]) -> Option<usize> {
+    let (words, _) = value.split_first_chunk::<16>()?;
+    let word = |at: usize| words[at..at + 8].try_into().map(u64::from_le_bytes);
+    match (word(0), word(8)) {
+        (Ok(length), Ok(SPILLED_NUMBER)) => usize::try_from(length).ok(),
+        _ => None,
+    }
+}
+
+/// Reads the bytes of a long number.
+fn read_number_of<'b>(
+    data_type: &DataType,
+    length: usize,
+    reader: &mut Reader<'b>,
+) -> Result<&'b [u8]> {
+    let bytes = reader.take(length)?;
+    let DataType::Numeric { precision_scale } = data_type else {
+        return Err(impossible(data_type));
+    };
+    match is_long_number(bytes, *precision_scale) {
+        true => Ok(bytes),
+        false => Err(impossible(data_type)),
+    }
+}
+
+/// Whether these are the bytes of a number that no slot has room for, with at most as many digits.
+fn is_long_number(bytes: &[u8], precision_scale: Option<(u16, i16)>) -> bool {
+    Number::from_bytes(bytes).is_some_and(|number| {
+        let fits = precision_scale.is_none_or(|(precision, scale)| number.fits(precision, scale));
+        fits && number.is_finite() && number.to_decimal().is_none()
+    })
+}
+
+fn push_number(bytes: &[u8], data_type: &DataType, heap: &mut Heap) -> Result<Slot> {
+    match heap.has_room(bytes.len()) {
+        true => Ok(heap.push_number_bytes(bytes)),
+        false => Err(impossible(data_type)),
+    }
 }
 
 /// Reads a byte string that is not NULL.
@@ -298,6 +410,15 @@ fn is_possible_array(packed: &[u8], element: &DataType) -> bool {
     let accepts = |found: Element| match found {
         Element::Null => true,
         Element::Bytes(start, length) => is_possible(&packed[start..start + length], element),
+        Element::Number(start, length) => {
+            let number = Number::from_bytes(&packed[start..start + length]);
+            let DataType::Numeric { precision_scale } = element else {
+                return false;
+            };
+            number.is_some_and(|number| {
+                precision_scale.is_none_or(|(precision, scale)| number.fits(precision, scale))
+            })
+        }
         Element::Slot(slot) => match element {
             DataType::Boolean => matches!(slot.as_i64(), 0 | 1),
             DataType::SmallInt => i16::try_from(slot.as_i64()).is_ok(),
@@ -327,15 +448,17 @@ pub fn is_possible(bytes: &[u8], data_type: &DataType) -> bool {
 }
 
 /// Whether a slot is a number with at most as many digits, so many of them after the point.
-fn is_number(slot: Slot, precision_scale: Option<(u8, u8)>) -> bool {
+fn is_number(slot: Slot, precision_scale: Option<(u16, i16)>) -> bool {
+    match slot {
+        Slot::NAN => return true,
+        Slot::INFINITY | Slot::NEGATIVE_INFINITY => return precision_scale.is_none(),
+        _ => {}
+    }
     let value = slot.as_decimal();
     let Ok(number) = Decimal::new(value.mantissa(), value.scale()) else {
         return false;
     };
-    let fits = precision_scale.is_none_or(|(precision, scale)| {
-        let limit = 10_u128.checked_pow(precision.into());
-        let digits_fit = limit.is_none_or(|limit| number.mantissa().unsigned_abs() < limit);
-        digits_fit && number.scale() == scale
-    });
+    let fits = precision_scale
+        .is_none_or(|(precision, scale)| Number::from(number).fits(precision, scale));
     fits && number.pack() == slot.words()
 }

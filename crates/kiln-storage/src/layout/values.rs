@@ -4,10 +4,11 @@
 //! | part | bytes |
 //! |---|---|
 //! | *set* of columns | a bit for each column of the table, in as few bytes as have room for them |
-//! | fixed-size value | little-endian: BOOLEAN 1, SMALLINT 2, INTEGER and DATE 4, BIGINT, timestamps and doubles 8; of a NUMERIC the mantissa, in 4 bytes for at most 9 digits and in 8 for at most 18, else the two words of its slot |
+//! | fixed-size value | little-endian: BOOLEAN 1, SMALLINT 2, INTEGER and DATE 4, BIGINT, timestamps and doubles 8; of a NUMERIC the mantissa, in 4 bytes for at most 9 digits and in 8 for at most 18, else the two words of its slot, or of a *long number* the length of its bytes and the word 6 |
 //! | byte string | its length in 4 bytes, and the bytes: all texts, BYTEA, UUID |
-//! | *values* of a set | in the table's order; before that of a column that may be NULL a byte: 0 if it is, and then there is no value, else 1 |
-//! | *row* | the row number, 8 bytes, if the table has no primary key; the fixed-size values, first those of 8 and 16 bytes, then of 4, of 2 and of 1, each in the table's order, where the bytes of a NULL mean nothing; a bit for each column that may be NULL, in the table's order, in as few bytes as have room for them; the byte strings that are not NULL |
+//! | *long number* | its bytes, as [`Number`](crate::types::Number) has them |
+//! | *values* of a set | in the table's order; before that of a column that may be NULL a byte: 0 if it is, and then there is no value, else 1; a long number's bytes follow the two words |
+//! | *row* | the row number, 8 bytes, if the table has no primary key; the fixed-size values, first those of 8 and 16 bytes, then of 4, of 2 and of 1, each in the table's order, where the bytes of a NULL mean nothing; a bit for each column that may be NULL, in the table's order, in as few bytes as have room for them; the long numbers; the byte strings that are not NULL |
 //!
 //! A row has all but its byte strings in this order in memory as well, so that these are copied as
 //! words.
@@ -17,7 +18,7 @@ use std::cmp::Reverse;
 use kiln_platform::atomic::AtomicU64;
 use kiln_platform::words;
 
-use super::{Blob, ColumnAccess, RowLayout, Storage};
+use super::{Blob, ColumnAccess, RowLayout, SPILLED_NUMBER, Storage};
 use crate::bytes::Writer;
 use crate::schema::{ColumnId, ColumnSet};
 
@@ -42,9 +43,11 @@ pub(super) struct ValueFormat {
     pub(super) strings: Box<[(ColumnId, ColumnAccess)]>,
     /// The fixed-size columns that cannot have all values that their bytes can.
     pub(super) checked: Box<[ColumnId]>,
+    /// The fixed-size columns that may have long numbers, in the order of a whole row.
+    pub(super) numbers: Box<[(ColumnId, ColumnAccess)]>,
     /// The bytes of a whole row before its byte strings.
     pub(super) head_bytes: usize,
-    /// Whether a row has all words of the pairs in which these lie.
+    /// Whether a row has all words of the pairs in which these lie, and no long numbers.
     head_in_pairs: bool,
     pub(super) set_bytes: usize,
     /// What a set with its values takes at most, or a row, without spilled byte strings.
@@ -81,6 +84,8 @@ impl ValueFormat {
             )
         });
         let checked = checked.collect();
+        let numbers = fixed.iter().map(|id| (*id, *access(*id)));
+        let numbers: Box<[_]> = numbers.filter(|(_, access)| access.may_spill()).collect();
         let nullable: ColumnSet = ids.filter(|id| access(*id).is_nullable()).collect();
         let bytes_of = |ids: &[ColumnId]| -> usize {
             ids.iter().map(|id| access(*id).storage.shape().1).sum()
@@ -95,12 +100,22 @@ impl ValueFormat {
             plain,
             fixed: fixed.into(),
             checked,
+            head_in_pairs: numbers.is_empty()
+                && head_bytes > 0
+                && head_bytes.next_multiple_of(16) <= words * 8,
+            numbers,
             strings: strings.iter().map(|id| (*id, *access(*id))).collect(),
             head_bytes,
-            head_in_pairs: head_bytes > 0 && head_bytes.next_multiple_of(16) <= words * 8,
             set_bytes,
             bytes_max: head_bytes + string_bytes + set_bytes + nullable.len(),
         }
+    }
+
+    /// Whether a row has a long number.
+    #[inline]
+    fn has_long(&self, row: &[AtomicU64]) -> bool {
+        let mut numbers = self.numbers.iter();
+        numbers.any(|(_, access)| access.blob(row).is_some())
     }
 
     /// The columns that are NULL in a row whose bytes begin with these, of which there are enough.
@@ -212,9 +227,15 @@ impl RowLayout {
                 match access.storage {
                     Storage::Bytes { .. } => put_string(access, words, &mut writer),
                     _ if access.is_null(words) => {}
-                    _ => {
-                        let (start, end) = access.byte_range();
-                        writer.put_words(words, start, end - start);
+                    storage => {
+                        match long_number(access, words) {
+                            Some(number) => put_number_words(number, &mut writer),
+                            None => {
+                                let bytes = storage.shape().1;
+                                writer.put_words(words, access.byte_range().0, bytes);
+                            }
+                        }
+                        put_number(access, words, &mut writer);
                     }
                 }
             }
@@ -233,6 +254,10 @@ impl RowLayout {
         unsafe {
             match format.head_in_pairs {
                 true => writer.put_pairs(row, format.head_bytes),
+                false if format.has_long(row) => {
+                    *writer = self.put_row_from(row, |_| row, *writer);
+                    return;
+                }
                 false => writer.put_words(row, 0, format.head_bytes),
             }
             for (_, access) in &format.strings {
@@ -264,16 +289,61 @@ impl RowLayout {
                 writer.put_words(row, 0, 8);
             }
             for column in &format.fixed {
-                let (start, end) = self.column(*column).byte_range();
-                writer.put_words(words(*column), start, end - start);
+                let (access, words) = (self.column(*column), words(*column));
+                match long_number(access, words) {
+                    Some(number) => put_number_words(number, &mut writer),
+                    None => {
+                        let (start, end) = access.byte_range();
+                        writer.put_words(words, start, end - start);
+                    }
+                }
             }
             writer.put(nulls as u64, null_bytes.min(8));
             writer.put((nulls >> 64) as u64, null_bytes.saturating_sub(8));
+            for (column, access) in &format.numbers {
+                put_number(access, words(*column), &mut writer);
+            }
             for (column, access) in &format.strings {
                 put_string(access, words(*column), &mut writer);
             }
         }
         writer
+    }
+}
+
+/// The bytes of a long number that a column of no byte strings points to.
+///
+/// # Safety
+/// As for [`RowLayout::put_values`].
+unsafe fn long_number<'w>(access: &ColumnAccess, words: &'w [AtomicU64]) -> Option<&'w [u8]> {
+    let blob = access.blob(words)?;
+    // SAFETY: as of the caller: the words are stable, so the pointer is whole and its blob lives.
+    Some(unsafe { Blob::bytes(blob) })
+}
+
+/// Puts what stands for a long number among fixed-size values.
+///
+/// # Safety
+/// 16 bytes may be put.
+unsafe fn put_number_words(number: &[u8], writer: &mut Writer<'_>) {
+    // SAFETY: as of the caller.
+    unsafe {
+        writer.put(number.len() as u64, 8);
+        writer.put(SPILLED_NUMBER, 8);
+    }
+}
+
+/// Puts the bytes of a long number, if a column has one.
+///
+/// # Safety
+/// As for [`RowLayout::put_values`].
+unsafe fn put_number(access: &ColumnAccess, words: &[AtomicU64], writer: &mut Writer<'_>) {
+    // SAFETY: as of the caller.
+    if let Some(bytes) = unsafe { long_number(access, words) }
+        && writer.has_extra_room(bytes.len())
+    {
+        // SAFETY: as was just found.
+        unsafe { writer.put_bytes(bytes) };
     }
 }
 

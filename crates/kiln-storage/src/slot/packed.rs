@@ -6,13 +6,16 @@
 //! | head | 1: the bytes of an element, or 0 for byte strings; the highest bit says that some elements are NULL |
 //! | number of elements | as many as it takes, seven bits in each, the lowest first; the highest bit says that another one follows |
 //! | NULLs | a bit for each element, if some are NULL |
-//! | elements that are not NULL | numbers little-endian, all with the bytes that the longest takes (1, 2, 4 or 8); a NUMERIC the two words of its slot (16); of a byte string its length, as the number of elements is written, and the bytes |
+//! | elements that are not NULL | numbers little-endian, all with the bytes that the longest takes (1, 2, 4 or 8); a NUMERIC the two words of its slot (16), where some are long each in a byte string as `Number` has it; of a byte string its length, as the number of elements is written, and the bytes |
 
 use super::{Heap, Slot};
 use crate::error::{Error, Result, SqlState};
-use crate::types::{DataType, Representation};
+use crate::types::{DataType, Number, Representation};
 
 const SOME_NULL: u8 = 0x80;
+
+/// The head of an array of NUMERICs that lie in it as byte strings.
+const NUMBERS: u8 = 0x40;
 
 /// How elements are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +61,8 @@ pub enum Element {
     Slot(Slot),
     /// Where the element lies in the packed array.
     Bytes(usize, usize),
+    /// Where a NUMERIC lies in the packed array.
+    Number(usize, usize),
 }
 
 impl Heap {
@@ -70,6 +75,9 @@ impl Heap {
         let known = elements.iter().filter(|element| !element.is_null());
         let width = match packing {
             Packing::Strings => 0,
+            Packing::Decimals if known.clone().any(|slot| slot.is_long()) => {
+                return self.pack_numbers(array);
+            }
             Packing::Decimals => 16,
             Packing::Words => known
                 .clone()
@@ -80,10 +88,7 @@ impl Heap {
         bytes.push(width | if has_null { SOME_NULL } else { 0 });
         put_number(bytes, count);
         if has_null {
-            bytes.extend(elements.chunks(8).map(|elements| {
-                let bits = elements.iter().rev();
-                bits.fold(0, |bits, element| bits << 1 | u8::from(element.is_null()))
-            }));
+            put_nulls(bytes, elements);
         }
         for slot in known {
             match packing {
@@ -110,6 +115,25 @@ impl Heap {
         Slot::from_span(start as u32, (bytes.len() - start) as u32)
     }
 
+    /// Appends the bytes of an array of NUMERICs of which some have more digits than a slot.
+    #[cold]
+    fn pack_numbers(&mut self, array: Slot) -> Slot {
+        let elements = self.array(array).to_vec();
+        let has_null = elements.iter().any(|element| element.is_null());
+        let mut bytes = vec![NUMBERS | if has_null { SOME_NULL } else { 0 }];
+        put_number(&mut bytes, elements.len());
+        if has_null {
+            put_nulls(&mut bytes, &elements);
+        }
+        for slot in elements.iter().filter(|slot| !slot.is_null()) {
+            let mut number = Vec::new();
+            self.number(*slot).append_bytes_to(&mut number);
+            put_number(&mut bytes, number.len());
+            bytes.extend(number);
+        }
+        self.push_bytes(&bytes)
+    }
+
     /// The array that was packed to these bytes, which are not NULL; its texts lie in them.
     ///
     /// # Errors
@@ -117,12 +141,20 @@ impl Heap {
     /// changed.
     pub fn unpack_array(&mut self, packed: Slot) -> Result<Slot> {
         let (offset, length) = packed.span();
+        let start = self.elements.len();
+        if self
+            .bytes
+            .get(offset)
+            .is_some_and(|head| head & NUMBERS != 0)
+        {
+            return self.unpack_numbers(packed);
+        }
         let Heap {
             bytes, elements, ..
         } = self;
-        let start = elements.len();
         let read = each_element(&bytes[offset..offset + length], |element| {
             elements.push(match element {
+                Element::Number(..) => return false,
                 Element::Null => Slot::NULL,
                 Element::Slot(slot) => slot,
                 Element::Bytes(at, length) => Slot::from_span((offset + at) as u32, length as u32),
@@ -139,6 +171,40 @@ impl Heap {
             (elements.len() - start) as u32,
         ))
     }
+}
+
+impl Heap {
+    #[cold]
+    fn unpack_numbers(&mut self, packed: Slot) -> Result<Slot> {
+        let bytes = self.bytes(packed).to_vec();
+        let mut elements = Vec::new();
+        let read = each_element(&bytes, |element| {
+            elements.push(match element {
+                Element::Null => Slot::NULL,
+                Element::Number(at, length) => match Number::from_bytes(&bytes[at..at + length]) {
+                    Some(number) => self.push_number(&number),
+                    None => return false,
+                },
+                Element::Slot(_) | Element::Bytes(..) => return false,
+            });
+            true
+        });
+        match read {
+            true => Ok(self.push_array(&elements)),
+            false => {
+                let message = "an array of a row is damaged";
+                Err(Error::new(SqlState::DATA_CORRUPTED, message))
+            }
+        }
+    }
+}
+
+/// A bit for each element that is NULL.
+fn put_nulls(bytes: &mut Vec<u8>, elements: &[Slot]) {
+    bytes.extend(elements.chunks(8).map(|elements| {
+        let bits = elements.iter().rev();
+        bits.fold(0, |bits, element| bits << 1 | u8::from(element.is_null()))
+    }));
 }
 
 /// Hands over the elements of a packed array, one after the other, until one is refused. Returns
@@ -163,11 +229,14 @@ pub(crate) fn each_element(packed: &[u8], mut accept: impl FnMut(Element) -> boo
                 .is_some_and(|bits| bits >> (at % 8) & 1 != 0);
             let element = match (is_null, width) {
                 (true, _) => Element::Null,
-                (false, 0) => {
+                (false, 0 | NUMBERS) => {
                     let length = reader.number()?;
                     let start = reader.at;
                     reader.take(length)?;
-                    Element::Bytes(start, length)
+                    match width {
+                        0 => Element::Bytes(start, length),
+                        _ => Element::Number(start, length),
+                    }
                 }
                 (false, 16) => {
                     let (low, high) = (reader.word(8)?, reader.word(8)?);
@@ -191,7 +260,7 @@ pub(crate) fn packing_of(packed: &[u8]) -> Option<Packing> {
     Some(match packed.first()? & !SOME_NULL {
         0 => Packing::Strings,
         1 | 2 | 4 | 8 => Packing::Words,
-        16 => Packing::Decimals,
+        16 | NUMBERS => Packing::Decimals,
         _ => return None,
     })
 }

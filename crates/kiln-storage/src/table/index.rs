@@ -212,6 +212,18 @@ impl Index {
         })
     }
 
+    /// Finds the record that is in the way of a row whose indexed columns have `values`; the index
+    /// supports look-ups.
+    pub fn get_in_way(&self, heap: &Heap, values: impl Iterator<Item = Slot>) -> Found {
+        for_any_map!(self.map, map => match self.layout.row_point(heap, values) {
+            Ok(key) => match map.get(&key) {
+                Lookup::Found(payload) => Found::Entry(Entry(payload)),
+                Lookup::Missing(version) => Found::Missing(version),
+            },
+            Err(_) => Found::Never,
+        })
+    }
+
     /// Adds an entry for `record`, whose fields have the values that `value` gives.
     ///
     /// # Errors
@@ -376,10 +388,15 @@ impl Index {
 
     /// The error for a key of too many bytes.
     pub(super) fn key_too_long(&self) -> Error {
+        let bytes_max = match self.layout.width() {
+            // Only numbers without a precision come to have more.
+            KeyWidth::Bytes64 => 64,
+            _ => 256,
+        };
         Error::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
             format!(
-                "a key of index \"{}\" is longer than 256 bytes",
+                "a key of index \"{}\" is longer than {bytes_max} bytes",
                 self.definition.name
             ),
         )

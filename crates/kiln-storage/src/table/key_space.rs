@@ -69,6 +69,7 @@ impl KeySpaces {
             (
                 index.definition().columns.clone(),
                 index.definition().unique,
+                index.definition().nulls_equal,
             )
         };
         for (position, index) in indexes.iter().enumerate() {

@@ -19,7 +19,8 @@ use crate::layout::RowLayout;
 use crate::qualified::name_in_schema;
 use crate::record::{HEADER_BYTES, RecordRef, Tid};
 use crate::schema::{
-    ColumnId, ColumnSet, IndexDefinition, IndexKind, KEY_COLUMNS_MAX, TableId, TableSchema,
+    ColumnId, ColumnSet, IndexDefinition, IndexKind, IndexMethod, KEY_COLUMNS_MAX, TableId,
+    TableSchema,
 };
 use crate::slab::Slab;
 use crate::slot::{Heap, Slot};
@@ -162,6 +163,8 @@ impl Table {
                 unique: true,
                 constraint: true,
                 partial: false,
+                nulls_equal: false,
+                method: IndexMethod::BTree,
                 // Each worker numbers its rows in a range of its own: its inserts meet no other's.
                 kind: IndexKind::Ordered {
                     partition_columns: 0,
@@ -170,13 +173,15 @@ impl Table {
             Index::new(definition, KeyLayout::of_row_numbers(), 0, None)
         } else {
             let key = &schema.primary_key;
-            let key_layout = KeyLayout::new(&schema.columns, key, &[], false, true);
+            let key_layout = KeyLayout::new(&schema.columns, key, &[], false, (true, key.len()));
             let definition = IndexDefinition {
                 name: first_index_name(&schema),
                 columns: key.clone(),
                 unique: true,
                 constraint: true,
                 partial: false,
+                nulls_equal: false,
+                method: IndexMethod::BTree,
                 kind: IndexKind::Ordered {
                     partition_columns: primary_partition_columns,
                 },
@@ -220,7 +225,7 @@ impl Table {
             &definition.columns,
             &self.schema.primary_key,
             self.schema.primary_key.is_empty(),
-            definition.unique,
+            (definition.unique, definition.distinct_nulls()),
         );
         Index::new(definition, layout, expected, self.schema.partition_column())
     }

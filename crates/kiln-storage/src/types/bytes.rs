@@ -18,10 +18,11 @@
 //! | 15 | an array: the number of its elements (4), which follow |
 //! | 16 | a named object: its number (4), and the length and the bytes of its name |
 //! | 17 | TIME: microseconds (8) |
+//! | 18 | any other NUMERIC: the length and the bytes, as [`Number`] has them |
 //!
 //! A label of an enum is a text: that is read as one of the enum where its type is known.
 
-use super::{Decimal, Interval, ObjectName, Value};
+use super::{Decimal, Interval, Number, ObjectName, Value};
 use crate::bytes::{Reader, append_string, corrupt, read_string, read_text};
 use crate::error::Result;
 
@@ -41,6 +42,8 @@ pub mod form {
     pub const BIGINT: u8 = 5;
     /// NUMERIC.
     pub const NUMERIC: u8 = 6;
+    /// A NUMERIC that no slot has room for.
+    pub const LONG_NUMERIC: u8 = 18;
     /// DOUBLE PRECISION.
     pub const DOUBLE: u8 = 7;
     /// A text.
@@ -62,6 +65,7 @@ impl Value {
             Value::Integer(_) => 4,
             Value::BigInt(_) => form::BIGINT,
             Value::Numeric(_) => form::NUMERIC,
+            Value::LongNumeric(_) => form::LONG_NUMERIC,
             Value::Double(_) => form::DOUBLE,
             Value::Text(_) | Value::Enum(_) => form::TEXT,
             Value::Bytea(_) => 9,
@@ -90,6 +94,11 @@ impl Value {
             Value::Numeric(value) => {
                 target.push(value.scale());
                 target.extend_from_slice(&value.mantissa().to_le_bytes());
+            }
+            Value::LongNumeric(number) => {
+                let mut bytes = Vec::new();
+                number.append_bytes_to(&mut bytes);
+                append_string(target, &bytes);
             }
             Value::Double(value) => target.extend_from_slice(&value.to_bits().to_le_bytes()),
             Value::Text(text) => append_string(target, text.as_bytes()),
@@ -167,6 +176,13 @@ fn read(reader: &mut Reader<'_>, depth: usize) -> Result<Value> {
             name: read_text(reader)?.to_owned(),
         })),
         17 => Value::Time(reader.number(8)? as i64),
+        form::LONG_NUMERIC => {
+            let number = Number::from_bytes(read_string(reader)?);
+            let number = number.filter(|number| number.to_decimal().is_none());
+            Value::LongNumeric(Box::new(
+                number.ok_or_else(|| corrupt("no NUMERIC has such digits"))?,
+            ))
+        }
         form => return Err(corrupt(format!("no value has the form {form}"))),
     })
 }

@@ -1,7 +1,7 @@
 //! Rust values to and from [`Value`].
 
 use super::datetime::Interval;
-use super::{Decimal, Value};
+use super::{Decimal, Number, Value};
 use crate::error::{Error, Result, SqlState};
 
 macro_rules! into_value {
@@ -21,6 +21,10 @@ into_value! {
     i64 => |value| Value::BigInt(value);
     f64 => |value| Value::Double(value);
     Decimal => |value| Value::Numeric(value);
+    Number => |value| match value.to_decimal() {
+        Some(decimal) => Value::Numeric(decimal),
+        None => Value::LongNumeric(Box::new(value)),
+    };
     &str => |value| Value::Text(value.to_string());
     String => |value| Value::Text(value);
     Vec<u8> => |value| Value::Bytea(value);
@@ -49,6 +53,7 @@ array_elements!(
     i64,
     f64,
     Decimal,
+    Number,
     &str,
     String,
     Vec<u8>,
@@ -67,7 +72,8 @@ impl<T: Into<Value> + ArrayElement> From<Vec<T>> for Value {
 
 /// Rust types that a [`Value`] converts to.
 pub trait FromValue: Sized {
-    /// The Rust value. Integers widen, and integers widen to [`Decimal`]; nothing else converts.
+    /// The Rust value. Integers widen, and integers widen to [`Decimal`] and [`Number`]; nothing
+    /// else converts. A NUMERIC of more than 33 digits, NaN or infinite is a [`Number`] alone.
     ///
     /// # Errors
     /// 42804 that says what was expected and what came; 22004 for NULL where `Self` is no
@@ -83,6 +89,11 @@ fn mismatch(expected: &str, value: &Value) -> Error {
             format!("expected a value of type {expected} but got NULL"),
         )
         .with_hint("Convert to an Option where NULL can occur.");
+    }
+    if let (Value::LongNumeric(number), "numeric") = (value, expected) {
+        let message = format!("{number} is no Decimal: it has too many digits, or none");
+        return Error::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
+            .with_hint("Convert to a Number, which every NUMERIC is.");
     }
     Error::new(
         SqlState::DATATYPE_MISMATCH,
@@ -122,6 +133,12 @@ from_value! {
         Value::BigInt(value) => Decimal::from(value),
         Value::Integer(value) => Decimal::from(value),
         Value::SmallInt(value) => Decimal::from(value);
+    Number, "numeric":
+        Value::LongNumeric(value) => *value,
+        Value::Numeric(value) => Number::from(value),
+        Value::BigInt(value) => Number::from(value),
+        Value::Integer(value) => Number::from(i64::from(value)),
+        Value::SmallInt(value) => Number::from(i64::from(value));
     String, "text":
         Value::Text(value) => value,
         Value::Enum(value) => value.label().to_owned();
@@ -239,6 +256,8 @@ mod tests {
         there_and_back(vec![0_u8, 255]);
         there_and_back([7_u8; 16]);
         there_and_back(Decimal::from(12));
+        there_and_back(Number::NaN);
+        there_and_back("1e40".parse::<Number>().expect("a number"));
         there_and_back(Some(5_i32));
         there_and_back(None::<String>);
         there_and_back(vec![1_i32, 2, 3]);
@@ -249,6 +268,14 @@ mod tests {
     #[test]
     fn integers_widen_and_nothing_else_converts() {
         assert_eq!(i64::from_value(Value::SmallInt(3)), Ok(3));
+        let long: Number = "1e40".parse().expect("a number");
+        assert_eq!(Number::from_value(Value::Integer(3)), Ok(Number::from(3)));
+        assert_eq!(
+            Value::from(Number::from(3)),
+            Value::Numeric(Decimal::from(3))
+        );
+        let refused = Decimal::from_value(long.into()).expect_err("it has 41 digits");
+        assert_eq!(refused.state(), SqlState::NUMERIC_VALUE_OUT_OF_RANGE);
         assert_eq!(Decimal::from_value(Value::Integer(3)), Ok(Decimal::from(3)));
         let error = i32::from_value(Value::BigInt(3)).unwrap_err();
         assert_eq!(error.state(), SqlState::DATATYPE_MISMATCH);

@@ -5,11 +5,7 @@ use std::str::FromStr;
 
 use kiln_platform::sync::Arc;
 
-use super::{CatalogType, EnumType};
-
-/// The most significant digits that every NUMERIC value can have; see
-/// [`Decimal`](super::Decimal).
-pub const NUMERIC_PRECISION_MAX: u8 = 33;
+use super::{CatalogType, EnumType, Representation};
 
 /// The type of a column or an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,7 +20,7 @@ pub enum DataType {
     /// rounded and checked when stored.
     Numeric {
         /// Precision and scale as declared; `None` keeps each value's own scale.
-        precision_scale: Option<(u8, u8)>,
+        precision_scale: Option<(u16, i16)>,
     },
     /// DOUBLE PRECISION, IEEE 754 binary64.
     Double,
@@ -59,6 +55,20 @@ pub enum DataType {
     Catalog(CatalogType),
 }
 
+/// What values of a type keep in the heap, apart from their slots; see
+/// [`DataType::out_of_line`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutOfLine {
+    /// Nothing.
+    Nothing,
+    /// The digits of the numbers that no slot has room for; their slots say which those are.
+    LongNumbers,
+    /// All of the value, as bytes.
+    Bytes,
+    /// The elements, which are slots themselves.
+    Elements,
+}
+
 impl DataType {
     /// NUMERIC without precision and scale.
     pub const NUMERIC: DataType = DataType::Numeric {
@@ -90,7 +100,7 @@ impl DataType {
     pub const NAME: DataType = DataType::Catalog(CatalogType::Name);
 
     /// NUMERIC(precision, scale).
-    pub const fn numeric(precision: u8, scale: u8) -> DataType {
+    pub const fn numeric(precision: u16, scale: i16) -> DataType {
         DataType::Numeric {
             precision_scale: Some((precision, scale)),
         }
@@ -118,6 +128,35 @@ impl DataType {
         match self {
             DataType::Array(_) => &DataType::Bytea,
             other => other,
+        }
+    }
+
+    /// What values of the type keep in the heap.
+    pub fn out_of_line(&self) -> OutOfLine {
+        match self {
+            DataType::SmallInt
+            | DataType::Integer
+            | DataType::BigInt
+            | DataType::Double
+            | DataType::Boolean
+            | DataType::Date
+            | DataType::Timestamp(_)
+            | DataType::TimestampTz(_)
+            | DataType::Time(_)
+            | DataType::Enum(_) => OutOfLine::Nothing,
+            DataType::Numeric { .. } => OutOfLine::LongNumbers,
+            DataType::Char(_)
+            | DataType::VarChar(_)
+            | DataType::Text
+            | DataType::Bytea
+            | DataType::Uuid
+            | DataType::Interval => OutOfLine::Bytes,
+            DataType::Array(_) => OutOfLine::Elements,
+            DataType::Catalog(catalog) => match catalog.representation() {
+                Representation::Number | Representation::Double => OutOfLine::Nothing,
+                Representation::Text | Representation::Object => OutOfLine::Bytes,
+                Representation::Vector => OutOfLine::Elements,
+            },
         }
     }
 
@@ -183,7 +222,7 @@ impl DataType {
             DataType::Char(limit) | DataType::VarChar(Some(limit)) => length(*limit),
             DataType::Numeric {
                 precision_scale: Some((precision, scale)),
-            } => (i32::from(*precision) << 16 | i32::from(*scale)) + 4,
+            } => (i32::from(*precision) << 16 | i32::from(*scale) & 0x7ff) + 4,
             DataType::Array(element) => element.modifier(),
             _ => self.digits_of_seconds().map_or(-1, i32::from),
         }
@@ -352,8 +391,13 @@ impl FromStr for DataType {
             "character varying" => Ok(DataType::VarChar(Some(length()?))),
             "numeric" => {
                 let (precision, scale) = modifier.split_once(',').ok_or(())?;
-                let number = |text: &str| text.parse::<u8>().map_err(drop);
-                Ok(DataType::numeric(number(precision)?, number(scale)?))
+                let precision = precision.parse::<u16>().map_err(drop)?;
+                let scale = scale.parse::<i16>().map_err(drop)?;
+                let is_valid = (1..=1000).contains(&precision) && (-1000..=1000).contains(&scale);
+                match is_valid {
+                    true => Ok(DataType::numeric(precision, scale)),
+                    false => Err(()),
+                }
             }
             _ => Err(()),
         }
@@ -381,6 +425,7 @@ mod tests {
             (DataType::Char(9), "character(9)"),
             (DataType::Char(u32::MAX), "character"),
             (DataType::numeric(12, 2), "numeric(12,2)"),
+            (DataType::numeric(1000, -5), "numeric(1000,-5)"),
             (DataType::NUMERIC, "numeric"),
             (DataType::TIMESTAMP, "timestamp without time zone"),
             (DataType::TIMESTAMPTZ, "timestamp with time zone"),
@@ -400,7 +445,8 @@ mod tests {
             "",
             "int",
             "numeric(1)",
-            "numeric(300,1)",
+            "numeric(1001,1)",
+            "numeric(0,0)",
             "character(",
             "text(3)",
             "[]",

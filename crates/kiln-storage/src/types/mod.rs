@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`decimal`] | NUMERIC in two words |
+//! | [`number`] | NUMERIC of any length, NaN and the infinities |
 //! | [`datetime`] | DATE, TIMESTAMP, TIMESTAMPTZ and INTERVAL |
 //! | [`double`] | DOUBLE PRECISION in and out of text, and its order |
 //! | `catalog` | types whose values are those of another type |
@@ -17,6 +18,7 @@ pub mod decimal;
 pub mod double;
 pub mod enumeration;
 pub mod json;
+pub mod number;
 pub mod text;
 
 mod catalog;
@@ -27,11 +29,12 @@ mod value;
 
 pub use catalog::{CatalogType, ObjectName, Representation};
 pub use convert::{FromRow, FromValue};
-pub use data_type::{DataType, NUMERIC_PRECISION_MAX};
+pub use data_type::{DataType, OutOfLine};
 pub use datetime::Interval;
 pub use decimal::Decimal;
 pub use enumeration::{EnumLabel, EnumPosition, EnumType, EnumValue};
-pub use parse::{fit_text, parse_value};
+pub use number::Number;
+pub use parse::{fit_text, parse_numeric, parse_value, rescale_numeric};
 pub use value::{Value, format_value};
 
 #[cfg(test)]

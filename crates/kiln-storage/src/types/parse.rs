@@ -7,7 +7,9 @@ use super::datetime::{
 };
 use super::double::parse_double;
 use super::text::{character_length, parse_bytea, parse_uuid};
-use super::{CatalogType, DataType, Decimal, EnumValue, ObjectName, Representation, Value, json};
+use super::{
+    CatalogType, DataType, Decimal, EnumValue, Number, ObjectName, Representation, Value, json,
+};
 use crate::error::{Error, Result, SqlState};
 
 /// The value of this type that the text writes. A length, or precision and scale, of the type is
@@ -22,11 +24,11 @@ pub fn parse_value(data_type: &DataType, text: &str) -> Result<Value> {
         DataType::Integer => Value::Integer(parse_integer(text, "integer")?),
         DataType::BigInt => Value::BigInt(parse_integer(text, "bigint")?),
         DataType::Numeric { precision_scale } => {
-            let value = Decimal::parse(text)?;
-            Value::Numeric(match precision_scale {
-                Some((precision, scale)) => value.rescale(*precision, *scale)?,
+            let value = parse_numeric(text)?;
+            match precision_scale {
+                Some((precision, scale)) => rescale_numeric(&value, *precision, *scale)?,
                 None => value,
-            })
+            }
         }
         DataType::Double => Value::Double(parse_double(text)?),
         DataType::Boolean => Value::Boolean(parse_boolean(text)?),
@@ -51,6 +53,33 @@ pub fn parse_value(data_type: &DataType, text: &str) -> Result<Value> {
         }),
         DataType::Catalog(catalog) => parse_catalog_value(*catalog, text)?,
     })
+}
+
+/// Reads a NUMERIC, as [`Number::parse`] does.
+///
+/// # Errors
+/// 22P02 for anything else, 22003 beyond PostgreSQL's limits.
+pub fn parse_numeric(text: &str) -> Result<Value> {
+    match Decimal::parse(text) {
+        Ok(value) => Ok(Value::Numeric(value)),
+        Err(error) if error.state() == SqlState::INVALID_TEXT_REPRESENTATION => Err(error),
+        Err(_) => Number::parse(text).map(Value::from),
+    }
+}
+
+/// A NUMERIC as a column NUMERIC(`precision`, `scale`) stores it; any other value as it is.
+///
+/// # Errors
+/// 22003 for a number out of its range.
+pub fn rescale_numeric(value: &Value, precision: u16, scale: i16) -> Result<Value> {
+    match value {
+        Value::Numeric(value) => match value.rescale(precision, scale) {
+            Ok(value) => Ok(Value::Numeric(value)),
+            Err(_) => Ok(Number::from(*value).rescale(precision, scale)?.into()),
+        },
+        Value::LongNumeric(value) => Ok(value.rescale(precision, scale)?.into()),
+        other => Ok(other.clone()),
+    }
 }
 
 fn parse_catalog_value(catalog: CatalogType, text: &str) -> Result<Value> {

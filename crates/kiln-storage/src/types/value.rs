@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::datetime::{Interval, format_date, format_time, format_timestamp, format_timestamptz};
 use super::double::{format_double, format_real};
 use super::text::{format_bytea, format_uuid};
-use super::{CatalogType, DataType, Decimal, EnumValue, ObjectName, Representation};
+use super::{CatalogType, DataType, Decimal, EnumValue, Number, ObjectName, Representation};
 
 /// One owned value of any type, or NULL.
 ///
@@ -25,8 +25,11 @@ pub enum Value {
     Integer(i32),
     /// BIGINT.
     BigInt(i64),
-    /// NUMERIC.
+    /// NUMERIC of at most 33 digits.
     Numeric(Decimal),
+    /// Any other NUMERIC: one with more digits, NaN, or infinite. [`Value::from`] makes of a
+    /// [`Number`] the one or the other.
+    LongNumeric(Box<Number>),
     /// DOUBLE PRECISION.
     Double(f64),
     /// CHAR (without trailing blanks), VARCHAR and TEXT.
@@ -68,7 +71,7 @@ impl Value {
             Value::SmallInt(_) => "smallint",
             Value::Integer(_) => "integer",
             Value::BigInt(_) => "bigint",
-            Value::Numeric(_) => "numeric",
+            Value::Numeric(_) | Value::LongNumeric(_) => "numeric",
             Value::Double(_) => "double precision",
             Value::Text(_) => "text",
             Value::Bytea(_) => "bytea",
@@ -93,7 +96,7 @@ impl Value {
             Value::SmallInt(_) => DataType::SmallInt,
             Value::Integer(_) => DataType::Integer,
             Value::BigInt(_) => DataType::BigInt,
-            Value::Numeric(_) => DataType::NUMERIC,
+            Value::Numeric(_) | Value::LongNumeric(_) => DataType::NUMERIC,
             Value::Double(_) => DataType::Double,
             Value::Text(_) => DataType::Text,
             Value::Bytea(_) => DataType::Bytea,
@@ -119,6 +122,7 @@ impl Value {
             Value::Integer(value) => value.to_string(),
             Value::BigInt(value) => value.to_string(),
             Value::Numeric(value) => value.to_string(),
+            Value::LongNumeric(value) => value.to_string(),
             Value::Double(value) => format_double(*value),
             Value::Text(value) => value.clone(),
             Value::Bytea(value) => format_bytea(value),

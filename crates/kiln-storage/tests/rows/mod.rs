@@ -4,7 +4,7 @@ use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_storage::schema::Column;
 use kiln_storage::slot::{Heap, Packing, Slot};
-use kiln_storage::types::{CatalogType, DataType, Decimal, EnumType, Interval};
+use kiln_storage::types::{CatalogType, DataType, Decimal, EnumType, Interval, Number};
 
 /// A column called `c`.
 pub fn column(data_type: DataType, not_null: bool) -> Column {
@@ -32,6 +32,8 @@ pub fn types() -> Vec<DataType> {
         DataType::numeric(4, 2),
         DataType::numeric(12, 2),
         DataType::numeric(30, 5),
+        DataType::numeric(150, 40),
+        DataType::NUMERIC,
         DataType::NUMERIC,
         DataType::Char(1),
         DataType::Char(2),
@@ -100,11 +102,34 @@ pub fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -
             Slot::from_f64((random.unit() - 0.5) * 10_f64.powi(random.below(40) as i32))
         }
         DataType::Numeric { precision_scale } => {
-            let (precision, scale) = precision_scale.unwrap_or((20, random.below(12) as u8));
+            if random.percent(20.0) && precision_scale.is_none_or(|(precision, _)| precision > 33) {
+                let text = match random.below(8) {
+                    0 => "NaN".to_owned(),
+                    1 if precision_scale.is_none() => "Infinity".to_owned(),
+                    2 if precision_scale.is_none() => "-Infinity".to_owned(),
+                    _ => {
+                        let digits = (0..random.between(34, 90)).map(|_| random.below(9) + 1);
+                        let digits: String = digits.map(|digit| digit.to_string()).collect();
+                        let sign = ["", "-"][random.below(2)];
+                        format!("{sign}{digits}e-{}", random.below(60))
+                    }
+                };
+                let number = Number::parse(&text).expect("a number");
+                let number = match precision_scale {
+                    Some((precision, scale)) => number.rescale(*precision, *scale),
+                    None => Ok(number),
+                };
+                return heap.push_number(&number.expect("within the precision"));
+            }
+            if random.percent(5.0) {
+                return Slot::NAN;
+            }
+            let (precision, scale) = precision_scale.unwrap_or((20, random.below(12) as i16));
+            let precision = precision.min(30);
             let limit = 10_i128.pow(precision as u32);
             let wide = (random.next_u64() as i128) << 40 | random.next_u64() as i128;
             let mantissa = (wide % limit) * if random.percent(50.0) { -1 } else { 1 };
-            Slot::from_decimal(Decimal::new(mantissa, scale).expect("within the precision"))
+            Slot::from_decimal(Decimal::new(mantissa, scale as u8).expect("within the precision"))
         }
         DataType::Char(most) => text(random, *most as usize, heap),
         DataType::VarChar(most) => text(random, most.unwrap_or(100).min(700) as usize, heap),
@@ -170,6 +195,9 @@ pub fn is_bytes(data_type: &DataType) -> bool {
 pub fn same(data_type: &DataType, a: Slot, a_heap: &Heap, b: Slot, b_heap: &Heap) -> bool {
     match (a.is_null(), b.is_null()) {
         (false, false) if is_bytes(data_type) => a_heap.bytes(a) == b_heap.bytes(b),
+        (false, false) if matches!(data_type, DataType::Numeric { .. }) => {
+            a_heap.number(a).to_string() == b_heap.number(b).to_string()
+        }
         (false, false) => a == b,
         (a, b) => a == b,
     }

@@ -6,7 +6,7 @@
 //! | boolean | 1: 0 or 1 |
 //! | smallint, integer, bigint | 2, 4, 8 |
 //! | double precision | 8: IEEE 754 |
-//! | numeric | number of digits 2, weight 2, sign 2 (0, 0x4000), digits after the point 2; and the digits, base 10,000, 2 each |
+//! | numeric | number of digits 2, weight 2, sign 2 (0, 0x4000, NaN 0xc000, Infinity 0xd000, -Infinity 0xf000), digits after the point 2; and the digits, base 10,000, 2 each |
 //! | text, varchar, char, bytea | as they are; char with its blanks |
 //! | date | 4: days since 2000-01-01 |
 //! | timestamp, timestamptz | 8: microseconds since 2000-01-01 |
@@ -18,11 +18,14 @@
 //! | int2vector, oidvector | an array whose first subscript is 0 |
 //! | array | dimensions 4 (0 or 1), whether it has NULLs 4, type of elements 4; elements 4, first subscript 4; and the elements, each with its length 4 (-1 for NULL) |
 
+use std::fmt::Write;
+
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::datetime::{date_in_range, time_in_range, timestamp_in_range};
 use kiln_storage::types::text::{not_utf8, utf8};
 use kiln_storage::types::{
-    CatalogType, DataType, Decimal, Interval, ObjectName, Representation, Value, parse_value,
+    CatalogType, DataType, Decimal, Interval, Number, ObjectName, Representation, Value,
+    parse_value,
 };
 
 use super::{oid, parameter_type};
@@ -53,6 +56,7 @@ pub fn encode_binary(value: &Value, data_type: &DataType, bytes: &mut Vec<u8>) {
         }
         Value::Double(value) => bytes.extend_from_slice(&value.to_be_bytes()),
         Value::Numeric(value) => encode_numeric(*value, bytes),
+        Value::LongNumeric(value) => encode_number(value, bytes),
         Value::Text(value) => {
             if matches!(
                 data_type,
@@ -106,10 +110,61 @@ fn encode_array(elements: &[Value], data_type: &DataType, bytes: &mut Vec<u8>) {
 }
 
 const NEGATIVE: u16 = 0x4000;
+const NAN: u16 = 0xc000;
+const INFINITY: u16 = 0xd000;
+const NEGATIVE_INFINITY: u16 = 0xf000;
 /// The most places after the point that PostgreSQL sends.
 const SCALE_MAX: u16 = 0x3fff;
 /// The digits of the greatest number of 128 bits.
 const DIGITS_MAX: usize = 39;
+
+/// A number with more digits than those that [`encode_numeric`] takes, NaN, or an infinity.
+fn encode_number(value: &Number, bytes: &mut Vec<u8>) {
+    let sign = match value {
+        Number::NaN => NAN,
+        Number::Infinity => INFINITY,
+        Number::NegativeInfinity => NEGATIVE_INFINITY,
+        Number::Finite(_) if value.is_negative() => NEGATIVE,
+        Number::Finite(_) => 0,
+    };
+    let text = match value.is_finite() {
+        true => value.abs().to_string(),
+        false => String::new(),
+    };
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    // Whole groups of four digits on both sides of the point.
+    let padded = format!(
+        "{}{whole}{fraction}{}",
+        "0".repeat(whole.len().next_multiple_of(4) - whole.len()),
+        "0".repeat(fraction.len().next_multiple_of(4) - fraction.len()),
+    );
+    let groups = padded.as_bytes().chunks(4).map(|group| {
+        let digits = group.iter().map(|digit| u16::from(digit - b'0'));
+        digits.fold(0, |group, digit| group * 10 + digit)
+    });
+    let groups: Vec<u16> = groups.collect();
+    let first = groups.iter().position(|group| *group != 0);
+    let first = first.unwrap_or(groups.len());
+    let end = groups.iter().rposition(|group| *group != 0);
+    let kept = groups.get(first..end.map_or(first, |last| last + 1));
+    let kept = kept.unwrap_or_default();
+    let weight = match kept.is_empty() {
+        true => 0,
+        false => whole.len().div_ceil(4) as i32 - 1 - first as i32,
+    };
+    bytes.extend_from_slice(&(kept.len() as u16).to_be_bytes());
+    bytes.extend_from_slice(&(weight as i16).to_be_bytes());
+    bytes.extend_from_slice(&sign.to_be_bytes());
+    // PostgreSQL sends the bits that it has there for the infinities.
+    let scale = match value {
+        Number::Infinity | Number::NegativeInfinity => 0x20,
+        _ => fraction.len() as u16,
+    };
+    bytes.extend_from_slice(&scale.to_be_bytes());
+    for group in kept {
+        bytes.extend_from_slice(&group.to_be_bytes());
+    }
+}
 
 fn encode_numeric(value: Decimal, bytes: &mut Vec<u8>) {
     let (mantissa, scale) = (value.mantissa(), usize::from(value.scale()));
@@ -199,7 +254,7 @@ impl<'a> Reader<'a> {
             DataType::Integer => Value::Integer(self.i32()?),
             DataType::BigInt => Value::BigInt(self.i64()?),
             DataType::Double => Value::Double(f64::from_be_bytes(self.array()?)),
-            DataType::Numeric { .. } => Value::Numeric(self.numeric()?),
+            DataType::Numeric { .. } => self.numeric()?,
             DataType::Char(_) | DataType::VarChar(_) | DataType::Text => {
                 let text = self.rest();
                 if text.contains(&0) {
@@ -312,7 +367,7 @@ impl<'a> Reader<'a> {
         Ok(values)
     }
 
-    fn numeric(&mut self) -> Result<Decimal> {
+    fn numeric(&mut self) -> Result<Value> {
         let (count, weight) = (self.u16()?, i32::from(self.u16()? as i16));
         let (sign, scale) = (self.u16()?, self.u16()?);
         let digits = self.rest();
@@ -322,36 +377,38 @@ impl<'a> Reader<'a> {
         if scale > SCALE_MAX {
             return Err(incorrect());
         }
-        let is_negative = match sign {
-            0 => false,
-            NEGATIVE => true,
-            0xc000 | 0xd000 | 0xf000 => {
-                return Err(Error::unsupported("NaN and infinity of type numeric"));
-            }
+        let sign = match sign {
+            0 => "",
+            NEGATIVE => "-",
+            NAN => return Ok(Number::NaN.into()),
+            INFINITY => return Ok(Number::Infinity.into()),
+            NEGATIVE_INFINITY => return Ok(Number::NegativeInfinity.into()),
             _ => return Err(incorrect()),
         };
-        let mut mantissa = 0_i128;
-        let out_of_range = || Error::out_of_range("numeric");
-        for (position, digit) in digits.as_chunks::<2>().0.iter().enumerate() {
+        // The digits without a point; the first group is at the weight.
+        let mut text = String::with_capacity(4 * usize::from(count) + 16);
+        text.push_str(sign);
+        text.push('0');
+        for digit in digits.as_chunks::<2>().0 {
             let digit = u16::from_be_bytes(*digit);
             if digit >= 10_000 {
                 return Err(incorrect());
             }
-            // The place of the digit's last decimal digit, from the last one that is kept; what is
-            // beyond is cut off, as in PostgreSQL.
-            let place = 4 * (weight - position as i32) + i32::from(scale);
-            let part = match u32::try_from(place) {
-                Ok(place) if digit > 0 => 10_i128
-                    .checked_pow(place)
-                    .and_then(|power| power.checked_mul(digit.into()))
-                    .ok_or_else(out_of_range)?,
-                Ok(_) => 0,
-                Err(_) => i128::from(digit) / 10_i128.pow((-place).min(4) as u32),
-            };
-            mantissa = mantissa.checked_add(part).ok_or_else(out_of_range)?;
+            let _ = write!(text, "{digit:04}");
         }
-        let scale = u8::try_from(scale).map_err(|_| out_of_range())?;
-        Decimal::new(if is_negative { -mantissa } else { mantissa }, scale)
+        // Places that the digits have behind the point: zeros fill them up to the scale, and what
+        // is beyond that is cut off, as in PostgreSQL.
+        let places = 4 * (i32::from(count) - 1 - weight);
+        let missing = i32::from(scale) - places;
+        match usize::try_from(missing) {
+            Ok(missing) => text.extend(std::iter::repeat_n('0', missing)),
+            Err(_) => text.truncate(text.len().saturating_sub(missing.unsigned_abs() as usize)),
+        }
+        if text.len() <= sign.len() {
+            text = "0".to_owned();
+        }
+        let _ = write!(text, "e-{scale}");
+        Ok(Number::parse(&text)?.into())
     }
 }
 
@@ -404,6 +461,16 @@ mod tests {
                 "0001fffb000000140001",
             ),
             (DataType::NUMERIC, "-1", "00010000400000000001"),
+            (DataType::NUMERIC, "NaN", "00000000c0000000"),
+            (DataType::NUMERIC, "Infinity", "00000000d0000020"),
+            (DataType::NUMERIC, "-Infinity", "00000000f0000020"),
+            (DataType::NUMERIC, "1e40", "0001000a000000000001"),
+            (DataType::NUMERIC, "1e-70", "0001ffee000000460064"),
+            (
+                DataType::NUMERIC,
+                "-12345678901234567890123456789012345678901234.5",
+                "000c000a4000000104d2162e23340d801ed204d2162e23340d801ed204d21388",
+            ),
             (DataType::TIME, "02:03:04.5", "00000001b8268720"),
             (
                 DataType::Interval,

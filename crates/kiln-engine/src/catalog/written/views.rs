@@ -6,13 +6,14 @@ use kiln_storage::error::Result;
 
 use crate::catalog::search_path::read_path;
 use crate::catalog::text_form::{Counted, Reader};
-use crate::catalog::views::{CheckOption, View, ViewRead};
+use crate::catalog::views::{CheckOption, View, ViewRead, ViewRows};
 
 pub(super) fn write(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
     // Without `..`: what is added to a view has to be written, too.
     let View {
         name,
         columns,
+        rows,
         query,
         path,
         check_option,
@@ -21,6 +22,11 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
         types,
     } = view;
     write!(f, "view {}", Counted(name))?;
+    match rows {
+        ViewRows::Computed => {}
+        ViewRows::Stored => write!(f, " stored")?,
+        ViewRows::Missing => write!(f, " missing")?,
+    }
     match check_option {
         None => writeln!(f)?,
         Some(CheckOption::Local) => writeln!(f, " local")?,
@@ -52,6 +58,13 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
 /// XX001.
 pub(super) fn read(reader: &mut Reader<'_>) -> Result<View> {
     let name = reader.qualified()?;
+    let rows = if reader.takes("stored") {
+        ViewRows::Stored
+    } else if reader.takes("missing") {
+        ViewRows::Missing
+    } else {
+        ViewRows::Computed
+    };
     let check_option = if reader.takes("local") {
         Some(CheckOption::Local)
     } else {
@@ -86,6 +99,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<View> {
     Ok(View {
         name,
         columns,
+        rows,
         path,
         query: reader.counted()?.to_owned(),
         check_option,

@@ -1,7 +1,7 @@
 //! Updaters as the IR has them.
 
 use kiln_storage::schema::ColumnId;
-use kiln_storage::types::DataType;
+use kiln_storage::types::{DataType, OutOfLine};
 
 use crate::ir::*;
 use crate::procedure::{Parameter, Procedure, ResultShape};
@@ -21,8 +21,8 @@ pub struct UpdaterSource {
     pub(crate) columns_written: Box<[(ColumnId, Reg)]>,
     /// Whether it may raise an error.
     pub(crate) can_raise: bool,
-    /// The operands that lie in a heap, a bit each.
-    pub(crate) with_bytes: u128,
+    /// The operands of types of byte strings, a bit each.
+    pub(crate) byte_strings: u128,
 }
 
 impl UpdaterSource {
@@ -38,19 +38,15 @@ impl UpdaterSource {
         can_raise: bool,
     ) -> Option<UpdaterSource> {
         let inputs = columns_read.len() + operands;
-        let mut with_bytes = 0;
+        let mut byte_strings = 0;
         for (position, data_type) in registers[columns_read.len()..inputs].iter().enumerate() {
-            match data_type {
-                DataType::Char(_)
-                | DataType::VarChar(_)
-                | DataType::Text
-                | DataType::Bytea
-                | DataType::Uuid
-                | DataType::Interval => with_bytes |= 1_u128.checked_shl(position as u32)?,
-                // Their elements would have to be copied too.
-                DataType::Array(_) | DataType::Catalog(_) => return None,
-                _ if position >= u128::BITS as usize => return None,
-                _ => {}
+            let bit = 1_u128.checked_shl(position as u32)?;
+            match data_type.out_of_line() {
+                _ if matches!(data_type, DataType::Catalog(_)) => return None,
+                // They would have to be copied too.
+                OutOfLine::Elements => return None,
+                OutOfLine::Bytes => byte_strings |= bit,
+                OutOfLine::Nothing | OutOfLine::LongNumbers => {}
             }
         }
         let parameters = registers.iter().take(inputs).enumerate();
@@ -88,7 +84,7 @@ impl UpdaterSource {
             operands,
             columns_written,
             can_raise,
-            with_bytes,
+            byte_strings,
         })
     }
 

@@ -65,7 +65,7 @@ impl Run {
         let columns = &sought.table.indexes()[sought.index].definition().columns;
         for (register, column) in sought.key.iter().zip(columns) {
             let slot = memory.slots[register.0 as usize];
-            if slot.is_null() || !strings.contains(*column) {
+            if !slot.has_bytes(strings.contains(*column)) {
                 let (low, high) = slot.words();
                 self.words.extend([low, high]);
                 continue;

@@ -7,7 +7,7 @@ use kiln_procedure::access::Visit;
 use kiln_procedure::ir::Reg;
 use kiln_procedure::{AbortCause, Handle, Stop};
 use kiln_storage::error::{Error, SqlState};
-use kiln_storage::layout::{Blob, is_spilled, resolve};
+use kiln_storage::layout::{AnySpilled, Blob, is_spilled, resolve};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Memory, Slot};
@@ -252,14 +252,14 @@ impl Mvcc {
             self.widen_split(table, handle.note, columns, written);
         }
         let item = &self.items[handle.note as usize];
-        let mut spilled = false;
+        let mut spilled = AnySpilled::default();
         for &(column, register) in columns {
             let from = match written.contains(column) {
                 true => image,
                 false => source(table, handle.record, item.node, column),
             };
             let slot = layout.column(column).load(from, &mut memory.heap);
-            spilled |= is_spilled(slot);
+            spilled.note(slot);
             memory.slots[register.0 as usize] = slot;
         }
         // Acquire pairs with the release fence before the row is changed: if one of the loads above
@@ -271,7 +271,7 @@ impl Mvcc {
         if item.is_unobserved && !Canary::ReadStaysUnobserved.sings() {
             self.items[handle.note as usize].is_unobserved = false;
         }
-        if spilled {
+        if spilled.is_any() {
             for &(_, register) in columns {
                 let slot = memory.slots[register.0 as usize];
                 if is_spilled(slot) {

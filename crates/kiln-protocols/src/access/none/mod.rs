@@ -416,7 +416,8 @@ impl Access for Unprotected {
         memory: &mut Memory,
     ) -> Result<(), Halt> {
         let (layout, row) = (table.layout(), table.row(handle.record));
-        let byte_strings = layout.byte_strings();
+        // What lies elsewhere, or in several words that must be of one value.
+        let byte_strings = layout.byte_strings().union(layout.spilling());
         if columns
             .iter()
             .any(|(column, _)| byte_strings.contains(*column))

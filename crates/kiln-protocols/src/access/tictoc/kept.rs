@@ -292,6 +292,7 @@ mod tests {
             foreign_keys: Vec::new(),
             primary_key_name: None,
             triggers: Vec::new(),
+            unbuilt: Vec::new(),
             partition_by: None,
         };
         Table::new(TableId(1), schema, 0, Vec::new()).expect("a table like others")

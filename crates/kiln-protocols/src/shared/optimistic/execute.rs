@@ -6,7 +6,7 @@ use kiln_procedure::access::Visit;
 use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Handle, Stop};
 use kiln_storage::index::NodeVersion;
-use kiln_storage::layout::{Blob, RowLayout, is_spilled, resolve};
+use kiln_storage::layout::{AnySpilled, Blob, RowLayout, is_spilled, resolve};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::Memory;
@@ -141,12 +141,12 @@ impl<C: Commit> Optimistic<C> {
         }
         let mut spilled;
         loop {
-            spilled = false;
+            spilled = AnySpilled::default();
             match written {
                 None => {
                     for &(column, register) in columns {
                         let slot = layout.column(column).load(row, &mut memory.heap);
-                        spilled |= is_spilled(slot);
+                        spilled.note(slot);
                         memory.slots[register.0 as usize] = slot;
                     }
                 }
@@ -175,7 +175,7 @@ impl<C: Commit> Optimistic<C> {
             // Dead or alive, the words of a version are there until the epoch is over.
             self.items[handle.note as usize].observed = awaited_tid(handle.record).0;
         }
-        if spilled {
+        if spilled.is_any() {
             // SAFETY: the tid did not change while the pointers were read, or they are in the
             // attempt's own image; the epoch entered by `begin` keeps the blobs.
             unsafe { resolve_all(columns, memory) };
@@ -310,12 +310,12 @@ pub(super) fn load_mixed(
     (row, image, written): (&[AtomicU64], &[AtomicU64], ColumnSet),
     columns: &[(ColumnId, Reg)],
     memory: &mut Memory,
-) -> bool {
-    let mut spilled = false;
+) -> AnySpilled {
+    let mut spilled = AnySpilled::default();
     for &(column, register) in columns {
         let from = if written.contains(column) { image } else { row };
         let slot = layout.column(column).load(from, &mut memory.heap);
-        spilled |= is_spilled(slot);
+        spilled.note(slot);
         memory.slots[register.0 as usize] = slot;
     }
     spilled

@@ -100,7 +100,7 @@ impl<C: Commit> Optimistic<C> {
             // Acquire: as in `load`.
             fence(Ordering::Acquire);
             if handle.record.tid().load(Ordering::Relaxed) == version.0 {
-                if spilled {
+                if spilled.is_any() {
                     // SAFETY: as in `load`.
                     unsafe { resolve_all(columns, memory) };
                 }

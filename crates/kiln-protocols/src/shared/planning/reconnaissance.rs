@@ -427,7 +427,7 @@ impl<W: Whereabouts> Access for Reconnaissance<'_, W> {
             let columns = &index.definition().columns;
             let value_of = |column: &ColumnId| memory.slots[values[column.index()].0 as usize];
             let key = columns.iter().map(value_of);
-            let Found::Entry(entry) = index.get(&memory.heap, key) else {
+            let Found::Entry(entry) = index.get_in_way(&memory.heap, key) else {
                 continue;
             };
             if entry.is_moving() {

@@ -16,7 +16,6 @@ use kiln_procedure::access::{KeptScan, SoughtScan};
 use kiln_storage::index::{LeafBatch, NodeVersion};
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Index, IndexScan};
-use kiln_storage::types::DataType;
 
 /// A leaf as a scan read it.
 #[derive(Clone, Copy, Debug)]
@@ -304,11 +303,10 @@ fn write_range(sought: &SoughtScan<'_>, memory: &Memory, words: &mut Vec<u64>) {
     words.push(u64::from(reverse) | bounds | (range.prefix.len() as u64) << 5);
     let columns = &table.indexes()[index].definition().columns;
     let mut write = |position: usize, slot: Slot| {
-        let is_in_heap = !slot.is_null()
-            && columns.get(position).is_some_and(|column| {
-                is_in_heap(&table.schema().columns[column.index()].data_type)
-            });
-        match is_in_heap {
+        let is_byte_string = columns
+            .get(position)
+            .is_some_and(|column| table.layout().byte_strings().contains(*column));
+        match slot.has_bytes(is_byte_string) {
             true => write_bytes(memory.heap.bytes(slot), words),
             false => {
                 let (lower, upper) = slot.words();
@@ -336,16 +334,4 @@ fn write_bytes(bytes: &[u8], words: &mut Vec<u64>) {
         word[..chunk.len()].copy_from_slice(chunk);
         words.push(u64::from_le_bytes(word));
     }
-}
-
-/// Whether a value of this type is in the heap, and not in its slot.
-fn is_in_heap(data_type: &DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Char(_)
-            | DataType::VarChar(_)
-            | DataType::Text
-            | DataType::Bytea
-            | DataType::Uuid
-    )
 }

@@ -113,6 +113,7 @@ pub fn no_cuts() -> Cuts {
         foreign_keys: Vec::new(),
         primary_key_name: None,
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: None,
     };
     let table = Table::new(TableId(1), schema, 0, Vec::new()).expect("a table like others");

@@ -171,7 +171,8 @@ impl TypeFacts {
             DataType::Numeric { precision_scale } => TypeFacts {
                 precision: precision_scale.map(|(precision, _)| precision.into()),
                 radix: Some(10),
-                scale: precision_scale.map(|(_, scale)| scale.into()),
+                // As in PostgreSQL 15, a scale below zero shows as the eleven bits that it has.
+                scale: precision_scale.map(|(_, scale)| i32::from(scale) & 0x7ff),
                 ..none()
             },
             DataType::Char(limit) | DataType::VarChar(Some(limit)) if *limit != u32::MAX => {

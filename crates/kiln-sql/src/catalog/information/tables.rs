@@ -58,7 +58,7 @@ pub(super) fn tables(snapshot: &Snapshot) -> Vec<Row> {
         let is_view = relation.kind == "v";
         row(relation.schema, relation.name, is_view, !is_view)
     });
-    let tables = snapshot.tables.iter();
+    let tables = snapshot.tables.iter().filter(|table| table.view.is_none());
     let tables = tables.map(|table| row(table.schema_name(), table.name(), false, true));
     let views = snapshot.views.iter();
     let views = views.map(|it| {
@@ -196,7 +196,7 @@ pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
             rows.push(column_row(&maker, column));
         }
     }
-    for table in &snapshot.tables {
+    for table in snapshot.tables.iter().filter(|table| table.view.is_none()) {
         for (at, column) in table.schema().shown().iter().enumerate() {
             let identity = snapshot.identity(table.qualified(), &column.name);
             let domain = column.domain.as_ref();
@@ -300,7 +300,8 @@ pub(super) fn table_privileges(snapshot: &Snapshot) -> Vec<Row> {
             .row
     };
     let mut rows = Vec::new();
-    let tables = snapshot.tables.iter().map(|table| table.qualified());
+    let tables = snapshot.tables.iter().filter(|table| table.view.is_none());
+    let tables = tables.map(|table| table.qualified());
     let views = snapshot.views.iter().map(|entry| entry.view.name.as_str());
     for name in tables.chain(views) {
         let owner = snapshot.owner(&Object::table(name));

@@ -76,8 +76,8 @@ pub(crate) enum Operation {
     IntegerToDouble,
     CheckWidth(Width),
     Rescale {
-        precision: u8,
-        scale: u8,
+        precision: u16,
+        scale: i16,
     },
     Concat,
     Element,

@@ -12,6 +12,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::{beside, name_in_schema};
 use kiln_storage::schema::{
     Check, Column, ColumnId, ColumnSet, ForeignKey, IndexDefinition, Partitioning, TableSchema,
+    UnbuiltIndex,
 };
 use kiln_storage::sequence::SequenceDefinition;
 use kiln_storage::table::Table;
@@ -25,6 +26,7 @@ use super::super::{
     CatalogView, Compiler, DeclaredType, declared_type, expression_columns, fail, name_of,
     position_of, position_of_span, stored_expression, unsupported,
 };
+use super::index::IndexDeclaration;
 use super::table::{self, Constraints, UniqueKey};
 use super::{generated, index_expression, kept_default, names, partition, references};
 use crate::parse::{AddedColumn, AddedConstraint};
@@ -132,7 +134,9 @@ impl<'s> Draft<'s> {
         let definition = &added.definition;
         let column = table::declare_column(name_in_schema(&self.schema.name), definition, catalog)?;
         let at = self.schema.shown().len();
-        for column in self.indexes.iter_mut().flat_map(|it| &mut it.columns) {
+        let unbuilt = self.schema.unbuilt.iter_mut();
+        let unbuilt = unbuilt.map(|index| &mut index.definition);
+        for column in (self.indexes.iter_mut().chain(unbuilt)).flat_map(|it| &mut it.columns) {
             column.0 += u16::from(column.index() >= at);
         }
         self.schema.columns.insert(at, column);
@@ -184,6 +188,10 @@ impl<'s> Draft<'s> {
             .into_iter()
             .partition(|index| !index.columns.iter().any(|it| taken.contains(*it)));
         self.indexes = kept;
+        schema.unbuilt.retain(|index| {
+            let mut columns = index.definition.columns.iter();
+            !columns.any(|it| taken.contains(*it))
+        });
         if (gone.iter()).any(|index| schema.primary_key_name.as_ref() == Some(&index.name)) {
             schema.primary_key_name = None;
         }
@@ -193,21 +201,37 @@ impl<'s> Draft<'s> {
     }
 
     /// Adds an index, and the columns that it needs.
-    pub fn add_index(&mut self, definition: IndexDefinition, hidden: Vec<Column>) {
+    pub fn add_index(&mut self, declaration: IndexDeclaration) {
+        let is_built = declaration.is_built();
+        let IndexDeclaration {
+            definition,
+            classes,
+            hidden,
+            ..
+        } = declaration;
         let added = hidden.iter().map(|_| Source::Added);
         self.sources.extend(added);
         self.schema.columns.extend(hidden);
-        self.indexes.push(definition);
+        match is_built {
+            true => self.indexes.push(definition),
+            false => self.schema.unbuilt.push(UnbuiltIndex {
+                definition,
+                classes,
+            }),
+        }
     }
 
     /// Takes an index away, and the columns that it alone needs.
     pub fn drop_index(&mut self, name: &str) {
         self.indexes.retain(|index| index.name != name);
+        (self.schema.unbuilt).retain(|index| index.definition.name != name);
         self.drop_unused_columns();
     }
 
     fn drop_unused_columns(&mut self) {
-        let indexes = self.indexes.iter();
+        let unbuilt = self.schema.unbuilt.iter();
+        let unbuilt = unbuilt.map(|index| &index.definition);
+        let indexes = self.indexes.iter().chain(unbuilt);
         let used: ColumnSet = indexes.flat_map(|it| it.columns.iter().copied()).collect();
         let hidden: Vec<ColumnId> = self.schema.hidden_columns().collect();
         // From behind, so that the others stay where they are.
@@ -237,6 +261,8 @@ impl<'s> Draft<'s> {
             by.0 -= u16::from(by.0 > column.0);
         }
         (self.indexes.iter_mut()).for_each(|index| move_up(&mut index.columns));
+        let unbuilt = schema.unbuilt.iter_mut();
+        unbuilt.for_each(|index| move_up(&mut index.definition.columns));
         (schema.triggers.iter_mut()).for_each(|trigger| move_up(&mut trigger.columns));
         schema.columns.remove(column.index());
         self.sources.remove(column.index());
@@ -508,6 +534,7 @@ impl<'s> Draft<'s> {
         let keys = self.unique_keys().filter(|columns| !columns.is_empty());
         let keys = keys.map(|columns| UniqueKey {
             columns: columns.to_vec(),
+            nulls_equal: false,
             name: None,
         });
         let keys: Vec<UniqueKey> = keys.collect();

@@ -3,16 +3,18 @@
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::qualified::{beside, name_in_schema};
-use kiln_storage::schema::{Column, ColumnId, IndexDefinition, IndexKind, TableSchema};
+use kiln_storage::schema::{
+    Column, ColumnId, IndexDefinition, IndexKind, IndexMethod, TableSchema,
+};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 use sqlparser::ast::{CreateIndex, Expr, Ident, IndexColumn, IndexType, ObjectName};
 
 use super::super::{
-    CatalogView, Position, fail, name_of, object_name, position_of, position_of_span,
-    relation_name, unsupported, written_name,
+    CatalogView, Position, fail, name_of, position_of, position_of_span, relation_name,
+    unsupported, written_name,
 };
-use super::{index_expression, names, parameters, partition};
+use super::{index_expression, names, operator_class, parameters, partition};
 
 /// A CREATE INDEX that was checked.
 pub struct IndexDeclaration {
@@ -20,8 +22,36 @@ pub struct IndexDeclaration {
     pub table: Arc<Table>,
     /// The index, over columns of the table and behind these those of `hidden`.
     pub definition: IndexDefinition,
+    /// The operator class of each column of its key, where it is not the default of its type.
+    pub classes: Vec<Option<String>>,
     /// The columns that the table gets for it.
     pub hidden: Vec<Column>,
+}
+
+impl IndexDeclaration {
+    /// Whether it is to have entries for rows: of values that have an order, by which every index
+    /// that has some is built.
+    pub fn is_built(&self) -> bool {
+        let IndexDeclaration {
+            table,
+            definition,
+            hidden,
+            ..
+        } = self;
+        let columns = &table.schema().columns;
+        let mut key = definition.key_columns().iter();
+        let has_order = key.all(|at| {
+            let column = columns.get(at.index());
+            let column = column.or_else(|| hidden.get(at.index() - columns.len()));
+            column.is_none_or(|column| {
+                let data_type = &column.data_type;
+                let is_whole = matches!(data_type, DataType::Array(_) | DataType::Interval);
+                !is_whole && *data_type != DataType::JSONB
+            })
+        });
+        // A B-tree of others is refused when it is built.
+        definition.method.is_built() && (has_order || definition.method == IndexMethod::BTree)
+    }
 }
 
 /// Checks CREATE INDEX. `Ok(None)` means that IF NOT EXISTS found the index.
@@ -46,8 +76,12 @@ pub fn create_index(
         fail(SqlState::UNDEFINED_TABLE, message, position)
     })?;
     refuse_options(statement, position)?;
+    let method = method_of(statement, position)?;
+    check_method(method, statement, position)?;
+    let options = parameters::names_of_conditions(&statement.with);
+    parameters::check_parameters(options, parameters::of_index(method))?;
     check_included(&statement.include, table.schema())?;
-    let mut key = Key::of(table.schema());
+    let mut key = Key::of(table.schema(), method);
     if let Some(predicate) = &statement.predicate {
         key.add_predicate(predicate, catalog)?;
     }
@@ -58,9 +92,9 @@ pub fn create_index(
         columns,
         hidden,
         names,
+        classes,
         ..
     } = key;
-    check_access_method(statement, names.len(), position)?;
     if statement.unique {
         partition::check_keys(table.schema(), [columns.as_slice()].into_iter())?;
     }
@@ -87,8 +121,10 @@ pub fn create_index(
         name,
         columns,
         unique: statement.unique,
+        nulls_equal: statement.nulls_distinct == Some(false),
         constraint: false,
         partial: statement.predicate.is_some(),
+        method,
         kind: IndexKind::Ordered {
             partition_columns: 0,
         },
@@ -96,19 +132,16 @@ pub fn create_index(
     Ok(Some(IndexDeclaration {
         table,
         definition,
+        classes,
         hidden,
     }))
 }
 
 fn refuse_options(statement: &CreateIndex, position: Position) -> Result<()> {
-    if statement.nulls_distinct == Some(false) {
-        return Err(unsupported("NULLS NOT DISTINCT", position));
+    match statement.alter_options.is_empty() {
+        true => Ok(()),
+        false => Err(unsupported("an option of an index", position)),
     }
-    if !statement.alter_options.is_empty() {
-        return Err(unsupported("an option of an index", position));
-    }
-    let options = parameters::names_of_conditions(&statement.with);
-    parameters::check_parameters(options, parameters::OF_INDEX)
 }
 
 /// The columns of INCLUDE have to be there. Rows are in memory, so that an index has nothing of
@@ -130,20 +163,25 @@ fn check_included(included: &[Ident], schema: &TableSchema) -> Result<()> {
 /// The key of an index that is being declared.
 struct Key<'t> {
     schema: &'t TableSchema,
+    method: IndexMethod,
     columns: Vec<ColumnId>,
     /// The columns that the table lacks.
     hidden: Vec<Column>,
     /// What the declared columns are called.
     names: Vec<String>,
+    /// Their operator classes.
+    classes: Vec<Option<String>>,
 }
 
 impl<'t> Key<'t> {
-    fn of(schema: &'t TableSchema) -> Key<'t> {
+    fn of(schema: &'t TableSchema, method: IndexMethod) -> Key<'t> {
         Key {
             schema,
+            method,
             columns: Vec::new(),
             hidden: Vec::new(),
             names: Vec::new(),
+            classes: Vec::new(),
         }
     }
 
@@ -179,7 +217,9 @@ impl<'t> Key<'t> {
                 (data_type, index_expression::name(expr))
             }
         };
-        check_operator_class(column, &data_type, position)?;
+        let class = operator_class::check(self.method, column, &data_type, position)?;
+        check_order(self.method, column, position)?;
+        self.classes.push(class);
         let mut numbered = name.clone();
         let mut number = 0;
         while self.names.contains(&numbered) {
@@ -240,104 +280,67 @@ fn index_name(name: &ObjectName) -> Result<String> {
     }
 }
 
-/// USING btree, hash and brin are taken; what an index is built of is our own decision, and every
-/// index serves ranges.
-fn check_access_method(statement: &CreateIndex, columns: usize, position: Position) -> Result<()> {
-    match &statement.using {
-        None | Some(IndexType::BTree) => Ok(()),
-        Some(IndexType::Hash) if statement.unique => Err(unsupported(
-            "a unique index with access method \"hash\"",
-            position,
-        )
-        .with_hint(
-            "Leave USING out: look-ups of whole keys are hashed where procedures make them.",
-        )),
-        Some(IndexType::Hash) if columns > 1 => Err(unsupported(
-            "a multicolumn index with access method \"hash\"",
-            position,
-        )),
-        Some(IndexType::Hash) => Ok(()),
-        Some(IndexType::BRIN) if statement.unique => Err(fail(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            "access method \"brin\" does not support unique indexes",
-            position,
-        )),
-        Some(IndexType::BRIN) => Ok(()),
-        Some(IndexType::Custom(name))
-            if !matches!(name_of(name).as_str(), "gin" | "gist" | "spgist" | "brin") =>
-        {
-            let message = format!("access method \"{}\" does not exist", name_of(name));
-            Err(fail(SqlState::UNDEFINED_OBJECT, message, position))
-        }
-        Some(other) => {
-            let name = other.to_string().to_lowercase();
-            Err(unsupported(format!("access method \"{name}\""), position))
-        }
-    }
+/// The access method of an index.
+///
+/// # Errors
+/// 42704 for one that is not known.
+fn method_of(statement: &CreateIndex, position: Position) -> Result<IndexMethod> {
+    let name = match &statement.using {
+        None => return Ok(IndexMethod::default()),
+        Some(IndexType::Custom(name)) => name_of(name),
+        Some(other) => other.to_string().to_lowercase(),
+    };
+    let mut methods = IndexMethod::ALL.into_iter();
+    methods.find(|method| method.name() == name).ok_or_else(|| {
+        let message = format!("access method \"{name}\" does not exist");
+        fail(SqlState::UNDEFINED_OBJECT, message, position)
+    })
 }
 
-/// PostgreSQL's operator classes of ordered indexes: a type, and the classes that order its values.
-/// Those called `pattern` compare bytes, as all do here.
-const OPERATOR_CLASSES: [(&str, &[&str]); 18] = [
-    ("array", &["array_ops"]),
-    ("bigint", &["int8_ops"]),
-    ("boolean", &["bool_ops"]),
-    ("bytea", &["bytea_ops"]),
-    ("character", &["bpchar_ops", "bpchar_pattern_ops"]),
-    ("character varying", TEXT_CLASSES),
-    ("date", &["date_ops"]),
-    ("double precision", &["float8_ops"]),
-    ("integer", &["int4_ops"]),
-    ("interval", &["interval_ops"]),
-    ("numeric", &["numeric_ops"]),
-    ("real", &["float4_ops"]),
-    ("smallint", &["int2_ops"]),
-    ("text", TEXT_CLASSES),
-    ("time without time zone", &["time_ops"]),
-    ("timestamp with time zone", &["timestamptz_ops"]),
-    ("timestamp without time zone", &["timestamp_ops"]),
-    ("uuid", &["uuid_ops"]),
-];
-const TEXT_CLASSES: &[&str] = &[
-    "text_ops",
-    "text_pattern_ops",
-    "varchar_ops",
-    "varchar_pattern_ops",
-];
+/// What the access method cannot do.
+///
+/// # Errors
+/// 0A000.
+fn check_method(method: IndexMethod, statement: &CreateIndex, position: Position) -> Result<()> {
+    use IndexMethod::{BTree, Gin, Gist, SpGist};
+    let refused = |what: &str| {
+        let message = format!(
+            "access method \"{}\" does not support {what}",
+            method.name()
+        );
+        Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position))
+    };
+    if statement.unique && method != BTree {
+        return refused("unique indexes");
+    }
+    if !statement.include.is_empty() && !matches!(method, BTree | Gist | SpGist) {
+        return refused("included columns");
+    }
+    let takes_several = matches!(method, BTree | Gin | Gist | IndexMethod::Brin);
+    if statement.columns.len() > 1 && !takes_several {
+        return refused("multicolumn indexes");
+    }
+    Ok(())
+}
 
 /// # Errors
-/// 42704 for an operator class that is not known, 42804 for one of another type.
-fn check_operator_class(
-    column: &IndexColumn,
-    data_type: &DataType,
-    position: Position,
-) -> Result<()> {
-    let Some(class) = &column.operator_class else {
+/// 0A000 for an order that the access method does not have.
+fn check_order(method: IndexMethod, column: &IndexColumn, position: Position) -> Result<()> {
+    let options = &column.column.options;
+    let what = if method == IndexMethod::BTree {
+        return Ok(());
+    } else if options.sort.is_some() {
+        "ASC/DESC"
+    } else if options.nulls_first.is_some() {
+        "NULLS FIRST/LAST"
+    } else {
         return Ok(());
     };
-    let class = object_name(class)?;
-    let mut classes = OPERATOR_CLASSES.iter();
-    if !classes.any(|(_, classes)| classes.contains(&class.as_str())) {
-        let message =
-            format!("operator class \"{class}\" does not exist for access method \"btree\"");
-        return Err(fail(SqlState::UNDEFINED_OBJECT, message, position));
-    }
-    let type_name = data_type.base_name();
-    let of_type = match data_type {
-        DataType::Array(_) => "array",
-        _ => type_name,
-    };
-    let mut classes = OPERATOR_CLASSES.iter();
-    let fits =
-        |(known, classes): &(&str, &[&str])| *known == of_type && classes.contains(&class.as_str());
-    match classes.any(fits) {
-        true => Ok(()),
-        false => {
-            let message =
-                format!("operator class \"{class}\" does not accept data type {type_name}");
-            Err(fail(SqlState::DATATYPE_MISMATCH, message, position))
-        }
-    }
+    let message = format!(
+        "access method \"{}\" does not support {what} options",
+        method.name()
+    );
+    Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position))
 }
 
 /// The name of a constraint's column. ASC, DESC and NULLS FIRST say nothing here: an index is read

@@ -24,6 +24,7 @@ mod generated;
 mod index;
 mod index_expression;
 mod names;
+mod operator_class;
 pub(crate) mod parameters;
 mod partition;
 mod references;

@@ -2,6 +2,7 @@
 //! and they have no effect.
 
 use kiln_storage::error::{Result, SqlState};
+use kiln_storage::schema::IndexMethod;
 use sqlparser::ast::{Expr, Ident, SqlOption};
 
 use crate::compile::{fail, name_of, position_of_span};
@@ -33,7 +34,15 @@ pub const OF_TABLE: &[&str] = &[
 ];
 
 /// Those of an index.
-pub const OF_INDEX: &[&str] = &["deduplicate_items", "fillfactor"];
+pub fn of_index(method: IndexMethod) -> &'static [&'static str] {
+    match method {
+        IndexMethod::BTree => &["deduplicate_items", "fillfactor"],
+        IndexMethod::Hash | IndexMethod::SpGist => &["fillfactor"],
+        IndexMethod::Gist => &["buffering", "fillfactor"],
+        IndexMethod::Gin => &["fastupdate", "gin_pending_list_limit"],
+        IndexMethod::Brin => &["autosummarize", "pages_per_range"],
+    }
+}
 
 /// # Errors
 /// 22023 for a name that is not among `known`.

@@ -60,6 +60,10 @@ pub(super) fn foreign_key(
             let message = format!("relation \"{shown}\" does not exist");
             return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
         };
+        if catalog.materialized_view(&other.schema().name).is_some() {
+            let message = format!("referenced relation \"{shown}\" is not a table");
+            return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position));
+        }
         let unique = other
             .indexes()
             .iter()

@@ -3,7 +3,7 @@
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::qualified::{beside, name_in_schema};
 use kiln_storage::schema::{
-    Check, Column, ColumnId, ForeignKey, IndexDefinition, IndexKind, TableSchema,
+    Check, Column, ColumnId, ForeignKey, IndexDefinition, IndexKind, IndexMethod, TableSchema,
 };
 use kiln_storage::sequence::{Identity, SequenceDefinition};
 use sqlparser::ast::{
@@ -35,6 +35,8 @@ pub struct TableDeclaration {
 /// A PRIMARY KEY or UNIQUE constraint.
 pub(super) struct UniqueKey {
     pub columns: Vec<ColumnId>,
+    /// NULLS NOT DISTINCT.
+    pub nulls_equal: bool,
     pub name: Option<Ident>,
 }
 
@@ -96,6 +98,7 @@ pub fn create_table(
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         triggers: Vec::new(),
+        unbuilt: Vec::new(),
         partition_by: None,
     };
     for definition in &statement.columns {
@@ -349,6 +352,7 @@ impl<'s> Constraints<'s> {
                     check_characteristics(&key.characteristics)?;
                     self.unique.push(UniqueKey {
                         columns: vec![column],
+                        nulls_equal: key.nulls_distinct == NullsDistinctOption::NotDistinct,
                         name: name.cloned(),
                     });
                 }
@@ -386,12 +390,10 @@ impl<'s> Constraints<'s> {
             }
             TableConstraint::Unique(key) => {
                 check_characteristics(&key.characteristics)?;
-                if key.nulls_distinct == NullsDistinctOption::NotDistinct {
-                    return Err(unsupported("NULLS NOT DISTINCT", position_of(constraint)));
-                }
                 let columns = key_columns(schema, &key.columns, "unique")?;
                 self.unique.push(UniqueKey {
                     columns,
+                    nulls_equal: key.nulls_distinct == NullsDistinctOption::NotDistinct,
                     name: key.name.clone(),
                 });
                 Ok(())
@@ -449,6 +451,7 @@ impl<'s> Constraints<'s> {
         }
         self.primary_key = Some(UniqueKey {
             columns,
+            nulls_equal: false,
             name: name.cloned(),
         });
         Ok(())
@@ -538,9 +541,11 @@ pub(super) fn declare_keys(
     let primary = schema.primary_key_name.clone();
     let declared = indexes.len();
     for key in &constraints.unique {
-        let same = |known: &IndexDefinition| known.columns == key.columns;
+        let same = |known: &IndexDefinition| {
+            known.columns == key.columns && known.nulls_equal == key.nulls_equal
+        };
         let is_primary = (constraints.primary_key.as_ref())
-            .is_some_and(|primary| primary.columns == key.columns);
+            .is_some_and(|primary| primary.columns == key.columns && !key.nulls_equal);
         if key.name.is_none() && (is_primary || indexes[declared..].iter().any(same)) {
             continue;
         }
@@ -573,7 +578,10 @@ pub(super) fn declare_keys(
                 },
             ),
         };
-        indexes.push(key_index(name, key.columns.clone()));
+        indexes.push(IndexDefinition {
+            nulls_equal: key.nulls_equal,
+            ..key_index(name, key.columns.clone())
+        });
     }
     Ok(())
 }
@@ -586,6 +594,8 @@ pub(super) fn key_index(name: String, columns: Vec<ColumnId>) -> IndexDefinition
         unique: true,
         constraint: true,
         partial: false,
+        nulls_equal: false,
+        method: IndexMethod::BTree,
         kind: IndexKind::Ordered {
             partition_columns: 0,
         },

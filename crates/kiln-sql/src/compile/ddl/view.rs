@@ -67,6 +67,7 @@ pub fn create_view(statement: &CreateView, catalog: &dyn CatalogView) -> Result<
         path: catalog.path(),
         name,
         columns,
+        rows: kiln_engine::ViewRows::Computed,
         check_option: statement.check_option,
         calls: Vec::new(),
         types: Vec::new(),

@@ -224,7 +224,7 @@ impl Compiler<'_> {
     }
 
     /// Appends a step that raises.
-    pub(super) fn raise(&mut self, error: Failure) {
+    pub(in super::super) fn raise(&mut self, error: Failure) {
         self.builder.push(Step::Raise {
             error: Box::new(error),
         });

@@ -22,6 +22,7 @@ use super::conflict::OnConflictPlan;
 use super::references::{Change, References};
 use super::triggers::{Rows, fired};
 use super::{again, all_columns, generated, is_default};
+use crate::parse::refills;
 use crate::parse::{Overriding, is_overriding_list, overriding};
 
 /// What an INSERT is, apart from its rows.
@@ -136,6 +137,7 @@ impl<'a> Compiler<'a> {
             return Err(unsupported("this form of INSERT", position));
         }
         let overriding = overriding(insert)?;
+        self.refilled |= refills(insert);
         let target = self.target(
             Privilege::Insert,
             &relation_name(self.catalog, name)?,

@@ -140,6 +140,11 @@ impl Compiler<'_> {
         position: Position,
     ) -> Result<Target> {
         let Some(view) = self.view(name) else {
+            if self.catalog.materialized_view(name).is_some() && !self.refilled {
+                let name = name_in_schema(name);
+                let message = format!("cannot change materialized view \"{name}\"");
+                return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, None));
+            }
             let table = self.table_for(privilege, name, position)?;
             return Ok(Target { table, view: None });
         };

@@ -26,6 +26,7 @@ use super::references::{Change, References};
 use super::target::Target;
 use super::triggers::{Rows, fired};
 use super::{Returning, again, all_columns};
+use crate::parse::empties;
 
 /// The change of one row, bound to the row's source.
 pub(super) struct RowChange {
@@ -208,6 +209,7 @@ impl<'a> Compiler<'a> {
         };
         let (name, alias) = target_of(target)?;
         let position = position_of(name);
+        self.refilled |= empties(delete);
         if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() {
             return Err(unsupported("this form of DELETE", position));
         }

@@ -14,7 +14,8 @@ use kiln_storage::types::datetime::{
 use kiln_storage::types::double::{format_double, parse_double};
 use kiln_storage::types::text::{format_bytea, format_uuid, parse_bytea, parse_uuid};
 use kiln_storage::types::{
-    CatalogType, DataType, Decimal, Interval, ObjectName, Value, format_value,
+    CatalogType, DataType, Decimal, Interval, Number, ObjectName, Value, format_value,
+    parse_numeric,
 };
 
 /// A builtin's name and function.
@@ -47,15 +48,25 @@ macro_rules! strict {
 }
 pub(crate) use strict;
 
+/// The double that is nearest to a NUMERIC.
+fn to_double(heap: &Heap, value: Slot) -> Result<f64> {
+    match value.is_long() {
+        false => Ok(value.as_decimal().to_f64()),
+        true => heap.number(value).to_f64(),
+    }
+}
+
 strict! {
     DECIMAL_TO_SMALLINT = "int2", |heap, value| {
-        Ok(Slot::from_i64(i64::from(value.as_decimal().to_i16()?)))
+        let number = heap.number(value).to_i16()?;
+        Ok(Slot::from_i64(number.into()))
     };
     DECIMAL_TO_INTEGER = "int4", |heap, value| {
-        Ok(Slot::from_i64(i64::from(value.as_decimal().to_i32()?)))
+        let number = heap.number(value).to_i32()?;
+        Ok(Slot::from_i64(number.into()))
     };
-    DECIMAL_TO_BIGINT = "int8", |heap, value| Ok(Slot::from_i64(value.as_decimal().to_i64()?));
-    DECIMAL_TO_DOUBLE = "float8", |heap, value| Ok(Slot::from_f64(value.as_decimal().to_f64()));
+    DECIMAL_TO_BIGINT = "int8", |heap, value| Ok(Slot::from_i64(heap.number(value).to_i64()?));
+    DECIMAL_TO_DOUBLE = "float8", |heap, value| Ok(Slot::from_f64(to_double(heap, value)?));
     DOUBLE_TO_SMALLINT = "int2", |heap, value| {
         double_to_integer(value.as_f64(), "smallint", i64::from(i16::MIN), i64::from(i16::MAX))
     };
@@ -66,7 +77,7 @@ strict! {
         double_to_integer(value.as_f64(), "bigint", i64::MIN, i64::MAX)
     };
     DOUBLE_TO_DECIMAL = "numeric", |heap, value| {
-        Ok(Slot::from_decimal(Decimal::from_f64(value.as_f64())?))
+        Ok(heap.push_number(&Number::from_f64(value.as_f64())?))
     };
     BOOLEAN_TO_INTEGER = "int4", |heap, value| Ok(Slot::from_i64(i64::from(value.as_bool())));
     DATE_TO_TIMESTAMP = "timestamp", |heap, value| {
@@ -81,7 +92,10 @@ strict! {
     };
     DECIMAL_TO_TEXT = "text", |heap, value| {
         let mut text = String::new();
-        value.as_decimal().write_to(&mut text);
+        match value.is_long() {
+            false => value.as_decimal().write_to(&mut text),
+            true => heap.number(value).write_to(&mut text),
+        }
         Ok(heap.push_str(&text))
     };
     DOUBLE_TO_TEXT = "text", |heap, value| Ok(heap.push_str(&format_double(value.as_f64())));
@@ -132,7 +146,8 @@ strict! {
         parse_integer(heap.str(text), "bigint", i64::MAX).map(Slot::from_i64)
     };
     TEXT_TO_DECIMAL = "numeric", |heap, text| {
-        Ok(Slot::from_decimal(Decimal::parse(heap.str(text))?))
+        let value = parse_numeric(heap.str(text))?;
+        Ok(push_value(heap, &value))
     };
     TEXT_TO_DOUBLE = "float8", |heap, text| Ok(Slot::from_f64(parse_double(heap.str(text))?));
     TEXT_TO_BOOLEAN = "bool", |heap, text| Ok(Slot::from_bool(parse_boolean(heap.str(text))?));
@@ -181,12 +196,12 @@ strict! {
         // The digits that every REAL has.
         let number = value.as_f64();
         if !number.is_finite() {
-            return Ok(Slot::from_decimal(Decimal::from_f64(number)?));
+            return Ok(heap.push_number(&Number::from_f64(number)?));
         }
         let digits = format!("{number:.5e}");
         let (digits, exponent) = digits.split_once('e').unwrap_or((&digits, "0"));
         let digits = digits.trim_end_matches('0').trim_end_matches('.');
-        Ok(Slot::from_decimal(Decimal::parse(&format!("{digits}e{exponent}"))?))
+        Ok(heap.push_number(&Number::parse(&format!("{digits}e{exponent}"))?))
     };
     ROUND_SECONDS = "timestamp", |_heap, at, digits| {
         let digits = u8::try_from(digits.as_i64()).ok();
@@ -194,6 +209,17 @@ strict! {
     };
     // What computes a text computes no other type: the value goes through this.
     TEXT_AS_IT_IS = "text", |heap, text| Ok(text);
+    DECIMAL_TO_REAL = "float4", |heap, value| {
+        let number = heap.number(value);
+        let text = number.to_string();
+        let narrow = text.parse::<f32>().unwrap_or(f32::NAN);
+        let is_lost = narrow.is_infinite() || narrow == 0.0 && !number.is_zero();
+        if is_lost && number.is_finite() {
+            let message = format!("\"{text}\" is out of range for type real");
+            return Err(Error::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
+        }
+        Ok(Slot::from_f64(narrow.into()))
+    };
     DOUBLE_TO_REAL = "float4", |heap, number| {
         let (number, narrow) = (number.as_f64(), number.as_f64() as f32);
         match narrow.is_infinite() && number.is_finite() {
@@ -535,7 +561,7 @@ pub(crate) fn parse_value(text: &str, data_type: &DataType) -> Result<Value> {
                 .map_err(|_| integer_range(text, "integer"))?,
         ),
         DataType::BigInt => Value::BigInt(parse_integer(text, "bigint", i64::MAX)?),
-        DataType::Numeric { .. } => Value::Numeric(Decimal::parse(text)?),
+        DataType::Numeric { .. } => parse_numeric(text)?,
         DataType::Double => Value::Double(double::parse_double(text)?),
         DataType::Boolean => Value::Boolean(parse_boolean(text)?),
         DataType::Char(_) => Value::Text(text.trim_end_matches(' ').to_owned()),

@@ -3,6 +3,7 @@
 
 use kiln_procedure::frame::{push_value, to_value};
 use kiln_procedure::ir::ScalarFunction;
+use kiln_procedure::number;
 use kiln_storage::error::{Error, Result};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::datetime::round_seconds;
@@ -71,9 +72,7 @@ fn fit(heap: &mut Heap, slot: Slot, element: &DataType, is_explicit: bool) -> Re
     match element {
         DataType::Numeric {
             precision_scale: Some((precision, scale)),
-        } => Ok(Slot::from_decimal(
-            slot.as_decimal().rescale(*precision, *scale)?,
-        )),
+        } => number::rescale(heap, slot, *precision, *scale),
         element if element.digits_of_seconds().is_some() => {
             let rounded = round_seconds(slot.as_i64(), element.digits_of_seconds());
             Ok(Slot::from_i64(rounded))
@@ -126,10 +125,6 @@ strict! {
     INTEGER_TO_REAL = "float4", |heap, value| {
         Ok(Slot::from_f64((value.as_i64() as f32).into()))
     };
-    DECIMAL_TO_REAL = "float4", |heap, value| {
-        let double = Slot::from_f64(value.as_decimal().to_f64());
-        cast::DOUBLE_TO_REAL.1(heap, &[double])
-    };
 }
 
 /// What converts a value, other than from or to its text.
@@ -149,7 +144,7 @@ fn function(from: &DataType, to: &DataType) -> Option<ScalarFunction> {
         (Numeric { .. }, Integer) => cast::DECIMAL_TO_INTEGER,
         (Numeric { .. }, BigInt) => cast::DECIMAL_TO_BIGINT,
         (Numeric { .. }, Double) => cast::DECIMAL_TO_DOUBLE,
-        (Numeric { .. }, to) if *to == REAL => DECIMAL_TO_REAL,
+        (Numeric { .. }, to) if *to == REAL => cast::DECIMAL_TO_REAL,
         (from, Numeric { .. }) if *from == REAL => cast::REAL_TO_DECIMAL,
         (from, Double) if *from == REAL => AS_IT_IS,
         (from, _) if *from == REAL => return function(&Double, to),

@@ -8,7 +8,7 @@ use kiln_storage::types::datetime::{self, Field, MICROSECONDS_PER_SECOND};
 use kiln_storage::types::{DataType, Interval};
 
 use super::cast::strict;
-use super::{Named, check_length, decimal, int4, signatures};
+use super::{Named, check_length, int4, signatures};
 
 /// Seconds from 1970-01-01 to 2000-01-01.
 const UNIX_EPOCH_SECONDS: i64 = datetime::UNIX_EPOCH_DAYS * 86_400;
@@ -152,7 +152,7 @@ strict! {
     };
     EXTRACT_TIME = "extract", |heap, field, value| {
         let field = field_of(heap, field, TIME)?;
-        Ok(decimal(datetime::extract_from_time(field, value.as_i64())?))
+        Ok(Slot::from_decimal(datetime::extract_from_time(field, value.as_i64())?))
     };
     PART_TIME = "date_part", |heap, field, value| {
         let field = field_of(heap, field, TIME)?;
@@ -164,19 +164,19 @@ strict! {
 
     EXTRACT_DATE = "extract", |heap, field, value| {
         let field = field_of(heap, field, DATE)?;
-        Ok(decimal(datetime::extract_from_date(field, days(value))?))
+        Ok(Slot::from_decimal(datetime::extract_from_date(field, days(value))?))
     };
     EXTRACT_TIMESTAMP = "extract", |heap, field, value| {
         let field = field_of(heap, field, TIMESTAMP)?;
-        Ok(decimal(datetime::extract_from_timestamp(field, value.as_i64())?))
+        Ok(Slot::from_decimal(datetime::extract_from_timestamp(field, value.as_i64())?))
     };
     EXTRACT_TIMESTAMPTZ = "extract", |heap, field, value| {
         let field = field_of(heap, field, TIMESTAMPTZ)?;
-        Ok(decimal(datetime::extract_from_timestamptz(field, value.as_i64())?))
+        Ok(Slot::from_decimal(datetime::extract_from_timestamptz(field, value.as_i64())?))
     };
     EXTRACT_INTERVAL = "extract", |heap, field, value| {
         let field = field_of(heap, field, INTERVAL)?;
-        Ok(decimal(datetime::extract_from_interval(field, heap.interval(value))?))
+        Ok(Slot::from_decimal(datetime::extract_from_interval(field, heap.interval(value))?))
     };
     PART_DATE = "date_part", |heap, field, value| {
         let field = field_of(heap, field, DATE)?;

@@ -2,7 +2,7 @@
 
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::Decimal;
+use kiln_storage::types::Number;
 
 use super::super::quoting::{quote_identifier, quote_literal};
 use super::cast::strict;
@@ -124,7 +124,7 @@ const FORMAT: Named = ("format", {
 
 /// A number printed by a template of `9`, `0`, `.`, `,`, `FM`, `S`, `MI`, `D`, `G`, `L` is not
 /// among them.
-fn number_text(value: Decimal, template: &str) -> Result<String> {
+fn number_text(value: &Number, template: &str) -> Result<String> {
     let mut fill = true;
     let mut sign_anywhere = false;
     let mut minus_at_end = false;
@@ -213,7 +213,8 @@ fn number_text(value: Decimal, template: &str) -> Result<String> {
     let spaces = left.len() - left.trim_start_matches(' ').len();
     let body_left = &left[spaces..];
     let mut right = String::new();
-    if let Some(fraction) = fraction {
+    // NaN and the infinities stand where the whole digits do.
+    if let Some(fraction) = fraction.filter(|_| overflows || value.is_finite()) {
         right.push('.');
         if overflows {
             right.push_str(&"#".repeat(fraction.len()));
@@ -257,15 +258,15 @@ fn number_text(value: Decimal, template: &str) -> Result<String> {
 
 strict! {
     TO_CHAR_DECIMAL = "to_char", |heap, value, template| {
-        let text = number_text(value.as_decimal(), heap.str(template))?;
+        let text = number_text(&heap.number(value), heap.str(template))?;
         Ok(heap.push_str(&text))
     };
     TO_CHAR_INTEGER = "to_char", |heap, value, template| {
-        let text = number_text(Decimal::from_i64(value.as_i64()), heap.str(template))?;
+        let text = number_text(&Number::from(value.as_i64()), heap.str(template))?;
         Ok(heap.push_str(&text))
     };
     TO_CHAR_DOUBLE = "to_char", |heap, value, template| {
-        let text = number_text(Decimal::from_f64(value.as_f64())?, heap.str(template))?;
+        let text = number_text(&Number::from_f64(value.as_f64())?, heap.str(template))?;
         Ok(heap.push_str(&text))
     };
 }

@@ -7,7 +7,7 @@ use kiln_procedure::ir::Comparison;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::json::{self, Json, Node, canonical, normal_number, read, unescape};
-use kiln_storage::types::{CatalogType, DataType, Decimal};
+use kiln_storage::types::{CatalogType, DataType, Number};
 
 use super::cast::strict;
 use super::{Function, Named, Signature, Ty, check_length};
@@ -182,10 +182,10 @@ fn array_length(heap: &Heap, value: Slot) -> Result<Slot> {
 }
 
 /// The number that a JSONB is, for a cast.
-fn number(heap: &Heap, value: Slot, type_name: &str) -> Result<Decimal> {
+fn number(heap: &Heap, value: Slot, type_name: &str) -> Result<Number> {
     let value = read(heap.str(value))?;
     match value.node {
-        Node::Number => Decimal::parse(&normal_number(value.text)?),
+        Node::Number => Number::parse(&normal_number(value.text)?),
         _ => Err(no_cast(&value, type_name)),
     }
 }
@@ -215,7 +215,10 @@ strict! {
             _ => Err(no_cast(&value, "boolean")),
         }
     };
-    TO_NUMERIC = "numeric", |heap, value| Ok(Slot::from_decimal(number(heap, value, "numeric")?));
+    TO_NUMERIC = "numeric", |heap, value| {
+        let number = number(heap, value, "numeric")?;
+        Ok(heap.push_number(&number))
+    };
     TO_SMALLINT = "int2", |heap, value| {
         Ok(Slot::from_i64(number(heap, value, "smallint")?.to_i16()?.into()))
     };

@@ -19,9 +19,11 @@ mod json_path;
 mod json_record;
 mod json_rows;
 mod math;
+mod notation;
 mod pattern;
 mod random;
 mod regex;
+pub(super) mod regression;
 mod series;
 pub(super) mod statistics;
 mod string;
@@ -29,9 +31,10 @@ mod to_number;
 mod trigonometry;
 
 use kiln_procedure::ir::ScalarFunction;
+use kiln_procedure::number::product_work;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::{CatalogType, DataType, Decimal};
+use kiln_storage::types::{CatalogType, DataType, Decimal, Number};
 
 use super::Position;
 use super::bound::Bound;
@@ -59,6 +62,7 @@ pub(super) use json_path::TEXT_TO_JSONPATH;
 pub(super) use json_record::JSON_FIELDS;
 pub(super) use json_rows::{JsonRows, json_rows};
 pub(super) use math::{double_negate, integer_operator, power};
+pub(super) use notation::ARRAY_FILL;
 pub(super) use regex::{regex_match, similar_to};
 pub(super) use series::series;
 pub(super) use string::{bytea_concat, like};
@@ -192,6 +196,7 @@ pub(super) fn candidates(name: &str) -> Vec<Signature> {
         json_change::SIGNATURES,
         json_path::SIGNATURES,
         to_number::SIGNATURES,
+        notation::SIGNATURES,
         extensions::SIGNATURES,
         extensions::VOLATILE,
     ]
@@ -250,8 +255,47 @@ fn int4(slot: Slot) -> i32 {
     slot.as_i64() as i32
 }
 
-fn decimal(value: Decimal) -> Slot {
-    Slot::from_decimal(value)
+/// How many multiplications of the result's length a root, a logarithm, an exponential or a power
+/// goes through, for [`Heap::spend`].
+const TERMS: usize = 128;
+
+/// A function of a NUMERIC: in two words where argument and result have so few digits.
+fn of_number(
+    heap: &mut Heap,
+    value: Slot,
+    short: impl FnOnce(Decimal) -> Result<Decimal>,
+    long: impl FnOnce(&Number) -> Result<Number>,
+) -> Result<Slot> {
+    if !value.is_long()
+        && let Ok(result) = short(value.as_decimal())
+    {
+        return Ok(Slot::from_decimal(result));
+    }
+    heap.spend(product_work(value, value))?;
+    let result = long(&heap.number(value))?;
+    let result = heap.push_number(&result);
+    heap.spend(product_work(result, result).saturating_mul(TERMS))?;
+    Ok(result)
+}
+
+/// The same of two NUMERICs.
+fn of_numbers(
+    heap: &mut Heap,
+    left: Slot,
+    right: Slot,
+    short: impl FnOnce(Decimal, Decimal) -> Result<Decimal>,
+    long: impl FnOnce(&Number, &Number) -> Result<Number>,
+) -> Result<Slot> {
+    if !Slot::either_long(left, right)
+        && let Ok(result) = short(left.as_decimal(), right.as_decimal())
+    {
+        return Ok(Slot::from_decimal(result));
+    }
+    heap.spend(product_work(left, right))?;
+    let result = long(&heap.number(left), &heap.number(right))?;
+    let result = heap.push_number(&result);
+    heap.spend(product_work(result, result).saturating_mul(TERMS))?;
+    Ok(result)
 }
 
 /// The part of a heap text that `part`, a slice of it, covers.

@@ -1,13 +1,16 @@
 //! The values of `generate_series`, as an array, where they are not a loop over integers.
 
+use kiln_procedure::frame::compare;
+use kiln_procedure::ir::{Arithmetic, Class};
+use kiln_procedure::number;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::datetime::timestamp_add_interval;
-use kiln_storage::types::{DataType, Interval};
+use kiln_storage::types::{DataType, Decimal, Interval};
 
-use super::Named;
 use super::array::check_elements;
 use super::cast::strict;
+use super::{Named, check_length};
 
 /// The builtin that gives the values of a series of `data_type`.
 pub(in super::super) fn series(data_type: &DataType) -> Named {
@@ -49,20 +52,30 @@ strict! {
         })
     };
     DECIMALS = "generate_series_numeric", |heap, first, last, step| {
-        let (last, step) = (last.as_decimal(), step.as_decimal());
-        if step.is_zero() {
-            return Err(no_step());
-        }
-        let is_up = !step.is_negative();
-        let mut at = first.as_decimal();
-        collect(heap, || {
-            if if is_up { at > last } else { at < last } {
-                return Ok(None);
+        for (value, name) in [(first, "start value"), (last, "stop value"), (step, "step size")] {
+            let number = heap.number(value);
+            if !number.is_finite() {
+                let what = if number.is_nan() { "NaN" } else { "infinity" };
+                let message = format!("{name} cannot be {what}");
+                return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message));
             }
-            let value = at;
-            at = at.try_add(step)?;
-            Ok(Some(Slot::from_decimal(value)))
-        })
+        }
+        let zero = Slot::from_decimal(Decimal::ZERO);
+        let is_up = match compare(heap, Class::Decimal, step, zero) {
+            std::cmp::Ordering::Equal => return Err(no_step()),
+            order => order.is_gt(),
+        };
+        let (mut at, mut values) = (first, Vec::new());
+        loop {
+            let order = compare(heap, Class::Decimal, at, last);
+            if if is_up { order.is_gt() } else { order.is_lt() } {
+                return Ok(heap.push_array(&values));
+            }
+            check_elements(values.len())?;
+            check_length(heap.used_bytes())?;
+            values.push(at);
+            at = number::compute(heap, Arithmetic::Add, at, step)?;
+        }
     };
     TIMESTAMPS = "generate_series_timestamp", |heap, first, last, step| {
         let (last, step) = (last.as_i64(), heap.interval(step));

@@ -2,9 +2,10 @@
 
 use kiln_procedure::frame::compare;
 use kiln_procedure::ir::{Class, ScalarFunction};
+use kiln_procedure::number::product_work;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::{Decimal, Interval};
+use kiln_storage::types::{Decimal, Interval, Number};
 
 use super::Named;
 
@@ -28,32 +29,55 @@ pub(in super::super) struct Deviation {
     pub is_root: bool,
 }
 
+/// The sum of NUMERICs and that of their squares; `None` where one is NaN or infinite: what
+/// deviates from that is NaN.
+fn sums_of_decimals(heap: &mut Heap, values: &[Slot]) -> Result<Option<(Number, Number)>> {
+    let mut all = values.iter();
+    let short = all.try_fold((Decimal::ZERO, Decimal::ZERO), |(sum, squares), value| {
+        let value = (!value.is_long()).then(|| value.as_decimal())?;
+        let square = value.try_mul(value).ok()?;
+        Some((sum.try_add(value).ok()?, squares.try_add(square).ok()?))
+    });
+    if let Some((sum, squares)) = short {
+        return Ok(Some((sum.into(), squares.into())));
+    }
+    let (mut sum, mut squares) = (Number::ZERO, Number::ZERO);
+    for slot in values {
+        heap.spend(product_work(*slot, *slot))?;
+        let value = heap.number(*slot);
+        if !value.is_finite() {
+            return Ok(None);
+        }
+        squares = squares.try_add(&value.try_mul(&value)?)?;
+        sum = sum.try_add(&value)?;
+    }
+    Ok(Some((sum, squares)))
+}
+
 /// The variance of NUMERICs, or its root. PostgreSQL computes it exactly
 /// (`numeric_stddev_internal`), and divides once.
-fn of_decimals(heap: &Heap, array: Slot, asked: Deviation) -> Result<Slot> {
+fn of_decimals(heap: &mut Heap, array: Slot, asked: Deviation) -> Result<Slot> {
     let values = values(heap, array);
-    let (mut sum, mut squares) = (Decimal::ZERO, Decimal::ZERO);
-    for value in &values {
-        let value = value.as_decimal();
-        sum = sum.try_add(value)?;
-        squares = squares.try_add(value.try_mul(value)?)?;
-    }
-    let count = i128::try_from(values.len()).unwrap_or(i128::MAX);
+    let count = i64::try_from(values.len()).unwrap_or(i64::MAX);
     if values.is_empty() || asked.of_sample && count == 1 {
         return Ok(Slot::NULL);
     }
-    let number = |value: i128| Decimal::new(value, 0);
-    let of_squares = number(count)?.try_mul(squares)?;
-    let spread = of_squares.try_sub(sum.try_mul(sum)?)?;
+    let Some((sum, squares)) = sums_of_decimals(heap, &values)? else {
+        return Ok(Slot::NAN);
+    };
+    let of_squares = Number::from(count).try_mul(&squares)?;
+    let spread = of_squares.try_sub(&sum.try_mul(&sum)?)?;
     if spread.is_zero() || spread.is_negative() {
         return Ok(Slot::from_decimal(Decimal::ZERO));
     }
     let others = if asked.of_sample { count - 1 } else { count };
-    let variance = spread.try_div(number(count * others)?)?;
-    Ok(Slot::from_decimal(match asked.is_root {
-        true => variance.sqrt_at_scale(variance.scale())?,
-        false => variance,
-    }))
+    let divisor = Number::from(count).try_mul(&Number::from(others))?;
+    let variance = spread.try_div(&divisor)?;
+    let result = match (asked.is_root, variance.scale()) {
+        (true, Some(scale)) => variance.sqrt_at_scale(scale),
+        _ => variance,
+    };
+    Ok(heap.push_number(&result))
 }
 
 /// The same of DOUBLE PRECISIONs, taken in one after the other as PostgreSQL does (`float8_accum`,

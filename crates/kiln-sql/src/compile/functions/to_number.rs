@@ -1,8 +1,7 @@
 //! `to_number`: a number read by a template, as PostgreSQL reads it.
 
 use kiln_storage::error::{Error, Result};
-use kiln_storage::slot::Slot;
-use kiln_storage::types::Decimal;
+use kiln_storage::types::Number;
 
 use super::cast::strict;
 use super::signatures;
@@ -141,7 +140,7 @@ impl Reader<'_> {
         self.text.get(self.at).copied()
     }
 
-    fn read(mut self) -> Result<Decimal> {
+    fn read(mut self) -> Result<Number> {
         for part in &self.template.parts {
             if self.next().is_none() {
                 break;
@@ -157,13 +156,13 @@ impl Reader<'_> {
             }
         }
         let digits = self.digits.trim_end_matches('.');
-        let number = Decimal::parse(digits);
+        let number = Number::parse(digits);
         let number = number.map_err(|_| {
             let sign = self.sign.unwrap_or(' ');
             Error::invalid_input("numeric", &format!("{sign}{digits}"))
         })?;
         match self.sign {
-            Some('-') => Decimal::ZERO.try_sub(number),
+            Some('-') => Ok(number.negated()),
             _ => Ok(number),
         }
     }
@@ -231,7 +230,7 @@ impl Reader<'_> {
     }
 }
 
-fn to_number(text: &str, template: &str) -> Result<Decimal> {
+fn to_number(text: &str, template: &str) -> Result<Number> {
     let template = Template::of(template)?;
     let reader = Reader {
         template: &template,
@@ -247,7 +246,7 @@ fn to_number(text: &str, template: &str) -> Result<Decimal> {
 strict! {
     TO_NUMBER = "to_number", |heap, text, template| {
         let number = to_number(heap.str(text), heap.str(template))?;
-        Ok(Slot::from_decimal(number))
+        Ok(heap.push_number(&number))
     };
 }
 

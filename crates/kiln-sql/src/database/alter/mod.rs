@@ -31,7 +31,7 @@ use super::{design, follow};
 use crate::catalog::{View, is_auxiliary, relation_of};
 use crate::compile::ddl::parameters::{self, check_parameters};
 use crate::compile::ddl::{self, Draft};
-use crate::compile::{fail, name_of, position_of, written_name};
+use crate::compile::{fail, name_of, position_of, unsupported, written_name};
 use crate::parse::{AddedColumn, AlterTable, ColumnChange, DroppedPart, TableAction};
 
 pub(super) use rename::object;
@@ -74,6 +74,9 @@ fn missing(written: &ObjectName) -> Error {
 fn find(change: &CatalogChange<'_>, statement: &AlterTable) -> Result<Option<Arc<Table>>> {
     let name = relation_of(change.catalog(), &statement.name)?;
     if let Some(table) = change.catalog().table(&name) {
+        if change.catalog().materialized_view(&name).is_some() {
+            refuse_for_view(&name, statement)?;
+        }
         return Ok(Some(table.clone()));
     }
     let kind = match (change.index_owner(&name), change.catalog().sequence(&name)) {
@@ -87,6 +90,45 @@ fn find(change: &CatalogChange<'_>, statement: &AlterTable) -> Result<Option<Arc
     let position = position_of(&statement.name);
     Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
         .with_detail(format!("This operation is not supported for {kind}.")))
+}
+
+/// What is not done to a materialized view, which has the columns of its query.
+///
+/// # Errors
+/// 42809, and 0A000 for another name of a column.
+fn refuse_for_view(name: &str, statement: &AlterTable) -> Result<()> {
+    for action in &statement.actions {
+        let what = match action {
+            TableAction::Parameters(_) | TableAction::WithoutEffect | TableAction::Owner(_) => {
+                continue;
+            }
+            TableAction::Column(_, ColumnChange::WithoutEffect) => continue,
+            TableAction::RenameColumn(..) => {
+                let what = "another name for a column of a materialized view";
+                return Err(unsupported(what, position_of(&statement.name))
+                    .with_hint("Create the view again, with names behind its own."));
+            }
+            TableAction::AddColumn(_) => " ADD COLUMN",
+            TableAction::DropColumn(_) => " DROP COLUMN",
+            TableAction::AddConstraint(_) => " ADD CONSTRAINT",
+            TableAction::DropConstraint(_) => " DROP CONSTRAINT",
+            TableAction::Column(_, ColumnChange::NotNull(true)) => " ALTER COLUMN ... SET NOT NULL",
+            TableAction::Column(_, ColumnChange::NotNull(false)) => {
+                " ALTER COLUMN ... DROP NOT NULL"
+            }
+            TableAction::Column(_, ColumnChange::Type(..)) => " ALTER COLUMN ... SET DATA TYPE",
+            TableAction::Column(_, ColumnChange::Default(_)) => {
+                " ALTER COLUMN ... SET/DROP DEFAULT"
+            }
+            _ => "",
+        };
+        let name = name_in_schema(name);
+        let message = format!("ALTER action{what} cannot be performed on relation \"{name}\"");
+        let position = position_of(&statement.name);
+        return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
+            .with_detail("This operation is not supported for materialized views."));
+    }
+    Ok(())
 }
 
 /// Drops a column that goes with something else, and what depends on it.

@@ -4,6 +4,7 @@ use kiln_engine::{Catalog, CatalogChange, Domain, Object, Source};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::{name_in_schema, qualified, schema_of};
+use kiln_storage::schema::IndexMethod;
 use kiln_storage::table::Table;
 use sqlparser::ast::{Ident, ObjectName};
 
@@ -37,9 +38,29 @@ pub(in super::super) fn object(
             (AlteredObject::Routine(kind, signature), altered) => {
                 alter_routine(change, *kind, signature, altered).map(|()| None)?
             }
-            (AlteredObject::Index(name) | AlteredObject::Sequence(name), altered) => {
+            (
+                AlteredObject::Index(name)
+                | AlteredObject::Sequence(name)
+                | AlteredObject::MaterializedView(name),
+                altered,
+            ) => {
                 let is_sequence = matches!(statement.object, AlteredObject::Sequence(_));
+                let is_view = matches!(statement.object, AlteredObject::MaterializedView(_));
                 match relation_named(change, name)? {
+                    Some(relation)
+                        if is_view
+                            && (change.catalog().materialized_view(relation.name())).is_none() =>
+                    {
+                        let message = format!(
+                            "\"{}\" is not a materialized view",
+                            name_in_schema(relation.name())
+                        );
+                        return Err(fail(
+                            SqlState::WRONG_OBJECT_TYPE,
+                            message,
+                            position_of(name),
+                        ));
+                    }
                     None if statement.if_exists => Some(skipped(name)),
                     None => return Err(missing(name)),
                     Some(relation) => {
@@ -100,6 +121,18 @@ fn relation_named(change: &CatalogChange<'_>, written: &ObjectName) -> Result<Op
     Ok(table.map(|table| Relation::Index(name, table)))
 }
 
+/// The access method of an index of a table.
+fn method_of(catalog: &Catalog, table: &str, index: &str) -> IndexMethod {
+    let table = catalog.table(table);
+    let found = table.and_then(|table| {
+        let built = table.indexes().iter().map(|index| index.definition());
+        let unbuilt = table.schema().unbuilt.iter();
+        let mut all = built.chain(unbuilt.map(|index| &index.definition));
+        all.find(|known| known.name == name_in_schema(index))
+    });
+    found.map_or_else(IndexMethod::default, |index| index.method)
+}
+
 fn alter_relation(
     change: &mut CatalogChange<'_>,
     relation: &Relation,
@@ -109,7 +142,11 @@ fn alter_relation(
         ObjectChange::Owner(role) => give_relation(change, relation, role),
         ObjectChange::Rename(to) => rename_relation(change, relation, to),
         ObjectChange::Parameters(names) => {
-            parameters::check_parameters(names, parameters::OF_INDEX)
+            let method = match relation {
+                Relation::Index(name, table) => method_of(change.catalog(), table, name),
+                _ => IndexMethod::default(),
+            };
+            parameters::check_parameters(names, parameters::of_index(method))
         }
     }
 }
@@ -204,8 +241,11 @@ fn refuse_taken(change: &CatalogChange<'_>, name: &str) -> Result<()> {
 fn move_table(change: &mut CatalogChange<'_>, from: &str, to: &str) -> Result<()> {
     let table = change.catalog().require_table(from)?.clone();
     let schema = schema_of(to);
-    for index in table.indexes() {
-        refuse_taken(change, &qualified(schema, &index.definition().name))?;
+    let unbuilt = table.schema().unbuilt.iter();
+    let unbuilt = unbuilt.map(|index| &index.definition);
+    let built = table.indexes().iter().map(|index| index.definition());
+    for index in built.chain(unbuilt) {
+        refuse_taken(change, &qualified(schema, &index.name))?;
     }
     change.rename_table(from, to)?;
     let owned = change.catalog().owned_sequences(to);

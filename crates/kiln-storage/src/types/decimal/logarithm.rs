@@ -275,12 +275,12 @@ fn result_scale(scale: i32, operands: &[Decimal]) -> Result<i32> {
 }
 
 #[cold]
-fn invalid_logarithm(message: &str) -> Error {
+pub(in crate::types) fn invalid_logarithm(message: &str) -> Error {
     Error::new(SqlState::INVALID_ARGUMENT_FOR_LOGARITHM, message)
 }
 
 #[cold]
-fn invalid_power(message: &str) -> Error {
+pub(in crate::types) fn invalid_power(message: &str) -> Error {
     Error::new(SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION, message)
 }
 
@@ -289,7 +289,7 @@ fn invalid_power(message: &str) -> Error {
     clippy::approx_constant,
     reason = "the nearest double would give other scales"
 )]
-const LOG10_E: f64 = 0.434_294_481_903_252;
+pub(in crate::types) const LOG10_E: f64 = 0.434_294_481_903_252;
 
 impl Decimal {
     /// The exponent in base 10 of the logarithm's first digit, estimated as PostgreSQL does.

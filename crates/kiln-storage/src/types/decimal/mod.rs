@@ -7,18 +7,23 @@
 //!
 //! What differs from PostgreSQL is the range: the mantissa has 112 bits with its sign, that is
 //! every number of 33 digits, and the scale is at most 63. A result that does not fit is an
-//! error of state 22003, never a rounded value. There is no NaN and no infinity.
+//! error of state 22003, never a rounded value: [`Number`] holds it then, and NaN and the
+//! infinities.
 
 mod divide;
 mod logarithm;
 mod text;
 mod wide;
 
+pub(in crate::types) use logarithm::{LOG10_E, invalid_logarithm, invalid_power};
+
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Neg;
 
+use super::Number;
+use super::number::field_overflow;
 use crate::error::{Error, Result, SqlState};
 
 /// The largest absolute mantissa, 2^111 - 1: a little more than 33 digits.
@@ -57,8 +62,8 @@ fn overflow() -> Error {
         "value overflows numeric format",
     )
     .with_detail(
-        "A numeric value holds at most 33 significant digits, of which at most 63 places are \
-         after the decimal point.",
+        "A Decimal holds at most 33 significant digits, of which at most 63 places are after the \
+         decimal point; a Number holds every NUMERIC.",
     )
 }
 
@@ -344,12 +349,18 @@ impl Decimal {
     /// 22003 with PostgreSQL's message and detail when more than `precision - scale` digits
     /// remain before the point.
     #[inline]
-    pub fn rescale(self, precision: u8, scale: u8) -> Result<Decimal> {
-        let rounded = if self.scale() == scale {
+    pub fn rescale(self, precision: u16, scale: i16) -> Result<Decimal> {
+        // Scales below zero round before the point, and leave no digits behind it.
+        let rounded = if i16::from(self.scale()) == scale {
             self
         } else {
             self.round(i32::from(scale))?
         };
+        if scale < 0 || scale as u16 > precision {
+            return Number::from(rounded)
+                .rescale(precision, scale)
+                .and_then(|number| number.to_decimal().ok_or_else(overflow));
+        }
         let fits = match POWERS.get(precision as usize) {
             Some(limit) => rounded.mantissa().unsigned_abs() < limit.unsigned_abs(),
             None => true,
@@ -454,26 +465,8 @@ fn scale_up(mantissa: i128, by: u8) -> Option<i128> {
 }
 
 #[cold]
-fn field_overflow(precision: u8, scale: u8) -> Error {
-    let digits = i32::from(precision) - i32::from(scale);
-    let (prefix, limit) = if digits == 0 {
-        ("", 1)
-    } else {
-        ("10^", digits)
-    };
-    Error::new(
-        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-        "numeric field overflow",
-    )
-    .with_detail(format!(
-        "A field with precision {precision}, scale {scale} must round to an absolute value less \
-         than {prefix}{limit}."
-    ))
-}
-
-#[cold]
 fn not_finite() -> Error {
-    Error::unsupported("numeric values NaN and Infinity are not supported")
+    Error::unsupported("NaN and Infinity are a Number, and no Decimal")
 }
 
 impl Neg for Decimal {

@@ -11,7 +11,7 @@ SELECT * FROM pg_type WHERE oid IN (16, 17, 18, 19, 20, 21, 22, 23, 25, 26, 30, 
 SELECT rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls, rolconnlimit, rolpassword, rolvaliduntil, rolconfig FROM pg_roles WHERE rolname IN ('kiln', 'kiln_catalogs_shop') ORDER BY 1;
 SELECT usename, usecreatedb, usesuper, userepl, usebypassrls, passwd, valuntil FROM pg_user WHERE usename LIKE 'kiln%' ORDER BY 1;
 SELECT nspname, nspowner::regrole, nspacl FROM pg_namespace WHERE nspname IN ('pg_catalog', 'information_schema') ORDER BY 1;
-SELECT oid, amname, amhandler, amtype FROM pg_am WHERE amname IN ('heap', 'btree', 'hash') ORDER BY oid;
+SELECT oid, amname, amhandler, amtype FROM pg_am ORDER BY oid;
 SELECT oid, lanname, lanpltrusted FROM pg_language WHERE oid < 16 ORDER BY oid;
 SELECT oid, collname, collprovider, collencoding FROM pg_collation WHERE collname IN ('default', 'C', 'POSIX') ORDER BY oid;
 SELECT tablename, tableowner, tablespace, hasindexes, hasrules, hastriggers, rowsecurity FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename COLLATE "C";

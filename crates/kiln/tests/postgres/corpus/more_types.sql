@@ -87,8 +87,7 @@ SELECT min(x), max(x) FROM (VALUES (1.0), (1.00), (1.000)) v (x);
 -- snippet: texts-that-are-concatenated-are-cast
 SELECT (1 || '/' || 2)::pg_lsn IS NULL, ('a' || 'b')::name;
 
--- snippet: infinite-reals-are-no-numbers
--- refused: NaN and Infinity
+-- snippet: infinite-reals-as-numbers
 SELECT '-Infinity'::real::numeric;
 
 -- snippet: recursion-that-locks

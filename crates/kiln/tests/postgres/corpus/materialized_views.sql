@@ -1,0 +1,165 @@
+-- Materialized views.
+
+-- compare: messages
+
+-- snippet: materialized-view-keeps-its-rows
+CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT);
+INSERT INTO t VALUES (1, 'x'), (2, 'y'), (-1, 'no');
+CREATE MATERIALIZED VIEW mv AS SELECT * FROM t WHERE a > 0;
+SELECT * FROM mv ORDER BY a;
+INSERT INTO t VALUES (3, 'z');
+DELETE FROM t WHERE a = 1;
+SELECT * FROM mv ORDER BY a;
+REFRESH MATERIALIZED VIEW mv;
+SELECT * FROM mv ORDER BY a;
+CREATE UNIQUE INDEX mv_a ON mv (a);
+CREATE INDEX ON mv (b);
+SELECT b FROM mv WHERE a = 2;
+UPDATE t SET b = 'changed';
+REFRESH MATERIALIZED VIEW CONCURRENTLY mv;
+SELECT * FROM mv ORDER BY a;
+SELECT count(*) FROM mv m JOIN t ON t.a = m.a;
+BEGIN;
+INSERT INTO t VALUES (4, 'w');
+REFRESH MATERIALIZED VIEW mv;
+SELECT count(*) FROM mv;
+ROLLBACK;
+SELECT count(*) FROM mv;
+INSERT INTO t VALUES (5, 'v');
+REFRESH MATERIALIZED VIEW mv WITH DATA;
+SELECT max(a) FROM mv;
+SELECT relkind, relispopulated, relhasindex FROM pg_class WHERE relname = 'mv';
+SELECT matviewname, hasindexes, ispopulated FROM pg_matviews;
+SELECT count(*) FROM pg_tables WHERE tablename = 'mv';
+SELECT count(*) FROM information_schema.tables WHERE table_name = 'mv';
+SELECT attname FROM pg_attribute WHERE attrelid = 'mv'::regclass AND attnum > 0 ORDER BY attnum;
+DROP MATERIALIZED VIEW mv;
+DROP TABLE t;
+
+-- snippet: materialized-view-without-rows
+CREATE TABLE t (a INTEGER, b TEXT);
+INSERT INTO t VALUES (1, 'x');
+CREATE MATERIALIZED VIEW m (x, y) AS SELECT a, b FROM t WITH NO DATA;
+-- error: 55000
+SELECT * FROM m;
+CREATE VIEW v AS SELECT x FROM m;
+-- error: 55000
+SELECT * FROM v;
+-- error: 0A000
+REFRESH MATERIALIZED VIEW CONCURRENTLY m;
+SELECT ispopulated FROM pg_matviews WHERE matviewname = 'm';
+REFRESH MATERIALIZED VIEW m;
+SELECT x, y FROM m;
+SELECT x FROM v;
+REFRESH MATERIALIZED VIEW m WITH NO DATA;
+-- error: 55000
+SELECT count(*) FROM m;
+-- error: 0A000
+REFRESH MATERIALIZED VIEW CONCURRENTLY m WITH NO DATA;
+REFRESH MATERIALIZED VIEW m;
+-- error: 42601
+REFRESH MATERIALIZED VIEW CONCURRENTLY m WITH NO DATA;
+SELECT count(*) FROM v;
+DROP VIEW v;
+DROP MATERIALIZED VIEW m;
+DROP TABLE t;
+
+-- snippet: materialized-view-is-not-changed
+CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT);
+CREATE VIEW v AS SELECT * FROM t;
+CREATE MATERIALIZED VIEW mv AS SELECT a, b FROM t;
+-- error: 42809
+INSERT INTO mv VALUES (3, 'z');
+-- error: 42809
+UPDATE mv SET b = 'q';
+-- error: 42809
+DELETE FROM mv;
+-- error: 42809
+TRUNCATE mv;
+-- error: 42P07
+CREATE MATERIALIZED VIEW mv AS SELECT 1;
+CREATE MATERIALIZED VIEW IF NOT EXISTS mv AS SELECT 1;
+-- error: 42P07
+CREATE TABLE mv (a INTEGER);
+-- error: 42701
+CREATE MATERIALIZED VIEW bad AS SELECT 1 AS a, 2 AS a;
+-- error: 22012
+CREATE MATERIALIZED VIEW bad AS SELECT 1 / (a - a) FROM (VALUES (1)) x (a);
+-- error: 42P01
+SELECT * FROM bad;
+-- error: 0A000
+REFRESH MATERIALIZED VIEW t;
+-- error: 42809
+REFRESH MATERIALIZED VIEW v;
+-- error: 42P01
+REFRESH MATERIALIZED VIEW nothing;
+-- error: 42809
+CREATE TABLE r (a INTEGER REFERENCES mv (a));
+-- error: 42809
+ALTER TABLE mv ADD COLUMN c INTEGER;
+-- error: 42809
+ALTER TABLE mv ALTER COLUMN a SET NOT NULL;
+ALTER TABLE mv ALTER COLUMN a SET STATISTICS 10;
+-- error: 42809
+DROP TABLE mv;
+-- error: 42809
+DROP VIEW mv;
+-- error: 42809
+DROP INDEX mv;
+-- error: 42809
+DROP SEQUENCE mv;
+-- error: 42809
+DROP MATERIALIZED VIEW t;
+-- error: 42809
+DROP MATERIALIZED VIEW v;
+-- error: 42P01
+DROP MATERIALIZED VIEW nothing;
+DROP MATERIALIZED VIEW IF EXISTS nothing;
+-- error: 42809
+ALTER VIEW mv RENAME TO x;
+-- error: 42809
+ALTER MATERIALIZED VIEW t RENAME TO x;
+-- error: 42P01
+ALTER MATERIALIZED VIEW nothing RENAME TO x;
+ALTER MATERIALIZED VIEW IF EXISTS nothing RENAME TO x;
+-- error: 42809
+COMMENT ON TABLE mv IS 'no';
+-- error: 42809
+COMMENT ON MATERIALIZED VIEW t IS 'no';
+DROP MATERIALIZED VIEW mv;
+DROP VIEW v;
+DROP TABLE t;
+
+-- snippet: materialized-view-and-its-names
+CREATE TABLE t (a INTEGER, b INTEGER);
+INSERT INTO t VALUES (1, 10), (2, 20);
+CREATE MATERIALIZED VIEW one AS SELECT a, b FROM t;
+CREATE MATERIALIZED VIEW two AS SELECT a AS x FROM one;
+CREATE VIEW three AS SELECT x FROM two;
+-- error: 2BP01
+DROP TABLE t;
+-- error: 2BP01
+DROP MATERIALIZED VIEW one;
+-- error: 2BP01
+ALTER TABLE t DROP COLUMN b;
+DROP VIEW three;
+ALTER MATERIALIZED VIEW two RENAME TO second;
+SELECT x FROM second ORDER BY x;
+REFRESH MATERIALIZED VIEW second;
+SELECT x FROM second ORDER BY x;
+ALTER MATERIALIZED VIEW second OWNER TO CURRENT_USER;
+COMMENT ON MATERIALIZED VIEW second IS 'kept';
+SELECT obj_description('second'::regclass, 'pg_class');
+COMMENT ON COLUMN second.x IS 'a column';
+SELECT col_description('second'::regclass, 1);
+GRANT SELECT ON second TO PUBLIC;
+CREATE MATERIALIZED VIEW vals AS VALUES (1, 'a'), (2, 'b');
+SELECT column1, column2 FROM vals ORDER BY 1;
+CREATE MATERIALIZED VIEW agg AS SELECT count(*) AS n, sum(b) AS total FROM t;
+SELECT n, total FROM agg;
+DROP MATERIALIZED VIEW vals, agg;
+DROP TABLE t CASCADE;
+-- error: 42P01
+SELECT * FROM second;
+-- error: 42P01
+SELECT * FROM one;
