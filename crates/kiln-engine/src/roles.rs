@@ -132,6 +132,7 @@ impl Privileges {
             ObjectKind::Routine => &[Execute],
             ObjectKind::Sequence => &[Usage, Select, Update],
             ObjectKind::Schema => &[Usage, Create],
+            ObjectKind::Type => &[Usage],
         };
         all.iter().copied().collect()
     }
@@ -183,9 +184,11 @@ pub enum ObjectKind {
     Sequence,
     /// A schema.
     Schema,
+    /// An enum or a domain.
+    Type,
 }
 
-/// A table, function, procedure or sequence by name.
+/// A table, function, procedure, sequence, schema or type by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Object {
     /// The kind of object.
@@ -232,13 +235,24 @@ impl Object {
     }
 }
 
+impl Object {
+    /// An enum or a domain.
+    pub fn of_type(name: impl Into<String>) -> Object {
+        Object {
+            kind: ObjectKind::Type,
+            name: name.into(),
+        }
+    }
+}
+
 impl ObjectKind {
     /// All of them.
-    pub const ALL: [ObjectKind; 4] = [
+    pub const ALL: [ObjectKind; 5] = [
         ObjectKind::Table,
         ObjectKind::Routine,
         ObjectKind::Sequence,
         ObjectKind::Schema,
+        ObjectKind::Type,
     ];
 
     /// The word for it.
@@ -248,6 +262,7 @@ impl ObjectKind {
             ObjectKind::Routine => "routine",
             ObjectKind::Sequence => "sequence",
             ObjectKind::Schema => "schema",
+            ObjectKind::Type => "type",
         }
     }
 }
@@ -265,6 +280,20 @@ pub struct Access {
     pub object: Object,
     /// What it does.
     pub privilege: Privilege,
+    /// The view or routine with whose owner's privileges it does so; `None` where the caller needs
+    /// them.
+    pub on_behalf_of: Option<Object>,
+}
+
+impl Access {
+    /// What the caller does with an object.
+    pub fn of_caller(object: Object, privilege: Privilege) -> Access {
+        Access {
+            object,
+            privilege,
+            on_behalf_of: None,
+        }
+    }
 }
 
 /// The privileges of each grantee for one object.
@@ -277,6 +306,8 @@ pub struct Roles {
     /// The grants of objects whose privileges were granted or revoked; the others have
     /// [`Roles::default_grantees`].
     grants: BTreeMap<Object, Grantees>,
+    /// The owners of objects that do not belong to the first role.
+    owners: BTreeMap<Object, String>,
     memberships: Memberships,
     /// What ALTER DEFAULT PRIVILEGES has made of the privileges for new objects of a kind: in all
     /// schemas, where they take the place of [`Roles::default_grantees`], and in one schema, where
@@ -298,6 +329,7 @@ impl Default for Roles {
         Roles {
             roles: BTreeMap::from([(first.name.clone(), Arc::new(first))]),
             grants: BTreeMap::new(),
+            owners: BTreeMap::new(),
             memberships: Memberships::default(),
             defaults: BTreeMap::new(),
             settings: BTreeMap::new(),
@@ -330,12 +362,12 @@ impl Roles {
     }
 
     /// Privileges for an object for which none was granted or revoked: as in PostgreSQL, all may
-    /// execute a function, and superusers alone use a table or a sequence.
+    /// execute a function and use a type, and the owner alone uses a table or a sequence.
     fn default_grantees(kind: ObjectKind) -> Grantees {
         match kind {
             ObjectKind::Table | ObjectKind::Sequence | ObjectKind::Schema => Grantees::new(),
-            ObjectKind::Routine => {
-                Grantees::from([(PUBLIC.to_owned(), Privileges::of(ObjectKind::Routine))])
+            ObjectKind::Routine | ObjectKind::Type => {
+                Grantees::from([(PUBLIC.to_owned(), Privileges::of(kind))])
             }
         }
     }
@@ -351,20 +383,118 @@ impl Roles {
         self.grants.iter()
     }
 
-    /// Whether the role may do this.
+    /// The role to which an object belongs.
+    pub fn owner(&self, object: &Object) -> &str {
+        self.owners.get(object).map_or(FIRST_ROLE, String::as_str)
+    }
+
+    /// The owners of objects that do not belong to the first role.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = (&Object, &str)> {
+        let owners = self.owners.iter();
+        owners.map(|(object, owner)| (object, owner.as_str()))
+    }
+
+    /// Whether objects of superusers are all that there are.
+    pub fn belongs_to_superusers(&self) -> bool {
+        self.owners.is_empty()
+    }
+
+    /// Whether the role is an object's owner or a member of it, or a superuser.
+    pub fn owns(&self, role: &Role, object: &Object) -> bool {
+        role.is_superuser || {
+            let owner = self.owner(object);
+            owner == role.name || self.roles_of(&role.name).contains(owner)
+        }
+    }
+
+    /// Gives an object to a role.
+    ///
+    /// # Errors
+    /// 42704 when there is no such role.
+    pub(crate) fn set_owner(&mut self, object: Object, owner: &str) -> Result<()> {
+        self.require(owner)?;
+        match owner {
+            FIRST_ROLE => self.owners.remove(&object),
+            _ => self.owners.insert(object, owner.to_owned()),
+        };
+        Ok(())
+    }
+
+    /// Gives all that belongs to a role to another one.
+    ///
+    /// # Errors
+    /// 42704 when there is no such role; 2BP01 for the first role, to which the system belongs.
+    pub(crate) fn reassign_owned(&mut self, from: &str, to: &str) -> Result<()> {
+        self.require(to)?;
+        self.refuse_first(from, "reassign ownership of objects owned by")?;
+        let owned = self.owners.extract_if(.., |_, owner| owner == from);
+        let owned: Vec<Object> = owned.map(|(object, _)| object).collect();
+        owned
+            .into_iter()
+            .try_for_each(|object| self.set_owner(object, to))
+    }
+
+    /// Takes all privileges of a role away.
+    ///
+    /// # Errors
+    /// 0A000 when objects belong to it; 2BP01 for the first role.
+    pub(crate) fn revoke_all(&mut self, role: &str) -> Result<()> {
+        self.refuse_first(role, "drop objects owned by")?;
+        if let Some((object, _)) = self.owners().find(|(_, owner)| *owner == role) {
+            let message = format!("DROP OWNED of {role}, to which {object} belongs,");
+            let error = Error::unsupported(format!("{message} is not supported"));
+            return Err(error.with_hint(format!(
+                "Drop its objects, or REASSIGN OWNED BY {role} TO another role first."
+            )));
+        }
+        for of in self.grants.values_mut().chain(self.defaults.values_mut()) {
+            of.remove(role);
+        }
+        self.grants
+            .retain(|object, of| *of != Roles::default_grantees(object.kind));
+        self.defaults.retain(|(kind, schema), of| match schema {
+            None => *of != Roles::default_grantees(*kind),
+            Some(_) => !of.is_empty(),
+        });
+        Ok(())
+    }
+
+    fn refuse_first(&self, role: &str, what: &str) -> Result<()> {
+        self.require(role)?;
+        if role != FIRST_ROLE {
+            return Ok(());
+        }
+        let message =
+            format!("cannot {what} role {role} because they are required by the database system");
+        Err(Error::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message))
+    }
+
+    /// Whether the role may do this: its owner may do everything with an object. What is done on
+    /// behalf of a view or routine, the owner of that must be allowed to do.
     pub fn allows(&self, role: &Role, access: &Access) -> bool {
-        let Access { object, privilege } = access;
+        let owner = access.on_behalf_of.as_ref();
+        let owner = owner.map(|of| self.get(self.owner(of)));
+        match owner {
+            None => self.allows_role(role, access),
+            Some(owner) => owner.is_some_and(|owner| self.allows_role(owner, access)),
+        }
+    }
+
+    fn allows_role(&self, role: &Role, access: &Access) -> bool {
+        let Access {
+            object, privilege, ..
+        } = access;
         let has = |privileges: Option<&Privileges>| {
             privileges.is_some_and(|privileges| privileges.contains(*privilege))
         };
-        role.is_superuser
+        self.owns(role, object)
             || match self.grants.get(object) {
                 Some(grantees) => {
                     has(grantees.get(&role.name))
                         || has(grantees.get(PUBLIC))
                         || (self.roles_of(&role.name).iter()).any(|role| has(grantees.get(*role)))
                 }
-                None => object.kind == ObjectKind::Routine,
+                None => matches!(object.kind, ObjectKind::Routine | ObjectKind::Type),
             }
     }
 
@@ -497,7 +627,9 @@ impl Roles {
         let system = Roles::default_grantees(object.kind);
         let mut grantees = of(None).unwrap_or(&system).clone();
         let schema = match object.kind {
-            ObjectKind::Table | ObjectKind::Sequence => Some(schema_of(&object.name)),
+            ObjectKind::Table | ObjectKind::Sequence | ObjectKind::Type => {
+                Some(schema_of(&object.name))
+            }
             ObjectKind::Routine => Some(PUBLIC_SCHEMA),
             ObjectKind::Schema => None,
         };
@@ -519,9 +651,11 @@ impl Roles {
     /// 42501.
     pub fn check(&self, role: &Role, access: &Access) -> Result<()> {
         let may_set = || {
-            let privilege = Privilege::Update;
-            let object = access.object.clone();
-            access.privilege == Privilege::Usage && self.allows(role, &Access { object, privilege })
+            let setting = Access {
+                privilege: Privilege::Update,
+                ..access.clone()
+            };
+            access.privilege == Privilege::Usage && self.allows(role, &setting)
         };
         match self.allows(role, access) || may_set() {
             true => Ok(()),
@@ -593,6 +727,21 @@ impl Roles {
                 "Revoke them first: REVOKE ALL ON {object} FROM {name}."
             )));
         }
+        let owned: Vec<&Object> = (self.owners.iter())
+            .filter(|(_, owner)| *owner == name)
+            .map(|(object, _)| object)
+            .collect();
+        if let [object, others @ ..] = owned.as_slice() {
+            let message =
+                format!("role \"{name}\" cannot be dropped because some objects depend on it");
+            let detail = match others.len() {
+                0 => format!("owner of {object}"),
+                more => format!("owner of {object} and {more} more"),
+            };
+            return Err(dependent(message)
+                .with_detail(detail)
+                .with_hint(format!("REASSIGN OWNED BY {name} TO {FIRST_ROLE} first.")));
+        }
         if self.defaults.values().any(|them| them.contains_key(name)) {
             let message =
                 format!("role \"{name}\" cannot be dropped because some objects depend on it");
@@ -647,13 +796,17 @@ impl Roles {
             self.defaults = renamed.collect();
         }
         if let Some(grantees) = self.grants.remove(from) {
-            self.grants.insert(to, grantees);
+            self.grants.insert(to.clone(), grantees);
+        }
+        if let Some(owner) = self.owners.remove(from) {
+            self.owners.insert(to, owner);
         }
     }
 
     /// Forgets the privileges for an object that is gone.
     pub(crate) fn forget(&mut self, object: &Object) {
         self.grants.remove(object);
+        self.owners.remove(object);
         if object.kind == ObjectKind::Schema {
             let is_other = |schema: &Option<String>| schema.as_ref() != Some(&object.name);
             self.defaults.retain(|(_, schema), _| is_other(schema));
@@ -686,6 +839,6 @@ fn denied(access: &Access) -> Error {
     let message = format!("permission denied for {kind} {name}");
     let privilege = access.privilege.name().to_ascii_uppercase();
     Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message).with_hint(format!(
-        "A superuser can allow it: GRANT {privilege} ON {kind} {name} TO the role."
+        "Its owner can allow it: GRANT {privilege} ON {kind} {name} TO the role."
     ))
 }

@@ -12,7 +12,7 @@ use super::objects::Catalog;
 use super::procedure::Procedure;
 use super::statement::Source;
 use super::views::View;
-use crate::roles::Access;
+use crate::roles::{Access, Object};
 
 /// The names that the compiler of a procedure looked up, and what it found; names without an
 /// object too. As long as each look-up ends as it did, compiling again gives the same program.
@@ -108,9 +108,15 @@ impl Lookups {
         self.accesses.insert(access);
     }
 
-    /// What was compiled does nothing that its caller must be allowed to do.
-    pub fn forget_accesses(&mut self) {
-        self.accesses.clear();
+    /// What was compiled is the body of `routine`, and what its caller had to be allowed to do the
+    /// owner of that one must be.
+    pub fn act_on_behalf_of(&mut self, routine: &Object) {
+        let accesses = std::mem::take(&mut self.accesses).into_iter();
+        let on_behalf = accesses.map(|access| Access {
+            on_behalf_of: access.on_behalf_of.or_else(|| Some(routine.clone())),
+            ..access
+        });
+        self.accesses = on_behalf.collect();
     }
 
     /// What its caller must be allowed to do.

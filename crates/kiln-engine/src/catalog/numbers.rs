@@ -97,6 +97,9 @@ impl NumberedObject {
             NumberedObject::Routine(name) => Some(Object::routine(name)),
             NumberedObject::Sequence(name) => Some(Object::sequence(name)),
             NumberedObject::Schema(name) => Some(Object::schema(name)),
+            NumberedObject::Enum(name) | NumberedObject::Domain(name) => {
+                Some(Object::of_type(name))
+            }
             _ => None,
         }
     }

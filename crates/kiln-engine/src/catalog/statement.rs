@@ -66,6 +66,8 @@ pub struct CatalogStatement {
     pub splits: Vec<TableSplit>,
     /// When it was run, in microseconds since 1970, if what it did depends on that.
     pub moment_us: Option<i64>,
+    /// The role to which the objects belong that it made; `None` for the first one.
+    pub owner: Option<String>,
     /// The table that it has put an empty one in the place of, in a transaction block that has
     /// written to it: commits with its rows follow. There is nothing else that it does then, and
     /// what it says is for people.
@@ -98,6 +100,9 @@ impl fmt::Display for CatalogStatement {
         }
         if let Some(moment_us) = self.moment_us {
             write!(f, "at {moment_us} ")?;
+        }
+        if let Some(owner) = &self.owner {
+            write!(f, "owner {} ", Counted(owner))?;
         }
         if let Some(table) = &self.refilled {
             write!(f, "refill {} ", Counted(table))?;
@@ -136,6 +141,10 @@ impl FromStr for CatalogStatement {
             true => Some(reader.number()?),
             false => None,
         };
+        let owner = match reader.takes("owner") {
+            true => Some(reader.counted()?.to_owned()),
+            false => None,
+        };
         let refilled = match reader.takes("refill") {
             true => Some(reader.counted()?.to_owned()),
             false => None,
@@ -148,6 +157,7 @@ impl FromStr for CatalogStatement {
             design,
             splits,
             moment_us,
+            owner,
             refilled,
             source,
         })

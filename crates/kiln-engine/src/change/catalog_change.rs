@@ -16,7 +16,7 @@ use crate::catalog::{
 use crate::errors;
 use crate::kernel::{EngineInner, SlotUser};
 use crate::options::DesignFactors;
-use crate::roles::Roles;
+use crate::roles::{FIRST_ROLE, Object, Roles};
 
 /// A change of the catalog in progress; see
 /// [`Engine::change_catalog`](crate::Engine::change_catalog).
@@ -44,6 +44,8 @@ pub struct CatalogChange<'a> {
     pub(crate) moment_us: Option<i64>,
     /// Tables whose rows are others' now, in another layout; in the order in which they were.
     pub(crate) rewritten: Vec<Arc<Table>>,
+    /// The role to which new objects belong; `None` for the first one.
+    pub(crate) owner: Option<String>,
 }
 
 impl<'a> CatalogChange<'a> {
@@ -63,7 +65,18 @@ impl<'a> CatalogChange<'a> {
             known_splits: None,
             moment_us: None,
             rewritten: Vec::new(),
+            owner: None,
         }
+    }
+
+    /// The role to which the objects belong that it makes: the one that runs the statement.
+    pub fn owner(&self) -> &str {
+        self.owner.as_deref().unwrap_or(FIRST_ROLE)
+    }
+
+    /// Has the objects that it makes belong to this role.
+    pub fn set_owner(&mut self, role: &str) {
+        self.owner = (role != FIRST_ROLE).then(|| role.to_owned());
     }
 
     /// The tables whose blocks it must wait for, if it is not complete for that reason.
@@ -211,17 +224,29 @@ impl<'a> CatalogChange<'a> {
         Ok(self.put_in_force())
     }
 
+    /// A new object belongs to the role that makes it.
+    ///
+    /// # Errors
+    /// 42704 when that is no role.
+    pub(crate) fn give_to_owner(&mut self, object: Object) -> Result<()> {
+        match self.owner.clone() {
+            Some(owner) => self.roles().set_owner(object, &owner),
+            None => Ok(()),
+        }
+    }
+
     /// Gives numbers and privileges to the objects that it has made, and forgets numbers and
     /// comments of those that are gone.
     ///
     /// # Errors
-    /// 54000 when all numbers of objects are given out.
+    /// 54000 when all numbers of objects are given out; 42704 when their owner is no role.
     pub(crate) fn number_objects(&mut self) -> Result<()> {
         let mut numbers = (*self.catalog.numbers).clone();
         let new = numbers.follow(&self.catalog)?;
         self.catalog.numbers = Arc::new(numbers);
         for object in new.iter().filter_map(NumberedObject::object) {
             self.roles().give_defaults(&object);
+            self.give_to_owner(object)?;
         }
         let mut comments = (*self.catalog.comments).clone();
         comments.follow(&self.catalog);
@@ -240,6 +265,7 @@ impl<'a> CatalogChange<'a> {
             Arc::new(CatalogStatement {
                 splits,
                 moment_us: self.moment_us,
+                owner: self.owner.clone(),
                 refilled: None,
                 version: self.catalog.version,
                 first_table_id: TableId(self.before.next_table_id),

@@ -9,6 +9,7 @@ use kiln_storage::types::EnumType;
 
 use super::catalog_change::CatalogChange;
 use crate::catalog::{Domain, NumberedObject};
+use crate::roles::Object;
 
 impl CatalogChange<'_> {
     /// Adds a domain.
@@ -68,6 +69,7 @@ impl CatalogChange<'_> {
         renamed.name = to.to_owned();
         self.catalog.domains.remove(from);
         self.put_domain(renamed);
+        (self.roles()).rename(&Object::of_type(from), Object::of_type(to));
         let to = || to.to_owned();
         self.renumber(|object| match object {
             NumberedObject::Domain(name) if name == from => Some(NumberedObject::Domain(to())),
@@ -103,6 +105,7 @@ impl CatalogChange<'_> {
     pub fn drop_domain(&mut self, name: &str) -> Result<()> {
         self.require_domain(name)?;
         self.catalog.domains.remove(name);
+        self.roles().forget(&Object::of_type(name));
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use kiln_storage::types::EnumType;
 
 use super::catalog_change::CatalogChange;
 use crate::catalog::{NumberedObject, retype, retyped};
+use crate::roles::Object;
 
 impl CatalogChange<'_> {
     /// Adds an enum, whose name is `printed` as SQL writes it.
@@ -24,7 +25,8 @@ impl CatalogChange<'_> {
         let array_oid = numbers.number(NumberedObject::EnumArray(name.to_owned()))?;
         let made = EnumType::new((oid, array_oid), (name, printed), labels)?;
         self.catalog.enums.insert(name.to_owned(), Arc::new(made));
-        Ok(())
+        // It has its number already, by which others are known to be new.
+        self.give_to_owner(Object::of_type(name))
     }
 
     /// Makes an enum what `alter` makes of it, wherever a column has the type. It keeps its name.
@@ -59,6 +61,7 @@ impl CatalogChange<'_> {
         let renamed = self.require_enum(from)?.renamed(to, printed);
         self.check_no_type(to)?;
         self.catalog.enums.remove(from);
+        (self.roles()).rename(&Object::of_type(from), Object::of_type(to));
         let to = || to.to_owned();
         self.renumber(|object| match object {
             NumberedObject::Enum(name) if name == from => Some(NumberedObject::Enum(to())),
@@ -80,6 +83,7 @@ impl CatalogChange<'_> {
     pub fn drop_enum(&mut self, name: &str) -> Result<()> {
         self.require_enum(name)?;
         self.catalog.enums.remove(name);
+        self.roles().forget(&Object::of_type(name));
         Ok(())
     }
 

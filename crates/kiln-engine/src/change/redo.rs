@@ -29,6 +29,7 @@ impl CatalogChange<'_> {
         self.design = statement.design;
         self.known_splits = Some(statement.splits.clone());
         self.moment_us = statement.moment_us;
+        self.owner.clone_from(&statement.owner);
         self.set_statement(statement.source.clone());
         Ok(())
     }

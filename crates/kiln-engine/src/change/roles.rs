@@ -47,6 +47,30 @@ impl CatalogChange<'_> {
         (self.roles()).change(object, grantee, |privileges| privileges.without(revoked))
     }
 
+    /// Gives an object to a role.
+    ///
+    /// # Errors
+    /// 42704 when there is no such role.
+    pub fn change_owner(&mut self, object: Object, owner: &str) -> Result<()> {
+        self.roles().set_owner(object, owner)
+    }
+
+    /// Gives all that belongs to a role to another one.
+    ///
+    /// # Errors
+    /// 42704 when there is no such role; 2BP01 for the first role, to which the system belongs.
+    pub fn reassign_owned(&mut self, from: &str, to: &str) -> Result<()> {
+        self.roles().reassign_owned(from, to)
+    }
+
+    /// Takes all privileges of a role away.
+    ///
+    /// # Errors
+    /// 0A000 when objects belong to it; 2BP01 for the first role.
+    pub fn revoke_all(&mut self, role: &str) -> Result<()> {
+        self.roles().revoke_all(role)
+    }
+
     /// Changes the settings with which sessions of a role begin, or with `None` of all.
     ///
     /// # Errors

@@ -313,6 +313,7 @@ impl CatalogChange<'_> {
                 design: self.design,
                 splits: splits.collect(),
                 moment_us: self.moment_us,
+                owner: self.owner.clone(),
                 refilled,
                 source: source.ok_or_else(|| Error::internal("a statement says something"))?,
             };

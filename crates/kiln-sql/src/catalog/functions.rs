@@ -11,7 +11,7 @@ use kiln_storage::types::{CatalogType, DataType, ObjectName};
 
 use super::outside::{CatalogCall, CatalogFunction};
 use super::snapshot::{CommentClass, ObjectOf, Snapshot};
-use super::{DATABASE, DATABASE_OID, builtin, deparse, names, triggers};
+use super::{DATABASE, DATABASE_OID, PUBLIC_OID, builtin, deparse, names, triggers};
 use crate::compile::sql_name;
 
 /// The number in a slot.
@@ -607,7 +607,7 @@ fn has_table_privilege(
                 let object = Object::table(table);
                 snapshot
                     .privileges
-                    .allows(role, &Access { object, privilege })
+                    .allows(role, &Access::of_caller(object, privilege))
             })
     };
     let mut wanted = wanted.iter();
@@ -637,7 +637,7 @@ fn has_sequence_privilege(
         let privilege = all.find(|privilege| privilege.name() == name);
         privilege.is_some_and(|privilege| {
             let object = Object::sequence(entry.sequence.name());
-            let access = Access { object, privilege };
+            let access = Access::of_caller(object, privilege);
             snapshot.privileges.allows(role, &access)
         })
     };
@@ -655,10 +655,8 @@ fn has_function_privilege(
     let role = role(snapshot, heap, role_name)?;
     Ok(match snapshot.object(function) {
         Some(ObjectOf::Routine(routine)) => {
-            let access = Access {
-                object: Object::routine(routine.name.clone()),
-                privilege: Privilege::Execute,
-            };
+            let object = Object::routine(routine.name.clone());
+            let access = Access::of_caller(object, Privilege::Execute);
             Slot::from_bool(snapshot.privileges.allows(role, &access))
         }
         _ => Slot::TRUE,
@@ -676,7 +674,8 @@ fn has_schema_privilege(
     let Some(name) = snapshot.schema_name(schema) else {
         return Ok(Slot::NULL);
     };
-    if !snapshot.schemas.iter().any(|(oid, _)| *oid == schema) {
+    let is_own = schema == PUBLIC_OID || snapshot.schemas.iter().any(|(oid, _)| *oid == schema);
+    if !is_own {
         return has_use(snapshot, heap, role_name, list, &["usage"]);
     }
     let role = role(snapshot, heap, role_name)?;
@@ -684,12 +683,14 @@ fn has_schema_privilege(
         let object = Object::schema(name);
         snapshot
             .privileges
-            .allows(role, &Access { object, privilege })
+            .allows(role, &Access::of_caller(object, privilege))
     };
     let mut wanted = wanted(heap.str(list), &["usage", "create"])?.into_iter();
     let has = wanted.any(|(name, with_grant)| {
         let privilege = match name.as_str() {
             "create" => Privilege::Create,
+            // All roles may use `public`.
+            _ if schema == PUBLIC_OID => return !with_grant,
             _ => Privilege::Usage,
         };
         !with_grant && allows(privilege)

@@ -187,20 +187,22 @@ pub(super) fn privileges_of(snapshot: &Snapshot, object: &Object) -> Value {
         ObjectKind::Routine => "X",
         ObjectKind::Sequence => "rwU",
         ObjectKind::Schema => "UC",
+        ObjectKind::Type => "U",
     };
-    let item = |grantee: &str, letters: &str| text(format!("{grantee}={letters}/kiln"));
-    let mut items = vec![item("kiln", owner)];
+    let name = snapshot.owner(object);
+    let item = |grantee: &str, letters: &str| text(format!("{grantee}={letters}/{name}"));
+    let mut items = vec![item(name, owner)];
     let public = grantees
         .get(PUBLIC)
         .map(|privileges| item("", &letters(*privileges)));
     match object.kind {
         // As in PostgreSQL, what all may do comes first where it is the default.
-        ObjectKind::Routine => items.splice(0..0, public).for_each(drop),
+        ObjectKind::Routine | ObjectKind::Type => items.splice(0..0, public).for_each(drop),
         ObjectKind::Table | ObjectKind::Sequence | ObjectKind::Schema => items.extend(public),
     }
     let others = grantees
         .iter()
-        .filter(|(name, _)| *name != PUBLIC && *name != "kiln");
+        .filter(|(grantee, _)| *grantee != PUBLIC && *grantee != name);
     items.extend(others.map(|(name, privileges)| item(name, &letters(*privileges))));
     array(items)
 }

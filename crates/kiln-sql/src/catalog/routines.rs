@@ -7,7 +7,7 @@ use super::snapshot::{
     RECORD, RoutineArgument, RoutineEntry, RoutineFacts, RoutineResult, Snapshot,
 };
 use super::values::{Row, array, boolean, no_function, oid, optional, small, text};
-use super::{FIRST_ROLE_OID, PUBLIC_OID, builtin, roles};
+use super::{PUBLIC_OID, builtin, roles};
 
 use crate::parse::{RoutineKind, Volatility};
 
@@ -56,7 +56,7 @@ fn own_row(snapshot: &Snapshot, routine: &RoutineEntry, facts: &RoutineFacts) ->
         oid(routine.oid),
         text(routine.name.clone()),
         oid(PUBLIC_OID),
-        oid(FIRST_ROLE_OID),
+        oid(snapshot.owner_oid(&Object::routine(&*routine.name))),
         language.unwrap_or_default(),
         Value::Double(100.0),
         Value::Double(if facts.is_set { 1000.0 } else { 0.0 }),

@@ -1,6 +1,6 @@
 //! Sequences: the functions that draw from them, and what the catalogs show of them.
 
-use kiln_engine::CurrentCatalog;
+use kiln_engine::{CurrentCatalog, Object};
 use kiln_platform::sync::Arc;
 use kiln_procedure::outside::{OutsideFunction, OutsideRows};
 use kiln_storage::error::{Error, Result, SqlState};
@@ -219,7 +219,7 @@ pub(super) fn pg_sequences(snapshot: &Snapshot) -> Vec<Row> {
         vec![
             text(schema_of(&definition.name)),
             text(name_in_schema(&definition.name)),
-            text("kiln"),
+            text(snapshot.owner(&Object::sequence(&definition.name))),
             Value::Object(Box::new(kind)),
             bigint(definition.start),
             bigint(definition.min),

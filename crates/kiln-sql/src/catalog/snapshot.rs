@@ -6,7 +6,7 @@ mod routine;
 
 use std::collections::HashMap;
 
-use kiln_engine::{Catalog, NumberedObject, ObjectNumbers, Role, Roles, SearchPath, View};
+use kiln_engine::{Catalog, NumberedObject, Object, ObjectNumbers, Role, Roles, SearchPath, View};
 use kiln_platform::sync::{Arc, OnceLock};
 use kiln_storage::qualified::{PUBLIC_SCHEMA, beside, name_in_schema, parts, schema_of};
 use kiln_storage::schema::{Check, Column, ForeignKey, IndexDefinition, TableSchema, Trigger};
@@ -410,6 +410,17 @@ impl Snapshot {
                 .find(|index| index.definition.name == name)
                 .map(|index| index.oid)
         })
+    }
+
+    /// The role to which an object belongs.
+    pub fn owner(&self, object: &Object) -> &str {
+        self.privileges.owner(object)
+    }
+
+    /// The number of that role.
+    pub fn owner_oid(&self, object: &Object) -> u32 {
+        let owner = self.role_oid(self.owner(object));
+        owner.unwrap_or(FIRST_ROLE_OID)
     }
 
     /// The role with this name.

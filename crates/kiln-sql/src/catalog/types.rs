@@ -1,6 +1,7 @@
 //! Types and schemas: `pg_type`, `pg_enum`, `pg_namespace`.
 
-use kiln_engine::Object;
+use kiln_engine::{FIRST_ROLE, Object};
+use kiln_storage::qualified::PUBLIC_SCHEMA;
 use kiln_storage::types::{CatalogType, DataType, EnumType, ObjectName, Value};
 
 use super::snapshot::{DomainEntry, Snapshot, TableEntry, type_oid};
@@ -34,6 +35,7 @@ struct TypeRow<'a> {
     kind: &'static str,
     category: &'static str,
     length: i16,
+    owner: u32,
     /// The table whose rows it is of.
     relation: u32,
     /// The functions from and to texts, and from and to bytes.
@@ -51,6 +53,7 @@ fn enum_types(snapshot: &Snapshot, of: &EnumType) -> [Row; 2] {
         kind: "e",
         category: "E",
         length: 4,
+        owner: snapshot.owner_oid(&Object::of_type(of.name())),
         relation: 0,
         functions: ["enum_in", "enum_out", "enum_recv", "enum_send"],
         alignment: "i",
@@ -68,6 +71,7 @@ fn row_types(snapshot: &Snapshot, table: &TableEntry) -> [Row; 2] {
         kind: "c",
         category: "C",
         length: -1,
+        owner: snapshot.owner_oid(&Object::table(table.qualified())),
         relation: table.oid,
         functions: ["record_in", "record_out", "record_recv", "record_send"],
         alignment: "d",
@@ -84,7 +88,8 @@ impl TypeRow<'_> {
             _ => "i",
         };
         let name = format!("_{}", self.name);
-        let array = TypeRow::of_array(&name, self.array_oid, self.schema, array_alignment);
+        let mut array = TypeRow::of_array(&name, self.array_oid, self.schema, array_alignment);
+        array.owner = self.owner;
         let array = array.row(snapshot, Some(self.oid));
         [self.row(snapshot, None), array]
     }
@@ -99,6 +104,7 @@ impl TypeRow<'_> {
             kind: "b",
             category: "A",
             length: -1,
+            owner: FIRST_ROLE_OID,
             relation: 0,
             functions: ["array_in", "array_out", "array_recv", "array_send"],
             alignment,
@@ -117,7 +123,7 @@ impl TypeRow<'_> {
             oid(self.oid),
             text(self.name),
             oid(self.schema),
-            oid(FIRST_ROLE_OID),
+            oid(self.owner),
             Value::SmallInt(self.length),
             boolean(self.length > 0),
             text(self.kind),
@@ -201,10 +207,24 @@ pub(super) fn pg_enum(snapshot: &Snapshot) -> Vec<Row> {
 pub(super) fn pg_namespace(snapshot: &Snapshot) -> Vec<Row> {
     let own = snapshot.schemas.iter().map(|(number, name)| {
         let privileges = super::roles::privileges_of(snapshot, &Object::schema(name.clone()));
-        vec![oid(*number), text(name), oid(FIRST_ROLE_OID), privileges]
+        let owner = snapshot.owner_oid(&Object::schema(name.clone()));
+        vec![oid(*number), text(name), oid(owner), privileges]
     });
     let system = builtin::rows("pg_namespace").iter().cloned();
-    system.chain(own).collect()
+    let mut rows: Vec<Row> = system.chain(own).collect();
+    // `public` is the system's until it is given to a role, or privileges for it.
+    let public = rows.iter_mut().find(|row| row[0] == oid(PUBLIC_OID));
+    if let Some([_, _, owner, privileges]) = public.map(Vec::as_mut_slice) {
+        let object = Object::schema(PUBLIC_SCHEMA);
+        if snapshot.owner(&object) != FIRST_ROLE {
+            *owner = oid(snapshot.owner_oid(&object));
+        }
+        let granted = super::roles::privileges_of(snapshot, &object);
+        if granted != Value::Null {
+            *privileges = granted;
+        }
+    }
+    rows
 }
 
 /// The rows of `pg_type` for a domain and its arrays.
@@ -225,7 +245,10 @@ fn domain_types(snapshot: &Snapshot, entry: &DomainEntry) -> Vec<Row> {
         (0, oid(entry.oid)),
         (1, text(domain.name.as_str())),
         (2, oid(PUBLIC_OID)),
-        (3, oid(FIRST_ROLE_OID)),
+        (
+            3,
+            oid(snapshot.owner_oid(&Object::of_type(domain.name.as_str()))),
+        ),
         (6, text("d")),
         (8, boolean(false)),
         (11, oid(0)),

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use kiln_engine::{
-    Access, Catalog, CurrentCatalog, Domain, Lookups, NumberedObject, Procedure, SearchPath, Source,
+    Access, Catalog, CurrentCatalog, Domain, Lookups, NumberedObject, Object, Procedure,
+    SearchPath, Source,
 };
 use kiln_platform::sync::Arc;
 use kiln_storage::error::Result;
@@ -206,7 +207,13 @@ impl CatalogView for View<'_> {
         if self.catalog.is_temporary(&access.object.name) {
             return;
         }
-        self.lookups.borrow_mut().note_access(access);
+        // And its own views are the session's, which needs the privileges for what they read.
+        let of_others = |of: &Object| !self.catalog.is_temporary(&of.name);
+        let on_behalf_of = access.on_behalf_of.filter(of_others);
+        self.lookups.borrow_mut().note_access(Access {
+            on_behalf_of,
+            ..access
+        });
     }
 
     fn has_function(&self, name: &str) -> bool {

@@ -2,7 +2,8 @@
 //! session has: `pg_settings`, `pg_prepared_statements`, `pg_cursors`; and of what all sessions
 //! have locked by name: `pg_locks`.
 
-use kiln_storage::qualified::{name_in_schema, schema_of};
+use kiln_engine::Object;
+use kiln_storage::qualified::{name_in_schema, qualified, schema_of};
 use kiln_storage::types::{Value, datetime};
 
 use super::names::type_numbered;
@@ -13,10 +14,11 @@ use super::{DATABASE_OID, Relation, class, deparse};
 /// Tables.
 pub(super) fn pg_tables(snapshot: &Snapshot) -> Vec<Row> {
     let row = |schema: &str, name: &str, has_indexes: bool, has_triggers: bool| {
+        let qualified = qualified(schema, name);
         vec![
             text(schema),
             text(name),
-            text("kiln"),
+            text(snapshot.owner(&Object::table(qualified))),
             Value::Null,
             boolean(has_indexes),
             boolean(false),
@@ -42,7 +44,7 @@ pub(super) fn pg_views(snapshot: &Snapshot) -> Vec<Row> {
         vec![
             text(schema_of(&entry.view.name)),
             text(name_in_schema(&entry.view.name)),
-            text("kiln"),
+            text(snapshot.owner(&Object::table(&entry.view.name))),
             text(deparse::view(&entry.view)),
         ]
     });

@@ -114,6 +114,8 @@ use kiln_storage::types::{DataType, EnumType};
 use sqlparser::ast::Expr;
 use sqlparser::ast::Spanned;
 
+use plpgsql::Authority;
+
 pub use arguments::{CallArgumentValue, CallArguments, bind_call};
 pub(crate) use bound::{Bound, Parameters};
 pub use bound::{ColumnMeta, ColumnOrigin, PARAMETERS_MAX, SourceId, count as parameter_count};
@@ -427,23 +429,45 @@ impl<'a> Compiler<'a> {
         Ok(table)
     }
 
-    /// Who runs this must be allowed to do something, unless that is in the body of a function that
-    /// does it in its caller's place.
+    /// Who runs this must be allowed to do something; or the owner of the view or function that
+    /// does it in the place of its caller.
     fn note_access(&self, object: Object, privilege: Privilege) {
-        if !self.routines.is_unrestricted() {
-            if let Some(schema) = schema_to_use(&object) {
-                self.catalog.note_access(schema);
-            }
-            self.catalog.note_access(Access { object, privilege });
+        let on_behalf_of = match self.routines.authority() {
+            Authority::Database => return,
+            Authority::Caller => None,
+            Authority::OwnerOf(it) => Some(it),
+        };
+        let on_behalf = |access: Access| Access {
+            on_behalf_of: on_behalf_of.clone(),
+            ..access
+        };
+        if let Some(schema) = schema_to_use(&object) {
+            self.catalog.note_access(on_behalf(schema));
         }
+        let access = Access::of_caller(object, privilege);
+        self.catalog.note_access(on_behalf(access));
+    }
+
+    /// Compiles what is done by this authority.
+    fn by_authority<T>(
+        &mut self,
+        authority: Authority,
+        compile: impl FnOnce(&mut Compiler<'a>) -> T,
+    ) -> T {
+        let was = self.routines.set_authority(authority);
+        let compiled = compile(self);
+        self.routines.restore_authority(was);
+        compiled
     }
 
     /// Compiles what no role needs privileges for.
     fn unrestricted<T>(&mut self, compile: impl FnOnce(&mut Compiler<'a>) -> T) -> T {
-        let was = self.routines.set_unrestricted(true);
-        let compiled = compile(self);
-        self.routines.set_unrestricted(was);
-        compiled
+        self.by_authority(Authority::Database, compile)
+    }
+
+    /// Compiles what the owner of a view does for those that read it.
+    fn by_owner_of<T>(&mut self, view: &View, compile: impl FnOnce(&mut Compiler<'a>) -> T) -> T {
+        self.by_authority(Authority::OwnerOf(Object::table(&view.name)), compile)
     }
 
     /// Who runs this reads rows of a table or view that it changes.
@@ -696,10 +720,8 @@ pub fn position_of_span(span: sqlparser::tokenizer::Span) -> Position {
 /// Who uses an object of another schema than `public` must be allowed to use that.
 fn schema_to_use(object: &Object) -> Option<Access> {
     let schema = schema_of(&object.name);
-    (schema != PUBLIC_SCHEMA).then(|| Access {
-        object: Object::schema(schema),
-        privilege: Privilege::Usage,
-    })
+    let is_other = schema != PUBLIC_SCHEMA;
+    is_other.then(|| Access::of_caller(Object::schema(schema), Privilege::Usage))
 }
 
 /// An identifier's name: folded to lower case unless it was quoted.

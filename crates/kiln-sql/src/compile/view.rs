@@ -71,12 +71,12 @@ impl Compiler<'_> {
         })
     }
 
-    /// Binds the query of a view, which names nothing of what is around it, and needs no privileges
-    /// of its own.
+    /// Binds the query of a view, which names nothing of what is around it. The view's owner needs
+    /// the privileges for it.
     pub(super) fn bind_view_query(&mut self, view: &Arc<View>) -> Result<BoundQuery> {
         let query = stored_query(&view.query)?;
         let recorded = self.recorded.take();
-        let bound = self.unrestricted(|compiler| {
+        let bound = self.by_owner_of(view, |compiler| {
             compiler.without_names(|compiler| {
                 compiler.along_view(view, |compiler| compiler.bind_query(&query))
             })

@@ -106,7 +106,7 @@ impl Session {
         let analyses = analyses.filter(|_| is_committed);
         for (tree, source) in analyses.into_iter().flatten() {
             // The block has committed whatever becomes of it; it may be tried again.
-            let _ = Definition::new(self.session.engine(), source).run(&tree);
+            let _ = Definition::new(self.session.engine(), source, self.acting_role()).run(&tree);
         }
         self.names.end_block(is_committed);
         if self.settings.end_block(is_committed) {
@@ -170,10 +170,10 @@ impl Session {
             let (tree, source) = logged.unwrap_or_else(|| (tree.clone(), source));
             return self.define_in_block(tree, source);
         }
-        let engine = self.session.engine();
+        let (engine, role) = (self.session.engine(), self.acting_role());
         let result = match logged {
-            Some((tree, source)) => Definition::new(engine, source).run(&tree),
-            None => Definition::new(engine, source).run(tree),
+            Some((tree, source)) => Definition::new(engine, source, role).run(&tree),
+            None => Definition::new(engine, source, role).run(tree),
         };
         self.statements.clear();
         result
@@ -195,7 +195,8 @@ impl Session {
             return Ok(StatementResult::of_tag("ANALYZE"));
         }
         self.refuse_pending(&tree)?;
-        let defined = Arc::new(DefinitionOfBlock::new(Arc::new(tree), source));
+        let role = self.acting_role();
+        let defined = Arc::new(DefinitionOfBlock::new(Arc::new(tree), source, role));
         let definition: Arc<dyn kiln_engine::Definition> = defined.clone();
         self.session.define(&definition)?;
         Ok(defined.take_result())

@@ -76,10 +76,8 @@ impl CallPlan {
                 .with_hint("To call a function, use SELECT."));
         }
         let view = View::of(catalog);
-        view.note_access(Access {
-            object: Object::routine(&name),
-            privilege: Privilege::Execute,
-        });
+        let execute = Access::of_caller(Object::routine(&name), Privilege::Execute);
+        view.note_access(execute);
         for access in procedure.accesses() {
             view.note_access(access.clone());
         }

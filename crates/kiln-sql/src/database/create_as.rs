@@ -42,10 +42,7 @@ impl Session {
             return Err(fail(SqlState::DUPLICATE_TABLE, message, position));
         }
         let (rows, values) = self.rows_of(create, statement)?;
-        if is_temporary {
-            // Others than superusers may run it.
-            self.authorize(&rows)?;
-        }
+        self.authorize(&rows)?;
         let columns = columns(create, rows.columns().unwrap_or_default())?;
         let mut created = created(&name, &columns);
         created.push_str(match create.on_commit {

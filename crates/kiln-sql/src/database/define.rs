@@ -72,6 +72,7 @@ impl Definition<'_> {
             Tree::AlterRole(statement) => roles::alter(self, statement),
             Tree::RoleSetting(statement) => role_settings::change(self, statement),
             Tree::DropRole(statement) => roles::drop(self, statement),
+            Tree::Owned(statement) => roles::owned(self, statement),
             Tree::Grant(statement) => roles::grant(self, statement),
             Tree::GrantRoles(statement) => roles::grant_roles(self, statement),
             Tree::DefaultPrivileges(statement) => roles::default_privileges(self, statement),

@@ -16,6 +16,8 @@ use crate::parse::{Drop, Statement as Tree};
 /// A statement that defines, on its way into a database's catalog.
 pub(super) struct Definition<'a> {
     pub(super) source: Arc<Source>,
+    /// The role that runs it; `None` for that which a log has kept.
+    role: Option<String>,
     change: Change<'a>,
 }
 
@@ -31,10 +33,11 @@ type RunChange<'a> =
     dyn Fn(&mut dyn FnMut(&mut CatalogChange<'_>) -> Result<()>) -> Result<()> + 'a;
 
 impl<'a> Definition<'a> {
-    /// The statement of a client.
-    pub fn new(engine: &'a Engine, source: Source) -> Definition<'a> {
+    /// The statement of a client with this role.
+    pub fn new(engine: &'a Engine, source: Source, role: &str) -> Definition<'a> {
         Definition {
             source: Arc::new(source),
+            role: Some(role.to_owned()),
             change: Change::OfEngine(engine, None),
         }
     }
@@ -43,6 +46,7 @@ impl<'a> Definition<'a> {
     pub fn again(engine: &'a Engine, statement: &'a CatalogStatement) -> Definition<'a> {
         Definition {
             source: statement.source.clone(),
+            role: None,
             change: Change::OfEngine(engine, Some(statement)),
         }
     }
@@ -81,6 +85,9 @@ impl Definition<'_> {
         change: &mut impl FnMut(&mut CatalogChange<'_>) -> Result<T>,
     ) -> Result<T> {
         catalog.see_along(&self.source.path);
+        if let Some(role) = &self.role {
+            catalog.set_owner(role);
+        }
         let changed = caught(|| change(catalog));
         catalog.see_along(&SearchPath::default());
         changed
@@ -114,14 +121,17 @@ pub(super) fn dropped(
 pub(super) struct DefinitionOfBlock {
     tree: Arc<Tree>,
     source: Arc<Source>,
+    role: String,
     /// What it gave when it was tried last.
     result: Mutex<Option<StatementResult>>,
 }
 
 impl DefinitionOfBlock {
-    pub fn new(tree: Arc<Tree>, source: Source) -> DefinitionOfBlock {
+    /// One of a client with this role.
+    pub fn new(tree: Arc<Tree>, source: Source, role: &str) -> DefinitionOfBlock {
         DefinitionOfBlock {
             tree,
+            role: role.to_owned(),
             source: Arc::new(source),
             result: Mutex::default(),
         }
@@ -145,6 +155,7 @@ impl kiln_engine::Definition for DefinitionOfBlock {
         };
         let definition = Definition {
             source: self.source.clone(),
+            role: Some(self.role.clone()),
             change: Change::OfBlock(&run),
         };
         *lock(&self.result) = Some(definition.run(&self.tree)?);

@@ -3,7 +3,7 @@
 //! Expressions, queries of views and headers of routines are kept as they were written. What names
 //! a domain, of which another name would be unknown there, keeps it from being renamed.
 
-use kiln_engine::{Catalog, CatalogChange, Domain, Procedure};
+use kiln_engine::{Catalog, CatalogChange, Domain, Object, Procedure};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
@@ -15,7 +15,7 @@ use super::dependents::Dependent;
 use super::design;
 use super::follow::first_row;
 use super::functions::argument_types;
-use super::objects;
+use super::objects::give;
 use super::result::{Notice, StatementResult};
 use super::types::{self, Found, NamedType, type_name, undefined};
 use crate::catalog::{View, routine_of};
@@ -137,7 +137,7 @@ fn alter_domain(
             refuse_reserved(to)?;
             rename(change, name, &name_of(to))?;
         }
-        DomainChange::Owner(role) => objects::check_owner(change.catalog(), role)?,
+        DomainChange::Owner(role) => give(change, Object::of_type(name), role)?,
     }
     Ok(None)
 }

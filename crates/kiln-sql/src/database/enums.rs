@@ -3,7 +3,7 @@
 //! Expressions, queries of views and headers of routines are kept as they were written. What names
 //! a type, or a label, of which another name would be unknown there, is not renamed.
 
-use kiln_engine::{Catalog, CatalogChange};
+use kiln_engine::{Catalog, CatalogChange, Object};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::{Column, ColumnId, TableSchema};
@@ -15,7 +15,7 @@ use super::dependents::Dependent;
 use super::design;
 use super::domains;
 use super::functions::argument_types;
-use super::objects;
+use super::objects::give;
 use super::result::{Notice, StatementResult};
 use super::types::{Found, NamedType, plain, type_name, undefined};
 use crate::catalog::routine_of;
@@ -48,7 +48,7 @@ pub(super) fn alter(definition: &Definition<'_>, statement: &AlterType) -> Resul
                 None
             }
             (Some(_), TypeChange::Owner(role)) => {
-                objects::check_owner(change.catalog(), role)?;
+                give(change, Object::of_type(name), role)?;
                 None
             }
             _ => {
@@ -96,7 +96,7 @@ fn alter_enum(
             }
             change.rename_enum(name, &to, &quote_identifier(&to))?;
         }
-        TypeChange::Owner(role) => objects::check_owner(change.catalog(), role)?,
+        TypeChange::Owner(role) => give(change, Object::of_type(name), role)?,
     }
     Ok(None)
 }

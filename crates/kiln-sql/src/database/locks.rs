@@ -1,8 +1,7 @@
 //! Advisory locks and LOCK TABLE: what clients lock by name.
 
 use kiln_engine::{
-    Access, ListedLock, LockMode, LockScope, LockTarget, NumberedObject, Object, ObjectKind,
-    Privilege,
+    Access, ListedLock, LockMode, LockScope, LockTarget, NumberedObject, Object, Privilege,
 };
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
@@ -148,13 +147,7 @@ impl Session {
         }
         let roles = catalog.roles();
         let role = roles.require(self.acting_role())?;
-        let access = |privilege| Access {
-            object: Object {
-                kind: ObjectKind::Table,
-                name: name.to_owned(),
-            },
-            privilege,
-        };
+        let access = |privilege| Access::of_caller(Object::table(name), privilege);
         let sufficient: &[Privilege] = match mode {
             LockMode::AccessShare => &[Privilege::Select],
             LockMode::RowExclusive => &[

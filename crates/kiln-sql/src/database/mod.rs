@@ -52,6 +52,7 @@ mod maintenance;
 mod named;
 mod names;
 mod objects;
+mod ownership;
 pub(crate) mod panics;
 mod plan_cache;
 mod portal;

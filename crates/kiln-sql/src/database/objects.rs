@@ -1,6 +1,6 @@
 //! What statements say of objects of several kinds: their command, their names and their owners.
 
-use kiln_engine::{Catalog, CatalogChange};
+use kiln_engine::{Catalog, CatalogChange, Object, ObjectKind};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::{beside, name_in_schema, qualified};
 
@@ -53,22 +53,35 @@ pub(super) fn renamed(catalog: &Catalog, from: &str, to: &NewName) -> Result<Str
     }
 }
 
-/// Objects belong to the superusers, all of them to each: one that becomes the owner is that
-/// already.
+/// The role that a statement names, where `CURRENT_USER` is the one that runs it.
 ///
 /// # Errors
-/// 42704 for a role that is none; 0A000 for one that is no superuser.
-pub(super) fn check_owner(catalog: &Catalog, role: &RoleName) -> Result<()> {
-    let RoleName::Name(name) = role else {
-        return Ok(());
-    };
-    match catalog.roles().require(name)?.is_superuser {
-        true => Ok(()),
-        false => Err(Error::unsupported(format!(
-            "an owner that is no superuser, as {name} is, is not supported"
-        ))
-        .with_hint(format!(
-            "Objects belong to the superusers: GRANT {name} what it needs."
-        ))),
+/// 42704 for one that there is not.
+pub(super) fn role_meant(change: &CatalogChange<'_>, role: &RoleName) -> Result<String> {
+    match role {
+        RoleName::Current => Ok(change.owner().to_owned()),
+        RoleName::Name(name) => {
+            change.catalog().roles().require(name)?;
+            Ok(name.clone())
+        }
     }
+}
+
+/// `OWNER TO`: gives an object to a role, and with a table the sequences that its columns own.
+///
+/// # Errors
+/// 42704 for a role that there is not.
+pub(super) fn give(change: &mut CatalogChange<'_>, object: Object, to: &RoleName) -> Result<()> {
+    let owner = role_meant(change, to)?;
+    if object.kind == ObjectKind::Table {
+        let sequences = change.catalog().sequences().filter(|sequence| {
+            let owner = sequence.definition().owner.as_ref();
+            owner.is_some_and(|owner| owner.table == object.name)
+        });
+        let names: Vec<String> = sequences.map(|it| it.name().to_owned()).collect();
+        for name in names {
+            change.change_owner(Object::sequence(name), &owner)?;
+        }
+    }
+    change.change_owner(object, &owner)
 }

@@ -635,6 +635,7 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::AlterRole(_)
         | Tree::RoleSetting(_)
         | Tree::DropRole(_)
+        | Tree::Owned(_)
         | Tree::Grant(_)
         | Tree::GrantRoles(_)
         | Tree::DefaultPrivileges(_)
@@ -701,6 +702,8 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::AlterRole(_) => "ALTER ROLE",
         Tree::RoleSetting(it) => role_settings::tag(it),
         Tree::DropRole(_) => "DROP ROLE",
+        Tree::Owned(owned) if owned.to.is_some() => "REASSIGN OWNED",
+        Tree::Owned(_) => "DROP OWNED",
         Tree::GrantRoles(grant) if grant.is_revoke => "REVOKE ROLE",
         Tree::GrantRoles(_) => "GRANT ROLE",
         Tree::DefaultPrivileges(_) => "ALTER DEFAULT PRIVILEGES",

@@ -1,20 +1,20 @@
 //! Statements about roles and privileges.
 
 use kiln_engine::{
-    Access, Catalog, CatalogChange, Object, ObjectKind, PUBLIC, Privilege, Privileges, Role, Source,
+    Catalog, CatalogChange, Object, ObjectKind, PUBLIC, Privilege, Privileges, Role, Source,
 };
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::qualified::{PUBLIC_SCHEMA, name_in_schema, schema_of};
+use kiln_storage::qualified::{name_in_schema, schema_of};
 
 use super::definition::Definition;
-use super::objects::check_owner;
+use super::objects::role_meant;
 use super::result::{Notice, StatementResult};
 use super::role_settings;
 use super::secret::Secret;
 use crate::catalog::relation_of;
 use crate::compile::{fail, object_name, position_of, undefined_schema, written_name};
 use crate::parse::{
-    DefaultPrivileges, DropRole, Grant, GrantObjects, GrantRoles, RoleDefinition, RoleName,
+    DefaultPrivileges, DropRole, Grant, GrantObjects, GrantRoles, Owned, RoleDefinition, RoleName,
     RoutineSignature, Statement as Tree,
 };
 
@@ -150,6 +150,27 @@ pub(super) fn drop(statement: &Definition<'_>, dropped: &DropRole) -> Result<Sta
     Ok(result)
 }
 
+/// REASSIGN OWNED, and DROP OWNED of roles to which no object belongs: it takes their privileges
+/// away.
+pub(super) fn owned(statement: &Definition<'_>, owned: &Owned) -> Result<StatementResult> {
+    statement.change_catalog(|change| {
+        let by = owned.by.iter().map(|role| role_meant(change, role));
+        let by = by.collect::<Result<Vec<String>>>()?;
+        match &owned.to {
+            Some(to) => {
+                let to = role_meant(change, to)?;
+                by.iter()
+                    .try_for_each(|from| change.reassign_owned(from, &to))
+            }
+            None => by.iter().try_for_each(|from| change.revoke_all(from)),
+        }
+    })?;
+    Ok(StatementResult::of_tag(match owned.to {
+        Some(_) => "REASSIGN OWNED",
+        None => "DROP OWNED",
+    }))
+}
+
 /// GRANT and REVOKE of roles.
 pub(super) fn grant_roles(
     statement: &Definition<'_>,
@@ -198,7 +219,7 @@ pub(super) fn default_privileges(
     }
     statement.change_catalog(|change| {
         for creator in &wanted.creators {
-            check_owner(change.catalog(), creator)?;
+            check_superuser(change, creator)?;
         }
         let schemas = existing(change.catalog(), &wanted.schemas)?;
         let mut schemas: Vec<Option<&str>> = schemas.iter().map(|it| Some(it.as_str())).collect();
@@ -226,7 +247,7 @@ pub(super) fn default_privileges(
 /// GRANT and REVOKE of privileges.
 pub(super) fn grant(statement: &Definition<'_>, grant: &Grant) -> Result<StatementResult> {
     statement.change_catalog(|change| {
-        let objects = objects_of(change, &grant.objects)?;
+        let objects = objects_of(change.catalog(), &grant.objects)?;
         for grantee in &grant.grantees {
             if grantee != PUBLIC {
                 change.catalog().roles().require(grantee)?;
@@ -247,8 +268,11 @@ pub(super) fn grant(statement: &Definition<'_>, grant: &Grant) -> Result<Stateme
     }))
 }
 
-fn objects_of(change: &CatalogChange<'_>, objects: &GrantObjects) -> Result<Vec<Object>> {
-    let catalog = change.catalog();
+/// The objects that GRANT or REVOKE names.
+///
+/// # Errors
+/// 42P01, 42883, 3F000 for one that is missing.
+pub(super) fn objects_of(catalog: &Catalog, objects: &GrantObjects) -> Result<Vec<Object>> {
     let objects = match objects {
         GrantObjects::Open => Vec::new(),
         GrantObjects::AllTables(schemas) => {
@@ -269,8 +293,6 @@ fn objects_of(change: &CatalogChange<'_>, objects: &GrantObjects) -> Result<Vec<
         }
         GrantObjects::Schemas(names) => {
             let names = existing(catalog, names)?.into_iter();
-            // All roles may use `public`, as PostgreSQL has it, and superusers alone create there.
-            let names = names.filter(|name| name != PUBLIC_SCHEMA);
             names.map(Object::schema).collect()
         }
         GrantObjects::AllSequences(schemas) => {
@@ -374,6 +396,7 @@ fn privileges_among(granted: &[Privilege], kind: ObjectKind) -> Result<Privilege
             ObjectKind::Routine => "function",
             ObjectKind::Sequence => "sequence",
             ObjectKind::Schema => "schema",
+            ObjectKind::Type => "type",
         };
         let name = privilege.name().to_ascii_uppercase();
         let message = format!("invalid privilege type {name} for {kind}");
@@ -382,75 +405,18 @@ fn privileges_among(granted: &[Privilege], kind: ObjectKind) -> Result<Privilege
     Ok(granted.iter().copied().collect())
 }
 
-/// Whether a role may run a statement that defines, or changes roles.
+/// Default privileges hold for what any superuser makes.
 ///
 /// # Errors
-/// 42501.
-pub(super) fn check_definition(
-    catalog: &Catalog,
-    role: &Role,
-    tree: &Tree,
-    command: &str,
-) -> Result<()> {
-    if role.is_superuser {
-        return Ok(());
+/// 42704 for a role that is none; 0A000 for one that is no superuser.
+fn check_superuser(change: &CatalogChange<'_>, role: &RoleName) -> Result<()> {
+    let name = role_meant(change, role)?;
+    match change.catalog().roles().require(&name)?.is_superuser {
+        true => Ok(()),
+        false => Err(Error::unsupported(format!(
+            "default privileges for objects of {name}, which is no superuser"
+        ))),
     }
-    let (message, hint) = match tree {
-        Tree::Truncate(truncate)
-            if !matches!(
-                truncate.cascade,
-                Some(sqlparser::ast::CascadeOption::Cascade)
-            ) =>
-        {
-            for target in &truncate.table_names {
-                let access = Access {
-                    object: Object::table(relation_of(catalog, &target.name)?),
-                    privilege: Privilege::Truncate,
-                };
-                catalog.roles().check(role, &access)?;
-            }
-            return Ok(());
-        }
-        // One's own password.
-        Tree::AlterRole(definition)
-            if (definition.name == RoleName::Current
-                || definition.name == RoleName::Name(role.name.clone()))
-                && definition.superuser.is_none()
-                && definition.login.is_none() =>
-        {
-            return Ok(());
-        }
-        Tree::RoleSetting(setting) if role_settings::is_own(setting, role) => return Ok(()),
-        Tree::CreateTable(_)
-        | Tree::CreateSequence(_)
-        | Tree::CreateEnum(_)
-        | Tree::CreateDomain(_)
-        | Tree::CreateFunction(_) => (
-            "permission denied for schema public".to_owned(),
-            "Superusers alone define tables, sequences, types, functions and procedures.",
-        ),
-        Tree::CreateRole(_) => (
-            "permission denied to create role".to_owned(),
-            "Superusers alone create roles.",
-        ),
-        Tree::DropRole(_) => (
-            "permission denied to drop role".to_owned(),
-            "Superusers alone drop roles.",
-        ),
-        Tree::RoleSetting(setting) if setting.role.is_none() && setting.database.is_none() => (
-            "must be superuser to alter settings globally".to_owned(),
-            "Superusers alone set what all sessions begin with.",
-        ),
-        Tree::AlterRole(_) | Tree::RoleSetting(_) => (
-            "permission denied to alter role".to_owned(),
-            "Superusers alone alter roles; others may change their own password.",
-        ),
-        _ => (
-            format!("must be superuser to run {command}"),
-            "Tables, sequences, functions and procedures belong to superusers.",
-        ),
-    };
-    Err(Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message).with_hint(hint))
 }
 
 /// Whether a role that is no superuser may run a statement that is of its session's temporary
@@ -461,6 +427,7 @@ pub(super) fn is_free(tree: &Tree) -> bool {
         Tree::CreateTable(_)
             | Tree::CreateTableAs(_)
             | Tree::CreateSequence(_)
+            | Tree::CreateView(_)
             | Tree::CreateIndex(_)
             | Tree::AlterTable(_)
             | Tree::AlterSequence(_)

@@ -1,6 +1,6 @@
 //! Routines compiled for a catalog.
 
-use kiln_engine::{Catalog, Procedure, Source};
+use kiln_engine::{Catalog, Object, Procedure, Source};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Failure, Step, TextSource};
 use kiln_procedure::{Program, ProgramBuilder};
@@ -74,7 +74,7 @@ fn procedure(
 ) -> Procedure {
     let mut lookups = view.into_lookups();
     if definition.is_definer {
-        lookups.forget_accesses();
+        lookups.act_on_behalf_of(&Object::routine(&compiled.routine.name));
     }
     Procedure::compiled(
         Arc::new(compiled.program),

@@ -1,18 +1,18 @@
 //! CREATE SCHEMA, ALTER SCHEMA and DROP SCHEMA.
 
-use kiln_engine::{Catalog, CatalogChange};
+use kiln_engine::{Catalog, CatalogChange, Object};
 use kiln_storage::error::{Error, Result, SqlState};
 
 use super::definition::Definition;
 use super::dependents;
 use super::design;
-use super::objects::check_owner;
+use super::objects::{give, role_meant};
 use super::result::{Notice, StatementResult};
 use super::sequences;
 use super::tables::drop_all_tables;
 use super::views::{self, Dependency};
 use crate::compile::{name_of, quote_identifier, short_name, undefined_schema};
-use crate::parse::{AlterSchema, CreateSchema, DropSchema, RoleName, SchemaChange};
+use crate::parse::{AlterSchema, CreateSchema, DropSchema, SchemaChange};
 
 /// CREATE SCHEMA.
 pub(super) fn create(
@@ -21,18 +21,20 @@ pub(super) fn create(
 ) -> Result<StatementResult> {
     let created = StatementResult::of_tag("CREATE SCHEMA");
     let skipped = definition.change_catalog(|change| {
-        if let Some(owner) = &statement.owner {
-            check_owner(change.catalog(), owner)?;
-        }
-        let name = match (&statement.name, &statement.owner) {
+        let owner = statement.owner.as_ref();
+        let owner = owner.map(|owner| role_meant(change, owner)).transpose()?;
+        let name = match (&statement.name, &owner) {
             (Some(name), _) => name_of(name),
-            (None, Some(RoleName::Name(role))) => role.clone(),
-            (None, _) => return Err(Error::unsupported("a schema of the session's role")),
+            (None, Some(role)) => role.clone(),
+            (None, None) => return Err(Error::internal("a schema has a name or an owner")),
         };
         if statement.if_not_exists && change.catalog().has_schema(&name) {
             return Ok(Some(name));
         }
         change.create_schema(&name)?;
+        if let Some(owner) = &owner {
+            change.set_owner(owner);
+        }
         design::derive(change)?;
         Ok(None)
     })?;
@@ -55,7 +57,7 @@ pub(super) fn alter(
             return Err(undefined_schema(&name));
         }
         match &statement.change {
-            SchemaChange::Owner(role) => check_owner(change.catalog(), role)?,
+            SchemaChange::Owner(role) => give(change, Object::schema(name), role)?,
             SchemaChange::Rename(to) => change.rename_schema(&name, &name_of(to))?,
         }
         design::derive(change)

@@ -12,12 +12,13 @@ use super::call::{self, CallPart, CallPlan, Part};
 use super::copy::{Copying, check_file};
 use super::held::{self, Rare, Warnings};
 use super::names::Names;
+use super::ownership::check_definition;
 use super::panics::{caught, of_statement};
 use super::plan_cache::PlanCache;
 use super::portal::{Portal, Portion};
 use super::prepared::{Plan, Statement, StatementKind};
 use super::result::{ResultSet, StatementResult};
-use super::roles::{self, check_definition};
+use super::roles;
 use super::settings;
 use super::settings::{Assignment, NO_ROLE, Scope, Settings};
 use super::statement::{notices_of, result_of_call};
@@ -442,7 +443,8 @@ impl Session {
         let catalog = self.session.catalog();
         let roles = catalog.roles();
         let role = match roles.require(self.acting_role()) {
-            Ok(role) if role.is_superuser => return Ok(()),
+            // What others' views and routines do, their owners must be allowed to do.
+            Ok(role) if role.is_superuser && roles.belongs_to_superusers() => return Ok(()),
             Ok(role) => role,
             // A session whose role is gone can go back to its own.
             Err(_) if statement.tree().is_some_and(|tree| sets_role(tree)) => return Ok(()),

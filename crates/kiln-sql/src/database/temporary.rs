@@ -9,19 +9,17 @@
 use kiln_engine::{CatalogChange, SearchPath, Source};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
-use sqlparser::ast::{self, ObjectName};
+use sqlparser::ast::ObjectName;
 
 use super::definition::DefinitionOfBlock;
+use super::ownership::{references_added, references_of};
 use super::result::{Notice, StatementResult};
 use super::session::Session;
 use crate::catalog::{View, relation_of};
 use crate::compile::{
     TEMPORARY_SCHEMA, ddl, fail, position_of, row_name, schema_written, unsupported,
 };
-use crate::parse::{
-    AlteredObject, CommentedObject, CreateTable, CreateView, GrantObjects, Statement as Tree,
-    TableAction,
-};
+use crate::parse::{AlteredObject, CommentedObject, CreateView, GrantObjects, Statement as Tree};
 
 impl Session {
     /// Whether a statement that defines is of temporary objects of the session.
@@ -140,7 +138,8 @@ impl Session {
         }
         self.refuse_pending(&tree)?;
         let path = source.path.behind(&self.session.own_schema());
-        let defined = DefinitionOfBlock::new(Arc::new(tree), Source { path, ..source });
+        let (tree, source) = (Arc::new(tree), Source { path, ..source });
+        let defined = DefinitionOfBlock::new(tree, source, self.acting_role());
         let defined = Arc::new(defined);
         self.make_temporary(defined.clone())?;
         let mut result = defined.take_result();
@@ -222,46 +221,6 @@ fn relations_of(tree: &Tree) -> Vec<ObjectName> {
             GrantObjects::Tables(names) | GrantObjects::Sequences(names) => names.clone(),
             _ => Vec::new(),
         },
-        _ => Vec::new(),
-    }
-}
-
-/// The tables to which a new table refers.
-fn references_of(table: &CreateTable) -> Vec<&ObjectName> {
-    let of_columns = table.table.columns.iter();
-    let of_columns = of_columns.flat_map(|column| column.options.iter());
-    let of_columns = of_columns.filter_map(|option| referenced_by_option(&option.option));
-    let of_table = table.table.constraints.iter();
-    of_columns
-        .chain(of_table.filter_map(referenced_by_constraint))
-        .collect()
-}
-
-fn referenced_by_option(option: &ast::ColumnOption) -> Option<&ObjectName> {
-    match option {
-        ast::ColumnOption::ForeignKey(key) => Some(&key.foreign_table),
-        _ => None,
-    }
-}
-
-fn referenced_by_constraint(constraint: &ast::TableConstraint) -> Option<&ObjectName> {
-    match constraint {
-        ast::TableConstraint::ForeignKey(key) => Some(&key.foreign_table),
-        _ => None,
-    }
-}
-
-/// The tables to which a table refers after a change of it.
-fn references_added(action: &TableAction) -> Vec<&ObjectName> {
-    match action {
-        TableAction::AddColumn(added) => {
-            let options = added.definition.options.iter();
-            let options = options.filter_map(|it| referenced_by_option(&it.option));
-            options.collect()
-        }
-        TableAction::AddConstraint(added) => {
-            (referenced_by_constraint(&added.constraint).into_iter()).collect()
-        }
         _ => Vec::new(),
     }
 }

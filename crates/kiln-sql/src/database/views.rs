@@ -1,13 +1,13 @@
 //! CREATE VIEW, DROP VIEW and ALTER VIEW, and what goes with what a view depends on.
 
-use kiln_engine::{Catalog, CatalogChange};
+use kiln_engine::{Catalog, CatalogChange, Object};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
 
 use super::definition::{Definition, dropped};
 use super::dependents::{Dependent, depended_on};
 use super::design;
-use super::objects;
+use super::objects::{self, give};
 use super::result::{Notice, StatementResult};
 use crate::catalog::{View, relation_of};
 use crate::compile::{
@@ -94,7 +94,7 @@ pub(super) fn alter_view(
             return Err(fail(state, message, position));
         }
         match &statement.change {
-            ObjectChange::Owner(role) => objects::check_owner(catalog, role)?,
+            ObjectChange::Owner(role) => give(change, Object::table(name), role)?,
             ObjectChange::Rename(to) => {
                 let new = objects::renamed(catalog, &name, to)?;
                 if new != name || matches!(to, NewName::Name(_)) {

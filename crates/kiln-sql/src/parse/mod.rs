@@ -75,7 +75,7 @@ pub use position::position_of;
 pub use prepare::{Execute, Part, Prepare};
 pub use reserved::{is_quoted_when_printed, is_reserved};
 pub use role::{
-    DefaultPrivileges, DropRole, Grant, GrantObjects, GrantRoles, RoleDefinition, RoleName,
+    DefaultPrivileges, DropRole, Grant, GrantObjects, GrantRoles, Owned, RoleDefinition, RoleName,
 };
 pub use role_setting::{RoleSetting, SettingChange};
 pub use schema::{AlterSchema, CreateSchema, DropSchema, SchemaChange};

@@ -52,6 +52,15 @@ pub struct DropRole {
     pub names: Vec<String>,
 }
 
+/// REASSIGN OWNED or DROP OWNED.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Owned {
+    /// Whose; never empty.
+    pub by: Vec<RoleName>,
+    /// To whom it goes; `None` for DROP OWNED.
+    pub to: Option<RoleName>,
+}
+
 /// GRANT or REVOKE of privileges for objects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grant {
@@ -264,6 +273,40 @@ pub(super) fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement
         if_exists,
         names: names(tokens, start..range.end)?,
     }))
+}
+
+/// Parses REASSIGN OWNED and DROP OWNED.
+pub(super) fn owned(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let is_drop = tokens.word(range.start) == "drop";
+    if !tokens.words(range.start + 1, &["owned", "by"]) {
+        return Err(tokens.syntax_error(range.start + 1));
+    }
+    let roles = range.start + 3..range.end;
+    let (roles, to) = if is_drop {
+        match tokens.word(range.end - 1) {
+            "cascade" | "restrict" => (roles.start..range.end - 1, None),
+            _ => (roles, None),
+        }
+    } else {
+        let to = roles.clone().find(|at| tokens.word(*at) == "to");
+        let to = to.ok_or_else(|| tokens.syntax_error(range.end))?;
+        if to + 2 != range.end {
+            return Err(tokens.syntax_error((to + 2).min(range.end)));
+        }
+        (roles.start..to, Some(role(tokens, to + 1)?))
+    };
+    if roles.is_empty() {
+        return Err(tokens.syntax_error(roles.start));
+    }
+    let by = tokens.split(roles).into_iter().map(|part| {
+        let named = role(tokens, part.start)?;
+        match part.len() {
+            1 => Ok(named),
+            _ => Err(tokens.syntax_error(part.start + 1)),
+        }
+    });
+    let by = by.collect::<Result<_>>()?;
+    Ok(Statement::Owned(Owned { by, to }))
 }
 
 /// Parses GRANT and REVOKE.

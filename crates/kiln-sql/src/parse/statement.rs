@@ -15,7 +15,7 @@ use super::maintenance::{self, Reorder, Vacuum};
 use super::notify::{self, Notify};
 use super::plpgsql;
 use super::prepare::{self, Execute, Prepare};
-use super::role::{self, DefaultPrivileges, DropRole, Grant, GrantRoles, RoleDefinition};
+use super::role::{self, DefaultPrivileges, DropRole, Grant, GrantRoles, Owned, RoleDefinition};
 use super::role_setting::RoleSetting;
 use super::schema::{self, AlterSchema, CreateSchema, DropSchema};
 use super::script::SourceStatement;
@@ -124,6 +124,8 @@ pub enum Statement {
     RoleSetting(Box<RoleSetting>),
     /// `DROP ROLE` or `DROP USER`.
     DropRole(DropRole),
+    /// `REASSIGN OWNED` or `DROP OWNED`.
+    Owned(Owned),
     /// `GRANT` or `REVOKE` of privileges.
     Grant(Box<Grant>),
     /// `GRANT` or `REVOKE` of roles.
@@ -239,7 +241,6 @@ const REFUSED: &[&str] = &[
     "import",
     "load",
     "merge",
-    "reassign",
     "refresh",
     "security",
 ];
@@ -277,6 +278,8 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "" if *tokens.get(first) == Token::LParen => select(tokens, range),
         "insert" | "update" | "delete" => data_statement(tokens, None, &[range]),
         "create" => create(tokens, range),
+        "drop" if tokens.word(first + 1) == "owned" => role::owned(tokens, range),
+        "reassign" => role::owned(tokens, range),
         "drop" => drop::drop(tokens, range),
         "alter" => alter::alter(tokens, range),
         "begin" | "start" => transaction::begin(tokens, range),

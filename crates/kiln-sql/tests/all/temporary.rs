@@ -316,13 +316,16 @@ fn roles_need_no_privilege_for_their_own() {
              INSERT INTO t (a) SELECT a FROM p;
              CREATE INDEX i ON t (a);
              CREATE TEMP TABLE u AS SELECT a FROM p;
-             UPDATE t SET a = 2; TRUNCATE u; DROP TABLE u",
+             UPDATE t SET a = 2; TRUNCATE u; DROP TABLE u;
+             CREATE TEMP VIEW seen AS SELECT * FROM p;
+             CREATE TEMP VIEW hidden AS SELECT * FROM secret",
         )
         .expect("it is right");
     assert_eq!(text(&mut session, "SELECT * FROM t"), "id,a\n1,2\n");
+    assert_eq!(text(&mut session, "SELECT * FROM seen"), "a\n1\n");
     for refused in [
         "CREATE TEMP TABLE v AS SELECT * FROM secret",
-        "CREATE TEMP VIEW v AS SELECT * FROM secret",
+        "SELECT * FROM hidden",
         "INSERT INTO t (a) SELECT a FROM secret",
         "CREATE TABLE v (a INTEGER)",
         "DROP TABLE p",

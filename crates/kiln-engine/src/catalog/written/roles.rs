@@ -32,6 +32,10 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, roles: &Roles) -> fmt::Result {
         writeln!(f, "privileges {} {}", kind.word(), Counted(name))?;
         write_grantees(f, grantees)?;
     }
+    for (Object { kind, name }, owner) in roles.owners() {
+        let (name, owner) = (Counted(name), Counted(owner));
+        writeln!(f, "owner {} {name} {owner}", kind.word())?;
+    }
     for (member, role) in roles.memberships() {
         writeln!(f, "member {} of {}", Counted(member), Counted(role))?;
     }
@@ -64,6 +68,19 @@ fn write_grantees(f: &mut fmt::Formatter<'_>, grantees: &Grantees) -> fmt::Resul
         writeln!(f)?;
     }
     Ok(())
+}
+
+/// # Errors
+/// XX001 for a kind that there is not.
+fn read_object(reader: &mut Reader<'_>) -> Result<Object> {
+    Ok(match reader.word() {
+        "table" => Object::table(reader.qualified()?),
+        "routine" => Object::routine(reader.counted()?),
+        "sequence" => Object::sequence(reader.qualified()?),
+        "schema" => Object::schema(reader.counted()?),
+        "type" => Object::of_type(reader.counted()?),
+        _ => return Err(reader.damaged("the kind of an object before it")),
+    })
 }
 
 /// # Errors
@@ -113,15 +130,15 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<Roles> {
         known.map_err(|_| reader.damaged("another role before it"))?;
     }
     while reader.takes("privileges") {
-        let object = match reader.word() {
-            "table" => Object::table(reader.qualified()?),
-            "routine" => Object::routine(reader.counted()?),
-            "sequence" => Object::sequence(reader.qualified()?),
-            "schema" => Object::schema(reader.counted()?),
-            _ => return Err(reader.damaged("the kind of an object before it")),
-        };
+        let object = read_object(reader)?;
         let grantees = read_grantees(reader, &roles)?;
         roles.restore(object, grantees);
+    }
+    while reader.takes("owner") {
+        let object = read_object(reader)?;
+        let owner = reader.counted()?;
+        let set = roles.set_owner(object, owner);
+        set.map_err(|_| reader.damaged("a known role before it"))?;
     }
     while reader.takes("member") {
         let member = reader.counted()?;

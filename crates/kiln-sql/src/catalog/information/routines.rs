@@ -132,10 +132,11 @@ pub(super) fn routine_privileges(snapshot: &Snapshot) -> Vec<Row> {
     let maker = Maker::of("routine_privileges");
     let mut rows = Vec::new();
     for (routine, _) in all(snapshot) {
+        let owner = snapshot.owner(&Object::routine(routine.name.clone()));
         let row = |grantee: &str, is_owner: bool| {
             maker
                 .row()
-                .with("grantor", "kiln")
+                .with("grantor", owner)
                 .with("grantee", grantee)
                 .named("specific", "public", &specific_name(routine))
                 .named("routine", "public", &routine.name)
@@ -145,7 +146,7 @@ pub(super) fn routine_privileges(snapshot: &Snapshot) -> Vec<Row> {
         };
         let granted = tables::granted(snapshot, &Object::routine(routine.name.clone()));
         rows.extend(granted.iter().map(|(grantee, _)| row(grantee, false)));
-        rows.push(row("kiln", true));
+        rows.push(row(owner, true));
     }
     rows
 }

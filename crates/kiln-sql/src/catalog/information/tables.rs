@@ -13,15 +13,19 @@ use super::{Maker, position};
 /// Schemas.
 pub(super) fn schemata(snapshot: &Snapshot) -> Vec<Row> {
     let maker = Maker::of("schemata");
+    let public = match snapshot.owner(&Object::schema("public")) {
+        "kiln" => "pg_database_owner",
+        owner => owner,
+    };
     let schemas = [
-        ("public", "pg_database_owner"),
+        ("public", public),
         ("pg_catalog", "kiln"),
         ("information_schema", "kiln"),
     ];
     let own = snapshot
         .schemas
         .iter()
-        .map(|(_, name)| (name.as_str(), "kiln"));
+        .map(|(_, name)| (name.as_str(), snapshot.owner(&Object::schema(name))));
     let rows = schemas.into_iter().chain(own).map(|(schema, owner)| {
         let row = maker.row().with("catalog_name", super::DATABASE);
         row.with("schema_name", schema)
@@ -287,7 +291,7 @@ pub(super) fn table_privileges(snapshot: &Snapshot) -> Vec<Row> {
     let row = |table: &str, grantee: &str, privilege: &str, is_owner: bool| {
         maker
             .row()
-            .with("grantor", "kiln")
+            .with("grantor", snapshot.owner(&Object::table(table)))
             .with("grantee", grantee)
             .of_qualified("table", table)
             .with("privilege_type", privilege)
@@ -299,7 +303,8 @@ pub(super) fn table_privileges(snapshot: &Snapshot) -> Vec<Row> {
     let tables = snapshot.tables.iter().map(|table| table.qualified());
     let views = snapshot.views.iter().map(|entry| entry.view.name.as_str());
     for name in tables.chain(views) {
-        rows.extend(OWNERS.map(|privilege| row(name, "kiln", privilege, true)));
+        let owner = snapshot.owner(&Object::table(name));
+        rows.extend(OWNERS.map(|privilege| row(name, owner, privilege, true)));
         for (grantee, privileges) in granted(snapshot, &Object::table(name)) {
             let privileges = privileges
                 .iter()
@@ -310,14 +315,15 @@ pub(super) fn table_privileges(snapshot: &Snapshot) -> Vec<Row> {
     rows
 }
 
-/// The grantees of an object other than the first role, with what they may do.
+/// The grantees of an object other than its owner, with what they may do.
 pub(super) fn granted(snapshot: &Snapshot, object: &Object) -> Vec<(String, Privileges)> {
     let public = || ("PUBLIC".to_owned(), Privileges::of(object.kind));
     match snapshot.privileges.grantees(object) {
         None if object.kind == ObjectKind::Routine => vec![public()],
         None => Vec::new(),
         Some(grantees) => {
-            let grantees = grantees.iter().filter(|(name, _)| *name != "kiln");
+            let owner = snapshot.owner(object);
+            let grantees = grantees.iter().filter(|(name, _)| *name != owner);
             let named = grantees.map(|(name, privileges)| match name.as_str() {
                 PUBLIC => ("PUBLIC".to_owned(), *privileges),
                 _ => (name.clone(), *privileges),

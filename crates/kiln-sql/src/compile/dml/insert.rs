@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use kiln_engine::{Object, Privilege};
+use kiln_engine::Privilege;
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Conflict, Instruction, Reg, Step, TableRef};
 use kiln_storage::error::{Error, Result, SqlState};
@@ -200,7 +200,7 @@ impl<'a> Compiler<'a> {
             self.note_reading(target.name());
         }
         if let OnConflictPlan::Update { .. } = &on_conflict {
-            self.note_access(Object::table(target.name()), Privilege::Update);
+            self.note_writing(&target, Privilege::Update);
         }
         self.refuse_reading(&target, returning, position)?;
         let identities = self.identities(&table, overriding);

@@ -143,7 +143,6 @@ impl Compiler<'_> {
             let table = self.table_for(privilege, name, position)?;
             return Ok(Target { table, view: None });
         };
-        self.note_access(Object::table(name), privilege);
         let (layers, relation) = match self.layers(view)? {
             Layers::Of(layers, relation) => (layers, relation),
             Layers::Not(view, reason) => return Err(not_updatable(&view, privilege, reason)),
@@ -160,7 +159,25 @@ impl Compiler<'_> {
             layers,
             columns,
         }));
-        Ok(Target { table, view })
+        let target = Target { table, view };
+        self.note_writing(&target, privilege);
+        Ok(target)
+    }
+
+    /// The role that runs the statement must be allowed to change what it names, and the owner of
+    /// each view what that reads from.
+    pub(super) fn note_writing(&mut self, target: &Target, privilege: Privilege) {
+        self.note_access(Object::table(target.name()), privilege);
+        let Some(view) = &target.view else {
+            return;
+        };
+        let below = view.layers.iter().skip(1).map(|layer| &layer.view.name);
+        let below = below.chain([&target.table.schema().name]);
+        for (layer, relation) in view.layers.iter().zip(below) {
+            self.by_owner_of(&layer.view, |compiler| {
+                compiler.note_access(Object::table(relation), privilege);
+            });
+        }
     }
 
     /// Follows a view down to its table.
@@ -201,7 +218,7 @@ impl Compiler<'_> {
         let mut shown = source;
         for layer in view.layers.iter().rev() {
             self.source_mut(shown).name.clone_from(&layer.alias);
-            let (outputs, filters) = self.unrestricted(|compiler| {
+            let (outputs, filters) = self.by_owner_of(&layer.view, |compiler| {
                 compiler.without_names(|compiler| {
                     compiler.along_view(&layer.view, |compiler| compiler.bind_layer(layer, shown))
                 })

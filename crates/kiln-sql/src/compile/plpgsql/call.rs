@@ -181,6 +181,7 @@ impl Callee {
         }
         c.routines.active.push(super::Active {
             name: name.clone(),
+            routine: name.clone(),
             is_definer: self.definition.is_definer,
         });
         let variables = std::mem::take(&mut c.variables);

@@ -55,7 +55,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use kiln_engine::IndexUse;
+use kiln_engine::{IndexUse, Object};
 use kiln_platform::sync::Arc;
 use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::{Error, Result, SqlState};
@@ -110,8 +110,9 @@ pub(super) struct Inference {
     refused: bool,
     /// The routines that are being compiled, outermost first.
     active: Vec<Active>,
-    /// Whether no role needs privileges for what is compiled.
-    is_unrestricted: bool,
+    /// By what authority what is compiled does what it does, and how many routines were being
+    /// compiled when that was set.
+    authority: (Authority, usize),
     /// The routines called whose bodies hold no surprise any more. They are kept, so that the
     /// addresses of their nodes stay theirs.
     learnt: Vec<Arc<FunctionDefinition>>,
@@ -122,21 +123,48 @@ pub(super) struct Inference {
 /// A routine that is being compiled.
 #[derive(Debug)]
 struct Active {
+    /// Its name; that of a trigger for its function.
     name: String,
-    /// Whether its caller needs no privileges for what its body does. Of the outermost routine that
-    /// does not matter here.
+    /// The name of the routine itself.
+    routine: String,
+    /// Whether its owner needs the privileges for what its body does, and its caller none. Of the
+    /// outermost routine that does not matter here.
     is_definer: bool,
 }
 
+/// By what authority something is done.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Authority {
+    /// That of the role that runs it.
+    #[default]
+    Caller,
+    /// That of the owner of a view or routine.
+    OwnerOf(Object),
+    /// That of the database: no role needs privileges.
+    Database,
+}
+
 impl Inference {
-    /// Whether no role needs privileges for what is compiled, and those that call it do not either.
-    pub(super) fn is_unrestricted(&self) -> bool {
-        self.is_unrestricted || self.active.iter().any(|routine| routine.is_definer)
+    /// By what authority the statement at hand does what it does: the innermost view or SECURITY
+    /// DEFINER routine decides.
+    pub(super) fn authority(&self) -> Authority {
+        let (authority, depth) = &self.authority;
+        let mut within = self.active.iter().skip(*depth).rev();
+        match within.find(|routine| routine.is_definer) {
+            Some(routine) => Authority::OwnerOf(Object::routine(&routine.routine)),
+            None => authority.clone(),
+        }
     }
 
-    /// Returns what it was.
-    pub(super) fn set_unrestricted(&mut self, is_unrestricted: bool) -> bool {
-        std::mem::replace(&mut self.is_unrestricted, is_unrestricted)
+    /// Returns what to restore.
+    pub(super) fn set_authority(&mut self, authority: Authority) -> (Authority, usize) {
+        let depth = self.active.len();
+        std::mem::replace(&mut self.authority, (authority, depth))
+    }
+
+    /// Sets back what [`Inference::set_authority`] returned.
+    pub(super) fn restore_authority(&mut self, was: (Authority, usize)) {
+        self.authority = was;
     }
 
     /// Whether the routine called `name` is being compiled.
@@ -163,6 +191,7 @@ pub fn compile_function(
     let mut inference = Inference::default();
     inference.active.push(Active {
         name: routine.name.clone(),
+        routine: routine.name.clone(),
         is_definer: false,
     });
     if routine.result == ResultKind::Trigger {
@@ -304,6 +333,7 @@ fn learn(
     c.routines.learnt.push(definition.clone());
     let active = Active {
         name: routine.name.clone(),
+        routine: routine.name.clone(),
         is_definer: definition.is_definer,
     };
     apart(c, active, |catalog, inference| {

@@ -117,6 +117,7 @@ impl<'a> Compiler<'a> {
         let routine = Routine::of(self.catalog, &definition)?;
         self.routines.active.push(Active {
             name: key,
+            routine: routine.name.clone(),
             is_definer: definition.is_definer,
         });
         let steps = self.isolated(|c| {
@@ -210,6 +211,7 @@ impl<'a> Compiler<'a> {
         let routine = Routine::of(self.catalog, definition)?;
         let active = Active {
             name: key.to_owned(),
+            routine: routine.name.clone(),
             is_definer: definition.is_definer,
         };
         super::apart(self, active, |catalog, inference| {

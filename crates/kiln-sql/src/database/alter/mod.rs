@@ -15,7 +15,7 @@ mod column;
 mod drop;
 mod rename;
 
-use kiln_engine::CatalogChange;
+use kiln_engine::{CatalogChange, Object};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
@@ -24,9 +24,10 @@ use kiln_storage::table::Table;
 use sqlparser::ast::{Ident, ObjectName};
 
 use super::definition::Definition;
+use super::objects::give;
 use super::result::{Notice, StatementResult};
 use super::triggers;
-use super::{design, follow, objects};
+use super::{design, follow};
 use crate::catalog::{View, is_auxiliary, relation_of};
 use crate::compile::ddl::parameters::{self, check_parameters};
 use crate::compile::ddl::{self, Draft};
@@ -186,7 +187,7 @@ impl<'s> Alteration<'s> {
             }
             TableAction::Parameters(names) => check_parameters(names, parameters::OF_TABLE),
             TableAction::WithoutEffect => Ok(()),
-            TableAction::Owner(role) => objects::check_owner(change.catalog(), role),
+            TableAction::Owner(role) => give(change, Object::table(&self.draft.schema.name), role),
             TableAction::Rename(_)
             | TableAction::RenameColumn(..)
             | TableAction::RenameConstraint(..)

@@ -1,6 +1,6 @@
 //! Other names, and other owners.
 
-use kiln_engine::{Catalog, CatalogChange, Domain, Source};
+use kiln_engine::{Catalog, CatalogChange, Domain, Object, Source};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::{name_in_schema, qualified, schema_of};
@@ -10,7 +10,7 @@ use sqlparser::ast::{Ident, ObjectName};
 use super::super::definition::Definition;
 use super::super::design;
 use super::super::functions::{find_routine, kind_name, missing_routine};
-use super::super::objects::{check_owner, renamed, table_of_index, tag};
+use super::super::objects::{give, renamed, role_meant, table_of_index, tag};
 use super::super::result::{Notice, StatementResult};
 use super::super::routine::recompile_routine;
 use super::super::triggers;
@@ -106,7 +106,7 @@ fn alter_relation(
     altered: &ObjectChange,
 ) -> Result<()> {
     match altered {
-        ObjectChange::Owner(role) => check_owner(change.catalog(), role),
+        ObjectChange::Owner(role) => give_relation(change, relation, role),
         ObjectChange::Rename(to) => rename_relation(change, relation, to),
         ObjectChange::Parameters(names) => {
             parameters::check_parameters(names, parameters::OF_INDEX)
@@ -239,7 +239,7 @@ pub(super) fn relation_owner(
     role: &RoleName,
 ) -> Result<Vec<Notice>> {
     match relation_named(change, &statement.name)? {
-        Some(_) => check_owner(change.catalog(), role).map(|()| Vec::new()),
+        Some(relation) => give_relation(change, &relation, role).map(|()| Vec::new()),
         None => not_there(statement),
     }
 }
@@ -249,6 +249,20 @@ fn not_there(statement: &AlterTable) -> Result<Vec<Notice>> {
         true => Ok(vec![skipped(&statement.name)]),
         false => Err(missing(&statement.name)),
     }
+}
+
+/// Gives a relation to a role. An index belongs to the owner of its table, whatever is said.
+fn give_relation(
+    change: &mut CatalogChange<'_>,
+    relation: &Relation,
+    role: &RoleName,
+) -> Result<()> {
+    let object = match relation {
+        Relation::Table(name) | Relation::View(name) => Object::table(name),
+        Relation::Sequence(name) => Object::sequence(name),
+        Relation::Index(..) => return role_meant(change, role).map(|_| ()),
+    };
+    give(change, object, role)
 }
 
 /// RENAME COLUMN.
@@ -341,7 +355,7 @@ fn alter_routine(
         return Err(missing_routine(change.catalog(), kind, signature)?);
     };
     let to = match altered {
-        ObjectChange::Owner(role) => return check_owner(change.catalog(), role),
+        ObjectChange::Owner(role) => return give(change, Object::routine(from), role),
         ObjectChange::Rename(NewName::Name(to)) => name_of(to),
         ObjectChange::Rename(NewName::Schema(_)) => {
             return Err(unsupported("a routine of another schema than public", None));

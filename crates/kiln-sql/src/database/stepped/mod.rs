@@ -375,10 +375,8 @@ impl<'s> Run<'s> {
         };
         let catalog = self.session.session.catalog();
         let roles = catalog.roles();
-        let access = Access {
-            object: Object::routine(&callee.routine.name),
-            privilege: Privilege::Execute,
-        };
+        let object = Object::routine(&callee.routine.name);
+        let access = Access::of_caller(object, Privilege::Execute);
         roles.check(roles.require(self.session.acting_role())?, &access)?;
         let arguments = self.arguments(call, &callee.routine)?;
         let may_commit = self.may_commit && self.protected == 0;
