@@ -16,7 +16,6 @@ use super::bound::{
 use super::expression::Call;
 use super::order::{Needs, class_in};
 use super::scope::AggregatePolicy;
-use super::select::is_key;
 use super::{Compiler, Position, fail, position_of, unsupported};
 
 /// The most grouping sets of a query: each is a part of its program.
@@ -174,7 +173,7 @@ pub(super) fn grouping_of<'k>(
         return None;
     }
     let positions = operands.iter().map(|operand| {
-        keys.clone().position(|key| is_key(key, operand)).ok_or_else(|| {
+        keys.clone().position(|key| key.is_key_of(operand)).ok_or_else(|| {
             let message = "arguments to GROUPING must be grouping expressions of the associated \
                            query level";
             fail(SqlState::GROUPING_ERROR, message, operand.position)
@@ -251,7 +250,7 @@ impl Compiler<'_> {
                 };
                 Some(Bound::new(kind, bound.data_type.clone(), bound.position))
             };
-            if let Some(at) = keys.iter().position(|key| is_key(key, bound)) {
+            if let Some(at) = keys.iter().position(|key| key.is_key_of(bound)) {
                 return column(at);
             }
             let mut find = |is_it: &dyn Fn(&Wanted) -> bool, new: Wanted| {

@@ -554,7 +554,7 @@ impl Compiler<'_> {
             let slot = |number: usize| {
                 Bound::new(Kind::Slot(number), bound.data_type.clone(), bound.position)
             };
-            if let Some((_, number)) = keys.iter().find(|(key, _)| is_key(key, bound)) {
+            if let Some((_, number)) = keys.iter().find(|(key, _)| key.is_key_of(bound)) {
                 return Some(slot(*number));
             }
             match grouping_of(bound, keys[..written].iter().map(|(key, _)| key)) {
@@ -759,24 +759,4 @@ fn functions_grouped_by(keys: &[Bound], output: &mut Output) -> Vec<FromItem> {
         left: None,
     });
     items.collect()
-}
-
-/// Whether an expression is a group key. Under an operator a key may have got another type, such as
-/// a wider integer, which its slot has as well.
-pub(super) fn is_key(key: &Bound, bound: &Bound) -> bool {
-    if integer_bytes(&key.data_type) > integer_bytes(&bound.data_type) {
-        return false;
-    }
-    let data_type = bound.data_type.clone();
-    Bound::new(key.kind.clone(), data_type, key.position).has_form_of(bound)
-}
-
-/// The width of an integer type; 0 for any other type.
-fn integer_bytes(data_type: &DataType) -> u8 {
-    match data_type {
-        DataType::SmallInt => 2,
-        DataType::Integer => 4,
-        DataType::BigInt => 8,
-        _ => 0,
-    }
 }

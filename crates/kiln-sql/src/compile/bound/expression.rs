@@ -552,3 +552,25 @@ pub(crate) struct LockRow {
     pub is_shared: bool,
     pub no_wait: bool,
 }
+
+impl Bound {
+    /// Whether an expression is this group key. Under an operator a key may have got another type,
+    /// such as a wider integer, which its slot has as well.
+    pub fn is_key_of(&self, bound: &Bound) -> bool {
+        if integer_bytes(&self.data_type) > integer_bytes(&bound.data_type) {
+            return false;
+        }
+        let data_type = bound.data_type.clone();
+        Bound::new(self.kind.clone(), data_type, self.position).has_form_of(bound)
+    }
+}
+
+/// The width of an integer type; 0 for any other type.
+fn integer_bytes(data_type: &DataType) -> u8 {
+    match data_type {
+        DataType::SmallInt => 2,
+        DataType::Integer => 4,
+        DataType::BigInt => 8,
+        _ => 0,
+    }
+}
