@@ -1,4 +1,5 @@
-//! Comments name their actors: a worker, a transaction, a session, no reader.
+//! Comments name their actors: a worker, a transaction, a session, no reader; and they, and the
+//! pages, are spelled right.
 //!
 //! A comment that says what "somebody" does leaves its reader to find out which thread that is, and
 //! a SAFETY comment that holds "by the contract" leaves the condition unchecked. Tests and
@@ -6,6 +7,11 @@
 
 mod complaints;
 mod sources;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use kiln_platform::file;
 
 use complaints::complain;
 use sources::{Piece, name_length};
@@ -116,4 +122,52 @@ fn the_line_is_the_one_that_says_it() {
         "// one\nlet s = \"a\nb\"; // nobody\n/* a\n somebody */\nf(); // by\n// the contract\n";
     let lines: Vec<usize> = nameless(source).into_iter().map(|(line, _)| line).collect();
     assert_eq!(lines, [3, 5, 6]);
+}
+
+/// A line for each word that is often misspelled: how, and what is right.
+const MISSPELLED: &str = include_str!("prose/misspelled.txt");
+
+#[test]
+fn comments_and_pages_are_spelled_right() {
+    let misspelled: HashMap<&str, &str> = MISSPELLED
+        .lines()
+        .map(|line| line.split_once(' ').expect("a line has two words"))
+        .collect();
+    let wrong = |words: Vec<(usize, String)>| {
+        let wrong = words.into_iter().filter_map(|(line, word)| {
+            let right = misspelled.get(word.as_str())?;
+            Some((line, format!("\"{word}\" is spelled {right}")))
+        });
+        wrong.collect::<Vec<_>>()
+    };
+    assert_eq!(wrong(comment_words("f(); // teh core")).len(), 1);
+    assert_eq!(wrong(page_words("one\nUntill then"))[0].0, 2);
+    let mut complaints = Vec::new();
+    for directory in sources::crates() {
+        for (path, text) in sources::rust_sources(&directory) {
+            complain(&mut complaints, &path, wrong(comment_words(&text)));
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for directory in ["", "docs", "docs/protocols", "lab"] {
+        let pages = file::list(&root.join(directory)).expect("it can be listed");
+        let pages = pages
+            .into_iter()
+            .filter(|path| path.extension().is_some_and(|it| it == "md"));
+        for path in pages {
+            let text = file::read_to_string(&path).expect("a listed file can be read");
+            complain(&mut complaints, &path, wrong(page_words(&text)));
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+/// The words of a page in lower case, with their lines.
+fn page_words(text: &str) -> Vec<(usize, String)> {
+    let lines = text.lines().enumerate();
+    let words = lines.flat_map(|(at, line)| {
+        let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+        words.map(move |word| (at + 1, word.to_lowercase()))
+    });
+    words.collect()
 }

@@ -779,6 +779,22 @@ fn portals_that_messages_have_bound_are_cursors_as_well() {
 }
 
 #[test]
+fn only_a_clients_own_block_is_chained() {
+    both(|mut talk| {
+        talk.query("CREATE TABLE t (id INTEGER PRIMARY KEY)");
+        for end in ["COMMIT", "ROLLBACK"] {
+            let refused = talk.query(&format!("INSERT INTO t VALUES (1); {end} AND CHAIN"));
+            assert!(refused[1].starts_with("25P01"), "{refused:?}");
+            assert_eq!(talk.query("SELECT count(*) FROM t")[1], "0", "{end}");
+        }
+        let kept = talk.query("BEGIN; INSERT INTO t VALUES (2); COMMIT AND CHAIN");
+        assert_eq!(kept, ["BEGIN", "INSERT 0 1", "COMMIT", "Open"]);
+        assert_eq!(talk.query("ROLLBACK"), ["ROLLBACK", "Idle"]);
+        assert_eq!(talk.query("SELECT count(*) FROM t")[1], "1");
+    });
+}
+
+#[test]
 fn savepoints_are_those_of_the_clients_own_block() {
     both(|mut talk| {
         talk.query("CREATE TABLE t (id INTEGER PRIMARY KEY)");

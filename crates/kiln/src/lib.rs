@@ -36,6 +36,8 @@
 //! # }
 //! ```
 //!
+//! The [`guide`] goes through the library chapter by chapter.
+//!
 //! | to | use |
 //! |---|---|
 //! | define tables and procedures, run scripts | [`Database::execute`] |
@@ -53,6 +55,8 @@
 //! | copy a database that is kept in a directory, and make a directory of a copy | [`Database::backup`], [`Database::restore`] |
 //! | choose a protocol and its options | [`Options::protocol`], [`Configuration`] |
 //! | change the protocol of a running database | [`Engine::set_protocol`] |
+
+pub mod guide;
 
 pub use kiln_engine::{
     AbortCause, CatalogStatement, CheckpointMetrics, Configuration, Counted, Engine, EpochHolder,

@@ -466,6 +466,14 @@ impl Session {
             StatementKind::Read | StatementKind::Write | StatementKind::Definition if !is_alone => {
                 self.begin_implicitly()?;
             }
+            // As in PostgreSQL: the block that is open is not the client's.
+            StatementKind::TransactionControl
+                if self.is_implicit && portal.statement().is_chained() =>
+            {
+                let command = portal.statement().command();
+                let message = format!("{command} AND CHAIN can only be used in transaction blocks");
+                return Err(Error::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message));
+            }
             StatementKind::TransactionControl => {
                 self.is_unit = false;
                 let was_implicit = std::mem::take(&mut self.is_implicit);
@@ -477,7 +485,6 @@ impl Session {
                     });
                 }
             }
-            // As in PostgreSQL: the block that is open is not the client's.
             StatementKind::Savepoint if self.is_implicit => {
                 let command = portal.statement().command();
                 let message = format!("{command} can only be used in transaction blocks");

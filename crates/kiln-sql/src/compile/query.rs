@@ -14,9 +14,11 @@ use super::bound::{
 };
 use super::limit::Limits;
 use super::order::sort_key;
+use super::quoting::quote_identifier;
 use super::select::refuse_rows;
 use super::set::reopened;
 use super::{Compiler, fail, locking, position_of, unsupported};
+use crate::parse::stored_query;
 
 /// A column of a result row, inside a sink.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -314,9 +316,11 @@ impl Compiler<'_> {
                 self.bind_set((operation, all), left, right, query, position)
             }
             SetExpr::Table(table) => {
-                let name = table.table_name.clone().unwrap_or_default();
-                let text = sqlparser::ast::Ident::new(name);
-                self.bind_table_query(&text, query)
+                // PostgreSQL's manual: it is the same as SELECT * FROM that.
+                let names = table.schema_name.iter().chain(&table.table_name);
+                let names: Vec<String> = names.map(|name| quote_identifier(name)).collect();
+                let same = stored_query(&format!("SELECT * FROM {}", names.join(".")))?;
+                self.bind_body(&same.body, query)
             }
             SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
                 Err(unsupported(

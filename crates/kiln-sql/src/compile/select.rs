@@ -1,11 +1,10 @@
 //! Binding SELECT: its rows, its groups, its output.
 
-use kiln_engine::Privilege;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{
-    self, Distinct, Expr, GroupByExpr, Ident, Query, SelectItem, SelectItemQualifiedWildcardKind,
+    self, Distinct, Expr, GroupByExpr, Query, SelectItem, SelectItemQualifiedWildcardKind,
 };
 
 use super::bound::{
@@ -262,52 +261,6 @@ impl Compiler<'_> {
             table_oid: self.catalog.table_oid(&table.schema().name),
             column: ColumnId(column),
             not_null: definition.not_null && !source.nullable,
-        })
-    }
-
-    /// `TABLE name`.
-    pub(super) fn bind_table_query(&mut self, name: &Ident, query: &Query) -> Result<BoundQuery> {
-        let table = self.table_for(Privilege::Select, &name_of(name), None)?;
-        let alias = name_of(name);
-        let source = self.add_table_source(&table, &alias, None);
-        let mut outputs = Vec::new();
-        let mut columns = Vec::new();
-        for column in self.columns_of_row(source) {
-            columns.push(column.name);
-            outputs.push(column.bound);
-        }
-        let columns: Vec<ColumnMeta> = columns
-            .into_iter()
-            .zip(&outputs)
-            .map(|(name, bound)| ColumnMeta {
-                name,
-                data_type: bound.data_type.clone(),
-                origin: self.origin_of(bound),
-            })
-            .collect();
-        let mut order = Vec::new();
-        let level = self.level_of(&[source], AggregatePolicy::Refused("ORDER BY"));
-        self.levels.push(level);
-        let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
-        let mut bind = || -> Result<()> {
-            for (expr, options) in order_items(query)? {
-                let bound = self.bind_order_item(expr, &outputs, &names)?;
-                order.push(order_key(bound, options)?);
-            }
-            Ok(())
-        };
-        let result = bind();
-        self.levels.pop();
-        result?;
-        let select = Select::over(source, ItemKind::Table(table), outputs);
-        let body = Body::Select(Box::new(select));
-        Ok(BoundQuery {
-            with: Vec::new(),
-            body,
-            columns,
-            order,
-            limit: None,
-            offset: None,
         })
     }
 

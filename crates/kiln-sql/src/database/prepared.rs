@@ -249,6 +249,18 @@ impl Statement {
         self.tree().map_or("", |tree| command(tree))
     }
 
+    /// Whether it is COMMIT or ROLLBACK with AND CHAIN.
+    pub fn is_chained(&self) -> bool {
+        let tree = self.tree().map(|tree| &**tree);
+        matches!(
+            tree,
+            Some(
+                parse::Statement::Commit { chain: true }
+                    | parse::Statement::Rollback { chain: true }
+            )
+        )
+    }
+
     /// The procedure that it calls, if it is a CALL.
     pub fn procedure(&self) -> Option<&str> {
         match self.tree().map(|tree| &**tree) {

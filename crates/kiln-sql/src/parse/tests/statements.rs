@@ -328,10 +328,6 @@ fn what_is_not_supported_is_named() {
             "this form of ALTER of a routine",
         ),
         (
-            "¶create materialized view v as select 1",
-            "CREATE MATERIALIZED",
-        ),
-        (
             "¶create or replace recursive view v (a) as select 1",
             "CREATE RECURSIVE",
         ),

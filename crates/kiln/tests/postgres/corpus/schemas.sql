@@ -480,3 +480,21 @@ DROP TABLE kiln_from.user_of;
 DROP SEQUENCE kiln_from.counter;
 DROP SCHEMA kiln_from CASCADE;
 DROP SCHEMA kiln_to CASCADE;
+
+-- snippet: table-is-select-star
+DROP SCHEMA IF EXISTS kiln_tables CASCADE;
+CREATE SCHEMA kiln_tables;
+CREATE TABLE kiln_tables.there (a INTEGER PRIMARY KEY, "B" TEXT);
+INSERT INTO kiln_tables.there VALUES (1, 'x'), (2, 'y');
+CREATE VIEW kiln_tables."Seen" AS SELECT a FROM kiln_tables.there;
+-- error: 42P01
+TABLE there;
+TABLE kiln_tables.there ORDER BY a DESC;
+TABLE kiln_tables."Seen" ORDER BY 1 LIMIT 1;
+WITH w AS (SELECT 1 AS one) TABLE w;
+(TABLE kiln_tables.there) UNION ALL TABLE kiln_tables.there ORDER BY 1, 2;
+SET search_path = kiln_tables, public;
+TABLE there;
+TABLE "Seen";
+RESET search_path;
+DROP SCHEMA kiln_tables CASCADE;
