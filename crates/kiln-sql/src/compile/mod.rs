@@ -475,9 +475,14 @@ impl<'a> Compiler<'a> {
         self.by_authority(Authority::Database, compile)
     }
 
-    /// Compiles what the owner of a view does for those that read it.
-    fn by_owner_of<T>(&mut self, view: &View, compile: impl FnOnce(&mut Compiler<'a>) -> T) -> T {
-        self.by_authority(Authority::OwnerOf(Object::table(&view.name)), compile)
+    /// Compiles what the owner of a view does for those that read it, or the owner of a table for
+    /// those that change a row to which its rows refer.
+    fn by_owner_of<T>(
+        &mut self,
+        relation: &str,
+        compile: impl FnOnce(&mut Compiler<'a>) -> T,
+    ) -> T {
+        self.by_authority(Authority::OwnerOf(Object::table(relation)), compile)
     }
 
     /// Who runs this reads rows of a table or view that it changes.

@@ -113,7 +113,7 @@ impl Compiler<'_> {
     pub(super) fn bind_view_query(&mut self, view: &Arc<View>) -> Result<BoundQuery> {
         let query = stored_query(&view.query)?;
         let recorded = self.recorded.take();
-        let bound = self.by_owner_of(view, |compiler| {
+        let bound = self.by_owner_of(&view.name, |compiler| {
             compiler.without_names(|compiler| {
                 compiler.along_view(view, |compiler| compiler.bind_query(&query))
             })

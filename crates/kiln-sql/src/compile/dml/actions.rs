@@ -479,10 +479,12 @@ impl Compiler<'_> {
             cascade: cascade.clone(),
             event: follows,
         });
-        // An action changes other rows whatever the statement's role may change.
+        // An action changes other rows whatever the statement's role may change: as PostgreSQL has
+        // it, with the privileges of their table's owner. So have the triggers that it fires.
+        let referring = &check.other.schema().name;
         self.isolated(|compiler| {
             compiler.set_positional(typed);
-            compiler.unrestricted(|compiler| match &action {
+            compiler.by_owner_of(referring, |compiler| match &action {
                 Statement::Delete(delete) => compiler.delete(delete, None, None),
                 Statement::Update(update) => compiler.update(update, None, None),
                 _ => Err(Error::internal("an action is no UPDATE or DELETE")),

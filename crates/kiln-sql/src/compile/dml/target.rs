@@ -179,7 +179,7 @@ impl Compiler<'_> {
         let below = view.layers.iter().skip(1).map(|layer| &layer.view.name);
         let below = below.chain([&target.table.schema().name]);
         for (layer, relation) in view.layers.iter().zip(below) {
-            self.by_owner_of(&layer.view, |compiler| {
+            self.by_owner_of(&layer.view.name, |compiler| {
                 compiler.note_access(Object::table(relation), privilege);
             });
         }
@@ -223,7 +223,7 @@ impl Compiler<'_> {
         let mut shown = source;
         for layer in view.layers.iter().rev() {
             self.source_mut(shown).name.clone_from(&layer.alias);
-            let (outputs, filters) = self.by_owner_of(&layer.view, |compiler| {
+            let (outputs, filters) = self.by_owner_of(&layer.view.name, |compiler| {
                 compiler.without_names(|compiler| {
                     compiler.along_view(&layer.view, |compiler| compiler.bind_layer(layer, shown))
                 })

@@ -350,3 +350,42 @@ DROP SCHEMA kiln_second CASCADE;
 DROP SCHEMA kiln_app CASCADE;
 RESET ROLE;
 DROP ROLE kiln_app, kiln_other;
+
+-- snippet: actions-of-foreign-keys-are-the-owners
+DROP ROLE IF EXISTS kiln_app;
+CREATE ROLE kiln_app;
+CREATE TABLE secret (v TEXT);
+INSERT INTO secret VALUES ('hidden');
+DO $$ BEGIN EXECUTE 'GRANT USAGE, CREATE ON SCHEMA ' || quote_ident(current_schema()) || ' TO kiln_app'; END $$;
+SET ROLE kiln_app;
+CREATE TABLE parent (id INTEGER PRIMARY KEY);
+CREATE TABLE child (id INTEGER PRIMARY KEY, p INTEGER REFERENCES parent ON DELETE SET NULL ON UPDATE CASCADE);
+CREATE FUNCTION grab() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN NEW.id := (SELECT length(v) FROM secret); RETURN NEW; END $$;
+CREATE TRIGGER g BEFORE UPDATE ON child FOR EACH ROW EXECUTE FUNCTION grab();
+INSERT INTO parent VALUES (1), (2);
+INSERT INTO child VALUES (1, 1);
+-- error: 42501
+DELETE FROM parent WHERE id = 1;
+-- error: 42501
+UPDATE parent SET id = 3 WHERE id = 1;
+SELECT * FROM child;
+RESET ROLE;
+GRANT SELECT ON secret TO kiln_app;
+SET ROLE kiln_app;
+DELETE FROM parent WHERE id = 1;
+SELECT * FROM child;
+RESET ROLE;
+CREATE TABLE of_super (id INTEGER PRIMARY KEY, p INTEGER REFERENCES parent ON DELETE CASCADE);
+INSERT INTO of_super VALUES (1, 2);
+SET ROLE kiln_app;
+DELETE FROM parent WHERE id = 2;
+-- error: 42501
+SELECT * FROM of_super;
+RESET ROLE;
+SELECT * FROM of_super;
+DROP TABLE of_super;
+DROP TABLE child;
+DROP TABLE parent;
+DROP FUNCTION grab();
+DROP OWNED BY kiln_app;
+DROP ROLE kiln_app;
