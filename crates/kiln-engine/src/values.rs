@@ -88,7 +88,7 @@ pub(crate) fn fits(value: &Value, column: &Column) -> bool {
         | (Value::TimestampTz(_), DataType::TimestampTz(None))
         | (Value::Time(_), DataType::Time(None))
         | (Value::Uuid(_), DataType::Uuid)
-        | (Value::Interval(_), DataType::Interval) => true,
+        | (Value::Interval(_), DataType::Interval(_)) => true,
         (Value::Enum(value), DataType::Enum(of)) => {
             value.of == *of && of.label(value.number).is_some()
         }
@@ -165,6 +165,9 @@ fn fit_value(value: &Value, data_type: &DataType) -> Result<Value> {
         }
         (Value::TimestampTz(at), _) => {
             Value::TimestampTz(round_seconds(at, data_type.digits_of_seconds()))
+        }
+        (Value::Interval(interval), _) => {
+            Value::Interval(interval.rounded(data_type.digits_of_seconds()))
         }
         (Value::Time(at), _) => Value::Time(round_seconds(at, data_type.digits_of_seconds())),
         (converted, _) => converted,

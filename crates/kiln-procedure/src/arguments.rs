@@ -11,6 +11,7 @@ use kiln_storage::deferral::ConstraintModes;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::sequence::{Draws, SessionSequences};
 use kiln_storage::slot::{Heap, Slot};
+use kiln_storage::types::double::narrowed;
 use kiln_storage::types::{
     CatalogType, DataType, Decimal, Number, ObjectName, Representation, Value,
 };
@@ -375,7 +376,7 @@ impl Arguments {
                             )
                             | (Kind::Uuid, DataType::Uuid)
                             | (Kind::Time, DataType::Time(_))
-                            | (Kind::Interval, DataType::Interval)
+                            | (Kind::Interval, DataType::Interval(_))
                     )
                 }
             };
@@ -471,7 +472,7 @@ impl Arguments {
             Kind::Timestamp => DataType::TIMESTAMP,
             Kind::Time => DataType::TIME,
             Kind::Uuid => DataType::Uuid,
-            Kind::Interval => DataType::Interval,
+            Kind::Interval => DataType::INTERVAL,
             Kind::Object => DataType::Catalog(CatalogType::RegClass),
             Kind::IntegerArray => DataType::array(DataType::BigInt),
             Kind::Array | Kind::Enum => {
@@ -624,12 +625,7 @@ fn to_catalog(value: &Value, catalog: CatalogType) -> Result<Option<Value>> {
 
 /// The REAL that is nearest.
 fn real(number: f64) -> Result<Value> {
-    let narrow = number as f32;
-    if narrow.is_infinite() && number.is_finite() {
-        let message = "value out of range: overflow";
-        return Err(Error::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
-    }
-    Ok(Value::Double(narrow.into()))
+    Ok(Value::Double(narrowed(number)?))
 }
 
 /// Whether two values are the same in all that a procedure could tell them apart by.

@@ -253,7 +253,7 @@ impl Class {
             | DataType::Text
             | DataType::Bytea
             | DataType::Uuid => Class::Bytes,
-            DataType::Interval => Class::Interval,
+            DataType::Interval(_) => Class::Interval,
             DataType::Catalog(_) if *data_type == DataType::JSONB => Class::Json,
             DataType::Array(element) => return Class::of(element)?.of_arrays(),
             DataType::Catalog(catalog) => match catalog.representation() {

@@ -61,7 +61,7 @@ pub fn to_value(heap: &Heap, slot: Slot, data_type: &DataType) -> Value {
                 .try_into()
                 .expect("a UUID has sixteen bytes"),
         ),
-        DataType::Interval => Value::Interval(heap.interval(slot)),
+        DataType::Interval(_) => Value::Interval(heap.interval(slot)),
         DataType::Enum(of) => Value::Enum(EnumValue {
             number: slot.as_i64(),
             of: of.clone(),

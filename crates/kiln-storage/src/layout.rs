@@ -141,7 +141,7 @@ impl Storage {
             DataType::VarChar(None) | DataType::Text | DataType::Bytea | DataType::Array(_) => {
                 Storage::bytes(23)
             }
-            DataType::Interval => Storage::bytes(16),
+            DataType::Interval(_) => Storage::bytes(16),
             DataType::Catalog(CatalogType::Real | CatalogType::Oid | CatalogType::Xid) => {
                 Storage::Eight
             }

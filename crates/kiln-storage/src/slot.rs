@@ -274,6 +274,9 @@ impl Heap {
     /// What functions may go through between two looks at the limits, in bytes: a millisecond.
     const WORK_PER_CHECK: u32 = 1 << 20;
 
+    /// Of a small heap: the values of a short transaction take less.
+    const SMALL_BYTES: usize = 4 << 10;
+
     /// An empty heap.
     pub fn new() -> Heap {
         Heap::default()
@@ -310,6 +313,13 @@ impl Heap {
     #[inline(always)]
     pub fn has_worked_long(&self) -> bool {
         self.work >= Heap::WORK_PER_CHECK
+    }
+
+    /// Whether no value in it is so long that going through it takes long: what loops do with such
+    /// values is counted by their iterations.
+    #[inline(always)]
+    pub fn is_small(&self) -> bool {
+        self.used_bytes() <= Heap::SMALL_BYTES
     }
 
     /// The limits were looked at.

@@ -442,7 +442,7 @@ fn damaged_bytes_are_refused_or_mean_something_else_and_nothing_breaks() {
                             assert!(!slot.as_decimal().to_string().is_empty());
                         }
                         _ if slot.is_null() || !is_bytes(data_type) => {}
-                        DataType::Uuid | DataType::Interval => {
+                        DataType::Uuid | DataType::Interval(_) => {
                             assert_eq!(heap.bytes(slot).len(), 16)
                         }
                         DataType::Bytea => assert!(heap.bytes(slot).len() < bytes.len()),

@@ -241,7 +241,7 @@ fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
         DataType::Timestamp(None) => 13,
         DataType::TimestampTz(None) => 14,
         DataType::Uuid => 15,
-        DataType::Interval => 16,
+        DataType::Interval(_) => 16,
         DataType::Array(_) => 17,
         DataType::Catalog(_) => 18,
         DataType::Time(None) => 19,
@@ -307,7 +307,7 @@ fn read_type(reader: &mut Reader<'_>, depth: usize) -> Result<DataType> {
         13 => DataType::TIMESTAMP,
         14 => DataType::TIMESTAMPTZ,
         15 => DataType::Uuid,
-        16 => DataType::Interval,
+        16 => DataType::INTERVAL,
         19 => DataType::TIME,
         18 => {
             let oid = reader.number(4)? as u32;
@@ -398,7 +398,7 @@ mod tests {
             DataType::TIMESTAMP,
             DataType::TIMESTAMPTZ,
             DataType::Uuid,
-            DataType::Interval,
+            DataType::INTERVAL,
             DataType::Timestamp(Some(3)),
             DataType::TimestampTz(Some(0)),
             DataType::Time(Some(6)),

@@ -135,7 +135,7 @@ pub(crate) fn call(memory: &mut Memory, call: &Call) -> Result<(), Error> {
         }
     };
     slots[call.target.0 as usize] = result?;
-    if !call.stretches.is_empty() {
+    if !heap.is_small() && !call.stretches.is_empty() {
         let length = |register: &Reg| slots[register.0 as usize].span().1;
         heap.spend(call.stretches.iter().map(length).sum())?;
     }

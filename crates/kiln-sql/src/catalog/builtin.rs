@@ -209,7 +209,7 @@ pub(crate) fn internal_name(data_type: &DataType) -> &str {
         DataType::TimestampTz(_) => "timestamptz",
         DataType::Time(_) => "time",
         DataType::Uuid => "uuid",
-        DataType::Interval => "interval",
+        DataType::Interval(_) => "interval",
         DataType::Enum(of) => of.name(),
         DataType::Array(element) => match &**element {
             DataType::Enum(of) => of.array_name(),
@@ -242,7 +242,7 @@ pub(super) fn type_of(oid: u32) -> Option<DataType> {
         DataType::TIMESTAMPTZ,
         DataType::TIME,
         DataType::Uuid,
-        DataType::Interval,
+        DataType::INTERVAL,
     ];
     let known = type_by_oid(oid)?;
     if known.is_array {

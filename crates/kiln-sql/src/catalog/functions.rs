@@ -745,6 +745,10 @@ impl Snapshot {
             DataType::Timestamp(_) => format!("timestamp({modifier}) without time zone"),
             DataType::TimestampTz(_) => format!("timestamp({modifier}) with time zone"),
             DataType::Time(_) => format!("time({modifier}) without time zone"),
+            // Above the digits it says of which fields the interval may be.
+            DataType::Interval(_) if modifier & 0xffff <= 6 => {
+                format!("interval({})", modifier & 0xffff)
+            }
             other => other.base_name().to_owned(),
         };
         match data_type {

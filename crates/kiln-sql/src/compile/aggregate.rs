@@ -92,7 +92,7 @@ pub(super) fn call(
         other => other,
     };
     let is_interval =
-        (argument.as_ref()).is_some_and(|argument| argument.data_type == DataType::Interval);
+        (argument.as_ref()).is_some_and(|argument| argument.data_type == DataType::INTERVAL);
     if is_interval && matches!(kind, AggregateKind::Sum | AggregateKind::Average) {
         let clauses = Clauses {
             is_star,
@@ -108,7 +108,7 @@ pub(super) fn call(
         return Ok(functions::direct(
             named,
             operands,
-            DataType::Interval,
+            DataType::INTERVAL,
             position,
         ));
     }

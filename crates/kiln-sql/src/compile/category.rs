@@ -33,7 +33,7 @@ pub(super) fn category(data_type: &DataType) -> Category {
         DataType::Date | DataType::Timestamp(_) | DataType::TimestampTz(_) | DataType::Time(_) => {
             Category::DateTime
         }
-        DataType::Interval => Category::Timespan,
+        DataType::Interval(_) => Category::Timespan,
         DataType::Array(_) => Category::Array,
         DataType::Enum(_) => Category::Enum,
         DataType::Bytea | DataType::Uuid => Category::User,
@@ -55,7 +55,7 @@ pub(super) fn is_preferred(data_type: &DataType) -> bool {
             | DataType::Text
             | DataType::Boolean
             | DataType::TimestampTz(_)
-            | DataType::Interval
+            | DataType::Interval(_)
             | DataType::Catalog(CatalogType::Oid)
     )
 }

@@ -58,8 +58,8 @@ pub(super) fn cast_context(source: &DataType, target: &DataType) -> Option<CastC
         (Timestamp(_) | TimestampTz(_), Date | Time(_)) | (TimestampTz(_), Timestamp(_)) => {
             Assignment
         }
-        (Time(_), Interval) => Implicit,
-        (Interval, Time(_)) => Assignment,
+        (Time(_), Interval(_)) => Implicit,
+        (Interval(_), Time(_)) => Assignment,
         (Integer, Boolean) | (Boolean, Integer) => Explicit,
         (Array(source), Array(target)) => cast_context(source, target)?,
         (_, target) if target.is_string() => Assignment,
@@ -261,8 +261,8 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
         }
         (Timestamp(_) | TimestampTz(_), Date) => to(cast::TIMESTAMP_TO_DATE, Date),
         (Timestamp(_) | TimestampTz(_), Time(_)) => to(cast::TIMESTAMP_TO_TIME, DataType::TIME),
-        (Time(_), Interval) => to(cast::TIME_TO_INTERVAL, Interval),
-        (Interval, Time(_)) => to(cast::INTERVAL_TO_TIME, DataType::TIME),
+        (Time(_), Interval(_)) => to(cast::TIME_TO_INTERVAL, DataType::INTERVAL),
+        (Interval(_), Time(_)) => to(cast::INTERVAL_TO_TIME, DataType::TIME),
         // Every session's time zone is UTC.
         (Timestamp(_), TimestampTz(_)) | (TimestampTz(_), Timestamp(_)) => {
             Ok(retype(bound, target.without_modifier()))
@@ -479,7 +479,7 @@ pub(super) fn to_text(bound: Bound) -> Result<Bound> {
         DataType::Time(_) => cast::TIME_TO_TEXT,
         DataType::Uuid => cast::UUID_TO_TEXT,
         DataType::Bytea => cast::BYTEA_TO_TEXT,
-        DataType::Interval => cast::INTERVAL_TO_TEXT,
+        DataType::Interval(_) => cast::INTERVAL_TO_TEXT,
         DataType::Enum(of) => {
             let operands = vec![bound.clone(), Bound::text(of.to_string())];
             let named = functions::ENUM_TO_TEXT;
@@ -563,7 +563,7 @@ fn from_text(bound: Bound, target: &DataType) -> Result<Bound> {
         DataType::Time(_) => cast::TEXT_TO_TIME,
         DataType::Uuid => cast::TEXT_TO_UUID,
         DataType::Bytea => cast::TEXT_TO_BYTEA,
-        DataType::Interval => cast::TEXT_TO_INTERVAL,
+        DataType::Interval(_) => cast::TEXT_TO_INTERVAL,
         DataType::Char(_) | DataType::VarChar(_) | DataType::Text => {
             return Ok(bound.relabel(DataType::Text));
         }
@@ -671,8 +671,12 @@ fn apply_modifier(bound: Bound, target: &DataType, context: CastContext) -> Boun
             match from.digits_of_seconds().is_some_and(|it| it <= digits) {
                 true => bound.relabel(target.clone()),
                 false => {
+                    let round = match to {
+                        DataType::Interval(_) => cast::ROUND_INTERVAL,
+                        _ => cast::ROUND_SECONDS,
+                    };
                     let operands = vec![bound, Bound::integer(digits.into())];
-                    call(cast::ROUND_SECONDS, operands, target.clone(), position)
+                    call(round, operands, target.clone(), position)
                 }
             }
         }

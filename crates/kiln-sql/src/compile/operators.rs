@@ -194,7 +194,7 @@ fn open_operand(operator: Arithmetic, known: &Bound, is_right: bool) -> Option<D
             Some(number.without_modifier())
         }
         DataType::Timestamp(_) | DataType::TimestampTz(_) => match operator {
-            Arithmetic::Add => Some(DataType::Interval),
+            Arithmetic::Add => Some(DataType::INTERVAL),
             // The same type is assumed first: a difference of two timestamps.
             Arithmetic::Subtract => Some(known.data_type.without_modifier()),
             _ => None,
@@ -204,12 +204,12 @@ fn open_operand(operator: Arithmetic, known: &Bound, is_right: bool) -> Option<D
             _ => None,
         },
         DataType::Time(_) => match operator {
-            Arithmetic::Add => Some(DataType::Interval),
+            Arithmetic::Add => Some(DataType::INTERVAL),
             Arithmetic::Subtract => Some(DataType::TIME),
             _ => None,
         },
-        DataType::Interval => match operator {
-            Arithmetic::Add | Arithmetic::Subtract => Some(DataType::Interval),
+        DataType::Interval(_) => match operator {
+            Arithmetic::Add | Arithmetic::Subtract => Some(DataType::INTERVAL),
             Arithmetic::Multiply => Some(DataType::Double),
             Arithmetic::Divide if is_right => Some(DataType::Double),
             _ => None,
@@ -263,9 +263,9 @@ pub(super) fn negate(operand: Bound, position: Position) -> Result<Bound> {
             let data_type = operand.data_type.clone();
             return Ok(call(named, vec![operand], data_type, position));
         }
-        DataType::Interval => {
+        DataType::Interval(_) => {
             let named = functions::interval_negate();
-            return Ok(call(named, vec![operand], DataType::Interval, position));
+            return Ok(call(named, vec![operand], DataType::INTERVAL, position));
         }
         other => {
             return Err(fail(

@@ -2,7 +2,7 @@
 
 /// The text as a string literal of SQL.
 pub(crate) fn quote_literal(text: &str) -> String {
-    let escapes = if text.contains('\\') { " E" } else { "" };
+    let escapes = if text.contains('\\') { "E" } else { "" };
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push_str(escapes);
     quoted.push('\'');

@@ -232,7 +232,7 @@ fn series_type(arguments: &[Bound]) -> Option<DataType> {
     let fits = |data_type: &DataType| {
         let is_time = matches!(data_type, DataType::Timestamp(_) | DataType::TimestampTz(_));
         let of_step = if is_time {
-            &DataType::Interval
+            &DataType::INTERVAL
         } else {
             data_type
         };
@@ -261,7 +261,7 @@ fn series(arguments: Vec<Bound>, data_type: &DataType, position: Position) -> Re
     let mut parts = Vec::with_capacity(3);
     for (place, argument) in arguments.into_iter().enumerate() {
         let target = match place {
-            2 if is_time => &DataType::Interval,
+            2 if is_time => &DataType::INTERVAL,
             _ => data_type,
         };
         parts.push(coerce(argument, target, CastContext::Implicit)?);

@@ -29,7 +29,7 @@ impl Compiler<'_> {
     ) -> Result<Option<Bound>> {
         let (data_type, seconds): (_, fn(&Expr) -> String) = match name {
             "pg_sleep" => (DataType::Double, Expr::to_string),
-            "pg_sleep_for" => (DataType::Interval, |time| {
+            "pg_sleep_for" => (DataType::INTERVAL, |time| {
                 until(&format!("clock_timestamp() + CAST(({time}) AS interval)"))
             }),
             "pg_sleep_until" => (DataType::TIMESTAMPTZ, |time| {

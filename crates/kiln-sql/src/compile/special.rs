@@ -22,6 +22,7 @@ use super::functions::Now;
 use super::json::Maker;
 use super::order::{Needs, class_in};
 use super::overload;
+use super::types::digits_of_seconds;
 use super::{
     Compiler, Position, fail, functions, name_of, object_name, operators, position_of, routine_name,
 };
@@ -137,11 +138,8 @@ impl Compiler<'_> {
                 coerce_to(literal, &target, CastContext::Explicit)
             }
             Expr::Interval(interval) => {
-                if interval.last_field.is_some()
-                    || interval.leading_precision.is_some()
-                    || interval.fractional_seconds_precision.is_some()
-                {
-                    return Err(unsupported("a precision or range of an interval", position));
+                if interval.last_field.is_some() || interval.leading_precision.is_some() {
+                    return Err(unsupported("a range of an interval's fields", position));
                 }
                 let value = self.bind(&interval.value)?;
                 let Kind::Unknown(Some(text)) = &value.kind else {
@@ -156,7 +154,8 @@ impl Compiler<'_> {
                     }
                 };
                 let literal = Bound::new(Kind::Unknown(Some(text)), DataType::Text, position);
-                coerce(literal, &DataType::Interval, CastContext::Explicit)
+                let digits = digits_of_seconds(interval.fractional_seconds_precision);
+                coerce(literal, &DataType::Interval(digits), CastContext::Explicit)
             }
             Expr::Array(array) => self.bind_array(&array.elem, None, position),
             Expr::AtTimeZone {

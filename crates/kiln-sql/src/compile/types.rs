@@ -157,8 +157,8 @@ pub fn plain_type(written: &Written, position: Position) -> Result<DataType> {
         Written::Regclass => DataType::Catalog(CatalogType::RegClass),
         Written::Interval {
             fields: None,
-            precision: None,
-        } => DataType::Interval,
+            precision,
+        } => DataType::Interval(digits_of_seconds(*precision)),
         Written::Array(array) if let Some(element) = array_element(array) => {
             array_of(plain_type(element, position)?)?
         }
@@ -232,7 +232,7 @@ fn of_schema(schema: Option<&str>, name: &str) -> Option<DataType> {
 
 /// The digits of a second that a type was written with: at most six, as in PostgreSQL, which warns
 /// of more.
-fn digits_of_seconds(written: Option<u64>) -> Option<u8> {
+pub(super) fn digits_of_seconds(written: Option<u64>) -> Option<u8> {
     written.map(|digits| u8::try_from(digits.min(6)).unwrap_or(6))
 }
 

@@ -3,8 +3,9 @@
 //! `INSERT … SELECT 1 ON CONFLICT …` a syntax error.
 
 use sqlparser::ast::{
-    BinaryOperator, ColumnOption, Expr, Function, FunctionArguments, Ident, KeyOrIndexDisplay,
-    NullsDistinctOption, ObjectName, ObjectNamePart, UnaryOperator, UniqueConstraint,
+    BinaryOperator, ColumnOption, Expr, Function, FunctionArguments, Ident, Interval,
+    KeyOrIndexDisplay, NullsDistinctOption, ObjectName, ObjectNamePart, UnaryOperator,
+    UniqueConstraint, Value,
 };
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
@@ -143,6 +144,9 @@ impl Dialect for Postgres {
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
         if let Some(values) = values_as_value(parser) {
             return Some(values);
+        }
+        if let Some(interval) = rounded_interval(parser) {
+            return Some(Ok(interval));
         }
         if is_at_missing_output(parser) {
             return Some(Ok(Expr::Tuple(Vec::new())));
@@ -316,6 +320,30 @@ fn values_as_value(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>>
             over: None,
             within_group: Vec::new(),
         }),
+    }))
+}
+
+/// `INTERVAL(2) '…'`, whose digits of a second the library would drop.
+fn rounded_interval(parser: &mut Parser<'_>) -> Option<Expr> {
+    let [name, open, digits, close, text] = parser.peek_tokens();
+    let is_interval = matches!(&name, Token::Word(word) if word.keyword == Keyword::INTERVAL && word.quote_style.is_none());
+    let Token::Number(digits, _) = digits else {
+        return None;
+    };
+    let Token::SingleQuotedString(text) = text else {
+        return None;
+    };
+    let is_rounded = is_interval && open == Token::LParen && close == Token::RParen;
+    let digits = digits.parse().ok().filter(|_| is_rounded)?;
+    for _ in 0..5 {
+        parser.advance_token();
+    }
+    Some(Expr::Interval(Interval {
+        value: Box::new(Expr::value(Value::SingleQuotedString(text))),
+        leading_field: None,
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: Some(digits),
     }))
 }
 

@@ -435,7 +435,7 @@ fn is_possible_array(packed: &[u8], element: &DataType) -> bool {
 pub fn is_possible(bytes: &[u8], data_type: &DataType) -> bool {
     let characters_max = match data_type {
         DataType::Bytea => return true,
-        DataType::Uuid | DataType::Interval => return bytes.len() == 16,
+        DataType::Uuid | DataType::Interval(_) => return bytes.len() == 16,
         DataType::Array(element) => return is_possible_array(bytes, element),
         DataType::Char(length) | DataType::VarChar(Some(length)) => *length as usize,
         _ => usize::MAX,

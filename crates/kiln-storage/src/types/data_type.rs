@@ -45,8 +45,8 @@ pub enum DataType {
     Time(Option<u8>),
     /// UUID, 16 bytes.
     Uuid,
-    /// INTERVAL: months, days and microseconds.
-    Interval,
+    /// INTERVAL: months, days and microseconds; with digits as TIMESTAMP.
+    Interval(Option<u8>),
     /// A one-dimensional array whose first element has the number 1.
     Array(Box<DataType>),
     /// An enum: labels that users name.
@@ -83,6 +83,9 @@ impl DataType {
 
     /// TIME WITHOUT TIME ZONE, to the microsecond.
     pub const TIME: DataType = DataType::Time(None);
+
+    /// INTERVAL, to the microsecond.
+    pub const INTERVAL: DataType = DataType::Interval(None);
 
     /// OID, the number of an object.
     pub const OID: DataType = DataType::Catalog(CatalogType::Oid);
@@ -150,7 +153,7 @@ impl DataType {
             | DataType::Text
             | DataType::Bytea
             | DataType::Uuid
-            | DataType::Interval => OutOfLine::Bytes,
+            | DataType::Interval(_) => OutOfLine::Bytes,
             DataType::Array(_) => OutOfLine::Elements,
             DataType::Catalog(catalog) => match catalog.representation() {
                 Representation::Number | Representation::Double => OutOfLine::Nothing,
@@ -208,6 +211,7 @@ impl DataType {
             DataType::Timestamp(_) => DataType::TIMESTAMP,
             DataType::TimestampTz(_) => DataType::TIMESTAMPTZ,
             DataType::Time(_) => DataType::TIME,
+            DataType::Interval(_) => DataType::INTERVAL,
             DataType::Array(element) => DataType::array(element.without_modifier()),
             other => other.clone(),
         }
@@ -224,17 +228,20 @@ impl DataType {
                 precision_scale: Some((precision, scale)),
             } => (i32::from(*precision) << 16 | i32::from(*scale) & 0x7ff) + 4,
             DataType::Array(element) => element.modifier(),
+            // Above the digits it says of which fields the interval may be: of all.
+            DataType::Interval(Some(digits)) => 0x7fff << 16 | i32::from(*digits),
             _ => self.digits_of_seconds().map_or(-1, i32::from),
         }
     }
 
-    /// The digits of a second to which values of a time or timestamp are rounded, if it was
-    /// declared with a number of them.
+    /// The digits of a second to which values of a time, timestamp or interval are rounded, if it
+    /// was declared with a number of them.
     pub fn digits_of_seconds(&self) -> Option<u8> {
         match self {
             DataType::Timestamp(digits)
             | DataType::TimestampTz(digits)
-            | DataType::Time(digits) => *digits,
+            | DataType::Time(digits)
+            | DataType::Interval(digits) => *digits,
             _ => None,
         }
     }
@@ -286,7 +293,7 @@ impl DataType {
             DataType::TimestampTz(_) => "timestamp with time zone",
             DataType::Time(_) => "time without time zone",
             DataType::Uuid => "uuid",
-            DataType::Interval => "interval",
+            DataType::Interval(_) => "interval",
             DataType::Array(element) => match **element {
                 DataType::SmallInt => "smallint[]",
                 DataType::Integer => "integer[]",
@@ -303,7 +310,7 @@ impl DataType {
                 DataType::TimestampTz(_) => "timestamp with time zone[]",
                 DataType::Time(_) => "time without time zone[]",
                 DataType::Uuid => "uuid[]",
-                DataType::Interval => "interval[]",
+                DataType::Interval(_) => "interval[]",
                 DataType::Array(_) => "array",
                 DataType::Enum(ref element) => element.printed_array(),
                 DataType::Catalog(element) => element.array_name(),
@@ -330,6 +337,7 @@ impl fmt::Display for DataType {
             DataType::Timestamp(Some(digits)) => write!(f, "timestamp({digits}) without time zone"),
             DataType::TimestampTz(Some(digits)) => write!(f, "timestamp({digits}) with time zone"),
             DataType::Time(Some(digits)) => write!(f, "time({digits}) without time zone"),
+            DataType::Interval(Some(digits)) => write!(f, "interval({digits})"),
             DataType::Array(element) => write!(f, "{element}[]"),
             other => f.write_str(other.base_name()),
         }
@@ -358,7 +366,7 @@ impl FromStr for DataType {
             DataType::TIMESTAMPTZ,
             DataType::TIME,
             DataType::Uuid,
-            DataType::Interval,
+            DataType::INTERVAL,
         ];
         if let Some(element) = name.strip_suffix("[]") {
             return element.parse().map(DataType::array);
@@ -389,6 +397,7 @@ impl FromStr for DataType {
         match base {
             "character" => Ok(DataType::Char(length()?)),
             "character varying" => Ok(DataType::VarChar(Some(length()?))),
+            "interval" => Ok(DataType::Interval(Some(modifier.parse().map_err(drop)?))),
             "numeric" => {
                 let (precision, scale) = modifier.split_once(',').ok_or(())?;
                 let precision = precision.parse::<u16>().map_err(drop)?;
@@ -422,6 +431,8 @@ mod tests {
                 "timestamp(0) with time zone",
             ),
             (DataType::Time(Some(6)), "time(6) without time zone"),
+            (DataType::Interval(Some(2)), "interval(2)"),
+            (DataType::INTERVAL, "interval"),
             (DataType::Char(9), "character(9)"),
             (DataType::Char(u32::MAX), "character"),
             (DataType::numeric(12, 2), "numeric(12,2)"),

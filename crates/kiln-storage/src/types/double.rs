@@ -25,6 +25,25 @@ pub fn format_real(value: f64) -> String {
     with_exponent_from(&format!("{:e}", value as f32), 6)
 }
 
+/// The REAL that is nearest to a double.
+///
+/// # Errors
+/// 22003 for one that is too great, or too small, for a REAL.
+pub fn narrowed(value: f64) -> Result<f64> {
+    let narrow = value as f32;
+    let lost = if narrow.is_infinite() && value.is_finite() {
+        "overflow"
+    } else if narrow == 0.0 && value != 0.0 {
+        "underflow"
+    } else {
+        return Ok(narrow.into());
+    };
+    Err(Error::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        format!("value out of range: {lost}"),
+    ))
+}
+
 /// Digits in scientific notation as they are printed: with the exponent only below 1e-4, and from
 /// that power of ten on.
 fn with_exponent_from(scientific: &str, limit: i32) -> String {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::datetime::{
     parse_date, parse_interval, parse_time, parse_timestamp, parse_timestamptz, round_seconds,
 };
-use super::double::parse_double;
+use super::double::{narrowed, parse_double};
 use super::text::{character_length, parse_bytea, parse_uuid};
 use super::{
     CatalogType, DataType, Decimal, EnumValue, Number, ObjectName, Representation, Value, json,
@@ -45,7 +45,7 @@ pub fn parse_value(data_type: &DataType, text: &str) -> Result<Value> {
         }
         DataType::Time(digits) => Value::Time(round_seconds(parse_time(text)?, *digits)),
         DataType::Uuid => Value::Uuid(parse_uuid(text)?),
-        DataType::Interval => Value::Interval(parse_interval(text)?),
+        DataType::Interval(digits) => Value::Interval(parse_interval(text)?.rounded(*digits)),
         DataType::Array(element) => ArrayReader { text, rest: text }.read(element)?,
         DataType::Enum(of) => Value::Enum(EnumValue {
             number: of.require(text)?,
@@ -97,15 +97,16 @@ fn parse_catalog_value(catalog: CatalogType, text: &str) -> Result<Value> {
         Representation::Number => Value::BigInt(parse_number(text, catalog.name())?.into()),
         Representation::Text => Value::Text(catalog.fit(text).to_owned()),
         Representation::Double => {
-            let number = parse_double(text).map_err(|_| Error::invalid_input("real", text))?;
-            let narrow = number as f32;
-            if narrow.is_infinite() && number.is_finite() {
-                return Err(Error::new(
+            let is_range = |error: &Error| error.state() == SqlState::NUMERIC_VALUE_OUT_OF_RANGE;
+            let narrow = parse_double(text).and_then(narrowed);
+            let narrow = narrow.map_err(|error| match is_range(&error) {
+                true => Error::new(
                     SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-                    format!("\"{text}\" is out of range for type real"),
-                ));
-            }
-            Value::Double(narrow.into())
+                    format!("\"{}\" is out of range for type real", text.trim_ascii()),
+                ),
+                false => Error::invalid_input("real", text),
+            })?;
+            Value::Double(narrow)
         }
         Representation::Vector => {
             let element = catalog.element().unwrap_or(DataType::SmallInt);
@@ -385,7 +386,7 @@ mod tests {
             DataType::TIMESTAMPTZ,
             DataType::TIME,
             DataType::Uuid,
-            DataType::Interval,
+            DataType::INTERVAL,
             DataType::array(DataType::Date),
             DataType::OID,
             DataType::NAME,

@@ -105,7 +105,7 @@ impl Value {
             Value::TimestampTz(_) => DataType::TIMESTAMPTZ,
             Value::Time(_) => DataType::TIME,
             Value::Uuid(_) => DataType::Uuid,
-            Value::Interval(_) => DataType::Interval,
+            Value::Interval(_) => DataType::INTERVAL,
             Value::Array(elements) => DataType::array(elements.iter().find_map(Value::data_type)?),
             Value::Object(_) => DataType::Catalog(CatalogType::RegClass),
             Value::Enum(value) => DataType::Enum(value.of.clone()),

@@ -38,7 +38,7 @@ fn data_type(name: &str) -> DataType {
         "timestamp" => DataType::TIMESTAMP,
         "timestamptz" => DataType::TIMESTAMPTZ,
         "uuid" => DataType::Uuid,
-        "interval" => DataType::Interval,
+        "interval" => DataType::INTERVAL,
         _ => panic!("the vectors name an unknown type {name}"),
     }
 }
@@ -104,9 +104,9 @@ fn evaluate_datetime(operation: &str, arguments: &[&str]) -> Result<Option<Strin
             extract_from_timestamptz(field(DataType::TIMESTAMPTZ)?, timestamp)?.to_string()
         }
         "ex_d" => extract_from_date(field(DataType::Date)?, date(1)?)?.to_string(),
-        "ex_i" => extract_from_interval(field(DataType::Interval)?, interval(1)?)?.to_string(),
+        "ex_i" => extract_from_interval(field(DataType::INTERVAL)?, interval(1)?)?.to_string(),
         "tr_ts" => format_timestamp(date_trunc(field(DataType::TIMESTAMP)?, timestamp(1)?)?),
-        "tr_i" => date_trunc_interval(field(DataType::Interval)?, interval(1)?)?.to_string(),
+        "tr_i" => date_trunc_interval(field(DataType::INTERVAL)?, interval(1)?)?.to_string(),
         "to_char" => to_char(timestamp(0)?, arguments[1], false),
         "make_date" => format_date(make_date(integer(0), integer(1), integer(2))?),
         "make_ts" => format_timestamp(make_timestamp(

@@ -43,14 +43,14 @@ pub fn types() -> Vec<DataType> {
         DataType::Text,
         DataType::Bytea,
         DataType::Uuid,
-        DataType::Interval,
+        DataType::INTERVAL,
         DataType::REAL,
         DataType::JSON,
         DataType::array(DataType::Boolean),
         DataType::array(DataType::Integer),
         DataType::array(DataType::numeric(12, 2)),
         DataType::array(DataType::VarChar(Some(16))),
-        DataType::array(DataType::Interval),
+        DataType::array(DataType::INTERVAL),
         mood(),
         DataType::array(mood()),
     ]
@@ -144,7 +144,7 @@ pub fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -
             let bytes: Vec<u8> = (0..16).map(|_| random.next_u64() as u8).collect();
             heap.push_bytes(&bytes)
         }
-        DataType::Interval => heap.push_interval(Interval::new(
+        DataType::Interval(_) => heap.push_interval(Interval::new(
             random.next_u64() as i32,
             random.next_u64() as i32,
             random.next_u64() as i64,
@@ -172,7 +172,7 @@ pub fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -
 pub fn is_key(data_type: &DataType) -> bool {
     !matches!(
         data_type,
-        DataType::Interval | DataType::Catalog(CatalogType::Json) | DataType::Array(_)
+        DataType::Interval(_) | DataType::Catalog(CatalogType::Json) | DataType::Array(_)
     )
 }
 
@@ -185,7 +185,7 @@ pub fn is_bytes(data_type: &DataType) -> bool {
             | DataType::Text
             | DataType::Bytea
             | DataType::Uuid
-            | DataType::Interval
+            | DataType::Interval(_)
             | DataType::Catalog(CatalogType::Json)
             | DataType::Array(_)
     )

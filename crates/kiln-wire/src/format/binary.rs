@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
             DataType::TimestampTz(_) => Value::TimestampTz(timestamp_in_range(self.i64()?)?),
             DataType::Time(_) => Value::Time(time_in_range(self.i64()?)?),
             DataType::Uuid => Value::Uuid(self.array()?),
-            DataType::Interval => Value::Interval(Interval {
+            DataType::Interval(_) => Value::Interval(Interval {
                 microseconds: self.i64()?,
                 days: self.i32()?,
                 months: self.i32()?,
@@ -473,7 +473,7 @@ mod tests {
             ),
             (DataType::TIME, "02:03:04.5", "00000001b8268720"),
             (
-                DataType::Interval,
+                DataType::INTERVAL,
                 "1 year 2 mons 3 days 04:05:06.789",
                 "000000036c97ca88000000030000000e",
             ),

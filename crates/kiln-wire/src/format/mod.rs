@@ -26,7 +26,7 @@ const TYPES: &[(DataType, u32, u32, i16)] = &[
     (DataType::TIME, 1083, 1183, 8),
     (DataType::TIMESTAMP, 1114, 1115, 8),
     (DataType::TIMESTAMPTZ, 1184, 1185, 8),
-    (DataType::Interval, 1186, 1187, 16),
+    (DataType::INTERVAL, 1186, 1187, 16),
     (DataType::NUMERIC, 1700, 1231, -1),
     (DataType::Uuid, 2950, 2951, 16),
 ];

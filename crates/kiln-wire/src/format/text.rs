@@ -62,7 +62,7 @@ mod tests {
             (DataType::TIMESTAMP, "2026-11-23 12:00:00.5"),
             (DataType::TIMESTAMPTZ, "2026-11-23 12:00:00+00"),
             (DataType::Uuid, "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
-            (DataType::Interval, "1 day 02:03:04"),
+            (DataType::INTERVAL, "1 day 02:03:04"),
             (DataType::TIME, "02:03:04.5"),
             (DataType::array(DataType::Integer), "{1,NULL,3}"),
         ] {

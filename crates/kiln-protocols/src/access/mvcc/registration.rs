@@ -8,7 +8,7 @@ use kiln_storage::schema::TableId;
 use super::{Mvcc, MvccState};
 use crate::Versions;
 use crate::direct::Direct;
-use crate::family::Family;
+use crate::family::{Family, boxed};
 use crate::options::ProtocolOption;
 use crate::registration::{Promises, Registration};
 use crate::scheduler::Scheduler;
@@ -51,7 +51,7 @@ impl Family for Multiversion {
         let mut access = Mvcc::new(self.shared.clone(), participant);
         access.defers = self.defers;
         access.splits = self.splits;
-        Box::new(Direct::new(access, random))
+        boxed(Direct::new(access, random))
     }
 
     fn settle(&self, participant: &Participant) {

@@ -6,7 +6,7 @@ use kiln_storage::epoch::Participant;
 
 use super::{Gaps, GroupTimes, TicToc};
 use crate::direct::Direct;
-use crate::family::Family;
+use crate::family::{Family, boxed};
 use crate::options::ProtocolOption;
 use crate::registration::{Promises, Registration};
 use crate::scheduler::Scheduler;
@@ -53,7 +53,7 @@ impl Family for Times {
         let access = TicToc::sharing(participant, self.gaps.clone(), self.groups.clone());
         let mut access = access.sweeping(self.sweeps);
         access.defers = self.defers;
-        Box::new(Direct::new(access, random))
+        boxed(Direct::new(access, random))
     }
 
     fn tables_changed(&self) {

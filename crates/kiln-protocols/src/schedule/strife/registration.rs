@@ -6,7 +6,7 @@ use kiln_storage::epoch::Participant;
 
 use super::{Strife, StrifeState};
 use crate::batches::{Chosen, Explained};
-use crate::family::Family;
+use crate::family::{Family, boxed};
 use crate::options::ProtocolOption;
 use crate::registration::{Promises, Registration};
 use crate::scheduler::Scheduler;
@@ -40,7 +40,7 @@ struct Batching {
 impl Family for Batching {
     fn worker(&self, participant: Participant, random: Random) -> Box<dyn Scheduler> {
         let shared = self.shared.clone();
-        Box::new(Strife::new(
+        boxed(Strife::new(
             shared,
             participant,
             random,

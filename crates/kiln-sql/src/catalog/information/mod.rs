@@ -193,7 +193,7 @@ impl TypeFacts {
             DataType::Timestamp(_)
             | DataType::TimestampTz(_)
             | DataType::Time(_)
-            | DataType::Interval => TypeFacts {
+            | DataType::Interval(_) => TypeFacts {
                 datetime: Some(data_type.digits_of_seconds().map_or(6, i32::from)),
                 ..none()
             },

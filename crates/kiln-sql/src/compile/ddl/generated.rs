@@ -205,7 +205,7 @@ fn is_fixed_operator(left: Option<DataType>, op: &BinaryOperator, right: Option<
     };
     let has_zone = |one: &DataType, other: &DataType| {
         use DataType::{Date, Interval, Timestamp, TimestampTz};
-        matches!(one, TimestampTz(_)) && matches!(other, Date | Timestamp(_) | Interval)
+        matches!(one, TimestampTz(_)) && matches!(other, Date | Timestamp(_) | Interval(_))
     };
     !has_zone(&left, &right) && !has_zone(&right, &left)
 }

@@ -45,7 +45,7 @@ impl IndexDeclaration {
             let column = column.or_else(|| hidden.get(at.index() - columns.len()));
             column.is_none_or(|column| {
                 let data_type = &column.data_type;
-                let is_whole = matches!(data_type, DataType::Array(_) | DataType::Interval);
+                let is_whole = matches!(data_type, DataType::Array(_) | DataType::Interval(_));
                 !is_whole && *data_type != DataType::JSONB
             })
         });

@@ -11,7 +11,7 @@ use kiln_storage::types::datetime::{
     interval_to_time, parse_date, parse_interval, parse_time, parse_timestamp, parse_timestamptz,
     round_seconds, timestamp_to_date, timestamp_to_time,
 };
-use kiln_storage::types::double::{format_double, parse_double};
+use kiln_storage::types::double::{format_double, narrowed, parse_double};
 use kiln_storage::types::text::{format_bytea, format_uuid, parse_bytea, parse_uuid};
 use kiln_storage::types::{
     CatalogType, DataType, Decimal, Interval, Number, ObjectName, Value, format_value,
@@ -207,6 +207,11 @@ strict! {
         let digits = u8::try_from(digits.as_i64()).ok();
         Ok(Slot::from_i64(round_seconds(at.as_i64(), digits)))
     };
+    ROUND_INTERVAL = "interval", |heap, interval, digits| {
+        let digits = u8::try_from(digits.as_i64()).ok();
+        let rounded = heap.interval(interval).rounded(digits);
+        Ok(heap.push_interval(rounded))
+    };
     // What computes a text computes no other type: the value goes through this.
     TEXT_AS_IT_IS = "text", |heap, text| Ok(text);
     DECIMAL_TO_REAL = "float4", |heap, value| {
@@ -221,14 +226,7 @@ strict! {
         Ok(Slot::from_f64(narrow.into()))
     };
     DOUBLE_TO_REAL = "float4", |heap, number| {
-        let (number, narrow) = (number.as_f64(), number.as_f64() as f32);
-        match narrow.is_infinite() && number.is_finite() {
-            true => Err(Error::new(
-                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-                "value out of range: overflow",
-            )),
-            false => Ok(Slot::from_f64(narrow.into())),
-        }
+        Ok(Slot::from_f64(narrowed(number.as_f64())?))
     };
     TEXT_TO_NAME = "name", |heap, text| {
         let kept = CatalogType::Name.fit(heap.str(text)).len();
@@ -572,7 +570,7 @@ pub(crate) fn parse_value(text: &str, data_type: &DataType) -> Result<Value> {
         DataType::TimestampTz(_) => Value::TimestampTz(datetime::parse_timestamptz(text)?),
         DataType::Time(_) => Value::Time(datetime::parse_time(text)?),
         DataType::Uuid => Value::Uuid(strings::parse_uuid(text)?),
-        DataType::Interval => Value::Interval(datetime::parse_interval(text)?),
+        DataType::Interval(_) => Value::Interval(datetime::parse_interval(text)?),
         DataType::Array(element) => {
             let mut values = Vec::new();
             for part in parse_array(text)? {

@@ -73,6 +73,10 @@ fn fit(heap: &mut Heap, slot: Slot, element: &DataType, is_explicit: bool) -> Re
         DataType::Numeric {
             precision_scale: Some((precision, scale)),
         } => number::rescale(heap, slot, *precision, *scale),
+        DataType::Interval(digits) => {
+            let rounded = heap.interval(slot).rounded(*digits);
+            Ok(heap.push_interval(rounded))
+        }
         element if element.digits_of_seconds().is_some() => {
             let rounded = round_seconds(slot.as_i64(), element.digits_of_seconds());
             Ok(Slot::from_i64(rounded))

@@ -315,6 +315,7 @@ pub(in super::super) fn date_operator(
     use Arithmetic::{Add, Divide, Multiply, Subtract};
     use DataType::{Date, Double, Integer, Interval, SmallInt, Time, Timestamp, TimestampTz};
     const TIME: DataType = DataType::TIME;
+    const INTERVAL: DataType = DataType::INTERVAL;
     const TIMESTAMP: DataType = DataType::TIMESTAMP;
     let (left, right) = (&left.without_modifier(), &right.without_modifier());
     let pairing = |left: &DataType, right: &DataType, named, result: &DataType| {
@@ -325,28 +326,28 @@ pub(in super::super) fn date_operator(
         (Add, Integer | SmallInt, Date) => pairing(&Integer, &Date, DAYS_PLUS_DATE, &Date),
         (Subtract, Date, Integer | SmallInt) => pairing(&Date, &Integer, DATE_MINUS_DAYS, &Date),
         (Subtract, Date, Date) => pairing(&Date, &Date, DATE_MINUS_DATE, &Integer),
-        (Add, Date, Interval) => pairing(&Date, &Interval, DATE_PLUS_INTERVAL, &TIMESTAMP),
-        (Add, Interval, Date) => pairing(&Interval, &Date, INTERVAL_PLUS_DATE, &TIMESTAMP),
-        (Subtract, Date, Interval) => pairing(&Date, &Interval, DATE_MINUS_INTERVAL, &TIMESTAMP),
+        (Add, Date, Interval(_)) => pairing(&Date, &INTERVAL, DATE_PLUS_INTERVAL, &TIMESTAMP),
+        (Add, Interval(_), Date) => pairing(&INTERVAL, &Date, INTERVAL_PLUS_DATE, &TIMESTAMP),
+        (Subtract, Date, Interval(_)) => pairing(&Date, &INTERVAL, DATE_MINUS_INTERVAL, &TIMESTAMP),
         (Add, Date, Time(_)) => pairing(&Date, &TIME, DATE_PLUS_TIME, &TIMESTAMP),
         (Add, Time(_), Date) => pairing(&TIME, &Date, TIME_PLUS_DATE, &TIMESTAMP),
-        (Add, Time(_), Interval) => pairing(&TIME, &Interval, TIME_PLUS_INTERVAL, &TIME),
-        (Add, Interval, Time(_)) => pairing(&Interval, &TIME, INTERVAL_PLUS_TIME, &TIME),
-        (Subtract, Time(_), Interval) => pairing(&TIME, &Interval, TIME_MINUS_INTERVAL, &TIME),
-        (Subtract, Time(_), Time(_)) => pairing(&TIME, &TIME, TIME_MINUS_TIME, &Interval),
+        (Add, Time(_), Interval(_)) => pairing(&TIME, &INTERVAL, TIME_PLUS_INTERVAL, &TIME),
+        (Add, Interval(_), Time(_)) => pairing(&INTERVAL, &TIME, INTERVAL_PLUS_TIME, &TIME),
+        (Subtract, Time(_), Interval(_)) => pairing(&TIME, &INTERVAL, TIME_MINUS_INTERVAL, &TIME),
+        (Subtract, Time(_), Time(_)) => pairing(&TIME, &TIME, TIME_MINUS_TIME, &INTERVAL),
         // Beside anything else it is an interval.
-        (_, Time(_), other) if *other != TIME => date_operator(operator, &Interval, other)
-            .map(|(_, right, named, result)| (Interval, right, named, result)),
-        (_, other, Time(_)) if *other != TIME => date_operator(operator, other, &Interval)
-            .map(|(left, _, named, result)| (left, Interval, named, result)),
-        (Add, Timestamp(_) | TimestampTz(_), Interval) => {
-            pairing(left, &Interval, TIMESTAMP_PLUS_INTERVAL, left)
+        (_, Time(_), other) if *other != TIME => date_operator(operator, &INTERVAL, other)
+            .map(|(_, right, named, result)| (INTERVAL, right, named, result)),
+        (_, other, Time(_)) if *other != TIME => date_operator(operator, other, &INTERVAL)
+            .map(|(left, _, named, result)| (left, INTERVAL, named, result)),
+        (Add, Timestamp(_) | TimestampTz(_), Interval(_)) => {
+            pairing(left, &INTERVAL, TIMESTAMP_PLUS_INTERVAL, left)
         }
-        (Add, Interval, Timestamp(_) | TimestampTz(_)) => {
-            pairing(&Interval, right, INTERVAL_PLUS_TIMESTAMP, right)
+        (Add, Interval(_), Timestamp(_) | TimestampTz(_)) => {
+            pairing(&INTERVAL, right, INTERVAL_PLUS_TIMESTAMP, right)
         }
-        (Subtract, Timestamp(_) | TimestampTz(_), Interval) => {
-            pairing(left, &Interval, TIMESTAMP_MINUS_INTERVAL, left)
+        (Subtract, Timestamp(_) | TimestampTz(_), Interval(_)) => {
+            pairing(left, &INTERVAL, TIMESTAMP_MINUS_INTERVAL, left)
         }
         (Subtract, Timestamp(_) | TimestampTz(_) | Date, Timestamp(_) | TimestampTz(_) | Date) => {
             let has_zone = [left, right].contains(&&DataType::TIMESTAMPTZ);
@@ -354,18 +355,20 @@ pub(in super::super) fn date_operator(
                 true => DataType::TIMESTAMPTZ,
                 false => TIMESTAMP,
             };
-            pairing(&common, &common, TIMESTAMP_MINUS_TIMESTAMP, &Interval)
+            pairing(&common, &common, TIMESTAMP_MINUS_TIMESTAMP, &INTERVAL)
         }
-        (Add, Interval, Interval) => pairing(&Interval, &Interval, INTERVAL_PLUS, &Interval),
-        (Subtract, Interval, Interval) => pairing(&Interval, &Interval, INTERVAL_MINUS, &Interval),
-        (Multiply, Interval, number) if number.is_number() => {
-            pairing(&Interval, &Double, INTERVAL_TIMES, &Interval)
+        (Add, Interval(_), Interval(_)) => pairing(&INTERVAL, &INTERVAL, INTERVAL_PLUS, &INTERVAL),
+        (Subtract, Interval(_), Interval(_)) => {
+            pairing(&INTERVAL, &INTERVAL, INTERVAL_MINUS, &INTERVAL)
         }
-        (Multiply, number, Interval) if number.is_number() => {
-            pairing(&Double, &Interval, TIMES_INTERVAL, &Interval)
+        (Multiply, Interval(_), number) if number.is_number() => {
+            pairing(&INTERVAL, &Double, INTERVAL_TIMES, &INTERVAL)
         }
-        (Divide, Interval, number) if number.is_number() => {
-            pairing(&Interval, &Double, INTERVAL_DIVIDE, &Interval)
+        (Multiply, number, Interval(_)) if number.is_number() => {
+            pairing(&Double, &INTERVAL, TIMES_INTERVAL, &INTERVAL)
+        }
+        (Divide, Interval(_), number) if number.is_number() => {
+            pairing(&INTERVAL, &Double, INTERVAL_DIVIDE, &INTERVAL)
         }
         _ => None,
     }
@@ -377,7 +380,7 @@ pub(in super::super) fn extract(data_type: &DataType) -> Option<Named> {
         DataType::Date => EXTRACT_DATE,
         DataType::Timestamp(_) => EXTRACT_TIMESTAMP,
         DataType::TimestampTz(_) => EXTRACT_TIMESTAMPTZ,
-        DataType::Interval => EXTRACT_INTERVAL,
+        DataType::Interval(_) => EXTRACT_INTERVAL,
         DataType::Time(_) => EXTRACT_TIME,
         _ => return None,
     })

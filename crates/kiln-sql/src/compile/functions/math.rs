@@ -16,14 +16,18 @@ fn integer_in(value: Option<i64>, minimum: i64, maximum: i64, name: &str) -> Res
     }
 }
 
-fn finite(result: f64, arguments_finite: bool) -> Result<Slot> {
-    if result.is_infinite() && arguments_finite {
-        return Err(Error::new(
-            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-            "value out of range: overflow",
-        ));
-    }
-    Ok(Slot::from_f64(result))
+fn in_range(result: f64, arguments_finite: bool, is_never_zero: bool) -> Result<Slot> {
+    let lost = match result {
+        _ if !arguments_finite => None,
+        result if result.is_infinite() => Some("overflow"),
+        result if result == 0.0 && is_never_zero => Some("underflow"),
+        _ => None,
+    };
+    let Some(lost) = lost else {
+        return Ok(Slot::from_f64(result));
+    };
+    let message = format!("value out of range: {lost}");
+    Err(Error::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message))
 }
 
 fn remainder(left: i64, right: i64) -> Result<Slot> {
@@ -73,9 +77,10 @@ fn double_power(base: f64, exponent: f64) -> Result<Slot> {
             "a negative number raised to a non-integer power yields a complex result",
         ));
     }
-    finite(
+    in_range(
         base.powf(exponent),
         base.is_finite() && exponent.is_finite(),
+        base != 0.0,
     )
 }
 
@@ -294,7 +299,7 @@ strict! {
     };
     EXP_DECIMAL = "exp", |heap, value| of_number(heap, value, Decimal::exp, Number::exp);
     EXP_DOUBLE = "exp", |heap, value| {
-        finite(value.as_f64().exp(), value.as_f64().is_finite())
+        in_range(value.as_f64().exp(), value.as_f64().is_finite(), true)
     };
     LN_DECIMAL = "ln", |heap, value| of_number(heap, value, Decimal::ln, Number::ln);
     LN_DOUBLE = "ln", |heap, value| logarithm(value.as_f64(), f64::ln);
@@ -305,7 +310,9 @@ strict! {
     TAN = "tan", |heap, value| Ok(Slot::from_f64(value.as_f64().tan()));
     ATAN = "atan", |heap, value| Ok(Slot::from_f64(value.as_f64().atan()));
     ATAN2 = "atan2", |heap, y, x| Ok(Slot::from_f64(y.as_f64().atan2(x.as_f64())));
-    DEGREES = "degrees", |heap, value| Ok(Slot::from_f64(value.as_f64().to_degrees()));
+    DEGREES = "degrees", |heap, value| {
+        in_range(value.as_f64().to_degrees(), value.as_f64().is_finite(), false)
+    };
     RADIANS = "radians", |heap, value| Ok(Slot::from_f64(value.as_f64().to_radians()));
     SCALE = "scale", |heap, value| {
         let scale = heap.number(value).scale();
@@ -375,6 +382,7 @@ signatures! {
     "abs"(Int4) -> Int4 = ABS_INT4;
     "abs"(Int8) -> Int8 = ABS_INT8;
     "abs"(Numeric) -> Numeric = ABS_DECIMAL;
+    "abs"(Real) -> Real = ABS_DOUBLE;
     "abs"(Double) -> Double = ABS_DOUBLE;
     "sign"(Numeric) -> Numeric = SIGN_DECIMAL;
     "sign"(Double) -> Double = SIGN_DOUBLE;

@@ -27,6 +27,7 @@ pub(super) mod regression;
 mod series;
 pub(super) mod statistics;
 mod string;
+mod to_char_number;
 mod to_number;
 mod trigonometry;
 
@@ -91,6 +92,7 @@ pub(super) enum Ty {
     Int4,
     Int8,
     Numeric,
+    Real,
     Double,
     Boolean,
     Text,
@@ -123,6 +125,7 @@ impl Ty {
             Ty::Int4 => DataType::Integer,
             Ty::Int8 => DataType::BigInt,
             Ty::Numeric => DataType::NUMERIC,
+            Ty::Real => DataType::REAL,
             Ty::Double => DataType::Double,
             Ty::Boolean => DataType::Boolean,
             Ty::Text | Ty::AnyText | Ty::AnyArray | Ty::AnyElement => DataType::Text,
@@ -132,7 +135,7 @@ impl Ty {
             Ty::TimestampTz => DataType::TIMESTAMPTZ,
             Ty::Time => DataType::TIME,
             Ty::Uuid => DataType::Uuid,
-            Ty::Interval => DataType::Interval,
+            Ty::Interval => DataType::INTERVAL,
             Ty::TextArray => DataType::array(DataType::Text),
             Ty::TextArrays => DataType::array(DataType::array(DataType::Text)),
             Ty::JsonbArray => DataType::array(DataType::JSONB),
@@ -188,6 +191,7 @@ pub(super) fn candidates(name: &str) -> Vec<Signature> {
         datetime::SIGNATURES,
         array::SIGNATURES,
         format::SIGNATURES,
+        to_char_number::SIGNATURES,
         catalog::SIGNATURES,
         regex::SIGNATURES,
         digest::SIGNATURES,

@@ -21,7 +21,7 @@ const NUMBERS: &[&str] = &[
 const TEXTS: &[&str] = &[
     "MONTH", "Month", "month", "MON", "Mon", "mon", "DAY", "Day", "day", "DY", "Dy", "dy", "AM",
     "PM", "am", "pm", "A.M.", "P.M.", "a.m.", "p.m.", "BC", "AD", "bc", "ad", "B.C.", "A.D.",
-    "b.c.", "a.d.", "RM", "rm", "TZ", "tz", "OF", "TZH", "TZM",
+    "b.c.", "a.d.", "RM", "rm", "TZ", "tz", "OF", "of", "TZH", "tzh", "TZM", "tzm",
 ];
 
 struct Moment {

@@ -314,12 +314,15 @@ impl<'a> Reader<'a> {
     /// The rest of `2020-01-02`, `2/1/2020` or `2-Jan-2020`.
     fn separated_date(&mut self, first: &str, separator: char) -> std::result::Result<(), Fault> {
         self.date_number(first)?;
+        let mut numbers = 1;
         for _ in 0..2 {
             if !self.eat(separator) {
                 return Err(Fault::Syntax);
             }
             let letters = take_letters(&mut self.rest);
-            if letters.is_empty() {
+            // The month's name is the first or the second.
+            if letters.is_empty() || numbers == 2 {
+                numbers += 1;
                 let digits = take_digits(&mut self.rest);
                 self.date_number(digits)?;
             } else {

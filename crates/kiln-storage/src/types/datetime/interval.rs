@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 
 use super::calendar::{
     MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR, MICROSECONDS_PER_MINUTE, MICROSECONDS_PER_SECOND,
-    write_fraction,
+    round_seconds, write_fraction,
 };
 use crate::error::{Error, Result, SqlState};
 
@@ -40,6 +40,15 @@ impl Interval {
             months,
             days,
             microseconds,
+        }
+    }
+
+    /// With the seconds rounded to so many digits.
+    #[must_use]
+    pub fn rounded(self, digits: Option<u8>) -> Interval {
+        Interval {
+            microseconds: round_seconds(self.microseconds, digits),
+            ..self
         }
     }
 

@@ -46,21 +46,9 @@ const UNITS: &[(&[&str], Unit, u32)] = &[
         Unit::Microseconds(1_000),
         2,
     ),
-    (
-        &["second", "seconds", "s", "sec", "secs"],
-        Unit::Microseconds(1_000_000),
-        4,
-    ),
-    (
-        &["minute", "minutes", "m", "min", "mins"],
-        Unit::Microseconds(60_000_000),
-        8,
-    ),
-    (
-        &["hour", "hours", "h", "hr", "hrs"],
-        Unit::Microseconds(3_600_000_000),
-        16,
-    ),
+    (&["second", "seconds", "s", "sec", "secs"], SECONDS, 4),
+    (&["minute", "minutes", "m", "min", "mins"], MINUTES, 8),
+    (&["hour", "hours", "h", "hr", "hrs"], HOURS, 16),
     (&["day", "days", "d"], Unit::Days(1), 32),
     (&["week", "weeks", "w"], Unit::Days(7), 64),
     (&["month", "months", "mon", "mons"], Unit::Months(1), 128),
@@ -82,10 +70,16 @@ const UNITS: &[(&[&str], Unit, u32)] = &[
     ),
 ];
 
+/// Seconds and their parts: what seconds with a fraction set.
+const ALL_SECOND_BITS: u32 = 1 | 2 | 4;
 /// Hours, minutes and seconds: what `02:03:04` sets.
-const TIME_BITS: u32 = 4 | 8 | 16;
-const SECOND: (Unit, u32) = (Unit::Microseconds(1_000_000), 4);
+const TIME_BITS: u32 = ALL_SECOND_BITS | 8 | 16;
+const SECOND: (Unit, u32) = (SECONDS, 4);
 const DAY: (Unit, u32) = (Unit::Days(1), 32);
+
+const HOURS: Unit = Unit::Microseconds(3_600_000_000);
+const MINUTES: Unit = Unit::Microseconds(60_000_000);
+const SECONDS: Unit = Unit::Microseconds(1_000_000);
 
 enum Fault {
     Syntax,
@@ -166,6 +160,26 @@ impl Builder {
                 )
             }
         }
+    }
+
+    /// Adds three amounts of two digits each, the first of all the rest, written as one: the fraction
+    /// is that of the last.
+    fn add_basic(&mut self, amount: Amount, units: [Unit; 3]) -> Read<()> {
+        let parts = [
+            amount.whole / 10_000,
+            amount.whole / 100 % 100,
+            amount.whole % 100,
+        ];
+        for (index, (whole, unit)) in parts.into_iter().zip(units).enumerate() {
+            let fraction = if index == 2 { amount.fraction } else { 0.0 };
+            let part = Amount {
+                whole,
+                fraction,
+                ..amount
+            };
+            self.add(part, unit)?;
+        }
+        Ok(())
     }
 
     fn add_days(&mut self, days: f64) -> Read<()> {
@@ -294,7 +308,10 @@ fn read_interval(text: &str) -> Read<Interval> {
                     Some(_) if is_clock(rest) => DAY,
                     Some(_) => return Err(Fault::Syntax),
                 };
-                builder.mark(bit)?;
+                builder.mark(match amount.fraction != 0.0 && (unit, bit) == SECOND {
+                    true => ALL_SECOND_BITS,
+                    false => bit,
+                })?;
                 builder.add(amount, unit)?;
             }
         }
@@ -340,42 +357,88 @@ fn read_clock(rest: &mut &str, first: Amount, builder: &mut Builder) -> Read<()>
     Ok(())
 }
 
-/// ISO 8601 with designators, after the `P`: `1Y2M3DT4H5M6S`, `2W`.
+/// The amount that begins the text, of ISO 8601.
+fn take_iso_amount(rest: &mut &str) -> Read<Amount> {
+    let negative = rest.starts_with('-');
+    *rest = rest.strip_prefix('-').unwrap_or(rest);
+    take_amount(rest, negative)
+}
+
+/// ISO 8601 after the `P`: with designators (`1Y2M3DT4H5M6S`, `2W`), or in the alternative format
+/// (`0001-02-03T04:05:06`, `00010203T040506`).
 fn read_iso(text: &str) -> Read<Interval> {
     let mut builder = Builder::default();
     let mut rest = text;
     let mut in_time = false;
-    let mut any = false;
+    // Whether there was a field since the `P` or the `T`.
+    let mut has_field = false;
+    if text.is_empty() {
+        return Err(Fault::Syntax);
+    }
     while !rest.is_empty() {
         if let Some(after) = rest.strip_prefix('T') {
-            if in_time {
-                return Err(Fault::Syntax);
-            }
-            in_time = true;
+            (in_time, has_field) = (true, false);
             rest = after;
             continue;
         }
-        let negative = rest.starts_with('-');
-        rest = rest.strip_prefix(['-', '+']).unwrap_or(rest);
-        let amount = take_amount(&mut rest, negative)?;
+        let digits = rest.trim_start_matches('-');
+        let width = digits.bytes().take_while(u8::is_ascii_digit).count();
+        let amount = take_iso_amount(&mut rest)?;
         let unit = match (rest.bytes().next(), in_time) {
             (Some(b'Y'), false) => Unit::Months(12),
             (Some(b'M'), false) => Unit::Months(1),
             (Some(b'W'), false) => Unit::Days(7),
             (Some(b'D'), false) => Unit::Days(1),
-            (Some(b'H'), true) => Unit::Microseconds(3_600_000_000),
-            (Some(b'M'), true) => Unit::Microseconds(60_000_000),
-            (Some(b'S'), true) => Unit::Microseconds(1_000_000),
+            (Some(b'H'), true) => HOURS,
+            (Some(b'M'), true) => MINUTES,
+            (Some(b'S'), true) => SECONDS,
+            (None | Some(b'T' | b'-' | b':'), _) if !has_field => {
+                let (units, mark, is_basic) = match in_time {
+                    false => (
+                        [Unit::Months(12), Unit::Months(1), Unit::Days(1)],
+                        '-',
+                        width == 8,
+                    ),
+                    true => ([HOURS, MINUTES, SECONDS], ':', width == 6),
+                };
+                match is_basic && !rest.starts_with(mark) {
+                    true => builder.add_basic(amount, units)?,
+                    false => read_extended(amount, &mut rest, units, mark, &mut builder)?,
+                }
+                let goes_on = !in_time && rest.starts_with('T');
+                if !rest.is_empty() && !goes_on {
+                    return Err(Fault::Syntax);
+                }
+                continue;
+            }
             _ => return Err(Fault::Syntax),
         };
         rest = &rest[1..];
-        any = true;
+        has_field = true;
         builder.add(amount, unit)?;
     }
-    if !any && !in_time {
-        return Err(Fault::Syntax);
-    }
     builder.finish(false)
+}
+
+/// The rest of `0001-02-03` or `04:05:06`, whose amounts stand between `mark`s.
+fn read_extended(
+    first: Amount,
+    rest: &mut &str,
+    units: [Unit; 3],
+    mark: char,
+    builder: &mut Builder,
+) -> Read<()> {
+    let [first_unit, others @ ..] = units;
+    builder.add(first, first_unit)?;
+    for unit in others {
+        let Some(after) = rest.strip_prefix(mark) else {
+            break;
+        };
+        *rest = after;
+        let amount = take_iso_amount(rest)?;
+        builder.add(amount, unit)?;
+    }
+    Ok(())
 }
 
 /// Reads an INTERVAL in PostgreSQL's, SQL's (`1-2`) or ISO 8601's (`P1DT2H`) notation.
