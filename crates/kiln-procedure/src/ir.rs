@@ -260,7 +260,12 @@ impl Class {
             DataType::Interval => Class::Interval,
             DataType::Row(of) => {
                 let mut fields = of.fields().iter();
-                let compare = fields.all(|field| Class::of(&field.data_type).is_some());
+                // JSON has no operators, though texts do.
+                let compare = fields.all(|field| {
+                    let of = field.data_type.element();
+                    of.as_ref().unwrap_or(&field.data_type) != &DataType::JSON
+                        && Class::of(&field.data_type).is_some()
+                });
                 return compare.then_some(Class::Row);
             }
             DataType::Catalog(_) if *data_type == DataType::JSONB => Class::Json,

@@ -186,7 +186,7 @@ pub fn plain_type(written: &Written, position: Position) -> Result<DataType> {
                 // The name of a portal.
                 "refcursor" if modifiers.is_empty() => DataType::Text,
                 "timetz" | "money" | "xml" | "inet" | "cidr" | "macaddr" | "hstore"
-                | "tsvector" | "tsquery" | "bit" | "varbit" | "point" => {
+                | "tsvector" | "tsquery" | "bit" | "varbit" | "point" | "record" => {
                     return Err(unsupported(format!("type {name}"), position));
                 }
                 _ => {

@@ -479,6 +479,39 @@ mod tests {
             .collect()
     }
 
+    /// What PostgreSQL 15 sends: `SELECT encode(record_send(ROW(7, NULL, ARRAY[1])::pair), 'hex')`.
+    #[test]
+    fn rows_are_written_and_read_as_postgresql_does() {
+        let described =
+            "row 20000 20001 4:pair 4:pair 1:a 7:integer 1:b 4:text 1:c 9:integer[] end";
+        let pair: DataType = described.parse().expect("a type");
+        for (text, bytes) in [
+            (
+                "(7,,{1})",
+                "0000000300000017000000040000000700000019ffffffff000003ef0000001c\
+                 00000001000000000000001700000001000000010000000400000001",
+            ),
+            (
+                "(-1,\"a b\",)",
+                "000000030000001700000004ffffffff0000001900000003612062000003efffffffff",
+            ),
+        ] {
+            let value = decode_text(text.as_bytes(), &pair).expect(text);
+            let mut sent = Vec::new();
+            encode_binary(&value, &pair, &mut sent);
+            assert_eq!(sent, hex(bytes), "{text}");
+            assert_eq!(decode_binary(&sent, &pair), Ok(value));
+            for end in 0..sent.len() {
+                assert!(decode_binary(&sent[..end], &pair).is_err());
+            }
+        }
+        let few = decode_binary(&hex("00000001000000170000000400000007"), &pair);
+        assert_eq!(
+            few.expect_err("too few").state(),
+            SqlState::DATATYPE_MISMATCH
+        );
+    }
+
     /// What PostgreSQL 15 sends: `SELECT encode(numeric_send(12345.678), 'hex')` and its like.
     #[test]
     fn values_are_written_as_postgresql_sends_them() {

@@ -166,8 +166,8 @@ BEGIN
 END $$;
 SELECT * FROM many(2);
 SELECT m, m.b FROM many(1) m;
-CREATE FUNCTION none() RETURNS pair LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
-SELECT none(), none() IS NULL, (none()).a;
+CREATE FUNCTION nothing() RETURNS pair LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+SELECT nothing(), nothing() IS NULL, (nothing()).a;
 CREATE TABLE shop (id INT PRIMARY KEY, name TEXT);
 INSERT INTO shop VALUES (1, 'a'), (2, 'b');
 CREATE FUNCTION shout(s shop) RETURNS TEXT LANGUAGE sql AS $$ SELECT upper(s.name) || s.id $$;
@@ -178,7 +178,7 @@ BEGIN
   SELECT * INTO s FROM shop WHERE id = n;
   RETURN s;
 END $$;
-SELECT row_of(1), (row_of(2)).name, row_of(3);
+SELECT row_of(1), (row_of(2)).name, row_of(3) IS NULL;
 SELECT * FROM row_of(2);
 CREATE FUNCTION outs(n INT, OUT x INT, OUT y TEXT) LANGUAGE plpgsql AS $$ BEGIN x := n; y := 'y'; END $$;
 SELECT outs(1), (outs(2)).y, (outs(3)).*;
