@@ -4,7 +4,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::Column;
 use kiln_storage::types::datetime::round_seconds;
-use kiln_storage::types::{DataType, Value, fit_text, rescale_numeric};
+use kiln_storage::types::{DataType, RowValue, Value, fit_text, rescale_numeric};
 
 /// Rust types that are lists of values: tuples of up to eight, arrays, slices and vectors of
 /// [`Value`].
@@ -147,6 +147,14 @@ fn fit_value(value: &Value, data_type: &DataType) -> Result<Value> {
                 value => fit_value(value, element),
             });
             return Ok(Value::Array(elements.collect::<Result<_>>()?));
+        }
+        (Value::Row(row), DataType::Row(of)) if row.fields.len() == of.fields().len() => {
+            let pairs = row.fields.iter().zip(of.fields());
+            let fields = pairs.map(|(value, field)| match value {
+                Value::Null => Ok(Value::Null),
+                value => fit_value(value, &field.data_type),
+            });
+            return Ok(RowValue::new(of, fields.collect::<Result<_>>()?));
         }
         (value, _) => kiln_procedure::arguments::convert(value.clone(), data_type)?,
     };

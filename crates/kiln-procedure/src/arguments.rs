@@ -13,7 +13,7 @@ use kiln_storage::sequence::{Draws, SessionSequences};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::double::narrowed;
 use kiln_storage::types::{
-    CatalogType, DataType, Decimal, Number, ObjectName, Representation, Value,
+    CatalogType, DataType, Decimal, Number, ObjectName, Representation, RowValue, Value,
 };
 
 use crate::program::Program;
@@ -38,6 +38,8 @@ enum Kind {
     Uuid,
     Interval,
     Object,
+    /// A row: as an enum's label.
+    Row,
     /// A label of an enum: what slots have means something with the type alone.
     Enum,
     IntegerArray,
@@ -48,7 +50,7 @@ enum Kind {
 impl Kind {
     /// Whether the slot does not say all of such a value.
     fn is_kept_whole(self) -> bool {
-        matches!(self, Kind::Array | Kind::Enum)
+        matches!(self, Kind::Array | Kind::Enum | Kind::Row)
     }
 
     fn of(value: &Value) -> Kind {
@@ -67,6 +69,7 @@ impl Kind {
             Value::Interval(_) => Kind::Interval,
             Value::Object(_) => Kind::Object,
             Value::Enum(_) => Kind::Enum,
+            Value::Row(_) => Kind::Row,
             Value::Array(values) => match values.iter().all(|value| {
                 matches!(
                     value,
@@ -89,7 +92,7 @@ pub struct Arguments {
     slots: Vec<Slot>,
     kinds: Vec<Kind>,
     heap: Heap,
-    /// The values of [`Kind::Array`] and [`Kind::Enum`] with their positions, as they were pushed.
+    /// The values that are kept whole ([`Kind::is_kept_whole`]) with their positions, as they were pushed.
     whole: Vec<(usize, Value)>,
     draws: CallDraws,
     constraint_modes: Option<Arc<ConstraintModes>>,
@@ -475,7 +478,7 @@ impl Arguments {
             Kind::Interval => DataType::INTERVAL,
             Kind::Object => DataType::Catalog(CatalogType::RegClass),
             Kind::IntegerArray => DataType::array(DataType::BigInt),
-            Kind::Array | Kind::Enum => {
+            Kind::Array | Kind::Enum | Kind::Row => {
                 let array = self
                     .whole
                     .iter()
@@ -570,6 +573,11 @@ pub fn convert(value: Value, data_type: &DataType) -> Result<Value> {
         }
         (_, Value::Text(text)) => kiln_storage::types::parse_value(data_type, text)?,
         (DataType::Catalog(catalog), _) if let Some(value) = to_catalog(&value, *catalog)? => value,
+        (DataType::Row(of), Value::Row(row)) if of.fields().len() == row.fields.len() => {
+            let pairs = row.fields.iter().zip(of.fields());
+            let fields = pairs.map(|(value, field)| convert(value.clone(), &field.data_type));
+            RowValue::new(of, fields.collect::<Result<_>>()?)
+        }
         (DataType::Array(element), Value::Array(values)) => {
             let values = values.iter().map(|value| convert(value.clone(), element));
             Value::Array(values.collect::<Result<_>>()?)
@@ -638,6 +646,10 @@ fn is_same_value(a: &Value, b: &Value) -> bool {
         (Value::LongNumeric(a), Value::LongNumeric(b)) => a == b && a.scale() == b.scale(),
         (Value::Interval(a), Value::Interval(b)) => {
             (a.months, a.days, a.microseconds) == (b.months, b.days, b.microseconds)
+        }
+        (Value::Row(a), Value::Row(b)) if a.of == b.of => {
+            let mut pairs = a.fields.iter().zip(&b.fields);
+            pairs.all(|(a, b)| is_same_value(a, b))
         }
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same_value(a, b))

@@ -221,6 +221,8 @@ pub enum Class {
     Interval,
     /// JSONB: by what it says, as in PostgreSQL; numbers are the same whatever zeros they end with.
     Json,
+    /// Rows: field by field, where NULL comes last and equals itself.
+    Row,
     /// Arrays of such elements: element by element, where NULL comes last, and then by length.
     Integers,
     /// See [`Class::Integers`].
@@ -231,6 +233,8 @@ pub enum Class {
     Texts,
     /// See [`Class::Integers`].
     Intervals,
+    /// See [`Class::Integers`].
+    Rows,
 }
 
 impl Class {
@@ -254,6 +258,16 @@ impl Class {
             | DataType::Bytea
             | DataType::Uuid => Class::Bytes,
             DataType::Interval(_) => Class::Interval,
+            DataType::Row(of) => {
+                let mut fields = of.fields().iter();
+                // JSON has no operators, though texts do.
+                let compare = fields.all(|field| {
+                    let of = field.data_type.element();
+                    of.as_ref().unwrap_or(&field.data_type) != &DataType::JSON
+                        && Class::of(&field.data_type).is_some()
+                });
+                return compare.then_some(Class::Row);
+            }
             DataType::Catalog(_) if *data_type == DataType::JSONB => Class::Json,
             DataType::Array(element) => return Class::of(element)?.of_arrays(),
             DataType::Catalog(catalog) => match catalog.representation() {
@@ -273,6 +287,7 @@ impl Class {
             Class::Double => Class::Doubles,
             Class::Bytes => Class::Texts,
             Class::Interval => Class::Intervals,
+            Class::Row => Class::Rows,
             _ => return None,
         })
     }
@@ -285,6 +300,7 @@ impl Class {
             Class::Doubles => Class::Double,
             Class::Texts => Class::Bytes,
             Class::Intervals => Class::Interval,
+            Class::Rows => Class::Row,
             _ => return None,
         })
     }

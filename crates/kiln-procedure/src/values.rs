@@ -1,7 +1,13 @@
 //! Values in slots: put there and taken out, compared and hashed.
 
+use std::cmp::Ordering;
+
+use kiln_storage::slot::row::{Field, Fields, Form};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::{DataType, Decimal, EnumValue, ObjectName, Representation, Value, json};
+use kiln_storage::types::{
+    DataType, Decimal, EnumValue, Interval, Number, ObjectName, Representation, RowValue, Value,
+    json,
+};
 
 use crate::ir::Class;
 
@@ -30,6 +36,12 @@ pub fn push_value(heap: &mut Heap, value: &Value) -> Slot {
         }
         Value::Object(object) => heap.push_bytes(&object.to_bytes()),
         Value::Enum(value) => Slot::from_i64(value.number),
+        Value::Row(row) => {
+            let fields: Vec<Slot> = row.fields.iter().map(|it| push_value(heap, it)).collect();
+            let packed = heap.pack_row(&Form::letters(&row.of), &fields);
+            // A value that was made has less than a gigabyte.
+            packed.unwrap_or(Slot::NULL)
+        }
     }
 }
 
@@ -66,6 +78,16 @@ pub fn to_value(heap: &Heap, slot: Slot, data_type: &DataType) -> Value {
             number: slot.as_i64(),
             of: of.clone(),
         }),
+        DataType::Row(of) => {
+            let mut scratch = Heap::new();
+            let row = scratch.push_bytes(heap.bytes(slot));
+            let fields = of.fields().iter().enumerate().map(|(number, field)| {
+                let slot = scratch.row_field(row, number).unwrap_or(Slot::NULL);
+                to_value(&scratch, slot, &field.data_type)
+            });
+            let fields = fields.collect();
+            RowValue::new(of, fields)
+        }
         DataType::Array(element) => {
             let elements = heap.array(slot).iter();
             Value::Array(
@@ -99,19 +121,25 @@ pub fn compare(heap: &Heap, class: Class, left: Slot, right: Slot) -> std::cmp::
             false => left.as_decimal().cmp(&right.as_decimal()),
             true => compare_long(heap, left, right),
         },
-        Class::Double => {
-            let (left, right) = (left.as_f64(), right.as_f64());
-            // PostgreSQL: NaN equals itself and is greater than every number.
-            left.partial_cmp(&right)
-                .unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
-        }
+        Class::Double => compare_doubles(left.as_f64(), right.as_f64()),
         Class::Bytes => heap.bytes(left).cmp(heap.bytes(right)),
         Class::Interval => heap.interval(left).cmp(&heap.interval(right)),
         Class::Json => json::compare_texts(heap.str(left), heap.str(right)),
-        Class::Integers | Class::Decimals | Class::Doubles | Class::Texts | Class::Intervals => {
-            compare_arrays(heap, class, left, right)
-        }
+        Class::Row => compare_rows(heap.bytes(left), heap.bytes(right)),
+        Class::Integers
+        | Class::Decimals
+        | Class::Doubles
+        | Class::Texts
+        | Class::Intervals
+        | Class::Rows => compare_arrays(heap, class, left, right),
     }
+}
+
+/// PostgreSQL: NaN equals itself and is greater than every number.
+#[inline]
+fn compare_doubles(left: f64, right: f64) -> Ordering {
+    left.partial_cmp(&right)
+        .unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
 }
 
 #[cold]
@@ -126,8 +154,8 @@ fn hash_decimal(value: Decimal) -> u64 {
 
 /// A number with zeros behind its last digit may be equal to one of few digits.
 #[cold]
-fn hash_long(heap: &Heap, slot: Slot) -> u64 {
-    let number = heap.number(slot).normalize();
+fn hash_long(number: Number) -> u64 {
+    let number = number.normalize();
     match number.to_decimal() {
         Some(decimal) => hash_decimal(decimal),
         None => {
@@ -150,6 +178,85 @@ fn compare_arrays(heap: &Heap, class: Class, left: Slot, right: Slot) -> std::cm
     });
     let mut unequal = orders.filter(|order| order.is_ne());
     unequal.next().unwrap_or(left.len().cmp(&right.len()))
+}
+
+/// As in PostgreSQL (`record_cmp`), NULL fields are equal to each other and after all others.
+#[cold]
+fn compare_rows(left: &[u8], right: &[u8]) -> Ordering {
+    compare_each(Fields::of(left), Fields::of(right))
+}
+
+fn compare_each(left: Fields<'_>, right: Fields<'_>) -> Ordering {
+    let count = left.left().cmp(&right.left());
+    let orders = left
+        .zip(right)
+        .map(|(left, right)| compare_fields(left, right));
+    let mut unequal = orders.filter(|order| order.is_ne());
+    unequal.next().unwrap_or(count)
+}
+
+/// Two fields of one form; what has another one is of a row that is being changed.
+fn compare_fields(left: Field<'_>, right: Field<'_>) -> Ordering {
+    match (left, right) {
+        (Field::Null, Field::Null) => Ordering::Equal,
+        (Field::Null, _) => Ordering::Greater,
+        (_, Field::Null) => Ordering::Less,
+        (Field::Word(left), Field::Word(right)) => left.cmp(&right),
+        (Field::Decimal(left), Field::Decimal(right)) => left.as_decimal().cmp(&right.as_decimal()),
+        (Field::Double(left), Field::Double(right)) => compare_doubles(left, right),
+        (Field::Bytes(left), Field::Bytes(right)) => left.cmp(right),
+        (Field::Interval(left), Field::Interval(right)) => left.cmp(&right),
+        (Field::Json(left), Field::Json(right)) => json::compare_texts(text(left), text(right)),
+        (Field::Row(left), Field::Row(right)) => compare_rows(left, right),
+        (Field::Array(left), Field::Array(right)) => compare_each(left, right),
+        (left, right) => number_of(left).cmp(&number_of(right)),
+    }
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or("null")
+}
+
+fn number_of(field: Field<'_>) -> Option<Number> {
+    match field {
+        Field::Decimal(slot) => Some(slot.as_decimal().into()),
+        Field::Number(bytes) => Number::from_bytes(bytes),
+        _ => None,
+    }
+}
+
+/// A hash for which rows that [`compare_rows`] calls equal are equal.
+#[cold]
+fn hash_fields(fields: Fields<'_>) -> u64 {
+    fields.fold(0, |state: u64, field| {
+        let hash = match field {
+            Field::Null => MULTIPLIER,
+            Field::Word(word) => fold(word as u64),
+            Field::Decimal(slot) => hash_decimal(slot.as_decimal()),
+            Field::Number(_) => number_of(field).map_or(0, hash_long),
+            Field::Double(value) => hash_double(value),
+            Field::Bytes(bytes) => hash_bytes(bytes),
+            Field::Interval(interval) => hash_interval(interval),
+            Field::Json(bytes) => hash_bytes(json::normal_form(text(bytes)).as_bytes()),
+            Field::Row(row) => hash_fields(Fields::of(row)),
+            Field::Array(elements) => hash_fields(elements),
+        };
+        fold(state.rotate_left(5) ^ hash)
+    })
+}
+
+fn hash_double(value: f64) -> u64 {
+    let value = value + 0.0;
+    fold(if value.is_nan() {
+        u64::MAX
+    } else {
+        value.to_bits()
+    })
+}
+
+fn hash_interval(interval: Interval) -> u64 {
+    let days = interval.months as i128 * 30 + interval.days as i128;
+    fold((days * 86_400_000_000 + interval.microseconds as i128) as u64)
 }
 
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -176,25 +283,20 @@ pub fn hash(heap: &Heap, class: Class, slot: Slot) -> u64 {
     }
     match class {
         Class::Integer => fold(slot.as_i64() as u64),
-        Class::Decimal if slot.is_long() => hash_long(heap, slot),
+        Class::Decimal if slot.is_long() => hash_long(heap.number(slot)),
         Class::Decimal => hash_decimal(slot.as_decimal()),
-        Class::Double => {
-            let value = slot.as_f64() + 0.0;
-            fold(if value.is_nan() {
-                u64::MAX
-            } else {
-                value.to_bits()
-            })
-        }
+        Class::Double => hash_double(slot.as_f64()),
         Class::Bytes => hash_bytes(heap.bytes(slot)),
         Class::Json => hash_bytes(json::normal_form(heap.str(slot)).as_bytes()),
         // Intervals of one length may be written in several ways; their hash must not tell.
-        Class::Interval => {
-            let interval = heap.interval(slot);
-            let days = interval.months as i128 * 30 + interval.days as i128;
-            fold((days * 86_400_000_000 + interval.microseconds as i128) as u64)
-        }
-        Class::Integers | Class::Decimals | Class::Doubles | Class::Texts | Class::Intervals => {
+        Class::Interval => hash_interval(heap.interval(slot)),
+        Class::Row => hash_fields(Fields::of(heap.bytes(slot))),
+        Class::Integers
+        | Class::Decimals
+        | Class::Doubles
+        | Class::Texts
+        | Class::Intervals
+        | Class::Rows => {
             let class = class.of_elements().expect("a class of arrays");
             let elements = heap.array(slot).iter();
             elements.fold(0, |state: u64, element| {

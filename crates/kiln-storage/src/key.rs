@@ -82,7 +82,10 @@ impl KeyField {
             | DataType::VarChar(_)
             | DataType::Text
             | DataType::Catalog(CatalogType::Name | CatalogType::Char) => Encoding::Text,
-            DataType::Interval(_) | DataType::Array(_) | DataType::Catalog(_) => {
+            DataType::Interval(_)
+            | DataType::Array(_)
+            | DataType::Row(_)
+            | DataType::Catalog(_) => {
                 unreachable!("columns of type {data_type} are refused when a table is created")
             }
         };

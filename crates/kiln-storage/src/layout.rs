@@ -138,9 +138,11 @@ impl Storage {
             DataType::Uuid => Storage::bytes(16),
             DataType::Char(length) => Storage::characters(*length),
             DataType::VarChar(Some(length)) => Storage::characters(*length),
-            DataType::VarChar(None) | DataType::Text | DataType::Bytea | DataType::Array(_) => {
-                Storage::bytes(23)
-            }
+            DataType::VarChar(None)
+            | DataType::Text
+            | DataType::Bytea
+            | DataType::Array(_)
+            | DataType::Row(_) => Storage::bytes(23),
             DataType::Interval(_) => Storage::bytes(16),
             DataType::Catalog(CatalogType::Real | CatalogType::Oid | CatalogType::Xid) => {
                 Storage::Eight

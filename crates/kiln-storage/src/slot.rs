@@ -11,7 +11,7 @@
 //! | NUMERIC | lower mantissa | scale in bits 8–15, upper mantissa in bits 16–63 |
 //! | NUMERIC, long | offset into the heap's bytes | 4, and the length in bits 8–39 |
 //! | NUMERIC, NaN and the infinities | which of them | 4 |
-//! | text, BYTEA, UUID, INTERVAL | offset into the heap's bytes | length in bits 8–39 |
+//! | text, BYTEA, UUID, INTERVAL, rows | offset into the heap's bytes | length in bits 8–39 |
 //! | arrays | offset into the heap's elements | length in bits 8–39 |
 //! | any, NULL | 0 | 1 |
 //!
@@ -19,6 +19,7 @@
 //! of the same form.
 
 pub(crate) mod packed;
+pub mod row;
 
 use std::ptr::slice_from_raw_parts;
 

@@ -215,7 +215,7 @@ pub fn push_literal(out: &mut String, value: &Value) {
         Value::TimestampTz(_) => quoted(out, "TIMESTAMPTZ ", &text()),
         Value::Time(_) => quoted(out, "TIME ", &text()),
         Value::Uuid(_) => quoted(out, "UUID ", &text()),
-        Value::Enum(_) => quoted(out, "", &text()),
+        Value::Enum(_) | Value::Row(_) => quoted(out, "", &text()),
         Value::Interval(_) => quoted(out, "INTERVAL ", &text()),
         Value::Object(_) => quoted(out, "", &text()),
         Value::Array(elements) => {

@@ -24,7 +24,7 @@ use kiln_procedure::frame::Notice;
 use kiln_storage::bytes::{Reader, append_string, corrupt, read_text};
 use kiln_storage::error::{Error, Position, Result, SqlState, Subject};
 use kiln_storage::types::bytes::DEPTH_MAX;
-use kiln_storage::types::{CatalogType, DataType, EnumType, Value};
+use kiln_storage::types::{CatalogType, DataType, EnumType, RowType, Value};
 
 use super::reply::{Reply, Rows};
 
@@ -149,9 +149,10 @@ fn read_rows(reader: &mut Reader<'_>) -> Result<Rows> {
         }
         let values = columns.iter().map(|(_, data_type)| {
             let value = Value::read_from(reader)?;
-            match data_type.enumeration() {
-                Some(_) => convert(value, data_type),
-                None => Ok(value),
+            let is_named = data_type.enumeration().is_some() || data_type.row().is_some();
+            match is_named {
+                true => convert(value, data_type),
+                false => Ok(value),
             }
         });
         rows.push(values.collect::<Result<_>>()?);
@@ -246,6 +247,7 @@ fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
         DataType::Catalog(_) => 18,
         DataType::Time(None) => 19,
         DataType::Enum(_) => 20,
+        DataType::Row(_) => 25,
         DataType::Timestamp(Some(_)) => 21,
         DataType::TimestampTz(Some(_)) => 22,
         DataType::Time(Some(_)) => 23,
@@ -269,6 +271,7 @@ fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
         | DataType::Time(Some(digits)) => target.push(*digits),
         DataType::Array(element) => write_type(element, target),
         DataType::Enum(of) => append_string(target, of.to_string().as_bytes()),
+        DataType::Row(of) => append_string(target, of.to_string().as_bytes()),
         DataType::Catalog(catalog) => target.extend_from_slice(&catalog.oid().to_le_bytes()),
         _ => {}
     }
@@ -319,6 +322,11 @@ fn read_type(reader: &mut Reader<'_>, depth: usize) -> Result<DataType> {
             let read = EnumType::read(read_text(reader)?);
             let read = read.ok_or_else(|| corrupt("no type is described so"))?;
             DataType::Enum(Arc::new(read))
+        }
+        25 => {
+            let read = RowType::read(read_text(reader)?);
+            let read = read.ok_or_else(|| corrupt("no type is described so"))?;
+            DataType::Row(Arc::new(read))
         }
         21 => DataType::Timestamp(Some(reader.number(1)? as u8)),
         22 => DataType::TimestampTz(Some(reader.number(1)? as u8)),

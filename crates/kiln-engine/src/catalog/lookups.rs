@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kiln_platform::sync::{Arc, Weak};
 use kiln_storage::sequence::Sequence;
 use kiln_storage::table::Table;
-use kiln_storage::types::EnumType;
+use kiln_storage::types::{EnumType, RowType};
 
 use super::domains::Domain;
 use super::objects::Catalog;
@@ -23,6 +23,7 @@ pub struct Lookups {
     sequences: BTreeMap<String, Option<Weak<Sequence>>>,
     views: BTreeMap<String, Option<Arc<View>>>,
     enums: BTreeMap<String, Option<Arc<EnumType>>>,
+    composites: BTreeMap<String, Option<Arc<RowType>>>,
     domains: BTreeMap<String, Option<Arc<Domain>>>,
     /// By the table referred to.
     referencing: BTreeMap<String, Vec<Weak<Table>>>,
@@ -68,6 +69,13 @@ impl Lookups {
         }
     }
 
+    /// The compiler looked for a composite type.
+    pub fn note_composite(&mut self, name: &str, found: Option<&Arc<RowType>>) {
+        if !self.composites.contains_key(name) {
+            self.composites.insert(name.to_owned(), found.cloned());
+        }
+    }
+
     /// The compiler looked for a domain.
     pub fn note_domain(&mut self, name: &str, found: Option<&Arc<Domain>>) {
         if !self.domains.contains_key(name) {
@@ -75,11 +83,14 @@ impl Lookups {
         }
     }
 
-    /// The names of the enums and domains that were looked for and found.
+    /// The names of the types of users that were looked for and found.
     pub fn types(&self) -> impl Iterator<Item = &str> {
         let enums = self.enums.iter().filter(|(_, found)| found.is_some());
         let domains = self.domains.iter().filter(|(_, found)| found.is_some());
+        let composites = self.composites.iter().filter(|(_, found)| found.is_some());
         let enums = enums.map(|(name, _)| name.as_str());
+        let composites = composites.map(|(name, _)| name.as_str());
+        let enums = enums.chain(composites);
         enums.chain(domains.map(|(name, _)| name.as_str()))
     }
 
@@ -134,6 +145,7 @@ impl Lookups {
         let mut sequences = self.sequences.iter();
         let mut views = self.views.iter();
         let mut enums = self.enums.iter();
+        let mut composites = self.composites.iter();
         let mut domains = self.domains.iter();
         tables.all(
             |(name, known)| match (known.as_ref(), catalog.table(name)) {
@@ -151,6 +163,9 @@ impl Lookups {
             known.as_ref().map(Arc::as_ptr) == found
         }) && enums.all(|(name, known)| {
             let found = catalog.enumeration(name).map(Arc::as_ptr);
+            known.as_ref().map(Arc::as_ptr) == found
+        }) && composites.all(|(name, known)| {
+            let found = catalog.composite(name).map(Arc::as_ptr);
             known.as_ref().map(Arc::as_ptr) == found
         }) && domains.all(|(name, known)| {
             let found = catalog.domain(name).map(Arc::as_ptr);

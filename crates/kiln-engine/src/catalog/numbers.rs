@@ -62,6 +62,12 @@ pub enum NumberedObject {
     DomainArray(String),
     /// A check of a domain.
     DomainCheck(String, String),
+    /// A composite type.
+    Composite(String),
+    /// The type of arrays of its values.
+    CompositeArray(String),
+    /// What `pg_class` has of it.
+    CompositeRelation(String),
 }
 
 impl NumberedObject {
@@ -87,6 +93,9 @@ impl NumberedObject {
             NumberedObject::Domain(name) => ("domain", name, None),
             NumberedObject::DomainArray(name) => ("domain-array", name, None),
             NumberedObject::DomainCheck(of, check) => ("domain-check", of, Some(check)),
+            NumberedObject::Composite(name) => ("composite", name, None),
+            NumberedObject::CompositeArray(name) => ("composite-array", name, None),
+            NumberedObject::CompositeRelation(name) => ("composite-relation", name, None),
         }
     }
 
@@ -97,9 +106,9 @@ impl NumberedObject {
             NumberedObject::Routine(name) => Some(Object::routine(name)),
             NumberedObject::Sequence(name) => Some(Object::sequence(name)),
             NumberedObject::Schema(name) => Some(Object::schema(name)),
-            NumberedObject::Enum(name) | NumberedObject::Domain(name) => {
-                Some(Object::of_type(name))
-            }
+            NumberedObject::Enum(name)
+            | NumberedObject::Domain(name)
+            | NumberedObject::Composite(name) => Some(Object::of_type(name)),
             _ => None,
         }
     }
@@ -143,6 +152,9 @@ impl NumberedObject {
             "domain" => NumberedObject::Domain(name),
             "domain-array" => NumberedObject::DomainArray(name),
             "domain-check" => NumberedObject::DomainCheck(name, reader.counted()?.to_owned()),
+            "composite" => NumberedObject::Composite(name),
+            "composite-array" => NumberedObject::CompositeArray(name),
+            "composite-relation" => NumberedObject::CompositeRelation(name),
             _ => return Err(reader.damaged("a kind of object before it")),
         })
     }
@@ -233,6 +245,14 @@ impl ObjectNumbers {
             ]);
             let labels = of.labels().iter();
             objects.extend(labels.map(|it| NumberedObject::EnumLabel(name(), it.text.clone())));
+        }
+        for of in catalog.composites() {
+            let name = || of.name().to_owned();
+            objects.extend([
+                NumberedObject::Composite(name()),
+                NumberedObject::CompositeArray(name()),
+                NumberedObject::CompositeRelation(name()),
+            ]);
         }
         for domain in catalog.domains() {
             let name = || domain.name.clone();

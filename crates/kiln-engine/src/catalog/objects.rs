@@ -10,7 +10,7 @@ use kiln_storage::qualified::{PUBLIC_SCHEMA, parts, schema_of};
 use kiln_storage::schema::TableId;
 use kiln_storage::sequence::{Sequence, SequenceId};
 use kiln_storage::table::Table;
-use kiln_storage::types::{DataType, EnumType};
+use kiln_storage::types::{DataType, EnumType, RowType};
 
 use super::comments::Comments;
 use super::current::CurrentCatalog;
@@ -39,6 +39,7 @@ pub struct Catalog {
     pub(crate) sequences: BTreeMap<String, Arc<Sequence>>,
     pub(crate) views: BTreeMap<String, Arc<View>>,
     pub(crate) enums: BTreeMap<String, Arc<EnumType>>,
+    pub(crate) composites: BTreeMap<String, Arc<RowType>>,
     pub(crate) domains: BTreeMap<String, Arc<Domain>>,
     /// With their schemas.
     pub(crate) extensions: BTreeMap<String, String>,
@@ -69,6 +70,7 @@ impl Default for Catalog {
             sequences: BTreeMap::new(),
             views: BTreeMap::new(),
             enums: BTreeMap::new(),
+            composites: BTreeMap::new(),
             domains: BTreeMap::new(),
             extensions: BTreeMap::new(),
             changed: BTreeMap::new(),
@@ -106,6 +108,7 @@ impl Catalog {
             sequences: self.sequences.clone(),
             views: self.views.clone(),
             enums: self.enums.clone(),
+            composites: self.composites.clone(),
             domains: self.domains.clone(),
             extensions: self.extensions.clone(),
             changed: self.changed.clone(),
@@ -336,13 +339,31 @@ impl Catalog {
         self.enums.get(name)
     }
 
-    /// The enum whose number, or that of whose array type, this is.
+    /// The composite type called `name`.
+    pub fn composite(&self, name: &str) -> Option<&Arc<RowType>> {
+        self.composites.get(name)
+    }
+
+    /// All composite types, by name.
+    pub fn composites(&self) -> impl Iterator<Item = &Arc<RowType>> {
+        self.composites.values()
+    }
+
+    /// The enum or composite type whose number, or that of whose array type, this is.
     pub fn type_numbered(&self, oid: u32) -> Option<DataType> {
-        let of = |known: &Arc<EnumType>| DataType::Enum(known.clone());
-        self.enums().find_map(|known| match oid {
-            _ if known.oid() == oid => Some(of(known)),
-            _ if known.array_oid() == oid => Some(DataType::array(of(known))),
-            _ => None,
+        let enums = self.enums().map(|of| DataType::Enum(of.clone()));
+        let composites = self.composites().map(|of| DataType::Row(of.clone()));
+        enums.chain(composites).find_map(|data_type| {
+            let (own, array) = match &data_type {
+                DataType::Enum(of) => (of.oid(), of.array_oid()),
+                DataType::Row(of) => (of.oid(), of.array_oid()),
+                _ => return None,
+            };
+            match oid {
+                _ if own == oid => Some(data_type),
+                _ if array == oid => Some(DataType::array(data_type)),
+                _ => None,
+            }
         })
     }
 

@@ -3,7 +3,7 @@
 //! A catalog is written as the list of what is in it, and not of the statements that made it: a
 //! database that creates and drops tables all day has a list as long as the number of its objects.
 //! Written are the tables, with their numbers, the order and the kind of their indexes, derived
-//! ones included, and their next row numbers; the enums and domains; the extensions; the sequences,
+//! ones included, and their next row numbers; the enums, composite types and domains; the extensions; the sequences,
 //! and how far they have got; the views; the statements that created the procedures; and the numbers of objects
 //! and the comments on them. Nothing else of a catalog depends on how it came about, as the
 //! programs of procedures follow from their statements and the tables ([`Lookups`](crate::Lookups)
@@ -12,6 +12,7 @@
 //! A log keeps a written catalog with each checkpoint, and the
 //! [`CatalogStatement`](crate::CatalogStatement)s after it.
 
+mod composites;
 mod domains;
 mod enums;
 mod roles;
@@ -31,7 +32,7 @@ use kiln_storage::schema::{
     IndexMethod, Partitioning, ReferentialAction, TableId, TableSchema, UnbuiltIndex,
 };
 use kiln_storage::table::Table;
-use kiln_storage::types::EnumType;
+use kiln_storage::types::{EnumType, RowType};
 
 use super::comments::Comments;
 use super::domains::Domain;
@@ -56,6 +57,8 @@ pub struct WrittenCatalog {
     pub(crate) extensions: BTreeMap<String, String>,
     /// In the order of their names.
     pub(crate) enums: Vec<Arc<EnumType>>,
+    /// In the order of their names.
+    pub(crate) composites: Vec<Arc<RowType>>,
     /// In the order of their names.
     pub(crate) domains: Vec<Arc<Domain>>,
     /// In the order of their names.
@@ -106,6 +109,7 @@ impl Catalog {
             sequences: self.sequences().map(|it| WrittenSequence::of(it)).collect(),
             views: self.views().cloned().collect(),
             enums: self.enums().cloned().collect(),
+            composites: self.composites().cloned().collect(),
             domains: self.domains().cloned().collect(),
             roles: self.roles().clone(),
             numbers: self.numbers().clone(),
@@ -138,6 +142,14 @@ impl WrittenCatalog {
             let is_new =
                 names.insert(of.name()) && types.insert(of.oid()) && types.insert(of.array_oid());
             if !is_new {
+                let name = of.name();
+                return corrupted(format!("type \"{name}\" has the name or number of another"));
+            }
+        }
+        for of in &self.composites {
+            let is_new =
+                names.insert(of.name()) && types.insert(of.oid()) && types.insert(of.array_oid());
+            if !is_new || of.is_record() {
                 let name = of.name();
                 return corrupted(format!("type \"{name}\" has the name or number of another"));
             }
@@ -281,6 +293,9 @@ impl fmt::Display for WrittenCatalog {
         }
         for of in &self.enums {
             enums::write(f, of)?;
+        }
+        for of in &self.composites {
+            composites::write(f, of)?;
         }
         for domain in &self.domains {
             domains::write(f, domain)?;
@@ -463,6 +478,10 @@ impl FromStr for WrittenCatalog {
         while reader.takes("type") {
             enums.push(Arc::new(enums::read(&mut reader)?));
         }
+        let mut rows = Vec::new();
+        while reader.takes("composite") {
+            rows.push(Arc::new(composites::read(&mut reader)?));
+        }
         let mut domains = Vec::new();
         while reader.takes("domain") {
             domains.push(domains::read(&mut reader)?);
@@ -489,6 +508,7 @@ impl FromStr for WrittenCatalog {
         reader.expect("end")?;
         reader.end()?;
         enums::share(&enums, &mut tables, &mut views)?;
+        composites::check(&rows, &tables)?;
         domains::share(&enums, &mut domains);
         let domains: Vec<Arc<Domain>> = domains.into_iter().map(Arc::new).collect();
         domains::check(&domains, &tables)?;
@@ -498,6 +518,7 @@ impl FromStr for WrittenCatalog {
             schemas: reader.schemas,
             extensions,
             enums,
+            composites: rows,
             domains,
             tables,
             sequences,

@@ -101,6 +101,7 @@ impl CatalogChange<'_> {
     pub(super) fn check_no_type(&self, name: &str) -> Result<()> {
         let catalog = &self.catalog;
         let is_taken = catalog.enums.contains_key(name)
+            || catalog.composites.contains_key(name)
             || catalog.domains.contains_key(name)
             || catalog.tables.contains_key(name)
             || catalog.views.contains_key(name);
@@ -110,14 +111,17 @@ impl CatalogChange<'_> {
         }
     }
 
-    /// Checks that no enum or domain has the name of a new table or view, whose rows have a type of that
-    /// name.
+    /// Checks that no type of users has the name of a new table or view, whose rows have a type of
+    /// that name.
     ///
     /// # Errors
     /// 42710.
     pub(crate) fn check_no_own_type(&self, name: &str) -> Result<()> {
         let catalog = &self.catalog;
-        match catalog.enums.contains_key(name) || catalog.domains.contains_key(name) {
+        let is_taken = catalog.enums.contains_key(name)
+            || catalog.composites.contains_key(name)
+            || catalog.domains.contains_key(name);
+        match is_taken {
             true => Err(type_exists(name).with_hint(
                 "A relation has an associated type of the same name, so you must use a name that \
                  doesn't conflict with any existing type.",

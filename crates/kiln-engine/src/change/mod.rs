@@ -4,6 +4,7 @@
 mod alter;
 mod apply;
 mod catalog_change;
+mod composites;
 mod definition;
 mod domains;
 mod enums;

@@ -97,6 +97,10 @@ impl CatalogChange<'_> {
         self.restore_sequences(&written.sequences);
         let enums = written.enums.iter();
         self.catalog.enums = enums.map(|of| (of.name().to_owned(), of.clone())).collect();
+        let composites = written.composites.iter();
+        self.catalog.composites = composites
+            .map(|of| (of.name().to_owned(), of.clone()))
+            .collect();
         let domains = written.domains.iter();
         self.catalog.domains = domains
             .map(|domain| (domain.name.clone(), domain.clone()))

@@ -48,6 +48,7 @@ impl Arguments {
                 | Kind::Interval
                 | Kind::Object
                 | Kind::Enum
+                | Kind::Row
                 | Kind::Array => {
                     self.value(position).append_to(target);
                 }

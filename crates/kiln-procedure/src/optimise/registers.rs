@@ -109,5 +109,6 @@ fn fits_register(value: &Value) -> bool {
             | Value::Interval(_)
             | Value::Array(_)
             | Value::Object(_)
+            | Value::Row(_)
     )
 }

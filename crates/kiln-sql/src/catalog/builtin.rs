@@ -182,8 +182,10 @@ pub(crate) fn oid_of(data_type: &DataType) -> u32 {
     let named = |name: &str| types().iter().find(|known| known.name == name);
     match data_type {
         DataType::Enum(of) => of.oid(),
+        DataType::Row(of) => of.oid(),
         DataType::Array(element) => match &**element {
             DataType::Enum(of) => of.array_oid(),
+            DataType::Row(of) => of.array_oid(),
             element => type_by_oid(oid_of(element)).map_or(0, |element| element.array),
         },
         DataType::Catalog(catalog) => catalog.oid(),
@@ -211,8 +213,10 @@ pub(crate) fn internal_name(data_type: &DataType) -> &str {
         DataType::Uuid => "uuid",
         DataType::Interval(_) => "interval",
         DataType::Enum(of) => of.name(),
+        DataType::Row(of) => of.name(),
         DataType::Array(element) => match &**element {
             DataType::Enum(of) => of.array_name(),
+            DataType::Row(of) => of.array_name(),
             element => type_by_oid(oid_of(element))
                 .and_then(|element| type_by_oid(element.array))
                 .map_or("anyarray", |array| array.name),

@@ -7,9 +7,11 @@ use kiln_storage::sequence::Identity;
 use kiln_storage::types::{CatalogType, DataType, Value};
 
 use super::relation::RelationColumn;
-use super::snapshot::{IndexEntry, SequenceEntry, Snapshot, TableEntry, ViewEntry, type_oid};
+use super::snapshot::{
+    CompositeEntry, IndexEntry, SequenceEntry, Snapshot, TableEntry, ViewEntry, type_oid,
+};
 use super::values::{Row, array, boolean, integer, oid, optional, small, text};
-use super::{FIRST_ROLE_OID, Relation, builtin, deparse, names, roles};
+use super::{FIRST_ROLE_OID, PUBLIC_OID, Relation, builtin, deparse, names, roles};
 
 use crate::compile::SEQUENCE_COLUMNS;
 
@@ -139,7 +141,31 @@ pub(super) fn pg_class(snapshot: &Snapshot) -> Vec<Row> {
     rows.extend(sequences.map(|sequence| sequence_row(snapshot, sequence)));
     let views = snapshot.views.iter();
     rows.extend(views.map(|view| view_row(snapshot, view)));
+    let composites = snapshot.composites.iter();
+    rows.extend(composites.map(|entry| composite_row(snapshot, entry)));
     rows
+}
+
+fn composite_row(snapshot: &Snapshot, entry: &CompositeEntry) -> Row {
+    let name = entry.of.name();
+    let class = Class {
+        oid: entry.relation,
+        name: name.to_owned(),
+        schema: PUBLIC_OID,
+        row_type: entry.of.oid(),
+        method: 0,
+        pages: 0,
+        has_index: false,
+        kind: "c",
+        columns: entry.of.fields().len(),
+        checks: 0,
+        owner: snapshot.owner_oid(&Object::of_type(name)),
+        has_triggers: false,
+        privileges: Value::Null,
+        identity: "n",
+        is_populated: true,
+    };
+    class.into_row(snapshot)
 }
 
 fn view_row(snapshot: &Snapshot, entry: &ViewEntry) -> Row {
@@ -265,6 +291,10 @@ impl Attribute<'_> {
         // An enum is printed as an INTEGER lies, and its array as any other.
         let lies_as = match self.data_type {
             DataType::Enum(_) => builtin::oid_of(&DataType::Integer),
+            DataType::Row(_) => builtin::oid_of(&DataType::array(DataType::BigInt)),
+            DataType::Array(element) if element.row().is_some() => {
+                builtin::oid_of(&DataType::array(DataType::BigInt))
+            }
             DataType::Array(element) if element.enumeration().is_some() => {
                 builtin::oid_of(&DataType::array(DataType::Integer))
             }
@@ -390,6 +420,22 @@ pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
                 relation: entry.oid,
                 name,
                 data_type,
+                domain: None,
+                number: number(at),
+                not_null: false,
+                has_default: false,
+                identity: "",
+                is_generated: false,
+            };
+            rows.push(attribute.into_row());
+        }
+    }
+    for entry in &snapshot.composites {
+        for (at, field) in entry.of.fields().iter().enumerate() {
+            let attribute = Attribute {
+                relation: entry.relation,
+                name: &field.name,
+                data_type: &field.data_type,
                 domain: None,
                 number: number(at),
                 not_null: false,

@@ -281,6 +281,12 @@ impl Snapshot {
         {
             return Ok(if is_array { of.array_oid() } else { of.oid() });
         }
+        if let Some(entry) = of_public.and_then(|name| self.composite(name))
+            && table.is_none()
+        {
+            let of = &entry.of;
+            return Ok(if is_array { of.array_oid() } else { of.oid() });
+        }
         if let Some(entry) = of_public.and_then(|name| self.domain(name))
             && table.is_none()
         {
@@ -389,6 +395,7 @@ impl Snapshot {
             }
             Some(ObjectOf::Sequence(sequence)) => sequence.sequence.name(),
             Some(ObjectOf::View(view)) => &view.view.name,
+            Some(ObjectOf::CompositeRelation(of)) => return Some(of.printed().to_owned()),
             _ => {
                 let relation = Snapshot::system_relation(oid)?;
                 return Some(match relation.schema {
@@ -407,6 +414,8 @@ impl Snapshot {
             ObjectOf::RowArrayType(table) => Some(format!("{}[]", self.shown_type(table))),
             ObjectOf::Enum(of) => Some(of.printed().to_owned()),
             ObjectOf::EnumArray(of) => Some(of.printed_array().to_owned()),
+            ObjectOf::Composite(of) => Some(of.printed().to_owned()),
+            ObjectOf::CompositeArray(of) => Some(of.printed_array().to_owned()),
             ObjectOf::Domain(entry) => Some(entry.printed()),
             ObjectOf::DomainArray(entry) => Some(format!("{}[]", entry.printed())),
             _ => None,

@@ -12,7 +12,7 @@ use kiln_storage::qualified::{PUBLIC_SCHEMA, beside, name_in_schema, parts, sche
 use kiln_storage::schema::{Check, Column, ForeignKey, IndexDefinition, TableSchema, Trigger};
 use kiln_storage::sequence::{Identity, Sequence};
 use kiln_storage::table::Table;
-use kiln_storage::types::{DataType, EnumType};
+use kiln_storage::types::{DataType, EnumType, RowType};
 
 use super::auxiliary::is_auxiliary;
 use super::view::{sequences_of_default, updatable_columns};
@@ -35,6 +35,7 @@ pub(crate) struct Snapshot {
     pub views: Vec<ViewEntry>,
     /// By name.
     pub enums: Vec<EnumEntry>,
+    pub composites: Vec<CompositeEntry>,
     /// By name.
     pub domains: Vec<DomainEntry>,
     pub routines: Vec<RoutineEntry>,
@@ -92,6 +93,13 @@ pub(crate) struct EnumEntry {
     pub of: Arc<EnumType>,
     /// The numbers of its labels, in their order.
     pub labels: Vec<u32>,
+}
+
+/// A composite type.
+pub(crate) struct CompositeEntry {
+    pub of: Arc<RowType>,
+    /// The number by which `pg_class` has it.
+    pub relation: u32,
 }
 
 /// An index that a user declared.
@@ -161,6 +169,9 @@ enum Found {
     View(usize),
     Enum(usize),
     EnumArray(usize),
+    Composite(usize),
+    CompositeArray(usize),
+    CompositeRelation(usize),
     Domain(usize),
     DomainArray(usize),
     DomainCheck(usize, usize),
@@ -181,6 +192,9 @@ pub(crate) enum ObjectOf<'a> {
     View(&'a ViewEntry),
     Enum(&'a EnumType),
     EnumArray(&'a EnumType),
+    Composite(&'a RowType),
+    CompositeArray(&'a RowType),
+    CompositeRelation(&'a RowType),
     Domain(&'a DomainEntry),
     DomainArray(&'a DomainEntry),
     DomainCheck(&'a DomainEntry, &'a Check),
@@ -226,6 +240,13 @@ impl Snapshot {
                 of: of.clone(),
             }
         });
+        let composites = catalog.composites().map(|of| CompositeEntry {
+            of: of.clone(),
+            relation: number(
+                numbers,
+                NumberedObject::CompositeRelation(of.name().to_owned()),
+            ),
+        });
         let domains = catalog.domains();
         let domains = domains.map(|domain| DomainEntry::new(domain, catalog));
         let roles = catalog.roles().iter().map(|role| {
@@ -251,6 +272,7 @@ impl Snapshot {
             views: views.collect(),
             routines: routines.collect(),
             enums: enums.collect(),
+            composites: composites.collect(),
             domains: domains.collect(),
             roles: roles.collect(),
             schemas: schemas.collect(),
@@ -301,6 +323,11 @@ impl Snapshot {
             objects.insert(entry.of.oid(), Found::Enum(at));
             objects.insert(entry.of.array_oid(), Found::EnumArray(at));
         }
+        for (at, entry) in self.composites.iter().enumerate() {
+            objects.insert(entry.of.oid(), Found::Composite(at));
+            objects.insert(entry.of.array_oid(), Found::CompositeArray(at));
+            objects.insert(entry.relation, Found::CompositeRelation(at));
+        }
         for (at, entry) in self.domains.iter().enumerate() {
             objects.insert(entry.oid, Found::Domain(at));
             objects.insert(entry.array_oid, Found::DomainArray(at));
@@ -336,6 +363,9 @@ impl Snapshot {
             Found::View(at) => ObjectOf::View(&self.views[at]),
             Found::Enum(at) => ObjectOf::Enum(&self.enums[at].of),
             Found::EnumArray(at) => ObjectOf::EnumArray(&self.enums[at].of),
+            Found::Composite(at) => ObjectOf::Composite(&self.composites[at].of),
+            Found::CompositeArray(at) => ObjectOf::CompositeArray(&self.composites[at].of),
+            Found::CompositeRelation(at) => ObjectOf::CompositeRelation(&self.composites[at].of),
             Found::Domain(at) => ObjectOf::Domain(&self.domains[at]),
             Found::DomainArray(at) => ObjectOf::DomainArray(&self.domains[at]),
             Found::DomainCheck(at, inner) => {
@@ -365,6 +395,12 @@ impl Snapshot {
     pub fn enumeration(&self, name: &str) -> Option<&EnumType> {
         let at = self.enums.binary_search_by(|it| it.of.name().cmp(name));
         at.ok().map(|at| &*self.enums[at].of)
+    }
+
+    /// The composite type with this name.
+    pub fn composite(&self, name: &str) -> Option<&CompositeEntry> {
+        let at = (self.composites).binary_search_by(|it| it.of.name().cmp(name));
+        at.ok().map(|at| &self.composites[at])
     }
 
     /// The domain with this name.

@@ -4,11 +4,11 @@ use kiln_engine::{FIRST_ROLE, Object};
 use kiln_storage::qualified::PUBLIC_SCHEMA;
 use kiln_storage::types::{CatalogType, DataType, EnumType, ObjectName, Value};
 
-use super::snapshot::{DomainEntry, Snapshot, TableEntry, type_oid};
+use super::snapshot::{CompositeEntry, DomainEntry, Snapshot, TableEntry, type_oid};
 use super::values::{Row, boolean, integer, no_function, oid, optional, text};
 use super::{FIRST_ROLE_OID, PUBLIC_OID, builtin};
 
-/// PostgreSQL's types, the row types of tables, enums and domains.
+/// PostgreSQL's types, the row types of tables, enums, composite types and domains.
 pub(super) fn pg_type(snapshot: &Snapshot) -> Vec<Row> {
     let rows = snapshot
         .tables
@@ -16,6 +16,8 @@ pub(super) fn pg_type(snapshot: &Snapshot) -> Vec<Row> {
         .flat_map(|table| row_types(snapshot, table));
     let enums = snapshot.enums.iter();
     let rows = rows.chain(enums.flat_map(|entry| enum_types(snapshot, &entry.of)));
+    let composites = snapshot.composites.iter();
+    let rows = rows.chain(composites.flat_map(|entry| composite_types(snapshot, entry)));
     let domains = snapshot.domains.iter();
     let rows = rows.chain(domains.flat_map(|entry| domain_types(snapshot, entry)));
     builtin::rows("pg_type")
@@ -58,6 +60,25 @@ fn enum_types(snapshot: &Snapshot, of: &EnumType) -> [Row; 2] {
         functions: ["enum_in", "enum_out", "enum_recv", "enum_send"],
         alignment: "i",
         storage: "p",
+    };
+    row.into_rows(snapshot)
+}
+
+fn composite_types(snapshot: &Snapshot, entry: &CompositeEntry) -> [Row; 2] {
+    let of = &entry.of;
+    let row = TypeRow {
+        oid: of.oid(),
+        array_oid: of.array_oid(),
+        name: of.name(),
+        schema: PUBLIC_OID,
+        kind: "c",
+        category: "C",
+        length: -1,
+        owner: snapshot.owner_oid(&Object::of_type(of.name())),
+        relation: entry.relation,
+        functions: ["record_in", "record_out", "record_recv", "record_send"],
+        alignment: "d",
+        storage: "x",
     };
     row.into_rows(snapshot)
 }
@@ -170,6 +191,14 @@ fn function(snapshot: &Snapshot, name: &str) -> Value {
 fn row_of(snapshot: &Snapshot, data_type: &DataType) -> Option<Row> {
     if let Some(of) = data_type.enumeration() {
         let [own, array] = enum_types(snapshot, of);
+        return Some(match data_type {
+            DataType::Array(_) => array,
+            _ => own,
+        });
+    }
+    let composite = data_type.row().and_then(|of| snapshot.composite(of.name()));
+    if let Some(entry) = composite {
+        let [own, array] = composite_types(snapshot, entry);
         return Some(match data_type {
             DataType::Array(_) => array,
             _ => own,

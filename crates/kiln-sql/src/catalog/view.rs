@@ -9,15 +9,16 @@ use kiln_engine::{
 };
 use kiln_platform::sync::Arc;
 use kiln_storage::error::Result;
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::Column;
 use kiln_storage::sequence::Sequence;
 use kiln_storage::table::Table;
-use kiln_storage::types::EnumType;
+use kiln_storage::types::{EnumType, RowField, RowType};
 
 use sqlparser::ast::ObjectName;
 
 use crate::compile::plpgsql::Routine;
-use crate::compile::{CatalogView, Updatability, ddl, updatability};
+use crate::compile::{CatalogView, Updatability, ddl, kept_name, updatability};
 use crate::parse::{self, FunctionDefinition, SourceStatement, function_header};
 
 /// The tables and routines of a catalog.
@@ -64,7 +65,7 @@ impl View<'_> {
         lookups.procedures().map(str::to_owned).collect()
     }
 
-    /// The names of the enums and domains that were looked for and found.
+    /// The names of the types of users that were looked for and found.
     pub fn types(&self) -> Vec<String> {
         let lookups = self.lookups.borrow();
         lookups.types().map(str::to_owned).collect()
@@ -184,6 +185,17 @@ impl CatalogView for View<'_> {
         found.cloned()
     }
 
+    fn composite(&self, name: &str) -> Option<Arc<RowType>> {
+        let found = self.catalog.composite(name);
+        self.lookups.borrow_mut().note_composite(name, found);
+        found.cloned()
+    }
+
+    fn row_type(&self, name: &str) -> Option<Arc<RowType>> {
+        let table = self.table(name)?;
+        row_type_of(self.catalog, &table)
+    }
+
     fn domain(&self, name: &str) -> Option<Arc<Domain>> {
         let found = self.catalog.domain(name);
         self.lookups.borrow_mut().note_domain(name, found);
@@ -232,6 +244,22 @@ impl CatalogView for View<'_> {
         self.lookups.borrow_mut().note_procedure(name, found);
         found.is_some()
     }
+}
+
+/// The type of a table's rows; `None` for a table that has no numbers yet.
+pub(crate) fn row_type_of(catalog: &Catalog, table: &Table) -> Option<Arc<RowType>> {
+    let schema = table.schema();
+    let name = &schema.name;
+    let number = |object: &NumberedObject| catalog.numbers().get(object);
+    let own = number(&NumberedObject::RowType(name.clone()))?;
+    let array = number(&NumberedObject::RowArrayType(name.clone()))?;
+    let fields = schema.shown().iter().map(|column| RowField {
+        name: column.name.clone(),
+        data_type: column.data_type.clone(),
+    });
+    let (plain, printed) = (name_in_schema(name), kept_name(name));
+    let made = RowType::new((own, array), (plain, &printed), fields.collect());
+    made.ok().map(Arc::new)
 }
 
 /// The statement that created a routine.

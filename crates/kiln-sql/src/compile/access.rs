@@ -9,6 +9,7 @@ use super::bind::as_array;
 use super::bound::{Bound, Kind, Operation};
 use super::coerce::CastContext;
 use super::constant::{call, operation};
+use super::row_value;
 use super::select::field_of_row;
 use super::{Compiler, Position, fail, functions, name_of, operators, position_of, unsupported};
 
@@ -50,6 +51,9 @@ impl Compiler<'_> {
         };
         for access in rest {
             bound = match access {
+                AccessExpr::Dot(Expr::Identifier(field)) => {
+                    row_value::field_named(&bound, &name_of(field), position)?
+                }
                 AccessExpr::Dot(_) => return Err(unsupported("a field of a value", position)),
                 AccessExpr::Subscript(subscript) => {
                     self.bind_subscript(bound, subscript, position)?

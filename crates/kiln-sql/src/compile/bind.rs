@@ -4,7 +4,8 @@ use kiln_procedure::ir::{Arithmetic, Comparison};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value, parse_numeric};
 use sqlparser::ast::{
-    BinaryOperator, CastKind, Expr, UnaryOperator, Value as Literal, ValueWithSpan,
+    BinaryOperator, CastKind, Expr, Ident, ObjectName, UnaryOperator, Value as Literal,
+    ValueWithSpan,
 };
 
 use super::arrays;
@@ -12,13 +13,14 @@ use super::bound::{Bound, Kind};
 use super::category::{common_type, no_operator};
 use super::coerce::{CastContext, coerce, without_length};
 use super::constant::call;
-use super::domain::{coerce_to, declared_type};
+use super::domain::{coerce_to, type_of_value};
 use super::order::{Needs, class_in};
 use super::overload;
 use super::patterns::{Pattern, Syntax, pattern_test};
+use super::row_value;
 use super::unsupported;
 use super::{
-    Compiler, Position, fail, functions, name_of, operators, position_of, position_of_span,
+    Compiler, Position, fail, functions, operators, position_of, position_of_span, row_name,
 };
 
 /// How deep expressions and queries may nest; chains of one operator do not count.
@@ -35,9 +37,6 @@ impl Compiler<'_> {
         if bound.is_unknown() {
             let data_type = expected.unwrap_or(&bound.data_type).clone();
             return coerce(bound, &data_type, CastContext::Assignment);
-        }
-        if matches!(bound.kind, Kind::Row(_)) {
-            return Err(unsupported("a row as a value", bound.position));
         }
         Ok(bound)
     }
@@ -100,7 +99,7 @@ impl Compiler<'_> {
                     return Err(unsupported("this form of cast", position_of(&**expr)));
                 }
                 let position = position_of(&**expr);
-                let target = declared_type(data_type, self.catalog, position)?;
+                let target = type_of_value(data_type, self, position)?;
                 let bound = match (&**expr, &target.data_type) {
                     (Expr::Array(array), DataType::Array(element)) => {
                         self.bind_array(&array.elem, Some(element), position)?
@@ -132,11 +131,11 @@ impl Compiler<'_> {
             Expr::IsUnknown(inner) => self.bind_truth(inner, "IS UNKNOWN", None, false),
             Expr::IsNotUnknown(inner) => self.bind_truth(inner, "IS NOT UNKNOWN", None, true),
             Expr::IsDistinctFrom(left, right) => {
-                let (left, right) = (self.bind_or_row(left)?, self.bind_or_row(right)?);
+                let (left, right) = (self.bind(left)?, self.bind(right)?);
                 operators::compare(Comparison::Distinct, left, right, position)
             }
             Expr::IsNotDistinctFrom(left, right) => {
-                let (left, right) = (self.bind_or_row(left)?, self.bind_or_row(right)?);
+                let (left, right) = (self.bind(left)?, self.bind(right)?);
                 operators::compare(Comparison::NotDistinct, left, right, position)
             }
             Expr::InList {
@@ -247,28 +246,20 @@ impl Compiler<'_> {
                     let item = self.bind(item)?;
                     row.push(self.share(item));
                 }
-                Ok(Bound::new(Kind::Row(row), DataType::Text, position))
+                row_value::written(row, position)
             }
+            Expr::QualifiedWildcard(name, _) => self.bind_row_of(name),
             _ => self.bind_special(expr),
         }
     }
 
-    /// Binds an expression, or the row that a name means where it is no value itself.
-    fn bind_or_row(&mut self, expr: &Expr) -> Result<Bound> {
-        let position = position_of(expr);
-        let name = match expr {
-            Expr::Nested(inner) => return self.bind_or_row(inner),
-            Expr::Identifier(ident) if self.resolve(std::slice::from_ref(ident)).is_err() => {
-                Some(name_of(ident))
-            }
-            _ => None,
-        };
-        match name.and_then(|name| self.row_called(&name)) {
-            Some(columns) => {
-                let columns = columns.into_iter().map(|column| column.bound).collect();
-                Ok(Bound::new(Kind::Row(columns), DataType::Text, position))
-            }
-            None => self.bind(expr),
+    /// The value of `row.*`, which is that of the row.
+    pub(super) fn bind_row_of(&mut self, name: &ObjectName) -> Result<Bound> {
+        let position = position_of(name);
+        let row = row_name(name)?;
+        match self.row_named(&row) {
+            Some(source) => self.whole_row(source, position),
+            None => self.resolve(&[Ident::with_quote('"', row)]),
         }
     }
 
@@ -790,7 +781,7 @@ pub(super) fn as_boolean(bound: Bound, what: &str) -> Result<Bound> {
     if bound.is_unknown() {
         return coerce(bound, &DataType::Boolean, CastContext::Implicit);
     }
-    if bound.data_type == DataType::Boolean && !matches!(bound.kind, Kind::Row(_)) {
+    if bound.data_type == DataType::Boolean {
         return Ok(bound);
     }
     Err(fail(

@@ -18,6 +18,7 @@ pub(super) enum Category {
     Timespan,
     Array,
     Enum,
+    Composite,
     User,
 }
 
@@ -36,6 +37,7 @@ pub(super) fn category(data_type: &DataType) -> Category {
         DataType::Interval(_) => Category::Timespan,
         DataType::Array(_) => Category::Array,
         DataType::Enum(_) => Category::Enum,
+        DataType::Row(_) => Category::Composite,
         DataType::Bytea | DataType::Uuid => Category::User,
         DataType::Catalog(catalog) => match catalog {
             CatalogType::Name | CatalogType::Char | CatalogType::NodeTree => Category::String,

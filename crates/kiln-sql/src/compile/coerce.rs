@@ -1,6 +1,7 @@
 //! Conversions between types: which exist, in which context, and what computes them.
 
 mod moment;
+mod row;
 
 use kiln_procedure::frame::{push_value, to_value};
 use kiln_procedure::ir::{Class, Comparison, Width};
@@ -62,6 +63,7 @@ pub(super) fn cast_context(source: &DataType, target: &DataType) -> Option<CastC
         (Interval(_), Time(_)) => Assignment,
         (Integer, Boolean) | (Boolean, Integer) => Explicit,
         (Array(source), Array(target)) => cast_context(source, target)?,
+        (Row(source), Row(target)) => row::converts(source, target).then_some(Implicit)?,
         (_, target) if target.is_string() => Assignment,
         (source, _) if source.is_string() => Explicit,
         _ => return None,
@@ -153,8 +155,10 @@ pub(super) fn coerce(bound: Bound, target: &DataType, context: CastContext) -> R
             check_context(&bound.data_type, target, context, position)?;
             return Ok(Bound::null(target.clone(), position));
         }
-        Kind::Row(_) => return Err(unsupported("a row as a value", position)),
         _ => {}
+    }
+    if let Some(row) = row::convert(&bound, target, context)? {
+        return Ok(row);
     }
     if bound.data_type == *target {
         return Ok(bound);
@@ -173,7 +177,7 @@ pub(super) fn without_length(data_type: &DataType) -> DataType {
     }
 }
 
-fn located(error: Error, position: Position) -> Error {
+pub(super) fn located(error: Error, position: Position) -> Error {
     match position {
         Some((line, column)) => error.or_at(kiln_storage::error::Position { line, column }),
         None => error,
@@ -492,6 +496,11 @@ pub(super) fn to_text(bound: Bound) -> Result<Bound> {
             Representation::Vector => cast::VECTOR_TO_TEXT,
             Representation::Object => cast::OBJECT_TO_TEXT,
         },
+        DataType::Row(of) => {
+            let operands = vec![bound.clone(), Bound::text(of.to_string())];
+            let named = functions::ROW_TO_TEXT;
+            return Ok(call(named, operands, DataType::Text, position));
+        }
         DataType::Array(element) => match &**element {
             DataType::SmallInt | DataType::Integer | DataType::BigInt => cast::INTEGERS_TO_TEXT,
             DataType::Numeric { .. } => cast::DECIMALS_TO_TEXT,
@@ -570,6 +579,11 @@ fn from_text(bound: Bound, target: &DataType) -> Result<Bound> {
         DataType::Enum(of) => {
             let operands = vec![bound, Bound::text(of.to_string())];
             let named = functions::TEXT_TO_ENUM;
+            return Ok(call(named, operands, target.clone(), position));
+        }
+        DataType::Row(of) => {
+            let operands = vec![bound, Bound::text(of.to_string())];
+            let named = functions::TEXT_TO_ROW;
             return Ok(call(named, operands, target.clone(), position));
         }
         DataType::Catalog(catalog) => match catalog {

@@ -11,7 +11,7 @@ use kiln_procedure::ir::{Failure, Instruction, Reg};
 use kiln_storage::error::{Error, Result, SqlState, Subject};
 use kiln_storage::schema::Column;
 use kiln_storage::types::DataType;
-use sqlparser::ast::{DataType as Written, Expr};
+use sqlparser::ast::{ArrayElemTypeDef, DataType as Written, Expr};
 
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, coerce};
@@ -19,7 +19,7 @@ use super::expression::stored_expression;
 use super::quoting::quote_identifier;
 use super::scope::Variable;
 use super::types::{data_type, domain_named};
-use super::{CatalogView, Compiler, Position};
+use super::{CatalogView, Compiler, Position, relation_name, unsupported};
 
 /// A type as it was declared.
 #[derive(Clone, Debug)]
@@ -48,6 +48,72 @@ pub fn declared_type(
             data_type: data_type(written, catalog, position)?,
             domain: None,
         },
+    })
+}
+
+/// The type or domain of a column.
+///
+/// # Errors
+/// As [`data_type`]; 0A000 for the type of a table's rows.
+pub(crate) fn column_type(
+    written: &Written,
+    catalog: &dyn CatalogView,
+    position: Position,
+) -> Result<DeclaredType> {
+    declared_type(written, catalog, position).map_err(|error| {
+        let named = match written {
+            Written::Custom(name, _) => relation_name(catalog, name).ok(),
+            _ => None,
+        };
+        let is_of_rows = named.is_some_and(|name| catalog.row_type(&name).is_some());
+        match error.state() == SqlState::UNDEFINED_OBJECT && is_of_rows {
+            true => unsupported(format!("a column of type {written}"), position),
+            false => error,
+        }
+    })
+}
+
+/// The type or domain that `written` names, or the type of a table's rows.
+///
+/// # Errors
+/// As [`data_type`]; 0A000 for the rows of a table in a view, which does not depend on it.
+pub(super) fn type_of_value(
+    written: &Written,
+    compiler: &Compiler<'_>,
+    position: Position,
+) -> Result<DeclaredType> {
+    let error = match declared_type(written, compiler.catalog, position) {
+        Err(error) if error.state() == SqlState::UNDEFINED_OBJECT => error,
+        known => return known,
+    };
+    let (element, is_array) = match written {
+        Written::Array(
+            ArrayElemTypeDef::SquareBracket(element, _) | ArrayElemTypeDef::Qualified(element, _),
+        ) => (&**element, true),
+        other => (other, false),
+    };
+    let Written::Custom(name, modifiers) = element else {
+        return Err(error);
+    };
+    let named = relation_name(compiler.catalog, name).ok();
+    let named = named.filter(|_| modifiers.is_empty());
+    let Some(of) = named.and_then(|name| compiler.catalog.row_type(&name)) else {
+        return Err(error);
+    };
+    if compiler.recorded.is_some() {
+        return Err(unsupported(
+            "the type of a table's rows in a view",
+            position,
+        ));
+    }
+    let data_type = DataType::Row(of);
+    let domain = None;
+    Ok(match is_array {
+        true => DeclaredType {
+            data_type: DataType::array(data_type),
+            domain,
+        },
+        false => DeclaredType { data_type, domain },
     })
 }
 

@@ -6,6 +6,7 @@ use kiln_storage::types::{DataType, Value};
 
 use super::bound::{Bound, Kind, Operation, SourceId, Subquery};
 use super::functions::{self, Now};
+use super::row_value::pack;
 use super::scope::Available;
 use super::{Compiler, Typed, fail};
 
@@ -178,7 +179,13 @@ impl Compiler<'_> {
             }
             Kind::Aggregate(_) => Err(Error::internal("an aggregate was not replaced")),
             Kind::Window(_) => Err(Error::internal("a window function was not replaced")),
-            Kind::Row(_) => Err(super::unsupported("a row as a value", bound.position)),
+            Kind::Row(items) => match data_type {
+                DataType::Row(of) => {
+                    let packed = pack(items.clone(), of, bound.position);
+                    self.emit_node(&packed, target)
+                }
+                _ => Err(Error::internal("a row without the type of one")),
+            },
         }
     }
 

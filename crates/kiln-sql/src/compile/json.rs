@@ -1,17 +1,16 @@
 //! JSON made of SQL's values: `to_json`, `json_build_object`, `json_agg` and their kin.
 //!
 //! How a value becomes JSON follows from its type, so the compiler chooses; what is left to run is
-//! a function of texts. A name of a table among the arguments is its row, as an object.
+//! a function of texts. A row is an object.
 
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
-use sqlparser::ast::{Expr, Ident};
+use sqlparser::ast::Expr;
 
 use super::bind::case;
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, coerce, to_output_text, to_text};
-use super::scope::NamedColumn;
-use super::{Compiler, Position, fail, functions, name_of, operators, unsupported};
+use super::{Compiler, Position, fail, functions, row_value};
 
 /// A function that makes JSON of its arguments, or an aggregate that does so of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +93,9 @@ fn json_value(bound: Bound) -> Result<Bound> {
     if data_type == DataType::JSON || data_type == DataType::JSONB {
         return Ok(bound.relabel(DataType::JSON));
     }
+    if data_type.row().is_some() {
+        return Ok(json_of_rows(bound));
+    }
     let named = functions::json_of(&data_type);
     let text = to_output_text(bound)?;
     Ok(functions::direct(
@@ -104,6 +106,14 @@ fn json_value(bound: Bound) -> Result<Bound> {
     ))
 }
 
+/// A row, or an array of rows, as JSON.
+fn json_of_rows(bound: Bound) -> Bound {
+    let position = bound.position;
+    let described = Bound::text(bound.data_type.described());
+    let operands = vec![bound, described];
+    functions::direct(functions::ROWS_TO_JSON, operands, DataType::JSON, position)
+}
+
 /// A key of an object, as a text.
 fn json_key(bound: Bound) -> Result<Bound> {
     let position = bound.position;
@@ -111,7 +121,7 @@ fn json_key(bound: Bound) -> Result<Bound> {
         || bound.data_type.element().is_none()
             && bound.data_type != DataType::JSON
             && bound.data_type != DataType::JSONB;
-    if !is_scalar || matches!(bound.kind, Kind::Row(_)) {
+    if !is_scalar || row_value::type_of(&bound).is_some() {
         let message = "key value must be scalar, not array, composite, or json";
         return Err(fail(SqlState::INVALID_PARAMETER_VALUE, message, position));
     }
@@ -144,14 +154,14 @@ impl Compiler<'_> {
                 }
                 json_value(bound)?
             }
-            (What::Row, [one]) => match self.bind_json_row(one)? {
-                Some(row) => row,
-                None => {
-                    let bound = self.bind(one)?;
+            (What::Row, [one]) => {
+                let bound = self.bind(one)?;
+                if row_value::type_of(&bound).is_none() {
                     let message = format!("function {name}({}) does not exist", bound.type_name());
                     return Err(fail(SqlState::UNDEFINED_FUNCTION, message, position));
                 }
-            },
+                self.json_of(bound)?
+            }
             (What::Array, each) => {
                 let values: Result<Vec<Bound>> =
                     each.iter().map(|one| self.bind_json_value(one)).collect();
@@ -192,14 +202,9 @@ impl Compiler<'_> {
     ) -> Result<Bound> {
         match (maker.what, arguments) {
             (What::Values, [one]) => {
-                let (element, is_list) = match self.bind_json_row(one)? {
-                    Some(row) => (row, true),
-                    None => {
-                        let bound = self.bind(one)?;
-                        let is_list = matches!(bound.data_type, DataType::Array(_));
-                        (json_value(bound)?, is_list)
-                    }
-                };
+                let bound = self.bind(one)?;
+                let is_list = matches!(bound.data_type, DataType::Array(_) | DataType::Row(_));
+                let element = self.json_of(bound)?;
                 Ok(match is_list {
                     true => {
                         let named = functions::on_a_line();
@@ -229,89 +234,40 @@ impl Compiler<'_> {
 
     /// An argument as JSON.
     fn bind_json_value(&mut self, argument: &Expr) -> Result<Bound> {
-        match self.bind_json_row(argument)? {
-            Some(row) => Ok(row),
-            None => json_value(self.bind(argument)?),
-        }
+        let bound = self.bind(argument)?;
+        self.json_of(bound)
     }
 
-    /// The object of a row that is written as `ROW(…)`, or as the name of a table; `None` for
-    /// anything else.
-    fn bind_json_row(&mut self, argument: &Expr) -> Result<Option<Bound>> {
-        let position = super::position_of(argument);
-        let columns = match argument {
-            Expr::Nested(inner) => return self.bind_json_row(inner),
-            Expr::Identifier(name) => return self.bind_json_source(name),
-            Expr::Function(function) if super::object_name(&function.name)? == "row" => {
-                let Kind::Row(items) = self.bind(argument)?.kind else {
-                    return Err(unsupported("this row", position));
-                };
-                let named = |(number, item): (usize, Bound)| (format!("f{}", number + 1), item);
-                items.into_iter().enumerate().map(named).collect()
-            }
-            Expr::Tuple(items) => {
-                let mut columns = Vec::with_capacity(items.len());
-                for (number, item) in items.iter().enumerate() {
-                    columns.push((format!("f{}", number + 1), self.bind(item)?));
+    /// A value as JSON: a row is an object.
+    fn json_of(&mut self, bound: Bound) -> Result<Bound> {
+        let position = bound.position;
+        let Some(of) = row_value::type_of(&bound).cloned() else {
+            return json_value(bound);
+        };
+        match bound.kind {
+            Kind::Constant(Value::Null) => Ok(Bound::null(DataType::JSON, position)),
+            // A row that there may not be.
+            Kind::Case {
+                branches,
+                otherwise,
+            } => {
+                let mut converted = Vec::with_capacity(branches.len());
+                for (condition, row) in branches {
+                    converted.push((condition, self.json_of(row)?));
                 }
-                columns
+                let otherwise = otherwise.map(|row| self.json_of(*row)).transpose()?;
+                case(converted, otherwise, position)
             }
-            _ => return Ok(None),
-        };
-        object_of(columns, position).map(Some)
-    }
-
-    /// The object of the row that an identifier names, if it is no column itself.
-    fn bind_json_source(&mut self, name: &Ident) -> Result<Option<Bound>> {
-        let position = super::position_of_span(name.span);
-        if self.resolve(std::slice::from_ref(name)).is_ok() {
-            return Ok(None);
-        }
-        let name = name_of(name);
-        let Some(source) = self.row_named(&name) else {
-            let Some(columns) = self.row_called(&name) else {
-                return Ok(None);
-            };
-            let is_null =
-                |column: &NamedColumn| matches!(column.bound.kind, Kind::Constant(Value::Null));
-            // The row that the event of a trigger does not have.
-            if columns.iter().all(is_null) {
-                return Ok(Some(Bound::null(DataType::JSON, position)));
+            _ if row_value::parts(&bound).is_some() => {
+                let mut members = Vec::with_capacity(of.fields().len() * 2);
+                for (name, value) in row_value::fields(&bound, position)? {
+                    members.push(Bound::text(name));
+                    members.push(self.json_of(value)?);
+                }
+                let named = functions::json_of_row();
+                Ok(functions::direct(named, members, DataType::JSON, position))
             }
-            let columns = columns.into_iter();
-            let columns = columns.map(|column| (column.name, column.bound)).collect();
-            return object_of(columns, position).map(Some);
-        };
-        let columns = self.columns_of_row(source).into_iter();
-        let columns = columns.map(|column| (column.name, column.bound)).collect();
-        let object = object_of(columns, position)?;
-        if !self.source(source).may_miss {
-            return Ok(Some(object));
+            _ => Ok(json_of_rows(bound)),
         }
-        // A column that is never NULL in a row tells whether there is one.
-        let table = self.source(source).table.clone();
-        let certain = table.and_then(|table| {
-            let mut columns = table.schema().columns.iter();
-            columns.position(|column| column.not_null)
-        });
-        let Some(certain) = certain else {
-            let what = "the row of an outer join as a value, where no column is NOT NULL";
-            return Err(unsupported(what, position));
-        };
-        let certain = self.column_of(source, certain, position);
-        let misses = operators::is_null(certain, false, position)?;
-        let null = Bound::null(DataType::JSON, position);
-        case(vec![(misses, null)], Some(object), position).map(Some)
     }
-}
-
-/// The object of a row.
-fn object_of(columns: Vec<(String, Bound)>, position: Position) -> Result<Bound> {
-    let mut members = Vec::with_capacity(columns.len() * 2);
-    for (name, value) in columns {
-        members.push(Bound::text(name));
-        members.push(json_value(value)?);
-    }
-    let named = functions::json_of_row();
-    Ok(functions::direct(named, members, DataType::JSON, position))
 }

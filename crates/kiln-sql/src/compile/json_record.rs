@@ -135,7 +135,7 @@ impl Compiler<'_> {
         Ok(typed)
     }
 
-    /// The columns of the table of which `NULL::table` is a row.
+    /// The columns of the table, or of the composite type, of which `NULL::name` is a row.
     fn columns_of_base(
         &mut self,
         base: Option<&Expr>,
@@ -157,6 +157,13 @@ impl Compiler<'_> {
             let what = "a record other than NULL::table, from which the other fields come,";
             return Err(unsupported(what, position));
         };
+        if let Some(written) = base_type(base)
+            && let Ok(DataType::Row(of)) = types::data_type(written, self.catalog, position)
+        {
+            let fields = of.fields().iter();
+            let each = fields.map(|field| (field.name.clone(), field.data_type.clone()));
+            return Ok(each.collect());
+        }
         let name = relation_name(self.catalog, named)?;
         let Some(table) = self.catalog.table(&name) else {
             let message = format!("type \"{name}\" does not exist");
@@ -165,5 +172,13 @@ impl Compiler<'_> {
         let columns = table.schema().shown().iter();
         let each = columns.map(|column| (column.name.clone(), column.data_type.clone()));
         Ok(each.collect())
+    }
+}
+
+/// The type of a cast.
+fn base_type(base: Option<&Expr>) -> Option<&ast::DataType> {
+    match base {
+        Some(Expr::Cast { data_type, .. }) => Some(data_type),
+        _ => None,
     }
 }

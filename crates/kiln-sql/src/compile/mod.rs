@@ -19,6 +19,7 @@
 //! | `bound` | what binding makes: expressions, SELECTs and queries, which are one recursion, and walks over them; parameters whose types are inferred |
 //! | `constant`, `implication`, `computed`, `order` | constants, what conditions imply, what hidden columns hold, which values have an order |
 //! | `functions` | builtin functions: their signatures, and what computes them |
+//! | `row_value` | rows as values, and their fields |
 //! | `coerce`, `category`, `overload` | conversions between types, and which builtin a call means |
 //! | `scope`, `control` | variables, row sources, what a name means; open loops, EXIT and CONTINUE |
 //! | `arrays`, `operators`, `patterns`, `qualified`, `domain`, `session_value`, `advisory`, `sleep`, `extensions` | operators, names of relations, values of domains, what the session knows |
@@ -78,6 +79,7 @@ mod recursion;
 mod relation;
 mod row_call;
 mod row_function;
+mod row_value;
 mod rows;
 mod scope;
 mod select;
@@ -111,7 +113,7 @@ use kiln_storage::qualified::{PUBLIC_SCHEMA, name_in_schema, schema_of};
 use kiln_storage::schema::TableSchema;
 use kiln_storage::sequence::Sequence;
 use kiln_storage::table::Table;
-use kiln_storage::types::{DataType, EnumType};
+use kiln_storage::types::{DataType, EnumType, RowType};
 use sqlparser::ast::Expr;
 use sqlparser::ast::Spanned;
 
@@ -123,6 +125,7 @@ pub use bound::{ColumnMeta, ColumnOrigin, PARAMETERS_MAX, SourceId, count as par
 pub use coerce::CastContext;
 pub use control::LoopHandle;
 pub(crate) use dml::{Updatability, updatability};
+pub(crate) use domain::column_type;
 pub use domain::{DeclaredType, declared_type};
 pub(crate) use expression::stored_expression;
 pub use qualified::{
@@ -227,6 +230,18 @@ pub trait CatalogView {
 
     /// The enum called `name`.
     fn enumeration(&self, name: &str) -> Option<Arc<EnumType>> {
+        let _ = name;
+        None
+    }
+
+    /// The composite type called `name`.
+    fn composite(&self, name: &str) -> Option<Arc<RowType>> {
+        let _ = name;
+        None
+    }
+
+    /// The type of the rows of the table called `name`.
+    fn row_type(&self, name: &str) -> Option<Arc<RowType>> {
         let _ = name;
         None
     }

@@ -1,8 +1,9 @@
 //! Binary operators: which one the operands' types choose.
 
+use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Arithmetic, Class, Comparison, Width};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::{CatalogType, DataType, Representation, Value};
+use kiln_storage::types::{CatalogType, DataType, Representation, RowType, Value};
 
 use super::arrays;
 use super::bound::{Bound, Kind, Operation};
@@ -11,6 +12,7 @@ use super::coerce::{CastContext, cast_context, coerce, to_text};
 use super::constant::{call, operation};
 use super::functions;
 use super::overload;
+use super::row_value;
 use super::types::same_base;
 use super::{Position, fail, unsupported};
 
@@ -370,8 +372,12 @@ pub(super) fn compare(
     position: Position,
 ) -> Result<Bound> {
     let symbol = comparison_symbol(comparison);
-    if let (Kind::Row(_), _) | (_, Kind::Row(_)) = (&left.kind, &right.kind) {
+    if let (Kind::Row(_), Kind::Row(_)) = (&left.kind, &right.kind) {
         return compare_rows(comparison, left, right, position);
+    }
+    if let (Some(one), Some(other)) = (row_value::type_of(&left), row_value::type_of(&right)) {
+        let (one, other) = (one.clone(), other.clone());
+        return compare_values(comparison, (left, &one), (right, &other), position);
     }
     let (left, right) = comparable(symbol, left, right, position)?;
     match left.data_type {
@@ -457,6 +463,67 @@ fn compare_rows(
     }
 }
 
+/// `left <comparison> right` of rows of which one is a value: NULL fields are equal to each other,
+/// and after all others.
+fn compare_values(
+    comparison: Comparison,
+    (left, one): (Bound, &Arc<RowType>),
+    (right, other): (Bound, &Arc<RowType>),
+    position: Position,
+) -> Result<Bound> {
+    if one.fields().len() != other.fields().len() {
+        let message = "cannot compare record types with different numbers of columns";
+        return Err(fail(SqlState::DATATYPE_MISMATCH, message, position));
+    }
+    let pairs = one.fields().iter().zip(other.fields()).enumerate();
+    for (number, (one, other)) in pairs {
+        let (one, other) = (&one.data_type, &other.data_type);
+        if !same_base(one, other) {
+            let message = format!(
+                "cannot compare dissimilar column types {} and {} at record column {}",
+                one.base_name(),
+                other.base_name(),
+                number + 1
+            );
+            return Err(fail(SqlState::DATATYPE_MISMATCH, message, position));
+        }
+        if Class::of(one).is_none() || *one == DataType::JSON {
+            let what = match comparison {
+                Comparison::Equal
+                | Comparison::NotEqual
+                | Comparison::Distinct
+                | Comparison::NotDistinct => "an equality operator",
+                _ => "a comparison function",
+            };
+            let message = format!("could not identify {what} for type {one}");
+            return Err(fail(SqlState::UNDEFINED_FUNCTION, message, position));
+        }
+    }
+    let negated = match comparison {
+        Comparison::Equal | Comparison::NotDistinct => Some(false),
+        Comparison::NotEqual | Comparison::Distinct => Some(true),
+        _ => None,
+    };
+    // Rows that are made here need not be made to be compared.
+    if let Some(negated) = negated
+        && let (Some(left), Some(right)) = (row_value::parts(&left), row_value::parts(&right))
+    {
+        let pairs = left.into_iter().zip(right);
+        let tests = pairs.map(|(left, right)| match negated {
+            true => compare(Comparison::Distinct, left, right, position),
+            false => compare(Comparison::NotDistinct, left, right, position),
+        });
+        let tests = tests.collect::<Result<Vec<Bound>>>()?;
+        return Ok(match negated {
+            true => any(tests),
+            false => all(tests),
+        });
+    }
+    let compare = Operation::Compare(comparison, Class::Row);
+    let operands = vec![left, right];
+    Ok(operation(compare, operands, DataType::Boolean, position))
+}
+
 /// The conjunction; constants are left out where they decide nothing.
 pub(super) fn all(operands: Vec<Bound>) -> Bound {
     connect(operands, true)
@@ -524,15 +591,37 @@ pub(super) fn is_null(operand: Bound, negated: bool, position: Position) -> Resu
         Kind::Row(columns) => {
             let each: Result<Vec<Bound>> = columns
                 .into_iter()
-                .map(|column| is_null(column, negated, position))
+                .map(|column| is_null_value(column, negated, position))
                 .collect();
             Ok(all(each?))
         }
-        _ => {
-            let test = Operation::IsNull { negated };
-            Ok(operation(test, vec![operand], DataType::Boolean, position))
-        }
+        _ if row_value::type_of(&operand).is_some() => match row_value::parts(&operand) {
+            Some(parts) => {
+                let each: Result<Vec<Bound>> = parts
+                    .into_iter()
+                    .map(|part| is_null_value(part, negated, position))
+                    .collect();
+                Ok(all(each?))
+            }
+            None => {
+                let named = match negated {
+                    true => functions::ROW_IS_NOT_NULL,
+                    false => functions::ROW_IS_NULL,
+                };
+                Ok(call(named, vec![operand], DataType::Boolean, position))
+            }
+        },
+        _ => is_null_value(operand, negated, position),
     }
+}
+
+/// Whether the value itself is NULL: a row of NULLs is not.
+fn is_null_value(operand: Bound, negated: bool, position: Position) -> Result<Bound> {
+    if operand.is_unknown() {
+        return is_null(operand, negated, position);
+    }
+    let test = Operation::IsNull { negated };
+    Ok(operation(test, vec![operand], DataType::Boolean, position))
 }
 
 /// `left || right`.

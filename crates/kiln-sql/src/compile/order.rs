@@ -30,16 +30,18 @@ pub(super) fn class_in(
     position: Position,
 ) -> Result<Class> {
     let base = match data_type {
-        DataType::Array(element) => element,
+        DataType::Array(element) => &**element,
         other => other,
     };
-    match *base {
-        DataType::JSON => {
+    match base {
+        DataType::Row(_) | DataType::Catalog(_)
+            if *base == DataType::JSON || base.row().is_some() && Class::of(base).is_none() =>
+        {
             let needed = match needs {
                 Needs::Equality => "equality",
                 Needs::Order => "ordering",
             };
-            let message = format!("could not identify an {needed} operator for type json");
+            let message = format!("could not identify an {needed} operator for type {base}");
             let error = fail(SqlState::UNDEFINED_FUNCTION, message, position);
             Err(match needs {
                 Needs::Equality => error,

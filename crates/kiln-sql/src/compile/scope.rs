@@ -8,10 +8,12 @@ use kiln_storage::error::{Result, SqlState};
 use kiln_storage::qualified::schema_of;
 use kiln_storage::schema::ColumnId;
 use kiln_storage::table::Table;
-use kiln_storage::types::DataType;
+use kiln_storage::types::{DataType, RowType};
 use sqlparser::ast::Ident;
 
-use super::bound::{Bound, Kind, Parameters, SourceId};
+use super::bound::{Bound, Kind, Operation, Parameters, SourceId};
+use super::constant::operation;
+use super::row_value::{field_named, pack, pack_unless_null, record_of};
 use super::{Compiler, Position, Typed, fail, name_of, position_of_span, unsupported};
 
 /// A variable of PL/pgSQL.
@@ -32,6 +34,10 @@ pub enum Variable {
     Record {
         /// The fields, in order; empty until the first assignment gives it a shape.
         fields: Vec<Field>,
+        /// The type that it was declared with, if that has a name.
+        of: Option<Arc<RowType>>,
+        /// Whether it is a row even where all its fields are NULL.
+        is_there: bool,
     },
 }
 
@@ -219,7 +225,7 @@ impl Compiler<'_> {
         let variable = &self.variables[scope].names[index].1;
         match (variable, &path[rest..]) {
             (variable, []) => Some(variable.clone()),
-            (Variable::Record { fields }, [name]) => {
+            (Variable::Record { fields, .. }, [name]) => {
                 let field = fields.iter().find(|field| field.name == *name)?;
                 Some(Variable::Scalar {
                     register: field.register,
@@ -392,21 +398,6 @@ impl Compiler<'_> {
         sources.find(|id| self.source(**id).name == name).copied()
     }
 
-    /// The columns of the row that a name means: of a row or record variable, or of a source.
-    pub(super) fn row_called(&self, name: &str) -> Option<Vec<NamedColumn>> {
-        if let Some(Variable::Record { fields }) = self.variable(&[name.to_owned()])
-            && !fields.is_empty()
-        {
-            let columns = fields.into_iter().map(|field| NamedColumn {
-                bound: self.value_of(field.register, field.data_type, None),
-                name: field.name,
-            });
-            return Some(columns.collect());
-        }
-        let source = self.row_named(name)?;
-        Some(self.columns_of_row(source))
-    }
-
     /// The value of a variable; what is known of a trigger is a constant.
     fn value_of(&self, register: Reg, data_type: DataType, position: Position) -> Bound {
         match self.builder.constant_value(register) {
@@ -544,42 +535,150 @@ impl Compiler<'_> {
                     ..
                 }),
             ) => Ok(self.value_of(register, data_type, position)),
-            (None, Some(Variable::Record { fields })) if fields.is_empty() => Err(fail(
+            (None, Some(Variable::Record { fields, .. })) if fields.is_empty() => Err(fail(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("record \"{}\" is not assigned yet", path.join(".")),
                 position,
             )
             .with_detail("The tuple structure of a not-yet-assigned record is indeterminate.")),
-            (None, Some(Variable::Record { .. })) => {
-                Err(unsupported("a record variable as a value", position))
+            (
+                None,
+                Some(Variable::Record {
+                    fields,
+                    of,
+                    is_there,
+                }),
+            ) => self.value_of_record(fields, of, is_there, position),
+            (None, None) => {
+                if let Some(bound) = self.value_of_row(&path, position)? {
+                    return Ok(bound);
+                }
+                match self.field_of_variable(&path, position)? {
+                    Some(bound) => Ok(bound),
+                    None => Err(self.unresolved(&path, position)),
+                }
             }
-            (None, None) => match self.value_of_row(&path, position) {
-                Some(bound) => Ok(bound),
-                None => Err(self.unresolved(&path, position)),
-            },
         }
     }
 
-    /// The value of a row that is one: that of a function of one value in FROM.
-    fn value_of_row(&self, path: &[String], position: Position) -> Option<Bound> {
-        let [name] = path else { return None };
-        let source = self.row_named(name)?;
-        let is_value = self.source(source).is_value;
-        is_value.then(|| self.column_of(source, 0, position))
+    /// The value of a row that a name means.
+    fn value_of_row(&self, path: &[String], position: Position) -> Result<Option<Bound>> {
+        let [name] = path else { return Ok(None) };
+        match self.row_named(name) {
+            // That of a function of one value in FROM.
+            Some(source) if self.source(source).is_value => {
+                Ok(Some(self.column_of(source, 0, position)))
+            }
+            Some(source) => self.whole_row(source, position).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The row of a source, as a value.
+    ///
+    /// # Errors
+    /// 0A000 where it cannot be told whether there is one; those of [`record_of`].
+    pub(super) fn whole_row(&self, source: SourceId, position: Position) -> Result<Bound> {
+        let row = self.source(source);
+        let columns = self.columns_of_row(source);
+        let table = row.table.as_ref().map(|table| table.schema());
+        let named = table.and_then(|schema| self.catalog.row_type(&schema.name));
+        let of = match named.filter(|of| of.fields().len() == columns.len()) {
+            Some(of) => of,
+            None => {
+                let fields = columns.iter();
+                let fields = fields.map(|it| (it.name.clone(), &it.bound.data_type));
+                record_of(fields, position)?
+            }
+        };
+        let fields = columns.into_iter().map(|column| column.bound).collect();
+        let value = pack(fields, &of, position);
+        if !row.may_miss {
+            return Ok(value);
+        }
+        // A column that is never NULL in a row tells whether there is one.
+        let certain = table.and_then(|schema| schema.columns.iter().position(|it| it.not_null));
+        let Some(certain) = certain else {
+            let what = "the row of an outer join as a value, where no column is NOT NULL";
+            return Err(unsupported(what, position));
+        };
+        let certain = self.column_of(source, certain, position);
+        let is_null = Operation::IsNull { negated: false };
+        let misses = operation(is_null, vec![certain], DataType::Boolean, position);
+        let data_type = value.data_type.clone();
+        let null = Bound::null(data_type.clone(), position);
+        let kind = Kind::Case {
+            branches: vec![(misses, null)],
+            otherwise: Some(Box::new(value)),
+        };
+        Ok(Bound::new(kind, data_type, position))
+    }
+
+    /// The value of a record variable. One whose fields are all NULL is taken for one that has not
+    /// been assigned, which is NULL.
+    fn value_of_record(
+        &self,
+        fields: Vec<Field>,
+        of: Option<Arc<RowType>>,
+        is_there: bool,
+        position: Position,
+    ) -> Result<Bound> {
+        let of = match of {
+            Some(of) => of,
+            None => {
+                let types = fields.iter();
+                let types = types.map(|field| (field.name.clone(), &field.data_type));
+                record_of(types, position)?
+            }
+        };
+        let fields = fields.into_iter();
+        let fields = fields.map(|it| self.value_of(it.register, it.data_type, position));
+        let fields: Vec<Bound> = fields.collect();
+        // The row that the event of a trigger does not have.
+        if fields.iter().all(Bound::is_null_literal) {
+            return Ok(Bound::null(DataType::Row(of), position));
+        }
+        Ok(match is_there {
+            true => pack(fields, &of, position),
+            false => pack_unless_null(fields, &of, position),
+        })
+    }
+
+    /// Says of a row variable of the innermost scope of what type it is, and whether it is a row
+    /// even where all its fields are NULL.
+    pub(super) fn describe_row(&mut self, name: &str, named: Option<Arc<RowType>>, always: bool) {
+        let names = self.variables.last_mut().map(|scope| &mut scope.names);
+        let known = names.into_iter().flatten().find(|(known, _)| known == name);
+        if let Some((_, Variable::Record { of, is_there, .. })) = known {
+            (*of, *is_there) = (named, always);
+        }
+    }
+
+    /// `variable.field`, of a variable whose value is a row.
+    fn field_of_variable(&self, path: &[String], position: Position) -> Result<Option<Bound>> {
+        for end in (1..path.len()).rev() {
+            if let Some(Variable::Scalar {
+                register,
+                data_type: data_type @ DataType::Row(_),
+                ..
+            }) = self.variable(&path[..end])
+            {
+                let mut bound = self.value_of(register, data_type, position);
+                for name in &path[end..] {
+                    bound = field_named(&bound, name, position)?;
+                }
+                return Ok(Some(bound));
+            }
+        }
+        Ok(None)
     }
 
     fn unresolved(&self, path: &[String], position: Position) -> kiln_storage::error::Error {
         let undefined = |message: String| fail(SqlState::UNDEFINED_COLUMN, message, position);
         match path {
-            [name] => {
-                let is_row = self.levels.iter().flat_map(|level| &level.sources);
-                if is_row.into_iter().any(|id| self.source(*id).name == *name) {
-                    return unsupported("a whole row as a value", position);
-                }
-                undefined(format!("column \"{name}\" does not exist"))
-            }
+            [name] => undefined(format!("column \"{name}\" does not exist")),
             [table, name] => {
-                if let Some(Variable::Record { fields }) = self.variable(&path[..1]) {
+                if let Some(Variable::Record { fields, .. }) = self.variable(&path[..1]) {
                     if fields.is_empty() {
                         return fail(
                             SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -16,9 +16,11 @@ use super::from::FromScope;
 use super::grouping_sets::{GroupBy, grouping_of, sets_of};
 use super::names::figure_name;
 use super::order::{Needs, class_in, order_items, order_key, output_number};
+use super::row_value;
 use super::scope::{AggregatePolicy, Level};
 use super::{Compiler, Position, fail, name_of, position_of, row_name};
 use super::{position_of_span, unsupported};
+use crate::parse::ALL_FIELDS;
 
 impl Compiler<'_> {
     pub(super) fn bind_select(
@@ -58,6 +60,13 @@ impl Compiler<'_> {
         Ok((field_of_row(&name, first), rows))
     }
 
+    /// The fields of the row that `(expr).*` means.
+    fn bind_fields(&mut self, row: &Expr) -> Result<Vec<(String, Bound)>> {
+        let position = position_of(row);
+        let bound = self.bind(row)?;
+        row_value::fields(&bound, position)
+    }
+
     fn bind_select_parts(
         &mut self,
         select: &ast::Select,
@@ -76,6 +85,12 @@ impl Compiler<'_> {
         let mut fields = Vec::new();
         for item in projection(select) {
             match item {
+                SelectItem::UnnamedExpr(expr) if let Some(row) = starred(expr) => {
+                    for (name, bound) in self.bind_fields(&row)? {
+                        columns.push(name);
+                        outputs.push(bound);
+                    }
+                }
                 SelectItem::UnnamedExpr(expr) => {
                     let (name, bound) = self.bind_output(expr, figure_name(expr), &mut fields)?;
                     columns.push(name);
@@ -130,9 +145,6 @@ impl Compiler<'_> {
             self.allow_aggregates(AggregatePolicy::Allowed);
         }
         for (index, bound) in outputs.iter_mut().enumerate() {
-            if matches!(bound.kind, Kind::Row(_)) {
-                return Err(unsupported("a row as a value", bound.position));
-            }
             if bound.is_unknown() {
                 open_outputs.push(index);
                 // What the query is part of may still decide; TEXT is the last resort.
@@ -284,7 +296,7 @@ impl Compiler<'_> {
             }
             return Ok(());
         }
-        if let Some(super::Variable::Record { fields }) = self.variable(&[name.to_owned()]) {
+        if let Some(super::Variable::Record { fields, .. }) = self.variable(&[name.to_owned()]) {
             for field in fields {
                 columns.push(field.name);
                 outputs.push(Bound::register(field.register, field.data_type, position));
@@ -712,4 +724,23 @@ fn functions_grouped_by(keys: &[Bound], output: &mut Output) -> Vec<FromItem> {
         left: None,
     });
     items.collect()
+}
+
+/// The row of which an output is all fields, as `(expr).*` is read.
+fn starred(expr: &Expr) -> Option<Expr> {
+    let Expr::CompoundFieldAccess { root, access_chain } = expr else {
+        return None;
+    };
+    let (last, before) = access_chain.split_last()?;
+    match last {
+        ast::AccessExpr::Dot(Expr::Identifier(field)) if field.value == ALL_FIELDS => {}
+        _ => return None,
+    }
+    Some(match before.is_empty() {
+        true => (**root).clone(),
+        false => Expr::CompoundFieldAccess {
+            root: root.clone(),
+            access_chain: before.to_vec(),
+        },
+    })
 }

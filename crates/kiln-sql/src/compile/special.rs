@@ -3,6 +3,7 @@
 use kiln_procedure::ir::{Comparison, Instruction};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{CatalogType, DataType, ObjectName, Representation, Value};
+use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     CeilFloorKind, DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, Ident, TrimWhereField,
@@ -15,13 +16,14 @@ use super::category::common_type;
 use super::coerce::{CastContext, coalesce, coerce, padded};
 use super::collected::{Collected, Ordered, Paired};
 use super::constant::call;
-use super::domain::{coerce_to, declared_type};
+use super::domain::{coerce_to, type_of_value};
 use super::expression::Call;
 use super::extensions::Extension;
 use super::functions::Now;
 use super::json::Maker;
 use super::order::{Needs, class_in};
 use super::overload;
+use super::row_value;
 use super::types::digits_of_seconds;
 use super::{
     Compiler, Position, fail, functions, name_of, object_name, operators, position_of, routine_name,
@@ -133,7 +135,7 @@ impl Compiler<'_> {
                 Ok(bound)
             }
             Expr::TypedString(typed) => {
-                let target = declared_type(&typed.data_type, self.catalog, position)?;
+                let target = type_of_value(&typed.data_type, self, position)?;
                 let literal = self.bind(&Expr::Value(typed.value.clone()))?;
                 coerce_to(literal, &target, CastContext::Explicit)
             }
@@ -176,7 +178,7 @@ impl Compiler<'_> {
                 Err(unsupported("GROUPING SETS, CUBE and ROLLUP", position))
             }
             Expr::JsonAccess { .. } | Expr::IsJson { .. } => Err(unsupported("JSON", position)),
-            Expr::Wildcard(_) | Expr::QualifiedWildcard(..) => Err(fail(
+            Expr::Wildcard(_) => Err(fail(
                 SqlState::SYNTAX_ERROR,
                 "syntax error at or near \"*\"",
                 position,
@@ -303,6 +305,9 @@ impl Compiler<'_> {
         if function.over.is_some() {
             return self.bind_window_call(function);
         }
+        if let Some(function) = with_rows(function) {
+            return self.bind_function(&function);
+        }
         let call = read_call(function)?;
         let Call { name, position, .. } = &call;
         let position = *position;
@@ -379,8 +384,19 @@ impl Compiler<'_> {
         let refused = (name == "coalesce").then_some("COALESCE");
         let mut arguments = self.without_rows(refused, |compiler| {
             let each = call.arguments.iter();
-            each.map(|argument| compiler.bind(argument))
-                .collect::<Result<Vec<Bound>>>()
+            let mut bound = Vec::with_capacity(call.arguments.len());
+            for argument in each {
+                match (name.as_str(), argument) {
+                    // Its columns are fields.
+                    ("row", Expr::QualifiedWildcard(row, _)) => {
+                        let row = compiler.bind_row_of(row)?;
+                        let fields = row_value::fields(&row, position)?;
+                        bound.extend(fields.into_iter().map(|(_, field)| field));
+                    }
+                    _ => bound.push(compiler.bind(argument)?),
+                }
+            }
+            Ok::<_, super::Error>(bound)
         })?;
         arguments.retain(|bound| !bound.is_void());
         if functions::takes_role(name, arguments.len()) {
@@ -440,7 +456,7 @@ impl Compiler<'_> {
             ("row", _) => {
                 let shared = arguments.into_iter().map(|item| self.share(item));
                 let row = shared.collect();
-                Ok(Bound::new(Kind::Row(row), DataType::Text, position))
+                row_value::written(row, position)
             }
             ("now" | "current_timestamp" | "transaction_timestamp", 0) => {
                 Ok(self.now(Now::Transaction, position))
@@ -597,6 +613,32 @@ fn callee_name(name: &sqlparser::ast::ObjectName) -> Result<String> {
         return Ok(last);
     }
     object_name(name)
+}
+
+/// The call with `row.*` among its arguments as expressions; `None` where there is none.
+fn with_rows(function: &Function) -> Option<Function> {
+    let FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
+    let is_row = |argument: &FunctionArg| {
+        matches!(
+            argument,
+            FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_))
+        )
+    };
+    if !list.args.iter().any(is_row) {
+        return None;
+    }
+    let mut function = function.clone();
+    if let FunctionArguments::List(list) = &mut function.args {
+        for argument in &mut list.args {
+            if let FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) = argument {
+                let row = Expr::QualifiedWildcard(name.clone(), AttachedToken::empty());
+                *argument = FunctionArg::Unnamed(FunctionArgExpr::Expr(row));
+            }
+        }
+    }
+    Some(function)
 }
 
 fn read_call(function: &Function) -> Result<Call<'_>> {

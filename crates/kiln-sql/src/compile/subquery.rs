@@ -13,6 +13,7 @@ use super::bound::{
 };
 use super::coerce::{CastContext, coerce};
 use super::query::QueryOptions;
+use super::row_value;
 use super::{Compiler, Position, fail, functions, unsupported};
 
 impl Compiler<'_> {
@@ -195,7 +196,7 @@ impl Compiler<'_> {
             ));
         }
         let right = if matches!(left.kind, Kind::Row(_)) {
-            Bound::new(Kind::Row(right), DataType::Text, position)
+            row_value::written(right, position)?
         } else {
             right.swap_remove(0)
         };

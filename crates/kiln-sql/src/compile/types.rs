@@ -15,7 +15,7 @@ use crate::catalog::type_named;
 /// The longest CHAR and VARCHAR, as in PostgreSQL.
 const LENGTH_MAX: u64 = 10_485_760;
 
-/// The type that `written` names: one of PostgreSQL's own, or an enum. A domain is none: where it may
+/// The type that `written` names: one of PostgreSQL's own, an enum or a composite type. A domain is none: where it may
 /// stand, [`declared_type`](super::declared_type) is asked.
 ///
 /// # Errors
@@ -26,10 +26,14 @@ pub fn data_type(
     catalog: &dyn CatalogView,
     position: Position,
 ) -> Result<DataType> {
-    let enumeration = |name: &ObjectName| match qualified(name, position) {
-        Ok((None, name)) => catalog.enumeration(&name),
-        Ok((Some(schema), name)) if schema == "public" => catalog.enumeration(&name),
-        _ => None,
+    let of_users = |name: &ObjectName| {
+        let name = match qualified(name, position) {
+            Ok((None, name)) => name,
+            Ok((Some(schema), name)) if schema == "public" => name,
+            _ => return None,
+        };
+        let enumeration = catalog.enumeration(&name).map(DataType::Enum);
+        enumeration.or_else(|| catalog.composite(&name).map(DataType::Row))
     };
     match (written, plain_type(written, position)) {
         (Written::Custom(name, modifiers), Err(error))
@@ -38,7 +42,7 @@ pub fn data_type(
             if let Some(domain) = domain_named(written, catalog) {
                 return Err(misplaced(&domain.name, position));
             }
-            enumeration(name).map(DataType::Enum).ok_or(error)
+            of_users(name).ok_or(error)
         }
         (Written::Array(array), Err(error)) if error.state() == SqlState::UNDEFINED_OBJECT => {
             match array_element(array) {
@@ -182,7 +186,7 @@ pub fn plain_type(written: &Written, position: Position) -> Result<DataType> {
                 // The name of a portal.
                 "refcursor" if modifiers.is_empty() => DataType::Text,
                 "timetz" | "money" | "xml" | "inet" | "cidr" | "macaddr" | "hstore"
-                | "tsvector" | "tsquery" | "bit" | "varbit" | "point" => {
+                | "tsvector" | "tsquery" | "bit" | "varbit" | "point" | "record" => {
                     return Err(unsupported(format!("type {name}"), position));
                 }
                 _ => {

@@ -211,7 +211,7 @@ fn extension(catalog: &Catalog, name: &Ident) -> Result<NumberedObject> {
     }
 }
 
-/// An enum, a domain, or the type of a table's rows.
+/// A type of users, or the type of a table's rows.
 fn row_type(
     change: &CatalogChange<'_>,
     written: &sqlparser::ast::DataType,
@@ -225,6 +225,11 @@ fn row_type(
                 && change.catalog().enumeration(&name).is_some()
             {
                 return Ok(NumberedObject::Enum(name));
+            }
+            if let Ok(name) = object_name(name)
+                && change.catalog().composite(&name).is_some()
+            {
+                return Ok(NumberedObject::Composite(name));
             }
             if let Ok(name) = object_name(name)
                 && change.catalog().domain(&name).is_some()

@@ -4,7 +4,7 @@
 //! empty table with the columns of the query is created, and an INSERT of the query fills it. A log
 //! has both in one entry, with the values of the rows.
 
-use kiln_engine::{OnCommit, Source};
+use kiln_engine::{Catalog, OnCommit, Source};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
 use kiln_storage::types::Value;
@@ -43,7 +43,7 @@ impl Session {
         }
         let (rows, values) = self.rows_of(create, statement)?;
         self.authorize(&rows)?;
-        let columns = columns(create, rows.columns().unwrap_or_default())?;
+        let columns = columns(create, rows.columns().unwrap_or_default(), &seen)?;
         let mut created = created(&name, &columns);
         created.push_str(match create.on_commit {
             None | Some(OnCommit::PreserveRows) => "",
@@ -113,7 +113,7 @@ impl Session {
 /// # Errors
 /// 42601 for too many names, 42701 for one that is there twice, 0A000 for a type that no column
 /// has.
-fn columns(create: &CreateTableAs, of_query: &[Column]) -> Result<Vec<Column>> {
+fn columns(create: &CreateTableAs, of_query: &[Column], catalog: &Catalog) -> Result<Vec<Column>> {
     if create.columns.len() > of_query.len() {
         let message = "too many column names were specified";
         return Err(Error::new(SqlState::SYNTAX_ERROR, message));
@@ -128,7 +128,12 @@ fn columns(create: &CreateTableAs, of_query: &[Column]) -> Result<Vec<Column>> {
             let message = format!("column \"{name}\" specified more than once");
             return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
         }
-        if !column.data_type.is_storable() {
+        let is_composite = |name: &str| catalog.composite(name).is_some();
+        let of_table = column
+            .data_type
+            .row()
+            .is_some_and(|of| !is_composite(of.name()));
+        if !column.data_type.is_storable() || of_table {
             let data_type = &column.data_type;
             let message = format!("a column of type {data_type} is not supported");
             return Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position));

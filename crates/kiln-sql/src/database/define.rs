@@ -6,8 +6,8 @@ use super::definition::Definition;
 use super::design;
 use super::result::StatementResult;
 use super::{
-    alter, comments, domains, enums, extensions, functions, indexes, materialized, role_settings,
-    roles, schemas, sequences, tables, triggers, views,
+    alter, comments, composites, domains, enums, extensions, functions, indexes, materialized,
+    role_settings, roles, schemas, sequences, tables, triggers, views,
 };
 use crate::parse::{Drop, DropKind, Statement as Tree};
 
@@ -58,6 +58,7 @@ impl Definition<'_> {
             Tree::RefreshMaterializedView(statement) => materialized::refresh(self, statement),
             Tree::AlterView(statement) => views::alter_view(self, statement),
             Tree::CreateEnum(statement) => enums::create(self, statement),
+            Tree::CreateComposite(statement) => composites::create(self, statement),
             Tree::AlterType(statement) => enums::alter(self, statement),
             Tree::CreateDomain(statement) => domains::create(self, statement),
             Tree::AlterDomain(statement) => domains::alter(self, statement),

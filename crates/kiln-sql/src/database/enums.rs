@@ -10,6 +10,7 @@ use kiln_storage::schema::{Column, ColumnId, TableSchema};
 use kiln_storage::types::{DataType, EnumPosition, EnumType};
 use sqlparser::ast::ObjectName;
 
+use super::composites;
 use super::definition::Definition;
 use super::dependents::Dependent;
 use super::design;
@@ -50,6 +51,9 @@ pub(super) fn alter(definition: &Definition<'_>, statement: &AlterType) -> Resul
             (Some(_), TypeChange::Owner(role)) => {
                 give(change, Object::of_type(name), role)?;
                 None
+            }
+            _ if change.catalog().composite(&name).is_some() => {
+                composites::alter(change, &name, &statement.change)?
             }
             _ => {
                 let of = find(change.catalog(), &statement.name)?;
@@ -97,6 +101,9 @@ fn alter_enum(
             change.rename_enum(name, &to, &quote_identifier(&to))?;
         }
         TypeChange::Owner(role) => give(change, Object::of_type(name), role)?,
+        TypeChange::AddField(_) | TypeChange::DropField { .. } | TypeChange::RenameField(..) => {
+            return Err(composites::no_composite(of.printed()));
+        }
     }
     Ok(None)
 }
@@ -109,6 +116,7 @@ fn find(catalog: &Catalog, written: &ObjectName) -> Result<Arc<EnumType>> {
     }
     let is_other = catalog.table(&name).is_some()
         || catalog.view(&name).is_some()
+        || catalog.composite(&name).is_some()
         || catalog.domain(&name).is_some();
     let other = match is_other {
         true => Some(quote_identifier(&name)),
@@ -265,7 +273,7 @@ fn routines(catalog: &Catalog, of: &Arc<EnumType>) -> Vec<Dependent> {
 /// DROP TYPE.
 pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<Notice>> {
     let (mut found, mut notices) = (Vec::<Arc<EnumType>>::new(), Vec::new());
-    let mut of_domains = Vec::new();
+    let (mut of_domains, mut of_rows) = (Vec::new(), Vec::new());
     for written in &statement.names {
         let catalog = change.catalog();
         let name = type_name(catalog, written)?;
@@ -275,6 +283,8 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
             }
         } else if catalog.domain(&name).is_some() {
             of_domains.push(name);
+        } else if catalog.composite(&name).is_some() {
+            of_rows.push(name);
         } else if let Some(error) = required(catalog, &name) {
             return Err(error);
         } else if statement.if_exists {
@@ -301,6 +311,7 @@ pub(super) fn drop(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<V
     of_domains.retain(|name| change.catalog().domain(name).is_some());
     of_domains.dedup();
     notices.extend(domains::drop_all(change, &of_domains, statement.cascade)?);
+    notices.extend(composites::drop_all(change, &of_rows, statement.cascade)?);
     Ok(notices)
 }
 

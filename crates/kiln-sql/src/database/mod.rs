@@ -9,7 +9,7 @@
 //! | `transaction` | SQL within transactions that are Rust closures |
 //! | `maintenance` | DISCARD, VACUUM, REINDEX, CLUSTER |
 //! | `define` | statements that define, each to what runs it |
-//! | `alter`, `enums`, `domains`, `schemas`, `roles`, `extensions`, `comments` and others | what runs them |
+//! | `alter`, `enums`, `composites`, `domains`, `schemas`, `roles`, `extensions`, `comments` and others | what runs them |
 //! | `tables`, `functions`, `sequences`, `views`, `triggers`, `indexes` | what runs those of tables and routines, and what these have |
 //! | `types`, `dependents`, `follow`, `objects` | what depends on objects, how rows follow a table that changes, what statements say of objects |
 //! | `definition` | a statement that defines, on its way into the catalog |
@@ -30,6 +30,7 @@ mod backup;
 mod block;
 mod call;
 mod comments;
+mod composites;
 mod constraints;
 mod copy;
 mod create_as;

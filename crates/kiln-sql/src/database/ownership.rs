@@ -62,7 +62,9 @@ impl Rights<'_> {
                 self.creates(&create.name)?;
                 self.owns_owner(create.options.owned_by.as_deref())
             }
-            Tree::CreateEnum(_) | Tree::CreateDomain(_) => self.creates_in(PUBLIC_SCHEMA),
+            Tree::CreateEnum(_) | Tree::CreateComposite(_) | Tree::CreateDomain(_) => {
+                self.creates_in(PUBLIC_SCHEMA)
+            }
             Tree::CreateFunction(create) => {
                 self.creates_in(PUBLIC_SCHEMA)?;
                 self.owns_routine(&create.name)
@@ -263,7 +265,10 @@ impl Rights<'_> {
     fn owns_type(&self, written: &ObjectName) -> Result<()> {
         let name = type_name(self.catalog, written)?;
         let catalog = self.catalog;
-        match catalog.enumeration(&name).is_some() || catalog.domain(&name).is_some() {
+        let is_own = catalog.enumeration(&name).is_some()
+            || catalog.composite(&name).is_some()
+            || catalog.domain(&name).is_some();
+        match is_own {
             true => self.owns(&Object::of_type(name)),
             false => Ok(()),
         }

@@ -634,6 +634,7 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::CreateMaterializedView(_)
         | Tree::RefreshMaterializedView(_)
         | Tree::CreateEnum(_)
+        | Tree::CreateComposite(_)
         | Tree::AlterType(_)
         | Tree::CreateDomain(_)
         | Tree::AlterDomain(_)
@@ -684,7 +685,7 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::AlterView(_) => "ALTER VIEW",
         Tree::CreateMaterializedView(_) => "CREATE MATERIALIZED VIEW",
         Tree::RefreshMaterializedView(_) => "REFRESH MATERIALIZED VIEW",
-        Tree::CreateEnum(_) => "CREATE TYPE",
+        Tree::CreateEnum(_) | Tree::CreateComposite(_) => "CREATE TYPE",
         Tree::AlterType(_) => "ALTER TYPE",
         Tree::CreateDomain(_) => "CREATE DOMAIN",
         Tree::AlterDomain(_) => "ALTER DOMAIN",

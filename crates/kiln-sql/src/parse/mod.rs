@@ -89,9 +89,10 @@ pub use sequence::{
 pub use sqlparser;
 pub use statement::{Call, CallArgument, Discarded, RoutineKind, Statement, change_of, statement};
 pub use subscript::subscript;
+pub(crate) use tokens::ALL_FIELDS;
 pub use tokens::Expression;
 pub use transaction::{SetConstraints, SetTransaction, TransactionMode};
 pub use trigger::{CreateTrigger, DropTrigger, RenameTrigger, SwitchedTrigger, WhichTrigger};
-pub use type_definition::{AlterType, CreateEnum, TypeChange};
+pub use type_definition::{AlterType, CreateComposite, CreateEnum, TypeChange};
 pub use types::{TypeKind, TypeReference, type_of_text};
 pub use view::{AlterView, CreateView, Star, stored_query};

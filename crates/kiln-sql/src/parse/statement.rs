@@ -24,7 +24,7 @@ use super::sequence::{self, AlterSequence, CreateSequence, CreateTable};
 use super::tokens::{Expression, Tokens};
 use super::transaction::{self, SetConstraints, SetTransaction, TransactionMode};
 use super::trigger::{self, CreateTrigger, DropTrigger, RenameTrigger};
-use super::type_definition::{self, AlterType, CreateEnum};
+use super::type_definition::{self, AlterType, CreateComposite, CreateEnum};
 use super::types;
 use super::view::{self, AlterView, CreateView};
 use kiln_storage::error::{Position, Result, SqlState};
@@ -70,6 +70,8 @@ pub enum Statement {
     AlterView(Box<AlterView>),
     /// `CREATE TYPE … AS ENUM`.
     CreateEnum(Box<CreateEnum>),
+    /// `CREATE TYPE … AS (…)`.
+    CreateComposite(Box<CreateComposite>),
     /// `ALTER TYPE`.
     AlterType(Box<AlterType>),
     /// `CREATE DOMAIN`.

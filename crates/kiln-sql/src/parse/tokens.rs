@@ -17,6 +17,9 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 use std::ops::Range;
 
+/// The name of the field that `(row).*` is read as.
+pub(crate) const ALL_FIELDS: &str = "*";
+
 /// How deep parentheses, subqueries, CASE and the like may nest. The SQL parser recurses for each
 /// level. This keeps it within a stack of 2 MiB as this workspace's profiles compile it; compiled
 /// without any optimisation it can need 6 MiB.
@@ -280,6 +283,17 @@ impl<'a> Tokens<'a> {
                 tokens.extend(marker.map(|token| TokenWithSpan::new(token, span)));
                 indexes.extend([index; 4]);
                 rest.by_ref().take(2).for_each(drop);
+                continue;
+            }
+            // `(row).*`, which the library does not know.
+            if *self.get(index) == Token::Mul
+                && index >= 2
+                && *self.get(index - 1) == Token::Period
+                && matches!(self.get(index - 2), Token::RParen | Token::RBracket)
+            {
+                let all = Token::make_word(ALL_FIELDS, Some('"'));
+                tokens.push(TokenWithSpan::new(all, self.span(index)));
+                indexes.push(index);
                 continue;
             }
             let instead = subscripts.at(index).or_else(|| locking.at(index));

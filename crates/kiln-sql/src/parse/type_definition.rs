@@ -1,9 +1,9 @@
-//! CREATE TYPE, ALTER TYPE and DROP TYPE: enums.
+//! CREATE TYPE and ALTER TYPE: enums and composite types.
 
 use std::ops::Range;
 
 use kiln_storage::error::Result;
-use sqlparser::ast::{Ident, ObjectName};
+use sqlparser::ast::{ColumnDef, Ident, ObjectName};
 use sqlparser::tokenizer::Token;
 
 use super::alter::{self, NewName, ObjectChange};
@@ -18,6 +18,15 @@ pub struct CreateEnum {
     pub name: ObjectName,
     /// Its labels, in their order.
     pub labels: Vec<String>,
+}
+
+/// `CREATE TYPE name AS (fields)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateComposite {
+    /// Its name.
+    pub name: ObjectName,
+    /// Its fields, in their order.
+    pub fields: Vec<ColumnDef>,
 }
 
 /// `ALTER TYPE`.
@@ -43,6 +52,17 @@ pub enum TypeChange {
     },
     /// `RENAME VALUE from TO to`.
     RenameLabel(String, String),
+    /// `ADD ATTRIBUTE`.
+    AddField(ColumnDef),
+    /// `DROP ATTRIBUTE`.
+    DropField {
+        /// The field.
+        name: Ident,
+        /// One that is missing is no error.
+        if_exists: bool,
+    },
+    /// `RENAME ATTRIBUTE from TO to`.
+    RenameField(Ident, Ident),
     /// `RENAME TO`.
     Rename(Ident),
     /// `OWNER TO`.
@@ -62,7 +82,9 @@ pub(super) fn create(tokens: &Tokens<'_>, range: Range<usize>, at: usize) -> Res
         "enum" => {}
         "range" => return Err(tokens.unsupported(at + 1, "a range type")),
         "" if *tokens.get(at + 1) == Token::LParen => {
-            return Err(tokens.unsupported(at + 1, "a composite type"));
+            let fields = fields(tokens, at + 1..range.end)?;
+            let created = CreateComposite { name, fields };
+            return Ok(Statement::CreateComposite(Box::new(created)));
         }
         _ => return Err(tokens.syntax_error(at + 1)),
     }
@@ -103,14 +125,34 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
             ends_at(tokens, at + 5, range.end)?;
             TypeChange::RenameLabel(from, to)
         }
-        ("add" | "drop" | "alter" | "rename", "attribute") => {
-            return Err(tokens.unsupported(at, "an attribute of a composite type"));
+        ("add", "attribute") => {
+            let end = end_of_attribute(tokens, range.clone())?;
+            TypeChange::AddField(field(tokens, at + 2..end)?)
+        }
+        ("drop", "attribute") => {
+            let if_exists = tokens.words(at + 2, &["if", "exists"]);
+            let place = at + 2 + if if_exists { 2 } else { 0 };
+            let end = end_of_attribute(tokens, range.clone())?;
+            let name = tokens.sql_parts(None, &[place..end], |it| it.parse_identifier())?;
+            TypeChange::DropField { name, if_exists }
+        }
+        ("rename", "attribute") => {
+            let end = end_of_attribute(tokens, range.clone())?;
+            if end != at + 5 || tokens.word(at + 3) != "to" {
+                return Err(tokens.syntax_error((at + 3).min(end)));
+            }
+            let ident =
+                |at: usize| tokens.sql_parts(None, &[at..at + 1], |it| it.parse_identifier());
+            TypeChange::RenameField(ident(at + 2)?, ident(at + 4)?)
+        }
+        ("alter", "attribute") => {
+            return Err(tokens.unsupported(at, "another type of an attribute"));
         }
         ("set", _) => return Err(tokens.unsupported(at, "this form of ALTER TYPE")),
         _ => match alter::object_change(tokens, at..range.end)? {
             Some(ObjectChange::Rename(NewName::Name(to))) => TypeChange::Rename(to),
             Some(ObjectChange::Rename(NewName::Schema(_))) => {
-                return Err(tokens.unsupported(at, "an enum of another schema than public"));
+                return Err(tokens.unsupported(at, "a type of another schema than public"));
             }
             Some(ObjectChange::Owner(role)) => TypeChange::Owner(role),
             Some(ObjectChange::Parameters(_)) => return Err(tokens.syntax_error(range.start)),
@@ -118,6 +160,37 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         },
     };
     Ok(Statement::AlterType(Box::new(AlterType { name, change })))
+}
+
+/// The fields in parentheses.
+fn fields(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Vec<ColumnDef>> {
+    let close = range.end - 1;
+    if *tokens.get(close) != Token::RParen || close <= range.start {
+        return Err(tokens.syntax_error(range.end));
+    }
+    if close == range.start + 1 {
+        return Ok(Vec::new());
+    }
+    let parts = tokens.split(range.start + 1..close);
+    parts.into_iter().map(|part| field(tokens, part)).collect()
+}
+
+/// A field: its name and its type.
+fn field(tokens: &Tokens<'_>, range: Range<usize>) -> Result<ColumnDef> {
+    let parts = [range.clone()];
+    let column = tokens.sql_parts(None, &parts, |parser| parser.parse_column_def())?;
+    match column.options.first() {
+        None => Ok(column),
+        Some(_) => Err(tokens.unsupported(range.start, "an option of an attribute")),
+    }
+}
+
+/// What ends before CASCADE or RESTRICT, which mean something for tables of the type alone.
+fn end_of_attribute(tokens: &Tokens<'_>, range: Range<usize>) -> Result<usize> {
+    match tokens.word(range.end - 1) {
+        "cascade" | "restrict" => Ok(range.end - 1),
+        _ => Ok(range.end),
+    }
 }
 
 /// Parses what follows `ADD VALUE`.

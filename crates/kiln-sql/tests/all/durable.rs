@@ -83,9 +83,25 @@ CREATE TRIGGER after AFTER INSERT ON computed FOR EACH ROW EXECUTE FUNCTION see(
 INSERT INTO computed SELECT i FROM generate_series(1, 9) i;
 ALTER TABLE computed ADD COLUMN thrice INTEGER GENERATED ALWAYS AS (id * 3) STORED;
 UPDATE computed SET id = id + 10 WHERE id > 5;
+CREATE TYPE spot AS (x INTEGER, name VARCHAR(80), tags TEXT[]);
+CREATE TABLE placed (id INTEGER PRIMARY KEY, at spot, former spot[]);
+CREATE FUNCTION moved(which INTEGER, by INTEGER) RETURNS spot LANGUAGE plpgsql AS $$
+DECLARE here spot;
+BEGIN
+    SELECT (at).x, (at).name, (at).tags INTO here FROM placed WHERE id = which;
+    here.x := here.x + by;
+    UPDATE placed SET former = former || at, at = here WHERE id = which;
+    RETURN here;
+END $$;
+INSERT INTO placed SELECT i, ROW(i, 'spot ' || i, ARRAY['a', NULL]), '{}' FROM generate_series(1, 9) i;
+INSERT INTO placed VALUES (10, NULL, NULL), (11, ROW(NULL, repeat('long ', 9), NULL), NULL);
+SELECT moved(3, 5);
+SELECT moved(3, 5);
+UPDATE placed SET at = ROW((at).x, repeat('long ', 15), (at).tags) WHERE id = 4;
+DELETE FROM placed WHERE at = ROW(5, 'spot 5'::varchar, ARRAY['a', NULL])::spot;
 ";
 
-const QUERIES: [&str; 9] = [
+const QUERIES: [&str; 11] = [
     "SELECT * FROM account ORDER BY id",
     "SELECT * FROM note ORDER BY about, text",
     "SELECT * FROM gone",
@@ -95,6 +111,8 @@ const QUERIES: [&str; 9] = [
     "SELECT * FROM list ORDER BY id",
     "SELECT id FROM list WHERE at = '10:11:12.5' ORDER BY id",
     "SELECT * FROM computed ORDER BY id",
+    "SELECT * FROM placed ORDER BY id",
+    "SELECT at FROM placed ORDER BY at DESC",
 ];
 
 fn all(database: &Database) -> Vec<Vec<String>> {

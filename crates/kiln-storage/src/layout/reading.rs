@@ -11,8 +11,9 @@ use crate::bytes::{Reader, corrupt};
 use crate::error::{Error, Result};
 use crate::schema::{Column, ColumnId, ColumnSet};
 use crate::slot::packed::{self, Element};
+use crate::slot::row::{Field, Fields, Form};
 use crate::slot::{Heap, Packing, Slot};
-use crate::types::{DataType, Decimal, Number};
+use crate::types::{DataType, Decimal, Number, RowType};
 
 impl RowLayout {
     /// Reads a set of columns.
@@ -430,6 +431,55 @@ fn is_possible_array(packed: &[u8], element: &DataType) -> bool {
     packed::packing_of(packed) == Some(packing) && packed::each_element(packed, accepts)
 }
 
+/// Whether these can be the bytes of such a row.
+fn is_possible_row(bytes: &[u8], of: &RowType) -> bool {
+    let mut fields = Fields::of(bytes);
+    let mut types = of.fields().iter().map(|field| &field.data_type);
+    fields.left() == of.fields().len()
+        && types.all(|data_type| {
+            let field = fields.next();
+            field.is_some_and(|field| is_possible_field(field, data_type))
+        })
+        && fields.is_at_end()
+}
+
+fn is_possible_field(field: Field<'_>, data_type: &DataType) -> bool {
+    match (field, Form::of(data_type)) {
+        (Field::Null, _) => true,
+        (Field::Array(mut elements), (_, true)) => {
+            let Some(element) = data_type.element() else {
+                return false;
+            };
+            let mut left = elements.left();
+            while left > 0 {
+                match elements.next() {
+                    Some(field) if is_possible_field(field, &element) => left -= 1,
+                    _ => return false,
+                }
+            }
+            elements.is_at_end()
+        }
+        (Field::Word(word), (Form::Word, false)) => match data_type {
+            DataType::Boolean => matches!(word, 0 | 1),
+            DataType::SmallInt => i16::try_from(word).is_ok(),
+            DataType::Integer | DataType::Date => i32::try_from(word).is_ok(),
+            _ => true,
+        },
+        (Field::Decimal(slot), (Form::Number, false)) => is_number(slot, None) && !slot.is_long(),
+        (Field::Number(number), (Form::Number, false)) => Number::from_bytes(number).is_some(),
+        (Field::Double(_), (Form::Double, false)) => true,
+        (Field::Interval(_), (Form::Interval, false)) => true,
+        (Field::Bytes(bytes), (Form::Bytes, false)) | (Field::Json(bytes), (Form::Json, false)) => {
+            is_possible(bytes, data_type)
+        }
+        (Field::Row(row), (Form::Row, false)) => match data_type {
+            DataType::Row(of) => is_possible_row(row, of),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
 /// Whether these can be the bytes of a value of such a type. A reader of a row that is being
 /// changed may have others.
 pub fn is_possible(bytes: &[u8], data_type: &DataType) -> bool {
@@ -437,6 +487,7 @@ pub fn is_possible(bytes: &[u8], data_type: &DataType) -> bool {
         DataType::Bytea => return true,
         DataType::Uuid | DataType::Interval(_) => return bytes.len() == 16,
         DataType::Array(element) => return is_possible_array(bytes, element),
+        DataType::Row(of) => return is_possible_row(bytes, of),
         DataType::Char(length) | DataType::VarChar(Some(length)) => *length as usize,
         _ => usize::MAX,
     };

@@ -579,7 +579,10 @@ fn check_key(schema: &TableSchema, columns: &[ColumnId]) -> Result<()> {
                      operator class for the data type.",
                 ));
             }
-            ref data_type @ (DataType::JSONB | DataType::Interval(_) | DataType::Array(_)) => {
+            ref data_type @ (DataType::JSONB
+            | DataType::Interval(_)
+            | DataType::Array(_)
+            | DataType::Row(_)) => {
                 let message = format!("an index over a column of type {data_type}");
                 return Err(Error::unsupported(message));
             }

@@ -19,10 +19,14 @@
 //! | 16 | a named object: its number (4), and the length and the bytes of its name |
 //! | 17 | TIME: microseconds (8) |
 //! | 18 | any other NUMERIC: the length and the bytes, as [`Number`] has them |
+//! | 19 | a row: the number of its fields (4), which follow |
 //!
-//! A label of an enum is a text: that is read as one of the enum where its type is known.
+//! A label of an enum is a text: that is read as one of the enum where its type is known. So a row has
+//! fields of types that their values have by themselves until its type is known.
 
-use super::{Decimal, Interval, Number, ObjectName, Value};
+use kiln_platform::sync::Arc;
+
+use super::{DataType, Decimal, Interval, Number, ObjectName, RowField, RowType, RowValue, Value};
 use crate::bytes::{Reader, append_string, corrupt, read_string, read_text};
 use crate::error::Result;
 
@@ -77,6 +81,7 @@ impl Value {
             Value::Array(_) => form::ARRAY,
             Value::Object(_) => 16,
             Value::Time(_) => 17,
+            Value::Row(_) => 19,
         };
         target.push(form);
         match self {
@@ -113,6 +118,10 @@ impl Value {
             Value::Array(values) => {
                 target.extend_from_slice(&(values.len() as u32).to_le_bytes());
                 values.iter().for_each(|value| value.append_to(target));
+            }
+            Value::Row(row) => {
+                target.extend_from_slice(&(row.fields.len() as u32).to_le_bytes());
+                row.fields.iter().for_each(|value| value.append_to(target));
             }
             Value::Object(object) => {
                 target.extend_from_slice(&object.oid.to_le_bytes());
@@ -176,6 +185,13 @@ fn read(reader: &mut Reader<'_>, depth: usize) -> Result<Value> {
             name: read_text(reader)?.to_owned(),
         })),
         17 => Value::Time(reader.number(8)? as i64),
+        19 if depth < DEPTH_MAX => {
+            let mut values = Vec::new();
+            for _ in 0..reader.number(4)? {
+                values.push(read(reader, depth + 1)?);
+            }
+            row(values)?
+        }
         form::LONG_NUMERIC => {
             let number = Number::from_bytes(read_string(reader)?);
             let number = number.filter(|number| number.to_decimal().is_none());
@@ -185,4 +201,15 @@ fn read(reader: &mut Reader<'_>, depth: usize) -> Result<Value> {
         }
         form => return Err(corrupt(format!("no value has the form {form}"))),
     })
+}
+
+/// A row of these values, whose types are those that they have by themselves.
+fn row(values: Vec<Value>) -> Result<Value> {
+    let fields = values.iter().enumerate().map(|(number, value)| RowField {
+        name: format!("f{}", number + 1),
+        data_type: value.data_type().unwrap_or(DataType::Text),
+    });
+    let of = RowType::record(fields.collect());
+    let of = of.map_err(|_| corrupt("no row has so many fields"))?;
+    Ok(RowValue::new(&Arc::new(of), values))
 }

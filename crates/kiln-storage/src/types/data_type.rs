@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use kiln_platform::sync::Arc;
 
-use super::{CatalogType, EnumType, Representation};
+use super::{CatalogType, EnumType, Representation, RowType};
 
 /// The type of a column or an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -51,6 +51,8 @@ pub enum DataType {
     Array(Box<DataType>),
     /// An enum: labels that users name.
     Enum(Arc<EnumType>),
+    /// Rows: a composite type, the rows of a table, or a record.
+    Row(Arc<RowType>),
     /// A type whose values are those of another one; most are types of expressions, not of columns.
     Catalog(CatalogType),
 }
@@ -120,6 +122,7 @@ impl DataType {
             DataType::Array(element) => {
                 !matches!(**element, DataType::Array(_)) && element.is_storable()
             }
+            DataType::Row(of) => !of.is_record(),
             DataType::Catalog(catalog) => catalog.is_storable(),
             _ => true,
         }
@@ -153,7 +156,8 @@ impl DataType {
             | DataType::Text
             | DataType::Bytea
             | DataType::Uuid
-            | DataType::Interval(_) => OutOfLine::Bytes,
+            | DataType::Interval(_)
+            | DataType::Row(_) => OutOfLine::Bytes,
             DataType::Array(_) => OutOfLine::Elements,
             DataType::Catalog(catalog) => match catalog.representation() {
                 Representation::Number | Representation::Double => OutOfLine::Nothing,
@@ -255,6 +259,15 @@ impl DataType {
         }
     }
 
+    /// The type of rows that it is, or of which it is an array.
+    pub fn row(&self) -> Option<&Arc<RowType>> {
+        match self {
+            DataType::Row(of) => Some(of),
+            DataType::Array(element) => element.row(),
+            _ => None,
+        }
+    }
+
     /// The type with other labels and another name, where it is the enum `of` or an array of it.
     #[must_use]
     pub fn with_enumeration(&self, of: &Arc<EnumType>) -> DataType {
@@ -266,10 +279,11 @@ impl DataType {
     }
 
     /// A text that says all of the type, from which [`FromStr`] makes it again: its name, of an
-    /// enum the labels too.
+    /// enum the labels, of a row the fields too.
     pub fn described(&self) -> String {
         match self {
             DataType::Enum(of) => of.to_string(),
+            DataType::Row(of) => of.to_string(),
             DataType::Array(element) => format!("{}[]", element.described()),
             other => other.to_string(),
         }
@@ -313,9 +327,11 @@ impl DataType {
                 DataType::Interval(_) => "interval[]",
                 DataType::Array(_) => "array",
                 DataType::Enum(ref element) => element.printed_array(),
+                DataType::Row(ref element) => element.printed_array(),
                 DataType::Catalog(element) => element.array_name(),
             },
             DataType::Enum(of) => of.printed(),
+            DataType::Row(of) => of.printed(),
             DataType::Catalog(catalog) => catalog.name(),
         }
     }
@@ -374,6 +390,10 @@ impl FromStr for DataType {
         if name.starts_with("enum ") {
             let read = EnumType::read(name).ok_or(())?;
             return Ok(DataType::Enum(Arc::new(read)));
+        }
+        if name.starts_with("row ") {
+            let read = RowType::read(name).ok_or(())?;
+            return Ok(DataType::Row(Arc::new(read)));
         }
         if let Some(plain) = PLAIN.iter().find(|known| known.base_name() == name) {
             return Ok(plain.clone());

@@ -8,6 +8,7 @@
 //! | [`double`] | DOUBLE PRECISION in and out of text, and its order |
 //! | `catalog` | types whose values are those of another type |
 //! | [`enumeration`] | enums |
+//! | [`row`] | rows as values |
 //! | [`json`] | JSON and JSONB |
 //! | [`bytes`] | values as bytes that name their types |
 //! | [`text`] | LIKE, character functions, BYTEA and UUID |
@@ -19,6 +20,7 @@ pub mod double;
 pub mod enumeration;
 pub mod json;
 pub mod number;
+pub mod row;
 pub mod text;
 
 mod catalog;
@@ -35,6 +37,7 @@ pub use decimal::Decimal;
 pub use enumeration::{EnumLabel, EnumPosition, EnumType, EnumValue};
 pub use number::Number;
 pub use parse::{fit_text, parse_numeric, parse_value, rescale_numeric};
+pub use row::{RowField, RowType, RowValue};
 pub use value::{Value, format_value};
 
 #[cfg(test)]

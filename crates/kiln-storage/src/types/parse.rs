@@ -51,6 +51,7 @@ pub fn parse_value(data_type: &DataType, text: &str) -> Result<Value> {
             number: of.require(text)?,
             of: of.clone(),
         }),
+        DataType::Row(of) => of.parse(text)?,
         DataType::Catalog(catalog) => parse_catalog_value(*catalog, text)?,
     })
 }

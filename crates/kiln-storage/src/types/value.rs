@@ -6,7 +6,9 @@ use std::fmt::Write;
 use super::datetime::{Interval, format_date, format_time, format_timestamp, format_timestamptz};
 use super::double::{format_double, format_real};
 use super::text::{format_bytea, format_uuid};
-use super::{CatalogType, DataType, Decimal, EnumValue, Number, ObjectName, Representation};
+use super::{
+    CatalogType, DataType, Decimal, EnumValue, Number, ObjectName, Representation, RowValue,
+};
 
 /// One owned value of any type, or NULL.
 ///
@@ -54,6 +56,8 @@ pub enum Value {
     Object(Box<ObjectName>),
     /// A label of an enum.
     Enum(EnumValue),
+    /// A row.
+    Row(Box<RowValue>),
 }
 
 impl Value {
@@ -84,6 +88,7 @@ impl Value {
             Value::Array(_) => "array",
             Value::Object(_) => "regclass",
             Value::Enum(value) => value.of.printed(),
+            Value::Row(value) => value.of.printed(),
         }
     }
 
@@ -109,6 +114,7 @@ impl Value {
             Value::Array(elements) => DataType::array(elements.iter().find_map(Value::data_type)?),
             Value::Object(_) => DataType::Catalog(CatalogType::RegClass),
             Value::Enum(value) => DataType::Enum(value.of.clone()),
+            Value::Row(value) => DataType::Row(value.of.clone()),
         })
     }
 
@@ -135,6 +141,7 @@ impl Value {
             Value::Array(elements) => format_array(elements, None),
             Value::Object(object) => object.name.clone(),
             Value::Enum(value) => value.label().to_owned(),
+            Value::Row(value) => value.print(),
         })
     }
 }

@@ -3,8 +3,11 @@
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_storage::schema::Column;
+use kiln_storage::slot::row::Form;
 use kiln_storage::slot::{Heap, Packing, Slot};
-use kiln_storage::types::{CatalogType, DataType, Decimal, EnumType, Interval, Number};
+use kiln_storage::types::{
+    CatalogType, DataType, Decimal, EnumType, Interval, Number, RowField, RowType,
+};
 
 /// A column called `c`.
 pub fn column(data_type: DataType, not_null: bool) -> Column {
@@ -53,6 +56,8 @@ pub fn types() -> Vec<DataType> {
         DataType::array(DataType::INTERVAL),
         mood(),
         DataType::array(mood()),
+        pair(),
+        DataType::array(pair()),
     ]
 }
 
@@ -61,6 +66,21 @@ fn mood() -> DataType {
     let labels = ["sad", "ok", "happy"].map(str::to_owned);
     let made = EnumType::new((20_000, 20_001), ("mood", "mood"), &labels);
     DataType::Enum(Arc::new(made.expect("it is a type")))
+}
+
+/// A row with a number, a text and an enum.
+fn pair() -> DataType {
+    let types = [
+        ("a", DataType::NUMERIC),
+        ("b", DataType::Text),
+        ("c", mood()),
+    ];
+    let fields = types.map(|(name, data_type)| RowField {
+        name: name.to_owned(),
+        data_type,
+    });
+    let made = RowType::new((20_002, 20_003), ("pair", "pair"), fields.into());
+    DataType::Row(Arc::new(made.expect("it is a type")))
 }
 
 /// A random value of a type: often small, sometimes extreme.
@@ -155,6 +175,17 @@ pub fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -
             Slot::from_f64((number as f32).into())
         }
         DataType::Catalog(_) => heap.push_str("[1, {\"a\": null}]"),
+        DataType::Row(of) => {
+            let fields = of.fields().iter();
+            let fields: Vec<Slot> = fields
+                .map(|field| match random.percent(20.0) {
+                    true => Slot::NULL,
+                    false => random_slot(&field.data_type, random, heap),
+                })
+                .collect();
+            let packed = heap.pack_row(&Form::letters(of), &fields);
+            packed.expect("it is short")
+        }
         DataType::Array(element) => {
             let elements: Vec<Slot> = (0..random.below(12))
                 .map(|_| match random.percent(20.0) {
@@ -172,7 +203,10 @@ pub fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -
 pub fn is_key(data_type: &DataType) -> bool {
     !matches!(
         data_type,
-        DataType::Interval(_) | DataType::Catalog(CatalogType::Json) | DataType::Array(_)
+        DataType::Interval(_)
+            | DataType::Catalog(CatalogType::Json)
+            | DataType::Array(_)
+            | DataType::Row(_)
     )
 }
 
@@ -188,6 +222,7 @@ pub fn is_bytes(data_type: &DataType) -> bool {
             | DataType::Interval(_)
             | DataType::Catalog(CatalogType::Json)
             | DataType::Array(_)
+            | DataType::Row(_)
     )
 }
 

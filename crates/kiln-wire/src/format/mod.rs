@@ -46,10 +46,12 @@ pub fn oid(data_type: &DataType) -> u32 {
         DataType::Array(element) => match **element {
             DataType::Catalog(element) => element.array_oid(),
             DataType::Enum(ref element) => element.array_oid(),
+            DataType::Row(ref element) => element.array_oid(),
             _ => known(element).map_or(UNKNOWN, |(_, _, array, _)| *array),
         },
         DataType::Catalog(catalog) => catalog.oid(),
         DataType::Enum(of) => of.oid(),
+        DataType::Row(of) => of.oid(),
         _ => known(data_type).map_or(UNKNOWN, |(_, oid, ..)| *oid),
     }
 }

@@ -1,15 +1,19 @@
-//! The statements of `docs/sql.md` and `docs/sql-differences.md`: those that are there succeed, the
+//! The statements of `docs/sql.md`, `docs/sql-differences.md` and `docs/row-values.md`: those that are there succeed, the
 //! others are refused by name.
 
 use kiln::{Database, Options};
 
 /// The pages in the order in which one session runs them: refused statements name tables of the
 /// first page.
-const PAGES: [(&str, &str); 2] = [
+const PAGES: [(&str, &str); 3] = [
     ("docs/sql.md", include_str!("../../../../docs/sql.md")),
     (
         "docs/sql-differences.md",
         include_str!("../../../../docs/sql-differences.md"),
+    ),
+    (
+        "docs/row-values.md",
+        include_str!("../../../../docs/row-values.md"),
     ),
 ];
 

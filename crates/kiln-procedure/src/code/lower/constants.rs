@@ -124,14 +124,16 @@ impl Lowering<'_> {
             let heap = &mut code.constant_bytes;
             match &constant.value {
                 Value::Array(_) | Value::Text(_) | Value::Bytea(_) if is_rare => {}
-                Value::Uuid(_) | Value::Interval(_) | Value::Object(_) if is_rare => {}
+                Value::Uuid(_) | Value::Interval(_) | Value::Object(_) | Value::Row(_)
+                    if is_rare => {}
                 Value::LongNumeric(number) if number.is_finite() && is_rare => {}
                 Value::Array(_) => code.other_constants.push(constant.clone()),
                 Value::Text(_)
                 | Value::Bytea(_)
                 | Value::Uuid(_)
                 | Value::Interval(_)
-                | Value::Object(_) => {
+                | Value::Object(_)
+                | Value::Row(_) => {
                     let slot = push_value(heap, &constant.value);
                     code.byte_constants.push((register, slot));
                 }

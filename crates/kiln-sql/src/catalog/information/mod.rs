@@ -2,6 +2,7 @@
 //!
 //! Each role sees what there is: it is no more than `pg_catalog` says.
 
+mod composites;
 mod constraints;
 mod domains;
 mod routines;
@@ -39,6 +40,8 @@ pub(super) fn rows_of(name: &str) -> Option<fn(&Snapshot) -> Vec<Row>> {
         "domain_constraints" => domains::domain_constraints,
         "column_domain_usage" => domains::column_domain_usage,
         "domain_udt_usage" => domains::domain_udt_usage,
+        "attributes" => composites::attributes,
+        "user_defined_types" => composites::user_defined_types,
         "routines" => routines::routines,
         "parameters" => routines::parameters,
         "routine_privileges" | "role_routine_grants" => routines::routine_privileges,
@@ -119,17 +122,23 @@ impl RowOf<'_> {
 
     /// What there is to be said of a type.
     fn of_type(self, data_type: &DataType) -> Self {
+        self.typed("udt", data_type)
+    }
+
+    /// As [`RowOf::of_type`], where the columns that name the type begin so.
+    fn typed(self, prefix: &str, data_type: &DataType) -> Self {
         let facts = TypeFacts::of(data_type);
         let named = match data_type {
             DataType::Array(_) => "ARRAY",
-            DataType::Enum(_) => "USER-DEFINED",
+            DataType::Enum(_) | DataType::Row(_) => "USER-DEFINED",
             other => other.base_name(),
         };
-        let schema = match data_type.enumeration() {
-            Some(_) => "public",
-            None => "pg_catalog",
+        let is_of_users = data_type.enumeration().is_some() || data_type.row().is_some();
+        let schema = match is_of_users {
+            true => "public",
+            false => "pg_catalog",
         };
-        self.named("udt", schema, builtin::internal_name(data_type))
+        self.named(prefix, schema, builtin::internal_name(data_type))
             .with("data_type", named)
             .with("character_maximum_length", facts.characters)
             .with("character_octet_length", facts.bytes)

@@ -129,12 +129,15 @@ fn class_of(object: &NumberedObject) -> CommentClass {
         | NumberedObject::EnumArray(_)
         | NumberedObject::EnumLabel(..)
         | NumberedObject::Domain(_)
-        | NumberedObject::DomainArray(_) => CommentClass::Type,
+        | NumberedObject::DomainArray(_)
+        | NumberedObject::Composite(_)
+        | NumberedObject::CompositeArray(_) => CommentClass::Type,
         NumberedObject::Role(_) => CommentClass::AuthId,
         NumberedObject::Trigger(..) => CommentClass::Trigger,
         NumberedObject::Schema(_) => CommentClass::Namespace,
         NumberedObject::Extension(_) => CommentClass::Extension,
         NumberedObject::Table(_)
+        | NumberedObject::CompositeRelation(_)
         | NumberedObject::Index(_)
         | NumberedObject::Default(..)
         | NumberedObject::Sequence(_)

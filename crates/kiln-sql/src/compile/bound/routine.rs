@@ -2,7 +2,7 @@
 
 use kiln_engine::Domain;
 use kiln_platform::sync::Arc;
-use kiln_storage::types::DataType;
+use kiln_storage::types::{DataType, RowType};
 use sqlparser::ast::Expr;
 
 use crate::parse::{ArgumentMode, FunctionDefinition, RoutineKind, Volatility};
@@ -24,6 +24,8 @@ pub struct Routine {
     pub volatility: Volatility,
     /// The columns of RETURNS TABLE, which are variables too.
     pub(in super::super) table: Shape,
+    /// The type of a row of the result, if that has a name.
+    pub(in super::super) row_type: Option<Arc<RowType>>,
     /// The domain of each value of a row of the result, if it is of one.
     pub result_domains: Vec<Option<Arc<Domain>>>,
 }

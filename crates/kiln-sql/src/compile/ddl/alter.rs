@@ -23,7 +23,7 @@ use super::super::bound::Bound;
 use super::super::coerce::{CastContext, cast_context, coerce};
 use super::super::expression::columns_of_generated;
 use super::super::{
-    CatalogView, Compiler, DeclaredType, declared_type, expression_columns, fail, name_of,
+    CatalogView, Compiler, DeclaredType, column_type, expression_columns, fail, name_of,
     position_of, position_of_span, stored_expression, unsupported,
 };
 use super::index::IndexDeclaration;
@@ -304,7 +304,7 @@ impl<'s> Draft<'s> {
         using: Option<&'s Expr>,
         catalog: &dyn CatalogView,
     ) -> Result<()> {
-        let DeclaredType { data_type, domain } = declared_type(written, catalog, None)?;
+        let DeclaredType { data_type, domain } = column_type(written, catalog, None)?;
         let domain = domain.map(|domain| domain.name.clone());
         if !data_type.is_storable() {
             return Err(unsupported(format!("a column of type {data_type}"), None));

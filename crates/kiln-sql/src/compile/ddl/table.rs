@@ -15,7 +15,7 @@ use sqlparser::ast::{
 use super::super::bound::Bound;
 use super::super::qualified::is_temporary;
 use super::super::{
-    CatalogView, DeclaredType, Position, declared_type, fail, name_of, new_relation_name,
+    CatalogView, DeclaredType, Position, column_type, fail, name_of, new_relation_name,
     object_name, position_of, position_of_span, refuse_reserved, scratch, unsupported,
 };
 use super::index::index_column_name;
@@ -258,7 +258,7 @@ pub(super) fn declare_column(
             data_type,
             domain: None,
         },
-        None => declared_type(&definition.data_type, catalog, position)?,
+        None => column_type(&definition.data_type, catalog, position)?,
     };
     if !data_type.is_storable() {
         return Err(unsupported(

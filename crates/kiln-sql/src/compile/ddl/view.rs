@@ -50,6 +50,17 @@ pub fn create_view(statement: &CreateView, catalog: &dyn CatalogView) -> Result<
         column.0 = name_of(name);
     }
     let mut names = BTreeSet::new();
+    for (name, data_type) in &columns {
+        let Some(of) = data_type.row() else { continue };
+        if of.is_record() {
+            let message = format!("column \"{name}\" has pseudo-type {data_type}");
+            return Err(fail(SqlState::INVALID_TABLE_DEFINITION, message, None));
+        }
+        if catalog.composite(of.name()).as_ref() != Some(of) {
+            let what = format!("a view's column of the type of a table's rows ({data_type})");
+            return Err(unsupported(what, None));
+        }
+    }
     if let Some((column, _)) = columns.iter().find(|(name, _)| !names.insert(name.clone())) {
         let message = format!("column \"{column}\" specified more than once");
         return Err(fail(SqlState::DUPLICATE_COLUMN, message, None));

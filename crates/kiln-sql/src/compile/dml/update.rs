@@ -285,7 +285,7 @@ impl<'a> Compiler<'a> {
         if firings.is_empty() {
             return delete(self);
         }
-        let old = self.whole_row(table, row.source)?;
+        let old = self.row_registers(table, row.source)?;
         let rows = Rows {
             old: Some(&old),
             new: None,
@@ -295,7 +295,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// All columns of a row.
-    fn whole_row(&mut self, table: &Arc<Table>, source: SourceId) -> Result<Vec<Reg>> {
+    fn row_registers(&mut self, table: &Arc<Table>, source: SourceId) -> Result<Vec<Reg>> {
         let columns = all_columns(table);
         columns.map(|column| self.column(source, column)).collect()
     }
@@ -420,7 +420,7 @@ impl<'a> Compiler<'a> {
             self.check_references(table, references, source, &old_keys, position)?;
             return done(self);
         }
-        let old = self.whole_row(table, source)?;
+        let old = self.row_registers(table, source)?;
         let mut new = old.clone();
         for (column, register) in &written {
             new[column.index()] = *register;
@@ -505,7 +505,7 @@ impl<'a> Compiler<'a> {
         self.emit_checks(table, source, &change.checks, position)?;
         if change.moves(table) {
             // A record keeps its primary key for life: the row moves to another one.
-            let all = self.whole_row(table, source)?;
+            let all = self.row_registers(table, source)?;
             self.builder.delete(row.table, row.record, position);
             self.builder.insert(row.table, &all, None, position);
         } else if !written.is_empty() {

@@ -64,7 +64,7 @@ macro_rules! by_class {
             }
             by_class!(@each $text, integer Integer, decimal Decimal, double Double, bytes Bytes,
                 interval Interval, json Json, integers Integers, decimals Decimals, doubles Doubles, texts Texts,
-                intervals Intervals);
+                intervals Intervals, row Row, rows Rows);
         }
     };
 }
@@ -462,6 +462,8 @@ pub(in super::super) fn order_of(keys: &[(Class, bool, bool)]) -> String {
             Class::Doubles => 'D',
             Class::Texts => 'B',
             Class::Intervals => 'T',
+            Class::Row => 'r',
+            Class::Rows => 'R',
         });
         text.push(if *descending { '>' } else { '<' });
         text.push(if *nulls_first { 'f' } else { 'l' });
@@ -491,6 +493,8 @@ fn sorted(heap: &Heap, arguments: &[Slot]) -> Result<Option<(Vec<Slot>, Vec<usiz
             'B' => Class::Texts,
             'T' => Class::Intervals,
             'j' => Class::Json,
+            'r' => Class::Row,
+            'R' => Class::Rows,
             _ => Class::Interval,
         };
         by.push((

@@ -581,7 +581,7 @@ pub(crate) fn parse_value(text: &str, data_type: &DataType) -> Result<Value> {
             }
             Value::Array(values)
         }
-        DataType::Enum(_) | DataType::Catalog(_) => {
+        DataType::Enum(_) | DataType::Row(_) | DataType::Catalog(_) => {
             kiln_storage::types::parse_value(data_type, text)?
         }
     })

@@ -68,7 +68,12 @@ fn each(
     Ok(heap.push_array(&elements))
 }
 
-fn fit(heap: &mut Heap, slot: Slot, element: &DataType, is_explicit: bool) -> Result<Slot> {
+pub(super) fn fit(
+    heap: &mut Heap,
+    slot: Slot,
+    element: &DataType,
+    is_explicit: bool,
+) -> Result<Slot> {
     match element {
         DataType::Numeric {
             precision_scale: Some((precision, scale)),
@@ -94,9 +99,10 @@ pub(in super::super) fn elements_convert(from: &DataType, to: &DataType) -> bool
     from.is_string() || to.is_string() || function(from, to).is_some()
 }
 
-fn convert(heap: &mut Heap, slot: Slot, from: &DataType, to: &DataType) -> Result<Slot> {
+pub(super) fn convert(heap: &mut Heap, slot: Slot, from: &DataType, to: &DataType) -> Result<Slot> {
     match function(from, to) {
         Some(function) => function(heap, &[slot]),
+        None if from.without_modifier() == to.without_modifier() => Ok(slot),
         None if to.is_string() => {
             let text = match to_value(heap, slot, from) {
                 Value::Boolean(value) => value.to_string(),

@@ -1,9 +1,10 @@
 //! JSON made of SQL's values: of one, of an array, of a list of arguments.
 
+use kiln_procedure::frame::to_value;
 use kiln_storage::error::{Error, Result};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::json::{canonical, quote};
-use kiln_storage::types::{CatalogType, DataType};
+use kiln_storage::types::{CatalogType, DataType, Value, format_value};
 
 use super::Named;
 use super::cast::{self, strict};
@@ -113,6 +114,38 @@ fn of_array(text: &str, form: Form) -> Result<String> {
     Ok(out)
 }
 
+/// Appends a value as JSON, without blanks; rows are objects.
+fn append_value(value: &Value, data_type: &DataType, out: &mut String) {
+    match (value, data_type) {
+        (Value::Null, _) => out.push_str("null"),
+        (Value::Row(row), _) => {
+            out.push('{');
+            for (number, ((value, data_type), field)) in
+                row.typed().zip(row.of.fields()).enumerate()
+            {
+                if number > 0 {
+                    out.push(',');
+                }
+                quote(&field.name, out);
+                out.push(':');
+                append_value(value, data_type, out);
+            }
+            out.push('}');
+        }
+        (Value::Array(elements), DataType::Array(element)) => {
+            out.push('[');
+            for (number, value) in elements.iter().enumerate() {
+                if number > 0 {
+                    out.push(',');
+                }
+                append_value(value, element, out);
+            }
+            out.push(']');
+        }
+        _ => Form::of(data_type).append(&format_value(value, data_type), out),
+    }
+}
+
 fn text_or_null<'h>(heap: &'h Heap, value: &Slot) -> &'h str {
     match value.is_null() {
         true => "null",
@@ -198,6 +231,15 @@ pub(in super::super) const fn json_of_row() -> Named {
 }
 
 strict! {
+    /// A row, or an array of rows, of the type that is described.
+    ROWS_TO_JSON = "rows_to_json", |heap, rows, description| {
+        let data_type: DataType = heap.str(description).parse().map_err(|()| {
+            Error::internal("the type of a row has no description")
+        })?;
+        let mut out = String::new();
+        append_value(&to_value(heap, rows, &data_type), &data_type, &mut out);
+        given(heap, Some(out))
+    };
     ON_A_LINE = "json_line", |heap, element| {
         let text = format!("\n {}", heap.str(element));
         given(heap, Some(text))

@@ -24,6 +24,7 @@ mod pattern;
 mod random;
 mod regex;
 pub(super) mod regression;
+mod row;
 mod series;
 pub(super) mod statistics;
 mod string;
@@ -57,7 +58,7 @@ pub(super) use datetime::{date_operator, extract, interval_negate};
 pub(super) use enumeration::{ENUM_TO_TEXT, TEXT_TO_ENUM, range as enum_range};
 pub(super) use json::{TEXT_TO_JSON, TEXT_TO_JSONB, compare_jsonb, from_jsonb};
 pub(super) use json_build::{
-    build_array, build_object, json_of, json_of_row, listed, on_a_line, pair,
+    ROWS_TO_JSON, build_array, build_object, json_of, json_of_row, listed, on_a_line, pair,
 };
 pub(super) use json_path::TEXT_TO_JSONPATH;
 pub(super) use json_record::JSON_FIELDS;
@@ -65,6 +66,10 @@ pub(super) use json_rows::{JsonRows, json_rows};
 pub(super) use math::{double_negate, integer_operator, power};
 pub(super) use notation::ARRAY_FILL;
 pub(super) use regex::{regex_match, similar_to};
+pub(super) use row::{
+    ROW, ROW_FIELD, ROW_IS_NOT_NULL, ROW_IS_NULL, ROW_TO_ROW, ROW_TO_TEXT, ROW_UNLESS_NULL,
+    TEXT_TO_ROW,
+};
 pub(super) use series::series;
 pub(super) use string::{bytea_concat, like};
 

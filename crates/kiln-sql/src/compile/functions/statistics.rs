@@ -255,7 +255,7 @@ pub(in super::super) fn mode(class: Class) -> Named {
             }
         };
     }
-    of!(Integer Decimal Double Bytes Interval Json Integers Decimals Doubles Texts Intervals)
+    of!(Integer Decimal Double Bytes Interval Json Row Integers Decimals Doubles Texts Intervals Rows)
 }
 
 fn most_frequent(heap: &Heap, array: Slot, class: Class) -> Slot {

@@ -9,7 +9,7 @@ use super::super::bound::Shape;
 use super::super::coerce::CastContext;
 use super::super::functions;
 use super::super::query::OutputColumn;
-use super::super::scope::Field;
+use super::super::scope::{Field, Variable};
 use super::super::{Compiler, Position, Typed, fail, name_of, unsupported};
 use super::at;
 use super::body::Body;
@@ -64,6 +64,14 @@ impl Body {
         let position = at(target.position);
         let path: Vec<String> = target.path.iter().map(name_of).collect();
         let Some((scope, index, used)) = self.find(&path) else {
+            if let Some(Variable::Scalar {
+                data_type: DataType::Row(_),
+                ..
+            }) = c.variable(&path[..1])
+            {
+                let what = "assigning to a field of a parameter";
+                return Err(refuse(c, unsupported(what, position)));
+            }
             let message = format!("\"{}\" is not a known variable", path.join("."));
             return Err(refuse(c, fail(SqlState::SYNTAX_ERROR, message, position)));
         };
@@ -174,18 +182,28 @@ impl Body {
             }
             Destined::Fields(fields) => self.assign_row(c, &fields, value, position),
             Destined::Record(scope, index) => {
-                let source = self.named_fields(c, &value.expr, position)?;
-                let Some(source) = source else {
-                    let error = unsupported(
-                        "assigning to a record anything but a row variable",
-                        at(value.position),
-                    );
-                    return Err(refuse(c, error));
+                let columns = match self.named_fields(c, &value.expr, position)? {
+                    Some(source) => columns_of(&source),
+                    None => self.columns_of_row(c, value)?,
                 };
-                let columns = columns_of(&source);
                 self.assign_record(c, (scope, index), Some(&columns), position)
             }
         }
+    }
+
+    /// The fields of a row-valued expression.
+    ///
+    /// # Errors
+    /// 42804 for any other expression.
+    fn columns_of_row(
+        &self,
+        c: &mut Compiler<'_>,
+        value: &Expression,
+    ) -> Result<Vec<OutputColumn>> {
+        c.row_columns(&value.expr)?.ok_or_else(|| {
+            let message = "cannot assign non-composite value to a record variable";
+            fail(SqlState::DATATYPE_MISMATCH, message, at(value.position))
+        })
     }
 
     fn assign_row(
@@ -201,16 +219,11 @@ impl Body {
             set_null(c, fields.iter().map(|field| field.register));
             return Ok(());
         }
-        match self.named_fields(c, &value.expr, position)? {
-            Some(source) => assign_fields(c, fields, &columns_of(&source), position, true),
-            None => {
-                let error = unsupported(
-                    "assigning to a row variable anything but a row variable",
-                    at(value.position),
-                );
-                Err(refuse(c, error))
-            }
+        if let Some(source) = self.named_fields(c, &value.expr, position)? {
+            return assign_fields(c, fields, &columns_of(&source), position, true);
         }
+        let columns = self.columns_of_row(c, value)?;
+        assign_fields(c, fields, &columns, position, false)
     }
 
     /// Gives a record its fields and their values; without `columns`, leaves the values to the
@@ -247,6 +260,10 @@ impl Body {
         let mut slots = Vec::with_capacity(targets.len());
         for target in targets {
             match self.target(c, target)? {
+                Destined::Slot(slot) if targets.len() == 1 && slot.data_type.row().is_some() => {
+                    let what = "a parameter or field of a composite type as a target";
+                    return Err(refuse(c, unsupported(what, at(target.position))));
+                }
                 Destined::Slot(slot) => slots.push(slot),
                 Destined::Fields(fields) if targets.len() == 1 => {
                     return Ok(RowTarget::Row(fields));

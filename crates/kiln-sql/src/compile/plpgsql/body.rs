@@ -336,6 +336,13 @@ impl Body {
             Ok(resolved) => resolved,
             Err(error) => return Err(refuse(c, error)),
         };
+        let resolved = match resolved {
+            Declared::Scalar(DeclaredType {
+                data_type: DataType::Row(of),
+                domain: None,
+            }) => Declared::of_row(of),
+            other => other,
+        };
         match resolved {
             Declared::Scalar(DeclaredType { data_type, domain }) => {
                 let register = c.builder.register(data_type.clone());
@@ -366,9 +373,10 @@ impl Body {
             Declared::Row(..) | Declared::Record if declaration.not_null => {
                 Err(refuse(c, unsupported("NOT NULL for a record", position)))
             }
-            Declared::Row(shape, domains) => {
+            Declared::Row(shape, domains, of) => {
                 let constant = declaration.constant;
                 let fields = self.declare_row(c, &name, &shape, constant, position)?;
+                c.describe_row(&name, of, false);
                 for (field, domain) in fields.iter().zip(&domains) {
                     c.keep_in_domain(field.register, domain.as_ref());
                 }
@@ -418,13 +426,13 @@ impl Body {
                     let domain = c.domain_of_register(register).cloned();
                     return Ok(Declared::Scalar(DeclaredType { data_type, domain }));
                 }
-                Some(Variable::Record { fields }) if !fields.is_empty() => {
+                Some(Variable::Record { fields, of, .. }) if !fields.is_empty() => {
                     let domains = fields.iter();
                     let domains = domains.map(|it| c.domain_of_register(it.register).cloned());
                     let domains = domains.collect();
                     let fields = fields.into_iter();
                     let shape = fields.map(|field| (field.name, field.data_type)).collect();
-                    return Ok(Declared::Row(shape, domains));
+                    return Ok(Declared::Row(shape, domains, of));
                 }
                 Some(Variable::Record { .. }) => return Ok(Declared::Record),
                 None => {}

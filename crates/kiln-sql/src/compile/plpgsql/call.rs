@@ -13,6 +13,7 @@ use sqlparser::ast::Ident;
 use super::super::bound::{Bound, Callee, ResultKind, Routine};
 use super::super::once::Written;
 use super::super::query::OutputColumn;
+use super::super::row_value::record_of;
 use super::super::{Compiler, Position, fail, routine_name, unsupported};
 use super::assign::RowTarget;
 use super::at;
@@ -89,6 +90,17 @@ impl Callee {
         match &self.routine.result {
             ResultKind::Void | ResultKind::Trigger => Ok(DataType::Text),
             ResultKind::Scalar(data_type) => Ok(data_type.clone()),
+            ResultKind::Row(columns) => {
+                let of = match &self.routine.row_type {
+                    Some(of) => of.clone(),
+                    None => {
+                        let fields = columns.iter();
+                        let fields = fields.map(|(name, data_type)| (name.clone(), data_type));
+                        record_of(fields, position)?
+                    }
+                };
+                Ok(DataType::Row(of))
+            }
             _ => Err(unsupported(
                 format!(
                     "a call of {} as a value, since it gives rows",
@@ -114,6 +126,15 @@ impl Callee {
         if self.routine.result == ResultKind::Void {
             self.call_once(c, arguments, &[], position)?;
             void_value(c, target);
+            return Ok(());
+        }
+        if let DataType::Row(of) = self.value_type(position)?
+            && let ResultKind::Row(columns) = &self.routine.result
+        {
+            let types = columns.iter().map(|(_, data_type)| data_type.clone());
+            let row: Vec<Reg> = types.map(|it| c.builder.register(it)).collect();
+            self.call_once(c, arguments, &row, position)?;
+            c.pack_columns(&row, &of, target);
             return Ok(());
         }
         self.call_once(c, arguments, &[target], position)

@@ -46,6 +46,7 @@ mod piece;
 mod raise;
 mod results;
 mod routine;
+mod row_values;
 mod rows;
 mod trigger;
 mod variables;

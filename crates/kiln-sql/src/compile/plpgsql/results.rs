@@ -4,10 +4,12 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{BufferId, Instruction, Reg, Step};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
+use sqlparser::ast::{Expr, Value as Literal};
 
 use super::super::bound::ResultKind;
 use super::super::coerce::CastContext;
 use super::super::query::{OutputColumn, QueryOptions};
+use super::super::scope::Field;
 use super::super::types::same_base;
 use super::super::{Compiler, Position, Typed, fail, unsupported};
 use super::at;
@@ -192,12 +194,31 @@ impl Body {
         statement: &str,
     ) -> Result<Vec<Reg>> {
         let position = at(value.position);
-        let Some(fields) = self.named_fields(c, &value.expr, position)? else {
-            let error = unsupported(
-                format!("{statement} of a row that is no variable"),
-                position,
-            );
-            return Err(refuse(c, error));
+        if matches!(&value.expr, Expr::Value(it) if matches!(it.value, Literal::Null)) {
+            let null = |(_, data_type): &(String, DataType)| {
+                c.builder.constant(data_type.clone(), Value::Null)
+            };
+            return Ok(columns.iter().map(null).collect());
+        }
+        let fields = match self.named_fields(c, &value.expr, position)? {
+            Some(fields) => fields,
+            None => match c.row_columns(&value.expr)? {
+                Some(columns) => {
+                    let fields = columns.into_iter().map(|column| Field {
+                        name: column.name,
+                        register: column.register,
+                        data_type: column.data_type,
+                    });
+                    fields.collect()
+                }
+                None => {
+                    let message = format!(
+                        "cannot return non-composite value from function returning composite type \
+                         by {statement}"
+                    );
+                    return Err(fail(SqlState::DATATYPE_MISMATCH, message, position));
+                }
+            },
         };
         let fits = fields.len() == columns.len()
             && fields
@@ -462,6 +483,12 @@ fn result_row(
         let message = "structure of query does not match function result type";
         fail(SqlState::DATATYPE_MISMATCH, message, position).with_detail(detail)
     };
+    if let ([column], [_, _, ..]) = (columns, types)
+        && let DataType::Row(of) = &column.data_type
+    {
+        let columns = c.columns_of_value(column.register, of);
+        return result_row(c, &columns, types, position);
+    }
     if columns.len() != types.len() {
         return Err(mismatch(format!(
             "Number of returned columns ({}) does not match expected column count ({}).",
@@ -495,6 +522,12 @@ fn sql_row(
     types: &[DataType],
     position: Position,
 ) -> Result<Vec<Reg>> {
+    if let ([column], [_, _, ..]) = (columns, types)
+        && let DataType::Row(of) = &column.data_type
+    {
+        let columns = c.columns_of_value(column.register, of);
+        return sql_row(c, &columns, types, position);
+    }
     if columns.len() != types.len() {
         let detail = match columns.len() > types.len() {
             true => "Final statement returns too many columns.",

@@ -3,7 +3,7 @@
 use kiln_engine::Domain;
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Result, SqlState};
-use kiln_storage::types::DataType;
+use kiln_storage::types::{DataType, RowType};
 use sqlparser::ast::ObjectName;
 
 use super::super::bound::{ResultKind, Routine, RoutineParameter, Shape};
@@ -20,10 +20,22 @@ use crate::parse::{FunctionHeader, Returns, RoutineKind, TypeKind, TypeReference
 pub(super) enum Declared {
     /// A type with values of its own.
     Scalar(DeclaredType),
-    /// A table's row, and the domains of its columns.
-    Row(Shape, Vec<Option<Arc<Domain>>>),
+    /// A row, the domains of its columns, and its type, if that has a name.
+    Row(Shape, Vec<Option<Arc<Domain>>>, Option<Arc<RowType>>),
     /// RECORD.
     Record,
+}
+
+impl Declared {
+    /// A row of a composite type.
+    pub(super) fn of_row(of: Arc<RowType>) -> Declared {
+        let fields = of.fields().iter();
+        let shape: Shape = fields
+            .map(|field| (field.name.clone(), field.data_type.clone()))
+            .collect();
+        let domains = vec![None; shape.len()];
+        Declared::Row(shape, domains, Some(of))
+    }
 }
 
 impl Routine {
@@ -51,9 +63,10 @@ impl Routine {
         for argument in &definition.arguments {
             let (data_type, domain) = match declared(catalog, &argument.data_type)? {
                 Declared::Scalar(of) => (of.data_type.without_modifier(), of.domain),
+                Declared::Row(_, _, Some(of)) => (DataType::Row(of), None),
                 Declared::Row(..) | Declared::Record => {
                     return Err(unsupported(
-                        "a parameter of a row type",
+                        "a parameter of type record, or of the rows of a view",
                         at(argument.position),
                     ));
                 }
@@ -108,6 +121,7 @@ impl Routine {
         let mut table: Shape = Vec::new();
         let of_outputs = parameters.iter().filter(|one| one.mode.is_output());
         let mut result_domains: Vec<_> = of_outputs.map(|one| one.domain.clone()).collect();
+        let mut row_type = None;
         let result = match &definition.returns {
             None if definition.kind == RoutineKind::Procedure => match outputs.is_empty() {
                 true => ResultKind::Void,
@@ -178,7 +192,14 @@ impl Routine {
                     true => ResultKind::SetOfRows(columns),
                     false => ResultKind::Row(columns),
                 };
-                match (declared(catalog, reference)?, outputs.as_slice()) {
+                let declared = match declared(catalog, reference)? {
+                    Declared::Scalar(DeclaredType {
+                        data_type: DataType::Row(of),
+                        domain: None,
+                    }) => Declared::of_row(of),
+                    other => other,
+                };
+                match (declared, outputs.as_slice()) {
                     (Declared::Scalar(of), []) => {
                         result_domains.push(of.domain);
                         of_one(of.data_type.without_modifier())
@@ -188,7 +209,10 @@ impl Routine {
                     {
                         of_one(only.clone())
                     }
-                    (Declared::Row(columns, _), []) => of_row(columns),
+                    (Declared::Row(columns, _, of), []) => {
+                        row_type = of;
+                        of_row(columns)
+                    }
                     (Declared::Record, [_, _, ..]) => of_row(outputs),
                     (Declared::Record, []) => {
                         return Err(unsupported(
@@ -209,6 +233,7 @@ impl Routine {
             volatility: definition.volatility,
             table,
             result_domains,
+            row_type,
         })
     }
 
@@ -228,6 +253,7 @@ impl Routine {
             volatility: Volatility::Volatile,
             table: Vec::new(),
             result_domains: Vec::new(),
+            row_type: None,
         }
     }
 
@@ -309,7 +335,8 @@ pub(super) fn declared(catalog: &dyn CatalogView, reference: &TypeReference) -> 
 /// The row type of a table or view.
 fn row_of(catalog: &dyn CatalogView, name: &str) -> Result<Option<Declared>> {
     let columns = columns_of(catalog, name).transpose()?;
-    Ok(columns.map(|(shape, domains)| Declared::Row(shape, domains)))
+    let of = columns.is_some().then(|| catalog.row_type(name)).flatten();
+    Ok(columns.map(|(shape, domains)| Declared::Row(shape, domains, of)))
 }
 
 /// Names and types of columns, and their domains.

@@ -338,9 +338,13 @@ impl Body {
             let is_assigned = block.lists().any(|list| liveness::assigns(list, name));
             if row.is_none() && !is_assigned {
                 self.declare_absent_row(c, name, &shape)?;
+                let of = c.catalog.row_type(&frame.firing.table.schema().name);
+                c.describe_row(name, of, true);
                 continue;
             }
             let fields = self.declare_row(c, name, &shape, false, None)?;
+            let of = c.catalog.row_type(&frame.firing.table.schema().name);
+            c.describe_row(name, of, true);
             for (field, source) in fields.iter().zip(row.iter().flatten()) {
                 let (target, source) = (field.register, *source);
                 c.builder.scalar(Instruction::Move { target, source });

@@ -108,6 +108,8 @@ impl Body {
         let fields = new_fields(c, shape);
         let variable = Variable::Record {
             fields: fields.clone(),
+            of: None,
+            is_there: false,
         };
         let kind = EntryKind::Row {
             fields: fields.clone(),
@@ -134,6 +136,8 @@ impl Body {
             .collect();
         let variable = Variable::Record {
             fields: fields.clone(),
+            of: None,
+            is_there: false,
         };
         let kind = EntryKind::Row {
             fields,
@@ -170,7 +174,11 @@ impl Body {
             assigned,
             regions: self.regions,
         };
-        let variable = Variable::Record { fields };
+        let variable = Variable::Record {
+            fields,
+            of: None,
+            is_there: false,
+        };
         self.declare(
             c,
             name.to_owned(),
@@ -319,7 +327,12 @@ impl Body {
             None => Vec::new(),
         };
         let below = c.variables.len() - self.scopes.len();
-        c.redeclare_in(below + scope, &entry.name, Variable::Record { fields });
+        let variable = Variable::Record {
+            fields,
+            of: None,
+            is_there: false,
+        };
+        c.redeclare_in(below + scope, &entry.name, variable);
     }
 
     /// Notes that a record has been assigned to.
