@@ -289,6 +289,9 @@ impl Postgres {
 
 /// `(VALUES …)` or `ARRAY(VALUES …)` in an expression, which the library takes for a call.
 fn values_as_value(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    if parser.peek_keyword(Keyword::VALUES) && is_behind_quantifier(parser) {
+        return Some(parser.parse_query().map(Expr::Subquery));
+    }
     let is_array = parser.peek_keyword(Keyword::ARRAY);
     let open = usize::from(is_array);
     let word = &parser.peek_nth_token_ref(open + 1).token;
@@ -317,6 +320,17 @@ fn values_as_value(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>>
             within_group: Vec::new(),
         }),
     }))
+}
+
+/// Whether the parser is behind `ANY (` or its like.
+fn is_behind_quantifier(parser: &Parser<'_>) -> bool {
+    let mut before = (0..parser.index())
+        .rev()
+        .map(|at| &parser.token_at(at).token);
+    before.next() == Some(&Token::LParen)
+        && before.next().is_some_and(
+            |token| matches!(token, Token::Word(word) if QUANTIFIERS.contains(&word.keyword)),
+        )
 }
 
 /// Whether the parser is behind a SELECT that has no output and no FROM, which the library does not
