@@ -30,7 +30,11 @@ pub(super) fn rewrite(
     indexes: &[usize],
     instead: &mut BTreeMap<usize, Vec<Token>>,
 ) -> Result<()> {
-    if indexes.iter().any(|index| tokens.word(*index) == "merge") {
+    let begin = indexes
+        .iter()
+        .position(|index| tokens.words(*index, &["merge", "into"]));
+    if let Some(begin) = begin {
+        enclose_join(tokens, &indexes[begin..], instead);
         let inserts = indexes.iter().enumerate();
         let inserts = inserts.filter(|(_, index)| tokens.words(**index, &["then", "insert"]));
         for (at, _) in inserts {
@@ -38,6 +42,35 @@ pub(super) fn rewrite(
         }
     }
     Ok(())
+}
+
+/// Puts parentheses around a join behind USING, which the SQL parser wants there.
+fn enclose_join(tokens: &Tokens<'_>, indexes: &[usize], instead: &mut BTreeMap<usize, Vec<Token>>) {
+    let (mut depth, mut cases) = (0_i64, 0_usize);
+    let (mut first, mut last_on, mut is_join) = (None, None, false);
+    for (at, index) in indexes.iter().enumerate() {
+        match tokens.get(*index) {
+            Token::LParen | Token::LBracket => depth += 1,
+            Token::RParen | Token::RBracket => depth -= 1,
+            _ if depth != 0 => {}
+            _ => match tokens.word(*index) {
+                "using" if first.is_none() => first = indexes.get(at + 1).copied(),
+                "join" => is_join |= first.is_some(),
+                "case" => cases += 1,
+                "end" => cases = cases.saturating_sub(1),
+                "on" if is_join => last_on = Some(*index),
+                "when" if cases == 0 => break,
+                _ => {}
+            },
+        }
+    }
+    if let (Some(first), Some(on)) = (first, last_on) {
+        let own = |index: usize| vec![tokens.get(index).clone()];
+        let before = instead.entry(first).or_insert_with(|| own(first));
+        before.insert(0, Token::LParen);
+        let behind = instead.entry(on).or_insert_with(|| own(on));
+        behind.insert(0, Token::RParen);
+    }
 }
 
 impl MergeWords<'_> {

@@ -486,10 +486,20 @@ impl<'a> Compiler<'a> {
             ..select_of(vec![item], outputs.collect())
         };
         let plan = self.plan_for(&select, &[], false, Some(merged.source));
+        let of_source = |bound: &Bound| !bound.sources().is_empty();
+        let is_there = |bound: &Bound| !bound.is_volatile() && of_source(bound);
+        let is_hashed = on.iter().any(|condition| {
+            let one = restriction(merged.source, 0, condition, &is_there);
+            one.is_some_and(|one| one.comparison == Comparison::Equal)
+        });
+        // A range that is the same for each row of the source, or one where values are equal, would
+        // be read again and again.
         let is_indexed = plan.steps.first().is_some_and(|step| match &step.access {
             Access::Lookup { .. } => true,
             Access::Scan { range, .. } => {
-                !range.prefix.is_empty() || range.lower.is_some() || range.upper.is_some()
+                let mut bounds = range.lower.iter().chain(&range.upper);
+                range.prefix.iter().any(of_source)
+                    || (!is_hashed && bounds.any(|(bound, _)| of_source(bound)))
             }
             Access::Rows => false,
         });

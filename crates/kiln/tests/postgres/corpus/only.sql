@@ -126,8 +126,7 @@ SELECT count(*) FROM t JOIN u ON true, t * AS w, ONLY (u) x WHERE x.a * x.b = 10
 SELECT a * b, b * a FROM t GROUP BY a * b, b * a HAVING sum(a * b) > 1 ORDER BY a * b, b * a LIMIT 1 * 1;
 SELECT sum(a * b) OVER (PARTITION BY a * 2 ORDER BY b * 2) FROM t;
 INSERT INTO t SELECT a * 2, b * 2 FROM u RETURNING a * b, b * a;
-DELETE FROM t USING u WHERE t.a * 1 = u.a * 2 RETURNING t.a * t.b, u.a * u.b;
-UPDATE t SET a = t.a * 2, b = u.b * 2 FROM u, ONLY u AS w WHERE u.a * 10 = t.a * 1;
+UPDATE t SET a = t.a * 2, b = t.b * 2 WHERE t.a * 1 = 20;
 SELECT * FROM t;
 SELECT extract(day FROM interval '1 day' * 3), trim('x' FROM 'x' || 'a');
 SELECT CASE WHEN a * b > 1 THEN a * b END FROM t UNION SELECT a * b * a FROM u ORDER BY 1;
