@@ -7,11 +7,13 @@ use sqlparser::ast::{AccessExpr, Expr, Ident, Subscript};
 
 use super::bind::as_array;
 use super::bound::{Bound, Kind, Operation};
-use super::coerce::CastContext;
+use super::coerce::{CastContext, coerce};
 use super::constant::{call, operation};
 use super::row_value;
 use super::select::field_of_row;
-use super::{Compiler, Position, fail, functions, name_of, operators, position_of, unsupported};
+use super::{
+    Compiler, Position, fail, functions, name_of, operators, overload, position_of, unsupported,
+};
 
 impl Compiler<'_> {
     /// Subscripts and fields.
@@ -88,6 +90,9 @@ impl Compiler<'_> {
         subscript: &Subscript,
         position: Position,
     ) -> Result<Bound> {
+        if array.data_type == DataType::JSONB && !array.is_unknown() {
+            return self.bind_json_subscript(array, subscript, position);
+        }
         // Vectors count from 0, and so do the arguments of a trigger.
         let is_of_trigger = matches!(array.kind, Kind::Register(register)
             if self.counted_from_zero.contains(&register));
@@ -140,5 +145,29 @@ impl Compiler<'_> {
             }
             Subscript::Slice { .. } => Err(unsupported("a slice with a stride", position)),
         }
+    }
+
+    /// `j['key']` and `j[0]`: the value there, as `j #> ARRAY['key']` gives it.
+    fn bind_json_subscript(
+        &mut self,
+        json: Bound,
+        subscript: &Subscript,
+        position: Position,
+    ) -> Result<Bound> {
+        let refuse = |message: String| fail(SqlState::DATATYPE_MISMATCH, message, position);
+        let Subscript::Index { index } = subscript else {
+            return Err(refuse("jsonb subscript does not support slices".to_owned()));
+        };
+        let key = self.bind(index)?;
+        let is_key = key.is_unknown()
+            || key.data_type.is_string()
+            || matches!(key.data_type, DataType::SmallInt | DataType::Integer);
+        if !is_key {
+            let message = format!("subscript type {} is not supported", key.type_name());
+            let hint = "jsonb subscript must be coercible to either integer or text.";
+            return Err(refuse(message).with_hint(hint));
+        }
+        let key = coerce(key, &DataType::Text, CastContext::Explicit)?;
+        overload::bind("jsonb_extract_path", vec![json, key], position)
     }
 }

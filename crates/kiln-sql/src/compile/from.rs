@@ -247,7 +247,11 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn bind_factor(&mut self, factor: &TableFactor, around: &[Level]) -> Result<FromScope> {
+    pub(super) fn bind_factor(
+        &mut self,
+        factor: &TableFactor,
+        around: &[Level],
+    ) -> Result<FromScope> {
         let position = position_of(factor);
         match factor {
             TableFactor::Table {

@@ -125,7 +125,12 @@ impl Compiler<'_> {
         for column in columns {
             if let Some(written) = &column.data_type {
                 let data_type = types::data_type(written, self.catalog, position)?;
-                typed.push((name_of(&column.name), data_type));
+                let name = name_of(&column.name);
+                if typed.iter().any(|(known, _)| *known == name) {
+                    let message = format!("column name \"{name}\" specified more than once");
+                    return Err(fail(SqlState::DUPLICATE_COLUMN, message, position));
+                }
+                typed.push((name, data_type));
             }
         }
         if typed.is_empty() || typed.len() < columns.len() {

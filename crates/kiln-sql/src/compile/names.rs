@@ -62,6 +62,7 @@ fn figure(expr: &Expr) -> Option<(String, bool)> {
                 SelectItem::ExprWithAlias { alias, .. } => strong(name_of(alias)),
                 _ => None,
             },
+            ast::SetExpr::Values(_) => known("column1"),
             _ => None,
         },
         _ => None,

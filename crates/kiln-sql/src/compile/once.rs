@@ -244,7 +244,11 @@ impl<'a> Compiler<'a> {
                 let sink = sink.filter(|_| delete.returning.is_some());
                 self.delete(delete, sink, counter)?
             }
-            _ => return Err(unsupported("MERGE", position)),
+            SetExpr::Merge(ast::Statement::Merge(merge)) => {
+                self.merge(merge, counter)?;
+                Vec::new()
+            }
+            _ => return Err(unsupported("this change", position)),
         };
         let table = self
             .changed

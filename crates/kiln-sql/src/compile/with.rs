@@ -155,6 +155,9 @@ impl Compiler<'_> {
         if cte.query.with.is_some() {
             return Err(unsupported("WITH before a change within WITH", position));
         }
+        if let SetExpr::Merge(_) = &*cte.query.body {
+            return Err(unsupported("MERGE within WITH", position));
+        }
         self.builder.open();
         let mut buffer = None;
         let mut keep = |compiler: &mut Self, row: &[OutputColumn]| {

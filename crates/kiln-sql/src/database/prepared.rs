@@ -326,6 +326,7 @@ impl Statement {
             Some(parse::Statement::Insert(it)) => returns(it.returning.is_some(), "INSERT 0"),
             Some(parse::Statement::Update(it)) => returns(it.returning.is_some(), "UPDATE"),
             Some(parse::Statement::Delete(it)) => returns(it.returning.is_some(), "DELETE"),
+            Some(parse::Statement::Merge(_)) => returns(false, "MERGE"),
             _ => return Err(cannot_submit()),
         };
         Ok(result_of(shape, rows))
@@ -451,7 +452,7 @@ fn plan_of(
             };
             (Plan::Stepped(plan), description)
         }
-        Tree::Query(_) | Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) => {
+        Tree::Query(_) | Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) | Tree::Merge(_) => {
             let prepared = compile(catalog, tree, declared)?;
             let columns = match prepared.shape {
                 Shape::Count(_) => None,
@@ -614,7 +615,7 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         Tree::Listen(_) | Tree::Unlisten(_) | Tree::Notify(_) => StatementKind::Read,
         Tree::Copy(_) => StatementKind::Write,
         Tree::Truncate(_) | Tree::Do(_) | Tree::Call(_) => StatementKind::Write,
-        Tree::Query(_) | Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) => {
+        Tree::Query(_) | Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) | Tree::Merge(_) => {
             StatementKind::Write
         }
         Tree::CreateTable(_)
@@ -665,6 +666,7 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::Insert(_) => "INSERT",
         Tree::Update(_) => "UPDATE",
         Tree::Delete(_) => "DELETE",
+        Tree::Merge(_) => "MERGE",
         Tree::CreateTable(_) => "CREATE TABLE",
         Tree::CreateTableAs(_) => "CREATE TABLE AS",
         Tree::CreateSchema(_) => "CREATE SCHEMA",

@@ -532,9 +532,11 @@ impl Session {
             }
             Tree::Commit { chain: false } => self.commit(),
             Tree::Rollback { chain: false } => self.end_without_effects(),
-            Tree::Query(_) | Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) => {
-                self.run_data(statement, values)
-            }
+            Tree::Query(_)
+            | Tree::Insert(_)
+            | Tree::Update(_)
+            | Tree::Delete(_)
+            | Tree::Merge(_) => self.run_data(statement, values),
             Tree::Call(_) => self.call(statement, values),
             Tree::Do(block) if is_stepped(block) => self.do_stepped(block),
             Tree::Do(_) => {

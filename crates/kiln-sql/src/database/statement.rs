@@ -97,6 +97,7 @@ fn compile_on_data(
         Statement::Insert(insert) => ("INSERT 0", insert.returning.is_some()),
         Statement::Update(update) => ("UPDATE", update.returning.is_some()),
         Statement::Delete(delete) => ("DELETE", delete.returning.is_some()),
+        Statement::Merge(_) => ("MERGE", false),
         Statement::Query(_) if let Some(change) = behind_with => change,
         _ => return Err(Error::internal("only statements on data are compiled")),
     };
@@ -106,6 +107,10 @@ fn compile_on_data(
         Statement::Insert(insert) => compiler.insert(insert, sink, counter)?,
         Statement::Update(update) => compiler.update(update, sink, counter)?,
         Statement::Delete(delete) => compiler.delete(delete, sink, counter)?,
+        Statement::Merge(merge) => {
+            compiler.merge(merge, counter)?;
+            Vec::new()
+        }
         Statement::Query(query) => compiler.change_with(query, sink, counter)?,
         _ => Vec::new(),
     };
@@ -160,6 +165,7 @@ fn name(statement: &Statement) -> &'static str {
         Statement::Insert(_) => "INSERT",
         Statement::Update(_) => "UPDATE",
         Statement::Delete(_) => "DELETE",
+        Statement::Merge(_) => "MERGE",
         _ => "SELECT",
     }
 }

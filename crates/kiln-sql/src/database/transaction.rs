@@ -91,7 +91,8 @@ fn only_on_data(tree: &Statement) -> Result<()> {
         Statement::Query(_)
         | Statement::Insert(_)
         | Statement::Update(_)
-        | Statement::Delete(_) => Ok(()),
+        | Statement::Delete(_)
+        | Statement::Merge(_) => Ok(()),
         _ => Err(Error::unsupported(
             "only statements on data run in a transaction",
         )),

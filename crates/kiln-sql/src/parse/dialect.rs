@@ -293,6 +293,9 @@ impl Postgres {
 
 /// `(VALUES …)` or `ARRAY(VALUES …)` in an expression, which the library takes for a call.
 fn values_as_value(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    if parser.peek_keyword(Keyword::VALUES) && is_behind_quantifier(parser) {
+        return Some(parser.parse_query().map(Expr::Subquery));
+    }
     let is_array = parser.peek_keyword(Keyword::ARRAY);
     let open = usize::from(is_array);
     let word = &parser.peek_nth_token_ref(open + 1).token;
@@ -325,15 +328,21 @@ fn values_as_value(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>>
 
 /// `INTERVAL(2) '…'`, whose digits of a second the library would drop.
 fn rounded_interval(parser: &mut Parser<'_>) -> Option<Expr> {
-    let [name, open, digits, close, text] = parser.peek_tokens();
-    let is_interval = matches!(&name, Token::Word(word) if word.keyword == Keyword::INTERVAL && word.quote_style.is_none());
+    let is_interval = |token: &Token| {
+        matches!(token, Token::Word(word)
+            if word.keyword == Keyword::INTERVAL && word.quote_style.is_none())
+    };
+    if !is_interval(&parser.peek_token_ref().token) {
+        return None;
+    }
+    let [_, open, digits, close, text] = parser.peek_tokens();
     let Token::Number(digits, _) = digits else {
         return None;
     };
     let Token::SingleQuotedString(text) = text else {
         return None;
     };
-    let is_rounded = is_interval && open == Token::LParen && close == Token::RParen;
+    let is_rounded = open == Token::LParen && close == Token::RParen;
     let digits = digits.parse().ok().filter(|_| is_rounded)?;
     for _ in 0..5 {
         parser.advance_token();
@@ -345,6 +354,17 @@ fn rounded_interval(parser: &mut Parser<'_>) -> Option<Expr> {
         last_field: None,
         fractional_seconds_precision: Some(digits),
     }))
+}
+
+/// Whether the parser is behind `ANY (` or its like.
+fn is_behind_quantifier(parser: &Parser<'_>) -> bool {
+    let mut before = (0..parser.index())
+        .rev()
+        .map(|at| &parser.token_at(at).token);
+    before.next() == Some(&Token::LParen)
+        && before.next().is_some_and(
+            |token| matches!(token, Token::Word(word) if QUANTIFIERS.contains(&word.keyword)),
+        )
 }
 
 /// Whether the parser is behind a SELECT that has no output and no FROM, which the library does not

@@ -226,6 +226,7 @@ fn explained(tokens: &Tokens<'_>, range: Range<usize>, runs: bool) -> Result<Sta
         | Statement::Insert(_)
         | Statement::Update(_)
         | Statement::Delete(_)
+        | Statement::Merge(_)
         | Statement::Call(_)
         | Statement::Execute(_)) => Ok(statement),
         _ => Err(tokens.syntax_error(start)),

@@ -594,6 +594,7 @@ fn sql_body(tokens: &Tokens<'_>, index: usize) -> Result<Vec<(Position, Statemen
             | Statement::Insert(_)
             | Statement::Update(_)
             | Statement::Delete(_)
+            | Statement::Merge(_)
             | Statement::Call(_) => None,
             Statement::Begin(_)
             | Statement::Commit { .. }

@@ -81,7 +81,7 @@ pub(super) fn prepare(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statem
         return Err(tokens.syntax_error(at));
     }
     match tokens.word(at + 1) {
-        "select" | "insert" | "update" | "delete" | "values" | "with" | "table" => {}
+        "select" | "insert" | "update" | "delete" | "merge" | "values" | "with" | "table" => {}
         "" if *tokens.get(at + 1) == Token::LParen => {}
         _ => return Err(tokens.syntax_error(at + 1)),
     }

@@ -693,6 +693,15 @@ impl Overriding {
             None
         }
     }
+
+    /// What a marker stands for.
+    pub(super) fn of_marker(marker: &str) -> Option<Overriding> {
+        match marker {
+            Overriding::SYSTEM => Some(Overriding::SystemValue),
+            Overriding::USER => Some(Overriding::UserValue),
+            _ => None,
+        }
+    }
 }
 
 /// Whether the marker stands where the SQL parser has taken it for an alias and a list of columns:

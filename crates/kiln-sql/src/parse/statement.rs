@@ -13,6 +13,7 @@ use super::function::{self, FunctionDefinition};
 use super::lock::{self, LockTable};
 use super::maintenance::{self, Reorder, Vacuum};
 use super::materialized::{self, CreateMaterializedView, RefreshMaterializedView};
+use super::merge;
 use super::notify::{self, Notify};
 use super::plpgsql;
 use super::prepare::{self, Execute, Prepare};
@@ -44,6 +45,8 @@ pub enum Statement {
     Update(Box<ast::Update>),
     /// `DELETE`.
     Delete(Box<ast::Delete>),
+    /// `MERGE`.
+    Merge(Box<ast::Merge>),
     /// `CREATE TABLE`.
     CreateTable(Box<CreateTable>),
     /// `CREATE TABLE … AS`, or `SELECT … INTO`.
@@ -225,7 +228,7 @@ pub struct CallArgument {
     pub value: Expression,
 }
 
-/// The command of the INSERT, UPDATE or DELETE that stands behind a WITH, and whether it has
+/// The command of the INSERT, UPDATE, DELETE or MERGE that stands behind a WITH, and whether it has
 /// RETURNING.
 pub fn change_of(query: &ast::Query) -> Option<(&'static str, bool)> {
     match &*query.body {
@@ -238,12 +241,13 @@ pub fn change_of(query: &ast::Query) -> Option<(&'static str, bool)> {
         ast::SetExpr::Delete(ast::Statement::Delete(delete)) => {
             Some(("DELETE", delete.returning.is_some()))
         }
+        ast::SetExpr::Merge(_) => Some(("MERGE", false)),
         _ => None,
     }
 }
 
 /// Statements of PostgreSQL that are refused by name; everything else is a syntax error.
-const REFUSED: &[&str] = &["checkpoint", "import", "load", "merge", "security"];
+const REFUSED: &[&str] = &["checkpoint", "import", "load", "security"];
 
 /// Parses one statement of a script, which [`script`](super::script()) found.
 ///
@@ -276,7 +280,7 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
     match tokens.word(first) {
         "select" | "values" | "with" | "table" => select(tokens, range),
         "" if *tokens.get(first) == Token::LParen => select(tokens, range),
-        "insert" | "update" | "delete" => data_statement(tokens, None, &[range]),
+        "insert" | "update" | "delete" | "merge" => data_statement(tokens, None, &[range]),
         "create" => create(tokens, range),
         "drop" if tokens.word(first + 1) == "owned" => role::owned(tokens, range),
         "reassign" => role::owned(tokens, range),
@@ -355,7 +359,7 @@ pub(super) fn query_parts(
     }
 }
 
-/// Parses the tokens of `parts` as one INSERT, UPDATE, DELETE or query.
+/// Parses the tokens of `parts` as one INSERT, UPDATE, DELETE, MERGE or query.
 pub(super) fn data_statement(
     tokens: &Tokens<'_>,
     leading: Option<&str>,
@@ -365,6 +369,9 @@ pub(super) fn data_statement(
     // The SQL parser takes INSERT without INTO, as MySQL does.
     if leading.is_none() && tokens.word(first) == "insert" && tokens.word(first + 1) != "into" {
         return Err(tokens.syntax_error(first + 1));
+    }
+    if leading.is_none() && tokens.word(first) == "merge" {
+        return merge::merge(tokens, parts);
     }
     let mut all = parts.iter().cloned().flatten();
     if let Some(at) = all.find(|at| tokens.words(*at, &["where", "current", "of"])) {

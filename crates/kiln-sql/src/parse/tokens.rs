@@ -9,12 +9,14 @@ use super::locking::LockingClauses;
 use super::position::{after_text, location};
 use super::sequence::Overriding;
 use super::subscript::Subscripts;
+use super::{inheritance, merge, table_command};
 use kiln_storage::error::{Error, Position, Result, SqlState};
 use sqlparser::ast::Expr;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The name of the field that `(row).*` is read as.
@@ -270,9 +272,14 @@ impl<'a> Tokens<'a> {
         let subscripts = Subscripts::of(self, &all)?;
         let locking = LockingClauses::of(self, &all);
         let conflicts = ConflictTargets::of(self, &all);
+        let mut others = BTreeMap::new();
+        for rewrite in [inheritance::rewrite, merge::rewrite, table_command::rewrite] {
+            rewrite(self, &all, &mut others)?;
+        }
         let mut rest = parts.iter().cloned().flatten();
         while let Some(index) = rest.next() {
-            if let Some(marker) = Overriding::marker(self, index) {
+            let other = others.get(&index).map(Vec::as_slice);
+            if let (Some(marker), None) = (Overriding::marker(self, index), other) {
                 let span = self.span(index);
                 let marker = [
                     Token::make_keyword("partition"),
@@ -296,7 +303,8 @@ impl<'a> Tokens<'a> {
                 indexes.push(index);
                 continue;
             }
-            let instead = subscripts.at(index).or_else(|| locking.at(index));
+            let instead = other.or_else(|| subscripts.at(index));
+            let instead = instead.or_else(|| locking.at(index));
             if let Some(instead) = instead.or_else(|| conflicts.at(index)) {
                 let span = self.span(index);
                 let instead = instead.iter().cloned();

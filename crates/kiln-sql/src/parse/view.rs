@@ -1,5 +1,6 @@
 //! CREATE VIEW, DROP VIEW and ALTER VIEW, and the queries of views as catalogs keep them.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use kiln_engine::CheckOption;
@@ -10,7 +11,7 @@ use sqlparser::tokenizer::Token;
 use super::alter::{self, ObjectChange};
 use super::statement::{Statement, query};
 use super::tokens::Tokens;
-use super::{sequence, types};
+use super::{sequence, table_command, types};
 
 /// `CREATE [OR REPLACE] VIEW name [(columns)] AS query [WITH … CHECK OPTION]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,13 +34,15 @@ pub struct CreateView {
     pub check_option: Option<CheckOption>,
 }
 
-/// A `*` or `t.*` in the text of a query.
+/// A `*` or `t.*` in the text of a query, or a TABLE, which has one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Star {
     /// Where it begins in the script.
     pub position: Position,
     /// Its bytes in the text.
     pub bytes: Range<usize>,
+    /// Whether it is TABLE.
+    pub is_table: bool,
 }
 
 /// `ALTER VIEW`.
@@ -123,12 +126,15 @@ fn check_option(tokens: &Tokens<'_>, range: Range<usize>) -> (Option<CheckOption
     }
 }
 
-/// Each `*` of a query with the names before it. Those that multiply are among them.
+/// Each `*` of a query with the names before it, and each TABLE. Stars that multiply are among
+/// them.
 fn stars(tokens: &Tokens<'_>, range: Range<usize>) -> Vec<Star> {
     let first = tokens.bytes(range.start).start;
+    let indexes: Vec<usize> = range.clone().collect();
+    let tables: BTreeSet<usize> = table_command::commands(tokens, &indexes).collect();
     let stars = range
         .clone()
-        .filter(|at| matches!(tokens.get(*at), Token::Mul));
+        .filter(|at| matches!(tokens.get(*at), Token::Mul) || tables.contains(at));
     let stars = stars.map(|star| {
         let mut start = star;
         while start >= range.start + 2 && *tokens.get(start - 1) == Token::Period {
@@ -137,6 +143,7 @@ fn stars(tokens: &Tokens<'_>, range: Range<usize>) -> Vec<Star> {
         Star {
             position: tokens.position(start),
             bytes: tokens.bytes(start).start - first..tokens.bytes(star).end - first,
+            is_table: tables.contains(&star),
         }
     });
     stars.collect()
@@ -153,6 +160,9 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         return Err(tokens.syntax_error(range.end));
     }
     let (name, at) = sequence::name(tokens, at..range.end)?;
+    if at >= range.end {
+        return Err(tokens.syntax_error(at));
+    }
     if tokens.words(at, &["rename", "column"]) {
         return Err(tokens.unsupported(range.start, "ALTER VIEW … RENAME COLUMN"));
     }

@@ -29,6 +29,7 @@ mod life;
 mod locks;
 mod long_numbers;
 mod materialized_views;
+mod merge;
 mod metrics;
 mod notifications;
 mod parameters;

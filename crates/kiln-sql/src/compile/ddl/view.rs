@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use kiln_engine::{View, ViewRead};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
-use sqlparser::ast::SetExpr;
 
 use super::super::bound::Kind;
 use super::super::dml::Updatability;
@@ -28,9 +27,6 @@ pub fn create_view(statement: &CreateView, catalog: &dyn CatalogView) -> Result<
     let old = catalog.view(&name).filter(|_| statement.or_replace);
     if old.is_none() && super::names::is_relation(catalog, &name) {
         return Err(name_taken(&name, catalog, statement.or_replace, position));
-    }
-    if matches!(*statement.query.body, SetExpr::Table(_)) {
-        return Err(unsupported("TABLE as the query of a view", position));
     }
     let mut compiler = scratch(catalog);
     compiler.recorded = Some(Recorded::default());
@@ -187,7 +183,11 @@ fn without_stars(text: &str, stars: &[Star], found: &[(Position, String)]) -> Re
         if columns.is_empty() {
             return Err(unsupported("a view of rows without columns", at));
         }
-        changed.replace_range(star.bytes.clone(), columns);
+        let columns = match star.is_table {
+            true => format!("SELECT {columns} FROM"),
+            false => columns.clone(),
+        };
+        changed.replace_range(star.bytes.clone(), &columns);
     }
     Ok(changed)
 }

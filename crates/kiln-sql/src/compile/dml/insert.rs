@@ -11,7 +11,7 @@ use kiln_storage::schema::{ColumnId, ColumnSet, TriggerTime};
 use kiln_storage::sequence::Identity;
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
-use sqlparser::ast::{Expr, Insert, OnInsert, Query, SelectItem, SetExpr, TableObject};
+use sqlparser::ast::{Expr, Insert, ObjectName, OnInsert, Query, SelectItem, SetExpr, TableObject};
 
 use super::super::bound::{Bound, ColumnMeta};
 use super::super::plpgsql::Returned;
@@ -20,6 +20,7 @@ use super::super::rows::TargetView;
 use super::super::{Compiler, Position, fail, name_of, position_of, relation_name, unsupported};
 use super::conflict::OnConflictPlan;
 use super::references::{Change, References};
+use super::target::Target;
 use super::triggers::{Rows, fired};
 use super::{again, all_columns, generated, is_default};
 use crate::parse::refills;
@@ -105,6 +106,32 @@ impl Plan<'_> {
             position: None,
         }
     }
+
+    /// Makes it that of a clause of MERGE, which gives values for some columns.
+    pub(super) fn of_clause(
+        &mut self,
+        compiler: &Compiler<'_>,
+        targets: Vec<ColumnId>,
+        overriding: Option<Overriding>,
+        alias: String,
+    ) {
+        self.targets = targets;
+        self.identities = compiler.identities(&self.table, overriding);
+        self.alias = alias;
+    }
+
+    /// The columns that it gives values for.
+    pub(super) fn targets(&self) -> &[ColumnId] {
+        &self.targets
+    }
+
+    pub(super) fn set_references(&mut self, references: References) {
+        self.references = references;
+    }
+
+    pub(super) fn into_references(self) -> References {
+        self.references
+    }
 }
 
 impl<'a> Compiler<'a> {
@@ -153,21 +180,7 @@ impl<'a> Compiler<'a> {
             Some(alias) => name_of(&alias.alias),
             None => name_in_schema(target.name()).to_owned(),
         };
-        let mut targets = Vec::new();
-        for name in columns {
-            let column = self.target_column_of(&target, name, "insert into")?;
-            if targets.contains(&column) {
-                return Err(fail(
-                    SqlState::DUPLICATE_COLUMN,
-                    format!(
-                        "column \"{}\" specified more than once",
-                        table.schema().columns[column.index()].name
-                    ),
-                    position_of(name),
-                ));
-            }
-            targets.push(column);
-        }
+        let mut targets = self.listed_columns(&target, columns)?;
         let listed = !targets.is_empty();
         let rows = insert.source.as_deref().map(literal_rows);
         if !listed {
@@ -230,6 +243,30 @@ impl<'a> Compiler<'a> {
         self.finish_insert(&plan)?;
         self.changed = Some(changed);
         Ok(metas)
+    }
+
+    /// The columns that an INSERT lists.
+    pub(super) fn listed_columns(
+        &self,
+        target: &Target,
+        columns: &[ObjectName],
+    ) -> Result<Vec<ColumnId>> {
+        let mut targets = Vec::with_capacity(columns.len());
+        for name in columns {
+            let column = self.target_column_of(target, name, "insert into")?;
+            if targets.contains(&column) {
+                return Err(fail(
+                    SqlState::DUPLICATE_COLUMN,
+                    format!(
+                        "column \"{}\" specified more than once",
+                        target.table.schema().columns[column.index()].name
+                    ),
+                    position_of(name),
+                ));
+            }
+            targets.push(column);
+        }
+        Ok(targets)
     }
 
     /// What follows the last row.
@@ -323,6 +360,17 @@ impl<'a> Compiler<'a> {
         targets: &[ColumnId],
         row: &[Expr],
     ) -> Result<Vec<Reg>> {
+        let bounds = self.bind_row_values(plan, targets, row)?;
+        self.emit_row(&bounds)
+    }
+
+    /// Binds a row of VALUES; gives all columns in table order.
+    pub(super) fn bind_row_values(
+        &mut self,
+        plan: &Plan<'_>,
+        targets: &[ColumnId],
+        row: &[Expr],
+    ) -> Result<Vec<Bound>> {
         // All values first, as they were written: then the columns decide the types of parameters.
         let mut written = Vec::with_capacity(row.len());
         for expr in row {
@@ -342,11 +390,7 @@ impl<'a> Compiler<'a> {
                 None => self.bind_default_of(plan, column)?,
             });
         }
-        Ok(self
-            .emit_all(&bounds)?
-            .into_iter()
-            .map(|typed| typed.register)
-            .collect())
+        Ok(bounds)
     }
 
     /// INSERT … SELECT.
@@ -613,7 +657,12 @@ fn literal_rows(query: &Query) -> Option<Vec<&[Expr]>> {
     }
 }
 
-fn check_width(plan: &Plan<'_>, width: usize, listed: bool, surplus: Option<&Expr>) -> Result<()> {
+pub(super) fn check_width(
+    plan: &Plan<'_>,
+    width: usize,
+    listed: bool,
+    surplus: Option<&Expr>,
+) -> Result<()> {
     let columns = plan.targets.len();
     if width > columns {
         let position = surplus.map_or(plan.position, position_of);

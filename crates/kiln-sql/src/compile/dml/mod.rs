@@ -1,4 +1,4 @@
-//! INSERT, UPDATE and DELETE.
+//! INSERT, UPDATE, DELETE and MERGE.
 //!
 //! Each statement becomes steps that run once for each row: compute the new values (converted as
 //! an assignment converts), check NOT NULL and CHECK, write, check references, count, and hand the
@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `insert`, `conflict` | INSERT, ON CONFLICT |
 //! | `update` | UPDATE, DELETE, and the change of one row |
+//! | `merge` | MERGE |
 //! | `generated` | generated columns of the row |
 //! | `constraints` | NOT NULL and CHECK, with the row in the message |
 //! | `references` | REFERENCES, from either side |
@@ -28,6 +29,7 @@ mod constraints;
 mod deferred;
 mod generated;
 mod insert;
+mod merge;
 mod references;
 mod single;
 mod target;

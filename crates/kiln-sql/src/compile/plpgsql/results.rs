@@ -407,7 +407,10 @@ impl Body {
                         sink(self, c, columns, true)
                     })?;
                 }
-                Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
+                Statement::Insert(_)
+                | Statement::Update(_)
+                | Statement::Delete(_)
+                | Statement::Merge(_) => {
                     let has_rows = statement_returns(statement);
                     if gives && !has_rows {
                         return Err(no_result(position));

@@ -119,6 +119,10 @@ impl Body {
             Statement::Insert(insert) => c.insert(insert, sink, counter)?,
             Statement::Update(update) => c.update(update, sink, counter)?,
             Statement::Delete(delete) => c.delete(delete, sink, counter)?,
+            Statement::Merge(merge) => {
+                c.merge(merge, counter)?;
+                Vec::new()
+            }
             _ => {
                 return Err(kiln_storage::error::Error::internal(
                     "a statement on no data",

@@ -186,7 +186,10 @@ impl Parser<'_, '_> {
             ));
         }
         match (tokens.word(start), tokens.get(start)) {
-            ("select" | "with" | "values" | "table" | "insert" | "update" | "delete", _)
+            (
+                "select" | "with" | "values" | "table" | "insert" | "update" | "delete" | "merge",
+                _,
+            )
             | (_, Token::LParen)
             | ("execute", _) => {}
             (_, Token::Word(_)) if start + 1 == end || *tokens.get(start + 1) == Token::LParen => {

@@ -382,7 +382,7 @@ impl Parser<'_, '_> {
             }
             "assert" => self.assert(),
             "get" => self.get_diagnostics(),
-            "select" | "with" | "values" | "table" | "insert" | "update" | "delete" => {
+            "select" | "with" | "values" | "table" | "insert" | "update" | "delete" | "merge" => {
                 self.sql_statement()
             }
             "" if *tokens.get(at) == Token::LParen => self.sql_statement(),
@@ -467,7 +467,6 @@ fn refusal(word: &str) -> Option<&'static str> {
         }
         "do" => "DO in a function or procedure",
         "explain" => "EXPLAIN in a function or procedure",
-        "merge" => "MERGE",
         "copy" => "COPY in a function or procedure",
         "show" => "SHOW in a function or procedure",
         "vacuum" | "cluster" | "refresh" | "prepare" | "deallocate" | "import" => {

@@ -14,7 +14,7 @@ use std::ops::Range;
 pub(super) fn sql(tokens: &Tokens<'_>, range: Range<usize>) -> Result<StatementKind> {
     let (into, parts) = cut_into(tokens, range.clone())?;
     let first = range.start;
-    let is_query = !matches!(tokens.word(first), "insert" | "update" | "delete");
+    let is_query = !matches!(tokens.word(first), "insert" | "update" | "delete" | "merge");
     if is_query {
         let query = statement::query_parts(tokens, None, &parts)?;
         refuse_data_after_with(tokens, first, &query)?;
@@ -51,7 +51,7 @@ pub(super) fn rows(tokens: &Tokens<'_>, range: Range<usize>) -> Result<RowSource
         let command = command::command(tokens, first + 1..range.end)?;
         return Ok(RowSource::Execute(Box::new(command)));
     }
-    if !matches!(tokens.word(first), "insert" | "update" | "delete") {
+    if !matches!(tokens.word(first), "insert" | "update" | "delete" | "merge") {
         let query = statement::query(tokens, range)?;
         refuse_data_after_with(tokens, first, &query)?;
         return Ok(RowSource::Query(query));

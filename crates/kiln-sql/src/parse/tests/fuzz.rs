@@ -10,6 +10,12 @@ const SEEDS: &[&str] = &[
     "select a.x, count(*) from t a left join u on a.id = u.id where x in (1, 2) and y between 1 \
      and 2 group by a.x having count(*) > 1 order by 2 desc limit 10",
     "insert into t (a, b) select 1, E'x\\n' on conflict (a) do update set b = excluded.b + 1",
+    "merge into only t as x using (select a, b from only (s) union table u) q (c, d) on x.a = q.c \
+     when matched and d > 1 then update set b = x.b + d, (c) = (default) when matched then delete \
+     when not matched and c is null then do nothing when not matched then insert (a, b) overriding \
+     system value values (c, 'x')",
+    "with v as (values (1), (2)) merge into t using v * on true when not matched then insert default \
+     values; select j['a'][0] from t * , only u x where a is distinct from b * c; truncate only t, u *",
     "update t set a = a + 1, b = 'é' where id = $1 returning a, \"B\"",
     "create table t (id int primary key, a varchar(10) not null default 'x' check (a <> ''), b \
      numeric(12, 2) references u (b), unique (a, b))",
