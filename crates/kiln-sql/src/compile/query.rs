@@ -14,9 +14,11 @@ use super::bound::{
 };
 use super::limit::Limits;
 use super::order::sort_key;
+use super::quoting::quote_identifier;
 use super::select::refuse_rows;
 use super::set::reopened;
 use super::{Compiler, fail, locking, position_of, unsupported};
+use crate::parse::stored_query;
 
 /// A column of a result row, inside a sink.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -313,8 +315,13 @@ impl Compiler<'_> {
                 let right = self.bind_body(right, &bare)?;
                 self.bind_set((operation, all), left, right, query, position)
             }
-            // The parser makes SELECT * FROM of it.
-            SetExpr::Table(_) => Err(unsupported("this form of TABLE", position)),
+            // Where the parser has made no SELECT * FROM of it, behind WITH.
+            SetExpr::Table(table) => {
+                let names = table.schema_name.iter().chain(&table.table_name);
+                let names: Vec<String> = names.map(|name| quote_identifier(name)).collect();
+                let same = stored_query(&format!("SELECT * FROM {}", names.join(".")))?;
+                self.bind_body(&same.body, query)
+            }
             SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
                 Err(unsupported(
                     "a statement that changes data within a query",

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use kiln_storage::error::Result;
 use sqlparser::tokenizer::Token;
 
+use super::reserved::is_reserved;
 use super::table_command::is_before_query;
 use super::tokens::Tokens;
 
@@ -37,7 +38,8 @@ pub(super) fn rewrite(
             }
             Token::Word(_) => {
                 let continues = words.before(1) == &Token::Period && is_name_of_table;
-                is_name_of_table = continues || is_place;
+                let is_name = continues || !is_reserved(tokens.word(*index));
+                is_name_of_table = is_name && (continues || is_place);
             }
             Token::Period => {}
             Token::Mul => {

@@ -41,7 +41,6 @@ pub fn types() -> Vec<DataType> {
         DataType::Char(1),
         DataType::Char(2),
         DataType::VarChar(Some(16)),
-        DataType::VarChar(Some(300)),
         DataType::VarChar(Some(5000)),
         DataType::Text,
         DataType::Bytea,
@@ -57,7 +56,6 @@ pub fn types() -> Vec<DataType> {
         mood(),
         DataType::array(mood()),
         pair(),
-        DataType::array(pair()),
     ]
 }
 

@@ -256,11 +256,6 @@ fn what_is_not_supported_is_refused_with_its_name_and_place() {
             (4, 8),
         ),
         (
-            body("r RECORD;", "r := ROW(1, 2);"),
-            "assigning to a record anything but a row variable",
-            (4, 6),
-        ),
-        (
             body("a INTEGER[];", "a[1][2] := 1;"),
             "an array of more than one dimension",
             (4, 1),
@@ -281,12 +276,6 @@ fn what_is_not_supported_is_refused_with_its_name_and_place() {
             ),
             "a record whose fields depend on the path taken",
             (5, 6),
-        ),
-        (
-            "CREATE FUNCTION f(r t) RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN 1; END $$"
-                .to_owned(),
-            "a parameter of a row type",
-            (1, 19),
         ),
     ];
     for (definition, feature, place) in cases {
