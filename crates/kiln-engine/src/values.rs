@@ -154,7 +154,7 @@ fn fit_value(value: &Value, data_type: &DataType) -> Result<Value> {
                 Value::Null => Ok(Value::Null),
                 value => fit_value(value, &field.data_type),
             });
-            return Ok(RowValue::new(of, fields.collect::<Result<_>>()?));
+            return Ok(RowValue::value(of, fields.collect::<Result<_>>()?));
         }
         (value, _) => kiln_procedure::arguments::convert(value.clone(), data_type)?,
     };

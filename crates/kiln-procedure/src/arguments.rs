@@ -576,7 +576,7 @@ pub fn convert(value: Value, data_type: &DataType) -> Result<Value> {
         (DataType::Row(of), Value::Row(row)) if of.fields().len() == row.fields.len() => {
             let pairs = row.fields.iter().zip(of.fields());
             let fields = pairs.map(|(value, field)| convert(value.clone(), &field.data_type));
-            RowValue::new(of, fields.collect::<Result<_>>()?)
+            RowValue::value(of, fields.collect::<Result<_>>()?)
         }
         (DataType::Array(element), Value::Array(values)) => {
             let values = values.iter().map(|value| convert(value.clone(), element));

@@ -86,7 +86,7 @@ pub fn to_value(heap: &Heap, slot: Slot, data_type: &DataType) -> Value {
                 to_value(&scratch, slot, &field.data_type)
             });
             let fields = fields.collect();
-            RowValue::new(of, fields)
+            RowValue::value(of, fields)
         }
         DataType::Array(element) => {
             let elements = heap.array(slot).iter();

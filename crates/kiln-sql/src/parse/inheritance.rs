@@ -32,7 +32,8 @@ pub(super) fn rewrite(
         let is_place = words.is_place_of_table(level);
         match tokens.get(*index) {
             Token::Word(_) if tokens.word(*index) == "only" => {
-                if !(is_place && words.leave_out(instead)) && !words.is_other_only() {
+                let is_table = is_place && words.leave_out(instead);
+                if !is_table && !words.is_other_only() {
                     return Err(tokens.syntax_error(*index));
                 }
             }

@@ -1,6 +1,7 @@
 //! CREATE TYPE and ALTER TYPE: enums and composite types.
 
 use std::ops::Range;
+use std::slice::from_ref;
 
 use kiln_storage::error::Result;
 use sqlparser::ast::{ColumnDef, Ident, ObjectName};
@@ -133,7 +134,8 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
             let if_exists = tokens.words(at + 2, &["if", "exists"]);
             let place = at + 2 + if if_exists { 2 } else { 0 };
             let end = end_of_attribute(tokens, range.clone())?;
-            let name = tokens.sql_parts(None, &[place..end], |it| it.parse_identifier())?;
+            let name =
+                tokens.sql_parts(None, from_ref(&(place..end)), |it| it.parse_identifier())?;
             TypeChange::DropField { name, if_exists }
         }
         ("rename", "attribute") => {
@@ -141,8 +143,9 @@ pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
             if end != at + 5 || tokens.word(at + 3) != "to" {
                 return Err(tokens.syntax_error((at + 3).min(end)));
             }
-            let ident =
-                |at: usize| tokens.sql_parts(None, &[at..at + 1], |it| it.parse_identifier());
+            let ident = |at: usize| {
+                tokens.sql_parts(None, from_ref(&(at..at + 1)), |it| it.parse_identifier())
+            };
             TypeChange::RenameField(ident(at + 2)?, ident(at + 4)?)
         }
         ("alter", "attribute") => {

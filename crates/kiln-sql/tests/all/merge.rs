@@ -60,7 +60,7 @@ fn merges_beside_each_other_count_all_under_every_protocol() {
     for protocol in Configuration::serializable() {
         let options = Options::new().workers(2).pin_workers(false);
         let database =
-            Database::open(options.protocol(protocol.clone())).expect("a database opens");
+            Database::open(options.protocol(protocol)).expect("a database opens");
         database.execute(SCHEMA).expect("the schema is sound");
         thread::scope(|scope| {
             for worker in 0..WORKERS {
@@ -83,7 +83,7 @@ fn blocks_merge_under_every_protocol() {
     for protocol in Configuration::serializable() {
         let options = Options::new().workers(2).pin_workers(false);
         let database =
-            Database::open(options.protocol(protocol.clone())).expect("a database opens");
+            Database::open(options.protocol(protocol)).expect("a database opens");
         database
             .execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER); INSERT INTO t VALUES (1, 1), (2, 2)")
             .expect("the schema is sound");

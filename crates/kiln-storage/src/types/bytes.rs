@@ -211,5 +211,5 @@ fn row(values: Vec<Value>) -> Result<Value> {
     });
     let of = RowType::record(fields.collect());
     let of = of.map_err(|_| corrupt("no row has so many fields"))?;
-    Ok(RowValue::new(&Arc::new(of), values))
+    Ok(RowValue::value(&Arc::new(of), values))
 }

@@ -251,13 +251,13 @@ impl RowType {
         if !behind.trim_ascii_start().is_empty() {
             return Err(malformed("Junk after right parenthesis."));
         }
-        Ok(RowValue::new(self, fields))
+        Ok(RowValue::value(self, fields))
     }
 }
 
 impl RowValue {
     /// A row of this type.
-    pub fn new(of: &Arc<RowType>, fields: Vec<Value>) -> Value {
+    pub fn value(of: &Arc<RowType>, fields: Vec<Value>) -> Value {
         let of = of.clone();
         Value::Row(Box::new(RowValue { of, fields }))
     }

@@ -299,7 +299,7 @@ impl<'a> Reader<'a> {
                 months: self.i32()?,
             }),
             DataType::Array(element) => Value::Array(self.elements(element)?),
-            DataType::Row(of) => RowValue::new(of, self.fields(of)?),
+            DataType::Row(of) => RowValue::value(of, self.fields(of)?),
             DataType::Catalog(catalog) => self.catalog_value(*catalog)?,
         })
     }
