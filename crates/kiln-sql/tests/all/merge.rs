@@ -59,8 +59,7 @@ fn check(database: &Database, protocol: &Configuration) {
 fn merges_beside_each_other_count_all_under_every_protocol() {
     for protocol in Configuration::serializable() {
         let options = Options::new().workers(2).pin_workers(false);
-        let database =
-            Database::open(options.protocol(protocol)).expect("a database opens");
+        let database = Database::open(options.protocol(protocol)).expect("a database opens");
         database.execute(SCHEMA).expect("the schema is sound");
         thread::scope(|scope| {
             for worker in 0..WORKERS {
@@ -82,8 +81,7 @@ fn merges_beside_each_other_count_all_under_every_protocol() {
 fn blocks_merge_under_every_protocol() {
     for protocol in Configuration::serializable() {
         let options = Options::new().workers(2).pin_workers(false);
-        let database =
-            Database::open(options.protocol(protocol)).expect("a database opens");
+        let database = Database::open(options.protocol(protocol)).expect("a database opens");
         database
             .execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER); INSERT INTO t VALUES (1, 1), (2, 2)")
             .expect("the schema is sound");
