@@ -272,6 +272,7 @@ functions! {
             }
             Some(ObjectOf::Sequence(it)) => visible(it.sequence.name()),
             Some(ObjectOf::View(it)) => visible(&it.view.name),
+            Some(ObjectOf::CompositeRelation(of)) => visible(of.name()),
             _ => match Snapshot::system_relation(oid) {
                 Some(relation) => Slot::from_bool(relation.schema == "pg_catalog"),
                 None => Slot::NULL,

@@ -441,7 +441,10 @@ impl Snapshot {
                 .binary_search_by(|it| it.view.name.as_str().cmp(name));
             at.ok().map(|at| self.views[at].oid)
         };
-        table.or_else(sequence).or_else(view).or_else(|| {
+        // They are in `public`, whose names stand alone.
+        let composite = || self.composite(name).map(|entry| entry.relation);
+        let known = table.or_else(sequence).or_else(view).or_else(composite);
+        known.or_else(|| {
             let (schema, name) = parts(name);
             let tables = self
                 .tables

@@ -226,3 +226,11 @@ CREATE TABLE t (p pair, ps pair[]);
 SELECT column_name, data_type, udt_name FROM information_schema.columns WHERE table_name = 't' ORDER BY ordinal_position;
 SELECT user_defined_type_name, user_defined_type_category FROM information_schema.user_defined_types WHERE user_defined_type_name = 'pair';
 SELECT attribute_name, ordinal_position, is_nullable, data_type, character_maximum_length, attribute_udt_name FROM information_schema.attributes WHERE udt_name = 'pair' ORDER BY 2;
+
+-- snippet: relations-of-types
+CREATE TYPE span AS (low INT, high NUMERIC(6, 2));
+SELECT relname, relkind, pg_table_is_visible(oid), reltype::regtype FROM pg_class WHERE relname = 'span';
+SELECT pg_type_is_visible('span'::regtype), 'span'::regclass, to_regclass('span');
+SELECT attname, format_type(atttypid, atttypmod), attnotnull FROM pg_attribute WHERE attrelid = 'span'::regclass ORDER BY attnum;
+DROP TYPE span;
+SELECT to_regclass('span');
