@@ -240,7 +240,7 @@ impl Compiler<'_> {
     ) -> Result<Bound> {
         let is_over_rows = self.levels.iter().any(|level| !level.sources.is_empty());
         let (callee, arguments) = Callee::bind(self, name, given, is_over_rows, position)?;
-        if callee.value_type(position).is_err() && callee.columns_in_from(name).len() == 1 {
+        if callee.gives_values() {
             let call = RowFunction::Routine(Box::new(callee), arguments);
             return self.add_row_function(call, position);
         }

@@ -82,6 +82,11 @@ impl Callee {
         Ok((callee, arguments))
     }
 
+    /// Whether any number of values come back, and no rows.
+    pub(in super::super) fn gives_values(&self) -> bool {
+        matches!(self.routine.result, ResultKind::SetOfScalar(_))
+    }
+
     /// The type of a call as a value: TEXT (the empty one) when nothing comes back.
     ///
     /// # Errors

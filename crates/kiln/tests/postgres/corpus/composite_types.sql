@@ -234,3 +234,15 @@ SELECT pg_type_is_visible('span'::regtype), 'span'::regclass, to_regclass('span'
 SELECT attname, format_type(atttypid, atttypmod), attnotnull FROM pg_attribute WHERE attrelid = 'span'::regclass ORDER BY attnum;
 DROP TYPE span;
 SELECT to_regclass('span');
+
+-- snippet: sets-of-rows-with-one-field
+CREATE TYPE single AS (a INT);
+CREATE FUNCTION singles() RETURNS SETOF single LANGUAGE sql AS 'SELECT generate_series(1, 3)';
+CREATE FUNCTION one() RETURNS single LANGUAGE sql AS 'SELECT 1';
+CREATE FUNCTION numbers() RETURNS TABLE (n INT) LANGUAGE sql AS 'SELECT generate_series(1, 3)';
+SELECT one(), (one()).a;
+SELECT * FROM singles();
+SELECT s, s.a FROM singles() s;
+SELECT numbers();
+-- refused: a call of singles as a value, since it gives rows
+SELECT singles();
