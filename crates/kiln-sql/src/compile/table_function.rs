@@ -103,7 +103,18 @@ impl Compiler<'_> {
         if let Some(channels) = self.bind_channels(name, bounds.len(), position)? {
             return Ok(vec![channels]);
         }
-        row_function::builtins(name, bounds, position)
+        let parts = row_function::builtins(name, bounds, position)?;
+        let is_of_rows = |part: &RowFunction| match part {
+            RowFunction::Unnest(array, _) => {
+                matches!(array.data_type.element(), Some(DataType::Row(_)))
+            }
+            _ => false,
+        };
+        if parts.iter().any(is_of_rows) {
+            let hint = "Call it in the select list of a subquery, whose column is the row.";
+            return Err(unsupported("unnest of rows in FROM", position).with_hint(hint));
+        }
+        Ok(parts)
     }
 
     /// A function of one value in FROM.

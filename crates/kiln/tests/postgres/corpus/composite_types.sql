@@ -11,7 +11,9 @@ SELECT pg_typeof(ROW(1, 'x')::pair), pg_typeof(ARRAY[ROW(1, 'x')::pair]);
 SELECT to_json(ROW(1, 'x')::pair), row_to_json(ROW(NULL, 'y')::pair), to_jsonb(ROW(1, 'x')::pair);
 SELECT ARRAY[ROW(1, 'x'), ROW(2, 'y')]::pair[], '{"(1,x)","(2,\"y z\")"}'::pair[];
 SELECT (ARRAY[ROW(1, 'x'), ROW(2, 'y')]::pair[])[2].b;
+-- refused: unnest of rows in FROM
 SELECT p FROM unnest(ARRAY[ROW(1, 'x'), ROW(2, 'y')]::pair[]) p;
+SELECT (p).*, p FROM (SELECT unnest(ARRAY[ROW(1, 'x'), ROW(2, 'y')]::pair[]) AS p) AS s;
 SELECT ROW(1.6, 5)::pair;
 -- error: 42710
 CREATE TYPE pair AS (a INT);
