@@ -8,14 +8,14 @@
 //! in a loop.
 
 use kiln_procedure::ir::{BufferId, Class, Comparison, Instruction, MATCHES_MAX, Match, Reg, Step};
-use kiln_storage::error::{Error, Result};
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::TableId;
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{self, SetExpr};
 
 use super::bound::{Bound, ColumnMeta, Kind, Operation, Subquery, SubqueryKind};
 use super::query::{QueryOptions, Sink};
-use super::{Compiler, Position, unsupported};
+use super::{Compiler, Position, fail, unsupported};
 use crate::catalog::Relation;
 
 /// The statement that is being compiled.
@@ -256,7 +256,7 @@ impl<'a> Compiler<'a> {
         Ok((table, columns))
     }
 
-    /// Compiles `WITH … INSERT`, UPDATE or DELETE.
+    /// Compiles `WITH … INSERT`, UPDATE, DELETE or MERGE.
     ///
     /// # Errors
     /// As those of the statements, and of queries.
@@ -266,6 +266,11 @@ impl<'a> Compiler<'a> {
         sink: Option<Sink<'_, 'a>>,
         counter: Option<Reg>,
     ) -> Result<Vec<ColumnMeta>> {
+        let is_merge = matches!(*query.body, SetExpr::Merge(_));
+        if is_merge && query.with.as_ref().is_some_and(|with| with.recursive) {
+            let message = "WITH RECURSIVE is not supported for MERGE statement";
+            return Err(fail(SqlState::SYNTAX_ERROR, message, None));
+        }
         let (names, open) = (self.with_names.len(), self.open_with.len());
         let result = self.statement(|compiler| {
             if let Some(with) = &query.with {

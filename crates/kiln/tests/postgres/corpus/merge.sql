@@ -315,3 +315,10 @@ MERGE INTO t USING (VALUES (5), (6)) s (x) ON id > 40 AND v = x * 100 WHEN MATCH
 -- error: 21000
 MERGE INTO t USING (VALUES (1), (2)) s (x) ON v < 100 WHEN MATCHED THEN DELETE;
 SELECT kind, count(*), sum(v), sum(id) FROM t GROUP BY kind ORDER BY kind;
+
+-- snippet: with-before-merge
+CREATE TABLE known (k INT PRIMARY KEY, v TEXT);
+WITH given AS (SELECT 1 AS k, 'a' AS v) MERGE INTO known USING given ON known.k = given.k WHEN NOT MATCHED THEN INSERT VALUES (given.k, given.v);
+-- error: 42601
+WITH RECURSIVE given AS (SELECT 1 AS k, 'b' AS v) MERGE INTO known USING given ON known.k = given.k WHEN MATCHED THEN UPDATE SET v = given.v;
+SELECT * FROM known;
