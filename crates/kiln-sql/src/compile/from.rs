@@ -573,11 +573,7 @@ impl Compiler<'_> {
             items: scope.items,
             filters,
             outputs: Vec::new(),
-            open_outputs: Vec::new(),
-            distinct: false,
-            distinct_on: Vec::new(),
-            row_functions: Vec::new(),
-            grouping: None,
+            ..Select::default()
         };
         let query = BoundQuery {
             with: Vec::new(),

@@ -374,15 +374,12 @@ impl Compiler<'_> {
             items: select.items.clone(),
             filters: select.filters.clone(),
             outputs,
-            open_outputs: Vec::new(),
-            distinct: false,
-            distinct_on: Vec::new(),
-            row_functions: Vec::new(),
             grouping: Some(Grouping {
                 keys: grouped,
                 aggregates,
                 having: None,
             }),
+            ..Select::default()
         };
         BoundQuery {
             columns: columns.to_vec(),

@@ -379,11 +379,7 @@ fn query_of(scope: &mut FromScope, outputs: Vec<Bound>) -> BoundQuery {
             items: std::mem::take(&mut scope.items),
             filters: std::mem::take(&mut scope.filters),
             outputs,
-            open_outputs: Vec::new(),
-            distinct: false,
-            distinct_on: Vec::new(),
-            row_functions: Vec::new(),
-            grouping: None,
+            ..Select::default()
         })
     }
 }

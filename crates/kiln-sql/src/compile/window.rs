@@ -347,11 +347,8 @@ impl Compiler<'_> {
             items: std::mem::take(&mut select.items),
             filters: std::mem::take(&mut select.filters),
             outputs: parts.columns,
-            open_outputs: Vec::new(),
-            distinct: false,
-            distinct_on: Vec::new(),
-            row_functions: Vec::new(),
             grouping: select.grouping.take(),
+            ..Select::default()
         };
         let windowed = BoundQuery {
             body: Body::Windowed(Box::new(Windowed {

@@ -12,7 +12,7 @@ use super::{
 use crate::catalog::Relation;
 
 /// A bound SELECT.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Select {
     pub items: Vec<FromItem>,
     /// The conjuncts of WHERE and of the inner joins' ON.
@@ -168,13 +168,8 @@ impl Select {
                 kind,
                 left: None,
             }],
-            filters: Vec::new(),
             outputs,
-            open_outputs: Vec::new(),
-            distinct: false,
-            distinct_on: Vec::new(),
-            row_functions: Vec::new(),
-            grouping: None,
+            ..Select::default()
         }
     }
 
