@@ -22,7 +22,7 @@ pub struct Point {
 
 impl Figure {
     /// The runs, in an order that has something of each line early: seed after seed. `{x}` among
-    /// the words is the value of x.
+    /// the words is the value of x; `{data}` stays, until the run has a directory for its data.
     pub fn points(&self, extent: Extent, seeds: u64) -> Vec<Point> {
         let mut points = Vec::new();
         let seeds = seeds.min(self.seeds.unwrap_or(seeds));

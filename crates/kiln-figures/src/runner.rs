@@ -39,6 +39,41 @@ pub struct Runner<'a> {
     pub commit: Option<String>,
 }
 
+/// What stands for a directory in the words of a run.
+const DATA: &str = "{data}";
+
+/// A directory for the data of one run, which makes it; it is removed after the run.
+struct Data(PathBuf);
+
+impl Data {
+    /// One in memory where the system has files there, since a disk's pace is no part of a figure;
+    /// beside the results otherwise.
+    fn new(results: &Path, job: usize) -> Result<Data, String> {
+        let memory = Path::new("/dev/shm");
+        let path = match file::list(memory) {
+            Ok(_) => memory.join(format!("kiln-lab-{}-{job}", std::process::id())),
+            Err(_) => results.join(format!(".data-{job}")),
+        };
+        // What a run that was ended has left there would be another database.
+        file::remove_directory(&path).map_err(|error| format!("cannot remove {error}"))?;
+        Ok(Data(path))
+    }
+
+    fn name_in(&self, word: &str) -> String {
+        match word == DATA {
+            true => self.0.display().to_string(),
+            false => word.to_owned(),
+        }
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        // What is left is removed before the next run.
+        let _ = file::remove_directory(&self.0);
+    }
+}
+
 impl Runner<'_> {
     /// The file of a figure's results.
     pub fn path(&self, figure: &Figure) -> PathBuf {
@@ -116,9 +151,10 @@ impl Runner<'_> {
         let scratch = self.directory.join(format!(".run-{job}.json"));
         // What another run has left there is not taken for this one's.
         file::write(&scratch, b"").map_err(|error| format!("cannot write {error}"))?;
+        let data = Data::new(self.directory, job)?;
         let began_ns = time::now_ns();
         let output = Command::new(program)
-            .args(&point.words)
+            .args(point.words.iter().map(|word| data.name_in(word)))
             .arg("--json")
             .arg(&scratch)
             .stdin(Stdio::null())

@@ -23,7 +23,7 @@ fn plan(protocols: &[&str], seeds: u64) -> CrashPlan {
 
 #[test]
 fn nothing_acknowledged_is_lost() {
-    let plan = plan(&["silo+cu+ts", "mvcc", "2pl-wait-die", "strife", "vll"], 2);
+    let plan = plan(&["silo+cu+ts", "mvcc", "2pl-wait-die", "strife", "vll"], 1);
     assert_eq!(kiln_sim::first_loss(&plan), Ok(None));
     // In one test: a flaw is there for the whole process.
     #[cfg(feature = "canaries")]

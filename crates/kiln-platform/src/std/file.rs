@@ -64,6 +64,17 @@ pub fn list(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
+/// Removes the directory and all in it; that it is not there is no error.
+///
+/// # Errors
+/// The system's error, with the path in its message.
+pub fn remove_directory(directory: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result.map_err(|error| with_path(error, directory)),
+    }
+}
+
 fn with_path(error: io::Error, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

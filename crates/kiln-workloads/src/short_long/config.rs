@@ -42,6 +42,7 @@ const CHOICES: &[&str] = &[
     "hot-position",
     "partitions",
     "spread",
+    "spread-percent",
 ];
 
 impl Definition for Config {

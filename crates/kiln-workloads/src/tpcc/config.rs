@@ -67,6 +67,9 @@ pub struct Config {
     /// Order lines supplied by another warehouse, in percent. The specification has 1, so that
     /// one order in ten is remote.
     pub remote_item_percent: f64,
+    /// New-Orders of which one line, whichever, is supplied by another warehouse besides, in percent
+    /// (VLL §3.3.3 varies the share of transactions with several partitions).
+    pub remote_new_order_percent: f64,
     /// Payments of customers of another warehouse, in percent. The specification has 15.
     pub remote_payment_percent: f64,
     /// Payments and Order-Status calls that name the customer by last name, in percent. The
@@ -93,6 +96,7 @@ impl Default for Config {
             delivery_workers: DeliveryWorkers::Any,
             order_numbers: OrderNumbers::District,
             remote_item_percent: 1.0,
+            remote_new_order_percent: 0.0,
             remote_payment_percent: 15.0,
             by_last_name_percent: 60.0,
             rollback_percent: 1.0,
@@ -165,6 +169,7 @@ impl Definition for Config {
             delivery_workers,
             order_numbers,
             remote_item_percent,
+            remote_new_order_percent,
             remote_payment_percent,
             by_last_name_percent,
             rollback_percent,
@@ -206,6 +211,11 @@ impl Definition for Config {
                 "Order lines supplied by another warehouse.",
             ),
             option(
+                "remote-new-order-percent",
+                remote_new_order_percent,
+                "New-Orders of which one line is supplied by another warehouse besides.",
+            ),
+            option(
                 "remote-payment-percent",
                 remote_payment_percent,
                 "Payments of customers of another warehouse.",
@@ -241,6 +251,7 @@ impl Definition for Config {
             }
             "order-numbers" => self.order_numbers = choice(option, value, ORDER_NUMBERS)?,
             "remote-item-percent" => self.remote_item_percent = percent(option, value)?,
+            "remote-new-order-percent" => self.remote_new_order_percent = percent(option, value)?,
             "remote-payment-percent" => self.remote_payment_percent = percent(option, value)?,
             "by-last-name-percent" => self.by_last_name_percent = percent(option, value)?,
             "rollback-percent" => self.rollback_percent = percent(option, value)?,

@@ -199,6 +199,12 @@ impl Terminal {
             self.supply_warehouses.push(supply);
             self.quantities.push(self.random.between(1, 10));
         }
+        // No number is drawn where there is no such share: seeds go on meaning the same calls.
+        let share = self.config.remote_new_order_percent;
+        if share > 0.0 && self.is_remote(share) {
+            let line = self.random.below(self.supply_warehouses.len());
+            self.supply_warehouses[line] = self.other_warehouse(warehouse);
+        }
         if self.random.percent(self.config.rollback_percent)
             && let Some(last) = self.items.last_mut()
         {

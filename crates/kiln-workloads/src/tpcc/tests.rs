@@ -218,6 +218,34 @@ fn new_orders_follow_the_specification() {
     assert!((9.8..10.2).contains(&(lines as f64 / new_orders.len() as f64)));
 }
 
+/// The supply warehouses of a New-Order that are not its own.
+fn remote_lines(arguments: &[Value]) -> usize {
+    let Value::Array(supply) = &arguments[5] else {
+        panic!("{:?} is no array", arguments[5])
+    };
+    let warehouse = integer(&arguments[0]);
+    supply.iter().filter(|it| integer(it) != warehouse).count()
+}
+
+#[test]
+fn a_share_of_new_orders_has_one_remote_line() {
+    let config = Config {
+        remote_item_percent: 0.0,
+        remote_new_order_percent: 40.0,
+        mix: Mix::NewOrderPayment,
+        ..Config::small(5)
+    };
+    let drawn = calls(&config, 2, 40_000);
+    let new_orders = drawn
+        .iter()
+        .filter(|(call, _)| call.procedure == NEW_ORDER);
+    let counts: Vec<usize> = new_orders
+        .map(|(_, arguments)| remote_lines(arguments))
+        .collect();
+    assert!(counts.iter().all(|lines| *lines <= 1));
+    share(counts.iter().sum(), counts.len(), 40.0);
+}
+
 #[test]
 fn payments_follow_the_specification() {
     let drawn = calls(&Config::small(5), 3, 60_000);
