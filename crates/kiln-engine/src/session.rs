@@ -230,6 +230,7 @@ impl Session {
         }
         let mut state = self.state();
         arguments.set_session(state.sequences());
+        state.hand_surroundings(&mut arguments);
         let statement = match &state.temporary {
             None => statement,
             Some(temporary) => Arc::new(Seen {

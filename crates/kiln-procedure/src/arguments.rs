@@ -7,13 +7,14 @@ use std::ptr::slice_from_raw_parts;
 use kiln_platform::atomic::prefetch_plain;
 use kiln_platform::plain;
 use kiln_platform::sync::Arc;
-use kiln_storage::deferral::ConstraintModes;
+use kiln_storage::deferral::{ConstraintModes, Surroundings};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::sequence::{Draws, SessionSequences};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::double::narrowed;
 use kiln_storage::types::{
-    CatalogType, DataType, Decimal, Number, ObjectName, Representation, RowValue, Value,
+    CatalogType, DataType, Decimal, Number, ObjectName, Representation, RowValue, Style, Value,
+    parse_value_in,
 };
 
 use crate::program::Program;
@@ -95,7 +96,7 @@ pub struct Arguments {
     /// The values that are kept whole ([`Kind::is_kept_whole`]) with their positions, as they were pushed.
     whole: Vec<(usize, Value)>,
     draws: CallDraws,
-    constraint_modes: Option<Arc<ConstraintModes>>,
+    surroundings: Option<Arc<Surroundings>>,
 }
 
 /// What the call has drawn from sequences; see [`kiln_storage::sequence`].
@@ -130,21 +131,50 @@ impl Arguments {
         self.heap.clear();
         self.whole.clear();
         self.draws = CallDraws::default();
-        self.constraint_modes = None;
+        self.surroundings = None;
     }
 
     /// The call is a part of a larger transaction, in which deferrable constraints are checked so;
     /// what waits for its end is told ([`Frame::pending`](crate::Frame::pending)), unless a former
     /// call has said otherwise.
     pub fn defer_constraints(&mut self, modes: impl FnOnce() -> Arc<ConstraintModes>) {
-        self.constraint_modes.get_or_insert_with(modes);
+        let known = self.surroundings.as_deref().cloned().unwrap_or_default();
+        if known.constraint_modes.is_none() {
+            self.surroundings = Some(Arc::new(Surroundings {
+                constraint_modes: Some(modes()),
+                ..known
+            }));
+        }
     }
 
-    /// An attempt begins: its constraints are checked as is said here.
+    /// The session of the call writes texts so, as
+    /// [`Style::bytes_of`](kiln_storage::types::Style::bytes_of) has it; none is the default.
+    #[inline]
+    pub fn set_style(&mut self, style: Option<&Arc<[u8]>>) {
+        if let Some(style) = style {
+            self.put_style(style);
+        }
+    }
+
+    #[cold]
+    fn put_style(&mut self, style: &Arc<[u8]>) {
+        let known = self.surroundings.as_deref().cloned().unwrap_or_default();
+        self.surroundings = Some(Arc::new(Surroundings {
+            style: Some(style.clone()),
+            ..known
+        }));
+    }
+
+    /// Whether its session writes texts in another style than the default.
+    pub fn style(&self) -> Option<&Arc<[u8]>> {
+        self.surroundings.as_ref()?.style.as_ref()
+    }
+
+    /// An attempt begins: it is a part of what is said here.
     #[inline(always)]
-    pub(crate) fn hand_constraint_modes(&self, target: &mut Option<Arc<ConstraintModes>>) {
-        if self.constraint_modes.is_some() || target.is_some() {
-            target.clone_from(&self.constraint_modes);
+    pub(crate) fn hand_surroundings(&self, target: &mut Option<Arc<Surroundings>>) {
+        if self.surroundings.is_some() || target.is_some() {
+            target.clone_from(&self.surroundings);
         }
     }
 
@@ -212,6 +242,7 @@ impl Arguments {
         if other.draws.made.is_some() {
             self.draws.clone_from(&other.draws);
         }
+        self.surroundings.clone_from(&other.surroundings);
     }
 
     /// The memory that they take, in bytes, roughly.
@@ -493,7 +524,9 @@ impl Arguments {
     fn convert(&mut self, program: &Program, position: usize) -> Result<()> {
         let parameter = &program.parameters[position];
         let value = self.value(position);
-        let converted = convert(value, &parameter.data_type).map_err(|error| {
+        let style = self.style().cloned();
+        let style = Style::read(style.as_deref().unwrap_or_default());
+        let converted = convert_in(value, &parameter.data_type, &style).map_err(|error| {
             let (number, name) = (position + 1, &parameter.name);
             error.with_detail(format!(
                 "This is argument {number} ({name}) of {}.",
@@ -517,6 +550,11 @@ impl Arguments {
 /// # Errors
 /// 42804 for a type that does not convert, 22003 and its like for values that do not fit.
 pub fn convert(value: Value, data_type: &DataType) -> Result<Value> {
+    convert_in(value, data_type, &Style::default())
+}
+
+/// [`convert`] in a session's style.
+fn convert_in(value: Value, data_type: &DataType, style: &Style<'_>) -> Result<Value> {
     let integer = match value {
         Value::SmallInt(value) => Some(value as i64),
         Value::Integer(value) => Some(value as i64),
@@ -547,17 +585,19 @@ pub fn convert(value: Value, data_type: &DataType) -> Result<Value> {
         (DataType::Double, Value::Numeric(value)) => Value::Double(value.to_f64()),
         (DataType::Double, Value::LongNumeric(value)) => Value::Double(value.to_f64()?),
         (DataType::Numeric { .. }, Value::Double(value)) => Number::from_f64(*value)?.into(),
-        (DataType::Timestamp(_), Value::Timestamp(at) | Value::TimestampTz(at)) => {
-            Value::Timestamp(*at)
+        (DataType::Timestamp(_), Value::Timestamp(at)) => Value::Timestamp(*at),
+        (DataType::Timestamp(_), Value::TimestampTz(at)) => {
+            Value::Timestamp(style.zone.to_shown(*at)?)
         }
-        (DataType::TimestampTz(_), Value::Timestamp(at) | Value::TimestampTz(at)) => {
-            Value::TimestampTz(*at)
+        (DataType::TimestampTz(_), Value::TimestampTz(at)) => Value::TimestampTz(*at),
+        (DataType::TimestampTz(_), Value::Timestamp(at)) => {
+            Value::TimestampTz(style.zone.to_moment(*at)?)
         }
         (DataType::Timestamp(_), Value::Date(days)) => {
             Value::Timestamp(*days as i64 * 86_400_000_000)
         }
         (DataType::TimestampTz(_), Value::Date(days)) => {
-            Value::TimestampTz(*days as i64 * 86_400_000_000)
+            Value::TimestampTz(style.zone.to_moment(*days as i64 * 86_400_000_000)?)
         }
         // CHAR values are held without trailing blanks.
         (DataType::Char(_), Value::Text(text)) => {
@@ -569,17 +609,17 @@ pub fn convert(value: Value, data_type: &DataType) -> Result<Value> {
             kiln_storage::types::parse_value(data_type, known.label())?
         }
         (data_type, Value::Enum(label)) if data_type.is_string() => {
-            convert(Value::Text(label.label().to_owned()), data_type)?
+            convert_in(Value::Text(label.label().to_owned()), data_type, style)?
         }
-        (_, Value::Text(text)) => kiln_storage::types::parse_value(data_type, text)?,
+        (_, Value::Text(text)) => parse_value_in(data_type, text, style)?,
         (DataType::Catalog(catalog), _) if let Some(value) = to_catalog(&value, *catalog)? => value,
         (DataType::Row(of), Value::Row(row)) if of.fields().len() == row.fields.len() => {
             let pairs = row.fields.iter().zip(of.fields());
-            let fields = pairs.map(|(value, field)| convert(value.clone(), &field.data_type));
+            let fields = pairs.map(|(value, field)| convert_in(value.clone(), &field.data_type, style));
             RowValue::value(of, fields.collect::<Result<_>>()?)
         }
         (DataType::Array(element), Value::Array(values)) => {
-            let values = values.iter().map(|value| convert(value.clone(), element));
+            let values = values.iter().map(|value| convert_in(value.clone(), element, style));
             Value::Array(values.collect::<Result<_>>()?)
         }
         _ if value.data_type().as_ref() == Some(data_type) => value,

@@ -138,7 +138,7 @@ impl Frame {
         let Memory { slots, heap, draws } = &mut self.memory;
         heap.clear();
         arguments.hand_draws(draws);
-        arguments.hand_constraint_modes(&mut heap.constraint_modes);
+        arguments.hand_surroundings(&mut heap.surroundings);
         // Registers are written before they are read, so what an earlier call left is harmless.
         if slots.len() < program.code.registers {
             slots.resize(program.code.registers, Slot::NULL);
@@ -296,7 +296,7 @@ impl Frame {
     /// The checks of constraints that the last run of `program` has left to the end of the
     /// transaction that it is a part of.
     pub fn pending(&self, program: &Program) -> Vec<PendingCheck> {
-        if self.memory.heap.constraint_modes.is_none() {
+        if self.memory.heap.constraint_modes().is_none() {
             return Vec::new();
         }
         let left = program.deferred.iter().map(|keys| {

@@ -1,4 +1,7 @@
-//! Constraints that may be checked at the end of a transaction, and when they are.
+//! What a call knows of its transaction and its session: constraints that may be checked at the end
+//! of a transaction, and when they are; how its session writes texts.
+
+use kiln_platform::sync::Arc;
 
 use crate::bytes::append_string;
 use crate::types::Value;
@@ -44,6 +47,17 @@ impl PendingCheck {
         }
         bytes.len() + self.keys.len() * size_of::<Vec<Value>>()
     }
+}
+
+/// What a call is a part of.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// When deferrable constraints are checked, for a procedure that is a part of a larger
+    /// transaction; in one of its own they are at its end.
+    pub constraint_modes: Option<Arc<ConstraintModes>>,
+    /// How its session writes texts, as [`Style::bytes_of`](crate::types::Style::bytes_of) has it;
+    /// none for the default.
+    pub style: Option<Arc<[u8]>>,
 }
 
 /// What SET CONSTRAINTS has said in a transaction block.

@@ -27,7 +27,7 @@ use kiln_platform::atomic::prefetch_plain;
 use kiln_platform::plain;
 use kiln_platform::sync::Arc;
 
-use crate::deferral::ConstraintModes;
+use crate::deferral::{ConstraintModes, Surroundings};
 use crate::error::{Error, SqlState};
 use crate::sequence::Draws;
 use crate::types::{Decimal, Interval, Number};
@@ -238,9 +238,8 @@ pub struct Heap {
     /// When the transaction began, in microseconds since 1970-01-01 00:00:00 UTC, for functions
     /// that tell the time; `None` when it began with the procedure.
     pub transaction_began_us: Option<i64>,
-    /// When deferrable constraints are checked, for a procedure that is a part of a larger
-    /// transaction; in one of its own they are at its end.
-    pub constraint_modes: Option<Arc<ConstraintModes>>,
+    /// What the procedure is a part of, if it is not alone and in the default style.
+    pub surroundings: Option<Arc<Surroundings>>,
     /// What functions went through since the limits were looked at, in bytes.
     work: u32,
     /// The most of it; `u32::MAX` where there is none.
@@ -269,6 +268,18 @@ fn too_long() -> Error {
 }
 
 impl Heap {
+    /// When deferrable constraints are checked, for a procedure that is a part of a larger
+    /// transaction.
+    pub fn constraint_modes(&self) -> Option<&Arc<ConstraintModes>> {
+        self.surroundings.as_ref()?.constraint_modes.as_ref()
+    }
+
+    /// How the session writes texts, as [`Style::bytes_of`](crate::types::Style::bytes_of) has it;
+    /// nothing for the default.
+    pub fn style(&self) -> Option<&Arc<[u8]>> {
+        self.surroundings.as_ref()?.style.as_ref()
+    }
+
     /// What one procedure may hold at a time; the executor checks it in every loop.
     pub const LIMIT_BYTES: usize = 1 << 30;
 
@@ -289,7 +300,7 @@ impl Heap {
             bytes: Vec::new(),
             elements: Vec::new(),
             transaction_began_us: None,
-            constraint_modes: None,
+            surroundings: None,
             work: 0,
             work_max: bytes,
         }

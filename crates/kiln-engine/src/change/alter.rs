@@ -335,7 +335,8 @@ impl CatalogChange<'_> {
             computed.clear();
             if let Some(program) = &rows.program {
                 push_arguments(old, record, rows, &mut frame, &mut arguments)?;
-                still::run(program, &mut frame, &mut arguments, moment_us)?;
+                let told = (moment_us, self.has_style);
+                still::run(program, &mut frame, &mut arguments, told)?;
                 computed.extend_from_slice(frame.rows().1);
             }
             let heap = &mut frame.memory.heap;
@@ -360,7 +361,8 @@ impl CatalogChange<'_> {
         }
         let mut frame = Frame::new();
         let now_us = time::wall_clock_us();
-        still::run(program, &mut frame, &mut Arguments::new(), now_us)?;
+        let told = (now_us, self.has_style);
+        still::run(program, &mut frame, &mut Arguments::new(), told)?;
         Ok(frame.result_values(program))
     }
 }

@@ -46,6 +46,9 @@ pub struct CatalogChange<'a> {
     pub(crate) rewritten: Vec<Arc<Table>>,
     /// The role to which new objects belong; `None` for the first one.
     pub(crate) owner: Option<String>,
+    /// Whether its session writes texts in another style than the default: what it computes then
+    /// is not told the style, since it may be computed again without the session.
+    pub(crate) has_style: bool,
 }
 
 impl<'a> CatalogChange<'a> {
@@ -66,7 +69,14 @@ impl<'a> CatalogChange<'a> {
             moment_us: None,
             rewritten: Vec::new(),
             owner: None,
+            has_style: false,
         }
+    }
+
+    /// The session that makes it writes texts in the default style, or in another one: then a
+    /// program that asks for the style is refused.
+    pub fn set_has_style(&mut self, has_style: bool) {
+        self.has_style = has_style;
     }
 
     /// The role to which the objects belong that it makes: the one that runs the statement.

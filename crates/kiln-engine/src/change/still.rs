@@ -2,6 +2,7 @@
 //! they are.
 
 use kiln_platform::atomic::Ordering;
+use kiln_platform::sync::Arc;
 use kiln_procedure::access::{
     Access, Deferring, Flawed, Inserted, Planning, Recording, Remembering, Scanning, Travelling,
     Visit,
@@ -15,9 +16,10 @@ use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::Memory;
 use kiln_storage::table::{Entry, Table};
+use kiln_storage::types::Style;
 
 /// Runs a program that changes no rows, whose tables are claimed. What it emits is in `frame`; for
-/// its clocks it is `moment_us`.
+/// its clocks it is `moment_us`. With `has_style` it must not ask for the style of its session.
 ///
 /// # Errors
 /// What the program raises; 0A000 when it changes rows.
@@ -25,11 +27,14 @@ pub(crate) fn run(
     program: &Program,
     frame: &mut Frame,
     arguments: &mut Arguments,
-    moment_us: i64,
+    (moment_us, has_style): (i64, bool),
 ) -> Result<()> {
     // A handler might catch the refusal.
     if program.regions > 0 && !program.analysis.is_read_only() {
         return Err(writes());
+    }
+    if has_style {
+        arguments.set_style(Some(&Arc::from(Style::REFUSED)));
     }
     arguments.bind(program)?;
     frame.begin(None, None);

@@ -48,10 +48,17 @@ pub(super) struct CheckMark {
 }
 
 impl State {
-    /// A statement checks its constraints as the block says now, also when it is run again.
-    pub(super) fn hand_constraint_modes(&self, arguments: &mut Arguments) {
-        let own = self.own.as_ref();
-        if let Some(modes) = own.and_then(|own| own.constraints.modes.as_ref()) {
+    /// How the session writes texts; `None` is the default.
+    pub(super) fn style(&self) -> Option<Arc<[u8]>> {
+        self.own.as_ref()?.style.clone()
+    }
+
+    /// A statement checks its constraints as the block says now, and writes texts as the session
+    /// does now, also when it is run again.
+    pub(super) fn hand_surroundings(&self, arguments: &mut Arguments) {
+        let Some(own) = &self.own else { return };
+        arguments.set_style(own.style.as_ref());
+        if let Some(modes) = &own.constraints.modes {
             arguments.defer_constraints(|| modes.clone());
         }
     }
@@ -136,6 +143,23 @@ impl Constraints {
 }
 
 impl Session {
+    /// Says how later statements write texts, as
+    /// [`Style::bytes_of`](kiln_storage::types::Style::bytes_of) has it; `None` for the default.
+    pub fn set_style(&mut self, style: Option<Vec<u8>>) {
+        let mut state = self.state();
+        if style.is_some() || state.own.is_some() {
+            let own = state.own.get_or_insert_default();
+            if own.style.as_deref() != style.as_deref() {
+                own.style = style.map(Arc::from);
+            }
+        }
+    }
+
+    /// How the session writes texts.
+    pub fn style(&self) -> Option<Arc<[u8]>> {
+        self.state().style()
+    }
+
     /// What the open block has said about when constraints are checked.
     pub fn constraint_modes(&self) -> Option<Arc<ConstraintModes>> {
         let state = self.state();

@@ -54,6 +54,8 @@ pub(crate) struct Own {
     pub(super) sequences: TriedSequences,
     /// What it has left to check when it commits.
     pub(super) constraints: Constraints,
+    /// How the session writes texts; `None` is the default.
+    pub(super) style: Option<Arc<[u8]>>,
     /// What it does when it has committed.
     pub(super) announcement: Announcement,
     /// What of its memory all sessions share.

@@ -295,7 +295,7 @@ impl State {
         arguments: &mut Arguments,
         limits: Limits<'_>,
     ) -> Result<Rows> {
-        self.hand_constraint_modes(arguments);
+        self.hand_surroundings(arguments);
         if self.transcript.is_lost {
             let compile = |catalog: &Arc<Catalog>, _: &mut Arguments| statement.program(catalog);
             let run = self.run_open(compile, arguments, limits, false);
@@ -328,8 +328,14 @@ impl State {
             return Err(too_much_to_define());
         }
         self.transcript.lose();
-        self.hand_constraint_modes(arguments);
-        let run = self.run_open(&mut compile, arguments, limits, false);
+        self.hand_surroundings(arguments);
+        let style = self.style();
+        let compile = |catalog: &Arc<Catalog>, arguments: &mut Arguments| {
+            let program = compile(catalog, arguments)?;
+            arguments.set_style(style.as_ref());
+            Ok(program)
+        };
+        let run = self.run_open(compile, arguments, limits, false);
         let rows = run.map_err(|failure| self.lose(failure))?;
         self.keep_pending(rows, inner)
     }

@@ -277,7 +277,11 @@ impl State {
             matches!(block, Block::Begun | Block::Failed) && self.transcript.has_savepoint;
         if !goes_on {
             self.transcript.clear();
-            self.own = None;
+            // All but what the session has set.
+            let style = self.own.take().and_then(|own| own.style);
+            if style.is_some() {
+                self.own.get_or_insert_default().style = style;
+            }
             self.release_transaction_locks();
             self.stop_clock();
         }
@@ -300,9 +304,12 @@ impl State {
         let outcome = match worker_slot.enter(limits.deadline_ns) {
             Ok(()) => {
                 let temporary = self.temporary.clone();
+                let style = self.style();
                 let compile = |catalog: &Arc<Catalog>, arguments: &mut Arguments| {
                     let seen = temporary.as_ref().map(|it| it.over(catalog));
-                    compile(seen.as_ref().unwrap_or(catalog), arguments)
+                    let program = compile(seen.as_ref().unwrap_or(catalog), arguments)?;
+                    arguments.set_style(style.as_ref());
+                    Ok(program)
                 };
                 let call = (&mut *arguments, &mut self.sequences);
                 let (result, program) = run_alone(&mut worker_slot, compile, call, limits);

@@ -70,7 +70,7 @@ impl Session {
         let types = copying.statement.parameters();
         let names = columns.iter().map(|column| column.name.as_str());
         let described: Vec<(&str, &DataType)> = names.zip(types).collect();
-        let decoder = Decoder::new(options, &described)?;
+        let decoder = Decoder::new(options, &described)?.in_style(self.sql.style());
         self.begin_implicitly()?;
         if let Some(path) = &copying.file {
             let path = path.clone();
@@ -93,7 +93,7 @@ impl Session {
     ) -> Result<()> {
         let (names, types): (Vec<&str>, Vec<&DataType>) =
             copying.columns.iter().map(described).unzip();
-        let mut encoder = Encoder::new(options, &names)?;
+        let mut encoder = Encoder::new(options, &names)?.in_style(self.sql.style());
         let mut portal = self.sql.bind(&copying.statement, &[])?;
         let portion = self.run(&mut portal, is_alone, 0)?;
         self.answer_notices(&portion.notices);
@@ -219,7 +219,7 @@ impl Session {
     ) -> Result<()> {
         let (names, types): (Vec<&str>, Vec<&DataType>) =
             copying.columns.iter().map(described).unzip();
-        let mut encoder = Encoder::new(options, &names)?;
+        let mut encoder = Encoder::new(options, &names)?.in_style(self.sql.style());
         let mut target = Target::create(path)?;
         let mut portal = self.sql.bind(&copying.statement, &[])?;
         let portion = self.run(&mut portal, is_alone, 0)?;

@@ -1,6 +1,6 @@
 //! Descriptions of statements and portals, and their rows.
 
-use kiln_sql::{Column, DataType, Statement, Value};
+use kiln_sql::{Column, DataType, Statement, Style, Value};
 use kiln_wire::backend::Field;
 use kiln_wire::format;
 use kiln_wire::frontend::Format;
@@ -50,7 +50,12 @@ impl Session {
     }
 
     /// A row.
-    pub(super) fn answer_row(&mut self, types: &[&DataType], formats: &[Format], values: &[Value]) {
+    pub(super) fn answer_row(
+        &mut self,
+        types: &[&DataType],
+        (formats, style): (&[Format], &Style<'_>),
+        values: &[Value],
+    ) {
         self.answers.row(values.len(), |row| {
             for (position, (value, data_type)) in values.iter().zip(types).enumerate() {
                 if matches!(value, Value::Null) {
@@ -58,7 +63,7 @@ impl Session {
                     continue;
                 }
                 row.value(|bytes| match format_of(formats, position) {
-                    Format::Text => format::encode_text(value, data_type, bytes),
+                    Format::Text => format::encode_text(value, data_type, style, bytes),
                     Format::Binary => format::encode_binary(value, data_type, bytes),
                 });
             }

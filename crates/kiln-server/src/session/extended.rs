@@ -50,10 +50,11 @@ impl Session {
         let columns = statement.columns().map_or(0, <[_]>::len);
         bind.result_formats.check(columns, "result column")?;
         let mut values = Vec::with_capacity(types.len());
+        let style = self.sql.style();
         for (position, (value, data_type)) in bind.values().zip(types).enumerate() {
             let value = match (value, bind.formats.of(position)) {
                 (None, _) => Value::Null,
-                (Some(bytes), Format::Text) => format::decode_text(bytes, data_type)?,
+                (Some(bytes), Format::Text) => format::decode_text(bytes, data_type, &style)?,
                 (Some(bytes), Format::Binary) => format::decode_binary(bytes, data_type)?,
             };
             values.push(value);

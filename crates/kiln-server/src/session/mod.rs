@@ -422,8 +422,9 @@ impl Session {
         self.answer_notices(&portion.notices);
         let columns = statement.columns().unwrap_or_default();
         let types: Vec<&DataType> = columns.iter().map(|column| &column.data_type).collect();
+        let style = self.sql.style();
         for row in &portion.rows {
-            self.answer_row(&types, formats, row);
+            self.answer_row(&types, (formats, &style), row);
         }
         match portion.suspended {
             true => self.answers.portal_suspended(),

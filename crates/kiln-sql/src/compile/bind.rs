@@ -11,7 +11,7 @@ use sqlparser::ast::{
 use super::arrays;
 use super::bound::{Bound, Kind};
 use super::category::{common_type, no_operator};
-use super::coerce::{CastContext, coerce, without_length};
+use super::coerce::{CastContext, STORED_LITERAL, coerce, without_length};
 use super::constant::call;
 use super::domain::{coerce_to, type_of_value};
 use super::order::{Needs, class_in};
@@ -436,7 +436,11 @@ impl Compiler<'_> {
 
     fn bind_literal(&mut self, literal: &ValueWithSpan) -> Result<Bound> {
         let position = position_of_span(literal.span);
-        let open = |text: Option<String>| Bound::new(Kind::Unknown(text), DataType::Text, position);
+        let data_type = match position {
+            Some(_) => DataType::Text,
+            None => STORED_LITERAL,
+        };
+        let open = |text: Option<String>| Bound::new(Kind::Unknown(text), data_type, position);
         Ok(match &literal.value {
             Literal::Number(digits, _) => return number(digits, position),
             Literal::SingleQuotedString(text)

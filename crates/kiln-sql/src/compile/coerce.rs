@@ -6,9 +6,10 @@ mod row;
 use kiln_procedure::frame::{push_value, to_value};
 use kiln_procedure::ir::{Class, Comparison, Width};
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::datetime::depends_on_zone;
 use kiln_storage::types::{CatalogType, DataType, Representation, Value};
 
-use super::bound::{Bound, Kind, Operation};
+use super::bound::{Bound, Builtin, Kind, Operation};
 use super::constant::{call, operation};
 use super::functions::cast::parse_value;
 use super::functions::{self, cast, cast_array};
@@ -141,6 +142,10 @@ pub(super) fn coerce(bound: Bound, target: &DataType, context: CastContext) -> R
         }
         Kind::Unknown(Some(text)) => {
             let value = parse_value(&text, target).map_err(|error| located(error, position))?;
+            if bound.data_type != STORED_LITERAL && depends_on_style(target, &text) {
+                let literal = from_text(Bound::text(text).at(position), target)?;
+                return Ok(apply_modifier(literal, target, context));
+            }
             return Ok(apply_modifier(
                 Bound::constant(value, without_length(target), position),
                 target,
@@ -166,6 +171,74 @@ pub(super) fn coerce(bound: Bound, target: &DataType, context: CastContext) -> R
     check_context(&bound.data_type, target, context, position)?;
     let converted = convert(bound, target)?;
     Ok(apply_modifier(converted, target, context))
+}
+
+/// The type of a literal of a stored expression. It is read in UTC: what stores an expression refuses
+/// literals that would be another moment in another zone, in sessions of other zones.
+pub(super) const STORED_LITERAL: DataType = DataType::VarChar(None);
+
+/// The style of the session that runs the statement.
+pub(super) fn session_style(position: Position) -> Bound {
+    let (name, function) = functions::STYLE;
+    let style = Operation::Call(Builtin {
+        name,
+        function,
+        volatile: false,
+    });
+    Bound::new(Kind::Operation(style, Vec::new()), DataType::Bytea, position)
+}
+
+/// The style for values of these types: that of the session where it matters.
+pub(super) fn style_for(types: &[&DataType], position: Position) -> Bound {
+    match types.iter().any(|data_type| has_style(data_type)) {
+        true => session_style(position),
+        false => Bound::constant(Value::Bytea(Vec::new()), DataType::Bytea, position),
+    }
+}
+
+/// Whether values of a type are read or written otherwise in other styles, or become such values.
+fn has_style(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::TimestampTz(_) | DataType::Double | DataType::Catalog(CatalogType::Real) => true,
+        DataType::Array(element) => has_style(element),
+        DataType::Row(of) => of.fields().iter().any(|field| has_style(&field.data_type)),
+        _ => false,
+    }
+}
+
+/// Whether a literal of this type is another value in another style.
+fn depends_on_style(target: &DataType, text: &str) -> bool {
+    match target {
+        DataType::TimestampTz(_) => depends_on_zone(text),
+        DataType::Array(element) => has_zone(element),
+        DataType::Row(of) => of.fields().iter().any(|field| has_zone(&field.data_type)),
+        _ => false,
+    }
+}
+
+fn has_zone(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::TimestampTz(_) => true,
+        DataType::Array(element) => has_zone(element),
+        DataType::Row(of) => of.fields().iter().any(|field| has_zone(&field.data_type)),
+        _ => false,
+    }
+}
+
+/// A value as text, in the session's style.
+fn in_style(named: cast::Named, bound: Bound) -> Bound {
+    let position = bound.position;
+    let operands = vec![bound, session_style(position)];
+    call(named, operands, DataType::Text, position)
+}
+
+/// An array as it is printed.
+fn array_to_text(bound: Bound) -> Bound {
+    let position = bound.position;
+    let element = bound.data_type.element().unwrap_or(DataType::Text);
+    let style = style_for(&[&element], position);
+    let operands = vec![bound, Bound::text(element.described()), style];
+    call(cast_array::ARRAY_TO_TEXT, operands, DataType::Text, position)
 }
 
 /// The type of a literal or parameter before its length is looked at.
@@ -260,17 +333,15 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
             let compare = Operation::Compare(Comparison::NotEqual, Class::Integer);
             Ok(operation(compare, vec![bound, zero], Boolean, position))
         }
-        (Date, Timestamp(_) | TimestampTz(_)) => {
-            to(cast::DATE_TO_TIMESTAMP, target.without_modifier())
+        (from, to) if let Some(named) = cast_array::between_zones(from, to) => {
+            let operands = vec![bound, session_style(position)];
+            Ok(call(named, operands, to.without_modifier(), position))
         }
-        (Timestamp(_) | TimestampTz(_), Date) => to(cast::TIMESTAMP_TO_DATE, Date),
-        (Timestamp(_) | TimestampTz(_), Time(_)) => to(cast::TIMESTAMP_TO_TIME, DataType::TIME),
+        (Date, Timestamp(_)) => to(cast::DATE_TO_TIMESTAMP, target.without_modifier()),
+        (Timestamp(_), Date) => to(cast::TIMESTAMP_TO_DATE, Date),
+        (Timestamp(_), Time(_)) => to(cast::TIMESTAMP_TO_TIME, DataType::TIME),
         (Time(_), Interval(_)) => to(cast::TIME_TO_INTERVAL, DataType::INTERVAL),
         (Interval(_), Time(_)) => to(cast::INTERVAL_TO_TIME, DataType::TIME),
-        // Every session's time zone is UTC.
-        (Timestamp(_), TimestampTz(_)) | (TimestampTz(_), Timestamp(_)) => {
-            Ok(retype(bound, target.without_modifier()))
-        }
         (source, target) if source.is_string() && target.is_string() => Ok(bound),
         (_, target) if target.is_string() => to_text(bound),
         (source, _) if source.is_string() => from_text(bound, target),
@@ -284,11 +355,7 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
                 || is_number(from) && **to == BigInt;
             let free = widens
                 || (from.is_string()
-                    && matches!(**to, Text | VarChar(None) | Catalog(CatalogType::Name))
-                    || matches!(
-                        (&**from, &**to),
-                        (Timestamp(_), TimestampTz(_)) | (TimestampTz(_), Timestamp(_))
-                    ));
+                    && matches!(**to, Text | VarChar(None) | Catalog(CatalogType::Name)));
             if free {
                 return Ok(retype(bound, base));
             }
@@ -310,7 +377,8 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
                 }
                 _ if cast_array::elements_convert(from, to) => {
                     let names = [from, to].map(|element| Bound::text(element.described()));
-                    let operands = std::iter::once(bound).chain(names).collect();
+                    let style = style_for(&[from, to], position);
+                    let operands = std::iter::once(bound).chain(names).chain([style]).collect();
                     Ok(call(cast_array::ARRAY_TO_ARRAY, operands, base, position))
                 }
                 _ => Err(unsupported(
@@ -475,11 +543,11 @@ pub(super) fn to_text(bound: Bound) -> Result<Bound> {
         }
         DataType::SmallInt | DataType::Integer | DataType::BigInt => cast::INTEGER_TO_TEXT,
         DataType::Numeric { .. } => cast::DECIMAL_TO_TEXT,
-        DataType::Double => cast::DOUBLE_TO_TEXT,
+        DataType::Double => return Ok(in_style(cast::DOUBLE_TO_TEXT, bound)),
         DataType::Boolean => cast::BOOLEAN_TO_TEXT,
         DataType::Date => cast::DATE_TO_TEXT,
         DataType::Timestamp(_) => cast::TIMESTAMP_TO_TEXT,
-        DataType::TimestampTz(_) => cast::TIMESTAMPTZ_TO_TEXT,
+        DataType::TimestampTz(_) => return Ok(in_style(cast::TIMESTAMPTZ_TO_TEXT, bound)),
         DataType::Time(_) => cast::TIME_TO_TEXT,
         DataType::Uuid => cast::UUID_TO_TEXT,
         DataType::Bytea => cast::BYTEA_TO_TEXT,
@@ -492,19 +560,19 @@ pub(super) fn to_text(bound: Bound) -> Result<Bound> {
         DataType::Catalog(catalog) => match catalog.representation() {
             Representation::Number => cast::INTEGER_TO_TEXT,
             Representation::Text => return Ok(bound.relabel(DataType::Text)),
-            Representation::Double => cast::REAL_TO_TEXT,
+            Representation::Double => return Ok(in_style(cast::REAL_TO_TEXT, bound)),
             Representation::Vector => cast::VECTOR_TO_TEXT,
             Representation::Object => cast::OBJECT_TO_TEXT,
         },
         DataType::Row(of) => {
-            let operands = vec![bound.clone(), Bound::text(of.to_string())];
+            let style = style_for(&[&bound.data_type], position);
+            let operands = vec![bound.clone(), Bound::text(of.to_string()), style];
             let named = functions::ROW_TO_TEXT;
             return Ok(call(named, operands, DataType::Text, position));
         }
         DataType::Array(element) => match &**element {
             DataType::SmallInt | DataType::Integer | DataType::BigInt => cast::INTEGERS_TO_TEXT,
             DataType::Numeric { .. } => cast::DECIMALS_TO_TEXT,
-            DataType::Double => cast::DOUBLES_TO_TEXT,
             DataType::Boolean => cast::BOOLEANS_TO_TEXT,
             DataType::VarChar(_) | DataType::Text => cast::TEXTS_TO_TEXT,
             DataType::Date => cast::DATES_TO_TEXT,
@@ -512,18 +580,14 @@ pub(super) fn to_text(bound: Bound) -> Result<Bound> {
             DataType::Catalog(element) => match element.representation() {
                 Representation::Number => cast::INTEGERS_TO_TEXT,
                 Representation::Text => cast::TEXTS_TO_TEXT,
-                Representation::Double => cast::REALS_TO_TEXT,
+                Representation::Double => return Ok(array_to_text(bound)),
                 Representation::Object => cast::OBJECTS_TO_TEXT,
                 Representation::Vector => {
                     let message = format!("a cast from {element:?} arrays to text");
                     return Err(unsupported(message, position));
                 }
             },
-            element => {
-                let operands = vec![bound.clone(), Bound::text(element.described())];
-                let named = cast_array::ARRAY_TO_TEXT;
-                return Ok(call(named, operands, DataType::Text, position));
-            }
+            _ => return Ok(array_to_text(bound)),
         },
     };
     Ok(call(function, vec![bound], DataType::Text, position))
@@ -568,7 +632,11 @@ fn from_text(bound: Bound, target: &DataType) -> Result<Bound> {
         DataType::Boolean => cast::TEXT_TO_BOOLEAN,
         DataType::Date => cast::TEXT_TO_DATE,
         DataType::Timestamp(_) => cast::TEXT_TO_TIMESTAMP,
-        DataType::TimestampTz(_) => cast::TEXT_TO_TIMESTAMPTZ,
+        DataType::TimestampTz(_) => {
+            let operands = vec![bound, session_style(position)];
+            let named = cast::TEXT_TO_TIMESTAMPTZ;
+            return Ok(call(named, operands, target.without_modifier(), position));
+        }
         DataType::Time(_) => cast::TEXT_TO_TIME,
         DataType::Uuid => cast::TEXT_TO_UUID,
         DataType::Bytea => cast::TEXT_TO_BYTEA,
@@ -582,7 +650,8 @@ fn from_text(bound: Bound, target: &DataType) -> Result<Bound> {
             return Ok(call(named, operands, target.clone(), position));
         }
         DataType::Row(of) => {
-            let operands = vec![bound, Bound::text(of.to_string())];
+            let style = style_for(&[target], position);
+            let operands = vec![bound, Bound::text(of.to_string()), style];
             let named = functions::TEXT_TO_ROW;
             return Ok(call(named, operands, target.clone(), position));
         }
@@ -611,7 +680,8 @@ fn from_text(bound: Bound, target: &DataType) -> Result<Bound> {
             DataType::Text | DataType::VarChar(_) => cast::TEXT_TO_TEXTS,
             ref element => {
                 let element = without_length(element);
-                let operands = vec![bound, Bound::text(element.described())];
+                let style = style_for(&[&element], position);
+                let operands = vec![bound, Bound::text(element.described()), style];
                 let data_type = DataType::array(element);
                 return Ok(call(
                     cast_array::TEXT_TO_ARRAY,

@@ -121,6 +121,12 @@ impl Compiler<'_> {
                 let now = self.now(Now::Transaction, bound.position);
                 self.emit_node(&now, target)
             }
+            Kind::Operation(Operation::Call(style), operands)
+                if operands.is_empty() && style.name == functions::STYLE.0 =>
+            {
+                let style = self.style();
+                self.emit_node(&style, target)
+            }
             Kind::Operation(operation, operands) => {
                 self.emit_operation(*operation, operands, data_type, target)
             }

@@ -8,13 +8,13 @@ use sqlparser::ast::{
 };
 
 use super::{Position, name_of, position_of, unsupported};
-use crate::parse::{SourceStatement, Statement, statement};
+use crate::parse::stored_query;
 
-/// The expression that the catalog keeps as text.
+/// The expression that the catalog keeps as text. Its tree has no places, as that of a
+/// [`stored_query`].
 pub(crate) fn stored_expression(text: &str) -> Result<Expr> {
-    let select = format!("SELECT {text}");
-    if let Statement::Query(query) = statement(&SourceStatement::from(select.as_str()))?
-        && let SetExpr::Select(select) = *query.body
+    let query = stored_query(&format!("SELECT {text}"))?;
+    if let SetExpr::Select(select) = *query.body
         && let [SelectItem::UnnamedExpr(expr)] = select.projection.as_slice()
     {
         return Ok(expr.clone());

@@ -9,7 +9,7 @@ use sqlparser::ast::Expr;
 
 use super::bind::case;
 use super::bound::{Bound, Kind};
-use super::coerce::{CastContext, coerce, to_output_text, to_text};
+use super::coerce::{CastContext, coerce, style_for, to_output_text, to_text};
 use super::{Compiler, Position, fail, functions, row_value};
 
 /// A function that makes JSON of its arguments, or an aggregate that does so of rows.
@@ -110,7 +110,8 @@ fn json_value(bound: Bound) -> Result<Bound> {
 fn json_of_rows(bound: Bound) -> Bound {
     let position = bound.position;
     let described = Bound::text(bound.data_type.described());
-    let operands = vec![bound, described];
+    let style = style_for(&[&bound.data_type], position);
+    let operands = vec![bound, described, style];
     functions::direct(functions::ROWS_TO_JSON, operands, DataType::JSON, position)
 }
 

@@ -352,6 +352,8 @@ pub struct Compiler<'a> {
     is_one_moment: bool,
     /// Where the times that something has asked for are kept.
     clocks: Vec<(functions::Now, Reg)>,
+    /// Where the session's style is kept, once something has asked for it.
+    style: Option<Reg>,
     /// Arrays whose first element has the number 0.
     counted_from_zero: Vec<Reg>,
     /// The domains of variables and results, by their registers.
@@ -398,6 +400,7 @@ impl<'a> Compiler<'a> {
             shared: 0,
             is_one_moment: false,
             clocks: Vec::new(),
+            style: None,
             counted_from_zero: Vec::new(),
             domains: HashMap::new(),
             routines: plpgsql::Inference::default(),

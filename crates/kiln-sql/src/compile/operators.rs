@@ -8,7 +8,7 @@ use kiln_storage::types::{CatalogType, DataType, Representation, RowType, Value}
 use super::arrays;
 use super::bound::{Bound, Kind, Operation};
 use super::category::{category, is_preferred, no_operator};
-use super::coerce::{CastContext, cast_context, coerce, to_text};
+use super::coerce::{CastContext, cast_context, coerce, session_style, to_text};
 use super::constant::{call, operation};
 use super::functions;
 use super::overload;
@@ -136,7 +136,12 @@ pub(super) fn arithmetic(
     {
         let left = coerce(left, &left_type, CastContext::Implicit)?;
         let right = coerce(right, &right_type, CastContext::Implicit)?;
-        return Ok(call(named, vec![left, right], result, position));
+        let mut operands = vec![left, right];
+        // The hours of the days that an interval has.
+        if matches!(result, DataType::TimestampTz(_)) {
+            operands.push(session_style(position));
+        }
+        return Ok(call(named, operands, result, position));
     }
     // A time and a date, an interval or a time with time zone can be added, and a time becomes an
     // interval by itself.

@@ -12,7 +12,7 @@ use kiln_storage::types::{CatalogType, DataType, Value};
 
 use super::bind::as_array;
 use super::bound::{Bound, RowFunction, RowFunctions};
-use super::coerce::{CastContext, coerce, converts_implicitly};
+use super::coerce::{CastContext, coerce, converts_implicitly, session_style};
 use super::functions::JsonRows;
 use super::overload;
 use super::{Compiler, Position, fail, functions, unsupported};
@@ -290,6 +290,9 @@ fn series(arguments: Vec<Bound>, data_type: &DataType, position: Position) -> Re
         ));
     }
     let named = functions::series(data_type);
+    if matches!(data_type, DataType::TimestampTz(_)) {
+        parts.push(session_style(position));
+    }
     let array = DataType::array(data_type.clone());
     let array = functions::direct(named, parts, array, position);
     Ok(RowFunction::Unnest(array, None))

@@ -223,12 +223,13 @@ impl Compiler<'_> {
                 position,
             ));
         };
-        Ok(call(
-            named,
-            vec![Bound::text(name), value],
-            DataType::NUMERIC,
-            position,
-        ))
+        let mut operands = vec![Bound::text(name)];
+        let has_zone = matches!(value.data_type, DataType::TimestampTz(_));
+        operands.push(value);
+        if has_zone {
+            operands.push(super::coerce::session_style(position));
+        }
+        Ok(call(named, operands, DataType::NUMERIC, position))
     }
 
     /// Binds a call of a user's function.
@@ -571,11 +572,29 @@ impl Compiler<'_> {
             }
             DataType::Array(element) => {
                 let element = Bound::text(element.described());
+                let style = super::coerce::style_for(&[&array.data_type], position);
                 let named = functions::cast_array::ARRAY_TO_OUTPUT_TEXTS;
-                Ok(call(named, vec![array, element], texts, position))
+                Ok(call(named, vec![array, element, style], texts, position))
             }
             _ => Err(unsupported("array_to_string of this type", position)),
         }
+    }
+
+    /// The session's style: read once, before anything else.
+    pub(super) fn style(&mut self) -> Bound {
+        let target = self.style.unwrap_or_else(|| {
+            let target = self.builder.register(DataType::Bytea);
+            let (name, function) = functions::STYLE;
+            self.builder.prologue(Instruction::Call {
+                function,
+                name,
+                target,
+                arguments: Box::default(),
+            });
+            self.style = Some(target);
+            target
+        });
+        Bound::register(target, DataType::Bytea, None)
     }
 
     /// The time at which the transaction or the statement began: read once, before anything else.

@@ -3,6 +3,9 @@
 use kiln_engine::{Ended, Source};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::datetime;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::definition::{Definition, DefinitionOfBlock};
 use super::prepared::Statement;
@@ -13,6 +16,44 @@ use super::{roles, settings};
 use crate::catalog::relation_of;
 use crate::compile::sql_name;
 use crate::parse::{SourceStatement, Statement as Tree, TransactionMode};
+
+/// Refuses what a catalog would keep as text and what would mean another moment in another zone: a
+/// literal of a time without its zone, unless its type says that it has none. The catalog's literals
+/// are in UTC.
+///
+/// # Errors
+/// 0A000.
+fn refuse_local_times(tree: &Tree, source: &Source) -> Result<()> {
+    if matches!(tree, Tree::Comment(_)) {
+        return Ok(());
+    }
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, &source.text).tokenize();
+    let mut tokens = tokens.unwrap_or_default();
+    tokens.retain(|token| !matches!(token, Token::Whitespace(_)));
+    let word = |at: usize| match tokens.get(at) {
+        Some(Token::Word(word)) => word.value.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    for (at, token) in tokens.iter().enumerate() {
+        let (Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text)) = token else {
+            continue;
+        };
+        let before = at.checked_sub(1).map(word).unwrap_or_default();
+        let after = match tokens.get(at + 1) {
+            Some(Token::DoubleColon) => word(at + 2),
+            _ => String::new(),
+        };
+        let has_none = matches!(before.as_str(), "date" | "timestamp")
+            || matches!(after.as_str(), "date" | "text" | "varchar")
+            || after == "timestamp" && word(at + 3) != "with";
+        if !has_none && datetime::depends_on_zone(text) {
+            let message = format!("the time '{text}' without its zone in a definition is not supported");
+            return Err(Error::unsupported(message)
+                .with_hint("Write its offset behind it, or SET timezone = 'UTC' for the definition."));
+        }
+    }
+    Ok(())
+}
 
 /// How often a statement is started again that had to be run as several programs and met a
 /// conflict, before the conflict is reported.
@@ -106,7 +147,8 @@ impl Session {
         let analyses = analyses.filter(|_| is_committed);
         for (tree, source) in analyses.into_iter().flatten() {
             // The block has committed whatever becomes of it; it may be tried again.
-            let _ = Definition::new(self.session.engine(), source, self.acting_role()).run(&tree);
+            let by = (self.acting_role(), self.settings.has_style());
+            let _ = Definition::new(self.session.engine(), source, by).run(&tree);
         }
         self.names.end_block(is_committed);
         if self.settings.end_block(is_committed) {
@@ -157,6 +199,9 @@ impl Session {
 
     /// Makes the change of a statement that defines, in the open block or by itself.
     pub(super) fn define_as(&mut self, tree: &Tree, mut source: Source) -> Result<StatementResult> {
+        if self.settings.get("timezone") != Some("UTC") {
+            refuse_local_times(tree, &source)?;
+        }
         if self.is_of_temporary(tree)? {
             return match tree {
                 // No column of theirs is split.
@@ -170,10 +215,13 @@ impl Session {
             let (tree, source) = logged.unwrap_or_else(|| (tree.clone(), source));
             return self.define_in_block(tree, source);
         }
-        let (engine, role) = (self.session.engine(), self.acting_role());
+        let (engine, by) = (
+            self.session.engine(),
+            (self.acting_role(), self.settings.has_style()),
+        );
         let result = match logged {
-            Some((tree, source)) => Definition::new(engine, source, role).run(&tree),
-            None => Definition::new(engine, source, role).run(tree),
+            Some((tree, source)) => Definition::new(engine, source, by).run(&tree),
+            None => Definition::new(engine, source, by).run(tree),
         };
         self.statements.clear();
         result
@@ -195,8 +243,8 @@ impl Session {
             return Ok(StatementResult::of_tag("ANALYZE"));
         }
         self.refuse_pending(&tree)?;
-        let role = self.acting_role();
-        let defined = Arc::new(DefinitionOfBlock::new(Arc::new(tree), source, role));
+        let by = (self.acting_role(), self.settings.has_style());
+        let defined = Arc::new(DefinitionOfBlock::new(Arc::new(tree), source, by));
         let definition: Arc<dyn kiln_engine::Definition> = defined.clone();
         self.session.define(&definition)?;
         Ok(defined.take_result())

@@ -18,6 +18,8 @@ pub(super) struct Definition<'a> {
     pub(super) source: Arc<Source>,
     /// The role that runs it; `None` for that which a log has kept.
     role: Option<String>,
+    /// Whether its session writes texts in another style than the default.
+    has_style: bool,
     change: Change<'a>,
 }
 
@@ -34,10 +36,15 @@ type RunChange<'a> =
 
 impl<'a> Definition<'a> {
     /// The statement of a client with this role.
-    pub fn new(engine: &'a Engine, source: Source, role: &str) -> Definition<'a> {
+    pub fn new(
+        engine: &'a Engine,
+        source: Source,
+        (role, has_style): (&str, bool),
+    ) -> Definition<'a> {
         Definition {
             source: Arc::new(source),
             role: Some(role.to_owned()),
+            has_style,
             change: Change::OfEngine(engine, None),
         }
     }
@@ -47,6 +54,7 @@ impl<'a> Definition<'a> {
         Definition {
             source: statement.source.clone(),
             role: None,
+            has_style: false,
             change: Change::OfEngine(engine, Some(statement)),
         }
     }
@@ -88,7 +96,9 @@ impl Definition<'_> {
         if let Some(role) = &self.role {
             catalog.set_owner(role);
         }
+        catalog.set_has_style(self.has_style);
         let changed = caught(|| change(catalog));
+        catalog.set_has_style(false);
         catalog.see_along(&SearchPath::default());
         changed
     }
@@ -122,16 +132,22 @@ pub(super) struct DefinitionOfBlock {
     tree: Arc<Tree>,
     source: Arc<Source>,
     role: String,
+    has_style: bool,
     /// What it gave when it was tried last.
     result: Mutex<Option<StatementResult>>,
 }
 
 impl DefinitionOfBlock {
     /// One of a client with this role.
-    pub fn new(tree: Arc<Tree>, source: Source, role: &str) -> DefinitionOfBlock {
+    pub fn new(
+        tree: Arc<Tree>,
+        source: Source,
+        (role, has_style): (&str, bool),
+    ) -> DefinitionOfBlock {
         DefinitionOfBlock {
             tree,
             role: role.to_owned(),
+            has_style,
             source: Arc::new(source),
             result: Mutex::default(),
         }
@@ -156,6 +172,7 @@ impl kiln_engine::Definition for DefinitionOfBlock {
         let definition = Definition {
             source: self.source.clone(),
             role: Some(self.role.clone()),
+            has_style: self.has_style,
             change: Change::OfBlock(&run),
         };
         *lock(&self.result) = Some(definition.run(&self.tree)?);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kiln_engine::{Configuration, writes_permanent_rows};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::Value;
+use kiln_storage::types::{Style, Value};
 
 use super::locks;
 use super::prepared::{Plan, Statement, StatementKind};
@@ -59,6 +59,14 @@ impl Session {
     /// Settings that have changed since this was asked last, with their values.
     pub fn changed_settings(&mut self) -> Vec<(&'static str, String)> {
         self.settings.changed()
+    }
+
+    /// How the session's client writes and reads texts.
+    pub fn style(&self) -> Style<'static> {
+        match self.settings.style() {
+            Some(style) => Style::read(&style).without_name(),
+            None => Style::default(),
+        }
     }
 
     /// Whether nothing was set or named, so that another client may go on with the session.
@@ -158,6 +166,7 @@ impl Session {
         session.set_synchronous_commit(settings.get("synchronous_commit") != Some("off"));
         session.set_replay(settings.is_on("kiln.replay"));
         session.rename(settings.get("application_name").unwrap_or_default());
+        session.set_style(settings.style());
     }
 
     /// Has all transactions of the database run under another protocol.

@@ -16,6 +16,35 @@ pub fn format_double(value: f64) -> String {
     with_exponent_from(&shortest_digits(value), 15)
 }
 
+/// A double with `extra_float_digits`: above 0 as [`format_double`], else with so many digits more
+/// than the 15 that every number of so many digits keeps, zeros at the end left out.
+pub fn format_double_in(value: f64, float_digits: i8) -> String {
+    match float_digits > 0 || !value.is_finite() {
+        true => format_double(value),
+        false => with_digits(value, (15 + i32::from(float_digits)).max(1)),
+    }
+}
+
+/// The same of a REAL, of 6 digits.
+pub fn format_real_in(value: f64, float_digits: i8) -> String {
+    match float_digits > 0 || !value.is_finite() {
+        true => format_real(value),
+        false => with_digits(value, (6 + i32::from(float_digits)).max(1)),
+    }
+}
+
+/// So many significant digits, as C prints them by `%g`.
+fn with_digits(value: f64, digits: i32) -> String {
+    let places = digits as usize - 1;
+    let scientific = format!("{value:.places$e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let mantissa = match mantissa.contains('.') {
+        true => mantissa.trim_end_matches('0').trim_end_matches('.'),
+        false => mantissa,
+    };
+    with_exponent_from(&format!("{mantissa}e{exponent}"), digits)
+}
+
 /// A REAL as PostgreSQL prints it: as [`format_double`], with the digits of 32 bits and an exponent
 /// from 1e6 on.
 pub fn format_real(value: f64) -> String {

@@ -27,6 +27,7 @@ mod catalog;
 mod convert;
 mod data_type;
 mod parse;
+mod style;
 mod value;
 
 pub use catalog::{CatalogType, ObjectName, Representation};
@@ -36,9 +37,10 @@ pub use datetime::Interval;
 pub use decimal::Decimal;
 pub use enumeration::{EnumLabel, EnumPosition, EnumType, EnumValue};
 pub use number::Number;
-pub use parse::{fit_text, parse_numeric, parse_value, rescale_numeric};
+pub use parse::{fit_text, parse_numeric, parse_value, parse_value_in, rescale_numeric};
 pub use row::{RowField, RowType, RowValue};
-pub use value::{Value, format_value};
+pub use style::Style;
+pub use value::{Value, format_value, format_value_in};
 
 #[cfg(test)]
 mod vector_tests;

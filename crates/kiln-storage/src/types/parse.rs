@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use super::datetime::{
-    parse_date, parse_interval, parse_time, parse_timestamp, parse_timestamptz, round_seconds,
+    parse_date, parse_interval, parse_time, parse_timestamp, parse_timestamptz_in, round_seconds,
 };
 use super::double::{narrowed, parse_double};
 use super::text::{character_length, parse_bytea, parse_uuid};
 use super::{
-    CatalogType, DataType, Decimal, EnumValue, Number, ObjectName, Representation, Value, json,
+    CatalogType, DataType, Decimal, EnumValue, Number, ObjectName, Representation, Style, Value, json,
 };
 use crate::error::{Error, Result, SqlState};
 
@@ -19,6 +19,14 @@ use crate::error::{Error, Result, SqlState};
 /// PostgreSQL's: 22P02 (22007 for dates and times) for malformed text, 22003 and 22008 for values
 /// out of range, 22001 for a string that is too long.
 pub fn parse_value(data_type: &DataType, text: &str) -> Result<Value> {
+    parse_value_in(data_type, text, &Style::default())
+}
+
+/// [`parse_value`] in a session's style.
+///
+/// # Errors
+/// As there.
+pub fn parse_value_in(data_type: &DataType, text: &str, style: &Style<'_>) -> Result<Value> {
     Ok(match data_type {
         DataType::SmallInt => Value::SmallInt(parse_integer(text, "smallint")?),
         DataType::Integer => Value::Integer(parse_integer(text, "integer")?),
@@ -41,17 +49,23 @@ pub fn parse_value(data_type: &DataType, text: &str) -> Result<Value> {
             Value::Timestamp(round_seconds(parse_timestamp(text)?, *digits))
         }
         DataType::TimestampTz(digits) => {
-            Value::TimestampTz(round_seconds(parse_timestamptz(text)?, *digits))
+            Value::TimestampTz(round_seconds(
+                parse_timestamptz_in(text, &style.zone)?,
+                *digits,
+            ))
         }
         DataType::Time(digits) => Value::Time(round_seconds(parse_time(text)?, *digits)),
         DataType::Uuid => Value::Uuid(parse_uuid(text)?),
         DataType::Interval(digits) => Value::Interval(parse_interval(text)?.rounded(*digits)),
-        DataType::Array(element) => ArrayReader { text, rest: text }.read(element)?,
+        DataType::Array(element) => {
+            let rest = text;
+            ArrayReader { text, rest, style }.read(element)?
+        }
         DataType::Enum(of) => Value::Enum(EnumValue {
             number: of.require(text)?,
             of: of.clone(),
         }),
-        DataType::Row(of) => of.parse(text)?,
+        DataType::Row(of) => of.parse(text, style)?,
         DataType::Catalog(catalog) => parse_catalog_value(*catalog, text)?,
     })
 }
@@ -212,6 +226,7 @@ fn parse_boolean(text: &str) -> Result<bool> {
 struct ArrayReader<'a> {
     text: &'a str,
     rest: &'a str,
+    style: &'a Style<'a>,
 }
 
 impl ArrayReader<'_> {
@@ -296,7 +311,7 @@ impl ArrayReader<'_> {
                         if !self.rest.starts_with([',', '}']) {
                             return Err(self.unexpected());
                         }
-                        return parse_value(element, &content);
+                        return parse_value_in(element, &content, self.style);
                     }
                     '\\' => content.push(self.escaped()?),
                     _ => content.push(character),
@@ -331,7 +346,7 @@ impl ArrayReader<'_> {
         if content.eq_ignore_ascii_case("null") {
             return Ok(Value::Null);
         }
-        parse_value(element, &content)
+        parse_value_in(element, &content, self.style)
     }
 
     /// The character after a backslash.

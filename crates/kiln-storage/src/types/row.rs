@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 
 use kiln_platform::sync::Arc;
 
-use super::{DataType, Value, format_value, parse_value};
+use super::{DataType, Style, Value, format_value_in, parse_value_in};
 use crate::error::{Error, Result, SqlState};
 
 /// The number of `record`, the type of rows without a named type.
@@ -204,7 +204,7 @@ impl RowType {
     ///
     /// # Errors
     /// 22P02 for another text, 0A000 for a type without a name, and those of the fields' types.
-    pub(super) fn parse(self: &Arc<RowType>, text: &str) -> Result<Value> {
+    pub(super) fn parse(self: &Arc<RowType>, text: &str, style: &Style<'_>) -> Result<Value> {
         if self.is_record() {
             let message = "input of anonymous composite types is not implemented";
             return Err(Error::unsupported(message));
@@ -243,7 +243,7 @@ impl RowType {
                 }
                 rest = characters.as_str();
             }
-            fields.push(parse_value(&field.data_type, &content)?);
+            fields.push(parse_value_in(&field.data_type, &content, style)?);
         }
         let Some(behind) = rest.strip_prefix(')') else {
             return Err(malformed("Too many columns."));
@@ -269,7 +269,7 @@ impl RowValue {
     }
 
     /// The row as PostgreSQL's `record_out` prints it.
-    pub(super) fn print(&self) -> String {
+    pub(super) fn print(&self, style: &Style<'_>) -> String {
         let mut out = String::from("(");
         for (number, (value, data_type)) in self.typed().enumerate() {
             if number > 0 {
@@ -278,7 +278,7 @@ impl RowValue {
             if value.is_null() {
                 continue;
             }
-            let text = format_value(value, data_type);
+            let text = format_value_in(value, data_type, style);
             let is_special = |character: char| {
                 matches!(character, '"' | '\\' | '(' | ')' | ',' | '\x0b')
                     || character.is_ascii_whitespace()

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::fmt::Write;
 
-use super::datetime::{Interval, format_date, format_time, format_timestamp, format_timestamptz};
-use super::double::{format_double, format_real};
+use super::datetime::{Interval, format_date, format_time, format_timestamp, format_timestamptz_in};
+use super::double::{format_double_in, format_real_in};
+use super::Style;
 use super::text::{format_bytea, format_uuid};
 use super::{
     CatalogType, DataType, Decimal, EnumValue, Number, ObjectName, Representation, RowValue,
@@ -121,6 +122,11 @@ impl Value {
     /// The value as psql prints it; `None` for NULL. CHAR(n) comes without its padding, which
     /// [`format_value`] adds.
     pub fn to_text(&self) -> Option<String> {
+        self.to_text_in(&Style::default())
+    }
+
+    /// [`Value::to_text`] in a session's style.
+    fn to_text_in(&self, style: &Style<'_>) -> Option<String> {
         Some(match self {
             Value::Null => return None,
             Value::Boolean(value) => if *value { "t" } else { "f" }.to_string(),
@@ -129,19 +135,19 @@ impl Value {
             Value::BigInt(value) => value.to_string(),
             Value::Numeric(value) => value.to_string(),
             Value::LongNumeric(value) => value.to_string(),
-            Value::Double(value) => format_double(*value),
+            Value::Double(value) => format_double_in(*value, style.float_digits),
             Value::Text(value) => value.clone(),
             Value::Bytea(value) => format_bytea(value),
             Value::Date(value) => format_date(*value),
             Value::Timestamp(value) => format_timestamp(*value),
-            Value::TimestampTz(value) => format_timestamptz(*value),
+            Value::TimestampTz(value) => format_timestamptz_in(*value, &style.zone),
             Value::Time(value) => format_time(*value),
             Value::Uuid(value) => format_uuid(value),
             Value::Interval(value) => value.to_string(),
-            Value::Array(elements) => format_array(elements, None),
+            Value::Array(elements) => format_array(elements, None, style),
             Value::Object(object) => object.name.clone(),
             Value::Enum(value) => value.label().to_owned(),
-            Value::Row(value) => value.print(),
+            Value::Row(value) => value.print(style),
         })
     }
 }
@@ -156,26 +162,39 @@ impl fmt::Display for Value {
 /// The value as psql prints a column of this type: CHAR(n) padded with blanks to n characters,
 /// NULL as the empty string.
 pub fn format_value(value: &Value, data_type: &DataType) -> String {
+    format_value_in(value, data_type, &Style::default())
+}
+
+/// [`format_value`] in a session's style.
+pub fn format_value_in(value: &Value, data_type: &DataType, style: &Style<'_>) -> String {
     match (value, data_type) {
         (Value::Text(text), DataType::Char(length)) => {
             // A width of a format goes up to 65,535.
             let blanks = (*length as usize).saturating_sub(text.chars().count());
             format!("{text}{}", " ".repeat(blanks))
         }
-        (Value::Array(elements), DataType::Array(element)) => format_array(elements, Some(element)),
+        (Value::Array(elements), DataType::Array(element)) => {
+            format_array(elements, Some(element), style)
+        }
         (Value::Array(elements), DataType::Catalog(vector))
             if vector.representation() == Representation::Vector =>
         {
             let elements: Vec<String> = elements.iter().map(Value::to_string).collect();
             elements.join(" ")
         }
-        (Value::Double(value), DataType::Catalog(CatalogType::Real)) => format_real(*value),
-        _ => value.to_text().unwrap_or_default(),
+        (Value::Double(value), DataType::Catalog(CatalogType::Real)) => {
+            format_real_in(*value, style.float_digits)
+        }
+        _ => value.to_text_in(style).unwrap_or_default(),
     }
 }
 
 /// `{1,NULL,"a b"}`: elements are quoted where PostgreSQL's `array_out` quotes them.
-fn format_array(elements: &[Value], element_type: Option<&DataType>) -> String {
+fn format_array(
+    elements: &[Value],
+    element_type: Option<&DataType>,
+    style: &Style<'_>,
+) -> String {
     let mut out = String::from("{");
     for (index, element) in elements.iter().enumerate() {
         if index > 0 {
@@ -186,8 +205,8 @@ fn format_array(elements: &[Value], element_type: Option<&DataType>) -> String {
                 out.push_str("NULL");
                 continue;
             }
-            Some(data_type) => format_value(element, data_type),
-            None => element.to_text().unwrap_or_default(),
+            Some(data_type) => format_value_in(element, data_type, style),
+            None => element.to_text_in(style).unwrap_or_default(),
         };
         let special = |character: char| {
             matches!(

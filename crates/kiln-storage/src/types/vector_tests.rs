@@ -101,13 +101,13 @@ fn evaluate_datetime(operation: &str, arguments: &[&str]) -> Result<Option<Strin
         "ex_ts" => extract_from_timestamp(field(DataType::TIMESTAMP)?, timestamp(1)?)?.to_string(),
         "ex_tz" => {
             let timestamp = parse_timestamptz(arguments[1])?;
-            extract_from_timestamptz(field(DataType::TIMESTAMPTZ)?, timestamp)?.to_string()
+            extract_from_timestamptz(field(DataType::TIMESTAMPTZ)?, timestamp, &Zone::UTC)?.to_string()
         }
         "ex_d" => extract_from_date(field(DataType::Date)?, date(1)?)?.to_string(),
         "ex_i" => extract_from_interval(field(DataType::INTERVAL)?, interval(1)?)?.to_string(),
         "tr_ts" => format_timestamp(date_trunc(field(DataType::TIMESTAMP)?, timestamp(1)?)?),
         "tr_i" => date_trunc_interval(field(DataType::INTERVAL)?, interval(1)?)?.to_string(),
-        "to_char" => to_char(timestamp(0)?, arguments[1], false),
+        "to_char" => to_char(timestamp(0)?, arguments[1]),
         "make_date" => format_date(make_date(integer(0), integer(1), integer(2))?),
         "make_ts" => format_timestamp(make_timestamp(
             integer(0),

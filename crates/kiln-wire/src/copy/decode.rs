@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::{DataType, Value};
+use kiln_storage::types::{DataType, Style, Value};
 
 use super::{Layout, Options, SIGNATURE};
 use crate::format::{decode_binary, decode_text};
@@ -46,6 +46,7 @@ pub struct Decoder {
     /// have a row a line.
     line: u64,
     next_line: u64,
+    style: Style<'static>,
 }
 
 impl Decoder {
@@ -81,7 +82,13 @@ impl Decoder {
             is_whole: false,
             line: 0,
             next_line: 1,
+            style: Style::default(),
         })
+    }
+
+    /// Reads texts in the style of a session.
+    pub fn in_style(self, style: Style<'static>) -> Decoder {
+        Decoder { style, ..self }
     }
 
     /// Takes a piece of the data.
@@ -132,7 +139,7 @@ impl Decoder {
             let Some(line) = self.take_line()? else {
                 return Ok(false);
             };
-            let line = &self.bytes[line];
+            let (line, style) = (&self.bytes[line], &self.style);
             if line == b"\\." {
                 self.has_ended = true;
                 return Ok(false);
@@ -146,7 +153,7 @@ impl Decoder {
             if std::mem::replace(&mut self.has_started, true) {
                 fields.read(&self.columns, |column, text| {
                     let value = text.map(|text| {
-                        let decoded = decode_text(text, &column.data_type);
+                        let decoded = decode_text(text, &column.data_type, style);
                         decoded.map_err(|error| of_column(error, column))
                     });
                     values.push(value.transpose()?.unwrap_or(Value::Null));

@@ -1,7 +1,7 @@
 //! Rows written as COPY's data.
 
 use kiln_storage::error::Result;
-use kiln_storage::types::{DataType, Value};
+use kiln_storage::types::{DataType, Style, Value};
 
 use super::{Layout, Options, SIGNATURE};
 use crate::format::{encode_binary, encode_text};
@@ -14,6 +14,7 @@ pub struct Encoder {
     quoted: Vec<bool>,
     /// A value without quotes and escapes.
     plain: Vec<u8>,
+    style: Style<'static>,
 }
 
 impl Encoder {
@@ -26,7 +27,13 @@ impl Encoder {
             quoted: options.force_quote.among(columns)?,
             options,
             plain: Vec::new(),
+            style: Style::default(),
         })
+    }
+
+    /// Writes texts in the style of a session.
+    pub fn in_style(self, style: Style<'static>) -> Encoder {
+        Encoder { style, ..self }
     }
 
     /// Appends what comes before the rows, which may be nothing.
@@ -71,7 +78,7 @@ impl Encoder {
                 continue;
             }
             self.plain.clear();
-            encode_text(value, data_type, &mut self.plain);
+            encode_text(value, data_type, &self.style, &mut self.plain);
             let is_quoted = self.quoted.get(column).copied().unwrap_or_default();
             self.put(is_quoted, values.len() == 1, bytes);
         }

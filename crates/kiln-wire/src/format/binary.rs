@@ -469,6 +469,8 @@ fn incorrect() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kiln_storage::types::Style;
+
     use crate::format::{TYPES, decode_text};
 
     fn hex(text: &str) -> Vec<u8> {
@@ -496,7 +498,7 @@ mod tests {
                 "000000030000001700000004ffffffff0000001900000003612062000003efffffffff",
             ),
         ] {
-            let value = decode_text(text.as_bytes(), &pair).expect(text);
+            let value = decode_text(text.as_bytes(), &pair, &Style::default()).expect(text);
             let mut sent = Vec::new();
             encode_binary(&value, &pair, &mut sent);
             assert_eq!(sent, hex(bytes), "{text}");
@@ -597,7 +599,7 @@ mod tests {
                 "00000001000000000000001a0000000100000001000000040000001a",
             ),
         ] {
-            let value = decode_text(text.as_bytes(), &data_type).expect(text);
+            let value = decode_text(text.as_bytes(), &data_type, &Style::default()).expect(text);
             let mut written = Vec::new();
             encode_binary(&value, &data_type, &mut written);
             assert_eq!(written, hex(bytes), "{text}");
@@ -623,7 +625,7 @@ mod tests {
         assert_eq!(refused(&DataType::TIMESTAMPTZ, &early), "22008");
         for text in ["infinity", "-infinity"] {
             for data_type in [DataType::Date, DataType::TIMESTAMP, DataType::TIMESTAMPTZ] {
-                let value = decode_text(text.as_bytes(), &data_type).expect(text);
+                let value = decode_text(text.as_bytes(), &data_type, &Style::default()).expect(text);
                 let mut bytes = Vec::new();
                 encode_binary(&value, &data_type, &mut bytes);
                 assert_eq!(decode_binary(&bytes, &data_type), Ok(value), "{text}");
@@ -651,7 +653,7 @@ mod tests {
             let (value, data_type) = (Value::Text("x".to_owned()), DataType::Char(length));
             let (mut binary, mut text) = (Vec::new(), Vec::new());
             encode_binary(&value, &data_type, &mut binary);
-            crate::format::encode_text(&value, &data_type, &mut text);
+            crate::format::encode_text(&value, &data_type, &Style::default(), &mut text);
             assert_eq!(
                 (binary.len(), text.len()),
                 (length as usize, length as usize)
@@ -692,7 +694,7 @@ mod tests {
                 // NaN is no equal of itself.
                 assert_eq!(format!("{again:?}"), format!("{value:?}"));
             }
-            let _ = decode_text(&bytes, data_type);
+            let _ = decode_text(&bytes, data_type, &Style::default());
         }
         let many = hex("0000000100000000000000177fffffff00000001");
         let huge = decode_binary(&many, &DataType::array(DataType::Integer));

@@ -4,10 +4,12 @@ use std::io::Write;
 
 use kiln_storage::error::Result;
 use kiln_storage::types::text::{not_utf8, utf8};
-use kiln_storage::types::{DataType, Value, format_value, parse_value};
+use kiln_storage::types::{
+    DataType, Style, Value, format_value, format_value_in, parse_value, parse_value_in,
+};
 
-/// Appends a value of this type as text. NULL is nothing.
-pub fn encode_text(value: &Value, data_type: &DataType, bytes: &mut Vec<u8>) {
+/// Appends a value of this type as text, in the style of its session. NULL is nothing.
+pub fn encode_text(value: &Value, data_type: &DataType, style: &Style<'_>, bytes: &mut Vec<u8>) {
     // To memory nothing fails.
     let _ = match (value, data_type) {
         (Value::SmallInt(value), _) => write!(bytes, "{value}"),
@@ -18,15 +20,15 @@ pub fn encode_text(value: &Value, data_type: &DataType, bytes: &mut Vec<u8>) {
             bytes.write_all(format_value(value, data_type).as_bytes())
         }
         (Value::Text(value), _) => bytes.write_all(value.as_bytes()),
-        _ => bytes.write_all(format_value(value, data_type).as_bytes()),
+        _ => bytes.write_all(format_value_in(value, data_type, style).as_bytes()),
     };
 }
 
-/// The value of this type that a text says.
+/// The value of this type that a text says, in the style of its session.
 ///
 /// # Errors
 /// 22021 for what is no text, 22P02 and its like for one that is no such value.
-pub fn decode_text(bytes: &[u8], data_type: &DataType) -> Result<Value> {
+pub fn decode_text(bytes: &[u8], data_type: &DataType, style: &Style<'_>) -> Result<Value> {
     if bytes.contains(&0) {
         return Err(not_utf8(&[0]));
     }
@@ -38,7 +40,7 @@ pub fn decode_text(bytes: &[u8], data_type: &DataType) -> Result<Value> {
         DataType::Array(element) if element.enumeration().is_some() => {
             parse_value(&DataType::array(DataType::Text), text)
         }
-        _ => parse_value(data_type, text),
+        _ => parse_value_in(data_type, text, style),
     }
 }
 
@@ -66,16 +68,16 @@ mod tests {
             (DataType::TIME, "02:03:04.5"),
             (DataType::array(DataType::Integer), "{1,NULL,3}"),
         ] {
-            let value = decode_text(text.as_bytes(), &data_type).expect(text);
+            let value = decode_text(text.as_bytes(), &data_type, &Style::default()).expect(text);
             let mut bytes = Vec::new();
-            encode_text(&value, &data_type, &mut bytes);
+            encode_text(&value, &data_type, &Style::default(), &mut bytes);
             assert_eq!(String::from_utf8_lossy(&bytes), text);
         }
         for bytes in [&b"\xff"[..], b"a\0b"] {
-            let error = decode_text(bytes, &DataType::Text).expect_err("it is no text");
+            let error = decode_text(bytes, &DataType::Text, &Style::default()).expect_err("it is no text");
             assert_eq!(error.state().as_str(), "22021");
         }
-        let error = decode_text(b"x", &DataType::Integer).expect_err("it is no number");
+        let error = decode_text(b"x", &DataType::Integer, &Style::default()).expect_err("it is no number");
         assert_eq!(error.state().as_str(), "22P02");
     }
 }

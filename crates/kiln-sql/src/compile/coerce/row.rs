@@ -60,7 +60,9 @@ pub(super) fn convert(
         return Ok(Some(pack(converted, to, position)));
     }
     let described = [from, to].map(|of| Bound::text(of.to_string()));
-    let operands = std::iter::once(bound.clone()).chain(described).collect();
+    let style = super::style_for(&[&bound.data_type, target], position);
+    let operands = std::iter::once(bound.clone()).chain(described).chain([style]);
+    let operands = operands.collect();
     Ok(Some(call(ROW_TO_ROW, operands, target.clone(), position)))
 }
 

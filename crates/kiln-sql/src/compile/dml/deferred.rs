@@ -244,7 +244,7 @@ fn is_deferred(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
         return Ok(Slot::NULL);
     };
     let initially = initially.as_bool();
-    let is_deferred = match &heap.constraint_modes {
+    let is_deferred = match heap.constraint_modes() {
         Some(modes) => modes.is_deferred(heap.str(*table), heap.str(*constraint), initially),
         None => initially,
     };
@@ -253,7 +253,7 @@ fn is_deferred(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
 
 /// Whether the program is a part of a larger transaction.
 fn is_part(heap: &mut Heap, _: &[Slot]) -> Result<Slot> {
-    Ok(Slot::from_bool(heap.constraint_modes.is_some()))
+    Ok(Slot::from_bool(heap.constraint_modes().is_some()))
 }
 
 /// A program that checks keys which were left to the end of a transaction: an array for each column

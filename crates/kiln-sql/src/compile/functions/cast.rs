@@ -7,16 +7,18 @@ use kiln_procedure::ir::ScalarFunction;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::datetime::{
-    date_to_timestamp, format_date, format_time, format_timestamp, format_timestamptz,
-    interval_to_time, parse_date, parse_interval, parse_time, parse_timestamp, parse_timestamptz,
+    date_to_timestamp, format_date, format_time, format_timestamp, format_timestamptz_in,
+    interval_to_time, parse_date, parse_interval, parse_time, parse_timestamp, parse_timestamptz_in,
     round_seconds, timestamp_to_date, timestamp_to_time,
 };
-use kiln_storage::types::double::{format_double, narrowed, parse_double};
+use kiln_storage::types::double::{format_double_in, format_real_in, narrowed, parse_double};
 use kiln_storage::types::text::{format_bytea, format_uuid, parse_bytea, parse_uuid};
 use kiln_storage::types::{
-    CatalogType, DataType, Decimal, Interval, Number, ObjectName, Value, format_value,
+    CatalogType, DataType, Decimal, Interval, Number, ObjectName, Style, Value, format_value,
     parse_numeric,
 };
+
+use super::datetime::zone_of;
 
 /// A builtin's name and function.
 pub(crate) type Named = (&'static str, ScalarFunction);
@@ -98,7 +100,10 @@ strict! {
         }
         Ok(heap.push_str(&text))
     };
-    DOUBLE_TO_TEXT = "text", |heap, value| Ok(heap.push_str(&format_double(value.as_f64())));
+    DOUBLE_TO_TEXT = "text", |heap, value, style| {
+        let digits = Style::read(heap.bytes(style)).float_digits;
+        Ok(heap.push_str(&format_double_in(value.as_f64(), digits)))
+    };
     BOOLEAN_TO_TEXT = "text", |heap, value| {
         Ok(heap.push_str(if value.as_bool() { "true" } else { "false" }))
     };
@@ -111,8 +116,9 @@ strict! {
     TIMESTAMP_TO_TEXT = "text", |heap, value| {
         Ok(heap.push_str(&format_timestamp(value.as_i64())))
     };
-    TIMESTAMPTZ_TO_TEXT = "text", |heap, value| {
-        Ok(heap.push_str(&format_timestamptz(value.as_i64())))
+    TIMESTAMPTZ_TO_TEXT = "text", |heap, value, style| {
+        let zone = zone_of(heap, style);
+        Ok(heap.push_str(&format_timestamptz_in(value.as_i64(), &zone)))
     };
     UUID_TO_TEXT = "text", |heap, value| {
         let mut uuid = [0; 16];
@@ -130,7 +136,6 @@ strict! {
     };
     INTEGERS_TO_TEXT = "array_out", |heap, value| array_text(heap, value, &DataType::BigInt);
     DECIMALS_TO_TEXT = "array_out", |heap, value| array_text(heap, value, &DataType::NUMERIC);
-    DOUBLES_TO_TEXT = "array_out", |heap, value| array_text(heap, value, &DataType::Double);
     BOOLEANS_TO_TEXT = "array_out", |heap, value| array_text(heap, value, &DataType::Boolean);
     TEXTS_TO_TEXT = "array_out", |heap, value| array_text(heap, value, &DataType::Text);
     DATES_TO_TEXT = "array_out", |heap, value| array_text(heap, value, &DataType::Date);
@@ -157,8 +162,9 @@ strict! {
     TEXT_TO_TIMESTAMP = "timestamp", |heap, text| {
         Ok(Slot::from_i64(parse_timestamp(heap.str(text))?))
     };
-    TEXT_TO_TIMESTAMPTZ = "timestamptz", |heap, text| {
-        Ok(Slot::from_i64(parse_timestamptz(heap.str(text))?))
+    TEXT_TO_TIMESTAMPTZ = "timestamptz", |heap, text, style| {
+        let zone = zone_of(heap, style);
+        Ok(Slot::from_i64(parse_timestamptz_in(heap.str(text), &zone)?))
     };
     TEXT_TO_UUID = "uuid", |heap, text| {
         let uuid = parse_uuid(heap.str(text))?;
@@ -236,12 +242,11 @@ strict! {
         let kept = CatalogType::Char.fit(heap.str(text)).len();
         Ok(shortened(text, kept))
     };
-    REAL_TO_TEXT = "text", |heap, value| formatted(heap, value, CatalogType::Real);
-    VECTOR_TO_TEXT = "text", |heap, value| formatted(heap, value, CatalogType::OidVector);
-    REALS_TO_TEXT = "array_out", |heap, value| {
-        let real = DataType::Catalog(CatalogType::Real);
-        formatted_as(heap, value, &DataType::array(real))
+    REAL_TO_TEXT = "text", |heap, value, style| {
+        let digits = Style::read(heap.bytes(style)).float_digits;
+        Ok(heap.push_str(&format_real_in(value.as_f64(), digits)))
     };
+    VECTOR_TO_TEXT = "text", |heap, value| formatted(heap, value, CatalogType::OidVector);
     OBJECTS_TO_TEXT = "array_out", |heap, value| {
         let object = DataType::Catalog(CatalogType::RegClass);
         formatted_as(heap, value, &DataType::array(object))
@@ -287,6 +292,24 @@ strict! {
 
     TIME_TO_TEXT = "text", |heap, value| Ok(heap.push_str(&format_time(value.as_i64())));
     TEXT_TO_TIME = "time", |heap, text| Ok(Slot::from_i64(parse_time(heap.str(text))?));
+    DATE_TO_TIMESTAMPTZ = "timestamptz", |heap, value, style| {
+        let midnight = date_to_timestamp(value.as_i64() as i32)?;
+        zone_of(heap, style).to_moment(midnight).map(Slot::from_i64)
+    };
+    TIMESTAMP_TO_TIMESTAMPTZ = "timestamptz", |heap, value, style| {
+        zone_of(heap, style).to_moment(value.as_i64()).map(Slot::from_i64)
+    };
+    TIMESTAMPTZ_TO_TIMESTAMP = "timestamp", |heap, value, style| {
+        zone_of(heap, style).to_shown(value.as_i64()).map(Slot::from_i64)
+    };
+    TIMESTAMPTZ_TO_DATE = "date", |heap, value, style| {
+        let shown = zone_of(heap, style).to_shown(value.as_i64())?;
+        Ok(Slot::from_i64(i64::from(timestamp_to_date(shown))))
+    };
+    TIMESTAMPTZ_TO_TIME = "time", |heap, value, style| {
+        let shown = zone_of(heap, style).to_shown(value.as_i64())?;
+        Ok(timestamp_to_time(shown).map_or(Slot::NULL, Slot::from_i64))
+    };
     TIMESTAMP_TO_TIME = "time", |heap, value| {
         Ok(timestamp_to_time(value.as_i64()).map_or(Slot::NULL, Slot::from_i64))
     };
@@ -548,6 +571,14 @@ fn array_text(heap: &mut Heap, array: Slot, element: &DataType) -> Result<Slot> 
 /// # Errors
 /// What PostgreSQL's input functions report: 22P02, 22003, 22007, 22008.
 pub(crate) fn parse_value(text: &str, data_type: &DataType) -> Result<Value> {
+    parse_value_in(text, data_type, &Style::default())
+}
+
+/// [`parse_value`] in a session's style.
+///
+/// # Errors
+/// As there.
+pub(super) fn parse_value_in(text: &str, data_type: &DataType, style: &Style<'_>) -> Result<Value> {
     use kiln_storage::types::{datetime, double, text as strings};
     Ok(match data_type {
         DataType::SmallInt => Value::SmallInt(
@@ -567,7 +598,9 @@ pub(crate) fn parse_value(text: &str, data_type: &DataType) -> Result<Value> {
         DataType::Bytea => Value::Bytea(strings::parse_bytea(text)?),
         DataType::Date => Value::Date(datetime::parse_date(text)?),
         DataType::Timestamp(_) => Value::Timestamp(datetime::parse_timestamp(text)?),
-        DataType::TimestampTz(_) => Value::TimestampTz(datetime::parse_timestamptz(text)?),
+        DataType::TimestampTz(_) => {
+            Value::TimestampTz(datetime::parse_timestamptz_in(text, &style.zone)?)
+        }
         DataType::Time(_) => Value::Time(datetime::parse_time(text)?),
         DataType::Uuid => Value::Uuid(strings::parse_uuid(text)?),
         DataType::Interval(_) => Value::Interval(datetime::parse_interval(text)?),
@@ -575,14 +608,14 @@ pub(crate) fn parse_value(text: &str, data_type: &DataType) -> Result<Value> {
             let mut values = Vec::new();
             for part in parse_array(text)? {
                 values.push(match part {
-                    Some(part) => parse_value(&part, element)?,
+                    Some(part) => parse_value_in(&part, element, style)?,
                     None => Value::Null,
                 });
             }
             Value::Array(values)
         }
         DataType::Enum(_) | DataType::Row(_) | DataType::Catalog(_) => {
-            kiln_storage::types::parse_value(data_type, text)?
+            kiln_storage::types::parse_value_in(data_type, text, style)?
         }
     })
 }

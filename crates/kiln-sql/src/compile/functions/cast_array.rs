@@ -7,36 +7,41 @@ use kiln_procedure::number;
 use kiln_storage::error::{Error, Result};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::datetime::round_seconds;
-use kiln_storage::types::{CatalogType, DataType, Decimal, Value, fit_text, format_value};
+use kiln_storage::types::{
+    CatalogType, DataType, Decimal, Style, Value, fit_text, format_value_in,
+};
 
-use super::cast::{self, Named, parse_value, strict};
+use super::cast::{self, Named, parse_value_in, strict};
 
 strict! {
     /// An array as it is printed.
-    ARRAY_TO_TEXT = "text", |heap, array, element| {
+    ARRAY_TO_TEXT = "text", |heap, array, element, style| {
         let data_type = DataType::array(named(heap, element)?);
-        let text = format_value(&to_value(heap, array, &data_type), &data_type);
+        let value = to_value(heap, array, &data_type);
+        let text = format_value_in(&value, &data_type, &Style::read(heap.bytes(style)));
         super::check_length(text.len())?;
         Ok(heap.push_str(&text))
     };
     /// The array that a text writes.
-    TEXT_TO_ARRAY = "array_in", |heap, text, element| {
+    TEXT_TO_ARRAY = "array_in", |heap, text, element, style| {
         let data_type = DataType::array(named(heap, element)?);
-        let value = parse_value(heap.str(text), &data_type)?;
+        let style = Style::read(heap.bytes(style));
+        let value = parse_value_in(heap.str(text), &data_type, &style)?;
         Ok(push_value(heap, &value))
     };
     /// The elements as they are printed alone.
-    ARRAY_TO_OUTPUT_TEXTS = "text", |heap, array, element| {
-        let element = named(heap, element)?;
+    ARRAY_TO_OUTPUT_TEXTS = "text", |heap, array, element, style| {
+        let (element, style) = (named(heap, element)?, heap.bytes(style).to_vec());
+        let style = Style::read(&style);
         each(heap, array, |heap, slot| {
-            let text = format_value(&to_value(heap, slot, &element), &element);
+            let text = format_value_in(&to_value(heap, slot, &element), &element, &style);
             Ok(heap.push_str(&text))
         })
     };
     /// The elements of one type as those of another one.
-    ARRAY_TO_ARRAY = "array", |heap, array, from, to| {
+    ARRAY_TO_ARRAY = "array", |heap, array, from, to, style| {
         let (from, to) = (named(heap, from)?, named(heap, to)?);
-        each(heap, array, |heap, slot| convert(heap, slot, &from, &to))
+        each(heap, array, |heap, slot| convert(heap, slot, (&from, &to), style))
     };
     /// The elements within their length, or precision and scale; what is longer is an error.
     ARRAY_ASSIGNMENT = "array", |heap, array, element| {
@@ -94,25 +99,50 @@ pub(super) fn fit(
     }
 }
 
-/// Whether elements convert in this way.
-pub(in super::super) fn elements_convert(from: &DataType, to: &DataType) -> bool {
-    from.is_string() || to.is_string() || function(from, to).is_some()
+/// What converts between times that have a zone and those that have none, in the session's zone.
+pub(in super::super) fn between_zones(from: &DataType, to: &DataType) -> Option<Named> {
+    use DataType::{Date, Time, Timestamp, TimestampTz};
+    Some(match (from, to) {
+        (Date, TimestampTz(_)) => cast::DATE_TO_TIMESTAMPTZ,
+        (Timestamp(_), TimestampTz(_)) => cast::TIMESTAMP_TO_TIMESTAMPTZ,
+        (TimestampTz(_), Timestamp(_)) => cast::TIMESTAMPTZ_TO_TIMESTAMP,
+        (TimestampTz(_), Date) => cast::TIMESTAMPTZ_TO_DATE,
+        (TimestampTz(_), Time(_)) => cast::TIMESTAMPTZ_TO_TIME,
+        _ => return None,
+    })
 }
 
-pub(super) fn convert(heap: &mut Heap, slot: Slot, from: &DataType, to: &DataType) -> Result<Slot> {
+/// Whether elements convert in this way.
+pub(in super::super) fn elements_convert(from: &DataType, to: &DataType) -> bool {
+    from.is_string()
+        || to.is_string()
+        || between_zones(from, to).is_some()
+        || function(from, to).is_some()
+}
+
+pub(super) fn convert(
+    heap: &mut Heap,
+    slot: Slot,
+    (from, to): (&DataType, &DataType),
+    style: Slot,
+) -> Result<Slot> {
+    if let Some((_, function)) = between_zones(from, to) {
+        return function(heap, &[slot, style]);
+    }
     match function(from, to) {
         Some(function) => function(heap, &[slot]),
         None if from.without_modifier() == to.without_modifier() => Ok(slot),
         None if to.is_string() => {
             let text = match to_value(heap, slot, from) {
                 Value::Boolean(value) => value.to_string(),
-                value => format_value(&value, from),
+                value => format_value_in(&value, from, &Style::read(heap.bytes(style))),
             };
             super::check_length(text.len())?;
             Ok(heap.push_str(&text))
         }
         None => {
-            let value = parse_value(heap.str(slot), to)?;
+            let style = Style::read(heap.bytes(style));
+            let value = parse_value_in(heap.str(slot), to, &style)?;
             Ok(push_value(heap, &value))
         }
     }
@@ -163,8 +193,8 @@ fn function(from: &DataType, to: &DataType) -> Option<ScalarFunction> {
         (Double, Integer) => cast::DOUBLE_TO_INTEGER,
         (Double, BigInt) => cast::DOUBLE_TO_BIGINT,
         (Double, Numeric { .. }) => cast::DOUBLE_TO_DECIMAL,
-        (Date, Timestamp(_) | TimestampTz(_)) => cast::DATE_TO_TIMESTAMP,
-        (Timestamp(_) | TimestampTz(_), Date) => cast::TIMESTAMP_TO_DATE,
+        (Date, Timestamp(_)) => cast::DATE_TO_TIMESTAMP,
+        (Timestamp(_), Date) => cast::TIMESTAMP_TO_DATE,
         _ => return None,
     };
     Some(named.1)

@@ -4,11 +4,11 @@ use kiln_platform::time::wall_clock_us;
 use kiln_procedure::ir::{Arithmetic, ScalarFunction};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::datetime::{self, Field, MICROSECONDS_PER_SECOND};
-use kiln_storage::types::{DataType, Interval};
+use kiln_storage::types::datetime::{self, Field, MICROSECONDS_PER_SECOND, Zone};
+use kiln_storage::types::{DataType, Interval, Style};
 
 use super::cast::strict;
-use super::{Named, check_length, int4, signatures};
+use super::{Named, Ty, check_length, int4, signatures};
 
 /// Seconds from 1970-01-01 to 2000-01-01.
 const UNIX_EPOCH_SECONDS: i64 = datetime::UNIX_EPOCH_DAYS * 86_400;
@@ -34,6 +34,37 @@ pub(super) const TRANSACTION_CLOCK: ScalarFunction = {
     }
     function
 };
+
+/// The style of the session that calls, as [`Style::bytes_of`] has it.
+pub(super) const STYLE: ScalarFunction = {
+    fn function(heap: &mut Heap, _: &[Slot]) -> Result<Slot> {
+        let style = heap.style().cloned();
+        if style.as_deref() == Some(Style::REFUSED) {
+            let message = "a definition that depends on the time zone is not supported in this zone";
+            let error = Error::unsupported(message);
+            return Err(error.with_hint("SET timezone = 'UTC' and extra_float_digits = 1 for it."));
+        }
+        Ok(heap.push_bytes(style.as_deref().unwrap_or_default()))
+    }
+    function
+};
+
+/// The zone of a style.
+pub(super) fn zone_of(heap: &Heap, style: Slot) -> Zone {
+    Style::read(heap.bytes(style)).zone
+}
+
+/// Whether a builtin is given the session's style behind its arguments.
+pub(in super::super) fn reads_style(name: &str, arguments: &[Ty]) -> bool {
+    match (name, arguments) {
+        ("date_part", [_, Ty::TimestampTz])
+        | ("date_trunc", [_, Ty::TimestampTz])
+        | ("to_char", [Ty::TimestampTz, _])
+        | ("age", [Ty::TimestampTz, _])
+        | ("to_timestamp", [Ty::Text, Ty::Text]) => true,
+        _ => false,
+    }
+}
 
 /// Microseconds since 1970 as a TIMESTAMPTZ, which counts from 2000.
 fn timestamp(unix_us: i64) -> Slot {
@@ -97,6 +128,18 @@ strict! {
     };
     TIMESTAMP_MINUS_INTERVAL = "timestamp_mi_interval", |heap, left, right| {
         datetime::timestamp_sub_interval(left.as_i64(), heap.interval(right)).map(Slot::from_i64)
+    };
+    TIMESTAMPTZ_PLUS_INTERVAL = "timestamptz_pl_interval", |heap, left, right, style| {
+        let (zone, interval) = (zone_of(heap, style), heap.interval(right));
+        datetime::timestamptz_add_interval(left.as_i64(), interval, &zone).map(Slot::from_i64)
+    };
+    INTERVAL_PLUS_TIMESTAMPTZ = "interval_pl_timestamptz", |heap, left, right, style| {
+        let (zone, interval) = (zone_of(heap, style), heap.interval(left));
+        datetime::timestamptz_add_interval(right.as_i64(), interval, &zone).map(Slot::from_i64)
+    };
+    TIMESTAMPTZ_MINUS_INTERVAL = "timestamptz_mi_interval", |heap, left, right, style| {
+        let (zone, interval) = (zone_of(heap, style), heap.interval(right).try_neg()?);
+        datetime::timestamptz_add_interval(left.as_i64(), interval, &zone).map(Slot::from_i64)
     };
     TIMESTAMP_MINUS_TIMESTAMP = "timestamp_mi", |heap, left, right| {
         let interval = datetime::timestamp_difference(left.as_i64(), right.as_i64())?;
@@ -170,9 +213,10 @@ strict! {
         let field = field_of(heap, field, TIMESTAMP)?;
         Ok(Slot::from_decimal(datetime::extract_from_timestamp(field, value.as_i64())?))
     };
-    EXTRACT_TIMESTAMPTZ = "extract", |heap, field, value| {
-        let field = field_of(heap, field, TIMESTAMPTZ)?;
-        Ok(Slot::from_decimal(datetime::extract_from_timestamptz(field, value.as_i64())?))
+    EXTRACT_TIMESTAMPTZ = "extract", |heap, field, value, style| {
+        let (field, zone) = (field_of(heap, field, TIMESTAMPTZ)?, zone_of(heap, style));
+        let part = datetime::extract_from_timestamptz(field, value.as_i64(), &zone)?;
+        Ok(Slot::from_decimal(part))
     };
     EXTRACT_INTERVAL = "extract", |heap, field, value| {
         let field = field_of(heap, field, INTERVAL)?;
@@ -186,9 +230,9 @@ strict! {
         let field = field_of(heap, field, TIMESTAMP)?;
         Ok(as_double(datetime::extract_from_timestamp(field, value.as_i64())?))
     };
-    PART_TIMESTAMPTZ = "date_part", |heap, field, value| {
-        let field = field_of(heap, field, TIMESTAMPTZ)?;
-        Ok(as_double(datetime::extract_from_timestamptz(field, value.as_i64())?))
+    PART_TIMESTAMPTZ = "date_part", |heap, field, value, style| {
+        let (field, zone) = (field_of(heap, field, TIMESTAMPTZ)?, zone_of(heap, style));
+        Ok(as_double(datetime::extract_from_timestamptz(field, value.as_i64(), &zone)?))
     };
     PART_INTERVAL = "date_part", |heap, field, value| {
         let field = field_of(heap, field, INTERVAL)?;
@@ -198,9 +242,16 @@ strict! {
         let field = field_of(heap, field, TIMESTAMP)?;
         datetime::date_trunc(field, value.as_i64()).map(Slot::from_i64)
     };
-    TRUNC_TIMESTAMPTZ = "date_trunc", |heap, field, value| {
-        let field = field_of(heap, field, TIMESTAMPTZ)?;
-        datetime::date_trunc(field, value.as_i64()).map(Slot::from_i64)
+    TRUNC_TIMESTAMPTZ = "date_trunc", |heap, field, value, style| {
+        let (field, zone) = (field_of(heap, field, TIMESTAMPTZ)?, zone_of(heap, style));
+        datetime::date_trunc_in(field, value.as_i64(), &zone).map(Slot::from_i64)
+    };
+    TRUNC_IN_ZONE = "date_trunc", |heap, field, value, zone| {
+        let (field, zone) = (
+            field_of(heap, field, TIMESTAMPTZ)?,
+            datetime::zone(heap.str(zone))?,
+        );
+        datetime::date_trunc_in(field, value.as_i64(), &zone).map(Slot::from_i64)
     };
     TRUNC_INTERVAL = "date_trunc", |heap, field, value| {
         let field = field_of(heap, field, INTERVAL)?;
@@ -219,8 +270,9 @@ strict! {
     TO_DATE = "to_date", |heap, text, template| {
         Ok(date(datetime::to_date(heap.str(text), heap.str(template))?))
     };
-    TO_TIMESTAMP_BY_TEMPLATE = "to_timestamp", |heap, text, template| {
-        datetime::to_timestamp(heap.str(text), heap.str(template)).map(Slot::from_i64)
+    TO_TIMESTAMP_BY_TEMPLATE = "to_timestamp", |heap, text, template, style| {
+        let zone = zone_of(heap, style);
+        datetime::to_timestamp(heap.str(text), heap.str(template), &zone).map(Slot::from_i64)
     };
     DATE_BIN = "date_bin", |heap, stride, value, origin| {
         let (value, origin) = (value.as_i64(), origin.as_i64());
@@ -240,6 +292,11 @@ strict! {
     };
     AGE = "age", |heap, left, right| {
         let interval = datetime::age(left.as_i64(), right.as_i64())?;
+        push(heap, interval)
+    };
+    AGE_TIMESTAMPTZ = "age", |heap, left, right, style| {
+        let zone = zone_of(heap, style);
+        let interval = datetime::timestamptz_age(left.as_i64(), right.as_i64(), &zone)?;
         push(heap, interval)
     };
     JUSTIFY_HOURS = "justify_hours", |heap, interval| {
@@ -263,12 +320,13 @@ strict! {
         Ok(Slot::from_i64(microseconds.round_ties_even() as i64))
     };
     TO_CHAR_TIMESTAMP = "to_char", |heap, value, template| {
-        let text = datetime::to_char(value.as_i64(), heap.str(template), false);
+        let text = datetime::to_char(value.as_i64(), heap.str(template));
         check_length(text.len())?;
         Ok(heap.push_str(&text))
     };
-    TO_CHAR_TIMESTAMPTZ = "to_char", |heap, value, template| {
-        let text = datetime::to_char(value.as_i64(), heap.str(template), true);
+    TO_CHAR_TIMESTAMPTZ = "to_char", |heap, value, template, style| {
+        let style = Style::read(heap.bytes(style));
+        let text = datetime::timestamptz_to_char(value.as_i64(), heap.str(template), &style);
         check_length(text.len())?;
         Ok(heap.push_str(&text))
     };
@@ -303,7 +361,8 @@ const MAKE_INTERVAL: Named = ("make_interval", {
 });
 
 /// What an operator on dates and the like needs: the types that its operands are converted to,
-/// the function, and the result's type.
+/// the function, and the result's type. That of an interval and a TIMESTAMPTZ is given the session's
+/// style as well.
 pub(in super::super) type Pairing = (DataType, DataType, Named, DataType);
 
 /// The arithmetic operator on these types, one of which is a date, a timestamp or an interval.
@@ -340,14 +399,23 @@ pub(in super::super) fn date_operator(
             .map(|(_, right, named, result)| (INTERVAL, right, named, result)),
         (_, other, Time(_)) if *other != TIME => date_operator(operator, other, &INTERVAL)
             .map(|(left, _, named, result)| (left, INTERVAL, named, result)),
-        (Add, Timestamp(_) | TimestampTz(_), Interval(_)) => {
+        (Add, Timestamp(_), Interval(_)) => {
             pairing(left, &INTERVAL, TIMESTAMP_PLUS_INTERVAL, left)
         }
-        (Add, Interval(_), Timestamp(_) | TimestampTz(_)) => {
+        (Add, Interval(_), Timestamp(_)) => {
             pairing(&INTERVAL, right, INTERVAL_PLUS_TIMESTAMP, right)
         }
-        (Subtract, Timestamp(_) | TimestampTz(_), Interval(_)) => {
+        (Subtract, Timestamp(_), Interval(_)) => {
             pairing(left, &INTERVAL, TIMESTAMP_MINUS_INTERVAL, left)
+        }
+        (Add, TimestampTz(_), Interval(_)) => {
+            pairing(left, &INTERVAL, TIMESTAMPTZ_PLUS_INTERVAL, left)
+        }
+        (Add, Interval(_), TimestampTz(_)) => {
+            pairing(&INTERVAL, right, INTERVAL_PLUS_TIMESTAMPTZ, right)
+        }
+        (Subtract, TimestampTz(_), Interval(_)) => {
+            pairing(left, &INTERVAL, TIMESTAMPTZ_MINUS_INTERVAL, left)
         }
         (Subtract, Timestamp(_) | TimestampTz(_) | Date, Timestamp(_) | TimestampTz(_) | Date) => {
             let has_zone = [left, right].contains(&&DataType::TIMESTAMPTZ);
@@ -399,6 +467,7 @@ signatures! {
     "date_part"(Text, Time) -> Double = PART_TIME;
     "date_trunc"(Text, Timestamp) -> Timestamp = TRUNC_TIMESTAMP;
     "date_trunc"(Text, TimestampTz) -> TimestampTz = TRUNC_TIMESTAMPTZ;
+    "date_trunc"(Text, TimestampTz, Text) -> TimestampTz = TRUNC_IN_ZONE;
     "date_trunc"(Text, Interval) -> Interval = TRUNC_INTERVAL;
     "make_date"(Int4, Int4, Int4) -> Date = MAKE_DATE;
     "make_time"(Int4, Int4, Double) -> Time = MAKE_TIME;
@@ -420,7 +489,7 @@ signatures! {
     "to_date"(Text, Text) -> Date = TO_DATE;
     "to_timestamp"(Text, Text) -> TimestampTz = TO_TIMESTAMP_BY_TEMPLATE;
     "age"(Timestamp, Timestamp) -> Interval = AGE;
-    "age"(TimestampTz, TimestampTz) -> Interval = AGE;
+    "age"(TimestampTz, TimestampTz) -> Interval = AGE_TIMESTAMPTZ;
     "justify_hours"(Interval) -> Interval = JUSTIFY_HOURS;
     "justify_days"(Interval) -> Interval = JUSTIFY_DAYS;
     "justify_interval"(Interval) -> Interval = JUSTIFY_INTERVAL;

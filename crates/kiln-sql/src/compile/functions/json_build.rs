@@ -4,7 +4,7 @@ use kiln_procedure::frame::to_value;
 use kiln_storage::error::{Error, Result};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::json::{canonical, quote};
-use kiln_storage::types::{CatalogType, DataType, Value, format_value};
+use kiln_storage::types::{CatalogType, DataType, Style, Value, format_value_in};
 
 use super::Named;
 use super::cast::{self, strict};
@@ -52,7 +52,10 @@ impl Form {
                 out.push('"');
                 out.push_str(&text.replacen(' ', "T", 1));
                 // A zone of whole hours has no minutes in its text.
-                if text.ends_with("+00") {
+                let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
+                if digits == 2 && text[..text.len() - digits].ends_with(['+', '-'])
+                    && text.contains(':')
+                {
                     out.push_str(":00");
                 }
                 out.push('"');
@@ -115,7 +118,7 @@ fn of_array(text: &str, form: Form) -> Result<String> {
 }
 
 /// Appends a value as JSON, without blanks; rows are objects.
-fn append_value(value: &Value, data_type: &DataType, out: &mut String) {
+fn append_value(value: &Value, data_type: &DataType, style: &Style<'_>, out: &mut String) {
     match (value, data_type) {
         (Value::Null, _) => out.push_str("null"),
         (Value::Row(row), _) => {
@@ -128,7 +131,7 @@ fn append_value(value: &Value, data_type: &DataType, out: &mut String) {
                 }
                 quote(&field.name, out);
                 out.push(':');
-                append_value(value, data_type, out);
+                append_value(value, data_type, style, out);
             }
             out.push('}');
         }
@@ -138,11 +141,11 @@ fn append_value(value: &Value, data_type: &DataType, out: &mut String) {
                 if number > 0 {
                     out.push(',');
                 }
-                append_value(value, element, out);
+                append_value(value, element, style, out);
             }
             out.push(']');
         }
-        _ => Form::of(data_type).append(&format_value(value, data_type), out),
+        _ => Form::of(data_type).append(&format_value_in(value, data_type, style), out),
     }
 }
 
@@ -232,12 +235,13 @@ pub(in super::super) const fn json_of_row() -> Named {
 
 strict! {
     /// A row, or an array of rows, of the type that is described.
-    ROWS_TO_JSON = "rows_to_json", |heap, rows, description| {
+    ROWS_TO_JSON = "rows_to_json", |heap, rows, description, style| {
         let data_type: DataType = heap.str(description).parse().map_err(|()| {
             Error::internal("the type of a row has no description")
         })?;
         let mut out = String::new();
-        append_value(&to_value(heap, rows, &data_type), &data_type, &mut out);
+        let value = to_value(heap, rows, &data_type);
+        append_value(&value, &data_type, &Style::read(heap.bytes(style)), &mut out);
         given(heap, Some(out))
     };
     ON_A_LINE = "json_line", |heap, element| {

@@ -54,7 +54,7 @@ pub(super) use array_search::{
 };
 pub(crate) use cast::Named;
 pub(super) use catalog::{partition_ancestors, takes_role};
-pub(super) use datetime::{date_operator, extract, interval_negate};
+pub(super) use datetime::{date_operator, extract, interval_negate, reads_style};
 pub(super) use enumeration::{ENUM_TO_TEXT, TEXT_TO_ENUM, range as enum_range};
 pub(super) use json::{TEXT_TO_JSON, TEXT_TO_JSONB, compare_jsonb, from_jsonb};
 pub(super) use json_build::{
@@ -253,6 +253,9 @@ pub(super) const fn clock(now: Now) -> Named {
         Now::Statement => ("statement_timestamp", datetime::CLOCK),
     }
 }
+
+/// The style of the session that calls; not to be folded.
+pub(super) const STYLE: Named = ("session_style", datetime::STYLE);
 
 /// Whether there is a builtin called `name`.
 pub(super) fn exists(name: &str) -> bool {

@@ -7,10 +7,10 @@ use kiln_procedure::frame::{push_value, to_value};
 use kiln_storage::error::{Error, Result};
 use kiln_storage::slot::row::{Form, all_null};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::{DataType, RowType, format_value};
+use kiln_storage::types::{DataType, RowType, Style, format_value_in};
 
 use super::Named;
-use super::cast::{parse_value, strict};
+use super::cast::{parse_value_in, strict};
 use super::cast_array::{convert, fit};
 
 /// A row of the fields behind the text that says how each is packed.
@@ -67,34 +67,41 @@ strict! {
         heap.row_field(row, number)
     };
     /// A row as it is printed.
-    ROW_TO_TEXT = "record_out", |heap, row, description| {
+    ROW_TO_TEXT = "record_out", |heap, row, description, style| {
         let data_type = described(heap, description)?;
-        let text = format_value(&to_value(heap, row, &data_type), &data_type);
+        let value = to_value(heap, row, &data_type);
+        let text = format_value_in(&value, &data_type, &Style::read(heap.bytes(style)));
         super::check_length(text.len())?;
         Ok(heap.push_str(&text))
     };
     /// A row of one type as one of another type with as many fields.
-    ROW_TO_ROW = "row_to_row", |heap, row, from, to| {
+    ROW_TO_ROW = "row_to_row", |heap, row, from, to, style| {
         let (from, to) = (described(heap, from)?, described(heap, to)?);
         match (from, to) {
-            (DataType::Row(from), DataType::Row(to)) => change(heap, row, &from, &to),
+            (DataType::Row(from), DataType::Row(to)) => change(heap, row, (&from, &to), style),
             _ => Err(Error::internal("the type of a row is no type of rows")),
         }
     };
     /// The row that a text writes.
-    TEXT_TO_ROW = "record_in", |heap, text, description| {
+    TEXT_TO_ROW = "record_in", |heap, text, description, style| {
         let data_type = described(heap, description)?;
-        let value = parse_value(heap.str(text), &data_type)?;
+        let style = Style::read(heap.bytes(style));
+        let value = parse_value_in(heap.str(text), &data_type, &style)?;
         Ok(push_value(heap, &value))
     };
 }
 
-fn change(heap: &mut Heap, row: Slot, from: &RowType, to: &RowType) -> Result<Slot> {
+fn change(
+    heap: &mut Heap,
+    row: Slot,
+    (from, to): (&RowType, &RowType),
+    style: Slot,
+) -> Result<Slot> {
     let mut slots = Vec::with_capacity(to.fields().len());
     for (number, (from, to)) in from.fields().iter().zip(to.fields()).enumerate() {
         let mut slot = heap.row_field(row, number)?;
         if !slot.is_null() && from.data_type != to.data_type {
-            slot = convert(heap, slot, &from.data_type, &to.data_type)?;
+            slot = convert(heap, slot, (&from.data_type, &to.data_type), style)?;
         }
         if !slot.is_null() {
             slot = fit(heap, slot, &to.data_type, false)?;

@@ -5,18 +5,21 @@ use kiln_procedure::ir::{Arithmetic, Class};
 use kiln_procedure::number;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::datetime::timestamp_add_interval;
+use kiln_storage::types::datetime::{timestamp_add_interval, timestamptz_add_interval};
 use kiln_storage::types::{DataType, Decimal, Interval};
 
 use super::array::check_elements;
 use super::cast::strict;
+use super::datetime::zone_of;
 use super::{Named, check_length};
 
-/// The builtin that gives the values of a series of `data_type`.
+/// The builtin that gives the values of a series of `data_type`. That of a TIMESTAMPTZ is given the
+/// session's style as well.
 pub(in super::super) fn series(data_type: &DataType) -> Named {
     match data_type {
         DataType::Integer | DataType::BigInt => INTEGERS,
-        DataType::Timestamp(_) | DataType::TimestampTz(_) => TIMESTAMPS,
+        DataType::Timestamp(_) => TIMESTAMPS,
+        DataType::TimestampTz(_) => TIMESTAMPTZS,
         _ => DECIMALS,
     }
 }
@@ -78,6 +81,21 @@ strict! {
         }
     };
     TIMESTAMPS = "generate_series_timestamp", |heap, first, last, step| {
+        timestamps(heap, (first, last, step), timestamp_add_interval)
+    };
+    TIMESTAMPTZS = "generate_series_timestamptz", |heap, first, last, step, style| {
+        let zone = zone_of(heap, style);
+        timestamps(heap, (first, last, step), |at, step| {
+            timestamptz_add_interval(at, step, &zone)
+        })
+    };
+}
+
+fn timestamps(
+    heap: &mut Heap,
+    (first, last, step): (Slot, Slot, Slot),
+    add: impl Fn(i64, Interval) -> Result<i64>,
+) -> Result<Slot> {
         let (last, step) = (last.as_i64(), heap.interval(step));
         let is_up = match step.cmp(&Interval::default()) {
             std::cmp::Ordering::Equal => return Err(no_step()),
@@ -89,8 +107,7 @@ strict! {
                 return Ok(None);
             }
             let value = at;
-            at = timestamp_add_interval(at, step)?;
+            at = add(at, step)?;
             Ok(Some(Slot::from_i64(value)))
         })
-    };
 }

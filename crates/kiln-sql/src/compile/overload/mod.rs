@@ -8,9 +8,9 @@ use kiln_storage::types::DataType;
 
 use super::bound::{Bound, Builtin, Kind, Operation};
 use super::category::{Category, category, is_preferred};
-use super::coerce::{CastContext, coerce, converts_implicitly};
+use super::coerce::{CastContext, coerce, converts_implicitly, session_style};
 use super::constant::operation;
-use super::functions::{Function, Signature, Ty, candidates, exists};
+use super::functions::{Function, Signature, Ty, candidates, exists, reads_style};
 use super::types::same_base;
 use super::{Position, fail, unsupported};
 use crate::catalog::is_missing_function;
@@ -68,6 +68,9 @@ pub(super) fn bind(name: &str, arguments: Vec<Bound>, position: Position) -> Res
             None => continue,
         };
         operands.push(coerce(argument, &target, CastContext::Implicit)?);
+    }
+    if reads_style(signature.name, signature.arguments) {
+        operands.push(session_style(position));
     }
     let result = match signature.result {
         Ty::AnyArray => DataType::array(element),

@@ -13,7 +13,7 @@ pub(super) type Known = (&'static str, &'static str, &'static str, Kind, &'stati
 pub(super) enum Kind {
     /// Its default and these other words for it, in lower case.
     Fixed(&'static [&'static str]),
-    /// A time zone, which must be UTC.
+    /// A time zone.
     Zone,
     /// None: it says what is so.
     ReadOnly,

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::Style;
 
 use known::{LEVELS, known};
 pub(super) use statements::{assignments, modes_of, show, show_all, shown, shown_columns};
@@ -123,6 +124,20 @@ impl Settings {
     pub fn duration(&self, name: &str) -> Option<Duration> {
         let milliseconds = self.get(name).and_then(milliseconds)?;
         (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
+    }
+
+    /// How texts are written and read, as [`Style::bytes_of`] has it; `None` for the default.
+    pub fn style(&self) -> Option<Vec<u8>> {
+        let zone = self.get("timezone").unwrap_or("UTC");
+        let digits = self.get("extra_float_digits").and_then(|it| it.parse().ok());
+        let digits = digits.unwrap_or(1).min(1);
+        let is_default = zone == "UTC" && digits == 1;
+        (!is_default).then(|| Style::bytes_of(zone, digits))
+    }
+
+    /// Whether texts are written in another style than the default.
+    pub fn has_style(&self) -> bool {
+        self.style().is_some()
     }
 
     /// Whether messages of this level are sent.

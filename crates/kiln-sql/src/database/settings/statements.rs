@@ -32,6 +32,7 @@ pub(in crate::database) fn assignments(set: &Set) -> Result<Vec<Assignment>> {
             let scope = if *local { Scope::Block } else { Scope::Session };
             let value = match value {
                 Expr::Interval(interval) => Some(hours_of(interval)?),
+                Expr::Identifier(word) if word.value.eq_ignore_ascii_case("local") => None,
                 value => value_of(std::slice::from_ref(value)),
             };
             one("timezone", value, scope)

@@ -1,7 +1,7 @@
 //! What the value of a setting may be, and how it is kept.
 
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::datetime;
+use kiln_storage::types::datetime::{self, Interval, Zone};
 
 use super::known::{Kind, known};
 
@@ -47,16 +47,7 @@ pub(super) fn checked(name: &str, value: &str) -> Result<Option<String>> {
                 false => return Err(refused()),
             }
         }
-        Kind::Zone => match is_utc(&lower) {
-            Ok(true) => (*default).to_owned(),
-            Ok(false) => {
-                let hint =
-                    "Times are read and written in UTC. AT TIME ZONE gives those of another zone.";
-                let message = format!("{shown} = {value} is not supported");
-                return Err(Error::unsupported(message).with_hint(hint));
-            }
-            Err(_) => return Err(invalid(None)),
-        },
+        Kind::Zone => zone_of(value).ok_or_else(|| invalid(None))?,
         Kind::ReadOnly => {
             let message = format!("parameter \"{shown}\" cannot be changed");
             let state = SqlState::parse("55P02").unwrap_or(SqlState::INVALID_PARAMETER_VALUE);
@@ -146,16 +137,28 @@ pub(in crate::database) fn unknown(name: &str) -> Error {
     Error::new(SqlState::UNDEFINED_OBJECT, message)
 }
 
-/// Whether a time zone is UTC; a number stands for hours.
-///
-/// # Errors
-/// 22023 for what is none.
-fn is_utc(zone: &str) -> Result<bool> {
-    match zone.parse::<f64>() {
-        Ok(hours) => Ok(hours == 0.0),
-        Err(_) if zone == "local" => Ok(true),
-        Err(_) => datetime::is_utc(zone),
-    }
+/// The name of the time zone that a value says: a name, hours, or an interval of hours.
+fn zone_of(value: &str) -> Option<String> {
+    let interval = "interval";
+    let is_interval = value.get(..interval.len());
+    let named = match is_interval.is_some_and(|word| word.eq_ignore_ascii_case(interval)) {
+        false => Zone::of_setting(value),
+        true => {
+            let quoted = value[interval.len()..].trim();
+            let hours = quoted.strip_prefix('\'')?.strip_suffix('\'')?;
+            let Interval {
+                months: 0,
+                days: 0,
+                microseconds,
+            } = datetime::parse_interval(hours).ok()?
+            else {
+                return None;
+            };
+            let hours = microseconds as f64 / datetime::MICROSECONDS_PER_HOUR as f64;
+            Zone::of_setting(&hours.to_string())
+        }
+    };
+    named.ok().map(|(_, name)| name)
 }
 
 fn boolean(word: &str) -> Option<bool> {

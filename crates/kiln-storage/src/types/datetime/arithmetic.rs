@@ -8,6 +8,7 @@ use super::calendar::{
     days_from_civil, days_in_month, split_timestamp, timestamp_out_of_range,
 };
 use super::interval::{Interval, interval_out_of_range};
+use super::zone::Zone;
 use crate::error::{Error, Result, SqlState};
 
 fn is_infinite_date(date: i32) -> bool {
@@ -99,6 +100,43 @@ pub fn timestamp_add_interval(timestamp: i64, interval: Interval) -> Result<i64>
     check_timestamp(midnight + i128::from(time) + i128::from(interval.microseconds))
 }
 
+/// `timestamptz + interval`: months and days go by the clocks of a zone, the time does not.
+///
+/// # Errors
+/// 22008, `timestamp out of range`.
+pub fn timestamptz_add_interval(timestamp: i64, interval: Interval, zone: &Zone) -> Result<i64> {
+    if is_infinite_timestamp(timestamp) {
+        return Ok(timestamp);
+    }
+    let mut moment = timestamp;
+    for step in [
+        Interval::new(interval.months, 0, 0),
+        Interval::new(0, interval.days, 0),
+    ] {
+        if step.months != 0 || step.days != 0 {
+            let shown = zone.shown_at(moment).time;
+            moment = zone.to_moment(timestamp_add_interval(shown, step)?)?;
+        }
+    }
+    check_timestamp(i128::from(moment) + i128::from(interval.microseconds))
+}
+
+/// [`age`] of two TIMESTAMPTZ, as the clocks of a zone show them.
+///
+/// # Errors
+/// 22008 when either is infinite.
+pub fn timestamptz_age(left: i64, right: i64, zone: &Zone) -> Result<Interval> {
+    if is_infinite_timestamp(left) || is_infinite_timestamp(right) {
+        return Err(timestamp_out_of_range());
+    }
+    let shown = |timestamp| zone.shown_at(timestamp).time;
+    Ok(symbolic_difference(
+        shown(left),
+        shown(right),
+        left >= right,
+    ))
+}
+
 /// `timestamp - interval`.
 ///
 /// # Errors
@@ -138,7 +176,11 @@ pub fn age(left: i64, right: i64) -> Result<Interval> {
     if is_infinite_timestamp(left) || is_infinite_timestamp(right) {
         return Err(timestamp_out_of_range());
     }
-    let (later, earlier, sign) = if left >= right {
+    Ok(symbolic_difference(left, right, left >= right))
+}
+
+fn symbolic_difference(left: i64, right: i64, is_forward: bool) -> Interval {
+    let (later, earlier, sign) = if is_forward {
         (left, right, 1)
     } else {
         (right, left, -1)
@@ -159,11 +201,11 @@ pub fn age(left: i64, right: i64) -> Result<Interval> {
         days += i64::from(days_in_month(i64::from(from.year), from.month));
         months -= 1;
     }
-    Ok(Interval::new(
+    Interval::new(
         (months * sign) as i32,
         (days * sign) as i32,
         time * sign,
-    ))
+    )
 }
 
 /// The date of a year (negative: BC), a month and a day.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::zone::{Shown, Zone};
 use crate::error::{Error, Result, SqlState};
 
 /// Microseconds in a day.
@@ -260,8 +261,31 @@ pub fn format_timestamp(timestamp: i64) -> String {
     format_timestamp_in(timestamp, "")
 }
 
-/// A TIMESTAMPTZ as PostgreSQL prints it in ISO style when the session's zone is UTC:
-/// `2026-01-31 12:30:00.5+00`.
+/// A TIMESTAMPTZ as PostgreSQL prints it in ISO style in a zone: `2026-01-31 13:30:00.5+01`.
+pub fn format_timestamptz_in(timestamp: i64, zone: &Zone) -> String {
+    if matches!(timestamp, i64::MIN | i64::MAX) {
+        return format_timestamp(timestamp);
+    }
+    let Shown { time, east } = zone.shown_at(timestamp);
+    format_timestamp_in(time, &format_offset(east, false))
+}
+
+/// [`format_timestamptz_in`] UTC.
 pub fn format_timestamptz(timestamp: i64) -> String {
     format_timestamp_in(timestamp, "+00")
+}
+
+/// Seconds east of UTC: `+01`, `-04:56:02`; with `minutes`, `+01:00`.
+pub fn format_offset(east: i64, minutes: bool) -> String {
+    let sign = if east < 0 { '-' } else { '+' };
+    let east = east.abs();
+    let (hour, minute, second) = (east / 3_600, east / 60 % 60, east % 60);
+    let mut out = format!("{sign}{hour:02}");
+    if minutes || minute != 0 || second != 0 {
+        let _ = write!(out, ":{minute:02}");
+    }
+    if second != 0 {
+        let _ = write!(out, ":{second:02}");
+    }
+    out
 }

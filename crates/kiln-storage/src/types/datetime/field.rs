@@ -6,6 +6,7 @@ use super::calendar::{
     split_timestamp, time_of_day, timestamp_out_of_range,
 };
 use super::interval::Interval;
+use super::zone::{Shown, Zone};
 use crate::error::{Error, Result, SqlState};
 use crate::types::Decimal;
 
@@ -53,11 +54,11 @@ pub enum Field {
     Epoch,
     /// Days since the beginning of 4714-11-24 BC, with the fraction of the day.
     Julian,
-    /// Seconds east of UTC, always 0.
+    /// Seconds east of UTC.
     Timezone,
-    /// Hours east of UTC, always 0.
+    /// Hours east of UTC.
     TimezoneHour,
-    /// Minutes east of UTC past the hour, always 0.
+    /// Minutes east of UTC past the hour.
     TimezoneMinute,
 }
 
@@ -270,14 +271,20 @@ pub fn extract_from_timestamp(field: Field, timestamp: i64) -> Result<Decimal> {
     extract_at(field, timestamp, TIMESTAMP_NAME)
 }
 
-/// `extract(field from timestamptz)`, in UTC.
+/// `extract(field from timestamptz)`, in a zone.
 ///
 /// # Errors
 /// 22008 for an infinite timestamp.
-pub fn extract_from_timestamptz(field: Field, timestamp: i64) -> Result<Decimal> {
+pub fn extract_from_timestamptz(field: Field, timestamp: i64, zone: &Zone) -> Result<Decimal> {
+    if field == Field::Epoch || matches!(timestamp, i64::MIN | i64::MAX) {
+        return extract_at(field, timestamp, TIMESTAMPTZ_NAME);
+    }
+    let Shown { time, east } = zone.shown_at(timestamp);
     match field {
-        Field::Timezone | Field::TimezoneHour | Field::TimezoneMinute => Ok(Decimal::ZERO),
-        _ => extract_at(field, timestamp, TIMESTAMPTZ_NAME),
+        Field::Timezone => Ok(Decimal::from_i64(east)),
+        Field::TimezoneHour => Ok(Decimal::from_i64(east / 3_600)),
+        Field::TimezoneMinute => Ok(Decimal::from_i64(east / 60 % 60)),
+        _ => extract_at(field, time, TIMESTAMPTZ_NAME),
     }
 }
 
@@ -327,6 +334,33 @@ fn first_year(year: i64, length: i64) -> i64 {
 /// # Errors
 /// 22023 for a field that has no span, 22008 when the beginning is out of range.
 pub fn date_trunc(field: Field, timestamp: i64) -> Result<i64> {
+    truncated(field, timestamp, TIMESTAMP_NAME)
+}
+
+/// `date_trunc(field, timestamptz, zone)`. Spans of a day and more begin when the zone's clocks say
+/// so; below that the zone stays as far from UTC as it is.
+///
+/// # Errors
+/// As [`date_trunc`].
+pub fn date_trunc_in(field: Field, timestamp: i64, zone: &Zone) -> Result<i64> {
+    if timestamp == i64::MIN || timestamp == i64::MAX {
+        return Ok(timestamp);
+    }
+    let Shown { time, east } = zone.shown_at(timestamp);
+    let beginning = truncated(field, time, TIMESTAMPTZ_NAME)?;
+    let is_time = matches!(
+        field,
+        Field::Hour | Field::Minute | Field::Second | Field::Milliseconds | Field::Microseconds
+    );
+    match is_time {
+        true => check_timestamp(
+            i128::from(beginning) - i128::from(east) * i128::from(MICROSECONDS_PER_SECOND),
+        ),
+        false => zone.to_moment(beginning),
+    }
+}
+
+fn truncated(field: Field, timestamp: i64, type_name: &str) -> Result<i64> {
     if timestamp == i64::MIN || timestamp == i64::MAX {
         return Ok(timestamp);
     }
@@ -348,7 +382,7 @@ pub fn date_trunc(field: Field, timestamp: i64) -> Result<i64> {
         Field::Decade => (first_day(year.div_euclid(10) * 10, 1), 0),
         Field::Century => (first_day(first_year(year, 100), 1), 0),
         Field::Millennium => (first_day(first_year(year, 1_000), 1), 0),
-        _ => return Err(not_truncatable(field, TIMESTAMP_NAME)),
+        _ => return Err(not_truncatable(field, type_name)),
     };
     check_timestamp(i128::from(days) * i128::from(MICROSECONDS_PER_DAY) + i128::from(time))
 }

@@ -1,9 +1,13 @@
 //! `to_char` by PostgreSQL's template patterns, and that of timestamps.
 
+use std::fmt::Write;
+
 use super::calendar::{Civil, TimeOfDay};
 use super::field::{civil_and_time, day_of_week, day_of_year, iso_week, julian_day};
 use super::input::{MONTHS, WEEKDAYS};
+use super::zone::Shown;
 use crate::error::Result;
+use crate::types::Style;
 
 /// Roman numerals of the months.
 pub(super) const ROMAN: [&str; 12] = [
@@ -28,13 +32,28 @@ struct Moment {
     days: i64,
     civil: Civil,
     time: TimeOfDay,
-    with_zone: bool,
+    /// How far the zone is east of UTC, in seconds, and what its time is called.
+    zone: Option<(i64, String)>,
 }
 
-/// A TIMESTAMP (or, `with_zone`, a TIMESTAMPTZ in UTC) printed by a template such as
-/// `YYYY-MM-DD HH24:MI:SS.MS`. Text outside patterns is copied; text in double quotes is copied
-/// without looking for patterns. An infinite timestamp prints as the empty string.
-pub fn to_char(timestamp: i64, template: &str, with_zone: bool) -> String {
+/// A TIMESTAMP printed by a template such as `YYYY-MM-DD HH24:MI:SS.MS`. Text outside patterns is
+/// copied; text in double quotes is copied without looking for patterns. An infinite timestamp
+/// prints as the empty string.
+pub fn to_char(timestamp: i64, template: &str) -> String {
+    print_moment(timestamp, template, None)
+}
+
+/// [`to_char`] of a TIMESTAMPTZ, in the zone of `style`.
+pub fn timestamptz_to_char(timestamp: i64, template: &str, style: &Style<'_>) -> String {
+    if timestamp == i64::MIN || timestamp == i64::MAX {
+        return String::new();
+    }
+    let Shown { time, east } = style.zone.shown_at(timestamp);
+    let name = style.zone.abbreviation_at(timestamp, style.zone_name);
+    print_moment(time, template, Some((east, name)))
+}
+
+fn print_moment(timestamp: i64, template: &str, zone: Option<(i64, String)>) -> String {
     if timestamp == i64::MIN || timestamp == i64::MAX {
         return String::new();
     }
@@ -43,9 +62,23 @@ pub fn to_char(timestamp: i64, template: &str, with_zone: bool) -> String {
         days,
         civil,
         time,
-        with_zone,
+        zone,
     };
     print(template, &moment).unwrap_or_default()
+}
+
+/// Appends a part of how far a zone is east of UTC.
+fn push_offset(pattern: &str, east: i64, fill: bool, out: &mut String) {
+    let sign = if east < 0 { '-' } else { '+' };
+    let (hours, minutes) = (east.abs() / 3_600, east.abs() % 3_600 / 60);
+    let _ = match pattern.to_ascii_uppercase().as_str() {
+        "TZM" => write!(out, "{minutes:02}"),
+        "OF" if !fill => write!(out, "{sign}{hours}"),
+        _ => write!(out, "{sign}{hours:02}"),
+    };
+    if pattern.eq_ignore_ascii_case("OF") && east % 3_600 != 0 {
+        let _ = write!(out, ":{minutes:02}");
+    }
 }
 
 /// What a template prints the patterns of.
@@ -250,9 +283,11 @@ impl Printed for Moment {
             "BC" | "AD" => (if before_christ { "BC" } else { "AD" }, 0),
             "B.C." | "A.D." => (if before_christ { "B.C." } else { "A.D." }, 0),
             "RM" => (ROMAN[self.civil.month as usize - 1], 4),
-            "TZ" => (if self.with_zone { "UTC" } else { "" }, 0),
-            "TZM" => ("00", 0),
-            _ => ("+00", 0),
+            "TZ" => (self.zone.as_ref().map_or("", |(_, name)| name), 0),
+            _ => {
+                push_offset(pattern, self.zone.as_ref().map_or(0, |(east, _)| *east), fill, out);
+                return Ok(());
+            }
         };
         let width = if fill { width } else { 0 };
         push_in_case(text, pattern, width, out);

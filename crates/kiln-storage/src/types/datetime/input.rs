@@ -95,8 +95,8 @@ enum Moment {
         days: i64,
         /// Microseconds since midnight, up to 24 hours.
         time: i64,
-        /// How far it is east of UTC.
-        zone: Zone,
+        /// How far it is east of UTC, if it says so.
+        zone: Option<Zone>,
     },
     Infinity,
     MinusInfinity,
@@ -493,7 +493,7 @@ impl<'a> Reader<'a> {
         Ok(Moment::Finite {
             days: days_from_civil(year, month as u32, day),
             time,
-            zone: self.zone.unwrap_or(Zone::UTC),
+            zone: self.zone,
         })
     }
 }
@@ -505,7 +505,7 @@ fn read_moment(text: &str) -> std::result::Result<Moment, Fault> {
         return Ok(Moment::Finite {
             days: -UNIX_EPOCH_DAYS,
             time: 0,
-            zone: Zone::UTC,
+            zone: Some(Zone::UTC),
         });
     }
     if is("infinity") || is("+infinity") {
@@ -565,37 +565,57 @@ pub fn parse_time(text: &str) -> Result<i64> {
 /// # Errors
 /// 22007 for what is no timestamp, 22008 for a field or a timestamp out of range.
 pub fn parse_timestamp(text: &str) -> Result<i64> {
-    to_timestamp(
-        read_moment(text).map_err(|fault| fault.error("timestamp", text))?,
-        false,
-        text,
-    )
+    let moment = read_moment(text).map_err(|fault| fault.error("timestamp", text))?;
+    moment.timestamp(text, |_| Ok(0))
 }
 
-/// Reads a TIMESTAMPTZ; without a zone it is in UTC.
+/// Reads a TIMESTAMPTZ; without a zone it is in this one.
 ///
 /// # Errors
 /// 22007 for what is no timestamp, 22008 for a field or a timestamp out of range, 22009 for a
 /// zone out of range.
-pub fn parse_timestamptz(text: &str) -> Result<i64> {
-    let moment =
-        read_moment(text).map_err(|fault| fault.error("timestamp with time zone", text))?;
-    to_timestamp(moment, true, text)
+pub fn parse_timestamptz_in(text: &str, zone: &Zone) -> Result<i64> {
+    let moment = read_moment(text);
+    let moment = moment.map_err(|fault| fault.error("timestamp with time zone", text))?;
+    let own = match &moment {
+        Moment::Finite { zone: own, .. } => own.clone(),
+        _ => None,
+    };
+    let zone = own.as_ref().unwrap_or(zone);
+    moment.timestamp(text, |shown| {
+        Ok(zone.east_at(check_timestamp(shown)?))
+    })
 }
 
-fn to_timestamp(moment: Moment, use_zone: bool, text: &str) -> Result<i64> {
-    match moment {
-        Moment::Finite { days, time, zone } => {
-            let shown = i128::from(days) * i128::from(MICROSECONDS_PER_DAY) + i128::from(time);
-            let east = match zone {
-                _ if !use_zone => 0,
-                Zone::Fixed(east) => east,
-                zone => zone.east_at(check_timestamp(shown)?)?,
-            };
-            check_timestamp(shown - i128::from(east)).map_err(|error| out_of_range(&error, text))
+/// [`parse_timestamptz_in`] UTC.
+///
+/// # Errors
+/// As there.
+pub fn parse_timestamptz(text: &str) -> Result<i64> {
+    parse_timestamptz_in(text, &Zone::UTC)
+}
+
+/// Whether a text is a TIMESTAMPTZ that is another moment in another zone.
+pub fn depends_on_zone(text: &str) -> bool {
+    matches!(read_moment(text), Ok(Moment::Finite { zone: None, .. }))
+}
+
+impl Moment {
+    fn timestamp(
+        self,
+        text: &str,
+        east_at: impl FnOnce(i128) -> Result<i64>,
+    ) -> Result<i64> {
+        match self {
+            Moment::Finite { days, time, .. } => {
+                let shown = i128::from(days) * i128::from(MICROSECONDS_PER_DAY) + i128::from(time);
+                let east = east_at(shown).map_err(|error| out_of_range(&error, text))?;
+                check_timestamp(shown - i128::from(east))
+                    .map_err(|error| out_of_range(&error, text))
+            }
+            Moment::Infinity => Ok(i64::MAX),
+            Moment::MinusInfinity => Ok(i64::MIN),
         }
-        Moment::Infinity => Ok(i64::MAX),
-        Moment::MinusInfinity => Ok(i64::MIN),
     }
 }
 

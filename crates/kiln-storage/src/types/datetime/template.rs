@@ -7,6 +7,7 @@ use super::calendar::{
 use super::field::{day_of_week, julian_day};
 use super::format::ROMAN;
 use super::input::{MONTHS, WEEKDAYS};
+use super::zone::Zone;
 use crate::error::{Error, Result, SqlState};
 
 /// The patterns, the longer ones before those that they begin with; a number's has digits in the
@@ -688,18 +689,20 @@ pub fn to_date(text: &str, template: &str) -> Result<i32> {
     check_date(days).map_err(out_of_range)
 }
 
-/// `to_timestamp(text, template)`, in UTC.
+/// `to_timestamp(text, template)`, in this zone unless the text has one.
 ///
 /// # Errors
 /// As [`to_date`].
-pub fn to_timestamp(text: &str, template: &str) -> Result<i64> {
+pub fn to_timestamp(text: &str, template: &str, zone: &Zone) -> Result<i64> {
     let found = read(text, template)?;
     let (days, time) = (found.days(text)?, found.time(text)?);
-    let zone = i64::from(found.zone_hour) * MICROSECONDS_PER_HOUR
+    let shown = i128::from(days) * i128::from(MICROSECONDS_PER_DAY) + i128::from(time);
+    let east = i64::from(found.zone_hour) * MICROSECONDS_PER_HOUR
         + i64::from(found.zone_minute) * MICROSECONDS_PER_MINUTE;
-    let zone = match found.zone_sign {
-        -1 => -zone,
-        _ => zone,
+    let east = match found.zone_sign {
+        0 => zone.east_at(check_timestamp(shown)?),
+        -1 => -east,
+        _ => east,
     };
-    check_timestamp(i128::from(days) * i128::from(MICROSECONDS_PER_DAY) + i128::from(time - zone))
+    check_timestamp(shown - i128::from(east))
 }
