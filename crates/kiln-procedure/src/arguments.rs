@@ -554,7 +554,10 @@ pub fn convert(value: Value, data_type: &DataType) -> Result<Value> {
 }
 
 /// [`convert`] in a session's style.
-fn convert_in(value: Value, data_type: &DataType, style: &Style<'_>) -> Result<Value> {
+///
+/// # Errors
+/// As there.
+pub fn convert_in(value: Value, data_type: &DataType, style: &Style<'_>) -> Result<Value> {
     let integer = match value {
         Value::SmallInt(value) => Some(value as i64),
         Value::Integer(value) => Some(value as i64),
@@ -615,11 +618,14 @@ fn convert_in(value: Value, data_type: &DataType, style: &Style<'_>) -> Result<V
         (DataType::Catalog(catalog), _) if let Some(value) = to_catalog(&value, *catalog)? => value,
         (DataType::Row(of), Value::Row(row)) if of.fields().len() == row.fields.len() => {
             let pairs = row.fields.iter().zip(of.fields());
-            let fields = pairs.map(|(value, field)| convert_in(value.clone(), &field.data_type, style));
+            let fields =
+                pairs.map(|(value, field)| convert_in(value.clone(), &field.data_type, style));
             RowValue::value(of, fields.collect::<Result<_>>()?)
         }
         (DataType::Array(element), Value::Array(values)) => {
-            let values = values.iter().map(|value| convert_in(value.clone(), element, style));
+            let values = values
+                .iter()
+                .map(|value| convert_in(value.clone(), element, style));
             Value::Array(values.collect::<Result<_>>()?)
         }
         _ if value.data_type().as_ref() == Some(data_type) => value,

@@ -29,4 +29,6 @@ pub use kiln_engine::{
     Roles, SLEEPERS_MAX, SubmitError, TableMetrics, Ticket, WrittenCatalog,
 };
 pub use kiln_storage::error::{Error, Result, SqlState};
-pub use kiln_storage::types::{DataType, Decimal, FromRow, FromValue, Interval, Number, Style, Value};
+pub use kiln_storage::types::{
+    DataType, Decimal, FromRow, FromValue, Interval, Number, Style, Value,
+};

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use kiln_engine::{Call, Configuration, Engine, Loader, Reply};
 use kiln_sql::{Database, ResultSet};
 use kiln_storage::error::{Error, Result as KilnResult};
-use kiln_storage::types::{Decimal, Value};
+use kiln_storage::types::{Decimal, Style, Value};
 use kiln_workloads::export::{self, CopySink};
 use kiln_workloads::{ArgumentValues, RowSink, Totals, Workload};
 
@@ -280,7 +280,10 @@ fn call(
 }
 
 fn succeeded(rows: ResultSet) -> (StatementOutcome, Vec<Vec<Value>>) {
-    (StatementOutcome::success(kiln::csv(&rows)), rows.rows)
+    (
+        StatementOutcome::success(kiln::csv(&rows, &Style::default())),
+        rows.rows,
+    )
 }
 
 /// What differs: the outcomes, or of long ones their first line that does.

@@ -5,6 +5,7 @@ use kiln_storage::error::{Error, SqlState, Subject};
 use kiln_storage::record::RecordRef;
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Entry, Found, Index, Table};
+use kiln_storage::types::{Style, format_value_in};
 
 use super::{DEAD_RETRIES_MAX, Executor, Stopped};
 use crate::access::{
@@ -416,6 +417,8 @@ pub fn unique_violation(
     let definition = table.indexes()[index].definition();
     let schema = table.schema();
     let (mut names, mut values) = (Vec::new(), Vec::new());
+    let style = memory.heap.style().cloned();
+    let style = Style::read(style.as_deref().unwrap_or_default());
     for column in definition.key_columns() {
         let column_definition = &schema.columns[column.index()];
         names.push(column_definition.label().into_owned());
@@ -427,7 +430,7 @@ pub fn unique_violation(
         values.push(match value {
             // One that is equal to others: NULLS NOT DISTINCT.
             kiln_storage::types::Value::Null => "null".to_owned(),
-            value => kiln_storage::types::format_value(&value, &column_definition.data_type),
+            value => format_value_in(&value, &column_definition.data_type, &style),
         });
     }
     Error::new(

@@ -185,7 +185,11 @@ pub(super) fn session_style(position: Position) -> Bound {
         function,
         volatile: false,
     });
-    Bound::new(Kind::Operation(style, Vec::new()), DataType::Bytea, position)
+    Bound::new(
+        Kind::Operation(style, Vec::new()),
+        DataType::Bytea,
+        position,
+    )
 }
 
 /// The style for values of these types: that of the session where it matters.
@@ -238,7 +242,12 @@ fn array_to_text(bound: Bound) -> Bound {
     let element = bound.data_type.element().unwrap_or(DataType::Text);
     let style = style_for(&[&element], position);
     let operands = vec![bound, Bound::text(element.described()), style];
-    call(cast_array::ARRAY_TO_TEXT, operands, DataType::Text, position)
+    call(
+        cast_array::ARRAY_TO_TEXT,
+        operands,
+        DataType::Text,
+        position,
+    )
 }
 
 /// The type of a literal or parameter before its length is looked at.

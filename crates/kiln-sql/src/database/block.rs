@@ -47,9 +47,11 @@ fn refuse_local_times(tree: &Tree, source: &Source) -> Result<()> {
             || matches!(after.as_str(), "date" | "text" | "varchar")
             || after == "timestamp" && word(at + 3) != "with";
         if !has_none && datetime::depends_on_zone(text) {
-            let message = format!("the time '{text}' without its zone in a definition is not supported");
-            return Err(Error::unsupported(message)
-                .with_hint("Write its offset behind it, or SET timezone = 'UTC' for the definition."));
+            let message =
+                format!("the time '{text}' without its zone in a definition is not supported");
+            return Err(Error::unsupported(message).with_hint(
+                "Write its offset behind it, or SET timezone = 'UTC' for the definition.",
+            ));
         }
     }
     Ok(())

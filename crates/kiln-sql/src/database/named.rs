@@ -297,7 +297,7 @@ impl Session {
             return Err(error.with_detail(format!("Expected {wanted} parameters but got {got}.")));
         }
         let prepared = self.followed(&prepared)?.into_owned();
-        let values = prepared.bind(&given)?.values().to_vec();
+        let values = prepared.bind_in(&given, &self.style())?.values().to_vec();
         Ok((prepared, values))
     }
 

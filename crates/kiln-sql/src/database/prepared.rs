@@ -5,7 +5,7 @@ use kiln_engine::{Access, Catalog, Rows, SearchPath};
 use kiln_platform::sync::{Arc, Mutex, OnceLock, Weak, lock};
 use kiln_procedure::Program;
 use kiln_storage::error::{Error, Position, Result, SqlState};
-use kiln_storage::types::{DataType, Value};
+use kiln_storage::types::{DataType, Style, Value};
 
 use super::call::CallPlan;
 use super::copy::Copying;
@@ -280,10 +280,13 @@ impl Statement {
     /// 08P01 for a wrong number of values, 42804 for a type that does not convert, 22P02, 22003 and
     /// their like for values that do not fit.
     pub fn bind(&self, values: &[Value]) -> Result<Portal> {
-        Ok(Portal::new(
-            self.clone(),
-            values::bind(self.parameters(), values)?,
-        ))
+        self.bind_in(values, &Style::default())
+    }
+
+    /// [`Statement::bind`] in the style of a session.
+    pub(super) fn bind_in(&self, values: &[Value], style: &Style<'_>) -> Result<Portal> {
+        let values = values::bind(self.parameters(), values, style)?;
+        Ok(Portal::new(self.clone(), values))
     }
 
     /// Whether the statement is compiled for `catalog`.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use kiln_storage::types::{DataType, format_value};
+use kiln_storage::types::{DataType, Style, format_value_in};
 
 use super::result::ResultSet;
 
@@ -10,6 +10,11 @@ impl ResultSet {
     /// As `psql --csv` prints it: a line of names, a line for each row that has columns, NULL as
     /// nothing.
     pub fn to_csv(&self) -> String {
+        self.to_csv_in(&Style::default())
+    }
+
+    /// [`ResultSet::to_csv`] in the style of a session.
+    pub fn to_csv_in(&self, style: &Style<'_>) -> String {
         let mut out = String::new();
         push_csv_line(&mut out, self.columns.iter().map(|(name, _)| name.clone()));
         if self.columns.is_empty() {
@@ -19,7 +24,7 @@ impl ResultSet {
             let values = row.iter().zip(&self.columns);
             push_csv_line(
                 &mut out,
-                values.map(|(value, (_, data_type))| format_value(value, data_type)),
+                values.map(|(value, (_, data_type))| format_value_in(value, data_type, style)),
             );
         }
         out
@@ -27,6 +32,11 @@ impl ResultSet {
 
     /// As psql prints it for people: aligned columns and the number of rows.
     pub fn to_table(&self) -> String {
+        self.to_table_in(&Style::default())
+    }
+
+    /// [`ResultSet::to_table`] in the style of a session.
+    pub fn to_table_in(&self, style: &Style<'_>) -> String {
         let mut out = String::new();
         let cells: Vec<Vec<Vec<String>>> = self
             .rows
@@ -34,7 +44,7 @@ impl ResultSet {
             .map(|row| {
                 let values = row.iter().zip(&self.columns);
                 values
-                    .map(|(value, (_, data_type))| lines(&format_value(value, data_type)))
+                    .map(|(value, (_, data_type))| lines(&format_value_in(value, data_type, style)))
                     .collect()
             })
             .collect();

@@ -194,7 +194,8 @@ impl Session {
             Some(tree) => self.admit(tree),
             None => Ok(()),
         };
-        let bound = admitted.and_then(|()| self.followed(statement)?.bind(values));
+        let bound =
+            admitted.and_then(|()| self.followed(statement)?.bind_in(values, &self.style()));
         bound.map_err(|error| self.failed(error))
     }
 

@@ -139,7 +139,11 @@ impl Session {
         self.refuse_pending(&tree)?;
         let path = source.path.behind(&self.session.own_schema());
         let (tree, source) = (Arc::new(tree), Source { path, ..source });
-        let defined = DefinitionOfBlock::new(tree, source, (self.acting_role(), self.settings.has_style()));
+        let defined = DefinitionOfBlock::new(
+            tree,
+            source,
+            (self.acting_role(), self.settings.has_style()),
+        );
         let defined = Arc::new(defined);
         self.make_temporary(defined.clone())?;
         let mut result = defined.take_result();

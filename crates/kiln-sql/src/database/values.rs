@@ -2,7 +2,7 @@
 
 use kiln_procedure::arguments;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::{DataType, Number, Value};
+use kiln_storage::types::{DataType, Number, Style, Value};
 
 /// Converts a client's value to the type of a parameter: numbers without loss, texts by reading
 /// them as PostgreSQL reads a literal of the type, and anything to a text by printing it. A value
@@ -18,19 +18,24 @@ use kiln_storage::types::{DataType, Number, Value};
 /// # Errors
 /// 42804 for a type that does not convert, 22P02, 22003 and their like for values that do not fit.
 pub fn parameter_value(value: Value, data_type: &DataType) -> Result<Value> {
+    value_in(value, data_type, &Style::default())
+}
+
+/// [`parameter_value`] in the style of its session.
+fn value_in(value: Value, data_type: &DataType, style: &Style<'_>) -> Result<Value> {
     // The labels of an enum may be others when the statement runs: a text is read then.
     if data_type.enumeration().is_some() {
         return Ok(value);
     }
     let value = match value {
         Value::Text(_) | Value::Null => value,
-        other if data_type.is_string() => Value::Text(other.to_text().unwrap_or_default()),
+        other if data_type.is_string() => Value::Text(other.to_text_in(style).unwrap_or_default()),
         Value::Numeric(number) if data_type.is_integer() => whole(&number.into())?,
         Value::LongNumeric(number) if data_type.is_integer() => whole(&number)?,
         Value::Double(number) if data_type.is_integer() => whole(&Number::from_f64(number)?)?,
         other => other,
     };
-    arguments::convert(value, data_type)
+    arguments::convert_in(value, data_type, style)
 }
 
 /// A number without a fraction as an integer.
@@ -48,7 +53,7 @@ fn whole(number: &Number) -> Result<Value> {
 ///
 /// # Errors
 /// 08P01 for a wrong number of values, and those of [`parameter_value`].
-pub(super) fn bind(types: &[DataType], values: &[Value]) -> Result<Vec<Value>> {
+pub(super) fn bind(types: &[DataType], values: &[Value], style: &Style<'_>) -> Result<Vec<Value>> {
     if types.len() != values.len() {
         return Err(Error::new(
             SqlState::PROTOCOL_VIOLATION,
@@ -61,7 +66,7 @@ pub(super) fn bind(types: &[DataType], values: &[Value]) -> Result<Vec<Value>> {
     }
     let pairs = types.iter().zip(values).enumerate();
     let converted = pairs.map(|(index, (data_type, value))| {
-        parameter_value(value.clone(), data_type).map_err(|error| {
+        value_in(value.clone(), data_type, style).map_err(|error| {
             error.with_detail(format!("This is the value of ${}, {data_type}.", index + 1))
         })
     });

@@ -41,5 +41,6 @@ mod sessions;
 mod skip_locked;
 mod steps;
 mod temporary;
+mod time_zones;
 mod triggers;
 mod views;

@@ -8,7 +8,8 @@ use super::datetime::{
 use super::double::{narrowed, parse_double};
 use super::text::{character_length, parse_bytea, parse_uuid};
 use super::{
-    CatalogType, DataType, Decimal, EnumValue, Number, ObjectName, Representation, Style, Value, json,
+    CatalogType, DataType, Decimal, EnumValue, Number, ObjectName, Representation, Style, Value,
+    json,
 };
 use crate::error::{Error, Result, SqlState};
 
@@ -48,12 +49,10 @@ pub fn parse_value_in(data_type: &DataType, text: &str, style: &Style<'_>) -> Re
         DataType::Timestamp(digits) => {
             Value::Timestamp(round_seconds(parse_timestamp(text)?, *digits))
         }
-        DataType::TimestampTz(digits) => {
-            Value::TimestampTz(round_seconds(
-                parse_timestamptz_in(text, &style.zone)?,
-                *digits,
-            ))
-        }
+        DataType::TimestampTz(digits) => Value::TimestampTz(round_seconds(
+            parse_timestamptz_in(text, &style.zone)?,
+            *digits,
+        )),
         DataType::Time(digits) => Value::Time(round_seconds(parse_time(text)?, *digits)),
         DataType::Uuid => Value::Uuid(parse_uuid(text)?),
         DataType::Interval(digits) => Value::Interval(parse_interval(text)?.rounded(*digits)),

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::fmt::Write;
 
-use super::datetime::{Interval, format_date, format_time, format_timestamp, format_timestamptz_in};
-use super::double::{format_double_in, format_real_in};
 use super::Style;
+use super::datetime::{
+    Interval, format_date, format_time, format_timestamp, format_timestamptz_in,
+};
+use super::double::{format_double_in, format_real_in};
 use super::text::{format_bytea, format_uuid};
 use super::{
     CatalogType, DataType, Decimal, EnumValue, Number, ObjectName, Representation, RowValue,
@@ -126,7 +128,7 @@ impl Value {
     }
 
     /// [`Value::to_text`] in a session's style.
-    fn to_text_in(&self, style: &Style<'_>) -> Option<String> {
+    pub fn to_text_in(&self, style: &Style<'_>) -> Option<String> {
         Some(match self {
             Value::Null => return None,
             Value::Boolean(value) => if *value { "t" } else { "f" }.to_string(),
@@ -190,11 +192,7 @@ pub fn format_value_in(value: &Value, data_type: &DataType, style: &Style<'_>) -
 }
 
 /// `{1,NULL,"a b"}`: elements are quoted where PostgreSQL's `array_out` quotes them.
-fn format_array(
-    elements: &[Value],
-    element_type: Option<&DataType>,
-    style: &Style<'_>,
-) -> String {
+fn format_array(elements: &[Value], element_type: Option<&DataType>, style: &Style<'_>) -> String {
     let mut out = String::from("{");
     for (index, element) in elements.iter().enumerate() {
         if index > 0 {

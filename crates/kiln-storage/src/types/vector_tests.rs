@@ -101,7 +101,8 @@ fn evaluate_datetime(operation: &str, arguments: &[&str]) -> Result<Option<Strin
         "ex_ts" => extract_from_timestamp(field(DataType::TIMESTAMP)?, timestamp(1)?)?.to_string(),
         "ex_tz" => {
             let timestamp = parse_timestamptz(arguments[1])?;
-            extract_from_timestamptz(field(DataType::TIMESTAMPTZ)?, timestamp, &Zone::UTC)?.to_string()
+            extract_from_timestamptz(field(DataType::TIMESTAMPTZ)?, timestamp, &Zone::UTC)?
+                .to_string()
         }
         "ex_d" => extract_from_date(field(DataType::Date)?, date(1)?)?.to_string(),
         "ex_i" => extract_from_interval(field(DataType::INTERVAL)?, interval(1)?)?.to_string(),

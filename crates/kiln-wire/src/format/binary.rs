@@ -625,7 +625,8 @@ mod tests {
         assert_eq!(refused(&DataType::TIMESTAMPTZ, &early), "22008");
         for text in ["infinity", "-infinity"] {
             for data_type in [DataType::Date, DataType::TIMESTAMP, DataType::TIMESTAMPTZ] {
-                let value = decode_text(text.as_bytes(), &data_type, &Style::default()).expect(text);
+                let value =
+                    decode_text(text.as_bytes(), &data_type, &Style::default()).expect(text);
                 let mut bytes = Vec::new();
                 encode_binary(&value, &data_type, &mut bytes);
                 assert_eq!(decode_binary(&bytes, &data_type), Ok(value), "{text}");

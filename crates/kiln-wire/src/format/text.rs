@@ -74,10 +74,12 @@ mod tests {
             assert_eq!(String::from_utf8_lossy(&bytes), text);
         }
         for bytes in [&b"\xff"[..], b"a\0b"] {
-            let error = decode_text(bytes, &DataType::Text, &Style::default()).expect_err("it is no text");
+            let error =
+                decode_text(bytes, &DataType::Text, &Style::default()).expect_err("it is no text");
             assert_eq!(error.state().as_str(), "22021");
         }
-        let error = decode_text(b"x", &DataType::Integer, &Style::default()).expect_err("it is no number");
+        let error =
+            decode_text(b"x", &DataType::Integer, &Style::default()).expect_err("it is no number");
         assert_eq!(error.state().as_str(), "22P02");
     }
 }

@@ -7,7 +7,7 @@ use std::panic::{self, AssertUnwindSafe};
 use kiln_engine::Configuration;
 use kiln_sql::{Database, Options, ResultSet, Session};
 use kiln_storage::error::Error;
-use kiln_storage::types::{DataType, Value, format_value};
+use kiln_storage::types::{DataType, Style, Value, format_value_in};
 
 use super::outcome::{NULL_TEXT, StatementOutcome};
 
@@ -86,7 +86,9 @@ pub fn run(protocol: Configuration, statements: &[&str]) -> Vec<StatementOutcome
 pub fn run_statement(session: &mut Session, statement: &str) -> StatementOutcome {
     match session.execute_statement(&statement.into()) {
         Ok(done) => {
-            StatementOutcome::success(done.result.map_or_else(String::new, |rows| csv(&rows)))
+            let style = session.style();
+            let rows = done.result;
+            StatementOutcome::success(rows.map_or_else(String::new, |rows| csv(&rows, &style)))
         }
         Err(error) => failure(&error),
     }
@@ -99,14 +101,14 @@ pub fn failure(error: &Error) -> StatementOutcome {
 
 /// The rows as psql prints them with [`NULL_TEXT`] for NULL; nothing when there are no columns, as
 /// of a procedure without OUT parameters.
-pub fn csv(rows: &ResultSet) -> String {
+pub fn csv(rows: &ResultSet, style: &Style<'_>) -> String {
     if rows.columns.is_empty() {
         return String::new();
     }
     let text = |value: &Value, data_type: &DataType| {
         Value::Text(match value {
             Value::Null => NULL_TEXT.to_owned(),
-            value => format_value(value, data_type),
+            value => format_value_in(value, data_type, style),
         })
     };
     let texts = ResultSet {

@@ -6,6 +6,7 @@ use kiln_procedure::ir::{Arithmetic, Class, Comparison, Reg, ScalarFunction, Wid
 use kiln_storage::types::{CatalogType, DataType, Value};
 
 use super::super::Position;
+use super::super::functions::STYLE;
 use super::{AggregateCall, Callee, OpenParameter, Subquery, WindowCall};
 use crate::catalog::{CatalogCall, SequenceCall};
 
@@ -429,6 +430,19 @@ impl Bound {
             Kind::Routine(callee, _) => callee.is_volatile(),
             _ => false,
         }
+    }
+
+    /// The expression in the default style, whatever that of its session is.
+    pub(in super::super) fn in_default_style(self) -> Bound {
+        self.rewrite(&mut |part| match &part.kind {
+            Kind::Operation(Operation::Call(style), operands)
+                if operands.is_empty() && style.name == STYLE.0 =>
+            {
+                let none = Value::Bytea(Vec::new());
+                Some(Bound::constant(none, DataType::Bytea, part.position))
+            }
+            _ => None,
+        })
     }
 
     /// Rewrites from the root down: where `replace` gives an expression, it stands for the whole

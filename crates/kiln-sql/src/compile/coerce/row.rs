@@ -61,7 +61,9 @@ pub(super) fn convert(
     }
     let described = [from, to].map(|of| Bound::text(of.to_string()));
     let style = super::style_for(&[&bound.data_type, target], position);
-    let operands = std::iter::once(bound.clone()).chain(described).chain([style]);
+    let operands = std::iter::once(bound.clone())
+        .chain(described)
+        .chain([style]);
     let operands = operands.collect();
     Ok(Some(call(ROW_TO_ROW, operands, target.clone(), position)))
 }

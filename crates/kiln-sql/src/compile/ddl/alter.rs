@@ -719,6 +719,10 @@ impl Draft<'_> {
                 let bound = compiler.bind(&expr)?;
                 compiler.for_column(bound, column, "default expression")
             })?;
+            let bound = match column.is_hidden() {
+                true => bound.in_default_style(),
+                false => bound,
+            };
             registers[*at] = Some(compiler.emit(&bound)?);
         }
         Ok(())

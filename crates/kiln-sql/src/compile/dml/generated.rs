@@ -58,6 +58,11 @@ impl Compiler<'_> {
                 let bound = compiler.bind(&expr)?;
                 compiler.for_column(bound, definition, "default expression")
             })?;
+            // What an index has of a row depends on no session.
+            let bound = match definition.is_hidden() {
+                true => bound.in_default_style(),
+                false => bound,
+            };
             values.push((column, bound));
         }
         Ok(values)

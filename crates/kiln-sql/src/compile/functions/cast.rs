@@ -8,8 +8,8 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::datetime::{
     date_to_timestamp, format_date, format_time, format_timestamp, format_timestamptz_in,
-    interval_to_time, parse_date, parse_interval, parse_time, parse_timestamp, parse_timestamptz_in,
-    round_seconds, timestamp_to_date, timestamp_to_time,
+    interval_to_time, parse_date, parse_interval, parse_time, parse_timestamp,
+    parse_timestamptz_in, round_seconds, timestamp_to_date, timestamp_to_time,
 };
 use kiln_storage::types::double::{format_double_in, format_real_in, narrowed, parse_double};
 use kiln_storage::types::text::{format_bytea, format_uuid, parse_bytea, parse_uuid};

@@ -40,7 +40,8 @@ pub(super) const STYLE: ScalarFunction = {
     fn function(heap: &mut Heap, _: &[Slot]) -> Result<Slot> {
         let style = heap.style().cloned();
         if style.as_deref() == Some(Style::REFUSED) {
-            let message = "a definition that depends on the time zone is not supported in this zone";
+            let message =
+                "a definition that depends on the time zone is not supported in this zone";
             let error = Error::unsupported(message);
             return Err(error.with_hint("SET timezone = 'UTC' and extra_float_digits = 1 for it."));
         }
@@ -399,9 +400,7 @@ pub(in super::super) fn date_operator(
             .map(|(_, right, named, result)| (INTERVAL, right, named, result)),
         (_, other, Time(_)) if *other != TIME => date_operator(operator, other, &INTERVAL)
             .map(|(left, _, named, result)| (left, INTERVAL, named, result)),
-        (Add, Timestamp(_), Interval(_)) => {
-            pairing(left, &INTERVAL, TIMESTAMP_PLUS_INTERVAL, left)
-        }
+        (Add, Timestamp(_), Interval(_)) => pairing(left, &INTERVAL, TIMESTAMP_PLUS_INTERVAL, left),
         (Add, Interval(_), Timestamp(_)) => {
             pairing(&INTERVAL, right, INTERVAL_PLUS_TIMESTAMP, right)
         }

@@ -50,14 +50,17 @@ impl Form {
             }),
             Form::Time => {
                 out.push('"');
+                let (text, era) = match text.strip_suffix(" BC") {
+                    Some(text) => (text, " BC"),
+                    None => (text, ""),
+                };
                 out.push_str(&text.replacen(' ', "T", 1));
                 // A zone of whole hours has no minutes in its text.
-                let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
-                if digits == 2 && text[..text.len() - digits].ends_with(['+', '-'])
-                    && text.contains(':')
-                {
+                let before = text.len().saturating_sub(3);
+                if text.contains(':') && text[before..].starts_with(['+', '-']) {
                     out.push_str(":00");
                 }
+                out.push_str(era);
                 out.push('"');
             }
         }

@@ -96,18 +96,18 @@ fn timestamps(
     (first, last, step): (Slot, Slot, Slot),
     add: impl Fn(i64, Interval) -> Result<i64>,
 ) -> Result<Slot> {
-        let (last, step) = (last.as_i64(), heap.interval(step));
-        let is_up = match step.cmp(&Interval::default()) {
-            std::cmp::Ordering::Equal => return Err(no_step()),
-            order => order.is_gt(),
-        };
-        let mut at = first.as_i64();
-        collect(heap, || {
-            if if is_up { at > last } else { at < last } {
-                return Ok(None);
-            }
-            let value = at;
-            at = add(at, step)?;
-            Ok(Some(Slot::from_i64(value)))
-        })
+    let (last, step) = (last.as_i64(), heap.interval(step));
+    let is_up = match step.cmp(&Interval::default()) {
+        std::cmp::Ordering::Equal => return Err(no_step()),
+        order => order.is_gt(),
+    };
+    let mut at = first.as_i64();
+    collect(heap, || {
+        if if is_up { at > last } else { at < last } {
+            return Ok(None);
+        }
+        let value = at;
+        at = add(at, step)?;
+        Ok(Some(Slot::from_i64(value)))
+    })
 }

@@ -128,8 +128,13 @@ impl Settings {
 
     /// How texts are written and read, as [`Style::bytes_of`] has it; `None` for the default.
     pub fn style(&self) -> Option<Vec<u8>> {
+        if self.now.is_empty() {
+            return None;
+        }
         let zone = self.get("timezone").unwrap_or("UTC");
-        let digits = self.get("extra_float_digits").and_then(|it| it.parse().ok());
+        let digits = self
+            .get("extra_float_digits")
+            .and_then(|it| it.parse().ok());
         let digits = digits.unwrap_or(1).min(1);
         let is_default = zone == "UTC" && digits == 1;
         (!is_default).then(|| Style::bytes_of(zone, digits))

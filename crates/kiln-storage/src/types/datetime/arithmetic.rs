@@ -201,11 +201,7 @@ fn symbolic_difference(left: i64, right: i64, is_forward: bool) -> Interval {
         days += i64::from(days_in_month(i64::from(from.year), from.month));
         months -= 1;
     }
-    Interval::new(
-        (months * sign) as i32,
-        (days * sign) as i32,
-        time * sign,
-    )
+    Interval::new((months * sign) as i32, (days * sign) as i32, time * sign)
 }
 
 /// The date of a year (negative: BC), a month and a day.

@@ -285,7 +285,12 @@ impl Printed for Moment {
             "RM" => (ROMAN[self.civil.month as usize - 1], 4),
             "TZ" => (self.zone.as_ref().map_or("", |(_, name)| name), 0),
             _ => {
-                push_offset(pattern, self.zone.as_ref().map_or(0, |(east, _)| *east), fill, out);
+                push_offset(
+                    pattern,
+                    self.zone.as_ref().map_or(0, |(east, _)| *east),
+                    fill,
+                    out,
+                );
                 return Ok(());
             }
         };

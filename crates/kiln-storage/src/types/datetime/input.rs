@@ -582,9 +582,7 @@ pub fn parse_timestamptz_in(text: &str, zone: &Zone) -> Result<i64> {
         _ => None,
     };
     let zone = own.as_ref().unwrap_or(zone);
-    moment.timestamp(text, |shown| {
-        Ok(zone.east_at(check_timestamp(shown)?))
-    })
+    moment.timestamp(text, |shown| Ok(zone.east_at(check_timestamp(shown)?)))
 }
 
 /// [`parse_timestamptz_in`] UTC.
@@ -601,11 +599,7 @@ pub fn depends_on_zone(text: &str) -> bool {
 }
 
 impl Moment {
-    fn timestamp(
-        self,
-        text: &str,
-        east_at: impl FnOnce(i128) -> Result<i64>,
-    ) -> Result<i64> {
+    fn timestamp(self, text: &str, east_at: impl FnOnce(i128) -> Result<i64>) -> Result<i64> {
         match self {
             Moment::Finite { days, time, .. } => {
                 let shown = i128::from(days) * i128::from(MICROSECONDS_PER_DAY) + i128::from(time);

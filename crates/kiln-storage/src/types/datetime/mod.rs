@@ -27,12 +27,12 @@ pub use calendar::{
     Civil, MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR, MICROSECONDS_PER_MINUTE,
     MICROSECONDS_PER_SECOND, TimeOfDay, UNIX_EPOCH_DAYS, civil_from_days, date_in_range,
     days_from_civil, days_in_month, format_date, format_offset, format_timestamp,
-    format_timestamptz, format_timestamptz_in,
-    is_leap_year, round_seconds, split_timestamp, time_of_day, timestamp_in_range,
+    format_timestamptz, format_timestamptz_in, is_leap_year, round_seconds, split_timestamp,
+    time_of_day, timestamp_in_range,
 };
 pub use field::{
-    Field, date_trunc, date_trunc_in, date_trunc_interval, extract_from_date, extract_from_interval,
-    extract_from_timestamp, extract_from_timestamptz,
+    Field, date_trunc, date_trunc_in, date_trunc_interval, extract_from_date,
+    extract_from_interval, extract_from_timestamp, extract_from_timestamptz,
 };
 pub use format::{timestamptz_to_char, to_char};
 pub use format_interval::interval_to_char;

@@ -116,9 +116,10 @@ impl Shell {
                     eprintln!("{notice}");
                 }
                 if let Some(rows) = &result.result {
+                    let style = self.target.style();
                     match self.csv {
-                        true => print(&rows.to_csv())?,
-                        false => print(&format!("{}\n", rows.to_table()))?,
+                        true => print(&rows.to_csv_in(&style))?,
+                        false => print(&format!("{}\n", rows.to_table_in(&style)))?,
                     }
                 }
                 // psql names what a statement did unless its rows say it.

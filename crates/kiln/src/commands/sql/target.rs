@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use kiln_sql::parse::SourceStatement;
-use kiln_sql::{Notification, Options, Session, StatementResult};
+use kiln_sql::{Notification, Options, Session, StatementResult, Style};
 use kiln_storage::error::Error;
 use kiln_wire::backend::TransactionStatus;
 
@@ -70,6 +70,15 @@ impl Target {
         match self {
             Target::Own { session, .. } => session.execute_statement(statement),
             Target::Server(server) => server.execute(statement),
+        }
+    }
+
+    /// How the session writes values that are no texts yet.
+    pub fn style(&self) -> Style<'static> {
+        match self {
+            Target::Own { session, .. } => session.style(),
+            // It sends texts.
+            Target::Server(_) => Style::default(),
         }
     }
 
