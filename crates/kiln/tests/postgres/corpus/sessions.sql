@@ -101,17 +101,6 @@ SET timezone = 'nosuch';
 -- error: 22023
 SELECT set_config('timezone', 'Mars/Olympus', false);
 
--- snippet: time-zone-of-another-place
--- refused: TimeZone = Europe/Berlin
-SET TIME ZONE 'Europe/Berlin';
--- refused: TimeZone = WET
-SET TIME ZONE 'WET';
--- refused: TimeZone = 2
-SET TIME ZONE INTERVAL '+02:00' HOUR TO MINUTE;
--- refused: TimeZone = -7.5
-SET TIME ZONE -7.5;
-SHOW TIME ZONE;
-
 -- snippet: settings-with-which-sessions-begin
 DROP ROLE IF EXISTS kiln_app;
 CREATE ROLE kiln_app LOGIN;
