@@ -64,7 +64,7 @@ fn what_a_call_has_stored_in_its_zone_is_there_after_a_restart() {
     let commands = commands.filter(|protocol| protocol.logs_commands()).take(3);
     let commands = commands.map(|protocol| (protocol, Logging::Commands));
     for (protocol, logging) in commands.chain([(Protocol::default(), Logging::Values)]) {
-        let directory = temporary("time_zones");
+        let directory = temporary();
         let options = options(&directory, protocol, logging);
         let query = "SELECT zone || ' ' || written || ' ' || day FROM stored ORDER BY zone";
         let before = {
