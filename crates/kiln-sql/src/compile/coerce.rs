@@ -173,8 +173,9 @@ pub(super) fn coerce(bound: Bound, target: &DataType, context: CastContext) -> R
     Ok(apply_modifier(converted, target, context))
 }
 
-/// The type of a literal of a stored expression. It is read in UTC: what stores an expression refuses
-/// literals that would be another moment in another zone, in sessions of other zones.
+/// The type of a literal of a stored expression, whose tree has no places. It is read in UTC: what
+/// stores an expression refuses, in sessions of other zones, literals that would be another moment
+/// there.
 pub(super) const STORED_LITERAL: DataType = DataType::VarChar(None);
 
 /// The style of the session that runs the statement.

@@ -362,8 +362,8 @@ const MAKE_INTERVAL: Named = ("make_interval", {
 });
 
 /// What an operator on dates and the like needs: the types that its operands are converted to,
-/// the function, and the result's type. That of an interval and a TIMESTAMPTZ is given the session's
-/// style as well.
+/// the function, and the result's type. That of an interval and a TIMESTAMPTZ is given the
+/// session's style as well.
 pub(in super::super) type Pairing = (DataType, DataType, Named, DataType);
 
 /// The arithmetic operator on these types, one of which is a date, a timestamp or an interval.
