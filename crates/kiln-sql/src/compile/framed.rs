@@ -3,7 +3,9 @@
 //! The ends of frames only move on from row to row of a partition. Those at an offset that counts
 //! groups of equal rows, or values, are looked for from where the last row's were.
 
-use kiln_procedure::ir::{Arithmetic, Class, Comparison, Instruction, Reg, Step};
+use kiln_procedure::ir::{
+    Arithmetic, BufferId, Class, Comparison, Failure, Instruction, Reg, Step,
+};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::WindowFrameUnits;
@@ -11,8 +13,28 @@ use sqlparser::ast::WindowFrameUnits;
 use super::Compiler;
 use super::bound::{Definition, FrameBound, PlacedCall};
 use super::functions::in_range::{DESCENDING, NULLS_FIRST, STARTS, SUBTRACTS};
-use super::windowed::{Neighbours, Rows, failure};
 use crate::parse::Exclusion;
+
+/// The positions of a row's neighbours, counted from 1.
+#[derive(Clone, Copy)]
+pub(super) struct Neighbours {
+    /// The row.
+    pub at: Reg,
+    /// The first and the last row of its partition.
+    pub first: Reg,
+    pub last: Reg,
+    /// The first and the last row that are equal to it in the order.
+    pub first_peer: Reg,
+    pub last_peer: Reg,
+    /// How many different rows the partition has up to it.
+    pub distinct: Reg,
+}
+
+/// The sorted rows.
+pub(super) struct Rows {
+    pub buffer: BufferId,
+    pub types: Vec<DataType>,
+}
 
 /// An end of frames that is looked for.
 #[derive(Clone, Copy)]
@@ -403,4 +425,16 @@ impl Compiler<'_> {
         self.builder.push(Step::Exit { depth: 0 });
         self.close_if(condition);
     }
+}
+
+pub(super) fn failure(state: SqlState, message: String) -> Box<Failure> {
+    Box::new(Failure {
+        state,
+        message,
+        arguments: Box::default(),
+        detail: None,
+        hint: None,
+        subject: None,
+        position: None,
+    })
 }

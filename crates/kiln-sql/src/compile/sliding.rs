@@ -15,10 +15,40 @@ use kiln_storage::error::Result;
 use kiln_storage::types::DataType;
 
 use super::Compiler;
-use super::aggregate::State;
+use super::aggregate::{Inputs, State};
 use super::bound::{FrameBound, PlacedCall, WindowFunction};
-use super::windowed::{Accumulation, Rows};
+use super::framed::Rows;
 use crate::parse::Exclusion;
+
+/// An aggregate over frames.
+pub(super) struct Accumulation<'c> {
+    pub call: &'c PlacedCall,
+    pub state: State,
+    /// The last row that it has taken in.
+    pub done: Reg,
+    pub sliding: Option<Sliding>,
+}
+
+impl Accumulation<'_> {
+    /// Whether the next row's frame has all that this one's has.
+    pub fn goes_on(&self) -> bool {
+        let frame = &self.call.call.window.frame;
+        matches!(frame.start, FrameBound::First) && frame.exclusion == Exclusion::Nothing
+    }
+
+    /// What it takes from a row.
+    pub fn inputs(&self, row: &[Reg]) -> Inputs {
+        let [argument, delimiter, filter] = self.call.aggregated.map(|at| at.map(|at| row[at]));
+        Inputs {
+            argument,
+            delimiter,
+            filter,
+            order: self.call.sorted_by.iter().map(|at| row[*at]).collect(),
+            never_null: false,
+            keys: Vec::new(),
+        }
+    }
+}
 
 /// What a moving frame has accumulated, beside what it goes on with.
 pub(super) struct Sliding {

@@ -5,72 +5,17 @@
 //! equal in the order, the frame. An aggregate whose frame begins with the partition goes on from
 //! row to row, and so do those that `sliding` is about; others are computed anew for each.
 
-use kiln_procedure::ir::{
-    Arithmetic, BufferId, Comparison, Failure, Instruction, Reg, SortKey, Step, Width,
-};
+use kiln_procedure::ir::{Arithmetic, Comparison, Instruction, Reg, SortKey, Step, Width};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::DataType;
 
 use super::Compiler;
-use super::aggregate::{Inputs, State};
-use super::bound::{Definition, FrameBound, PlacedCall, WindowFunction, Windowed};
-use super::framed::{Place, Pointers};
+use super::bound::{Definition, PlacedCall, WindowFunction, Windowed};
+use super::framed::{Neighbours, Place, Pointers, Rows, failure};
 use super::limit::Limits;
 use super::order::{Needs, class_in};
 use super::query::QueryOptions;
-use super::sliding::Sliding;
-use crate::parse::Exclusion;
-
-/// The positions of a row's neighbours, counted from 1.
-#[derive(Clone, Copy)]
-pub(super) struct Neighbours {
-    /// The row.
-    pub at: Reg,
-    /// The first and the last row of its partition.
-    pub first: Reg,
-    pub last: Reg,
-    /// The first and the last row that are equal to it in the order.
-    pub first_peer: Reg,
-    pub last_peer: Reg,
-    /// How many different rows the partition has up to it.
-    pub distinct: Reg,
-}
-
-/// An aggregate over frames.
-pub(super) struct Accumulation<'c> {
-    call: &'c PlacedCall,
-    pub state: State,
-    /// The last row that it has taken in.
-    pub done: Reg,
-    sliding: Option<Sliding>,
-}
-
-impl Accumulation<'_> {
-    /// Whether the next row's frame has all that this one's has.
-    fn goes_on(&self) -> bool {
-        let frame = &self.call.call.window.frame;
-        matches!(frame.start, FrameBound::First) && frame.exclusion == Exclusion::Nothing
-    }
-
-    /// What it takes from a row.
-    pub fn inputs(&self, row: &[Reg]) -> Inputs {
-        let [argument, delimiter, filter] = self.call.aggregated.map(|at| at.map(|at| row[at]));
-        Inputs {
-            argument,
-            delimiter,
-            filter,
-            order: self.call.sorted_by.iter().map(|at| row[*at]).collect(),
-            never_null: false,
-            keys: Vec::new(),
-        }
-    }
-}
-
-/// The sorted rows.
-pub(super) struct Rows {
-    pub buffer: BufferId,
-    types: Vec<DataType>,
-}
+use super::sliding::Accumulation;
 
 impl Compiler<'_> {
     /// Emits rows with the results of window functions.
@@ -635,16 +580,4 @@ fn sort_keys(rows: &Rows, definition: &Definition) -> Result<Vec<SortKey>> {
         })
     })
     .collect()
-}
-
-pub(super) fn failure(state: SqlState, message: String) -> Box<Failure> {
-    Box::new(Failure {
-        state,
-        message,
-        arguments: Box::default(),
-        detail: None,
-        hint: None,
-        subject: None,
-        position: None,
-    })
 }

@@ -4,9 +4,40 @@ use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::DataType;
 
 use super::super::fail;
-use super::super::functions::regression;
-use super::super::functions::statistics::{Bits, Deviation};
 use super::{Bound, OrderKey};
+
+/// What is asked of the deviation of values from their mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Deviation {
+    /// Whether the values are a sample, and not all that there are.
+    pub of_sample: bool,
+    /// Whether the root is asked for.
+    pub is_root: bool,
+}
+
+/// How bits are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bits {
+    And,
+    Or,
+    Xor,
+}
+
+/// The aggregates of pairs of numbers.
+const OF_PAIRS: [&str; 12] = [
+    "corr",
+    "covar_pop",
+    "covar_samp",
+    "regr_avgx",
+    "regr_avgy",
+    "regr_count",
+    "regr_intercept",
+    "regr_r2",
+    "regr_slope",
+    "regr_sxx",
+    "regr_sxy",
+    "regr_syy",
+];
 
 /// The aggregate functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +92,10 @@ impl AggregateKind {
             "bit_and" => AggregateKind::Bits(Bits::And),
             "bit_or" => AggregateKind::Bits(Bits::Or),
             "bit_xor" => AggregateKind::Bits(Bits::Xor),
-            _ => AggregateKind::Pairs(regression::name_of(name)?),
+            _ => {
+                let known = OF_PAIRS.into_iter().find(|known| *known == name);
+                AggregateKind::Pairs(known?)
+            }
         })
     }
 }

@@ -1,9 +1,9 @@
 //! Bound calls with OVER, and queries that add a column for each.
 
+use kiln_procedure::ir::ScalarFunction;
 use kiln_storage::types::DataType;
 use sqlparser::ast::WindowFrameUnits;
 
-use super::super::functions;
 use super::{AggregateCall, Bound, BoundQuery, OrderKey};
 use crate::parse::Exclusion;
 
@@ -49,7 +49,7 @@ pub(crate) struct Frame {
     pub end: FrameBound,
     pub exclusion: Exclusion,
     /// What finds the ends that are at an offset, by the values in the order.
-    pub in_range: Option<functions::Named>,
+    pub in_range: Option<(&'static str, ScalarFunction)>,
 }
 
 #[derive(Clone, Debug)]

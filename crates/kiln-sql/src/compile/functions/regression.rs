@@ -58,11 +58,6 @@ macro_rules! aggregates {
                 _ => None,
             }
         }
-
-        /// The name, if it is that of an aggregate of pairs.
-        pub(in super::super) fn name_of(name: &str) -> Option<&'static str> {
-            [$($name,)+ COUNT].into_iter().find(|known| *known == name)
-        }
     };
 }
 

@@ -8,6 +8,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{Decimal, Number};
 
+use super::super::bound::{Bits, Deviation};
 use super::Named;
 
 /// The values of an array that are not NULL; none of an array that is NULL.
@@ -19,15 +20,6 @@ fn values(heap: &Heap, array: Slot) -> Vec<Slot> {
             elements.filter(|value| !value.is_null()).collect()
         }
     }
-}
-
-/// What is asked of the deviation of values from their mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Deviation {
-    /// Whether the values are a sample, and not all that there are.
-    pub of_sample: bool,
-    /// Whether the root is asked for.
-    pub is_root: bool,
 }
 
 /// The variance of NUMERICs by their sum, how many there are, and the sum of their squares, or its
@@ -169,14 +161,6 @@ deviations! {
     decimals_stddev_pop doubles_stddev_pop "stddev_pop" false true;
     decimals_variance doubles_variance "var_samp" true false;
     decimals_var_pop doubles_var_pop "var_pop" false false;
-}
-
-/// How bits are put together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bits {
-    And,
-    Or,
-    Xor,
 }
 
 /// What puts the bits of two integers together.
