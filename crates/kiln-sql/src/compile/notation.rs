@@ -97,7 +97,13 @@ impl Compiler<'_> {
             });
             given.push((named, value));
         }
-        for (names, required) in argument_names(name) {
+        let mut known = argument_names(name);
+        if name == "make_interval" {
+            // The list of PostgreSQL's functions does not have it.
+            let parts = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+            known.push((parts.to_vec(), 0));
+        }
+        for (names, required) in known {
             if let Some(arguments) = arranged(name, &given, &names, required) {
                 let mut call = function.clone();
                 if let FunctionArguments::List(list) = &mut call.args {
