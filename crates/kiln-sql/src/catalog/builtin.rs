@@ -122,6 +122,36 @@ pub(crate) fn is_immutable(name: &str, arguments: &[Option<DataType>]) -> bool {
     }
 }
 
+/// The names of the arguments of each of PostgreSQL's functions of a name that has some, with how
+/// many of them have no default.
+pub(crate) fn argument_names(function: &str) -> Vec<(Vec<&'static str>, usize)> {
+    let of_name = FILES[1].1.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        if *fields.get(1)? != function {
+            return None;
+        }
+        let list = |at: usize| fields[at].trim_matches(['{', '}']).split(',');
+        let defaults: usize = fields[DEFAULTS].parse().ok()?;
+        let names: Vec<&str> = match fields[ARGUMENT_MODES] {
+            "\\N" => list(ARGUMENT_NAMES).collect(),
+            _ => {
+                let with_modes = list(ARGUMENT_NAMES).zip(list(ARGUMENT_MODES));
+                let given = with_modes.filter(|(_, mode)| matches!(*mode, "i" | "b" | "v"));
+                given.map(|(name, _)| name).collect()
+            }
+        };
+        let required = names.len().checked_sub(defaults)?;
+        (fields[ARGUMENT_NAMES] != "\\N").then_some((names, required))
+    });
+    of_name.collect()
+}
+
+/// The columns of `pg_proc` that say how many arguments have defaults, and what all are called and
+/// are for.
+const DEFAULTS: usize = 17;
+const ARGUMENT_MODES: usize = 21;
+const ARGUMENT_NAMES: usize = 22;
+
 /// The columns of `pg_proc` that say how volatile a function is, and which arguments it takes.
 const VOLATILITY: usize = 14;
 const ARGUMENT_TYPES: usize = 19;

@@ -56,7 +56,9 @@ mod views;
 
 pub use auxiliary::is_auxiliary;
 pub(crate) use auxiliary::{HASH_SUFFIX, base_of};
-pub(crate) use builtin::{internal_name, is_immutable, is_missing_function, oid_of, type_named};
+pub(crate) use builtin::{
+    argument_names, internal_name, is_immutable, is_missing_function, oid_of, type_named,
+};
 pub(crate) use outside::CatalogCall;
 pub(crate) use relation::Relation;
 pub(crate) use row_lock::RowLock;

@@ -2,10 +2,11 @@
 
 use kiln_procedure::ir::{Arithmetic, BufferId, Class, Comparison, Instruction, Reg, Step, Width};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::{CatalogType, DataType, Decimal, Value};
+use kiln_storage::types::{CatalogType, DataType, Decimal, Interval, Value};
 
 use super::bound::{AggregateCall, AggregateKind, Bound, Kind, OrderKey};
 use super::coerce::{CastContext, coerce};
+use super::functions::{regression, statistics};
 use super::order::{Needs, class_in};
 use super::{Compiler, Position, fail, functions, unsupported};
 
@@ -51,7 +52,7 @@ pub(super) fn call(
     };
     let wanted = match kind {
         _ if is_star => 0,
-        AggregateKind::StringAgg => 2,
+        _ if kind.takes_two() => 2,
         _ => 1,
     };
     if kind == AggregateKind::Count && !is_star && arguments.is_empty() {
@@ -64,20 +65,33 @@ pub(super) fn call(
     if arguments.len() != wanted {
         return Err(undefined(&arguments));
     }
-    let delimiter = if kind == AggregateKind::StringAgg {
-        arguments.pop()
-    } else {
-        None
+    if let AggregateKind::Pairs(_) = kind {
+        let is_number = |bound: &Bound| bound.is_unknown() || bound.data_type.is_number();
+        if !arguments.iter().all(is_number) {
+            return Err(undefined(&arguments));
+        }
+        if distinct {
+            return Err(unsupported("DISTINCT in an aggregate of pairs", position));
+        }
+        let double = |bound: Bound| coerce(bound, &DataType::Double, CastContext::Implicit);
+        arguments = arguments.into_iter().map(double).collect::<Result<_>>()?;
+    }
+    let delimiter = match kind.takes_two() {
+        true => arguments.pop(),
+        false => None,
     };
     let argument = arguments.pop();
     let argument = match argument {
         Some(bound) if bound.is_unknown() => match kind {
-            AggregateKind::Sum | AggregateKind::Average => {
-                return Err(fail(
-                    SqlState::AMBIGUOUS_FUNCTION,
-                    format!("function {name}(unknown) is not unique"),
-                    position,
-                ));
+            AggregateKind::Sum | AggregateKind::Average | AggregateKind::Bits(_) => {
+                let message = format!("function {name}(unknown) is not unique");
+                let hint = "Could not choose a best candidate function. You might need to add \
+                            explicit type casts.";
+                let error = fail(SqlState::AMBIGUOUS_FUNCTION, message, position);
+                return Err(error.with_hint(hint));
+            }
+            AggregateKind::Deviation(_) => {
+                Some(coerce(bound, &DataType::Double, CastContext::Implicit)?)
             }
             AggregateKind::BoolAnd | AggregateKind::BoolOr => {
                 Some(coerce(bound, &DataType::Boolean, CastContext::Implicit)?)
@@ -91,27 +105,6 @@ pub(super) fn call(
         },
         other => other,
     };
-    let is_interval =
-        (argument.as_ref()).is_some_and(|argument| argument.data_type == DataType::INTERVAL);
-    if is_interval && matches!(kind, AggregateKind::Sum | AggregateKind::Average) {
-        let clauses = Clauses {
-            is_star,
-            distinct,
-            filter,
-            order,
-            level,
-        };
-        let arguments = argument.into_iter().collect();
-        let array = call(AggregateKind::ArrayAgg, name, arguments, clauses, position)?;
-        let named = functions::statistics::of_intervals(kind == AggregateKind::Average);
-        let operands = vec![array];
-        return Ok(functions::direct(
-            named,
-            operands,
-            DataType::INTERVAL,
-            position,
-        ));
-    }
     let data_type = match (kind, argument.as_ref().map(|bound| bound.data_type.clone())) {
         (AggregateKind::Count, _) => DataType::BigInt,
         (AggregateKind::Sum, Some(DataType::SmallInt | DataType::Integer)) => DataType::BigInt,
@@ -121,6 +114,14 @@ pub(super) fn call(
         (AggregateKind::Sum | AggregateKind::Average, Some(DataType::Double))
         | (AggregateKind::Average, Some(DataType::REAL)) => DataType::Double,
         (AggregateKind::Sum, Some(DataType::REAL)) => DataType::REAL,
+        (AggregateKind::Sum | AggregateKind::Average, Some(DataType::Interval(_))) => {
+            DataType::INTERVAL
+        }
+        (AggregateKind::Deviation(_), Some(DataType::Double | DataType::REAL)) => DataType::Double,
+        (AggregateKind::Deviation(_), Some(number)) if number.is_number() => DataType::NUMERIC,
+        (AggregateKind::Bits(_), Some(integer)) if integer.is_integer() => integer,
+        (AggregateKind::Pairs(regression::COUNT), _) => DataType::BigInt,
+        (AggregateKind::Pairs(_), _) => DataType::Double,
         (AggregateKind::Average, Some(number)) if number.is_number() => DataType::NUMERIC,
         (AggregateKind::Minimum | AggregateKind::Maximum, Some(data_type)) => match data_type {
             DataType::Boolean
@@ -151,13 +152,18 @@ pub(super) fn call(
         }
     };
     let delimiter = match delimiter {
-        Some(bound) => Some(coerce(bound, &DataType::Text, CastContext::Implicit)?),
-        None => None,
+        Some(bound) if kind == AggregateKind::StringAgg => {
+            Some(coerce(bound, &DataType::Text, CastContext::Implicit)?)
+        }
+        other => other,
     };
     // What is summed as NUMERIC is converted once, here.
     let argument = match argument {
         Some(bound) if data_type == DataType::NUMERIC && bound.data_type == DataType::BigInt => {
             Some(coerce(bound, &DataType::NUMERIC, CastContext::Implicit)?)
+        }
+        Some(bound) if matches!(kind, AggregateKind::Deviation(_)) => {
+            Some(coerce(bound, &data_type, CastContext::Implicit)?)
         }
         other => other,
     };
@@ -197,13 +203,17 @@ pub(super) struct State {
     /// With an order, the value is an array of all values; and these are arrays of the delimiters,
     /// if there are some, and of what the values are sorted by.
     sorted: Vec<Reg>,
+    /// Sums of squares and products, for the aggregates that deviate.
+    parts: Vec<Reg>,
 }
 
 impl State {
     /// The registers that hold what was accumulated.
     pub(super) fn registers(&self) -> impl Iterator<Item = Reg> {
         let sorted = self.sorted.iter().copied();
-        std::iter::once(self.value).chain(self.count).chain(sorted)
+        let parts = self.parts.iter().copied();
+        let all = std::iter::once(self.value).chain(self.count);
+        all.chain(sorted).chain(parts)
     }
 }
 
@@ -224,7 +234,13 @@ impl Compiler<'_> {
     /// The registers for `call` in groups of so many keys. What DISTINCT has seen is forgotten
     /// once, here.
     pub(super) fn aggregate_state(&mut self, call: &AggregateCall, keys: usize) -> State {
-        let sums = matches!(call.kind, AggregateKind::Sum | AggregateKind::Average);
+        let counts = matches!(
+            call.kind,
+            AggregateKind::Sum
+                | AggregateKind::Average
+                | AggregateKind::Deviation(_)
+                | AggregateKind::Pairs(_)
+        );
         // Texts are joined when the group is complete: to join them one by one would copy each time
         // all that there is.
         let keeps_values = !call.order.is_empty() || call.kind == AggregateKind::StringAgg;
@@ -234,6 +250,7 @@ impl Compiler<'_> {
                 DataType::BigInt
             }
             (_, Some(argument)) if keeps_values => DataType::array(argument.data_type.clone()),
+            (AggregateKind::Pairs(_), _) => DataType::Double,
             _ => call.data_type.clone(),
         };
         let mut sorted = Vec::new();
@@ -248,10 +265,18 @@ impl Compiler<'_> {
         if let Some(buffer) = distinct {
             self.builder.push(Step::BufferClear { buffer });
         }
+        let parts = match call.kind {
+            AggregateKind::Deviation(_) => 1,
+            AggregateKind::Pairs(_) => 4,
+            _ => 0,
+        };
+        let parts = (0..parts).map(|_| self.builder.register(data_type.clone()));
+        let parts = parts.collect();
         State {
             call: call.clone(),
+            parts,
             value: self.builder.register(data_type),
-            count: sums.then(|| self.builder.register(DataType::BigInt)),
+            count: counts.then(|| self.builder.register(DataType::BigInt)),
             distinct,
             sorted,
         }
@@ -261,19 +286,29 @@ impl Compiler<'_> {
     pub(super) fn aggregate_start(&mut self, state: &State) {
         let zero = self.builder.constant(DataType::BigInt, Value::BigInt(0));
         let target = state.value;
-        let start = match (state.call.kind, self.builder.type_of(target).clone()) {
-            (AggregateKind::Count, _) => Some(zero),
-            (AggregateKind::Sum | AggregateKind::Average, DataType::BigInt) => Some(zero),
-            (
-                AggregateKind::Sum | AggregateKind::Average,
-                data_type @ (DataType::Double | DataType::REAL),
-            ) => Some(self.builder.constant(data_type, Value::Double(0.0))),
-            (AggregateKind::Sum | AggregateKind::Average, _) => {
+        let has_sum = state.count.is_some();
+        let start = match self.builder.type_of(target).clone() {
+            _ if state.call.kind == AggregateKind::Count => Some(zero),
+            _ if !has_sum => None,
+            DataType::BigInt => Some(zero),
+            data_type @ (DataType::Double | DataType::REAL) => {
+                Some(self.builder.constant(data_type, Value::Double(0.0)))
+            }
+            DataType::Interval(_) => {
+                let zero = Value::Interval(Interval::default());
+                Some(self.builder.constant(DataType::INTERVAL, zero))
+            }
+            _ => {
                 let zero = Value::Numeric(Decimal::ZERO);
                 Some(self.builder.constant(DataType::NUMERIC, zero))
             }
-            _ => None,
         };
+        if let Some(source) = start {
+            for part in &state.parts {
+                let target = *part;
+                self.builder.scalar(Instruction::Move { target, source });
+            }
+        }
         self.builder.scalar(match start {
             Some(source) => Instruction::Move { target, source },
             None => Instruction::SetNull { target },
@@ -292,7 +327,13 @@ impl Compiler<'_> {
 
     /// Takes in what another state of the same call, over other rows of the group, has accumulated;
     /// see [`AggregateCall::combines`].
-    pub(super) fn aggregate_merge(&mut self, state: &State, value: Reg, count: Option<Reg>) {
+    ///
+    /// `registers` are those of the other state.
+    pub(super) fn aggregate_merge(&mut self, state: &State, registers: &[Reg]) {
+        let Some((value, rest)) = registers.split_first() else {
+            return;
+        };
+        let value = *value;
         let mut add = |target: Reg, right: Reg| {
             self.builder.scalar(Instruction::Integer {
                 op: Arithmetic::Add,
@@ -305,8 +346,11 @@ impl Compiler<'_> {
         if state.call.kind == AggregateKind::Count {
             return add(state.value, value);
         }
-        if let (Some(target), Some(count)) = (state.count, count) {
-            add(target, count);
+        if let (Some(target), Some((count, parts))) = (state.count, rest.split_first()) {
+            add(target, *count);
+            for (target, part) in state.parts.iter().zip(parts) {
+                self.add(*target, *part);
+            }
             return self.add(state.value, value);
         }
         // NULL so far is no value.
@@ -338,6 +382,9 @@ impl Compiler<'_> {
                 left,
                 right,
             },
+            DataType::Interval(_) => {
+                return self.call_into(value, statistics::SUM_OF_INTERVALS, &[left, right]);
+            }
             _ => Instruction::Decimal {
                 op,
                 target,
@@ -348,14 +395,61 @@ impl Compiler<'_> {
         let is_real = *self.builder.type_of(value) == DataType::REAL;
         self.builder.scalar(addition);
         if is_real {
-            let (name, function) = functions::cast::DOUBLE_TO_REAL;
-            self.builder.scalar(Instruction::Call {
-                function,
-                name,
-                target: value,
-                arguments: [value].into(),
-            });
+            self.call_into(value, functions::cast::DOUBLE_TO_REAL, &[value]);
         }
+    }
+
+    fn call_into(&mut self, target: Reg, named: functions::Named, arguments: &[Reg]) {
+        let (name, function) = named;
+        self.builder.scalar(Instruction::Call {
+            function,
+            name,
+            target,
+            arguments: arguments.into(),
+        });
+    }
+
+    /// `state` takes in a number whose deviation from the mean is asked for.
+    fn deviate(&mut self, state: &State, argument: Reg) {
+        let (Some(count), [part]) = (state.count, state.parts.as_slice()) else {
+            return;
+        };
+        self.increment(count);
+        if state.call.data_type == DataType::Double {
+            let sum = state.value;
+            let pair = [count, *part, sum, argument, sum, argument];
+            self.call_into(*part, statistics::SPREAD, &pair);
+            return self.call_into(sum, statistics::PLAIN_SUM, &[sum, argument]);
+        }
+        let square = self.builder.register(DataType::NUMERIC);
+        self.builder.scalar(Instruction::Decimal {
+            op: Arithmetic::Multiply,
+            target: square,
+            left: argument,
+            right: argument,
+        });
+        self.add(*part, square);
+        self.add(state.value, argument);
+    }
+
+    /// `state` takes in a pair of numbers.
+    fn correlate(&mut self, state: &State, y: Reg, x: Reg) {
+        let (Some(count), [x_sum, xx, yy, xy]) = (state.count, state.parts.as_slice()) else {
+            return;
+        };
+        let y_sum = state.value;
+        self.increment(count);
+        let (first, second) = ([*x_sum, x], [y_sum, y]);
+        for (target, one, other) in [
+            (*xx, first, first),
+            (*yy, second, second),
+            (*xy, first, second),
+        ] {
+            let pair = [count, target, one[0], one[1], other[0], other[1]];
+            self.call_into(target, statistics::SPREAD_OF_PAIRS, &pair);
+        }
+        self.call_into(*x_sum, statistics::PLAIN_SUM, &first);
+        self.call_into(y_sum, statistics::PLAIN_SUM, &second);
     }
 
     /// Takes in one row.
@@ -370,7 +464,10 @@ impl Compiler<'_> {
         let skips_null = inputs.argument.is_some()
             && !inputs.never_null
             && state.call.kind != AggregateKind::ArrayAgg;
-        if let Some(source) = inputs.argument.filter(|_| skips_null) {
+        let is_pair = matches!(state.call.kind, AggregateKind::Pairs(_));
+        let second = inputs.delimiter.filter(|_| is_pair);
+        let first = inputs.argument.filter(|_| skips_null);
+        for source in first.into_iter().chain(second) {
             let target = self.builder.register(DataType::Boolean);
             self.builder.scalar(Instruction::IsNull {
                 target,
@@ -404,7 +501,9 @@ impl Compiler<'_> {
             self.open();
             conditions += 1;
         }
-        if state.sorted.is_empty() {
+        if let (Some(y), Some(x)) = (inputs.argument, second) {
+            self.correlate(state, y, x);
+        } else if state.sorted.is_empty() {
             self.accumulate(state, inputs.argument);
         } else {
             let values = inputs.argument.iter().chain(&inputs.delimiter);
@@ -502,6 +601,17 @@ impl Compiler<'_> {
                     });
                 });
             }
+            AggregateKind::Deviation(_) => self.deviate(state, argument),
+            AggregateKind::Bits(how) => self.first_or(value, argument, |builder| {
+                let (name, function) = statistics::bits(how);
+                builder.scalar(Instruction::Call {
+                    function,
+                    name,
+                    target: value,
+                    arguments: [value, argument].into(),
+                });
+            }),
+            AggregateKind::Pairs(_) => {}
             AggregateKind::StringAgg | AggregateKind::ArrayAgg => self.append(value, argument),
         }
     }
@@ -577,6 +687,20 @@ impl Compiler<'_> {
             return state.value;
         };
         let result = self.builder.register(state.call.data_type.clone());
+        let named = match state.call.kind {
+            AggregateKind::Deviation(asked) => {
+                let is_double = state.call.data_type == DataType::Double;
+                Some(statistics::deviation(asked, is_double))
+            }
+            AggregateKind::Pairs(regression::COUNT) => return count,
+            AggregateKind::Pairs(name) => regression::aggregate(name),
+            _ => None,
+        };
+        if let Some(named) = named {
+            let registers: Vec<Reg> = state.registers().collect();
+            self.call_into(result, named, &registers);
+            return result;
+        }
         let zero = self.builder.constant(DataType::BigInt, Value::BigInt(0));
         let condition = self.builder.register(DataType::Boolean);
         self.builder.scalar(Instruction::Compare {
@@ -595,6 +719,9 @@ impl Compiler<'_> {
                 target: result,
                 source: state.value,
             });
+        } else if state.call.data_type == DataType::INTERVAL {
+            let mean = [state.value, count];
+            self.call_into(result, statistics::MEAN_OF_INTERVALS, &mean);
         } else if state.call.data_type == DataType::Double {
             let divisor = self.builder.register(DataType::Double);
             self.builder.scalar(Instruction::IntegerToDouble {

@@ -4,7 +4,7 @@ use kiln_storage::error::{Result, SqlState};
 
 use super::aggregate::{self, Clauses};
 use super::bound::{AggregateKind, Bound, Kind, OrderKey};
-use super::collected::{Collected, Ordered};
+use super::collected::Ordered;
 use super::expression::Call;
 use super::json::Maker;
 use super::order::order_key;
@@ -81,12 +81,10 @@ impl Compiler<'_> {
                 for argument in &call.arguments {
                     arguments.push(self.bind(argument)?);
                 }
-                let (name, position) = (&call.name, call.position);
+                let name = &call.name;
                 if let Some(ordered) = Ordered::of(name).filter(|_| !call.within.is_empty()) {
                     let values = arguments.into_iter().map(|value| ordered.value(value));
                     arguments = values.collect::<Result<_>>()?;
-                } else if let Some(collected) = Collected::of(name) {
-                    arguments = vec![collected.argument(name, arguments, position)?];
                 }
             }
         }

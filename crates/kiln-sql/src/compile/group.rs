@@ -498,10 +498,9 @@ impl<'a> Compiler<'a> {
         self.next_of_run(&run, &row, |compiler| compiler.push_group(groups, &run));
         let mut accumulated = row[run.keys.len()..].iter().copied();
         for state in &run.states {
-            let mut next = || accumulated.next().expect("each register has its part");
-            let value = next();
-            let count = state.registers().nth(1).map(|_| next());
-            self.aggregate_merge(state, value, count);
+            let count = state.registers().count();
+            let registers: Vec<Reg> = accumulated.by_ref().take(count).collect();
+            self.aggregate_merge(state, &registers);
         }
         self.close_loop_over(buffer, row);
         self.end_run(&run, |compiler| compiler.push_group(groups, &run));

@@ -35,6 +35,7 @@ impl Compiler<'_> {
             number,
             ..from.level(AggregatePolicy::Refused("WHERE"))
         });
+        refuse_equal_windows(&select.named_window)?;
         let windows = std::mem::replace(&mut self.windows, select.named_window.clone());
         let result = self.bind_select_parts(select, query, from, number);
         self.windows = windows;
@@ -653,6 +654,23 @@ fn refuse_wildcard_options(
     } else {
         Ok(())
     }
+}
+
+/// # Errors
+/// 42P20 for a second window of a name.
+fn refuse_equal_windows(windows: &[ast::NamedWindowDefinition]) -> Result<()> {
+    for (at, window) in windows.iter().enumerate() {
+        let name = name_of(&window.0);
+        if windows[..at].iter().any(|other| name_of(&other.0) == name) {
+            let message = format!("window \"{name}\" is already defined");
+            return Err(fail(
+                SqlState::WINDOWING_ERROR,
+                message,
+                position_of(window),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn refuse_unknown_clauses(select: &ast::Select) -> Result<()> {

@@ -14,13 +14,14 @@ use super::bind::{as_array, case};
 use super::bound::{AggregateKind, Bound, Callee, Kind, RowFunction, WindowFunction};
 use super::category::common_type;
 use super::coerce::{CastContext, coalesce, coerce, padded};
-use super::collected::{Collected, Ordered, Paired};
+use super::collected::Ordered;
 use super::constant::call;
 use super::domain::{coerce_to, type_of_value};
 use super::expression::Call;
 use super::extensions::Extension;
 use super::functions::Now;
 use super::json::Maker;
+use super::notation::variadic;
 use super::order::{Needs, class_in};
 use super::overload;
 use super::row_value;
@@ -253,8 +254,7 @@ impl Compiler<'_> {
         ))
     }
 
-    /// Binds a call with arguments that are given by name, which users' functions and
-    /// `make_interval` have.
+    /// Binds a call with arguments that are given by name, or with VARIADIC.
     fn bind_named_call(&mut self, function: &Function) -> Result<Option<Bound>> {
         let FunctionArguments::List(list) = &function.args else {
             return Ok(None);
@@ -270,8 +270,18 @@ impl Compiler<'_> {
         }
         let position = position_of(function);
         let name = routine_name(self.catalog, &function.name)?;
+        if !self.knows_routine(&name) {
+            if let Some(bound) = self.bind_variadic_call(function, &name)? {
+                return Ok(Some(bound));
+            }
+            let call = self.placed(function, &name)?;
+            return self.bind_function(&call).map(Some);
+        }
         let mut given = Vec::with_capacity(list.args.len());
         for argument in &list.args {
+            if variadic(argument).is_some() {
+                return Err(unsupported("VARIADIC for a function of a user", position));
+            }
             let (name, value) = match argument {
                 FunctionArg::Named { name, arg, .. } => (Some(name), arg),
                 FunctionArg::ExprNamed {
@@ -288,9 +298,6 @@ impl Compiler<'_> {
                 return Err(unsupported("this argument", position));
             };
             given.push((name, self.bind(value)?));
-        }
-        if name == "make_interval" && !self.knows_routine(&name) {
-            return named_interval(given, position).map(Some);
         }
         self.bind_routine(&name, given, position).map(Some)
     }
@@ -335,18 +342,9 @@ impl Compiler<'_> {
         if !call.within.is_empty() {
             return Err(self.no_such_call(&call));
         }
-        if let Some(collected) = Collected::of(name)
-            && !self.knows_routine(name)
+        if let Some(kind) = AggregateKind::of(name)
+            && (!kind.is_statistic() || !self.knows_routine(name))
         {
-            let array = self.bind_aggregate(AggregateKind::ArrayAgg, &call)?;
-            return Ok(collected.finish(array, position));
-        }
-        if let Some(paired) = Paired::of(name)
-            && !self.knows_routine(name)
-        {
-            return self.bind_paired(paired, call);
-        }
-        if let Some(kind) = AggregateKind::of(name) {
             if call.is_star && *name != "count" {
                 return Err(fail(
                     SqlState::UNDEFINED_FUNCTION,
@@ -543,7 +541,7 @@ impl Compiler<'_> {
     }
 
     /// The elements of an array as they are printed.
-    fn texts_of(&mut self, array: Bound, position: Position) -> Result<Bound> {
+    pub(super) fn texts_of(&mut self, array: Bound, position: Position) -> Result<Bound> {
         let texts = DataType::array(DataType::Text);
         let array = as_array(array)?;
         match &array.data_type {
@@ -714,29 +712,6 @@ fn read_call(function: &Function) -> Result<Call<'_>> {
         ));
     }
     Ok(call)
-}
-
-/// `make_interval` with names before some of its arguments; what is not given is 0.
-fn named_interval(given: Vec<(Option<&Ident>, Bound)>, position: Position) -> Result<Bound> {
-    const PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
-    let mut parts: [Option<Bound>; 7] = Default::default();
-    for (at, (name, bound)) in given.into_iter().enumerate() {
-        let at = match name {
-            Some(name) => PARTS.iter().position(|part| *part == name_of(name)),
-            None => Some(at),
-        };
-        match at.and_then(|at| parts.get_mut(at)) {
-            Some(part @ None) => *part = Some(bound),
-            _ => {
-                let message = "function make_interval does not exist for these arguments";
-                return Err(fail(SqlState::UNDEFINED_FUNCTION, message, position));
-            }
-        }
-    }
-    let parts = parts
-        .into_iter()
-        .map(|part| part.unwrap_or_else(|| Bound::integer(0)));
-    overload::bind("make_interval", parts.collect(), position)
 }
 
 /// `array_fill(value, lengths)`.

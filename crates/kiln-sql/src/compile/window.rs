@@ -19,9 +19,13 @@ use super::bound::{
 };
 use super::category::common_type;
 use super::coerce::{CastContext, coerce};
-use super::collected::Collected;
+use super::collected::Ordered;
+use super::functions::in_range::in_range;
+use super::json::Maker;
 use super::order::order_key;
 use super::scope::AggregatePolicy;
+use crate::parse::Exclusion;
+
 use super::{Compiler, Position, fail, functions, name_of, object_name, position_of, unsupported};
 
 impl Compiler<'_> {
@@ -56,22 +60,36 @@ impl Compiler<'_> {
     ) -> Result<Bound> {
         let level = self.levels.last().map_or(0, |level| level.number);
         let refuse = |what: &str| Err(unsupported(what, position));
+        let missing = |message: &str| {
+            let state = SqlState::FEATURE_NOT_SUPPORTED;
+            Err(fail(state, message, position))
+        };
         if function.null_treatment.is_some() {
-            return refuse("IGNORE NULLS and RESPECT NULLS");
+            let message = "syntax error at or near \"NULLS\"";
+            return Err(fail(SqlState::SYNTAX_ERROR, message, position));
         }
         let FunctionArguments::List(list) = &function.args else {
             return refuse("this form of a call");
         };
         if list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct) {
-            return refuse("DISTINCT in a window function");
+            return missing("DISTINCT is not implemented for window functions");
         }
         if !list.clauses.is_empty() {
-            return refuse("ORDER BY in the arguments of a window function");
+            return missing("aggregate ORDER BY is not implemented for window functions");
         }
+        if Ordered::of(name).is_some() && !self.knows_routine(name) {
+            let message = format!("OVER is not supported for ordered-set aggregate {name}");
+            return Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position));
+        }
+        let maker = Maker::of(name).filter(|maker| maker.is_aggregate());
         let mut arguments = Vec::with_capacity(list.args.len());
+        let mut elements = Vec::new();
         let mut is_star = false;
         for argument in &list.args {
             match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) if maker.is_some() => {
+                    elements.push(expr);
+                }
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
                     arguments.push(self.bind(expr)?);
                 }
@@ -79,32 +97,39 @@ impl Compiler<'_> {
                 _ => return refuse("this argument"),
             }
         }
+        if let Some(maker) = maker {
+            arguments = vec![self.bind_json_element(maker, name, &elements, position)?];
+        }
         let filter = match &function.filter {
             Some(filter) => Some(self.bind_condition(filter, "FILTER")?),
             None => None,
         };
         let window = match &function.over {
             Some(WindowType::NamedWindow(name)) => {
-                let spec = self.named_window(&name_of(name), position)?;
-                self.bind_window(&spec, position)?
+                let known = self.windows.len();
+                let (spec, at) = self.named_window(&name_of(name), known, position)?;
+                self.bind_window(&spec, at, position)?
             }
-            Some(WindowType::WindowSpec(spec)) => self.bind_window(spec, position)?,
+            Some(WindowType::WindowSpec(spec)) => {
+                self.bind_window(spec, self.windows.len(), position)?
+            }
             None => Window::default(),
         };
         let (function, arguments, data_type) = match WindowFunction::of(name) {
             Some(function) => {
                 if filter.is_some() {
-                    return refuse("FILTER for a function that is no aggregate");
+                    let what = "FILTER is not implemented for non-aggregate window functions";
+                    return missing(what);
                 }
                 let (arguments, data_type) =
                     window_arguments(&function, name, arguments, position)?;
                 (function, arguments, data_type)
             }
             None => {
-                if Collected::of(name).is_some() && !self.knows_routine(name) {
-                    return refuse(&format!("{name} over a window"));
-                }
-                let Some(kind) = AggregateKind::of(name) else {
+                let collects = maker.map(|_| AggregateKind::ArrayAgg);
+                let known = collects.or_else(|| AggregateKind::of(name));
+                let known = known.filter(|kind| !kind.is_statistic() || !self.knows_routine(name));
+                let Some(kind) = known else {
                     return Err(self.no_window_function(name, &arguments, position));
                 };
                 let clauses = Clauses {
@@ -128,11 +153,11 @@ impl Compiler<'_> {
             window,
             level,
         };
-        Ok(Bound::new(
-            Kind::Window(Box::new(call)),
-            data_type,
-            position,
-        ))
+        let bound = Bound::new(Kind::Window(Box::new(call)), data_type, position);
+        Ok(match maker {
+            Some(maker) => maker.finish(bound, position),
+            None => bound,
+        })
     }
 
     fn no_window_function(
@@ -155,15 +180,20 @@ impl Compiler<'_> {
         fail(SqlState::UNDEFINED_FUNCTION, message, position)
     }
 
-    /// What WINDOW says that a name stands for.
-    fn named_window(&self, name: &str, position: Position) -> Result<WindowSpec> {
-        let known = self
-            .windows
-            .iter()
-            .find(|NamedWindowDefinition(known, _)| name_of(known) == name);
-        match known {
-            Some(NamedWindowDefinition(_, NamedWindowExpr::WindowSpec(spec))) => Ok(spec.clone()),
-            Some(NamedWindowDefinition(_, NamedWindowExpr::NamedWindow(other))) => {
+    /// What the first `known` definitions of WINDOW say that a name stands for, and which of them.
+    fn named_window(
+        &self,
+        name: &str,
+        known: usize,
+        position: Position,
+    ) -> Result<(WindowSpec, usize)> {
+        let mut all = self.windows.iter().take(known).enumerate();
+        let found = all.find(|(_, NamedWindowDefinition(known, _))| name_of(known) == name);
+        match found {
+            Some((at, NamedWindowDefinition(_, NamedWindowExpr::WindowSpec(spec)))) => {
+                Ok((spec.clone(), at))
+            }
+            Some((_, NamedWindowDefinition(_, NamedWindowExpr::NamedWindow(other)))) => {
                 let message = format!("syntax error at or near \"{}\"", other.value);
                 Err(fail(SqlState::SYNTAX_ERROR, message, position))
             }
@@ -175,13 +205,21 @@ impl Compiler<'_> {
         }
     }
 
-    fn bind_window(&mut self, spec: &WindowSpec, position: Position) -> Result<Window> {
+    /// Binds a window that may refine one of the first `known` that have names.
+    fn bind_window(
+        &mut self,
+        spec: &WindowSpec,
+        known: usize,
+        position: Position,
+    ) -> Result<Window> {
         let mut window = Window::default();
+        let exclusion = spec.partition_by.first().and_then(Exclusion::of_mark);
+        let partition_by = &spec.partition_by[usize::from(exclusion.is_some())..];
         if let Some(name) = &spec.window_name {
             let name = name_of(name);
-            let base = self.named_window(&name, position)?;
+            let (base, at) = self.named_window(&name, known, position)?;
             let conflict = |what: String| Err(fail(SqlState::WINDOWING_ERROR, what, position));
-            if !spec.partition_by.is_empty() {
+            if !partition_by.is_empty() {
                 return conflict(format!(
                     "cannot override PARTITION BY clause of window \"{name}\""
                 ));
@@ -196,9 +234,9 @@ impl Compiler<'_> {
                     "cannot copy window \"{name}\" because it has a frame clause"
                 ));
             }
-            window = self.bind_window(&base, position)?;
+            window = self.bind_window(&base, at, position)?;
         }
-        for expr in &spec.partition_by {
+        for expr in partition_by {
             let bound = self.bind_expected(expr, None)?;
             if bound.as_constant().is_none() {
                 window.partition.push(bound);
@@ -212,6 +250,7 @@ impl Compiler<'_> {
         }
         if let Some(frame) = &spec.window_frame {
             window.frame = self.bind_frame(frame, &window, position)?;
+            window.frame.exclusion = exclusion.unwrap_or_default();
         }
         Ok(window)
     }
@@ -222,48 +261,62 @@ impl Compiler<'_> {
         window: &Window,
         position: Position,
     ) -> Result<Frame> {
-        let by_rows = frame.units == WindowFrameUnits::Rows;
         if frame.units == WindowFrameUnits::Groups && window.order.is_empty() {
             let message = "GROUPS mode requires an ORDER BY clause";
             return Err(fail(SqlState::WINDOWING_ERROR, message, position));
         }
-        let start = self.bind_frame_bound(&frame.start_bound, by_rows, position)?;
+        let order = window.order.as_slice();
+        let start = self.bind_frame_bound(&frame.start_bound, frame.units, order, position)?;
         let end = match &frame.end_bound {
-            Some(end) => self.bind_frame_bound(end, by_rows, position)?,
+            Some(end) => self.bind_frame_bound(end, frame.units, order, position)?,
             None => FrameBound::Current,
         };
         let wrong = |message: &str| Err(fail(SqlState::WINDOWING_ERROR, message, position));
         match (&start, &end) {
             (FrameBound::Last, _) => wrong("frame start cannot be UNBOUNDED FOLLOWING"),
             (_, FrameBound::First) => wrong("frame end cannot be UNBOUNDED PRECEDING"),
-            (start, end) if start.rank() > end.rank() => {
-                wrong("the frame's end is before its start")
+            (FrameBound::Current, FrameBound::Preceding(_)) => {
+                wrong("frame starting from current row cannot have preceding rows")
             }
-            _ => Ok(Frame {
-                by_rows,
-                start,
-                end,
-            }),
+            (FrameBound::Following(_), FrameBound::Current) if frame.end_bound.is_none() => {
+                wrong("frame starting from following row cannot end with current row")
+            }
+            (FrameBound::Following(_), FrameBound::Current | FrameBound::Preceding(_)) => {
+                wrong("frame starting from following row cannot have preceding rows")
+            }
+            _ => {
+                let has_offset = start.offset().or(end.offset()).is_some();
+                let by_value = has_offset && frame.units == WindowFrameUnits::Range;
+                let key = order.first().filter(|_| by_value);
+                let in_range = key.and_then(|key| in_range(&key.bound.data_type));
+                Ok(Frame {
+                    units: frame.units,
+                    start,
+                    end,
+                    exclusion: Exclusion::Nothing,
+                    in_range: in_range.map(|(named, _)| named),
+                })
+            }
         }
     }
 
     fn bind_frame_bound(
         &mut self,
         bound: &WindowFrameBound,
-        by_rows: bool,
+        units: WindowFrameUnits,
+        order: &[OrderKey],
         position: Position,
     ) -> Result<FrameBound> {
         let mut offset = |expr: &Expr| {
-            if !by_rows {
-                let what = "an offset in a frame of RANGE or GROUPS";
-                return Err(unsupported(what, position));
-            }
-            let bound = self.bind_as(expr, &DataType::BigInt, CastContext::Assignment)?;
+            let bound = match units {
+                WindowFrameUnits::Range => self.bind_distance(expr, order, position)?,
+                _ => self.bind_as(expr, &DataType::BigInt, CastContext::Assignment)?,
+            };
             match bound.sources().is_empty() {
                 true => Ok(bound),
                 false => Err(fail(
                     SqlState::INVALID_COLUMN_REFERENCE,
-                    "argument of ROWS must not contain variables",
+                    format!("argument of {units} must not contain variables"),
                     position,
                 )),
             }
@@ -275,6 +328,47 @@ impl Compiler<'_> {
             WindowFrameBound::Preceding(Some(expr)) => FrameBound::Preceding(offset(expr)?),
             WindowFrameBound::Following(Some(expr)) => FrameBound::Following(offset(expr)?),
         })
+    }
+
+    /// Binds the offset of RANGE, whose type follows from the only column of the order.
+    fn bind_distance(
+        &mut self,
+        expr: &Expr,
+        order: &[OrderKey],
+        position: Position,
+    ) -> Result<Bound> {
+        let [key] = order else {
+            let message =
+                "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
+            return Err(fail(SqlState::WINDOWING_ERROR, message, position));
+        };
+        let bound = self.bind(expr)?;
+        let column = &key.bound.data_type;
+        let refuse = |of: String| {
+            let message = format!(
+                "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {of}"
+            );
+            fail(SqlState::FEATURE_NOT_SUPPORTED, message, position)
+        };
+        let Some((_, distances)) = in_range(column) else {
+            return Err(refuse(key.bound.type_name()));
+        };
+        let given = bound.data_type.without_modifier();
+        let exact = distances.iter().find(|distance| match bound.is_unknown() {
+            true => true,
+            false => **distance == given,
+        });
+        if let Some(distance) = exact {
+            return coerce(bound, distance, CastContext::Implicit);
+        }
+        let name = bound.type_name();
+        for distance in distances {
+            if let Ok(bound) = coerce(bound.clone(), distance, CastContext::Implicit) {
+                return Ok(bound);
+            }
+        }
+        let both = format!("{} and offset type {name}", key.bound.type_name());
+        Err(refuse(both).with_hint("Cast the offset value to an appropriate type."))
     }
 
     /// Splits a SELECT at its window functions, if it has some: the rows with the results of these

@@ -3,56 +3,19 @@
 //! The rows are sorted by a window's partition and order, and visited one after the other. What a
 //! call looks at is known by positions: where the partition begins and ends, the rows that are
 //! equal in the order, the frame. An aggregate whose frame begins with the partition goes on from
-//! row to row; others are computed anew for each.
+//! row to row, and so do those that `sliding` is about; others are computed anew for each.
 
-use kiln_procedure::ir::{
-    Arithmetic, BufferId, Class, Comparison, Failure, Instruction, Reg, SortKey, Step, Width,
-};
+use kiln_procedure::ir::{Arithmetic, Comparison, Instruction, Reg, SortKey, Step, Width};
 use kiln_storage::error::{Result, SqlState};
-use kiln_storage::types::{DataType, Value};
+use kiln_storage::types::DataType;
 
 use super::Compiler;
-use super::aggregate::{Inputs, State};
-use super::bound::{Definition, Frame, FrameBound, PlacedCall, WindowFunction, Windowed};
+use super::bound::{Definition, PlacedCall, WindowFunction, Windowed};
+use super::framed::{Neighbours, Place, Pointers, Rows, failure};
 use super::limit::Limits;
 use super::order::{Needs, class_in};
 use super::query::QueryOptions;
-
-/// The positions of a row's neighbours, counted from 1.
-#[derive(Clone, Copy)]
-struct Neighbours {
-    /// The row.
-    at: Reg,
-    /// The first and the last row of its partition.
-    first: Reg,
-    last: Reg,
-    /// The first and the last row that are equal to it in the order.
-    first_peer: Reg,
-    last_peer: Reg,
-    /// How many different rows the partition has up to it.
-    distinct: Reg,
-}
-
-/// An aggregate over frames.
-struct Accumulation<'c> {
-    call: &'c PlacedCall,
-    state: State,
-    /// The last row that it has taken in.
-    done: Reg,
-}
-
-impl Accumulation<'_> {
-    /// Whether the next row's frame has all that this one's has.
-    fn goes_on(&self) -> bool {
-        matches!(self.call.call.window.frame.start, FrameBound::First)
-    }
-}
-
-/// The sorted rows.
-struct Rows {
-    buffer: BufferId,
-    types: Vec<DataType>,
-}
+use super::sliding::Accumulation;
 
 impl Compiler<'_> {
     /// Emits rows with the results of window functions.
@@ -120,19 +83,27 @@ impl Compiler<'_> {
             last_peer: self.zero(),
             distinct: self.zero(),
         };
-        let mut accumulations = self.accumulations(definition);
+        let accumulations = self.accumulations(definition);
+        let calls = definition.calls.iter();
+        let pointers: Vec<Pointers> = calls.map(|call| self.pointers(call)).collect();
         let one = self.number(1);
         self.open_ir_loop();
         let row = self.read_row(rows, neighbours.at);
-        self.find_partition(rows, definition, &row, neighbours, count, &accumulations)?;
+        let place = Place {
+            rows,
+            definition,
+            row: &row,
+            neighbours,
+        };
+        self.find_partition(place, count, &accumulations, &pointers)?;
         self.find_peers(rows, definition, &row, neighbours)?;
         let mut output = row.clone();
         let mut result = Ok(());
-        for call in &definition.calls {
+        for (call, pointers) in definition.calls.iter().zip(pointers) {
             let accumulation = accumulations
-                .iter_mut()
+                .iter()
                 .find(|one| std::ptr::eq(one.call, call));
-            match self.emit_call(rows, call, &row, neighbours, accumulation) {
+            match self.emit_call(call, place, pointers, accumulation) {
                 Ok(register) => output.push(register),
                 Err(error) => result = Err(error),
             }
@@ -163,19 +134,15 @@ impl Compiler<'_> {
                     call,
                     state,
                     done: self.zero(),
+                    sliding: self.sliding(call),
                 });
             }
         }
         accumulations
     }
 
-    fn number(&mut self, number: i64) -> Reg {
-        self.builder
-            .constant(DataType::BigInt, Value::BigInt(number))
-    }
-
     /// New registers with the row at a position.
-    fn read_row(&mut self, rows: &Rows, at: Reg) -> Vec<Reg> {
+    pub(super) fn read_row(&mut self, rows: &Rows, at: Reg) -> Vec<Reg> {
         let types = rows.types.iter();
         let row: Vec<Reg> = types
             .map(|data_type| self.builder.register(data_type.clone()))
@@ -191,13 +158,17 @@ impl Compiler<'_> {
     /// Where a new partition begins, finds its end, and starts anew what is accumulated.
     fn find_partition(
         &mut self,
-        rows: &Rows,
-        definition: &Definition,
-        row: &[Reg],
-        neighbours: Neighbours,
+        place: Place<'_>,
         count: Reg,
         accumulations: &[Accumulation<'_>],
+        pointers: &[Pointers],
     ) -> Result<()> {
+        let Place {
+            rows,
+            definition,
+            row,
+            neighbours,
+        } = place;
         let is_new = self.compared(Comparison::Greater, neighbours.at, neighbours.last);
         self.open();
         self.set(neighbours.first, neighbours.at);
@@ -221,6 +192,12 @@ impl Compiler<'_> {
         for accumulation in accumulations {
             self.aggregate_start(&accumulation.state);
             self.set(accumulation.done, neighbours.last_peer);
+            if let Some(sliding) = &accumulation.sliding {
+                self.reset_sliding(sliding, neighbours.last_peer);
+            }
+        }
+        for pointers in pointers {
+            self.reset_pointers(*pointers, neighbours.first);
         }
         self.close_if(is_new);
         result
@@ -252,7 +229,7 @@ impl Compiler<'_> {
     }
 
     /// Sets `last` to the last row from `at` to `end` that has the values of `row` in `keys`.
-    fn run_to_last(
+    pub(super) fn run_to_last(
         &mut self,
         rows: &Rows,
         keys: &[usize],
@@ -300,12 +277,17 @@ impl Compiler<'_> {
     /// The result of a call for a row.
     fn emit_call(
         &mut self,
-        rows: &Rows,
         call: &PlacedCall,
-        row: &[Reg],
-        neighbours: Neighbours,
-        accumulation: Option<&mut Accumulation<'_>>,
+        place: Place<'_>,
+        pointers: Pointers,
+        accumulation: Option<&Accumulation<'_>>,
     ) -> Result<Reg> {
+        let Place {
+            rows,
+            row,
+            neighbours,
+            ..
+        } = place;
         let argument = |at: usize| row[call.arguments[at]];
         Ok(match &call.call.function {
             WindowFunction::RowNumber => self.length(neighbours.first, neighbours.at),
@@ -344,12 +326,14 @@ impl Compiler<'_> {
                 self.shifted(rows, call, at, argument(2), neighbours)
             }
             WindowFunction::FirstValue => {
-                let (first, last) = self.frame(call, row, neighbours);
-                self.value_within(rows, call, first, first, last)
+                let frame = self.frame(call, place, pointers)?;
+                let at = self.skip_from_start(call, frame.0, frame, neighbours);
+                self.value_of_frame(rows, call, at, frame, neighbours)
             }
             WindowFunction::LastValue => {
-                let (first, last) = self.frame(call, row, neighbours);
-                self.value_within(rows, call, last, first, last)
+                let frame = self.frame(call, place, pointers)?;
+                let at = self.skip_from_end(call, frame, neighbours);
+                self.value_of_frame(rows, call, at, frame, neighbours)
             }
             WindowFunction::NthValue => {
                 let number = argument(1);
@@ -358,138 +342,85 @@ impl Compiler<'_> {
                     SqlState::INVALID_ARGUMENT_FOR_NTH_VALUE_FUNCTION,
                     "argument of nth_value must be greater than zero",
                 );
-                let (first, last) = self.frame(call, row, neighbours);
-                let at = self.computed(Arithmetic::Add, first, number);
+                let frame = self.frame(call, place, pointers)?;
+                let at = self.computed(Arithmetic::Add, frame.0, number);
                 let one = self.number(1);
                 let at = self.computed(Arithmetic::Subtract, at, one);
-                self.value_within(rows, call, at, first, last)
+                let at = self.skip_from_start(call, at, frame, neighbours);
+                self.value_of_frame(rows, call, at, frame, neighbours)
             }
             WindowFunction::Aggregate(_) => {
-                let (first, last) = self.frame(call, row, neighbours);
-                match accumulation {
-                    Some(accumulation) => {
-                        self.accumulate_to(rows, accumulation, first, last)?;
-                        let value = self.aggregate_result(&accumulation.state);
-                        let result = self.builder.register(call.data_type.clone());
-                        self.set(result, value);
-                        result
+                let (first, last) = self.frame(call, place, pointers)?;
+                let Some(accumulation) = accumulation else {
+                    return Ok(row[0]);
+                };
+                let value = match &accumulation.sliding {
+                    Some(sliding) => self.slide_to(rows, accumulation, sliding, first, last)?,
+                    None => {
+                        if !accumulation.goes_on() {
+                            self.aggregate_start(&accumulation.state);
+                            let one = self.number(1);
+                            let done = accumulation.done;
+                            self.computed_into(Arithmetic::Subtract, done, first, one);
+                        }
+                        self.take_in(rows, accumulation, last, Some(neighbours))?;
+                        self.aggregate_result(&accumulation.state)
                     }
-                    None => row[0],
-                }
+                };
+                let result = self.builder.register(call.data_type.clone());
+                self.set(result, value);
+                result
             }
         })
     }
 
-    /// Takes in the rows of a frame.
-    fn accumulate_to(
+    /// Takes in the rows up to the last of a frame, but for those that it excludes.
+    pub(super) fn take_in(
         &mut self,
         rows: &Rows,
         accumulation: &Accumulation<'_>,
-        first: Reg,
         last: Reg,
+        neighbours: Option<Neighbours>,
     ) -> Result<()> {
-        let Accumulation { call, state, done } = accumulation;
-        let one = self.number(1);
-        if !accumulation.goes_on() {
-            self.aggregate_start(state);
-            self.computed_into(Arithmetic::Subtract, *done, first, one);
-        }
+        let Accumulation {
+            call, state, done, ..
+        } = accumulation;
         self.open_ir_loop();
         let is_done = self.compared(Comparison::GreaterOrEqual, *done, last);
         self.exit_if(is_done);
         self.increment(*done);
+        let excluded = neighbours.and_then(|known| self.is_excluded(call, *done, known));
+        self.open();
         let row = self.read_row(rows, *done);
-        let [argument, delimiter, filter] = call.aggregated.map(|at| at.map(|at| row[at]));
-        let inputs = Inputs {
-            argument,
-            delimiter,
-            filter,
-            order: call.sorted_by.iter().map(|at| row[*at]).collect(),
-            never_null: false,
-            keys: Vec::new(),
-        };
-        let result = self.aggregate_step(state, &inputs);
+        let result = self.aggregate_step(state, &accumulation.inputs(&row));
+        match excluded {
+            Some(excluded) => self.close_unless(excluded),
+            None => {
+                for step in self.close() {
+                    self.builder.push(step);
+                }
+            }
+        }
         self.close_endless();
         result
     }
 
-    /// The first and the last row of a frame; it is empty when they are the wrong way round.
-    fn frame(&mut self, call: &PlacedCall, row: &[Reg], neighbours: Neighbours) -> (Reg, Reg) {
-        let Frame {
-            by_rows,
-            start,
-            end,
-        } = &call.call.window.frame;
-        let [start_offset, end_offset] = call.offsets.map(|at| at.map(|at| row[at]));
-        let (current_first, current_last) = match by_rows {
-            true => (neighbours.at, neighbours.at),
-            false => (neighbours.first_peer, neighbours.last_peer),
-        };
-        let first = self.frame_bound(start, start_offset, current_first, neighbours, "starting");
-        let last = self.frame_bound(end, end_offset, current_last, neighbours, "ending");
-        self.limit(first, Comparison::Less, neighbours.first);
-        self.limit(last, Comparison::Greater, neighbours.last);
-        (first, last)
-    }
-
-    fn frame_bound(
+    /// The first argument of the row at a position of a frame, NULL where that is none of its rows.
+    fn value_of_frame(
         &mut self,
-        bound: &FrameBound,
-        offset: Option<Reg>,
-        current: Reg,
+        rows: &Rows,
+        call: &PlacedCall,
+        at: Reg,
+        (first, last): (Reg, Reg),
         neighbours: Neighbours,
-        what: &str,
     ) -> Reg {
-        let target = self.builder.register(DataType::BigInt);
-        let op = match bound {
-            FrameBound::First => {
-                self.set(target, neighbours.first);
-                return target;
-            }
-            FrameBound::Last => {
-                self.set(target, neighbours.last);
-                return target;
-            }
-            FrameBound::Current => {
-                self.set(target, current);
-                return target;
-            }
-            FrameBound::Preceding(_) => Arithmetic::Subtract,
-            FrameBound::Following(_) => Arithmetic::Add,
-        };
-        let Some(offset) = offset else { return target };
-        self.builder.scalar(Instruction::RequireNotNull {
-            source: offset,
-            error: failure(
-                SqlState::NULL_VALUE_NOT_ALLOWED,
-                format!("frame {what} offset must not be null"),
-            ),
-        });
-        let zero = self.number(0);
-        let condition = self.compared(Comparison::GreaterOrEqual, offset, zero);
-        self.builder.scalar(Instruction::Require {
-            condition,
-            null_fails: true,
-            error: failure(
-                SqlState::INVALID_PRECEDING_OR_FOLLOWING_SIZE,
-                format!("frame {what} offset must not be negative"),
-            ),
-        });
-        // No frame is longer than this, and so no sum too large.
-        let most = self.number(i64::MAX / 4);
-        let distance = self.builder.register(DataType::BigInt);
-        self.set(distance, offset);
-        self.limit(distance, Comparison::Greater, most);
-        self.computed_into(op, target, current, distance);
-        target
-    }
-
-    /// `value := bound` where `value <comparison> bound`.
-    fn limit(&mut self, value: Reg, comparison: Comparison, bound: Reg) {
-        let exceeds = self.compared(comparison, value, bound);
-        self.open();
-        self.set(value, bound);
-        self.close_if(exceeds);
+        let result = self.value_within(rows, call, at, first, last);
+        if let Some(excluded) = self.is_excluded(call, at, neighbours) {
+            self.open();
+            self.builder.scalar(Instruction::SetNull { target: result });
+            self.close_if(excluded);
+        }
+        result
     }
 
     /// The first argument of the row at a position within a frame, else NULL.
@@ -530,18 +461,6 @@ impl Compiler<'_> {
         self.close_unless(is_within);
         self.close_if(is_known);
         result
-    }
-
-    fn is_within(&mut self, at: Reg, first: Reg, last: Reg) -> Reg {
-        let left = self.compared(Comparison::GreaterOrEqual, at, first);
-        let right = self.compared(Comparison::LessOrEqual, at, last);
-        let target = self.builder.register(DataType::Boolean);
-        self.builder.scalar(Instruction::And {
-            target,
-            left,
-            right,
-        });
-        target
     }
 
     /// In which of `buckets` stretches of the partition the row is; those that are a row longer
@@ -597,7 +516,7 @@ impl Compiler<'_> {
     }
 
     /// How many rows there are from one to another.
-    fn length(&mut self, first: Reg, last: Reg) -> Reg {
+    pub(super) fn length(&mut self, first: Reg, last: Reg) -> Reg {
         let distance = self.computed(Arithmetic::Subtract, last, first);
         self.increment(distance);
         distance
@@ -621,13 +540,13 @@ impl Compiler<'_> {
         target
     }
 
-    fn computed(&mut self, op: Arithmetic, left: Reg, right: Reg) -> Reg {
+    pub(super) fn computed(&mut self, op: Arithmetic, left: Reg, right: Reg) -> Reg {
         let target = self.builder.register(DataType::BigInt);
         self.computed_into(op, target, left, right);
         target
     }
 
-    fn computed_into(&mut self, op: Arithmetic, target: Reg, left: Reg, right: Reg) {
+    pub(super) fn computed_into(&mut self, op: Arithmetic, target: Reg, left: Reg, right: Reg) {
         self.builder.scalar(Instruction::Integer {
             op,
             width: Width::Eight,
@@ -637,31 +556,8 @@ impl Compiler<'_> {
         });
     }
 
-    fn compared(&mut self, op: Comparison, left: Reg, right: Reg) -> Reg {
-        let target = self.builder.register(DataType::Boolean);
-        self.builder.scalar(Instruction::Compare {
-            op,
-            class: Class::Integer,
-            target,
-            left,
-            right,
-        });
-        target
-    }
-
-    fn set(&mut self, target: Reg, source: Reg) {
-        self.builder.scalar(Instruction::Move { target, source });
-    }
-
-    /// Leaves the innermost loop where `condition` is TRUE.
-    fn exit_if(&mut self, condition: Reg) {
-        self.open();
-        self.builder.push(Step::Exit { depth: 0 });
-        self.close_if(condition);
-    }
-
     /// Closes a loop that only EXIT ends.
-    fn close_endless(&mut self) {
+    pub(super) fn close_endless(&mut self) {
         let body = self.close_ir_loop();
         self.builder.push(Step::Loop {
             before: Vec::new(),
@@ -684,16 +580,4 @@ fn sort_keys(rows: &Rows, definition: &Definition) -> Result<Vec<SortKey>> {
         })
     })
     .collect()
-}
-
-fn failure(state: SqlState, message: String) -> Box<Failure> {
-    Box::new(Failure {
-        state,
-        message,
-        arguments: Box::default(),
-        detail: None,
-        hint: None,
-        subject: None,
-        position: None,
-    })
 }

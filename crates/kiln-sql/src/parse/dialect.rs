@@ -165,6 +165,10 @@ impl Dialect for Postgres {
         }))
     }
 
+    fn supports_named_fn_args_with_assignment_operator(&self) -> bool {
+        true
+    }
+
     delegate! {
         supports_unicode_string_literal
         supports_filter_during_aggregation

@@ -20,6 +20,7 @@ mod domain;
 mod drop;
 mod explain;
 mod extension;
+mod frame;
 mod function;
 mod inheritance;
 mod lexer;
@@ -48,6 +49,7 @@ mod transaction;
 mod trigger;
 mod type_definition;
 mod types;
+mod variadic;
 mod view;
 
 #[cfg(test)]
@@ -66,6 +68,7 @@ pub use domain::{AlterDomain, CreateDomain, DomainChange, DomainCheck};
 pub use drop::{Drop, DropFunction, DropKind, RoutineSignature};
 pub use explain::{Explain, ExplainFormat, ExplainOptions, WrittenOption};
 pub use extension::ExtensionStatement;
+pub(crate) use frame::Exclusion;
 pub use function::{
     Argument, ArgumentMode, Body, FunctionDefinition, FunctionHeader, FunctionSource, ResultColumn,
     Returns, Volatility, function_header, function_source,
@@ -99,4 +102,5 @@ pub use transaction::{SetConstraints, SetTransaction, TransactionMode};
 pub use trigger::{CreateTrigger, DropTrigger, RenameTrigger, SwitchedTrigger, WhichTrigger};
 pub use type_definition::{AlterType, CreateComposite, CreateEnum, TypeChange};
 pub use types::{TypeKind, TypeReference, type_of_text};
+pub(crate) use variadic::VARIADIC;
 pub use view::{AlterView, CreateView, Star, stored_query};

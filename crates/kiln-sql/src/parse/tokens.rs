@@ -9,7 +9,7 @@ use super::locking::LockingClauses;
 use super::position::{after_text, location};
 use super::sequence::Overriding;
 use super::subscript::Subscripts;
-use super::{inheritance, merge, table_command};
+use super::{frame, inheritance, merge, table_command, variadic};
 use kiln_storage::error::{Error, Position, Result, SqlState};
 use sqlparser::ast::Expr;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -273,7 +273,13 @@ impl<'a> Tokens<'a> {
         let locking = LockingClauses::of(self, &all);
         let conflicts = ConflictTargets::of(self, &all);
         let mut others = BTreeMap::new();
-        for rewrite in [inheritance::rewrite, merge::rewrite, table_command::rewrite] {
+        for rewrite in [
+            inheritance::rewrite,
+            merge::rewrite,
+            table_command::rewrite,
+            frame::rewrite,
+            variadic::rewrite,
+        ] {
             rewrite(self, &all, &mut others)?;
         }
         let mut rest = parts.iter().cloned().flatten();

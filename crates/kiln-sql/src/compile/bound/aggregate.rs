@@ -6,6 +6,39 @@ use kiln_storage::types::DataType;
 use super::super::fail;
 use super::{Bound, OrderKey};
 
+/// What is asked of the deviation of values from their mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Deviation {
+    /// Whether the values are a sample, and not all that there are.
+    pub of_sample: bool,
+    /// Whether the root is asked for.
+    pub is_root: bool,
+}
+
+/// How bits are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bits {
+    And,
+    Or,
+    Xor,
+}
+
+/// The aggregates of pairs of numbers.
+const OF_PAIRS: [&str; 12] = [
+    "corr",
+    "covar_pop",
+    "covar_samp",
+    "regr_avgx",
+    "regr_avgy",
+    "regr_count",
+    "regr_intercept",
+    "regr_r2",
+    "regr_slope",
+    "regr_sxx",
+    "regr_sxy",
+    "regr_syy",
+];
+
 /// The aggregate functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AggregateKind {
@@ -18,11 +51,30 @@ pub(crate) enum AggregateKind {
     BoolOr,
     StringAgg,
     ArrayAgg,
+    Deviation(Deviation),
+    Bits(Bits),
+    /// The aggregate of this name over pairs of numbers; the second of a pair is the delimiter.
+    Pairs(&'static str),
 }
 
 impl AggregateKind {
+    /// Whether a function of a user may have its name.
+    pub(in super::super) fn is_statistic(self) -> bool {
+        matches!(
+            self,
+            AggregateKind::Deviation(_) | AggregateKind::Bits(_) | AggregateKind::Pairs(_)
+        )
+    }
+
+    /// Whether it has two arguments.
+    pub(in super::super) fn takes_two(self) -> bool {
+        matches!(self, AggregateKind::StringAgg | AggregateKind::Pairs(_))
+    }
+
     /// The aggregate called `name`.
     pub(in super::super) fn of(name: &str) -> Option<AggregateKind> {
+        let deviation =
+            |of_sample, is_root| AggregateKind::Deviation(Deviation { of_sample, is_root });
         Some(match name {
             "count" => AggregateKind::Count,
             "sum" => AggregateKind::Sum,
@@ -33,7 +85,17 @@ impl AggregateKind {
             "bool_or" => AggregateKind::BoolOr,
             "string_agg" => AggregateKind::StringAgg,
             "array_agg" => AggregateKind::ArrayAgg,
-            _ => return None,
+            "stddev" | "stddev_samp" => deviation(true, true),
+            "stddev_pop" => deviation(false, true),
+            "variance" | "var_samp" => deviation(true, false),
+            "var_pop" => deviation(false, false),
+            "bit_and" => AggregateKind::Bits(Bits::And),
+            "bit_or" => AggregateKind::Bits(Bits::Or),
+            "bit_xor" => AggregateKind::Bits(Bits::Xor),
+            _ => {
+                let known = OF_PAIRS.into_iter().find(|known| *known == name);
+                AggregateKind::Pairs(known?)
+            }
         })
     }
 }
@@ -44,7 +106,7 @@ pub(crate) struct AggregateCall {
     pub kind: AggregateKind,
     /// `None` for `count(*)`.
     pub argument: Option<Bound>,
-    /// The delimiter of `string_agg`.
+    /// The delimiter of `string_agg`, or the second argument of an aggregate of pairs.
     pub delimiter: Option<Bound>,
     pub distinct: bool,
     pub filter: Option<Bound>,
@@ -65,7 +127,8 @@ impl AggregateCall {
             AggregateKind::Sum | AggregateKind::Average => {
                 !matches!(self.data_type, DataType::Double | DataType::REAL)
             }
-            AggregateKind::StringAgg | AggregateKind::ArrayAgg => false,
+            AggregateKind::Deviation(_) => self.data_type != DataType::Double,
+            AggregateKind::StringAgg | AggregateKind::ArrayAgg | AggregateKind::Pairs(_) => false,
             _ => true,
         }
     }

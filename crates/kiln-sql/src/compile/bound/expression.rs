@@ -166,6 +166,10 @@ impl Bound {
         match (&self.kind, &other.kind) {
             (Kind::Unknown(a), Kind::Unknown(b)) => a == b,
             (Kind::Parameter(a), Kind::Parameter(b)) => a == b,
+            // NaN is itself, and zero is not its negative.
+            (Kind::Constant(Value::Double(a)), Kind::Constant(Value::Double(b))) => {
+                a.to_bits() == b.to_bits()
+            }
             (Kind::Constant(a), Kind::Constant(b)) => a == b,
             (Kind::Register(a), Kind::Register(b)) => a == b,
             (

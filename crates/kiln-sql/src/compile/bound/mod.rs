@@ -14,7 +14,7 @@ mod select;
 mod subquery;
 mod window;
 
-pub(crate) use aggregate::{AggregateCall, AggregateKind};
+pub(crate) use aggregate::{AggregateCall, AggregateKind, Bits, Deviation};
 pub use expression::SourceId;
 pub(crate) use expression::{Bound, Builtin, Kind, LockRow, Operation};
 pub(crate) use parameters::{OpenParameter, Parameters};

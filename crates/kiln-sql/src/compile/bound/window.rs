@@ -1,8 +1,11 @@
 //! Bound calls with OVER, and queries that add a column for each.
 
+use kiln_procedure::ir::ScalarFunction;
 use kiln_storage::types::DataType;
+use sqlparser::ast::WindowFrameUnits;
 
 use super::{AggregateCall, Bound, BoundQuery, OrderKey};
+use crate::parse::Exclusion;
 
 /// A call with OVER.
 #[derive(Clone, Debug)]
@@ -41,10 +44,12 @@ pub(crate) struct Window {
 /// The rows of a partition that belong to one of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    /// Whether rows are counted; else rows that are equal in the order are together.
-    pub by_rows: bool,
+    pub units: WindowFrameUnits,
     pub start: FrameBound,
     pub end: FrameBound,
+    pub exclusion: Exclusion,
+    /// What finds the ends that are at an offset, by the values in the order.
+    pub in_range: Option<(&'static str, ScalarFunction)>,
 }
 
 #[derive(Clone, Debug)]
@@ -59,9 +64,11 @@ pub(crate) enum FrameBound {
 impl Default for Frame {
     fn default() -> Frame {
         Frame {
-            by_rows: false,
+            units: WindowFrameUnits::Range,
             start: FrameBound::First,
             end: FrameBound::Current,
+            exclusion: Exclusion::Nothing,
+            in_range: None,
         }
     }
 }
@@ -132,7 +139,8 @@ impl WindowCall {
             && one.partition.len() == two.partition.len()
             && one.order.len() == two.order.len()
             && same_order
-            && one.frame.by_rows == two.frame.by_rows
+            && one.frame.units == two.frame.units
+            && one.frame.exclusion == two.frame.exclusion
             && one.frame.start.rank() == two.frame.start.rank()
             && one.frame.end.rank() == two.frame.end.rank()
             && mine.len() == others.len()

@@ -106,7 +106,7 @@ fn format_text(heap: &Heap, template: &str, arguments: &[Slot]) -> Result<String
     Ok(out)
 }
 
-const FORMAT: Named = ("format", {
+pub(super) const FORMAT: Named = ("format", {
     fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
         let [template, arguments @ ..] = arguments else {
             return Ok(Slot::NULL);

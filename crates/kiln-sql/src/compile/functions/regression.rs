@@ -1,16 +1,15 @@
 //! Aggregates of pairs of numbers: how two values depend on each other.
 //!
-//! The pairs are collected in two arrays, and those with a NULL do not count. They are taken in one
-//! after the other as PostgreSQL does (`float8_regr_accum`, after Youngs and Cramer).
+//! What is accumulated of the pairs: how many there are, the sums of both parts, and the products of
+//! their deviations from the means ([`SPREAD_OF_PAIRS`](super::statistics::SPREAD_OF_PAIRS)).
 
 use kiln_procedure::ir::ScalarFunction;
-use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::error::Result;
 use kiln_storage::slot::{Heap, Slot};
 
 use super::Named;
 
-/// What was taken in.
-#[derive(Default)]
+/// What was accumulated, the independent values as `x`.
 struct Sums {
     count: f64,
     x: f64,
@@ -21,57 +20,18 @@ struct Sums {
 }
 
 impl Sums {
-    /// Those of the pairs in two arrays, of which the first has the dependent values.
-    fn of(heap: &Heap, arguments: &[Slot]) -> Result<Sums> {
-        let mut sums = Sums::default();
-        let [dependent, independent] = arguments else {
-            return Ok(sums);
+    fn of(arguments: &[Slot]) -> Option<Sums> {
+        let [y, count, x, xx, yy, xy] = arguments else {
+            return None;
         };
-        if dependent.is_null() || independent.is_null() {
-            return Ok(sums);
-        }
-        let pairs = heap.array(*dependent).iter().zip(heap.array(*independent));
-        for (y, x) in pairs {
-            if !y.is_null() && !x.is_null() {
-                sums.add(y.as_f64(), x.as_f64())?;
-            }
-        }
-        Ok(sums)
-    }
-
-    fn add(&mut self, y: f64, x: f64) -> Result<()> {
-        let before = self.count;
-        self.count += 1.0;
-        let was_finite = self.x.is_finite() && self.y.is_finite();
-        self.x += x;
-        self.y += y;
-        if before == 0.0 {
-            if !x.is_finite() {
-                (self.xx, self.xy) = (f64::NAN, f64::NAN);
-            }
-            if !y.is_finite() {
-                (self.yy, self.xy) = (f64::NAN, f64::NAN);
-            }
-            return Ok(());
-        }
-        let (beyond_x, beyond_y) = (x * self.count - self.x, y * self.count - self.y);
-        let scale = 1.0 / (self.count * before);
-        self.xx += beyond_x * beyond_x * scale;
-        self.yy += beyond_y * beyond_y * scale;
-        self.xy += beyond_x * beyond_y * scale;
-        let all = [self.x, self.y, self.xx, self.yy, self.xy];
-        if all.iter().any(|sum| sum.is_infinite()) {
-            if was_finite && x.is_finite() && y.is_finite() {
-                let message = "value out of range: overflow";
-                return Err(Error::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
-            }
-            for sum in [&mut self.xx, &mut self.yy, &mut self.xy] {
-                if sum.is_infinite() {
-                    *sum = f64::NAN;
-                }
-            }
-        }
-        Ok(())
+        Some(Sums {
+            count: count.as_i64() as f64,
+            x: x.as_f64(),
+            y: y.as_f64(),
+            xx: xx.as_f64(),
+            yy: yy.as_f64(),
+            xy: xy.as_f64(),
+        })
     }
 }
 
@@ -82,13 +42,16 @@ fn of_pairs(sums: &Sums, fewest: f64, value: f64) -> Option<f64> {
 
 macro_rules! aggregates {
     ($($function:ident $name:literal |$sums:ident| $value:expr;)+) => {
-        $(fn $function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
-            let $sums = &Sums::of(heap, arguments)?;
+        $(fn $function(_: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+            let Some($sums) = &Sums::of(arguments) else {
+                return Ok(Slot::NULL);
+            };
             let value: Option<f64> = $value;
             Ok(value.map_or(Slot::NULL, Slot::from_f64))
         })+
 
-        /// The aggregate of this name over DOUBLE PRECISIONs, which gives one.
+        /// The aggregate of this name over DOUBLE PRECISIONs, which gives one, or the number of
+        /// pairs.
         pub(in super::super) fn aggregate(name: &str) -> Option<Named> {
             match name {
                 $($name => Some(($name, $function as ScalarFunction)),)+
@@ -97,6 +60,9 @@ macro_rules! aggregates {
         }
     };
 }
+
+/// The aggregate that gives the number of pairs, a BIGINT.
+pub(in super::super) const COUNT: &str = "regr_count";
 
 aggregates! {
     covar_pop "covar_pop" |s| of_pairs(s, 1.0, s.xy / s.count);
@@ -124,9 +90,3 @@ aggregates! {
     regr_syy "regr_syy" |s| of_pairs(s, 1.0, s.yy);
     regr_sxy "regr_sxy" |s| of_pairs(s, 1.0, s.xy);
 }
-
-/// `regr_count`, which gives a BIGINT.
-pub(in super::super) const COUNT: Named = ("regr_count", |heap, arguments| {
-    let sums = Sums::of(heap, arguments)?;
-    Ok(Slot::from_i64(sums.count as i64))
-});

@@ -1,12 +1,14 @@
-//! Aggregates of values that were collected: an array of them, with NULLs that do not count.
+//! Aggregates of numbers by what was accumulated of them, and of values that were collected: an
+//! array of them, with NULLs that do not count.
 
 use kiln_procedure::frame::compare;
 use kiln_procedure::ir::{Class, ScalarFunction};
 use kiln_procedure::number::product_work;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::{Decimal, Interval, Number};
+use kiln_storage::types::{Decimal, Number};
 
+use super::super::bound::{Bits, Deviation};
 use super::Named;
 
 /// The values of an array that are not NULL; none of an array that is NULL.
@@ -20,51 +22,22 @@ fn values(heap: &Heap, array: Slot) -> Vec<Slot> {
     }
 }
 
-/// What is asked of the deviation of values from their mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Deviation {
-    /// Whether the values are a sample, and not all that there are.
-    pub of_sample: bool,
-    /// Whether the root is asked for.
-    pub is_root: bool,
-}
-
-/// The sum of NUMERICs and that of their squares; `None` where one is NaN or infinite: what
-/// deviates from that is NaN.
-fn sums_of_decimals(heap: &mut Heap, values: &[Slot]) -> Result<Option<(Number, Number)>> {
-    let mut all = values.iter();
-    let short = all.try_fold((Decimal::ZERO, Decimal::ZERO), |(sum, squares), value| {
-        let value = (!value.is_long()).then(|| value.as_decimal())?;
-        let square = value.try_mul(value).ok()?;
-        Some((sum.try_add(value).ok()?, squares.try_add(square).ok()?))
-    });
-    if let Some((sum, squares)) = short {
-        return Ok(Some((sum.into(), squares.into())));
-    }
-    let (mut sum, mut squares) = (Number::ZERO, Number::ZERO);
-    for slot in values {
-        heap.spend(product_work(*slot, *slot))?;
-        let value = heap.number(*slot);
-        if !value.is_finite() {
-            return Ok(None);
-        }
-        squares = squares.try_add(&value.try_mul(&value)?)?;
-        sum = sum.try_add(&value)?;
-    }
-    Ok(Some((sum, squares)))
-}
-
-/// The variance of NUMERICs, or its root. PostgreSQL computes it exactly
-/// (`numeric_stddev_internal`), and divides once.
-fn of_decimals(heap: &mut Heap, array: Slot, asked: Deviation) -> Result<Slot> {
-    let values = values(heap, array);
-    let count = i64::try_from(values.len()).unwrap_or(i64::MAX);
-    if values.is_empty() || asked.of_sample && count == 1 {
+/// The variance of NUMERICs by their sum, how many there are, and the sum of their squares, or its
+/// root. PostgreSQL computes it exactly (`numeric_stddev_internal`), and divides once. Where one is
+/// NaN or infinite, what deviates from it is NaN.
+fn of_decimals(heap: &mut Heap, arguments: &[Slot], asked: Deviation) -> Result<Slot> {
+    let [sum, count, squares] = arguments else {
+        return Ok(Slot::NULL);
+    };
+    let count = count.as_i64();
+    if count == 0 || asked.of_sample && count == 1 {
         return Ok(Slot::NULL);
     }
-    let Some((sum, squares)) = sums_of_decimals(heap, &values)? else {
+    heap.spend(product_work(*sum, *sum))?;
+    let (sum, squares) = (heap.number(*sum), heap.number(*squares));
+    if !sum.is_finite() || !squares.is_finite() {
         return Ok(Slot::NAN);
-    };
+    }
     let of_squares = Number::from(count).try_mul(&squares)?;
     let spread = of_squares.try_sub(&sum.try_mul(&sum)?)?;
     if spread.is_zero() || spread.is_negative() {
@@ -80,26 +53,17 @@ fn of_decimals(heap: &mut Heap, array: Slot, asked: Deviation) -> Result<Slot> {
     Ok(heap.push_number(&result))
 }
 
-/// The same of DOUBLE PRECISIONs, taken in one after the other as PostgreSQL does (`float8_accum`,
-/// after Youngs and Cramer).
-fn of_doubles(heap: &Heap, array: Slot, asked: Deviation) -> Slot {
-    let (mut count, mut sum, mut spread) = (0.0, 0.0, 0.0);
-    for value in values(heap, array) {
-        let value = value.as_f64();
-        count += 1.0;
-        sum += value;
-        if count > 1.0 {
-            let beyond = value * count - sum;
-            spread += beyond * beyond / (count * (count - 1.0));
-        } else if !value.is_finite() {
-            spread = f64::NAN;
-        }
-    }
+/// The same of DOUBLE PRECISIONs, by their sum, how many there are, and their spread.
+fn of_doubles(arguments: &[Slot], asked: Deviation) -> Slot {
+    let [_, count, spread] = arguments else {
+        return Slot::NULL;
+    };
+    let count = count.as_i64() as f64;
     let others = if asked.of_sample { count - 1.0 } else { count };
     if others <= 0.0 {
         return Slot::NULL;
     }
-    let variance: f64 = spread / others;
+    let variance: f64 = spread.as_f64() / others;
     Slot::from_f64(if asked.is_root {
         variance.sqrt()
     } else {
@@ -107,16 +71,76 @@ fn of_doubles(heap: &Heap, array: Slot, asked: Deviation) -> Slot {
     })
 }
 
+fn overflow() -> Error {
+    let message = "value out of range: overflow";
+    Error::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
+}
+
+/// The sum of two DOUBLE PRECISIONs, of which none or one is infinite where the sum is.
+pub(in super::super) const PLAIN_SUM: Named = ("plain_sum", |_, arguments| {
+    let (left, right) = (arguments[0].as_f64(), arguments[1].as_f64());
+    let sum = left + right;
+    match sum.is_infinite() && !left.is_infinite() && !right.is_infinite() {
+        true => Err(overflow()),
+        false => Ok(Slot::from_f64(sum)),
+    }
+});
+
+/// The product of the deviations of pairs from their means, summed, once one more pair is among
+/// them. Taken in one after the other as PostgreSQL does (`float8_regr_accum`, `float8_accum`,
+/// after Youngs and Cramer): how many there are with it, the sum of products, and of either part
+/// of the pairs the sum without it and what it has itself. `add` puts a product of deviations to
+/// the others, by what it is divided by: PostgreSQL's two functions round in two ways.
+fn spread(arguments: &[Slot], add: fn(f64, f64, f64) -> f64) -> Result<Slot> {
+    let [count, products, parts @ ..] = arguments else {
+        return Ok(Slot::NULL);
+    };
+    let [x_sum, x, y_sum, y] = parts else {
+        return Ok(Slot::NULL);
+    };
+    let count = count.as_i64() as f64;
+    let [x_sum, x, y_sum, y] = [x_sum, x, y_sum, y].map(|part| part.as_f64());
+    if count == 1.0 {
+        let known = x.is_finite() && y.is_finite();
+        return Ok(Slot::from_f64(if known { 0.0 } else { f64::NAN }));
+    }
+    let beyond_x = x * count - (x_sum + x);
+    let beyond_y = y * count - (y_sum + y);
+    let divisor = count * (count - 1.0);
+    let spread = add(products.as_f64(), beyond_x * beyond_y, divisor);
+    let all = [spread, x_sum + x, y_sum + y];
+    if !all.iter().any(|sum| sum.is_infinite()) {
+        return Ok(Slot::from_f64(spread));
+    }
+    match [x_sum, x, y_sum, y].iter().any(|part| part.is_infinite()) {
+        true if spread.is_infinite() => Ok(Slot::from_f64(f64::NAN)),
+        true => Ok(Slot::from_f64(spread)),
+        false => Err(overflow()),
+    }
+}
+
+/// See [`spread`].
+pub(in super::super) const SPREAD: Named = ("spread", |_, arguments| {
+    spread(arguments, |sum, product, divisor| sum + product / divisor)
+});
+
+/// The same of pairs.
+pub(in super::super) const SPREAD_OF_PAIRS: Named = ("spread_of_pairs", |_, arguments| {
+    spread(arguments, |sum, product, divisor| {
+        sum + product * (1.0 / divisor)
+    })
+});
+
 macro_rules! deviations {
     ($($decimals:ident $doubles:ident $name:literal $of_sample:literal $is_root:literal;)+) => {
         $(
             fn $decimals(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
                 let asked = Deviation { of_sample: $of_sample, is_root: $is_root };
-                of_decimals(heap, arguments[0], asked)
+                of_decimals(heap, arguments, asked)
             }
-            fn $doubles(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+            fn $doubles(_: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
                 let asked = Deviation { of_sample: $of_sample, is_root: $is_root };
-                Ok(of_doubles(heap, arguments[0], asked))
+                Ok(of_doubles(arguments, asked))
             }
         )+
 
@@ -139,59 +163,41 @@ deviations! {
     decimals_var_pop doubles_var_pop "var_pop" false false;
 }
 
-/// How bits are put together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Bits {
-    And,
-    Or,
-    Xor,
-}
-
-/// What puts the bits of integers together.
+/// What puts the bits of two integers together.
 pub(in super::super) fn bits(how: Bits) -> Named {
-    fn put_together(heap: &Heap, array: Slot, put: fn(i64, i64) -> i64) -> Result<Slot> {
-        let values = values(heap, array).into_iter().map(Slot::as_i64);
-        Ok(values.reduce(put).map_or(Slot::NULL, Slot::from_i64))
+    fn put_together(arguments: &[Slot], put: fn(i64, i64) -> i64) -> Result<Slot> {
+        let [left, right] = arguments else {
+            return Ok(Slot::NULL);
+        };
+        Ok(Slot::from_i64(put(left.as_i64(), right.as_i64())))
     }
     match how {
-        Bits::And => ("bit_and", |heap, arguments| {
-            put_together(heap, arguments[0], |one, other| one & other)
+        Bits::And => ("bit_and", |_, arguments| {
+            put_together(arguments, |one, other| one & other)
         }),
-        Bits::Or => ("bit_or", |heap, arguments| {
-            put_together(heap, arguments[0], |one, other| one | other)
+        Bits::Or => ("bit_or", |_, arguments| {
+            put_together(arguments, |one, other| one | other)
         }),
-        Bits::Xor => ("bit_xor", |heap, arguments| {
-            put_together(heap, arguments[0], |one, other| one ^ other)
+        Bits::Xor => ("bit_xor", |_, arguments| {
+            put_together(arguments, |one, other| one ^ other)
         }),
     }
 }
 
-fn sum_of_intervals(heap: &Heap, array: Slot) -> Result<Option<(Interval, usize)>> {
-    let values = values(heap, array);
-    let mut intervals = values.iter().map(|value| heap.interval(*value));
-    let Some(first) = intervals.next() else {
-        return Ok(None);
-    };
-    let sum = intervals.try_fold(first, Interval::try_add)?;
-    Ok(Some((sum, values.len())))
-}
+/// The sum of two intervals.
+pub(in super::super) const SUM_OF_INTERVALS: Named = ("interval_pl", |heap, arguments| {
+    let (left, right) = (heap.interval(arguments[0]), heap.interval(arguments[1]));
+    let sum = left.try_add(right)?;
+    Ok(heap.push_interval(sum))
+});
 
-/// What sums intervals, or gives their mean.
-pub(in super::super) fn of_intervals(is_mean: bool) -> Named {
-    match is_mean {
-        false => ("sum", |heap, arguments| {
-            let sum = sum_of_intervals(heap, arguments[0])?;
-            Ok(sum.map_or(Slot::NULL, |(sum, _)| heap.push_interval(sum)))
-        }),
-        true => ("avg", |heap, arguments| {
-            let Some((sum, count)) = sum_of_intervals(heap, arguments[0])? else {
-                return Ok(Slot::NULL);
-            };
-            let mean = sum.try_div(count as f64)?;
-            Ok(heap.push_interval(mean))
-        }),
-    }
-}
+/// The mean of intervals, by their sum and how many there are.
+pub(in super::super) const MEAN_OF_INTERVALS: Named = ("interval_avg", |heap, arguments| {
+    let mean = heap
+        .interval(arguments[0])
+        .try_div(arguments[1].as_i64() as f64)?;
+    Ok(heap.push_interval(mean))
+});
 
 /// A fraction of a percentile; `None` where it is NULL.
 ///

@@ -105,7 +105,7 @@ fn joined(heap: &mut Heap, separator: Option<Slot>, parts: &[Slot]) -> Result<Sl
 /// Declares builtins that see their NULLs.
 macro_rules! lenient {
     ($($constant:ident = $name:literal, |$heap:ident, $arguments:ident| $body:expr;)*) => {
-        $(const $constant: Named = ($name, {
+        $(pub(super) const $constant: Named = ($name, {
             fn function($heap: &mut Heap, $arguments: &[Slot]) -> Result<Slot> {
                 let _ = &$heap;
                 $body
