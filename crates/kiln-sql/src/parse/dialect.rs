@@ -118,6 +118,10 @@ impl Dialect for Postgres {
     }
 
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        // It names an argument, and is no operator.
+        if parser.peek_token_ref().token == Token::Assignment {
+            return Some(Ok(self.prec_unknown()));
+        }
         self.0.get_next_precedence(parser)
     }
 

@@ -22,6 +22,9 @@ pub(crate) enum Exclusion {
     Ties,
 }
 
+/// Parentheses in each other, at most, that a window is looked for behind.
+const DEPTH_MAX: usize = 100;
+
 /// Each with the words behind EXCLUDE, and with its mark.
 const EXCLUSIONS: [(&[&str], Exclusion, &str); 4] = [
     (
@@ -109,6 +112,8 @@ fn clause_before(tokens: &Tokens<'_>, indexes: &[usize]) -> Option<(usize, bool)
     let (mut first, mut has_frame) = (None, false);
     for index in indexes.iter().rev() {
         match tokens.get(*index) {
+            // A statement that deep is refused; to look through it would take long.
+            Token::RParen | Token::RBracket if depth == DEPTH_MAX => return None,
             Token::RParen | Token::RBracket => depth += 1,
             Token::LParen | Token::LBracket if depth == 0 => {
                 return first.map(|at| (at, has_frame));
@@ -138,6 +143,7 @@ fn enclose_offset(
     let mut first = None;
     for index in indexes.iter().rev() {
         match tokens.get(*index) {
+            Token::RParen | Token::RBracket if depth == DEPTH_MAX => return,
             Token::RParen | Token::RBracket => depth += 1,
             Token::LParen | Token::LBracket if depth == 0 => return,
             Token::LParen | Token::LBracket => depth -= 1,
@@ -148,6 +154,8 @@ fn enclose_offset(
             _ if depth > 0 => {}
             _ => match tokens.word(*index) {
                 "between" | "and" | "rows" | "range" | "groups" => break,
+                // An offset has neither, so that no token is looked at again and again.
+                "preceding" | "following" => break,
                 _ => {}
             },
         }

@@ -366,6 +366,7 @@ fn read_type(described: &str, depth: u8) -> Option<DataType> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::{format_value, parse_value};
 
     fn field(name: &str, data_type: DataType) -> RowField {
         let name = name.to_owned();

@@ -4,7 +4,7 @@
 
 -- snippet: arguments-by-name
 SELECT make_interval(days => 10), make_interval(years => 1, mins => 5), make_interval(1, weeks => 2), make_interval(secs => 1.5);
-SELECT make_date(year => 2024, month => 2, day => 29), make_date(2024, day => 1, month => 3);
+SELECT make_date(year => 2024, month => 2, day => 29), make_date(2024, day => 1, month => 3), make_date(day := 5, year := 2020, month := 1);
 SELECT make_time(hour => 1, min => 2, sec => 3.5), make_timestamp(year => 2024, month => 1, mday => 2, hour => 3, min => 4, sec => 5);
 SELECT make_time(1, 2, sec => 0), make_timestamp(2024, 1, 2, sec => 5, min => 4, hour => 3);
 SELECT jsonb_set(jsonb_in => '{"a": 1}', path => '{a}', replacement => '2');
