@@ -37,7 +37,8 @@ impl Spinner {
     /// Spins once, or yields.
     #[inline]
     pub fn spin(&mut self) {
-        self.spins += 1;
+        // A wait may outlast the count.
+        self.spins = self.spins.wrapping_add(1);
         if self.spins.is_multiple_of(Self::SPINS_BEFORE_YIELD) {
             thread::yield_now();
         } else {

@@ -236,9 +236,7 @@ fn a_share_of_new_orders_has_one_remote_line() {
         ..Config::small(5)
     };
     let drawn = calls(&config, 2, 40_000);
-    let new_orders = drawn
-        .iter()
-        .filter(|(call, _)| call.procedure == NEW_ORDER);
+    let new_orders = drawn.iter().filter(|(call, _)| call.procedure == NEW_ORDER);
     let counts: Vec<usize> = new_orders
         .map(|(_, arguments)| remote_lines(arguments))
         .collect();

@@ -158,7 +158,9 @@ impl<T: PartitionTable> Locks for GrantedLocks<T> {
     }
 
     fn take_claim(&mut self, claim: Claim) -> Result<Taken<Held>, AbortCause> {
-        if !self.has_statements {
+        // An attempt that travels has been granted its plan. Its worker has this partition's latch,
+        // and may have run a statement before.
+        if !self.has_statements || self.here.is_some() {
             return Err(MISS);
         }
         let taken = soon(|| {

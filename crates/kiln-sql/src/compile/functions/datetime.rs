@@ -57,14 +57,12 @@ pub(super) fn zone_of(heap: &Heap, style: Slot) -> Zone {
 
 /// Whether a builtin is given the session's style behind its arguments.
 pub(in super::super) fn reads_style(name: &str, arguments: &[Ty]) -> bool {
-    match (name, arguments) {
-        ("date_part", [_, Ty::TimestampTz])
-        | ("date_trunc", [_, Ty::TimestampTz])
-        | ("to_char", [Ty::TimestampTz, _])
-        | ("age", [Ty::TimestampTz, _])
-        | ("to_timestamp", [Ty::Text, Ty::Text]) => true,
-        _ => false,
-    }
+    matches!(
+        (name, arguments),
+        ("date_part" | "date_trunc", [_, Ty::TimestampTz])
+            | ("to_char" | "age", [Ty::TimestampTz, _])
+            | ("to_timestamp", [Ty::Text, Ty::Text])
+    )
 }
 
 /// Microseconds since 1970 as a TIMESTAMPTZ, which counts from 2000.
