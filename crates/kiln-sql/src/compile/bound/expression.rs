@@ -6,9 +6,11 @@ use kiln_procedure::ir::{Arithmetic, Class, Comparison, Reg, ScalarFunction, Wid
 use kiln_storage::types::{CatalogType, DataType, Value};
 
 use super::super::Position;
-use super::super::functions::STYLE;
 use super::{AggregateCall, Callee, OpenParameter, Subquery, WindowCall};
 use crate::catalog::{CatalogCall, SequenceCall};
+
+/// What the builtin is called that gives the style of the session that calls.
+pub(in super::super) const SESSION_STYLE: &str = "session_style";
 
 /// An expression with its type.
 #[derive(Clone, Debug)]
@@ -440,7 +442,7 @@ impl Bound {
     pub(in super::super) fn in_default_style(self) -> Bound {
         self.rewrite(&mut |part| match &part.kind {
             Kind::Operation(Operation::Call(style), operands)
-                if operands.is_empty() && style.name == STYLE.0 =>
+                if operands.is_empty() && style.name == SESSION_STYLE =>
             {
                 let none = Value::Bytea(Vec::new());
                 Some(Bound::constant(none, DataType::Bytea, part.position))

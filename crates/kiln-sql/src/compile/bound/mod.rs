@@ -15,6 +15,7 @@ mod subquery;
 mod window;
 
 pub(crate) use aggregate::{AggregateCall, AggregateKind, Bits, Deviation};
+pub(super) use expression::SESSION_STYLE;
 pub use expression::SourceId;
 pub(crate) use expression::{Bound, Builtin, Kind, LockRow, Operation};
 pub(crate) use parameters::{OpenParameter, Parameters};

@@ -41,7 +41,7 @@ use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{CatalogType, DataType, Decimal, Number};
 
 use super::Position;
-use super::bound::Bound;
+use super::bound::{Bound, SESSION_STYLE};
 use super::constant::call;
 use crate::catalog::CatalogCall;
 
@@ -257,7 +257,7 @@ pub(super) const fn clock(now: Now) -> Named {
 }
 
 /// The style of the session that calls; not to be folded.
-pub(super) const STYLE: Named = ("session_style", datetime::STYLE);
+pub(super) const STYLE: Named = (SESSION_STYLE, datetime::STYLE);
 
 /// Whether there is a builtin called `name`.
 pub(super) fn exists(name: &str) -> bool {
