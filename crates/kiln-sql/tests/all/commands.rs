@@ -10,7 +10,11 @@ use kiln_sql::{
     Call, Database, IdempotencyKey, Logging, Options, Protocol, Recovery, Reply, SqlState,
 };
 
-fn options(directory: &TemporaryDirectory, protocol: Protocol, logging: Logging) -> Options {
+pub(crate) fn options(
+    directory: &TemporaryDirectory,
+    protocol: Protocol,
+    logging: Logging,
+) -> Options {
     Options::new()
         .workers(2)
         .pin_workers(false)

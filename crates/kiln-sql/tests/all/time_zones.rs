@@ -2,8 +2,8 @@
 
 #![cfg(not(kiln_sim))]
 
+use crate::commands::options;
 use crate::files::temporary;
-use kiln_platform::disk::TemporaryDirectory;
 use kiln_sql::{Database, Logging, Options, Protocol, Session};
 
 const ZONES: [(&str, &str); 3] = [
@@ -47,15 +47,6 @@ fn sessions_of_several_zones_share_statements() {
     assert_eq!(text(session, query), ZONES[1].1);
     session.execute("ROLLBACK").expect("it ends");
     assert_eq!(text(session, query), ZONES[0].1);
-}
-
-fn options(directory: &TemporaryDirectory, protocol: Protocol, logging: Logging) -> Options {
-    Options::new()
-        .workers(2)
-        .pin_workers(false)
-        .protocol(protocol)
-        .logging(logging)
-        .data_dir(Some(directory.path().join("data")))
 }
 
 #[test]
