@@ -334,12 +334,20 @@ fn catalogs_made_at_random_are_rebuilt() {
     let first = kiln_platform::random::fresh_seed() >> 1;
     // A key was given the name of a check.
     let found = [1_988_253_569_531_823_874];
+    let (mut failed, mut all) = (0, 0);
     for seed in found.into_iter().chain(first..first + 12) {
-        at_random(seed, 60);
+        failed += at_random(seed, 60);
+        all += 60;
     }
+    // Of one seed nearly all may fail, for want of a table; of many seeds they do not.
+    assert!(
+        failed < all * 8 / 10,
+        "from seed {first}: {failed} of {all} failed"
+    );
 }
 
-fn at_random(seed: u64, length: usize) {
+/// Makes so many definitions, and checks the catalog that they leave; how many have failed.
+fn at_random(seed: u64, length: usize) -> usize {
     let mut random = Random::from_seed(seed);
     let mut recorder = Recorder::new(options());
     let (mut written, mut done, mut failed) = (recorder.written(), 0, 0);
@@ -353,8 +361,8 @@ fn at_random(seed: u64, length: usize) {
             recorder.check_text(&format!("seed {seed}, step {step}"));
         }
     }
-    assert!(failed < length * 9 / 10, "seed {seed}: {failed} failed");
     recorder.check_statements(&written, done, &format!("seed {seed}"));
+    failed
 }
 
 /// A statement that defines, or that fails for want of what it names.
