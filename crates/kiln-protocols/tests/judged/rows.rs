@@ -12,7 +12,7 @@ pub const ID: ColumnId = ColumnId(0);
 pub(super) const CODE: ColumnId = ColumnId(1);
 pub(super) const LEFT: ColumnId = ColumnId(2);
 pub(super) const RIGHT: ColumnId = ColumnId(3);
-pub(super) const NOTE: ColumnId = ColumnId(4);
+pub const NOTE: ColumnId = ColumnId(4);
 
 /// Positions of the table's indexes.
 pub(super) const BY_ID: u16 = 0;

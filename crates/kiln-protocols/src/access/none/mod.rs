@@ -16,7 +16,9 @@
 //!
 //! - A **latch**, the lock bit of the tid, is held while a row's words are written, as columns
 //!   share words, and a byte string whose length and pointer are from different writers is not one.
-//!   Numbers are read without looking at it; byte strings are read again when the tid has changed.
+//!   Numbers are read without looking at it; byte strings are read again when the tid has changed,
+//!   as it does with each write and each roll-back. (While a history is recorded, versions come at
+//!   the end: then byte strings are read under the latch.)
 //! - Who deletes a record, or changes an indexed column, **claims** it first, as in the optimistic
 //!   protocols, and its index entries until the end. The attempt that comes second aborts: that is
 //!   the only abort here, with meeting an entry that is moving.
@@ -149,6 +151,17 @@ impl Unprotected {
         Tid(self.last.0 | tid.0 & Tid::ABSENT)
     }
 
+    /// As [`Unprotected::next_version`], of a record whose words were written: another one, so that
+    /// who reads them meanwhile sees it. A history has the versions of a transaction installed at
+    /// its end.
+    #[inline]
+    fn written_version(&mut self, tid: Tid) -> Tid {
+        match self.recorder.log() {
+            None => self.next_version(tid),
+            Some(_) => tid,
+        }
+    }
+
     /// Makes sure that no other attempt deletes the record or changes its entries, and that it is
     /// alive.
     fn claim(&mut self, record: RecordRef) -> Result<(), AbortCause> {
@@ -167,38 +180,49 @@ impl Unprotected {
     }
 
     /// Reads columns, some of them byte strings, as of one moment.
-    fn read_latched(
+    fn read_whole(
+        &mut self,
         table: &Table,
         record: RecordRef,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
     ) {
         let (layout, row) = (table.layout(), table.row(record));
-        let mut spinner = Spinner::default();
-        loop {
-            // Acquire pairs with the release of the last writer.
-            let before = Tid(record.tid().load(Ordering::Acquire));
-            if !before.is_locked() {
-                for &(column, register) in columns {
-                    let slot = layout.column(column).load(row, &mut memory.heap);
-                    memory.slots[register.0 as usize] = slot;
-                }
-                // Acquire pairs with the release fence in `latch`.
-                fence(Ordering::Acquire);
-                if record.tid().load(Ordering::Relaxed) == before.0 && !before.is_dead() {
-                    break;
-                }
-                // The words of a dead record stay as they are.
-                if before.is_dead() {
-                    break;
-                }
+        let load = |memory: &mut Memory| {
+            for &(column, register) in columns {
+                let slot = layout.column(column).load(row, &mut memory.heap);
+                memory.slots[register.0 as usize] = slot;
             }
-            spinner.spin();
+        };
+        if self.recorder.log().is_some() {
+            // The tid does not tell of what was written: versions are installed at the end.
+            let latched = latch(record);
+            load(memory);
+            if let Some(tid) = latched {
+                unlatch(record, tid);
+            }
+        } else {
+            let mut spinner = Spinner::default();
+            loop {
+                // Acquire pairs with the release of the last writer.
+                let before = Tid(record.tid().load(Ordering::Acquire));
+                if !before.is_locked() {
+                    load(memory);
+                    // Acquire pairs with the release fence in `latch`.
+                    fence(Ordering::Acquire);
+                    let after = record.tid().load(Ordering::Relaxed);
+                    // The words of a dead record stay as they are.
+                    if after == before.0 || before.is_dead() {
+                        break;
+                    }
+                }
+                spinner.spin();
+            }
         }
         for &(_, register) in columns {
             let slot = memory.slots[register.0 as usize];
             if is_spilled(slot) {
-                // SAFETY: the tid did not change while the pointer was read; the epoch entered by
+                // SAFETY: no other attempt wrote while the pointer was read; the epoch entered by
                 // `begin` keeps the blob.
                 let slot = unsafe { resolve(slot, &mut memory.heap) };
                 memory.slots[register.0 as usize] = slot;
@@ -233,11 +257,7 @@ impl Unprotected {
             // SAFETY: as above.
             layout.copy(changed, row, unsafe { new.words() });
         }
-        // A history has the versions of a transaction installed at its end.
-        let written = match self.recorder.log() {
-            None => self.next_version(tid),
-            Some(_) => tid,
-        };
+        let written = self.written_version(tid);
         unlatch(record, written);
         let columns = changed;
         let change = Change::Update { columns, old, new };
@@ -422,7 +442,7 @@ impl Access for Unprotected {
             .iter()
             .any(|(column, _)| byte_strings.contains(*column))
         {
-            Unprotected::read_latched(table, handle.record, columns, memory);
+            self.read_whole(table, handle.record, columns, memory);
             return Ok(());
         }
         for &(column, register) in columns {

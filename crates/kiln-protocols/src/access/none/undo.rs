@@ -149,7 +149,7 @@ impl Unprotected {
 
     /// Puts back what columns were, over whatever others wrote since.
     fn undo_update(
-        &self,
+        &mut self,
         table: &Table,
         record: RecordRef,
         columns: ColumnSet,
@@ -183,7 +183,7 @@ impl Unprotected {
             }
         }
         if let Some(tid) = latched {
-            unlatch(record, tid);
+            unlatch(record, self.written_version(tid));
         }
     }
 
