@@ -497,6 +497,14 @@ fn vll_with_a_thread_for_each_partition_is_serializable() {
     queued(Protocol::VllSingle);
 }
 
+/// A worker ran a statement of a block, and then a transaction that came to it from another one and
+/// lacked a lock. It took the lock as statements do, and waited for the latch that it had itself.
+#[cfg(kiln_sim)]
+#[test]
+fn who_ran_a_statement_runs_transactions_that_flow() {
+    trials_of(Protocol::Dora, |seed| 2 + seed % WORKERS, [1336]);
+}
+
 #[test]
 fn transactions_that_flow_are_serializable() {
     queued(Protocol::Dora);

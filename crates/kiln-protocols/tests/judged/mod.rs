@@ -380,6 +380,12 @@ impl Trial {
                 worker.back_off(None);
             }
             worker.end_transaction();
+            // It serves calls again, its own and those that others send it.
+            if worker.is_pipelined() && drawn.random.below(2) == 0 {
+                let left = std::mem::replace(&mut drawn.left, 2);
+                drawn.call_on(&mut worker);
+                drawn.left = left;
+            }
         }
         worker.statistics()
     }
