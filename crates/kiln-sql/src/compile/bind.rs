@@ -390,7 +390,7 @@ impl Compiler<'_> {
                 if bound.is_unknown() {
                     return coerce(bound, &DataType::Double, CastContext::Implicit);
                 }
-                if !bound.data_type.is_number() {
+                if !operators::is_number(&bound.data_type) {
                     return Err(fail(
                         SqlState::UNDEFINED_FUNCTION,
                         format!("operator does not exist: + {}", bound.type_name()),

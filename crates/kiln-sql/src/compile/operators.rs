@@ -253,13 +253,9 @@ fn numbers(operator: Arithmetic, left: Bound, right: Bound, position: Position) 
 pub(super) fn negate(operand: Bound, position: Position) -> Result<Bound> {
     let zero = match &operand.data_type {
         // An interval would do as well as a number.
-        _ if operand.is_open_parameter() => {
+        _ if operand.is_unknown() => {
             let message = "operator is not unique: - unknown";
             return Err(fail(SqlState::AMBIGUOUS_FUNCTION, message, position));
-        }
-        _ if operand.is_unknown() => {
-            let operand = coerce(operand, &DataType::Double, CastContext::Implicit)?;
-            return negate(operand, position);
         }
         DataType::SmallInt => Value::SmallInt(0),
         DataType::Integer => Value::Integer(0),
@@ -672,19 +668,26 @@ pub(super) fn concatenate(left: Bound, right: Bound, position: Position) -> Resu
     ))
 }
 
+/// Whether values of a type are numbers, those of REAL too.
+pub(super) fn is_number(data_type: &DataType) -> bool {
+    data_type.is_number() || *data_type == DataType::Catalog(CatalogType::Real)
+}
+
 /// `left ^ right`.
 ///
 /// # Errors
 /// 42883 when an operand is no number.
 pub(super) fn power(left: Bound, right: Bound, position: Position) -> Result<Bound> {
-    let number = |bound: &Bound| bound.is_unknown() || bound.data_type.is_number();
+    let number = |bound: &Bound| bound.is_unknown() || is_number(&bound.data_type);
     if !number(&left) || !number(&right) {
         return Err(no_operator("^", &left, &right, position));
     }
     let is_numeric =
         |bound: &Bound| !bound.is_unknown() && matches!(bound.data_type, DataType::Numeric { .. });
-    let is_double =
-        |bound: &Bound| !bound.is_unknown() && matches!(bound.data_type, DataType::Double);
+    let is_double = |bound: &Bound| {
+        let real = DataType::Catalog(CatalogType::Real);
+        !bound.is_unknown() && (bound.data_type == DataType::Double || bound.data_type == real)
+    };
     let is_decimal =
         (is_numeric(&left) || is_numeric(&right)) && !is_double(&left) && !is_double(&right);
     let data_type = if is_decimal {
