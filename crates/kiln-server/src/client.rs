@@ -531,6 +531,15 @@ impl Client {
             return Err(error.with_hint(format!("The only database is {NAME}.")));
         }
         let mut session = Session::new(database.session_as(role)?, self.shared.monitor.clone());
+        let answers = session.answers();
+        answers.append(&mut self.greeting);
+        answers.authentication(AuthenticationStep::Ok);
+        let parameters = asked.parameters.iter();
+        let parameters = parameters.map(|(name, value)| (name.as_str(), value.as_str()));
+        if let Err(error) = session.begin(parameters) {
+            self.greeting.append(session.answers());
+            return Err(error);
+        }
         let secret: Box<[u8]> = match asked.minor < MINOR_LONG_SECRETS {
             true => Box::new(random::<4>()?),
             false => Box::new(random::<32>()?),
@@ -539,11 +548,6 @@ impl Client {
         let number = u32::try_from(session.number())
             .map_err(|_| Error::internal("the number of a session has more than 31 bits"))?;
         (self.shared.cancellations).register(number, secret.clone(), cancels);
-        let answers = session.answers();
-        answers.append(&mut self.greeting);
-        answers.authentication(AuthenticationStep::Ok);
-        let parameters = asked.parameters.iter();
-        session.begin(parameters.map(|(name, value)| (name.as_str(), value.as_str())));
         session.answers().backend_key_data(number, &secret);
         session.ready();
         let info = SessionInfo {

@@ -310,14 +310,31 @@ fn strangers_are_refused_with_a_reason() {
         (&[("user", "kiln"), ("database", "shop")], "3D000"),
         (&[("user", "kiln"), ("replication", "true")], "0A000"),
         (&[], "28000"),
+        (&[("user", "kiln"), ("TimeZone", "Nowhere")], "22023"),
+        (
+            &[("user", "kiln"), ("options", "-c extra_float_digits=99")],
+            "22023",
+        ),
+        (
+            &[("user", "kiln"), ("options", "-c server_version=5")],
+            "55P02",
+        ),
+        (&[("user", "kiln"), ("options", "-c role=nosuch")], "22023"),
     ] {
         let mut client = Client::new(shared.clone(), Peer::Unix { user: None });
         let bytes = Requests::default().startup(0, parameters).take();
         client.input().receive(&bytes);
         assert_eq!(client.advance(RunsOn::Thread), Progress::End);
-        let (answer, _) = Answer::split(client.answers().pending())
-            .expect("it is one")
-            .expect("it is whole");
+        let mut pending = client.answers().pending();
+        let answer = loop {
+            let (answer, length) = Answer::split(pending)
+                .expect("it is one")
+                .expect("it is whole");
+            if !matches!(answer, Answer::Authentication(..)) {
+                break answer;
+            }
+            pending = &pending[length..];
+        };
         let Answer::Error(fields) = answer else {
             panic!("{answer:?}");
         };

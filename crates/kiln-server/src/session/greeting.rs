@@ -1,6 +1,6 @@
 //! The beginning of a session: what the client sets, and what it is told.
 
-use kiln_sql::SqlState;
+use kiln_sql::{Result, SqlState};
 
 use super::Session;
 
@@ -32,8 +32,16 @@ pub(super) fn is_reported(name: &str) -> bool {
 }
 
 impl Session {
-    /// Applies the settings of the role and then those of a startup message, and reports those that drivers want to know.
-    pub fn begin<'a>(&mut self, parameters: impl Iterator<Item = (&'a str, &'a str)>) {
+    /// Applies the settings of the role and then those of a startup message, and reports those that
+    /// drivers want to know.
+    ///
+    /// # Errors
+    /// Those of SET, but for settings that are not known, and for values that are not supported:
+    /// these are ignored, and the client is told.
+    pub fn begin<'a>(
+        &mut self,
+        parameters: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Result<()> {
         for notice in self.sql.begin_as_role() {
             self.answers.notice("WARNING", "01000", &notice.message);
         }
@@ -41,10 +49,10 @@ impl Session {
             // A driver's extensions of the protocol are none.
             if name == "options" {
                 for (name, value) in switches(value) {
-                    self.begin_with(&name, &value);
+                    self.begin_with(&name, &value)?;
                 }
             } else if !NO_SETTINGS.contains(&name) && !name.starts_with("_pq_.") {
-                self.begin_with(name, value);
+                self.begin_with(name, value)?;
             }
         }
         for name in REPORTED {
@@ -56,18 +64,25 @@ impl Session {
             self.answers.parameter_status(name, &value);
         }
         self.sql.changed_settings();
+        Ok(())
     }
 
-    /// What cannot be set is not as the client wants it, which is told of what matters to drivers:
-    /// a driver's time zone, say.
-    fn begin_with(&mut self, name: &str, value: &str) {
-        if let Err(error) = self.sql.begin_with(name, value)
-            && error.state() == SqlState::UNDEFINED_OBJECT
-        {
-            let message = format!("the setting \"{name}\" is not known, and ignored");
-            self.answers
-                .notice("WARNING", error.state().as_str(), &message);
-        }
+    fn begin_with(&mut self, name: &str, value: &str) -> Result<()> {
+        let Err(error) = self.sql.begin_with(name, value) else {
+            return Ok(());
+        };
+        let message = match error.state() {
+            SqlState::UNDEFINED_OBJECT => {
+                format!("the setting \"{name}\" is not known, and ignored")
+            }
+            SqlState::FEATURE_NOT_SUPPORTED => {
+                format!("a setting is ignored: {}", error.message())
+            }
+            _ => return Err(error),
+        };
+        self.answers
+            .notice("WARNING", error.state().as_str(), &message);
+        Ok(())
     }
 }
 

@@ -80,6 +80,8 @@ fn catalog_cast_context(source: &DataType, target: &DataType) -> Option<CastCont
         _ => None,
     };
     Some(match (kind(source), kind(target)) {
+        (Some((CatalogType::Char, _)), None) if *target == DataType::Integer => Explicit,
+        (None, Some((CatalogType::Char, _))) if *source == DataType::Integer => Explicit,
         (Some((_, Representation::Object)), Some((CatalogType::Oid, _)))
         | (Some((CatalogType::Oid, _)), Some((_, Representation::Object))) => Implicit,
         (Some((CatalogType::RegProc, _)), Some((CatalogType::RegProcedure, _)))
@@ -444,6 +446,9 @@ fn convert_catalog(bound: &Bound, target: &DataType) -> Result<Option<Bound>> {
                 let oid = ask(Some(OBJECT_TO_OID), bound.clone(), &DataType::OID)?;
                 return oid.map(|oid| convert(oid, target)).transpose();
             }
+            (Representation::Text, DataType::Integer) if *own == CatalogType::Char => {
+                return to(cast::CHAR_TO_INTEGER, target);
+            }
             (Representation::Number, DataType::BigInt) => {
                 return Ok(Some(retype(bound.clone(), DataType::BigInt)));
             }
@@ -470,6 +475,9 @@ fn convert_catalog(bound: &Bound, target: &DataType) -> Result<Option<Bound>> {
         return Ok(None);
     };
     match wanted.representation() {
+        Representation::Text if *wanted == CatalogType::Char && *source == DataType::Integer => {
+            to(cast::INTEGER_TO_CHAR, target)
+        }
         Representation::Number if source.is_integer() => to(cast::INTEGER_TO_OID, target),
         Representation::Object if source.is_string() => {
             let text = convert(bound.clone(), &DataType::Text)?;

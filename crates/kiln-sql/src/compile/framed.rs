@@ -11,7 +11,7 @@ use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::WindowFrameUnits;
 
 use super::Compiler;
-use super::bound::{Definition, FrameBound, PlacedCall};
+use super::bound::{Definition, FrameBound, Offset, PlacedCall};
 use super::functions::in_range::{DESCENDING, NULLS_FIRST, STARTS, SUBTRACTS};
 use crate::parse::Exclusion;
 
@@ -45,11 +45,12 @@ pub(super) struct Pointer {
     group: Reg,
 }
 
-/// The ends of a call's frames that are looked for.
+/// The ends of a call's frames that are looked for, and the offsets of both ends.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Pointers {
     start: Option<Pointer>,
     end: Option<Pointer>,
+    offsets: [Option<Reg>; 2],
 }
 
 /// The row at hand, and what its frames are found by.
@@ -62,8 +63,20 @@ pub(super) struct Place<'a> {
 }
 
 impl Compiler<'_> {
+    /// Computes the offsets of frames.
+    pub(super) fn emit_offsets(&mut self, offsets: &[Offset]) -> Result<Vec<Reg>> {
+        let mut registers = Vec::with_capacity(offsets.len());
+        for offset in offsets {
+            let register = self.emit(&offset.value)?;
+            let what = if offset.ends { "ending" } else { "starting" };
+            self.require_offset(register, what, offset.counts);
+            registers.push(register);
+        }
+        Ok(registers)
+    }
+
     /// What looks for the ends of a call's frames.
-    pub(super) fn pointers(&mut self, call: &PlacedCall) -> Pointers {
+    pub(super) fn pointers(&mut self, call: &PlacedCall, offsets: &[Reg]) -> Pointers {
         let frame = &call.call.window.frame;
         let counts_rows = frame.units == WindowFrameUnits::Rows;
         let mut pointer = |bound: &FrameBound| {
@@ -76,6 +89,7 @@ impl Compiler<'_> {
         Pointers {
             start: pointer(&frame.start),
             end: pointer(&frame.end),
+            offsets: call.offsets.map(|at| at.map(|at| offsets[at])),
         }
     }
 
@@ -95,9 +109,9 @@ impl Compiler<'_> {
         place: Place<'_>,
         pointers: Pointers,
     ) -> Result<(Reg, Reg)> {
-        let units = call.call.window.frame.units;
+        let frame = &call.call.window.frame;
         let neighbours = place.neighbours;
-        let (current_first, current_last) = match units {
+        let (current_first, current_last) = match frame.units {
             WindowFrameUnits::Rows => (neighbours.at, neighbours.at),
             _ => (neighbours.first_peer, neighbours.last_peer),
         };
@@ -105,30 +119,28 @@ impl Compiler<'_> {
         let last = self.builder.register(DataType::BigInt);
         match pointers.start {
             Some(pointer) => {
-                self.look_for(call, place, pointer, 0)?;
+                self.look_for(call, place, (pointer, pointers.offsets[0]), 0)?;
                 self.set(first, pointer.at);
             }
-            None => self.frame_bound(call, place, 0, current_first, first),
+            None => {
+                let offset = (&frame.start, pointers.offsets[0]);
+                self.frame_bound(offset, neighbours, current_first, first);
+            }
         }
         match pointers.end {
             Some(pointer) => {
-                self.look_for(call, place, pointer, 1)?;
+                self.look_for(call, place, (pointer, pointers.offsets[1]), 1)?;
                 let one = self.number(1);
                 self.computed_into(Arithmetic::Subtract, last, pointer.at, one);
             }
-            None => self.frame_bound(call, place, 1, current_last, last),
+            None => {
+                let offset = (&frame.end, pointers.offsets[1]);
+                self.frame_bound(offset, neighbours, current_last, last);
+            }
         }
         self.limit(first, Comparison::Less, neighbours.first);
         self.limit(last, Comparison::Greater, neighbours.last);
         Ok((first, last))
-    }
-
-    fn bound_of(call: &PlacedCall, end: usize) -> (&FrameBound, &'static str) {
-        let frame = &call.call.window.frame;
-        match end {
-            0 => (&frame.start, "starting"),
-            _ => (&frame.end, "ending"),
-        }
     }
 
     fn require_offset(&mut self, offset: Reg, what: &str, counts: bool) {
@@ -157,24 +169,21 @@ impl Compiler<'_> {
     /// Sets `target` to an end that follows from the row's neighbours.
     fn frame_bound(
         &mut self,
-        call: &PlacedCall,
-        place: Place<'_>,
-        end: usize,
+        (bound, offset): (&FrameBound, Option<Reg>),
+        neighbours: Neighbours,
         current: Reg,
         target: Reg,
     ) {
-        let (bound, what) = Self::bound_of(call, end);
         let op = match bound {
-            FrameBound::First => return self.set(target, place.neighbours.first),
-            FrameBound::Last => return self.set(target, place.neighbours.last),
+            FrameBound::First => return self.set(target, neighbours.first),
+            FrameBound::Last => return self.set(target, neighbours.last),
             FrameBound::Current => return self.set(target, current),
             FrameBound::Preceding(_) => Arithmetic::Subtract,
             FrameBound::Following(_) => Arithmetic::Add,
         };
-        let Some(offset) = call.offsets[end].map(|at| place.row[at]) else {
+        let Some(offset) = offset else {
             return;
         };
-        self.require_offset(offset, what, true);
         let distance = self.distance(offset);
         self.computed_into(op, target, current, distance);
     }
@@ -194,15 +203,14 @@ impl Compiler<'_> {
         &mut self,
         call: &PlacedCall,
         place: Place<'_>,
-        pointer: Pointer,
+        (pointer, offset): (Pointer, Option<Reg>),
         end: usize,
     ) -> Result<()> {
-        let (bound, what) = Self::bound_of(call, end);
-        let Some(offset) = call.offsets[end].map(|at| place.row[at]) else {
+        let Some(offset) = offset else {
             return Ok(());
         };
         let frame = &call.call.window.frame;
-        self.require_offset(offset, what, frame.in_range.is_none());
+        let bound = if end == 0 { &frame.start } else { &frame.end };
         let precedes = matches!(bound, FrameBound::Preceding(_));
         let last = place.neighbours.last;
         let Some((name, function)) = frame.in_range else {

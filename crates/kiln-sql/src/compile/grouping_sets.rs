@@ -22,11 +22,39 @@ use super::{Compiler, Position, fail, position_of, unsupported};
 const SETS_MAX: usize = 64;
 
 /// What a GROUP BY asks for.
+#[derive(Default)]
 pub(super) struct GroupBy {
     pub keys: Vec<Bound>,
+    /// Which output each key is, if it is one. Among several sets, outputs that are written alike
+    /// are keys apart.
+    pub outputs: Vec<Option<usize>>,
     /// The positions of the keys of each grouping set, where there are several sets, or one that is
     /// written as such.
     pub sets: Option<Vec<Vec<usize>>>,
+}
+
+impl GroupBy {
+    /// The position of a key, which becomes one if it is none. Where there are several sets, keys
+    /// are told apart by the outputs that they are.
+    pub fn add(&mut self, bound: Bound, output: Option<usize>, by_output: bool) -> usize {
+        let mut known = self.keys.iter().zip(&self.outputs);
+        let found = known.position(|(key, known)| match by_output {
+            true => *known == output && (output.is_some() || *key == bound),
+            false => *key == bound,
+        });
+        found.unwrap_or_else(|| {
+            self.keys.push(bound);
+            self.outputs.push(output);
+            self.keys.len() - 1
+        })
+    }
+}
+
+/// Which outputs the expressions of ORDER BY and DISTINCT ON are, where they are some.
+#[derive(Default)]
+pub(super) struct Named {
+    pub order: Vec<Option<usize>>,
+    pub distinct_on: Vec<Option<usize>>,
 }
 
 /// The grouping sets that a list of GROUP BY stands for; `None` for one of expressions alone.
@@ -225,11 +253,12 @@ impl Compiler<'_> {
     pub(super) fn group_by_sets(
         &mut self,
         select: &mut Select,
-        (keys, sets): (&[Bound], &[Vec<usize>]),
+        (by, sets): (&GroupBy, &[Vec<usize>]),
         mut having: Option<Bound>,
-        order: &mut [OrderKey],
+        (order, named): (&mut [OrderKey], &Named),
         level: usize,
     ) -> Result<()> {
+        let keys = by.keys.as_slice();
         for key in keys {
             class_in("GROUP BY", Needs::Equality, &key.data_type, key.position)?;
         }
@@ -280,9 +309,24 @@ impl Compiler<'_> {
                 _ => None,
             }
         };
+        let outputs = (0..select.outputs.len()).map(Some);
+        let named = (named.distinct_on.iter().chain(&named.order)).copied();
+        let mut outputs = outputs.chain(named);
         let all = select.output_expressions_mut(order).into_iter();
         for bound in all.chain(&mut having) {
-            rewrite_in_place(bound, &mut replace);
+            // The key that an output is, not another one that is written alike.
+            let output = outputs.next().flatten();
+            let key = output.and_then(|output| {
+                let mut keys = by.outputs.iter();
+                keys.position(|key| *key == Some(output))
+            });
+            match key {
+                Some(at) => {
+                    let column = at as u16;
+                    bound.kind = Kind::Column { source, column };
+                }
+                None => rewrite_in_place(bound, &mut replace),
+            }
         }
         if let Some(error) = failed {
             return Err(error);

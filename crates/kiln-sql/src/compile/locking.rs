@@ -4,6 +4,7 @@
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Instruction, Reg};
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::qualified::name_in_schema;
 use kiln_storage::types::DataType;
 use sqlparser::ast::{
     self, GroupByExpr, LockClause, LockType, NonBlock, Query, SetExpr, TableFactor,
@@ -125,6 +126,12 @@ fn check_table(lock: &LockClause, names: &[String], position: Position) -> Resul
     }
 }
 
+/// The only relation of FROM that a locking clause is about, if it names one.
+fn name_of_locked(lock: &LockClause) -> Option<String> {
+    let of = lock.of.as_ref()?;
+    of.0.last()?.as_ident().map(name_of)
+}
+
 /// The tables whose rows a locking clause locks, and how.
 struct Clause {
     sources: Vec<SourceId>,
@@ -133,6 +140,56 @@ struct Clause {
 }
 
 impl Compiler<'_> {
+    /// Refuses locking clauses about rows that cannot be changed.
+    ///
+    /// # Errors
+    /// 42809 for a materialized view or a sequence.
+    pub(super) fn check_locked(&self, bound: &BoundQuery, query: &Query) -> Result<()> {
+        let Body::Select(select) = &bound.body else {
+            return Ok(());
+        };
+        for lock in &query.locks {
+            let of = name_of_locked(lock);
+            for item in &select.items {
+                let is_meant = |name: &String| self.source(item.source).name == *name;
+                if of.as_ref().is_none_or(is_meant) {
+                    self.check_lockable(&item.kind)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_lockable(&self, kind: &ItemKind) -> Result<()> {
+        let (what, name) = match kind {
+            ItemKind::Table(table) => {
+                let name = &table.schema().name;
+                if self.catalog.materialized_view(name).is_none() || self.refilled {
+                    return Ok(());
+                }
+                ("materialized view", name_in_schema(name).to_owned())
+            }
+            ItemKind::Sequence(sequence) => {
+                let name = &sequence.definition().name;
+                ("sequence", name_in_schema(name).to_owned())
+            }
+            ItemKind::Derived(query) => {
+                let Body::Select(select) = &query.body else {
+                    return Ok(());
+                };
+                let mut items = select.items.iter();
+                return items.try_for_each(|item| self.check_lockable(&item.kind));
+            }
+            ItemKind::Full(join) => {
+                let mut sides = join.sides.iter();
+                return sides.try_for_each(|(_, kind)| self.check_lockable(kind));
+            }
+            _ => return Ok(()),
+        };
+        let message = format!("cannot lock rows in {what} \"{name}\"");
+        Err(fail(SqlState::WRONG_OBJECT_TYPE, message, None))
+    }
+
     /// The query without the rows that other transactions have locked, where its locking clauses
     /// say SKIP LOCKED or NOWAIT: a SELECT from it that locks each row it comes to, within the
     /// limits of the query.
@@ -213,10 +270,7 @@ impl Compiler<'_> {
         lock: &LockClause,
         position: Position,
     ) -> Result<Vec<SourceId>> {
-        let of = lock
-            .of
-            .as_ref()
-            .and_then(|of| of.0.last()?.as_ident().map(name_of));
+        let of = name_of_locked(lock);
         let is_meant = |item: &&FromItem| match &of {
             Some(name) => self.source(item.source).name == *name,
             None => true,

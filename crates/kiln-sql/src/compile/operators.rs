@@ -11,6 +11,7 @@ use super::category::{category, is_preferred, no_operator};
 use super::coerce::{CastContext, cast_context, coerce, session_style, to_text};
 use super::constant::{call, operation};
 use super::functions;
+use super::functions::cast;
 use super::overload;
 use super::row_value;
 use super::types::same_base;
@@ -347,9 +348,26 @@ pub(super) fn comparable(
             }
         }
     };
-    let left = coerce(left, &target, CastContext::Implicit)?;
-    let right = coerce(right, &target, CastContext::Implicit)?;
-    Ok((left, right))
+    let beside = |bound: Bound| match (&bound.data_type, &target) {
+        (DataType::Date, DataType::Timestamp(_) | DataType::TimestampTz(_)) => {
+            Ok(date_beside(bound, &target))
+        }
+        _ => coerce(bound, &target, CastContext::Implicit),
+    };
+    Ok((beside(left)?, beside(right)?))
+}
+
+/// A date to be compared with timestamps: it may be one that no timestamp is.
+fn date_beside(bound: Bound, target: &DataType) -> Bound {
+    let position = bound.position;
+    let target = target.without_modifier();
+    match target {
+        DataType::Timestamp(_) => call(cast::DATE_AS_TIMESTAMP, vec![bound], target, position),
+        _ => {
+            let operands = vec![bound, session_style(position)];
+            call(cast::DATE_AS_TIMESTAMPTZ, operands, target, position)
+        }
+    }
 }
 
 /// The type that a literal takes beside an operand of `data_type`: lengths do not cut it.

@@ -31,6 +31,9 @@ impl<'a> Compiler<'a> {
         limits: &Limits,
         sink: OutputSink<'_, 'a>,
     ) -> Result<()> {
+        if let Some(postponed) = self.split_at_sort(query, select) {
+            return self.emit_postponed(&postponed, options, limits, sink);
+        }
         if !select.distinct_on.is_empty() {
             return self.emit_distinct_on(query, select, limits, sink);
         }

@@ -230,6 +230,7 @@ impl Compiler<'_> {
         };
         let mut bound = self.bind_body(&query.body, query)?;
         self.bind_limit(query, &mut bound)?;
+        self.check_locked(&bound, query)?;
         if query.locks.iter().any(|lock| lock.nonblock.is_some()) {
             bound = self.lock_rows(bound, query)?;
         }
@@ -366,7 +367,7 @@ impl Compiler<'_> {
         self.emit_limited(query, options, &limits, sink)
     }
 
-    fn emit_limited(
+    pub(super) fn emit_limited(
         &mut self,
         query: &BoundQuery,
         options: QueryOptions,

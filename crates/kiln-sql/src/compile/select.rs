@@ -13,7 +13,7 @@ use super::bound::{
 };
 use super::coerce::{CastContext, coerce};
 use super::from::FromScope;
-use super::grouping_sets::{GroupBy, grouping_of, sets_of};
+use super::grouping_sets::{GroupBy, Named, grouping_of, sets_of};
 use super::names::figure_name;
 use super::order::{Needs, class_in, order_items, order_key, output_number};
 use super::row_value;
@@ -184,9 +184,9 @@ impl Compiler<'_> {
         }
         self.allow_aggregates(AggregatePolicy::Allowed);
         self.output = output;
-        let mut order = Vec::new();
+        let (mut order, mut named) = (Vec::new(), Named::default());
         for (expr, options) in order_items(query)? {
-            let bound = self.bind_order_item(expr, &outputs, &columns)?;
+            let (bound, output) = self.bind_order_item(expr, &outputs, &columns)?;
             if distinct && !outputs.contains(&bound) {
                 return Err(fail(
                     SqlState::INVALID_COLUMN_REFERENCE,
@@ -196,14 +196,19 @@ impl Compiler<'_> {
             }
             if bound.as_constant().is_none() {
                 order.push(order_key(bound, options)?);
+                named.order.push(output);
             }
         }
         let distinct_on = match &select.distinct {
             Some(Distinct::On(items)) => {
-                self.bind_distinct_on(items, &outputs, &columns, &order)?
+                let keys = self.bind_distinct_on(items, &outputs, &columns, &order)?;
+                let (keys, outputs) = keys.into_iter().unzip();
+                named.distinct_on = outputs;
+                keys
             }
             _ => Vec::new(),
         };
+        let windows = self.bind_named_windows(&select.named_window)?;
         let output = self.output.take().unwrap_or_default();
         let mut bound = Select {
             items,
@@ -220,19 +225,26 @@ impl Compiler<'_> {
             // One whose value nothing needs makes groups all the same.
             || self.aggregated.contains(&level);
         if is_grouped {
+            // Windows that no call uses are over the groups as well.
+            let sorted = order.len();
+            order.extend(windows);
             match keys {
-                Some(GroupBy {
-                    keys,
-                    sets: Some(sets),
-                }) => {
-                    let keys = (keys.as_slice(), sets.as_slice());
-                    self.group_by_sets(&mut bound, keys, having, &mut order, level)?;
+                Some(
+                    ref by @ GroupBy {
+                        sets: Some(ref sets),
+                        ..
+                    },
+                ) => {
+                    named.order.resize(order.len(), None);
+                    let order = (order.as_mut_slice(), &named);
+                    self.group_by_sets(&mut bound, (by, sets), having, order, level)?;
                 }
                 keys => {
                     let keys = keys.map_or_else(Vec::new, |keys| keys.keys);
                     self.group(&mut bound, keys, having, &mut order, level)?;
                 }
             }
+            order.truncate(sorted);
         }
         self.split_at_windows(&mut bound, &mut order, level)?;
         let columns = columns
@@ -255,7 +267,7 @@ impl Compiler<'_> {
         })
     }
 
-    fn allow_aggregates(&mut self, policy: AggregatePolicy) {
+    pub(super) fn allow_aggregates(&mut self, policy: AggregatePolicy) {
         if let Some(level) = self.levels.last_mut() {
             level.aggregates = policy;
         }
@@ -336,69 +348,57 @@ impl Compiler<'_> {
             return Ok(None);
         }
         self.allow_aggregates(AggregatePolicy::Refused("GROUP BY"));
-        let mut keys: Vec<Bound> = Vec::new();
+        let mut by = GroupBy::default();
         let Some(sets) = sets_of(items)? else {
             for item in items {
-                self.bind_group_key(item, outputs, names, &mut keys)?;
+                let (bound, output) = self.bind_group_key(item, outputs, names)?;
+                by.add(bound, output, false);
             }
-            return Ok(Some(GroupBy { keys, sets: None }));
+            return Ok(Some(by));
         };
         let mut positions = Vec::with_capacity(sets.len());
         for set in sets {
             let mut own = Vec::with_capacity(set.len());
             for item in set {
-                let at = self.bind_group_key(item, outputs, names, &mut keys)?;
+                let (bound, output) = self.bind_group_key(item, outputs, names)?;
+                let at = by.add(bound, output, true);
                 if !own.contains(&at) {
                     own.push(at);
                 }
             }
             positions.push(own);
         }
-        Ok(Some(GroupBy {
-            keys,
-            sets: Some(positions),
-        }))
+        by.sets = Some(positions);
+        Ok(Some(by))
     }
 
-    /// Binds an expression of GROUP BY, which becomes one of the keys if it is none; returns which.
+    /// Binds an expression of GROUP BY; returns it, and which output it is.
     fn bind_group_key(
         &mut self,
         item: &Expr,
         outputs: &[Bound],
         names: &[String],
-        keys: &mut Vec<Bound>,
-    ) -> Result<usize> {
-        {
-            let bound = match output_number(item, outputs.len())? {
-                Some(index) => outputs[index].clone(),
-                None => {
-                    let bound = self.bind_group_item(item, outputs, names)?;
-                    output_of_form(bound, outputs)
-                }
-            };
-            let level = self.levels.last().map_or(0, |level| level.number);
-            if has_aggregate(&bound, level) {
-                return Err(fail(
-                    SqlState::GROUPING_ERROR,
-                    "aggregate functions are not allowed in GROUP BY",
-                    position_of(item),
-                ));
-            }
-            if bound.any(|node| matches!(&node.kind, Kind::Window(call) if call.level == level)) {
-                return Err(fail(
-                    SqlState::WINDOWING_ERROR,
-                    "window functions are not allowed in GROUP BY",
-                    bound.position,
-                ));
-            }
-            Ok(keys
-                .iter()
-                .position(|key| *key == bound)
-                .unwrap_or_else(|| {
-                    keys.push(bound);
-                    keys.len() - 1
-                }))
+    ) -> Result<(Bound, Option<usize>)> {
+        let (bound, output) = match output_number(item, outputs.len())? {
+            Some(index) => (outputs[index].clone(), Some(index)),
+            None => self.bind_group_item(item, outputs, names)?,
+        };
+        let level = self.levels.last().map_or(0, |level| level.number);
+        if has_aggregate(&bound, level) {
+            return Err(fail(
+                SqlState::GROUPING_ERROR,
+                "aggregate functions are not allowed in GROUP BY",
+                position_of(item),
+            ));
         }
+        if bound.any(|node| matches!(&node.kind, Kind::Window(call) if call.level == level)) {
+            return Err(fail(
+                SqlState::WINDOWING_ERROR,
+                "window functions are not allowed in GROUP BY",
+                bound.position,
+            ));
+        }
+        Ok((bound, output))
     }
 
     /// A name in GROUP BY is a column of the rows first, and else one of the output.
@@ -407,51 +407,48 @@ impl Compiler<'_> {
         item: &Expr,
         outputs: &[Bound],
         names: &[String],
-    ) -> Result<Bound> {
-        let result = self.bind_expected(item, None);
-        match (result, item) {
+    ) -> Result<(Bound, Option<usize>)> {
+        match (self.bind_expected(item, None), item) {
             (Err(error), Expr::Identifier(ident))
                 if error.state() == SqlState::UNDEFINED_COLUMN =>
             {
                 let name = name_of(ident);
-                names
-                    .iter()
-                    .position(|known| *known == name)
-                    .map(|index| outputs[index].clone())
-                    .ok_or(error)
+                let index = names.iter().position(|known| *known == name);
+                let index = index.ok_or(error)?;
+                Ok((outputs[index].clone(), Some(index)))
             }
-            (result, _) => result,
+            (result, _) => result.map(|bound| output_of_form(bound, outputs)),
         }
     }
 
-    /// A name in ORDER BY is a column of the output first.
+    /// A name in ORDER BY is a column of the output first. Returns which output the item is, too.
     fn bind_order_item(
         &mut self,
         item: &Expr,
         outputs: &[Bound],
         names: &[String],
-    ) -> Result<Bound> {
+    ) -> Result<(Bound, Option<usize>)> {
         if let Some(index) = output_number(item, outputs.len())? {
-            return Ok(outputs[index].clone());
+            return Ok((outputs[index].clone(), Some(index)));
         }
         if let Expr::Identifier(ident) = item {
             let name = name_of(ident);
-            let mut found: Option<&Bound> = None;
-            for (bound, known) in outputs.iter().zip(names) {
+            let mut found: Option<(&Bound, usize)> = None;
+            for (index, (bound, known)) in outputs.iter().zip(names).enumerate() {
                 if *known != name {
                     continue;
                 }
-                if found.is_some_and(|first| first != bound) {
+                if found.is_some_and(|(first, _)| first != bound) {
                     return Err(fail(
                         SqlState::AMBIGUOUS_COLUMN,
                         format!("ORDER BY \"{name}\" is ambiguous"),
                         position_of(item),
                     ));
                 }
-                found = Some(bound);
+                found = found.or(Some((bound, index)));
             }
-            if let Some(bound) = found {
-                return Ok(bound.clone());
+            if let Some((bound, index)) = found {
+                return Ok((bound.clone(), Some(index)));
             }
         }
         if let Expr::Value(literal) = item
@@ -474,17 +471,18 @@ impl Compiler<'_> {
         outputs: &[Bound],
         names: &[String],
         order: &[OrderKey],
-    ) -> Result<Vec<Bound>> {
-        let mut keys: Vec<Bound> = Vec::with_capacity(items.len());
+    ) -> Result<Vec<(Bound, Option<usize>)>> {
+        let mut keys: Vec<(Bound, Option<usize>)> = Vec::with_capacity(items.len());
         for item in items {
-            let bound = self.bind_order_item(item, outputs, names)?;
-            if !keys.contains(&bound) {
-                keys.push(bound);
+            let key = self.bind_order_item(item, outputs, names)?;
+            if !keys.contains(&key) {
+                keys.push(key);
             }
         }
         // Those that the order names come first in it, in any order.
         let leading = order.iter().take(keys.len());
-        let others = leading.filter(|key| !keys.contains(&key.bound)).count();
+        let is_key = |key: &&OrderKey| keys.iter().any(|(bound, _)| *bound == key.bound);
+        let others = leading.filter(|key| !is_key(key)).count();
         if others > 0 {
             return Err(fail(
                 SqlState::INVALID_COLUMN_REFERENCE,
@@ -615,11 +613,18 @@ impl Compiler<'_> {
     }
 }
 
-/// The output that is written as a volatile expression is: that, and not another computation, is
-/// what GROUP BY and ORDER BY mean.
-fn output_of_form(bound: Bound, outputs: &[Bound]) -> Bound {
-    let same = |output: &&Bound| bound.is_volatile() && output.has_form_of(&bound);
-    outputs.iter().find(same).cloned().unwrap_or(bound)
+/// An expression of GROUP BY or ORDER BY, and which output it is. The output that is written as a
+/// volatile expression is: that, and not another computation, is meant.
+fn output_of_form(bound: Bound, outputs: &[Bound]) -> (Bound, Option<usize>) {
+    let is_volatile = bound.is_volatile();
+    let same = |output: &Bound| match is_volatile {
+        true => output.has_form_of(&bound),
+        false => *output == bound,
+    };
+    match outputs.iter().position(same) {
+        Some(index) if is_volatile => (outputs[index].clone(), Some(index)),
+        index => (bound, index),
+    }
 }
 
 /// Whether an aggregate over the rows of a level is in it, in subqueries too.

@@ -429,8 +429,19 @@ impl Compiler<'_> {
                 let (Some(left), Some(right)) = (arguments.next(), arguments.next()) else {
                     return Err(unsupported("this call", position));
                 };
-                // The result has the type that the comparison takes the left side for.
-                let (left, right) = operators::comparable("=", left, right, position)?;
+                // The result has the type that the comparison takes the left side for; dates and
+                // timestamps compare as they are.
+                let is_moment = |bound: &Bound| {
+                    !bound.is_unknown()
+                        && matches!(
+                            bound.data_type,
+                            DataType::Date | DataType::Timestamp(_) | DataType::TimestampTz(_)
+                        )
+                };
+                let (left, right) = match is_moment(&left) && is_moment(&right) {
+                    true => (left, right),
+                    false => operators::comparable("=", left, right, position)?,
+                };
                 // A CHAR without a length is for comparisons only.
                 let left = match left.data_type {
                     DataType::Char(u32::MAX) => left.relabel(DataType::Text),

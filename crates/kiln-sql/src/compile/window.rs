@@ -13,15 +13,15 @@ use sqlparser::ast::{
 
 use super::aggregate::{self, Clauses};
 use super::bound::{
-    AggregateKind, Body, Bound, BoundQuery, ColumnMeta, Definition, Frame, FrameBound, ItemKind,
-    Kind, OrderKey, PlacedCall, Select, SourceId, Window, WindowCall, WindowFunction, Windowed,
-    rewrite_in_place,
+    AggregateKind, Body, Bound, BoundQuery, Definition, Frame, FrameBound, ItemKind, Kind, Offset,
+    OrderKey, PlacedCall, Select, Window, WindowCall, WindowFunction, Windowed, rewrite_in_place,
 };
 use super::category::common_type;
 use super::coerce::{CastContext, coerce};
 use super::collected::Ordered;
 use super::functions::in_range::in_range;
 use super::json::Maker;
+use super::leaves::{Leaves, plain_columns};
 use super::order::order_key;
 use super::scope::AggregatePolicy;
 use crate::parse::Exclusion;
@@ -244,7 +244,7 @@ impl Compiler<'_> {
         }
         for item in &spec.order_by {
             let bound = self.bind_expected(&item.expr, None)?;
-            if bound.as_constant().is_none() {
+            if window.order.iter().all(|key| key.bound != bound) {
                 window.order.push(order_key(bound, item.options.clone())?);
             }
         }
@@ -255,12 +255,46 @@ impl Compiler<'_> {
         Ok(window)
     }
 
+    /// Binds the windows that have names, whether a call uses them or not: what they say must make
+    /// sense. Returns the expressions that they look at.
+    pub(super) fn bind_named_windows(
+        &mut self,
+        windows: &[NamedWindowDefinition],
+    ) -> Result<Vec<OrderKey>> {
+        let output = self.output.take();
+        let mut bound = Ok(Vec::new());
+        for (at, window) in windows.iter().enumerate() {
+            let position = position_of(window);
+            let window = self
+                .named_window(&name_of(&window.0), at + 1, position)
+                .and_then(|(spec, at)| self.bind_window(&spec, at, position));
+            match (&mut bound, window) {
+                (Ok(keys), Ok(window)) => {
+                    let partition = window.partition.into_iter().map(|bound| OrderKey {
+                        bound,
+                        descending: false,
+                        nulls_first: false,
+                    });
+                    keys.extend(partition.chain(window.order));
+                }
+                (_, Err(error)) => {
+                    bound = Err(error);
+                    break;
+                }
+                (Err(_), _) => {}
+            }
+        }
+        self.output = output;
+        bound
+    }
+
     fn bind_frame(
         &mut self,
         frame: &ast::WindowFrame,
         window: &Window,
         position: Position,
     ) -> Result<Frame> {
+        check_ends(frame, position)?;
         if frame.units == WindowFrameUnits::Groups && window.order.is_empty() {
             let message = "GROUPS mode requires an ORDER BY clause";
             return Err(fail(SqlState::WINDOWING_ERROR, message, position));
@@ -271,33 +305,17 @@ impl Compiler<'_> {
             Some(end) => self.bind_frame_bound(end, frame.units, order, position)?,
             None => FrameBound::Current,
         };
-        let wrong = |message: &str| Err(fail(SqlState::WINDOWING_ERROR, message, position));
-        match (&start, &end) {
-            (FrameBound::Last, _) => wrong("frame start cannot be UNBOUNDED FOLLOWING"),
-            (_, FrameBound::First) => wrong("frame end cannot be UNBOUNDED PRECEDING"),
-            (FrameBound::Current, FrameBound::Preceding(_)) => {
-                wrong("frame starting from current row cannot have preceding rows")
-            }
-            (FrameBound::Following(_), FrameBound::Current) if frame.end_bound.is_none() => {
-                wrong("frame starting from following row cannot end with current row")
-            }
-            (FrameBound::Following(_), FrameBound::Current | FrameBound::Preceding(_)) => {
-                wrong("frame starting from following row cannot have preceding rows")
-            }
-            _ => {
-                let has_offset = start.offset().or(end.offset()).is_some();
-                let by_value = has_offset && frame.units == WindowFrameUnits::Range;
-                let key = order.first().filter(|_| by_value);
-                let in_range = key.and_then(|key| in_range(&key.bound.data_type));
-                Ok(Frame {
-                    units: frame.units,
-                    start,
-                    end,
-                    exclusion: Exclusion::Nothing,
-                    in_range: in_range.map(|(named, _)| named),
-                })
-            }
-        }
+        let has_offset = start.offset().or(end.offset()).is_some();
+        let by_value = has_offset && frame.units == WindowFrameUnits::Range;
+        let key = order.first().filter(|_| by_value);
+        let in_range = key.and_then(|key| in_range(&key.bound.data_type));
+        Ok(Frame {
+            units: frame.units,
+            start,
+            end,
+            exclusion: Exclusion::Nothing,
+            in_range: in_range.map(|(named, _)| named),
+        })
     }
 
     fn bind_frame_bound(
@@ -307,14 +325,26 @@ impl Compiler<'_> {
         order: &[OrderKey],
         position: Position,
     ) -> Result<FrameBound> {
+        let level = self.levels.last();
+        let (policy, sources) = level.map_or((AggregatePolicy::Allowed, Vec::new()), |level| {
+            (level.aggregates, level.sources.clone())
+        });
         let mut offset = |expr: &Expr| {
+            self.allow_aggregates(AggregatePolicy::Refused(match units {
+                WindowFrameUnits::Rows => "window ROWS",
+                WindowFrameUnits::Range => "window RANGE",
+                WindowFrameUnits::Groups => "window GROUPS",
+            }));
             let bound = match units {
-                WindowFrameUnits::Range => self.bind_distance(expr, order, position)?,
-                _ => self.bind_as(expr, &DataType::BigInt, CastContext::Assignment)?,
+                WindowFrameUnits::Range => self.bind_distance(expr, order, position),
+                _ => self.bind_as(expr, &DataType::BigInt, CastContext::Assignment),
             };
-            match bound.sources().is_empty() {
-                true => Ok(bound),
-                false => Err(fail(
+            self.allow_aggregates(policy);
+            let bound = bound?;
+            let varies = bound.sources().iter().any(|one| sources.contains(one));
+            match varies {
+                false => Ok(bound),
+                true => Err(fail(
                     SqlState::INVALID_COLUMN_REFERENCE,
                     format!("argument of {units} must not contain variables"),
                     position,
@@ -379,20 +409,10 @@ impl Compiler<'_> {
         order: &mut [OrderKey],
         level: usize,
     ) -> Result<()> {
-        let own: Vec<SourceId> = select.items.iter().map(|item| item.source).collect();
-        let slots: Vec<usize> = match &select.grouping {
-            Some(grouping) => {
-                let keys = grouping.keys.iter().map(|(_, slot)| *slot);
-                keys.chain(grouping.aggregates.iter().map(|(_, slot)| *slot))
-                    .collect()
-            }
-            None => Vec::new(),
-        };
         let mut parts = Parts {
-            own,
-            slots,
+            leaves: Leaves::of(select),
             level,
-            columns: Vec::new(),
+            offsets: Vec::new(),
             definitions: Vec::new(),
             calls: Vec::new(),
         };
@@ -402,45 +422,29 @@ impl Compiler<'_> {
         if parts.calls.is_empty() {
             return Ok(());
         }
-        if parts.columns.is_empty() {
-            parts.columns.push(Bound::boolean(true));
+        if parts.leaves.columns.is_empty() {
+            parts.leaves.columns.push(Bound::boolean(true));
         }
-        let base = parts.columns.len();
-        let types = parts.columns.iter().map(|bound| bound.data_type.clone());
-        let results = parts.calls.iter().map(|bound| bound.data_type.clone());
-        let metas: Vec<ColumnMeta> = types
-            .chain(results)
-            .map(|data_type| ColumnMeta {
-                name: String::new(),
-                data_type,
-                origin: None,
-            })
-            .collect();
+        let base = parts.leaves.columns.len();
+        let all = parts.leaves.columns.iter().chain(&parts.calls);
+        let metas = plain_columns(all);
         let source = self.add_derived_source("", &metas, None);
-        let column = |at: usize, bound: &Bound| {
-            let column = at as u16;
-            let kind = Kind::Column { source, column };
-            Bound::new(kind, bound.data_type.clone(), bound.position)
-        };
-        let mut replace = |bound: &Bound| {
-            if let Some(at) = parts.calls.iter().position(|call| is_call(call, bound)) {
-                return Some(column(base + at, bound));
-            }
-            match parts.is_leaf(bound) {
-                true => {
-                    let at = parts.columns.iter().position(|known| known == bound)?;
-                    Some(column(at, bound))
+        let mut replace =
+            |bound: &Bound| match parts.calls.iter().position(|call| is_call(call, bound)) {
+                Some(at) => {
+                    let column = (base + at) as u16;
+                    let kind = Kind::Column { source, column };
+                    Some(Bound::new(kind, bound.data_type.clone(), bound.position))
                 }
-                false => None,
-            }
-        };
+                None => parts.leaves.in_rows_of(source, bound),
+            };
         for bound in select.output_expressions_mut(order) {
             rewrite_in_place(bound, &mut replace);
         }
         let input = Select {
             items: std::mem::take(&mut select.items),
             filters: std::mem::take(&mut select.filters),
-            outputs: parts.columns,
+            outputs: parts.leaves.columns,
             grouping: select.grouping.take(),
             ..Select::default()
         };
@@ -450,6 +454,7 @@ impl Compiler<'_> {
                     columns: metas[..base].to_vec(),
                     ..BoundQuery::of(input)
                 },
+                offsets: parts.offsets,
                 definitions: parts.definitions,
             })),
             columns: metas,
@@ -465,64 +470,57 @@ impl Compiler<'_> {
     }
 }
 
+/// Refuses the ends of a frame that are the wrong way round whatever the rows are.
+///
+/// # Errors
+/// 42P20.
+fn check_ends(frame: &ast::WindowFrame, position: Position) -> Result<()> {
+    use WindowFrameBound::{CurrentRow, Following, Preceding};
+    let end = frame.end_bound.as_ref().unwrap_or(&CurrentRow);
+    let message = match (&frame.start_bound, end) {
+        (Following(None), _) => "frame start cannot be UNBOUNDED FOLLOWING",
+        (_, Preceding(None)) => "frame end cannot be UNBOUNDED PRECEDING",
+        (CurrentRow, Preceding(_)) => "frame starting from current row cannot have preceding rows",
+        (Following(_), CurrentRow) if frame.end_bound.is_none() => {
+            "frame starting from following row cannot end with current row"
+        }
+        (Following(_), CurrentRow | Preceding(_)) => {
+            "frame starting from following row cannot have preceding rows"
+        }
+        _ => return Ok(()),
+    };
+    Err(fail(SqlState::WINDOWING_ERROR, message, position))
+}
+
 /// What a SELECT with window functions is taken apart into.
 struct Parts {
-    own: Vec<SourceId>,
-    /// The slots of group keys and aggregates.
-    slots: Vec<usize>,
-    level: usize,
     /// What the rows have.
-    columns: Vec<Bound>,
+    leaves: Leaves,
+    level: usize,
+    offsets: Vec<Offset>,
     definitions: Vec<Definition>,
     calls: Vec<Bound>,
 }
 
 impl Parts {
-    fn is_leaf(&self, bound: &Bound) -> bool {
-        match bound.kind {
-            Kind::Column { source, .. } => self.own.contains(&source),
-            Kind::Slot(slot) => self.slots.contains(&slot),
-            _ => false,
-        }
-    }
-
-    fn place(&mut self, bound: &Bound) -> usize {
-        let known = self.columns.iter().position(|known| known == bound);
-        known.unwrap_or_else(|| {
-            self.columns.push(bound.clone());
-            self.columns.len() - 1
-        })
-    }
-
     /// Notes the calls in an output, and what else it looks at.
     fn collect(&mut self, bound: &Bound) {
-        if self.is_leaf(bound) {
-            self.place(bound);
-            return;
-        }
-        match &bound.kind {
-            Kind::Window(call) if call.level == self.level => {
-                if !self.calls.iter().any(|known| is_call(known, bound)) {
-                    self.define(call, &bound.data_type);
-                    self.calls.push(bound.clone());
-                }
-                return;
+        let Parts { leaves, level, .. } = self;
+        let mut calls = Vec::new();
+        leaves.collect(bound, &mut |node| match &node.kind {
+            Kind::Window(call) if call.level == *level => {
+                calls.push(node.clone());
+                true
             }
-            Kind::Subquery(subquery) => {
-                let mut leaves = Vec::new();
-                subquery.query.visit(&mut |node| {
-                    if self.is_leaf(node) {
-                        leaves.push(node.clone());
-                    }
-                });
-                for leaf in leaves {
-                    self.place(&leaf);
-                }
+            _ => false,
+        });
+        for node in calls {
+            if let Kind::Window(call) = &node.kind
+                && !self.calls.iter().any(|known| is_call(known, &node))
+            {
+                self.define(call, &node.data_type);
+                self.calls.push(node);
             }
-            _ => {}
-        }
-        for operand in bound.operands() {
-            self.collect(operand);
         }
     }
 
@@ -531,48 +529,79 @@ impl Parts {
             .window
             .partition
             .iter()
-            .map(|bound| self.place(bound))
+            .map(|bound| self.leaves.place(bound))
             .collect();
         let order: Vec<(usize, bool, bool)> = call
             .window
             .order
             .iter()
-            .map(|key| (self.place(&key.bound), key.descending, key.nulls_first))
+            .map(|key| {
+                (
+                    self.leaves.place(&key.bound),
+                    key.descending,
+                    key.nulls_first,
+                )
+            })
             .collect();
         let (aggregated, sorted_by) = match &call.function {
             WindowFunction::Aggregate(call) => {
-                let mut place = |bound: &Option<Bound>| bound.as_ref().map(|one| self.place(one));
+                let mut place =
+                    |bound: &Option<Bound>| bound.as_ref().map(|one| self.leaves.place(one));
                 let parts = [
                     place(&call.argument),
                     place(&call.delimiter),
                     place(&call.filter),
                 ];
-                let by = call.order.iter().map(|key| self.place(&key.bound));
+                let by = call.order.iter().map(|key| self.leaves.place(&key.bound));
                 (parts, by.collect())
             }
             _ => ([None; 3], Vec::new()),
         };
-        let Frame { start, end, .. } = &call.window.frame;
-        let mut offset = |bound: &FrameBound| bound.offset().map(|one| self.place(one));
-        let offsets = [offset(start), offset(end)];
+        let mut known = self.definitions.iter();
+        let known = known.position(|known| known.partition == partition && known.order == order);
+        let offsets = self.offsets_of(call, known);
         let placed = PlacedCall {
             call: call.clone(),
-            arguments: call.arguments.iter().map(|one| self.place(one)).collect(),
+            arguments: call
+                .arguments
+                .iter()
+                .map(|one| self.leaves.place(one))
+                .collect(),
             aggregated,
             sorted_by,
             offsets,
             result: self.calls.len(),
             data_type: data_type.clone(),
         };
-        let mut known = self.definitions.iter_mut();
-        match known.find(|known| known.partition == partition && known.order == order) {
-            Some(definition) => definition.calls.push(placed),
+        match known {
+            Some(at) => self.definitions[at].calls.push(placed),
             None => self.definitions.push(Definition {
                 partition,
                 order,
                 calls: vec![placed],
             }),
         }
+    }
+
+    /// The offsets of a call's frame, which calls over one window share.
+    fn offsets_of(&mut self, call: &WindowCall, definition: Option<usize>) -> [Option<usize>; 2] {
+        let frame = &call.window.frame;
+        let others = definition.map_or(&[][..], |at| &self.definitions[at].calls);
+        let mut others = others.iter();
+        if let Some(other) = others.find(|other| other.call.window.frame.has_form_of(frame)) {
+            return other.offsets;
+        }
+        let mut place = |bound: &FrameBound, ends: bool| {
+            bound.offset().map(|value| {
+                self.offsets.push(Offset {
+                    value: value.clone(),
+                    ends,
+                    counts: frame.in_range.is_none(),
+                });
+                self.offsets.len() - 1
+            })
+        };
+        [place(&frame.start, false), place(&frame.end, true)]
     }
 }
 

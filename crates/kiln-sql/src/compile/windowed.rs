@@ -24,6 +24,7 @@ impl Compiler<'_> {
         windowed: &Windowed,
         sink: &mut dyn FnMut(&mut Self, &[Reg]) -> Result<()>,
     ) -> Result<()> {
+        let offsets = self.emit_offsets(&windowed.offsets)?;
         let columns = windowed.input.columns.iter();
         let mut rows = Rows {
             types: columns.map(|column| column.data_type.clone()).collect(),
@@ -44,7 +45,7 @@ impl Compiler<'_> {
         let mut places = Vec::new();
         for definition in &windowed.definitions {
             let first = rows.types.len();
-            rows = self.add_results(&rows, definition)?;
+            rows = self.add_results(&rows, definition, &offsets)?;
             for (offset, call) in definition.calls.iter().enumerate() {
                 places.push((call.result, first + offset));
             }
@@ -60,7 +61,12 @@ impl Compiler<'_> {
     }
 
     /// The rows with the results of the calls of one definition behind their columns.
-    fn add_results(&mut self, rows: &Rows, definition: &Definition) -> Result<Rows> {
+    fn add_results(
+        &mut self,
+        rows: &Rows,
+        definition: &Definition,
+        offsets: &[Reg],
+    ) -> Result<Rows> {
         self.sort(rows.buffer, sort_keys(rows, definition)?);
         let mut types = rows.types.clone();
         types.extend(definition.calls.iter().map(|call| call.data_type.clone()));
@@ -85,7 +91,7 @@ impl Compiler<'_> {
         };
         let accumulations = self.accumulations(definition);
         let calls = definition.calls.iter();
-        let pointers: Vec<Pointers> = calls.map(|call| self.pointers(call)).collect();
+        let pointers: Vec<Pointers> = calls.map(|call| self.pointers(call, offsets)).collect();
         let one = self.number(1);
         self.open_ir_loop();
         let row = self.read_row(rows, neighbours.at);

@@ -11,6 +11,7 @@ use super::definition::{Definition, DefinitionOfBlock};
 use super::prepared::Statement;
 use super::result::{Notice, StatementResult};
 use super::session::Session;
+use super::settings::Modes;
 use super::tables::{referring_first, truncated};
 use super::{roles, settings};
 use crate::catalog::relation_of;
@@ -70,6 +71,7 @@ impl Session {
             result = result.with_notice(warning);
         } else {
             self.session.begin()?;
+            self.settings.begin_block();
         }
         for mode in modes {
             self.assign(mode)?;
@@ -103,10 +105,13 @@ impl Session {
             let message = format!("{command} AND CHAIN can only be used in transaction blocks");
             return Err(Error::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message));
         }
-        let reads_only = self.settings.block_reads_only;
+        let modes = self.settings.modes;
         let result = end(self)?;
-        let modes = reads_only.map(TransactionMode::ReadOnly);
-        self.begin(modes.as_slice())?;
+        self.begin(&[])?;
+        self.settings.modes = Modes {
+            has_looked: false,
+            ..modes
+        };
         Ok(result)
     }
 

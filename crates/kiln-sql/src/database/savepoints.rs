@@ -31,6 +31,7 @@ impl Session {
     pub(super) fn release_savepoint(&mut self, name: &str) -> Result<StatementResult> {
         self.check_block("RELEASE SAVEPOINT")?;
         let position = self.find_savepoint(name)?;
+        self.settings.release(&self.savepoints[position].settings);
         self.savepoints.truncate(position);
         self.names.end_savepoints(position, false);
         Ok(StatementResult::of_tag("RELEASE"))

@@ -526,6 +526,7 @@ impl Session {
         self.admit(tree)?;
         self.authorize(statement)?;
         self.check_writable(statement)?;
+        self.settings.modes.has_looked |= tree.looks_at_data();
         match &**tree {
             Tree::Commit { chain: true } => self.and_chain("COMMIT", Session::commit),
             Tree::Rollback { chain: true } => {
@@ -678,7 +679,7 @@ impl Session {
         })
     }
 
-    fn copying(&self, statement: &Statement) -> Result<Arc<Copying>> {
+    fn copying(&mut self, statement: &Statement) -> Result<Arc<Copying>> {
         let no_copy = || Error::internal("the statement is no COPY");
         let tree = statement.tree().ok_or_else(no_copy)?;
         self.admit(tree)?;
@@ -688,6 +689,7 @@ impl Session {
         }
         self.authorize(statement)?;
         self.check_writable(statement)?;
+        self.settings.modes.has_looked = true;
         match statement.plan(&self.session.catalog())? {
             Plan::Copy(copying) => Ok(copying),
             _ => Err(no_copy()),

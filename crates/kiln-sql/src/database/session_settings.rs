@@ -10,8 +10,9 @@ use super::locks;
 use super::prepared::{Plan, Statement, StatementKind};
 use super::result::{Notice, StatementResult};
 use super::session::Session;
-use super::settings::{self, Assignment, NO_ROLE, Scope};
+use super::settings::{self, Assignment, DEFERRABLE, ISOLATION, NO_ROLE, READ_ONLY, Scope};
 use crate::compile::{Operand, SessionValue};
+use crate::parse::IsolationLevel;
 
 impl Session {
     /// Begins with a setting that a client has asked for when it connected: RESET goes back to it.
@@ -104,6 +105,21 @@ impl Session {
         }
         self.check_role(&assignment)?;
         let in_block = self.session.in_transaction();
+        if matches!(assignment.name.as_str(), READ_ONLY | ISOLATION | DEFERRABLE) {
+            self.check_mode(&assignment)?;
+            // Otherwise they are about the transaction that SET is.
+            if in_block {
+                let scope = Scope::Block;
+                self.settings.set(
+                    Assignment {
+                        scope,
+                        ..assignment
+                    },
+                    true,
+                )?;
+            }
+            return Ok(());
+        }
         let changes_session_role = assignment.name == "session_authorization";
         let scope = assignment.scope;
         self.settings.set(assignment, in_block)?;
@@ -117,6 +133,53 @@ impl Session {
         }
         self.apply_settings();
         Ok(())
+    }
+
+    /// Refuses to change what the open block is like once that is too late.
+    ///
+    /// # Errors
+    /// 25001; 22023 for a value that is none.
+    fn check_mode(&self, assignment: &Assignment) -> Result<()> {
+        let Assignment { name, value, .. } = assignment;
+        let level = self.settings.default_isolation().name();
+        let value = match value.as_deref() {
+            Some(value) => value,
+            None if name == ISOLATION => level,
+            None => "off",
+        };
+        settings::check(name, value)?;
+        let is_within = !self.savepoints.is_empty();
+        let has_looked = self.settings.modes.has_looked;
+        let refused = match name.as_str() {
+            _ if !self.session.in_transaction() => None,
+            READ_ONLY if settings::is_true(value) || !self.is_read_only() => None,
+            READ_ONLY if is_within => {
+                Some("cannot set transaction read-write mode inside a read-only transaction")
+            }
+            READ_ONLY => {
+                has_looked.then_some("transaction read-write mode must be set before any query")
+            }
+            ISOLATION
+                if IsolationLevel::of(&value.to_lowercase()) == Some(self.settings.isolation()) =>
+            {
+                None
+            }
+            ISOLATION if has_looked => {
+                Some("SET TRANSACTION ISOLATION LEVEL must be called before any query")
+            }
+            ISOLATION => is_within.then_some(
+                "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction",
+            ),
+            _ if is_within => {
+                Some("SET TRANSACTION [NOT] DEFERRABLE cannot be called within a subtransaction")
+            }
+            _ => has_looked
+                .then_some("SET TRANSACTION [NOT] DEFERRABLE must be called before any query"),
+        };
+        match refused {
+            Some(message) => Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message)),
+            None => Ok(()),
+        }
     }
 
     /// Refuses roles that the session may not act as.
@@ -194,7 +257,7 @@ impl Session {
 
     /// Whether the open block may only read, or the next statement.
     pub(super) fn is_read_only(&self) -> bool {
-        let of_block = self.settings.block_reads_only;
+        let of_block = self.settings.modes.reads_only;
         of_block.unwrap_or_else(|| self.settings.is_on("default_transaction_read_only"))
     }
 

@@ -98,7 +98,7 @@ pub use statement::{Call, CallArgument, Discarded, RoutineKind, Statement, chang
 pub use subscript::subscript;
 pub(crate) use tokens::ALL_FIELDS;
 pub use tokens::Expression;
-pub use transaction::{SetConstraints, SetTransaction, TransactionMode};
+pub use transaction::{IsolationLevel, SetConstraints, SetTransaction, TransactionMode};
 pub use trigger::{CreateTrigger, DropTrigger, RenameTrigger, SwitchedTrigger, WhichTrigger};
 pub use type_definition::{AlterType, CreateComposite, CreateEnum, TypeChange};
 pub use types::{TypeKind, TypeReference, type_of_text};

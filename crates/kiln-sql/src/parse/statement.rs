@@ -186,6 +186,31 @@ pub enum Statement {
     Do(Box<plpgsql::Block>),
 }
 
+impl Statement {
+    /// Whether it looks at data as of a moment, for which PostgreSQL takes a snapshot.
+    pub fn looks_at_data(&self) -> bool {
+        !matches!(
+            self,
+            Statement::Begin(_)
+                | Statement::Commit { .. }
+                | Statement::Rollback { .. }
+                | Statement::Savepoint(_)
+                | Statement::Release(_)
+                | Statement::RollbackTo(_)
+                | Statement::Set(_)
+                | Statement::SetTransaction(_)
+                | Statement::SetConstraints(_)
+                | Statement::Show(_)
+                | Statement::Reset(_)
+                | Statement::Fetch(_)
+                | Statement::Lock(_)
+                | Statement::Listen(_)
+                | Statement::Unlisten(_)
+                | Statement::Notify(_)
+        )
+    }
+}
+
 /// What `DISCARD` forgets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discarded {

@@ -14,12 +14,48 @@ use super::types;
 /// What a transaction is to be like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionMode {
-    /// `ISOLATION LEVEL`, whichever.
-    IsolationLevel,
+    /// `ISOLATION LEVEL`.
+    Isolation(IsolationLevel),
     /// `READ ONLY`, or `READ WRITE`.
     ReadOnly(bool),
     /// `DEFERRABLE`, or `NOT DEFERRABLE`.
     Deferrable(bool),
+}
+
+/// How far a transaction asks to be kept apart from others. All are serializable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsolationLevel {
+    /// `READ UNCOMMITTED`.
+    ReadUncommitted,
+    /// `READ COMMITTED`.
+    ReadCommitted,
+    /// `REPEATABLE READ`.
+    RepeatableRead,
+    /// `SERIALIZABLE`.
+    Serializable,
+}
+
+impl IsolationLevel {
+    const ALL: [(&'static str, IsolationLevel); 4] = [
+        ("serializable", IsolationLevel::Serializable),
+        ("repeatable read", IsolationLevel::RepeatableRead),
+        ("read committed", IsolationLevel::ReadCommitted),
+        ("read uncommitted", IsolationLevel::ReadUncommitted),
+    ];
+
+    /// The level of this name, in lower case.
+    pub fn of(name: &str) -> Option<IsolationLevel> {
+        let mut all = IsolationLevel::ALL.iter();
+        all.find(|(known, _)| *known == name)
+            .map(|(_, level)| *level)
+    }
+
+    /// Its name, in lower case.
+    pub fn name(self) -> &'static str {
+        let mut all = IsolationLevel::ALL.iter();
+        all.find(|(_, level)| *level == self)
+            .map_or("", |(name, _)| name)
+    }
 }
 
 /// `SET TRANSACTION`, or `SET SESSION CHARACTERISTICS AS TRANSACTION`.
@@ -154,16 +190,15 @@ fn modes(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Vec<TransactionMode
         let (mode, length) = match tokens.word(at) {
             "isolation" => {
                 expect(tokens, at + 1, "level")?;
-                let length = match tokens.word(at + 2) {
-                    "serializable" => 1,
-                    "repeatable" => 2,
-                    "read" if matches!(tokens.word(at + 3), "committed" | "uncommitted") => 2,
+                let (level, length) = match (tokens.word(at + 2), tokens.word(at + 3)) {
+                    ("serializable", _) => (IsolationLevel::Serializable, 1),
+                    ("repeatable", "read") => (IsolationLevel::RepeatableRead, 2),
+                    ("repeatable", _) => return Err(tokens.syntax_error(at + 3)),
+                    ("read", "committed") => (IsolationLevel::ReadCommitted, 2),
+                    ("read", "uncommitted") => (IsolationLevel::ReadUncommitted, 2),
                     _ => return Err(tokens.syntax_error(at + 2)),
                 };
-                if length == 2 && tokens.word(at + 2) == "repeatable" {
-                    expect(tokens, at + 3, "read")?;
-                }
-                (TransactionMode::IsolationLevel, 2 + length)
+                (TransactionMode::Isolation(level), 2 + length)
             }
             "read" => match tokens.word(at + 1) {
                 "only" => (TransactionMode::ReadOnly(true), 2),

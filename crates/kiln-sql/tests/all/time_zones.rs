@@ -83,3 +83,42 @@ fn what_a_call_has_stored_in_its_zone_is_there_after_a_restart() {
         assert_eq!(after, before, "under {protocol}");
     }
 }
+
+/// An index over digits keeps those of the default style. No query goes by it, whose session may want
+/// others, so that all answers are right.
+#[test]
+fn an_index_over_digits_answers_for_every_style() {
+    let database = Database::open(Options::new().workers(1)).expect("a database opens");
+    database
+        .execute(
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, f DOUBLE PRECISION);
+             CREATE INDEX digits ON t ((f::text));
+             INSERT INTO t VALUES (1, 0.1), (2, 0.30000000000000004)",
+        )
+        .expect("the schema is sound");
+    let mut session = session_in(&database, "UTC");
+    let find = |digits: &str| format!("SELECT count(*) FROM t WHERE f::text = '{digits}'");
+    let count = |session: &mut Session, digits: &str| text(session, &find(digits));
+    let uses_index = |session: &mut Session| {
+        let plan = text(session, &format!("EXPLAIN (FORMAT JSON) {}", find("0.1")));
+        plan.contains("digits")
+    };
+    assert!(!uses_index(&mut session));
+    for (setting, whole, cut) in [(1, "1", "0"), (0, "0", "1"), (-3, "0", "1"), (1, "1", "0")] {
+        let set = format!("SET extra_float_digits = {setting}");
+        session.execute(&set).expect("it is a setting");
+        assert_eq!(
+            count(&mut session, "0.30000000000000004"),
+            whole,
+            "{setting}"
+        );
+        assert_eq!(count(&mut session, "0.3"), cut, "{setting}");
+        assert_eq!(count(&mut session, "0.1"), "1", "{setting}");
+    }
+    session
+        .execute("SET extra_float_digits = 0; INSERT INTO t VALUES (3, 0.30000000000000004)")
+        .expect("the row is new");
+    assert_eq!(count(&mut session, "0.3"), "2");
+    session.execute("RESET ALL").expect("they are settings");
+    assert_eq!(count(&mut session, "0.30000000000000004"), "2");
+}

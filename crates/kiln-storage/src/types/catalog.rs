@@ -5,6 +5,7 @@
 //! Columns of tables have those alone that [`CatalogType::is_storable`] names.
 
 use super::DataType;
+use crate::error::{Error, Result};
 
 /// A type of PostgreSQL's catalogs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -256,11 +257,48 @@ impl CatalogType {
         };
         &text[..text.floor_char_boundary(limit)]
     }
+
+    /// The `"char"` that a text says: its first byte, or the byte whose three octal digits stand
+    /// behind a backslash.
+    ///
+    /// # Errors
+    /// 0A000 for a byte that is no character by itself.
+    pub fn read_char(text: &str) -> Result<String> {
+        let byte = match text.as_bytes() {
+            [b'\\', digits @ ..]
+                if digits.len() == 3
+                    && digits.iter().all(|digit| (b'0'..=b'7').contains(digit)) =>
+            {
+                // As in PostgreSQL, what is too much is cut.
+                digits.iter().fold(0, |value: u8, digit| {
+                    value.wrapping_mul(8).wrapping_add(digit - b'0')
+                })
+            }
+            [first, ..] => *first,
+            [] => 0,
+        };
+        CatalogType::char_of(byte)
+    }
+
+    /// The `"char"` that is a byte; byte 0 is the empty one.
+    ///
+    /// # Errors
+    /// 0A000 for a byte that is no character by itself.
+    pub fn char_of(byte: u8) -> Result<String> {
+        match byte {
+            0 => Ok(String::new()),
+            1..=127 => Ok(char::from(byte).to_string()),
+            _ => Err(Error::unsupported(
+                "a \"char\" of a byte above 127 is not supported",
+            )),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::SqlState;
 
     #[test]
     fn names_of_objects_come_back_from_their_bytes() {
@@ -278,6 +316,19 @@ mod tests {
         assert_eq!(CatalogType::Name.fit(&long).len(), 62);
         assert_eq!(CatalogType::Char.fit("rv"), "r");
         assert_eq!(CatalogType::Char.fit("é"), "");
+        for (text, read) in [
+            ("rv", "r"),
+            ("\\101", "A"),
+            ("\\000", ""),
+            ("\\18", "\\"),
+            ("", ""),
+        ] {
+            assert_eq!(CatalogType::read_char(text).unwrap(), read);
+        }
+        for text in ["é", "\\200", "\\777"] {
+            let error = CatalogType::read_char(text).unwrap_err();
+            assert_eq!(error.state(), SqlState::FEATURE_NOT_SUPPORTED);
+        }
         assert_eq!(CatalogType::Inet.fit(&long), long);
     }
 }

@@ -109,6 +109,9 @@ fn parse_catalog_value(catalog: CatalogType, text: &str) -> Result<Value> {
             Value::Text(json::path::canonical_path(text)?)
         }
         Representation::Number => Value::BigInt(parse_number(text, catalog.name())?.into()),
+        Representation::Text if catalog == CatalogType::Char => {
+            Value::Text(CatalogType::read_char(text)?)
+        }
         Representation::Text => Value::Text(catalog.fit(text).to_owned()),
         Representation::Double => {
             let is_range = |error: &Error| error.state() == SqlState::NUMERIC_VALUE_OUT_OF_RANGE;

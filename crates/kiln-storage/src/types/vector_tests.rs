@@ -81,6 +81,7 @@ fn evaluate_datetime(operation: &str, arguments: &[&str]) -> Result<Option<Strin
     let interval = |index: usize| parse_interval(arguments[index]);
     let integer = |index: usize| number::<i32>(arguments[index]);
     let field = |data_type: DataType| Field::parse(arguments[0], data_type.base_name());
+    let part = |part: Option<Part>| part.map_or_else(String::new, |part| part.to_string());
     Ok(Some(match operation {
         "date+" => format_date(date_add_days(date(0)?, number(arguments[1]))?),
         "date-" => date_difference(date(0)?, date(1)?)?.to_string(),
@@ -98,13 +99,16 @@ fn evaluate_datetime(operation: &str, arguments: &[&str]) -> Result<Option<Strin
             .try_div(parse_double(arguments[1])?)?
             .to_string(),
         "icmp" => (interval(0)?.cmp(&interval(1)?) as i32).to_string(),
-        "ex_ts" => extract_from_timestamp(field(DataType::TIMESTAMP)?, timestamp(1)?)?.to_string(),
+        "ex_ts" => part(extract_from_timestamp(
+            field(DataType::TIMESTAMP)?,
+            timestamp(1)?,
+        )?),
         "ex_tz" => {
             let timestamp = parse_timestamptz(arguments[1])?;
-            extract_from_timestamptz(field(DataType::TIMESTAMPTZ)?, timestamp, &Zone::UTC)?
-                .to_string()
+            let field = field(DataType::TIMESTAMPTZ)?;
+            part(extract_from_timestamptz(field, timestamp, &Zone::UTC)?)
         }
-        "ex_d" => extract_from_date(field(DataType::Date)?, date(1)?)?.to_string(),
+        "ex_d" => part(extract_from_date(field(DataType::Date)?, date(1)?)?),
         "ex_i" => extract_from_interval(field(DataType::INTERVAL)?, interval(1)?)?.to_string(),
         "tr_ts" => format_timestamp(date_trunc(field(DataType::TIMESTAMP)?, timestamp(1)?)?),
         "tr_i" => date_trunc_interval(field(DataType::INTERVAL)?, interval(1)?)?.to_string(),

@@ -33,5 +33,5 @@ pub(crate) use select::{FromItem, FullJoin, Grouping, ItemKind, Select};
 pub(super) use select::{Output, conjuncts};
 pub(crate) use subquery::{Subquery, SubqueryKind};
 pub(crate) use window::{
-    Definition, Frame, FrameBound, PlacedCall, Window, WindowCall, WindowFunction, Windowed,
+    Definition, Frame, FrameBound, Offset, PlacedCall, Window, WindowCall, WindowFunction, Windowed,
 };

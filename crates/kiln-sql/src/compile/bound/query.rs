@@ -87,7 +87,13 @@ impl BoundQuery {
         match &self.body {
             Body::Select(select) => select.visit(f),
             Body::Values(rows) => rows.iter().flatten().for_each(|bound| bound.visit(f)),
-            body => body.queries().into_iter().for_each(|query| query.visit(f)),
+            body => {
+                body.queries().into_iter().for_each(|query| query.visit(f));
+                if let Body::Windowed(windowed) = body {
+                    let offsets = windowed.offsets.iter();
+                    offsets.for_each(|offset| offset.value.visit(f));
+                }
+            }
         }
         self.order.iter().for_each(|key| key.bound.visit(f));
         self.limit
@@ -111,6 +117,11 @@ impl BoundQuery {
             body => {
                 for query in body.queries_mut() {
                     query.rewrite(replace);
+                }
+                if let Body::Windowed(windowed) = body {
+                    for offset in &mut windowed.offsets {
+                        rewrite_in_place(&mut offset.value, replace);
+                    }
                 }
             }
         }

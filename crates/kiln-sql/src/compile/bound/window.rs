@@ -73,6 +73,23 @@ impl Default for Frame {
     }
 }
 
+impl Frame {
+    /// Whether both are written alike.
+    pub(in super::super) fn has_form_of(&self, other: &Frame) -> bool {
+        let alike = |one: &FrameBound, other: &FrameBound| {
+            let same_offset = match (one.offset(), other.offset()) {
+                (Some(one), Some(other)) => one.has_form_of(other),
+                _ => true,
+            };
+            one.rank() == other.rank() && same_offset
+        };
+        self.units == other.units
+            && self.exclusion == other.exclusion
+            && alike(&self.start, &other.start)
+            && alike(&self.end, &other.end)
+    }
+}
+
 impl FrameBound {
     pub(in super::super) fn offset(&self) -> Option<&Bound> {
         match self {
@@ -179,7 +196,20 @@ impl WindowCall {
 #[derive(Clone, Debug)]
 pub(crate) struct Windowed {
     pub input: BoundQuery,
+    /// Of all frames.
+    pub offsets: Vec<Offset>,
     pub definitions: Vec<Definition>,
+}
+
+/// How far an end of frames is from the rows that they belong to. It is computed once, before the
+/// rows are read.
+#[derive(Clone, Debug)]
+pub(crate) struct Offset {
+    pub value: Bound,
+    /// Whether it is that of the frames' end.
+    pub ends: bool,
+    /// Whether it is a number of rows or groups.
+    pub counts: bool,
 }
 
 /// Calls over windows of one partition and order, with columns of the input by their numbers.
@@ -199,7 +229,7 @@ pub(crate) struct PlacedCall {
     pub aggregated: [Option<usize>; 3],
     /// What an aggregate sorts its values by.
     pub sorted_by: Vec<usize>,
-    /// The offsets of the frame's start and end.
+    /// Which of all offsets are those of the frame's start and end.
     pub offsets: [Option<usize>; 2],
     /// Which of all results it is.
     pub result: usize,

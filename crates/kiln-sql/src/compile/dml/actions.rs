@@ -215,7 +215,12 @@ impl Compiler<'_> {
     ) -> Result<Cascade> {
         let mut events = Vec::new();
         for change in changes {
-            events.push(self.event(table, *change, None)?);
+            let mut event = self.event(table, *change, None)?;
+            if changes.len() > 1 {
+                let checks = event.checks.iter_mut();
+                checks.for_each(|check| check.expect_key_again(*change));
+            }
+            events.push(event);
         }
         let mut at = 0;
         while at < events.len() {

@@ -114,7 +114,14 @@ impl Compiler<'_> {
         let table = &plan.table;
         let source = self.declare_record_row(table, &plan.alias, record, plan.position);
         let excluded = self.declare_new_row(table, "excluded", values);
-        self.push_rows(&[source, excluded]);
+        let (named, excluded) = match &plan.view {
+            None => (source, excluded),
+            Some(view) => (
+                self.show_row(view, source, &plan.alias)?.source,
+                self.show_row(view, excluded, "excluded")?.source,
+            ),
+        };
+        self.push_rows(&[named, excluded]);
         let selected = match selection {
             Some(expr) => self.condition(expr, "WHERE").map(Some),
             None => Ok(None),
@@ -123,16 +130,17 @@ impl Compiler<'_> {
         let selected = selected?;
         self.open();
         let result = self.note_change(plan, values, true).and_then(|()| {
-            self.push_rows(&[source, excluded]);
+            self.push_rows(&[named, excluded]);
             let new_values = self.bind_assigned(table, source, assignments);
             self.pop_rows();
-            self.push_rows(&[source]);
-            let returning = self.bind_returning(plan.returning, &[source]);
+            self.push_rows(&[named]);
+            let returning = self.bind_returning(plan.returning, &[named]);
             self.pop_rows();
-            let change = self.bind_change((table, None), source, new_values?, returning?)?;
+            let view = plan.view.as_deref();
+            let change = self.bind_change((table, view), source, new_values?, returning?)?;
             let row = RowSource {
                 source,
-                named: source,
+                named,
                 table: plan.reference,
                 record,
             };
@@ -183,7 +191,20 @@ impl Compiler<'_> {
             Some(ConflictTarget::Columns(idents)) => {
                 let mut columns = ColumnSet::EMPTY;
                 for ident in idents {
-                    columns.insert(target.column(ident, "update")?);
+                    let column = target.column(ident, "update").map_err(|error| {
+                        match error.state() {
+                            // No index is over what a view computes.
+                            SqlState::FEATURE_NOT_SUPPORTED => no_arbiter(position),
+                            SqlState::UNDEFINED_COLUMN => {
+                                let message =
+                                    format!("column \"{}\" does not exist", name_of(ident));
+                                let position = position_of_span(ident.span);
+                                fail(SqlState::UNDEFINED_COLUMN, message, position)
+                            }
+                            _ => error,
+                        }
+                    })?;
+                    columns.insert(column);
                     // PostgreSQL reads the target as an expression, in which variables count.
                     let name = name_of(ident);
                     if self.variable(std::slice::from_ref(&name)).is_some() {
@@ -203,14 +224,18 @@ impl Compiler<'_> {
                 let constraint = object_name(name)?;
                 let found = table.indexes().iter().position(|index| {
                     let definition = index.definition();
-                    definition.unique && definition.constraint && definition.name == constraint
+                    // A view has no constraints.
+                    target.view.is_none()
+                        && definition.unique
+                        && definition.constraint
+                        && definition.name == constraint
                 });
                 Some(found.map(|position| position as u16).ok_or_else(|| {
                     fail(
                         SqlState::UNDEFINED_OBJECT,
                         format!(
                             "constraint \"{constraint}\" for table \"{}\" does not exist",
-                            name_in_schema(&table.schema().name)
+                            name_in_schema(target.name())
                         ),
                         position_of(name),
                     )
@@ -274,8 +299,15 @@ impl Compiler<'_> {
     ) -> Result<Option<u16>> {
         let (table, schema) = (&target.table, target.table.schema());
         let source = self.add_table_source(table, name_in_schema(&schema.name), position);
+        let named = match &target.view {
+            None => source,
+            Some(view) => {
+                self.show_row(view, source, name_in_schema(target.name()))?
+                    .source
+            }
+        };
         self.isolated(|compiler| {
-            compiler.push_rows_of(&[source], "index expressions");
+            compiler.push_rows_of(&[named], "index expressions");
             let mut columns = ColumnSet::EMPTY;
             for column in &inferred.columns {
                 let bound = compiler.bind(&column.column.expr)?;

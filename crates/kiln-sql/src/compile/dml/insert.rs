@@ -30,7 +30,7 @@ use crate::parse::{Overriding, is_overriding_list, overriding};
 pub(super) struct Plan<'s> {
     pub table: Arc<Table>,
     /// The view by way of which rows are inserted.
-    view: Option<Rc<TargetView>>,
+    pub view: Option<Rc<TargetView>>,
     pub reference: TableRef,
     pub alias: String,
     targets: Vec<ColumnId>,
@@ -200,9 +200,6 @@ impl<'a> Compiler<'a> {
         let mut references = self.plan_references(&table, Change::Insert, single)?;
         let on_conflict = match &insert.on {
             None => OnConflictPlan::Raise,
-            Some(OnInsert::OnConflict(_)) if target.view.is_some() => {
-                return Err(unsupported("ON CONFLICT by way of a view", position));
-            }
             Some(OnInsert::OnConflict(clause)) => {
                 let rows = (&mut references, single);
                 self.plan_conflict(&target, clause, rows, position)?
@@ -555,6 +552,7 @@ impl<'a> Compiler<'a> {
             .insert(plan.reference, values, Some(conflict), plan.position);
         if matches!(plan.on_conflict, OnConflictPlan::Nothing { .. }) {
             self.when(inserted, |compiler| {
+                compiler.emit_view_checks(&plan.table, source, &view_checks, plan.position)?;
                 compiler.check_new_references(plan, source)?;
                 compiler.count_row(plan.counter);
                 compiler.hand_over(&returning, sink)
@@ -588,6 +586,7 @@ impl<'a> Compiler<'a> {
         }
         self.open();
         let mut result = self.note_change(plan, values, false).and_then(|()| {
+            self.emit_view_checks(&plan.table, source, &view_checks, plan.position)?;
             self.check_new_references(plan, source)?;
             self.count_row(plan.counter);
             let columns = self.emit_returning(&returning)?;

@@ -90,6 +90,14 @@ impl ReferenceCheck {
         matches!(self.side, Side::Parent { .. })
     }
 
+    /// The key of a row that is removed may be there again when the statement has changed all rows.
+    pub(super) fn expect_key_again(&mut self, change: Change) {
+        let is_parent = matches!(self.side, Side::Parent { .. });
+        if is_parent && self.action(change) == ReferentialAction::NoAction {
+            self.side = Side::Parent { may_remain: true };
+        }
+    }
+
     /// What becomes of the rows that refer to a row that is changed so.
     pub(super) fn action(&self, change: Change) -> ReferentialAction {
         match (self.side, change) {
@@ -176,6 +184,20 @@ impl Compiler<'_> {
             }
         }
         Ok(References::Checked(checks))
+    }
+
+    /// Has keys of removed rows checked when all rows have changed: other changes of the statement may
+    /// put them back.
+    pub(super) fn expect_keys_again(&mut self, references: &mut References, change: Change) {
+        let References::Checked(checks) = references else {
+            return;
+        };
+        for check in checks {
+            check.expect_key_again(change);
+            if check.side == (Side::Parent { may_remain: true }) && check.at_end.is_none() {
+                check.at_end = Some(self.key_buffer(check.columns.len()));
+            }
+        }
     }
 
     /// The references of an INSERT whose rows update others instead: their events are in one queue

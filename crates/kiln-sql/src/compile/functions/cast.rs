@@ -7,9 +7,9 @@ use kiln_procedure::ir::ScalarFunction;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::datetime::{
-    date_to_timestamp, format_date, format_time, format_timestamp, format_timestamptz_in,
-    interval_to_time, parse_date, parse_interval, parse_time, parse_timestamp,
-    parse_timestamptz_in, round_seconds, timestamp_to_date, timestamp_to_time,
+    date_as_timestamp, date_to_timestamp, format_date, format_time, format_timestamp,
+    format_timestamptz_in, interval_to_time, parse_date, parse_interval, parse_time,
+    parse_timestamp, parse_timestamptz_in, round_seconds, timestamp_to_date, timestamp_to_time,
 };
 use kiln_storage::types::double::{format_double_in, format_real_in, narrowed, parse_double};
 use kiln_storage::types::text::{format_bytea, format_uuid, parse_bytea, parse_uuid};
@@ -239,8 +239,20 @@ strict! {
         Ok(shortened(text, kept))
     };
     TEXT_TO_CHAR = "char", |heap, text| {
-        let kept = CatalogType::Char.fit(heap.str(text)).len();
-        Ok(shortened(text, kept))
+        let read = CatalogType::read_char(heap.str(text))?;
+        Ok(heap.push_str(&read))
+    };
+    INTEGER_TO_CHAR = "char", |heap, number| {
+        let Ok(byte) = i8::try_from(number.as_i64()) else {
+            let message = "\"char\" out of range";
+            return Err(Error::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
+        };
+        let read = CatalogType::char_of(byte.cast_unsigned())?;
+        Ok(heap.push_str(&read))
+    };
+    CHAR_TO_INTEGER = "int4", |heap, char| {
+        let byte = heap.str(char).bytes().next().unwrap_or(0);
+        Ok(Slot::from_i64(byte.into()))
     };
     REAL_TO_TEXT = "text", |heap, value, style| {
         let digits = Style::read(heap.bytes(style)).float_digits;
@@ -292,6 +304,20 @@ strict! {
 
     TIME_TO_TEXT = "text", |heap, value| Ok(heap.push_str(&format_time(value.as_i64())));
     TEXT_TO_TIME = "time", |heap, text| Ok(Slot::from_i64(parse_time(heap.str(text))?));
+    // Beside a timestamp: what is later than all that are finite is no error.
+    DATE_AS_TIMESTAMP = "timestamp", |heap, value| {
+        Ok(Slot::from_i64(date_as_timestamp(value.as_i64() as i32)))
+    };
+    DATE_AS_TIMESTAMPTZ = "timestamptz", |heap, value, style| {
+        let midnight = date_as_timestamp(value.as_i64() as i32);
+        let moment = zone_of(heap, style).to_moment(midnight);
+        // Its clocks may be past the ends of time where UTC's are not.
+        let end = match midnight < 0 {
+            true => i64::MIN + 1,
+            false => i64::MAX - 1,
+        };
+        Ok(Slot::from_i64(moment.unwrap_or(end)))
+    };
     DATE_TO_TIMESTAMPTZ = "timestamptz", |heap, value, style| {
         let midnight = date_to_timestamp(value.as_i64() as i32)?;
         zone_of(heap, style).to_moment(midnight).map(Slot::from_i64)

@@ -4,8 +4,8 @@ use kiln_platform::time::wall_clock_us;
 use kiln_procedure::ir::{Arithmetic, ScalarFunction};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::datetime::{self, Field, MICROSECONDS_PER_SECOND, Zone};
-use kiln_storage::types::{DataType, Interval, Style};
+use kiln_storage::types::datetime::{self, Field, MICROSECONDS_PER_SECOND, Part, Zone};
+use kiln_storage::types::{DataType, Interval, Number, Style};
 
 use super::cast::strict;
 use super::{Named, Ty, check_length, int4, signatures};
@@ -88,6 +88,30 @@ fn field_of(heap: &Heap, name: Slot, type_name: &str) -> Result<Field> {
 
 fn as_double(value: kiln_storage::types::Decimal) -> Slot {
     Slot::from_f64(value.to_f64())
+}
+
+/// A part as a NUMERIC.
+fn as_numeric(heap: &mut Heap, part: Option<Part>) -> Slot {
+    match part {
+        None => Slot::NULL,
+        Some(Part::Finite(value)) => Slot::from_decimal(value),
+        Some(Part::Infinity) => heap.push_number(&Number::Infinity),
+        Some(Part::NegativeInfinity) => heap.push_number(&Number::NegativeInfinity),
+    }
+}
+
+fn part_as_double(part: Option<Part>) -> Slot {
+    match part {
+        None => Slot::NULL,
+        Some(Part::Finite(value)) => as_double(value),
+        Some(Part::Infinity) => Slot::from_f64(f64::INFINITY),
+        Some(Part::NegativeInfinity) => Slot::from_f64(f64::NEG_INFINITY),
+    }
+}
+
+/// A timestamp that is the beginning of its spans, whatever these are.
+fn is_infinite(timestamp: Slot) -> bool {
+    matches!(timestamp.as_i64(), i64::MIN | i64::MAX)
 }
 
 const DATE: &str = "date";
@@ -206,46 +230,59 @@ strict! {
 
     EXTRACT_DATE = "extract", |heap, field, value| {
         let field = field_of(heap, field, DATE)?;
-        Ok(Slot::from_decimal(datetime::extract_from_date(field, days(value))?))
+        let part = datetime::extract_from_date(field, days(value))?;
+        Ok(as_numeric(heap, part))
     };
     EXTRACT_TIMESTAMP = "extract", |heap, field, value| {
         let field = field_of(heap, field, TIMESTAMP)?;
-        Ok(Slot::from_decimal(datetime::extract_from_timestamp(field, value.as_i64())?))
+        let part = datetime::extract_from_timestamp(field, value.as_i64())?;
+        Ok(as_numeric(heap, part))
     };
     EXTRACT_TIMESTAMPTZ = "extract", |heap, field, value, style| {
         let (field, zone) = (field_of(heap, field, TIMESTAMPTZ)?, zone_of(heap, style));
         let part = datetime::extract_from_timestamptz(field, value.as_i64(), &zone)?;
-        Ok(Slot::from_decimal(part))
+        Ok(as_numeric(heap, part))
     };
     EXTRACT_INTERVAL = "extract", |heap, field, value| {
         let field = field_of(heap, field, INTERVAL)?;
         Ok(Slot::from_decimal(datetime::extract_from_interval(field, heap.interval(value))?))
     };
+    // Of the timestamp that the date is.
     PART_DATE = "date_part", |heap, field, value| {
-        let field = field_of(heap, field, DATE)?;
-        Ok(as_double(datetime::extract_from_date(field, days(value))?))
+        let field = field_of(heap, field, TIMESTAMP)?;
+        let timestamp = datetime::date_to_timestamp(days(value))?;
+        Ok(part_as_double(datetime::extract_from_timestamp(field, timestamp)?))
     };
     PART_TIMESTAMP = "date_part", |heap, field, value| {
         let field = field_of(heap, field, TIMESTAMP)?;
-        Ok(as_double(datetime::extract_from_timestamp(field, value.as_i64())?))
+        Ok(part_as_double(datetime::extract_from_timestamp(field, value.as_i64())?))
     };
     PART_TIMESTAMPTZ = "date_part", |heap, field, value, style| {
         let (field, zone) = (field_of(heap, field, TIMESTAMPTZ)?, zone_of(heap, style));
-        Ok(as_double(datetime::extract_from_timestamptz(field, value.as_i64(), &zone)?))
+        Ok(part_as_double(datetime::extract_from_timestamptz(field, value.as_i64(), &zone)?))
     };
     PART_INTERVAL = "date_part", |heap, field, value| {
         let field = field_of(heap, field, INTERVAL)?;
         Ok(as_double(datetime::extract_from_interval(field, heap.interval(value))?))
     };
     TRUNC_TIMESTAMP = "date_trunc", |heap, field, value| {
+        if is_infinite(value) {
+            return Ok(value);
+        }
         let field = field_of(heap, field, TIMESTAMP)?;
         datetime::date_trunc(field, value.as_i64()).map(Slot::from_i64)
     };
     TRUNC_TIMESTAMPTZ = "date_trunc", |heap, field, value, style| {
+        if is_infinite(value) {
+            return Ok(value);
+        }
         let (field, zone) = (field_of(heap, field, TIMESTAMPTZ)?, zone_of(heap, style));
         datetime::date_trunc_in(field, value.as_i64(), &zone).map(Slot::from_i64)
     };
     TRUNC_IN_ZONE = "date_trunc", |heap, field, value, zone| {
+        if is_infinite(value) {
+            return Ok(value);
+        }
         let (field, zone) = (
             field_of(heap, field, TIMESTAMPTZ)?,
             datetime::zone(heap.str(zone))?,
@@ -338,7 +375,10 @@ strict! {
         Ok(Slot::from_bool(!matches!(days(value), i32::MIN | i32::MAX)))
     };
     IS_FINITE_TIMESTAMP = "isfinite", |heap, value| {
-        Ok(Slot::from_bool(!matches!(value.as_i64(), i64::MIN | i64::MAX)))
+        Ok(Slot::from_bool(!is_infinite(value)))
+    };
+    IS_FINITE_INTERVAL = "isfinite", |heap, _value| {
+        Ok(Slot::from_bool(true))
     };
 }
 
@@ -497,4 +537,5 @@ signatures! {
     "isfinite"(Date) -> Boolean = IS_FINITE_DATE;
     "isfinite"(Timestamp) -> Boolean = IS_FINITE_TIMESTAMP;
     "isfinite"(TimestampTz) -> Boolean = IS_FINITE_TIMESTAMP;
+    "isfinite"(Interval) -> Boolean = IS_FINITE_INTERVAL;
 }

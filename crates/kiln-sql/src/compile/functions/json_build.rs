@@ -170,7 +170,12 @@ fn joined(heap: &Heap, values: &[Slot]) -> String {
 
 /// Keys and values in turn as the members of an object; `between` is written between a key and its
 /// value.
-fn members(heap: &Heap, arguments: &[Slot], between: &str) -> Result<Vec<String>> {
+fn members(
+    heap: &Heap,
+    arguments: &[Slot],
+    between: &str,
+    no_key: fn(usize) -> Error,
+) -> Result<Vec<String>> {
     let pairs = arguments.chunks_exact(2).enumerate();
     pairs
         .map(|(position, pair)| {
@@ -178,15 +183,25 @@ fn members(heap: &Heap, arguments: &[Slot], between: &str) -> Result<Vec<String>
                 return Err(Error::internal("a member has a key and a value"));
             };
             if key.is_null() {
-                let number = position * 2 + 1;
-                return Err(refused(format!("argument {number} cannot be null"))
-                    .with_hint("Object keys should be text."));
+                return Err(no_key(position * 2 + 1));
             }
             let mut out = String::new();
             quote(heap.str(*key), &mut out);
             Ok(out + between + text_or_null(heap, value))
         })
         .collect()
+}
+
+/// A key of a JSON is NULL, or one of a JSONB.
+#[cold]
+fn no_key(number: usize) -> Error {
+    let error = refused(format!("argument {number} cannot be null"));
+    error.with_hint("Object keys should be text.")
+}
+
+#[cold]
+fn no_key_b(number: usize) -> Error {
+    refused(format!("argument {number}: key must not be null"))
 }
 
 fn array(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
@@ -200,18 +215,21 @@ fn array_b(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
 }
 
 fn object(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
-    let text = format!("{{{}}}", members(heap, arguments, " : ")?.join(", "));
+    let text = format!(
+        "{{{}}}",
+        members(heap, arguments, " : ", no_key)?.join(", ")
+    );
     given(heap, Some(text))
 }
 
 fn object_b(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
-    let text = format!("{{{}}}", members(heap, arguments, ":")?.join(","));
+    let text = format!("{{{}}}", members(heap, arguments, ":", no_key_b)?.join(","));
     let text = canonical(&text)?;
     given(heap, Some(text))
 }
 
 fn row(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
-    let text = format!("{{{}}}", members(heap, arguments, ":")?.join(","));
+    let text = format!("{{{}}}", members(heap, arguments, ":", no_key)?.join(","));
     given(heap, Some(text))
 }
 
@@ -265,7 +283,7 @@ pub(in super::super) fn pair() -> Named {
             let message = "field name must not be null";
             return Err(refused(message));
         }
-        let text = members(heap, arguments, " : ")?.concat();
+        let text = members(heap, arguments, " : ", no_key)?.concat();
         given(heap, Some(text))
     }
     ("json_pair", function)

@@ -211,6 +211,13 @@ fn changed(heap: &mut Heap, value: Slot, path: Slot, change: Change<'_>) -> Resu
         if value.elements().is_none() && value.members().is_none() {
             return Err(refused(format!("cannot {action} in scalar")));
         }
+        let is_empty = value.elements().is_some_and(|elements| elements.is_empty())
+            || value.members().is_some_and(|members| members.is_empty());
+        let adds = !matches!(change, Change::Delete | Change::Set { create: false, .. });
+        if is_empty && !adds {
+            let text = value.text.to_owned();
+            return given(heap, Some(text));
+        }
         let Some(path) = texts(heap, path) else {
             let steps = heap.array(path).iter();
             let number = steps.take_while(|step| !step.is_null()).count() + 1;

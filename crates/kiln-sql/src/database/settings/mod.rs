@@ -23,10 +23,22 @@ use std::time::Duration;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::Style;
 
+use crate::parse::IsolationLevel;
 use known::{LEVELS, known};
 pub(super) use statements::{assignments, modes_of, show, show_all, shown, shown_columns};
 use values::{checked, milliseconds};
-pub(super) use values::{schemas_of, unknown, with_unit};
+pub(super) use values::{is_true, schemas_of, unknown, with_unit};
+
+/// Whether the present transaction may only read.
+pub(super) const READ_ONLY: &str = "transaction_read_only";
+
+/// The isolation of the present transaction.
+pub(super) const ISOLATION: &str = "transaction_isolation";
+
+/// Whether the present transaction may be deferred.
+pub(super) const DEFERRABLE: &str = "transaction_deferrable";
+
+const DEFAULT_ISOLATION: &str = "default_transaction_isolation";
 
 /// The settings that say as which role a session acts.
 const ROLES: [&str; 2] = ["role", "session_authorization"];
@@ -48,10 +60,21 @@ pub(super) struct Settings {
     now: Values,
     /// What holds after the open block; there once something was set in it.
     after: Option<Box<After>>,
-    /// Whether the open block may only read, if it said so.
-    pub block_reads_only: Option<bool>,
+    /// What the open block has said of itself.
+    pub modes: Modes,
     /// Settings that have changed and that the client was not told of.
     untold: Vec<&'static str>,
+}
+
+/// What a transaction block is like.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Modes {
+    /// Whether it may only read, if it said so.
+    pub reads_only: Option<bool>,
+    /// Which isolation it has asked for, if it has.
+    pub isolation: Option<IsolationLevel>,
+    /// Whether a statement has looked at data: what PostgreSQL reads by then is decided.
+    pub has_looked: bool,
 }
 
 /// What holds after a block.
@@ -65,7 +88,7 @@ struct After {
 pub(super) struct Saved {
     now: Values,
     after: Option<Box<After>>,
-    block_reads_only: Option<bool>,
+    modes: Modes,
 }
 
 /// How long a value holds.
@@ -102,6 +125,8 @@ impl Settings {
     /// A setting's value; `None` for one that is not known.
     pub fn get(&self, name: &str) -> Option<&str> {
         let set = self.now.get(name).map(String::as_str);
+        // Another isolation is taken, and not given.
+        let set = set.filter(|_| name != DEFAULT_ISOLATION);
         set.or_else(|| known(name).map(|(_, _, default, ..)| *default))
     }
 
@@ -187,9 +212,17 @@ impl Settings {
                 _ => self.first.get(&name).cloned(),
             },
         };
-        if name == "transaction_read_only" {
-            self.block_reads_only = value.map(|value| value == "on");
-            return Ok(());
+        match name.as_str() {
+            READ_ONLY => {
+                let reads_only = value.map(|value| value == "on");
+                self.modes.reads_only = reads_only;
+                return Ok(());
+            }
+            ISOLATION => {
+                self.modes.isolation = value.as_deref().and_then(IsolationLevel::of);
+                return Ok(());
+            }
+            _ => {}
         }
         if self.now.len() >= OWN_MAX && !self.now.contains_key(&name) {
             let message = format!("a session has at most {OWN_MAX} settings");
@@ -238,7 +271,7 @@ impl Settings {
 
     /// The block is over. Says whether settings have changed.
     pub fn end_block(&mut self, is_committed: bool) -> bool {
-        self.block_reads_only = None;
+        self.modes = Modes::default();
         let Some(after) = self.after.take() else {
             return false;
         };
@@ -252,7 +285,7 @@ impl Settings {
         Saved {
             now: self.now.clone(),
             after: self.after.clone(),
-            block_reads_only: self.block_reads_only,
+            modes: self.modes,
         }
     }
 
@@ -260,7 +293,34 @@ impl Settings {
     pub fn restore(&mut self, saved: &Saved) {
         self.replace(saved.now.clone());
         self.after = saved.after.clone();
-        self.block_reads_only = saved.block_reads_only;
+        self.release(saved);
+        self.modes.isolation = saved.modes.isolation;
+    }
+
+    /// A savepoint is over: whether the block may only read holds within it.
+    pub fn release(&mut self, saved: &Saved) {
+        self.modes.reads_only = saved.modes.reads_only;
+    }
+
+    /// A block begins.
+    pub fn begin_block(&mut self) {
+        self.modes = Modes {
+            reads_only: Some(self.is_on("default_transaction_read_only")),
+            ..Modes::default()
+        };
+    }
+
+    /// Which isolation the open block has asked for.
+    pub fn isolation(&self) -> IsolationLevel {
+        let of_block = self.modes.isolation;
+        of_block.unwrap_or_else(|| self.default_isolation())
+    }
+
+    /// Which isolation blocks ask for that do not say so.
+    pub fn default_isolation(&self) -> IsolationLevel {
+        let of_session = self.given(DEFAULT_ISOLATION).and_then(IsolationLevel::of);
+        // What PostgreSQL begins with.
+        of_session.unwrap_or(IsolationLevel::ReadCommitted)
     }
 
     fn replace(&mut self, values: Values) {

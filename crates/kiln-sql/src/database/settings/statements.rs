@@ -95,7 +95,7 @@ pub(in crate::database) fn modes_of(
         let (name, value) = match mode {
             TransactionMode::ReadOnly(is_on) => ("read_only", on(*is_on)),
             TransactionMode::Deferrable(is_on) => ("deferrable", on(*is_on)),
-            TransactionMode::IsolationLevel => ("isolation", "serializable"),
+            TransactionMode::Isolation(level) => ("isolation", level.name()),
         };
         Assignment {
             name: format!("{prefix}_{name}"),

@@ -4,6 +4,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::datetime::{self, Interval, Zone};
 
 use super::known::{Kind, known};
+use crate::parse::IsolationLevel;
 
 /// Bytes of a value of a client's own setting.
 const VALUE_BYTES_MAX: usize = 64 << 10;
@@ -114,11 +115,9 @@ pub(super) fn checked(name: &str, value: &str) -> Result<Option<String>> {
                 return Err(error.with_detail("List syntax is invalid."));
             }
         },
-        Kind::Isolation => match lower.as_str() {
-            "serializable" | "repeatable read" | "read committed" | "read uncommitted" => {
-                "serializable".to_owned()
-            }
-            _ => return Err(invalid(None)),
+        Kind::Isolation => match IsolationLevel::of(&lower) {
+            Some(level) => level.name().to_owned(),
+            None => return Err(invalid(None)),
         },
         Kind::Text if value.len() > VALUE_BYTES_MAX => {
             let message = format!("the value of \"{shown}\" has more than {VALUE_BYTES_MAX} bytes");
@@ -159,6 +158,11 @@ fn zone_of(value: &str) -> Option<String> {
         }
     };
     named.ok().map(|(_, name)| name)
+}
+
+/// Whether a value is one of those that mean `on`.
+pub(in crate::database) fn is_true(value: &str) -> bool {
+    boolean(&value.trim().to_lowercase()) == Some(true)
 }
 
 fn boolean(word: &str) -> Option<bool> {

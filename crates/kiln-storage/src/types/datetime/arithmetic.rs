@@ -65,6 +65,12 @@ pub fn date_to_timestamp(date: i32) -> Result<i64> {
     }
 }
 
+/// The midnight that a day begins with, to be compared with timestamps: later than all that are
+/// finite where there is no such timestamp.
+pub fn date_as_timestamp(date: i32) -> i64 {
+    date_to_timestamp(date).unwrap_or(i64::MAX - 1)
+}
+
 /// The date on which a timestamp falls.
 pub fn timestamp_to_date(timestamp: i64) -> i32 {
     match timestamp {

@@ -1,9 +1,11 @@
 //! Fields of dates, timestamps and intervals: `extract`, `date_part` and `date_trunc`.
 
+use std::fmt;
+
 use super::calendar::{
     Civil, MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR, MICROSECONDS_PER_MINUTE,
     MICROSECONDS_PER_SECOND, UNIX_EPOCH_DAYS, check_timestamp, civil_from_days, days_from_civil,
-    split_timestamp, time_of_day, timestamp_out_of_range,
+    split_timestamp, time_of_day,
 };
 use super::interval::Interval;
 use super::zone::{Shown, Zone};
@@ -11,7 +13,7 @@ use crate::error::{Error, Result, SqlState};
 use crate::types::Decimal;
 
 /// The Julian day of 2000-01-01.
-const EPOCH_JULIAN_DAY: i64 = 2_451_545;
+pub(super) const EPOCH_JULIAN_DAY: i64 = 2_451_545;
 
 /// What `extract` and `date_trunc` name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +62,27 @@ pub enum Field {
     TimezoneHour,
     /// Minutes east of UTC past the hour.
     TimezoneMinute,
+}
+
+/// A field of a date or timestamp.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Part {
+    /// Of a finite one.
+    Finite(Decimal),
+    /// Of `infinity`, where the field grows with time.
+    Infinity,
+    /// Of `-infinity`.
+    NegativeInfinity,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Part::Finite(value) => value.fmt(f),
+            Part::Infinity => f.write_str("Infinity"),
+            Part::NegativeInfinity => f.write_str("-Infinity"),
+        }
+    }
 }
 
 /// Every field with its names, the first of which messages use.
@@ -217,11 +240,29 @@ pub(super) fn time_field(field: Field, time: i64) -> Option<Result<Decimal>> {
     })
 }
 
-/// `extract(field from date)`.
+/// A field of an infinite date or timestamp; `None` for one that repeats itself, such as the hour.
+fn part_of_infinity(field: Field, is_negative: bool) -> Option<Part> {
+    let grows = matches!(
+        field,
+        Field::Millennium
+            | Field::Century
+            | Field::Decade
+            | Field::Year
+            | Field::IsoYear
+            | Field::Epoch
+            | Field::Julian
+    );
+    grows.then_some(match is_negative {
+        true => Part::NegativeInfinity,
+        false => Part::Infinity,
+    })
+}
+
+/// `extract(field from date)`; `None` for NULL.
 ///
 /// # Errors
-/// 0A000 for a field that a date has not, 22008 for an infinite date.
-pub fn extract_from_date(field: Field, date: i32) -> Result<Decimal> {
+/// 0A000 for a field that a date has not.
+pub fn extract_from_date(field: Field, date: i32) -> Result<Option<Part>> {
     let days = i64::from(date);
     let value = match field {
         Field::Epoch => Some((days + UNIX_EPOCH_DAYS) * 86_400),
@@ -229,16 +270,13 @@ pub fn extract_from_date(field: Field, date: i32) -> Result<Decimal> {
         _ => day_field(field, days),
     };
     let value = value.ok_or_else(|| field.unsupported(DATE_NAME))?;
-    if date == i32::MIN || date == i32::MAX {
-        return Err(timestamp_out_of_range());
-    }
-    Ok(Decimal::from_i64(value))
+    Ok(match date {
+        i32::MIN | i32::MAX => part_of_infinity(field, date < 0),
+        _ => Some(Part::Finite(Decimal::from_i64(value))),
+    })
 }
 
 fn extract_at(field: Field, timestamp: i64, type_name: &str) -> Result<Decimal> {
-    if timestamp == i64::MIN || timestamp == i64::MAX {
-        return Err(timestamp_out_of_range());
-    }
     let (days, time) = split_timestamp(timestamp);
     if let Some(value) = day_field(field, days) {
         return Ok(Decimal::from_i64(value));
@@ -263,29 +301,34 @@ fn extract_at(field: Field, timestamp: i64, type_name: &str) -> Result<Decimal> 
     }
 }
 
-/// `extract(field from timestamp)`.
+/// `extract(field from timestamp)`; `None` for NULL.
 ///
 /// # Errors
-/// 0A000 for a field of the time zone, 22008 for an infinite timestamp.
-pub fn extract_from_timestamp(field: Field, timestamp: i64) -> Result<Decimal> {
-    extract_at(field, timestamp, TIMESTAMP_NAME)
+/// 0A000 for a field of the time zone.
+pub fn extract_from_timestamp(field: Field, timestamp: i64) -> Result<Option<Part>> {
+    if timestamp == i64::MIN || timestamp == i64::MAX {
+        return Ok(part_of_infinity(field, timestamp < 0));
+    }
+    extract_at(field, timestamp, TIMESTAMP_NAME).map(|part| Some(Part::Finite(part)))
 }
 
-/// `extract(field from timestamptz)`, in a zone.
+/// `extract(field from timestamptz)`, in a zone; `None` for NULL.
 ///
 /// # Errors
-/// 22008 for an infinite timestamp.
-pub fn extract_from_timestamptz(field: Field, timestamp: i64, zone: &Zone) -> Result<Decimal> {
-    if field == Field::Epoch || matches!(timestamp, i64::MIN | i64::MAX) {
-        return extract_at(field, timestamp, TIMESTAMPTZ_NAME);
+/// 22003 for a number that a decimal does not hold.
+pub fn extract_from_timestamptz(field: Field, timestamp: i64, zone: &Zone) -> Result<Option<Part>> {
+    if timestamp == i64::MIN || timestamp == i64::MAX {
+        return Ok(part_of_infinity(field, timestamp < 0));
     }
     let Shown { time, east } = zone.shown_at(timestamp);
-    match field {
+    let part = match field {
+        Field::Epoch => extract_at(field, timestamp, TIMESTAMPTZ_NAME),
         Field::Timezone => Ok(Decimal::from_i64(east)),
         Field::TimezoneHour => Ok(Decimal::from_i64(east / 3_600)),
         Field::TimezoneMinute => Ok(Decimal::from_i64(east / 60 % 60)),
         _ => extract_at(field, time, TIMESTAMPTZ_NAME),
-    }
+    };
+    part.map(|part| Some(Part::Finite(part)))
 }
 
 /// `extract(field from interval)`.
@@ -389,6 +432,12 @@ fn truncated(field: Field, timestamp: i64, type_name: &str) -> Result<i64> {
 
 #[cold]
 fn not_truncatable(field: Field, type_name: &str) -> Error {
+    if matches!(
+        field,
+        Field::Timezone | Field::TimezoneHour | Field::TimezoneMinute
+    ) {
+        return field.unsupported(type_name);
+    }
     Error::new(
         SqlState::INVALID_PARAMETER_VALUE,
         format!(

@@ -95,7 +95,7 @@ type Read<T> = std::result::Result<T, Fault>;
 #[derive(Clone, Copy)]
 struct Amount {
     negative: bool,
-    whole: i64,
+    whole: u64,
     fraction: f64,
 }
 
@@ -135,7 +135,8 @@ impl Builder {
     /// Adds an amount; the fraction of a unit goes to the next smaller part.
     fn add(&mut self, amount: Amount, unit: Unit) -> Read<()> {
         let sign = if amount.negative { -1 } else { 1 };
-        let whole = amount.whole * sign;
+        let whole = i128::from(amount.whole) * sign;
+        let whole = i64::try_from(whole).map_err(|_| Fault::FieldRange)?;
         let fraction = amount.fraction * sign as f64;
         match unit {
             Unit::Microseconds(size) => {
@@ -282,6 +283,10 @@ fn read_interval(text: &str) -> Read<Interval> {
             Some(b':') => {
                 builder.mark(TIME_BITS)?;
                 read_clock(&mut rest, amount, &mut builder)?;
+                // It is read without its sign.
+                if builder.microseconds == i64::MIN {
+                    return Err(Fault::Syntax);
+                }
             }
             Some(b'-') if amount.fraction == 0.0 => {
                 rest = &rest[1..];
@@ -298,6 +303,9 @@ fn read_interval(text: &str) -> Read<Interval> {
                     },
                     Unit::Months(1),
                 )?;
+                if i32::try_from(builder.years * 12 + builder.months).is_err() {
+                    return Err(Fault::FieldRange);
+                }
             }
             _ => {
                 rest = rest.trim_ascii_start();

@@ -12,6 +12,9 @@ mod field;
 mod format;
 mod format_interval;
 mod input;
+mod input_decode;
+mod input_pieces;
+mod input_words;
 mod interval;
 mod interval_input;
 mod template;
@@ -19,9 +22,10 @@ mod time;
 mod zone;
 
 pub use arithmetic::{
-    age, date_add_days, date_add_interval, date_bin, date_difference, date_to_timestamp, make_date,
-    make_interval, make_timestamp, timestamp_add_interval, timestamp_difference,
-    timestamp_sub_interval, timestamp_to_date, timestamptz_add_interval, timestamptz_age,
+    age, date_add_days, date_add_interval, date_as_timestamp, date_bin, date_difference,
+    date_to_timestamp, make_date, make_interval, make_timestamp, timestamp_add_interval,
+    timestamp_difference, timestamp_sub_interval, timestamp_to_date, timestamptz_add_interval,
+    timestamptz_age,
 };
 pub use calendar::{
     Civil, MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR, MICROSECONDS_PER_MINUTE,
@@ -31,7 +35,7 @@ pub use calendar::{
     time_of_day, timestamp_in_range,
 };
 pub use field::{
-    Field, date_trunc, date_trunc_in, date_trunc_interval, extract_from_date,
+    Field, Part, date_trunc, date_trunc_in, date_trunc_interval, extract_from_date,
     extract_from_interval, extract_from_timestamp, extract_from_timestamptz,
 };
 pub use format::{timestamptz_to_char, to_char};

@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
@@ -97,6 +98,17 @@ impl Zone {
     /// The zone with this name in the tz database.
     pub(super) fn named(name: &str) -> Option<Zone> {
         TimeZone::get(name).ok().map(Zone::Rules)
+    }
+
+    /// Whether its clocks were ever set another way.
+    pub(super) fn changes(&self) -> bool {
+        match self {
+            Zone::Fixed(_) => false,
+            Zone::Rules(rules) => {
+                rules.preceding(Timestamp::MAX).next().is_some()
+                    || rules.following(Timestamp::MIN).next().is_some()
+            }
+        }
     }
 
     /// The zone that PostgreSQL's setting `TimeZone` names, and its name as it is shown: one of the
@@ -248,9 +260,9 @@ fn within_known(timestamp: i64) -> i64 {
     }
 }
 
-fn moment_of(timestamp: i64) -> jiff::Timestamp {
+fn moment_of(timestamp: i64) -> Timestamp {
     let unix = within_known(timestamp) + UNIX_EPOCH_DAYS * MICROSECONDS_PER_DAY;
-    jiff::Timestamp::from_microsecond(unix).expect("the year is one that the library knows")
+    Timestamp::from_microsecond(unix).expect("the year is one that the library knows")
 }
 
 #[cold]

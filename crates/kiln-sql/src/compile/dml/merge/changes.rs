@@ -60,6 +60,11 @@ impl<'a> Compiler<'a> {
         let is_queued = |one: &References| matches!(one, References::Queued { .. });
         let has_trigger = |change: &Change| !fired(table, TriggerTime::After, *change).is_empty();
         if !planned.iter().any(is_queued) && !changes.iter().any(has_trigger) {
+            if changes.len() > 1 {
+                for (references, change) in planned.iter_mut().zip(changes) {
+                    self.expect_keys_again(references, *change);
+                }
+            }
             return Ok(planned);
         }
         let mut kinds: Vec<Change> = Vec::new();
