@@ -391,11 +391,7 @@ impl Compiler<'_> {
                     return coerce(bound, &DataType::Double, CastContext::Implicit);
                 }
                 if !operators::is_number(&bound.data_type) {
-                    return Err(fail(
-                        SqlState::UNDEFINED_FUNCTION,
-                        format!("operator does not exist: + {}", bound.type_name()),
-                        position,
-                    ));
+                    return Err(operators::no_unary("+", &bound.type_name(), position));
                 }
                 Ok(bound)
             }
@@ -410,11 +406,7 @@ impl Compiler<'_> {
                         let data_type = bound.data_type.clone();
                         Ok(call(named, vec![bound], data_type, position))
                     }
-                    _ => Err(fail(
-                        SqlState::UNDEFINED_FUNCTION,
-                        format!("operator does not exist: ~ {}", bound.type_name()),
-                        position,
-                    )),
+                    _ => Err(operators::no_unary("~", &bound.type_name(), position)),
                 }
             }
             UnaryOperator::PGAbs => {

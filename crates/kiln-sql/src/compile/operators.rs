@@ -256,7 +256,9 @@ pub(super) fn negate(operand: Bound, position: Position) -> Result<Bound> {
         // An interval would do as well as a number.
         _ if operand.is_unknown() => {
             let message = "operator is not unique: - unknown";
-            return Err(fail(SqlState::AMBIGUOUS_FUNCTION, message, position));
+            let hint = "Could not choose a best candidate operator. You might need to add explicit \
+                        type casts.";
+            return Err(fail(SqlState::AMBIGUOUS_FUNCTION, message, position).with_hint(hint));
         }
         DataType::SmallInt => Value::SmallInt(0),
         DataType::Integer => Value::Integer(0),
@@ -272,19 +274,20 @@ pub(super) fn negate(operand: Bound, position: Position) -> Result<Bound> {
             return Ok(call(named, vec![operand], DataType::INTERVAL, position));
         }
         other => {
-            return Err(fail(
-                SqlState::UNDEFINED_FUNCTION,
-                format!("operator does not exist: - {}", other.base_name()),
-                position,
-            )
-            .with_hint(
-                "No operator matches the given name and argument type. You might need to add an \
-                 explicit type cast.",
-            ));
+            return Err(no_unary("-", other.base_name(), position));
         }
     };
     let zero = Bound::constant(zero, operand.data_type.without_modifier(), position);
     numbers(Arithmetic::Subtract, zero, operand, position)
+}
+
+/// The error for an operator that there is not for its only operand.
+pub(super) fn no_unary(symbol: &str, operand: &str, position: Position) -> Error {
+    let message = format!("operator does not exist: {symbol} {operand}");
+    fail(SqlState::UNDEFINED_FUNCTION, message, position).with_hint(
+        "No operator matches the given name and argument type. You might need to add an explicit \
+         type cast.",
+    )
 }
 
 /// Brings two operands of a comparison to one type.

@@ -413,3 +413,15 @@ INSERT INTO t VALUES (2);
 ROLLBACK;
 SET default_transaction_read_only = off;
 SELECT * FROM t;
+
+-- snippet: operators-of-one-operand-and-powers-of-real
+SELECT - '1.5'::real, + '1.5'::real, + '1'::smallint, pg_typeof(+ '1.5'::real), pg_typeof(- '1.5'::real);
+SELECT '1.5'::real ^ 2, 2 ^ '1.5'::real, pg_typeof(2.0 ^ '1.5'::real), '2'::real ^ '2'::real;
+SELECT + '1', + NULL;
+-- error: 42725
+SELECT - NULL;
+-- error: 42725
+SELECT - '1';
+-- error: 42883
+SELECT + interval '1 day';
+SELECT sum(+ r), sum(- r) FROM (VALUES ('1.5'::real), ('2'::real)) t (r);
