@@ -60,6 +60,15 @@ impl Loader {
             );
             return Err(Error::unsupported(message).with_hint("Use INSERT or COPY."));
         }
+        let mut indexes = table.indexes().iter().map(|index| index.definition());
+        if indexes.any(|index| index.deferral.is_deferrable()) {
+            let table = &schema.name;
+            let message = format!(
+                "a loader for table \"{table}\", which has a unique key that is DEFERRABLE, is not \
+                 supported"
+            );
+            return Err(Error::unsupported(message).with_hint("Use INSERT or COPY."));
+        }
         let inserts = |it: &Trigger| it.is_enabled && it.events.contains(&TriggerEvent::Insert);
         if schema.triggers.iter().any(inserts) {
             let table = &schema.name;

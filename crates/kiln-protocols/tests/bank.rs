@@ -64,6 +64,7 @@ fn table(hashed: bool) -> Arc<Table> {
         constraint: false,
         partial: false,
         nulls_equal: false,
+        deferral: Default::default(),
         method: IndexMethod::BTree,
         kind,
     };

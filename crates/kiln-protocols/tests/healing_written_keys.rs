@@ -58,6 +58,7 @@ fn table() -> Arc<Table> {
         constraint: false,
         partial: false,
         nulls_equal: false,
+        deferral: Default::default(),
         method: IndexMethod::BTree,
         kind: IndexKind::Ordered {
             partition_columns: 0,

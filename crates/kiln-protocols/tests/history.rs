@@ -66,6 +66,7 @@ fn table() -> Arc<Table> {
         constraint: false,
         partial: false,
         nulls_equal: false,
+        deferral: Default::default(),
         method: IndexMethod::BTree,
         kind,
     };

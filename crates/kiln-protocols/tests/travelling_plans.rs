@@ -44,6 +44,7 @@ fn stock() -> Arc<Table> {
         constraint: false,
         partial: false,
         nulls_equal: false,
+        deferral: Default::default(),
         method: IndexMethod::BTree,
         kind: IndexKind::Ordered {
             partition_columns: 0,

@@ -74,6 +74,7 @@ impl Tables {
             constraint: false,
             partial: false,
             nulls_equal: false,
+            deferral: Default::default(),
             method: IndexMethod::BTree,
             kind: IndexKind::Ordered {
                 partition_columns: 0,

@@ -6,14 +6,14 @@ use kiln_platform::sync::Arc;
 use crate::bytes::append_string;
 use crate::types::Value;
 
-/// A REFERENCES constraint whose check may wait until the transaction ends.
+/// A REFERENCES constraint or a unique key whose check may wait until the transaction ends.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DeferredCheck {
     /// The table that has the constraint.
     pub table: String,
     /// The constraint's name.
     pub constraint: String,
-    /// The table that it refers to.
+    /// The table that it refers to; of a unique key, the table that has it.
     pub referenced: String,
     /// Whether rows of the referenced table have changed, and not of the one that refers to it.
     pub is_of_referenced: bool,

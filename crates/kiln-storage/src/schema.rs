@@ -265,6 +265,15 @@ impl Deferral {
     pub fn is_initially_deferred(self) -> bool {
         self == Deferral::InitiallyDeferred
     }
+
+    /// What stands behind the constraint in SQL.
+    pub fn clause(self) -> &'static str {
+        match self {
+            Deferral::No => "",
+            Deferral::InitiallyImmediate => " DEFERRABLE",
+            Deferral::InitiallyDeferred => " DEFERRABLE INITIALLY DEFERRED",
+        }
+    }
 }
 
 impl ForeignKey {
@@ -294,13 +303,7 @@ impl ForeignKey {
             let names = columns.map(|column| quote(&own[column.index()].name));
             text.push_str(&format!(" ({})", names.collect::<Vec<_>>().join(", ")));
         }
-        if self.deferral.is_deferrable() {
-            text.push_str(" DEFERRABLE");
-        }
-        if self.deferral.is_initially_deferred() {
-            text.push_str(" INITIALLY DEFERRED");
-        }
-        text
+        text + self.deferral.clause()
     }
 }
 
@@ -412,8 +415,11 @@ pub struct IndexDefinition {
     /// Whether two rows with equal `columns` are refused. A NULL in one of them makes rows distinct,
     /// unless `nulls_equal`.
     pub unique: bool,
-    /// NULLS NOT DISTINCT: NULLs are equal to each other, in a unique index.
+    /// NULLS NOT DISTINCT: NULLs are equal to each other, in a unique index or constraint.
     pub nulls_equal: bool,
+    /// Whether it is of a constraint that is DEFERRABLE. Such an index is not `unique`: it takes
+    /// rows with equal keys, and the statements that write them look for others of their key.
+    pub deferral: Deferral,
     /// Whether it came from a PRIMARY KEY or UNIQUE constraint and so cannot be dropped alone.
     pub constraint: bool,
     /// Whether it is of a part of the table: its first column is hidden then, TRUE in the rows that
@@ -487,6 +493,21 @@ pub struct UnbuiltIndex {
 }
 
 impl IndexDefinition {
+    /// Whether it was declared so that rows differ in their keys, now or at the end of a
+    /// transaction.
+    pub fn keeps_unique(&self) -> bool {
+        self.unique || self.deferral.is_deferrable()
+    }
+
+    /// Whether two indexes of a table are of the same keys and rules, whatever they are called and
+    /// however they are built.
+    pub fn is_like(&self, other: &IndexDefinition) -> bool {
+        self.columns == other.columns
+            && (self.unique, self.nulls_equal) == (other.unique, other.nulls_equal)
+            && (self.constraint, self.deferral) == (other.constraint, other.deferral)
+            && (self.partial, self.method) == (other.partial, other.method)
+    }
+
     /// The columns of its key, as they were declared.
     pub fn key_columns(&self) -> &[ColumnId] {
         &self.columns[usize::from(self.partial)..]

@@ -61,6 +61,7 @@ fn table(has_key: bool) -> Table {
         constraint: true,
         partial: false,
         nulls_equal: false,
+        deferral: Default::default(),
         method: IndexMethod::BTree,
         kind: IndexKind::Hash,
     };

@@ -94,13 +94,15 @@ impl Catalog {
             RecordProgram::Delete => (false, true),
         };
         let has_generated = schema.columns.iter().any(|it| it.generated.is_some());
-        let constrained =
-            own && (has_generated || !schema.checks.is_empty() || !schema.foreign_keys.is_empty());
+        let mut indexes = table.indexes().iter().map(|index| index.definition());
+        let is_deferrable = indexes.any(|index| index.deferral.is_deferrable());
+        let has_rules = has_generated || !schema.checks.is_empty() || is_deferrable;
+        let constrained = own && (has_rules || !schema.foreign_keys.is_empty());
         let referenced = others && self.referencing(&schema.name).next().is_some();
         let fires = (own || others) && !schema.triggers.is_empty();
         if constrained || referenced || fires {
             return Err(Error::unsupported(format!(
-                "rows of \"{}\" have CHECK or REFERENCES constraints, generated columns, indexes over expressions or triggers",
+                "rows of \"{}\" have CHECK, REFERENCES or DEFERRABLE constraints, generated columns, indexes over expressions or triggers",
                 schema.name
             ))
             .with_hint("Write them with SQL or a procedure."));

@@ -221,7 +221,8 @@ fn is_impossible(index: &IndexDefinition) -> bool {
         IndexKind::Ordered { partition_columns } => partition_columns > index.columns.len(),
     };
     let is_partial_of_nothing = index.partial && index.columns.len() < 2;
-    repeats || kind || index.columns.is_empty() || is_partial_of_nothing
+    let is_deferred_alone = index.deferral.is_deferrable() && (index.unique || !index.constraint);
+    repeats || kind || index.columns.is_empty() || is_partial_of_nothing || is_deferred_alone
 }
 
 impl WrittenTable {
@@ -409,11 +410,7 @@ impl fmt::Display for WrittenTable {
             if !set_on_delete.is_empty() {
                 write!(f, " setting {}", Columns(set_on_delete))?;
             }
-            let deferral = match deferral {
-                Deferral::No => "",
-                Deferral::InitiallyImmediate => " deferrable",
-                Deferral::InitiallyDeferred => " deferred",
-            };
+            let deferral = deferral_word(*deferral);
             writeln!(f, "{}{deferral}", if *match_full { " full" } else { "" })?;
         }
         for trigger in triggers {
@@ -578,11 +575,7 @@ fn read_table(reader: &mut Reader<'_>) -> Result<WrittenTable> {
                 false => Vec::new(),
             },
             match_full: reader.takes("full"),
-            deferral: match (reader.takes("deferrable"), reader.takes("deferred")) {
-                (true, _) => Deferral::InitiallyImmediate,
-                (_, true) => Deferral::InitiallyDeferred,
-                _ => Deferral::No,
-            },
+            deferral: read_deferral(reader),
         });
     }
     while reader.takes("trigger") {
@@ -669,12 +662,29 @@ fn read_column(reader: &mut Reader<'_>) -> Result<Column> {
     })
 }
 
+fn deferral_word(deferral: Deferral) -> &'static str {
+    match deferral {
+        Deferral::No => "",
+        Deferral::InitiallyImmediate => " deferrable",
+        Deferral::InitiallyDeferred => " deferred",
+    }
+}
+
+fn read_deferral(reader: &mut Reader<'_>) -> Deferral {
+    match (reader.takes("deferrable"), reader.takes("deferred")) {
+        (true, _) => Deferral::InitiallyImmediate,
+        (_, true) => Deferral::InitiallyDeferred,
+        _ => Deferral::No,
+    }
+}
+
 fn write_index(f: &mut fmt::Formatter<'_>, index: &IndexDefinition) -> fmt::Result {
     let IndexDefinition {
         name,
         columns,
         unique,
         nulls_equal,
+        deferral,
         constraint,
         partial,
         method,
@@ -690,6 +700,7 @@ fn write_index(f: &mut fmt::Formatter<'_>, index: &IndexDefinition) -> fmt::Resu
     for (_, word) in words.iter().filter(|(is_so, _)| *is_so) {
         write!(f, " {word}")?;
     }
+    f.write_str(deferral_word(*deferral))?;
     if *method != IndexMethod::default() {
         write!(f, " using {}", method.name())?;
     }
@@ -728,6 +739,7 @@ fn read_index(reader: &mut Reader<'_>) -> Result<IndexDefinition> {
     let nulls_equal = reader.takes("nulls-equal");
     let constraint = reader.takes("constraint");
     let partial = reader.takes("partial");
+    let deferral = read_deferral(reader);
     let method = match reader.takes("using") {
         true => {
             let word = reader.word();
@@ -750,6 +762,7 @@ fn read_index(reader: &mut Reader<'_>) -> Result<IndexDefinition> {
         columns,
         unique,
         nulls_equal,
+        deferral,
         constraint,
         partial,
         method,

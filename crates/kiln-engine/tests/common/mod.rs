@@ -50,6 +50,7 @@ pub fn index(name: &str, columns: &[ColumnId], unique: bool, kind: IndexKind) ->
         constraint: false,
         partial: false,
         nulls_equal: false,
+        deferral: Default::default(),
         method: IndexMethod::BTree,
         kind,
     }

@@ -53,6 +53,7 @@ pub fn table(
             constraint: false,
             partial: false,
             nulls_equal: false,
+            deferral: Default::default(),
             method: IndexMethod::BTree,
             kind: IndexKind::Ordered {
                 partition_columns: 0,

@@ -58,6 +58,7 @@ fn table(number: u32) -> Arc<Table> {
         constraint: false,
         partial: false,
         nulls_equal: false,
+        deferral: Default::default(),
         method: IndexMethod::BTree,
         kind,
     };

@@ -57,6 +57,7 @@ pub fn table() -> Arc<Table> {
         constraint: false,
         partial: false,
         nulls_equal: false,
+        deferral: Default::default(),
         method: IndexMethod::BTree,
         kind,
     };

@@ -58,6 +58,7 @@ fn row(snapshot: &Snapshot, table: &TableEntry, constraint: &ConstraintEntry) ->
         ConstraintKind::ForeignKey(foreign) => Some(foreign),
         _ => None,
     };
+    let deferral = table.deferral_of(constraint);
     let referenced = foreign.and_then(|foreign| snapshot.table(&foreign.table));
     let condition = match &constraint.kind {
         ConstraintKind::Check(text) => Some(expression::check(schema, text)),
@@ -76,8 +77,8 @@ fn row(snapshot: &Snapshot, table: &TableEntry, constraint: &ConstraintEntry) ->
         text(constraint.name.clone()),
         oid(snapshot.schema_oid_of(table.qualified())),
         text(letter),
-        boolean(foreign.is_some_and(|foreign| foreign.deferral.is_deferrable())),
-        boolean(foreign.is_some_and(|foreign| foreign.deferral.is_initially_deferred())),
+        boolean(deferral.is_deferrable()),
+        boolean(deferral.is_initially_deferred()),
         boolean(constraint.is_valid),
         oid(table.oid),
         oid(0),

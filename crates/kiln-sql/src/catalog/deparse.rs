@@ -33,6 +33,7 @@ pub(super) fn constraint(
         let IndexDefinition {
             columns,
             nulls_equal,
+            deferral,
             ..
         } = &table.indexes[*at].definition;
         let nulls = if *nulls_equal {
@@ -40,7 +41,8 @@ pub(super) fn constraint(
         } else {
             ""
         };
-        format!("{word}{nulls} ({})", column_list(schema, columns))
+        let list = column_list(schema, columns);
+        format!("{word}{nulls} ({list}){}", deferral.clause())
     };
     let text = match &constraint.kind {
         ConstraintKind::Check(text) => format!("CHECK ({})", expression::check(schema, text)),
@@ -102,7 +104,7 @@ fn created_index(
     print: &dyn Fn(&str) -> String,
 ) -> String {
     let definition = &index.definition;
-    let unique = if definition.unique { "UNIQUE " } else { "" };
+    let unique = if definition.keeps_unique() { "UNIQUE " } else { "" };
     let columns = definition.key_columns().iter();
     let columns = columns.enumerate().map(|(at, column)| {
         let key = index_key(table, *column, print);

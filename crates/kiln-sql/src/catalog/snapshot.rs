@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use kiln_engine::{Catalog, NumberedObject, Object, ObjectNumbers, Role, Roles, SearchPath, View};
 use kiln_platform::sync::{Arc, OnceLock};
 use kiln_storage::qualified::{PUBLIC_SCHEMA, beside, name_in_schema, parts, schema_of};
-use kiln_storage::schema::{Check, Column, ForeignKey, IndexDefinition, TableSchema, Trigger};
+use kiln_storage::schema::{
+    Check, Column, Deferral, ForeignKey, IndexDefinition, TableSchema, Trigger,
+};
 use kiln_storage::sequence::{Identity, Sequence};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, EnumType, RowType};
@@ -573,6 +575,17 @@ impl TableEntry {
     /// The name of its schema.
     pub fn schema_name(&self) -> &str {
         schema_of(self.qualified())
+    }
+
+    /// When a constraint of the table is checked.
+    pub fn deferral_of(&self, constraint: &ConstraintEntry) -> Deferral {
+        match &constraint.kind {
+            ConstraintKind::Check(_) => Deferral::No,
+            ConstraintKind::Primary(at) | ConstraintKind::Unique(at) => {
+                self.indexes[*at].definition.deferral
+            }
+            ConstraintKind::ForeignKey(key) => key.deferral,
+        }
     }
 
     /// The unique index over these columns, in any order.

@@ -7,8 +7,9 @@ use sqlparser::ast::{AccessExpr, Expr, Ident, Subscript};
 
 use super::bind::as_array;
 use super::bound::{Bound, Kind, Operation};
-use super::coerce::{CastContext, coerce};
+use super::coerce::CastContext;
 use super::constant::{call, operation};
+use super::part::json_key;
 use super::row_value;
 use super::select::field_of_row;
 use super::{
@@ -154,20 +155,11 @@ impl Compiler<'_> {
         subscript: &Subscript,
         position: Position,
     ) -> Result<Bound> {
-        let refuse = |message: String| fail(SqlState::DATATYPE_MISMATCH, message, position);
         let Subscript::Index { index } = subscript else {
-            return Err(refuse("jsonb subscript does not support slices".to_owned()));
+            let message = "jsonb subscript does not support slices";
+            return Err(fail(SqlState::DATATYPE_MISMATCH, message, position));
         };
-        let key = self.bind(index)?;
-        let is_key = key.is_unknown()
-            || key.data_type.is_string()
-            || matches!(key.data_type, DataType::SmallInt | DataType::Integer);
-        if !is_key {
-            let message = format!("subscript type {} is not supported", key.type_name());
-            let hint = "jsonb subscript must be coercible to either integer or text.";
-            return Err(refuse(message).with_hint(hint));
-        }
-        let key = coerce(key, &DataType::Text, CastContext::Explicit)?;
+        let (key, _) = json_key(self.bind(index)?)?;
         overload::bind("jsonb_extract_path", vec![json, key], position)
     }
 }

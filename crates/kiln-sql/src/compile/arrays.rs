@@ -1,7 +1,7 @@
 //! Operators and functions of arrays.
 
 use kiln_storage::error::{Result, SqlState};
-use kiln_storage::types::DataType;
+use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::Expr;
 
 use super::bound::Bound;
@@ -10,6 +10,7 @@ use super::coerce::{CastContext, cast_context, coerce};
 use super::constant::call;
 use super::order::{Needs, class_in};
 use super::overload;
+use super::part::assigns;
 use super::types::same_base;
 use super::{Compiler, Position, fail, functions, unsupported};
 
@@ -172,41 +173,71 @@ pub(super) fn search(name: &str, arguments: Vec<Bound>, position: Position) -> R
 /// 42804 for what is no array, and for a value that is no element.
 pub(super) fn set_element(array: Bound, index: Bound, value: Bound, column: &str) -> Result<Bound> {
     let position = index.position;
-    let Some(element) = element_of(&array) else {
-        if array.data_type == DataType::JSONB {
-            return Err(unsupported("a subscript of jsonb", position));
-        }
+    let element = element_to_set(&array, position)?;
+    let index = subscript_to_set(index)?;
+    let value = value_to_set(value, &element, column)?;
+    let data_type = array.data_type.clone();
+    let operands = vec![array, index, value];
+    let named = functions::array_set_in_row();
+    Ok(functions::direct(named, operands, data_type, position))
+}
+
+/// The array with other elements between two numbers, which are the first and the last one where
+/// they are left out.
+///
+/// # Errors
+/// 42804 for what is no array, and for a value that is no such array.
+pub(super) fn set_slice(
+    array: Bound,
+    bounds: [Option<Bound>; 2],
+    value: Bound,
+    column: &str,
+) -> Result<Bound> {
+    let position = value.position;
+    element_to_set(&array, position)?;
+    let data_type = array.data_type.clone();
+    let mut operands = vec![array];
+    for bound in bounds {
+        let is_given = Value::Boolean(bound.is_some());
+        operands.push(Bound::constant(is_given, DataType::Boolean, position));
+        operands.push(match bound {
+            Some(bound) => subscript_to_set(bound)?,
+            None => Bound::integer(0),
+        });
+    }
+    operands.push(value_to_set(value, &data_type, column)?);
+    let named = functions::array_set_slice();
+    Ok(functions::direct(named, operands, data_type, position))
+}
+
+/// The type of the elements of an array of which a part is assigned.
+fn element_to_set(array: &Bound, position: Position) -> Result<DataType> {
+    element_of(array).ok_or_else(|| {
         let message = format!(
             "cannot subscript type {} because it does not support subscripting",
             array.data_type.base_name()
         );
-        return Err(fail(SqlState::DATATYPE_MISMATCH, message, position));
-    };
-    let assigns = |bound: &Bound, target: &DataType| {
-        let context = cast_context(&bound.data_type, target);
-        bound.is_unknown() || context.is_some_and(|context| context <= CastContext::Assignment)
-    };
+        fail(SqlState::DATATYPE_MISMATCH, message, position)
+    })
+}
+
+fn subscript_to_set(index: Bound) -> Result<Bound> {
     if !assigns(&index, &DataType::Integer) {
         let message = "array subscript must have type integer";
-        return Err(fail(SqlState::DATATYPE_MISMATCH, message, position));
+        return Err(fail(SqlState::DATATYPE_MISMATCH, message, index.position));
     }
-    if !assigns(&value, &element) {
+    coerce(index, &DataType::Integer, CastContext::Assignment)
+}
+
+fn value_to_set(value: Bound, target: &DataType, column: &str) -> Result<Bound> {
+    if !assigns(&value, target) {
         let message = format!(
             "subscripted assignment to \"{column}\" requires type {} but expression is of type {}",
-            element.base_name(),
+            target.base_name(),
             value.data_type.base_name()
         );
         return Err(fail(SqlState::DATATYPE_MISMATCH, message, value.position)
             .with_hint("You will need to rewrite or cast the expression."));
     }
-    let data_type = array.data_type.clone();
-    let index = coerce(index, &DataType::Integer, CastContext::Assignment)?;
-    let value = coerce(value, &element, CastContext::Assignment)?;
-    let operands = vec![array, index, value];
-    Ok(functions::direct(
-        functions::array_set_in_row(),
-        operands,
-        data_type,
-        position,
-    ))
+    coerce(value, target, CastContext::Assignment)
 }

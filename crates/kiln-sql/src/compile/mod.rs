@@ -69,6 +69,7 @@ mod once;
 mod operators;
 mod order;
 mod overload;
+mod part;
 mod path;
 mod patterns;
 mod plan;

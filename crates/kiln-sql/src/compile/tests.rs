@@ -52,6 +52,7 @@ fn tables() -> Tables {
                 constraint: false,
                 partial: false,
                 nulls_equal: false,
+                deferral: Default::default(),
                 method: kiln_storage::schema::IndexMethod::BTree,
                 kind: kiln_storage::schema::IndexKind::Ordered {
                     partition_columns: 0,

@@ -12,6 +12,7 @@ use kiln_procedure::Program;
 use kiln_storage::deferral::{DeferredCheck, PendingCheck};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::{name_in_schema, schema_of};
+use kiln_storage::schema::Deferral;
 use kiln_storage::table::Table;
 use kiln_storage::types::Value;
 
@@ -135,13 +136,11 @@ impl Session {
                 if within.is_some_and(|schema| schema_of(qualified) != schema) {
                     continue;
                 }
-                let schema = table.schema();
-                let mut keys = schema.foreign_keys.iter();
-                match keys.find(|key| key.name == name) {
-                    Some(key) if key.deferral.is_deferrable() => {
-                        named.push((schema.name.clone(), name.clone()));
+                match deferral_of(table, &name) {
+                    Some(deferral) if deferral.is_deferrable() => {
+                        named.push((table.schema().name.clone(), name.clone()));
                     }
-                    None if !has_constraint(table, &name) => continue,
+                    None => continue,
                     _ => {
                         let message = format!("constraint \"{name}\" is not deferrable");
                         return Err(Error::new(SqlState::WRONG_OBJECT_TYPE, message));
@@ -160,7 +159,7 @@ impl Session {
     /// Checks what the block has left of which this is true.
     ///
     /// # Errors
-    /// 23503, and those of a statement of the block; it has failed then.
+    /// 23503, 23505, and those of a statement of the block; it has failed then.
     pub(super) fn check_pending(
         &mut self,
         which: impl FnMut(&DeferredCheck) -> bool,
@@ -203,11 +202,16 @@ impl Session {
     }
 }
 
-/// Whether a table has a constraint of this name.
-fn has_constraint(table: &Table, name: &str) -> bool {
+/// When the constraint of this name is checked, if the table has one.
+fn deferral_of(table: &Table, name: &str) -> Option<Deferral> {
     let schema = table.schema();
+    if let Some(key) = schema.foreign_keys.iter().find(|key| key.name == name) {
+        return Some(key.deferral);
+    }
     let mut indexes = table.indexes().iter().map(|index| index.definition());
-    schema.checks.iter().any(|check| check.name == name)
-        || schema.foreign_keys.iter().any(|key| key.name == name)
-        || indexes.any(|index| index.constraint && index.name == name)
+    if let Some(index) = indexes.find(|index| index.constraint && index.name == name) {
+        return Some(index.deferral);
+    }
+    let mut checks = schema.checks.iter();
+    checks.any(|check| check.name == name).then_some(Deferral::No)
 }

@@ -19,7 +19,7 @@ use kiln_engine::{Catalog, CatalogChange, IndexUse};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::Result;
 use kiln_storage::qualified::beside;
-use kiln_storage::schema::{IndexDefinition, IndexKind, IndexMethod, TableId};
+use kiln_storage::schema::{Deferral, IndexDefinition, IndexKind, IndexMethod, TableId};
 use kiln_storage::table::{Index, Table};
 
 use super::routine::recompile_routine;
@@ -114,6 +114,7 @@ fn derive_once(change: &mut CatalogChange<'_>) -> Result<bool> {
                             columns: definition.columns.clone(),
                             unique: true,
                             nulls_equal: definition.nulls_equal,
+                            deferral: Deferral::No,
                             constraint: false,
                             partial: definition.partial,
                             method: IndexMethod::Hash,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use kiln_engine::{Access, CatalogChange, NewRows, Object};
 use kiln_storage::error::{Error, Result, SqlState, Subject};
 use kiln_storage::qualified::name_in_schema;
-use kiln_storage::schema::{Check, ColumnId, ForeignKey, TableSchema};
+use kiln_storage::schema::{Check, ColumnId, ForeignKey, IndexDefinition, TableSchema};
 use kiln_storage::types::Value;
 
 use super::statement;
@@ -91,7 +91,13 @@ fn referring(change: &CatalogChange<'_>, draft: &Draft<'_>) -> Result<Vec<Referr
 /// Declares the table in another way, and takes away and adds indexes.
 fn redeclare(change: &mut CatalogChange<'_>, draft: &Draft<'_>) -> Result<()> {
     let (name, before) = (&draft.schema.name, draft.before());
-    let is_kept = |index: &str| draft.indexes.iter().any(|kept| kept.name == index);
+    // One that goes may have its name taken by another in the same statement.
+    let is_kept = |name: &str| {
+        let mut indexes = before.indexes().iter().map(|index| index.definition());
+        let index = indexes.find(|index| index.name == name);
+        let mut kept = draft.indexes.iter();
+        index.is_some_and(|index| kept.any(|kept| kept.name == name && kept.is_like(index)))
+    };
     let mut gone = Vec::new();
     for index in before.indexes().iter().skip(1) {
         let index = index.definition();
@@ -160,10 +166,48 @@ fn check_rows(change: &mut CatalogChange<'_>, table: &str, constraint: &str) -> 
     if let Some(check) = schema.checks.iter().find(|it| it.name == constraint) {
         return check_condition(change, &schema, check);
     }
-    match schema.foreign_keys.iter().find(|it| it.name == constraint) {
-        Some(key) => check_references(change, &schema, key),
+    if let Some(key) = schema.foreign_keys.iter().find(|it| it.name == constraint) {
+        return check_references(change, &schema, key);
+    }
+    let table = change.catalog().require_table(table)?.clone();
+    let mut indexes = table.indexes().iter().map(|index| index.definition());
+    match indexes.find(|it| it.deferral.is_deferrable() && it.name == constraint) {
+        Some(index) => check_unique(change, &schema, index),
         None => Ok(()),
     }
+}
+
+/// No two rows have the same key, of a constraint that is DEFERRABLE.
+fn check_unique(
+    change: &mut CatalogChange<'_>,
+    schema: &TableSchema,
+    index: &IndexDefinition,
+) -> Result<()> {
+    let names = index.columns.iter();
+    let names = names.map(|column| quote_identifier(&schema.columns[column.index()].name));
+    let names: Vec<String> = names.collect();
+    let list = names.join(", ");
+    let there = match index.nulls_equal {
+        true => "true".to_owned(),
+        false => {
+            let tests = names.iter().map(|name| format!("{name} IS NOT NULL"));
+            tests.collect::<Vec<_>>().join(" AND ")
+        }
+    };
+    let query = format!(
+        "SELECT {list} FROM {} WHERE {there} GROUP BY {list} HAVING count(*) > 1 LIMIT 1",
+        sql_name(&schema.name),
+    );
+    let Some(values) = first_row(change, &query)? else {
+        return Ok(());
+    };
+    let values: Vec<String> = values.iter().map(Value::to_string).collect();
+    let message = format!("could not create unique index \"{}\"", index.name);
+    let detail = format!("Key ({list})=({}) is duplicated.", values.join(", "));
+    let subject = Subject::table(&schema.name).with_constraint(&index.name);
+    Err(Error::new(SqlState::UNIQUE_VIOLATION, message)
+        .with_detail(detail)
+        .about(subject))
 }
 
 fn check_condition(

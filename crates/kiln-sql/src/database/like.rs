@@ -122,13 +122,17 @@ fn elements(catalog: &Catalog, like: &Like, expanded: &mut Expanded) -> Result<V
     if like.included.indexes {
         let keys = declared(table).filter(|index| index.constraint);
         for key in keys {
-            let is_primary = key.columns == schema.primary_key;
+            let is_primary = match schema.primary_key.is_empty() {
+                true => schema.primary_key_name.as_ref() == Some(&key.name),
+                false => key.columns == schema.primary_key,
+            };
             let kind = match (is_primary, key.nulls_equal) {
                 (true, _) => "PRIMARY KEY",
                 (_, true) => "UNIQUE NULLS NOT DISTINCT",
                 _ => "UNIQUE",
             };
-            elements.push(format!("{kind} ({})", column_list(table, &key.columns)));
+            let (list, deferral) = (column_list(table, &key.columns), key.deferral.clause());
+            elements.push(format!("{kind} ({list}){deferral}"));
         }
     }
     expanded.from.push((table.clone(), like.included));
@@ -246,9 +250,8 @@ fn say(change: &mut CatalogChange<'_>, from: &Table, name: &str, included: Inclu
         let key = key_text(from.schema(), original);
         let mut own = declared(&table);
         own.find(|index| {
-            let is_same =
-                index.unique == original.unique && index.constraint == original.constraint;
-            is_same && key_text(table.schema(), index) == key
+            let is_same = index.unique == original.unique && index.deferral == original.deferral;
+            is_same && index.constraint == original.constraint && key_text(table.schema(), index) == key
         })
     };
     let mut said = Vec::new();

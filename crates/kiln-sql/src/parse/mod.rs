@@ -95,7 +95,7 @@ pub use sequence::{
 };
 pub use sqlparser;
 pub use statement::{Call, CallArgument, Discarded, RoutineKind, Statement, change_of, statement};
-pub use subscript::subscript;
+pub use subscript::{Subscript, subscript};
 pub(crate) use tokens::ALL_FIELDS;
 pub use tokens::Expression;
 pub use transaction::{IsolationLevel, SetConstraints, SetTransaction, TransactionMode};

@@ -269,7 +269,7 @@ impl<'a> Tokens<'a> {
             indexes.push(first);
         }
         let all: Vec<usize> = parts.iter().cloned().flatten().collect();
-        let subscripts = Subscripts::of(self, &all)?;
+        let subscripts = Subscripts::of(self, &all);
         let locking = LockingClauses::of(self, &all);
         let conflicts = ConflictTargets::of(self, &all);
         let mut others = BTreeMap::new();

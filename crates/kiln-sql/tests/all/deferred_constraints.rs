@@ -1,6 +1,6 @@
-//! Foreign keys that are checked when their transaction ends: beside other transactions, in blocks
+//! Foreign keys and unique keys that are checked when their transaction ends: beside other transactions, in blocks
 //! that are run again, in closures, and after a recovery. What PostgreSQL says about each statement
-//! is in the corpus (`deferred_constraints.sql`).
+//! is in the corpus (`deferred_constraints.sql`, `deferrable_unique.sql`).
 
 #![cfg(not(kiln_sim))]
 
@@ -109,6 +109,74 @@ fn deferred_keys_hold_beside_other_transactions() {
     }
 }
 
+/// Clients swap the places of rows, add rows and take them away: no two rows have one key when they
+/// have ended.
+#[test]
+fn deferrable_unique_keys_hold_beside_other_transactions() {
+    const ROUNDS: u32 = 60;
+    for protocol in Protocol::serializable() {
+        let options = Options::new().workers(2).pin_workers(false);
+        let database = Database::open(options.protocol(protocol)).expect("it opens");
+        let tables = "
+            CREATE TABLE item (id INTEGER PRIMARY KEY, place INTEGER UNIQUE DEFERRABLE INITIALLY DEFERRED);
+            CREATE TABLE line (id INTEGER PRIMARY KEY DEFERRABLE);
+            INSERT INTO item VALUES (1, 1), (2, 2), (3, 3), (4, 4);
+            INSERT INTO line VALUES (1), (2), (3)";
+        database.execute(tables).expect("it runs");
+        let (committed, refused) = (AtomicU64::new(0), AtomicU64::new(0));
+        thread::scope(|scope| {
+            for client in 0..3 {
+                let (database, committed, refused) = (&database, &committed, &refused);
+                scope.spawn(move || {
+                    let mut random = Random::from_seed(client);
+                    let mut session = database.session().expect("it opens");
+                    for _ in 0..ROUNDS {
+                        let (one, other) = (1 + random.below(4), 1 + random.below(4));
+                        let id = 5 + random.below(4);
+                        let statements: Vec<String> = match random.below(6) {
+                            0 => vec![
+                                "BEGIN".to_owned(),
+                                format!("UPDATE item SET place = {other} WHERE place = {one}"),
+                                format!("UPDATE item SET place = {one} WHERE place = {other} AND id <> {one}"),
+                                "COMMIT".to_owned(),
+                            ],
+                            1 => vec![format!(
+                                "UPDATE item SET place = CASE place WHEN {one} THEN {other} WHEN {other} THEN {one} ELSE place END"
+                            )],
+                            2 => vec![format!("INSERT INTO item VALUES ({id}, {id})")],
+                            3 => vec![
+                                "BEGIN".to_owned(),
+                                format!("INSERT INTO item VALUES ({id}, {one})"),
+                                "COMMIT".to_owned(),
+                            ],
+                            4 => vec!["UPDATE line SET id = 1 + id % 4".to_owned()],
+                            _ => vec![format!("INSERT INTO line VALUES ({one})")],
+                        };
+                        match block(&mut session, &statements) {
+                            Ok(()) => committed.fetch_add(1, Ordering::Relaxed),
+                            Err(error) if error.state() == SqlState::UNIQUE_VIOLATION => {
+                                refused.fetch_add(1, Ordering::Relaxed)
+                            }
+                            Err(error) if error.state() == SqlState::SERIALIZATION_FAILURE => 0,
+                            Err(error) => panic!("{protocol}: {error}: {statements:?}"),
+                        };
+                    }
+                });
+            }
+        });
+        for (table, key) in [("item", "place"), ("line", "id")] {
+            let query = format!("SELECT {key} FROM {table} GROUP BY {key} HAVING count(*) > 1");
+            let rows = database.query(&query, ()).expect("it runs");
+            assert_eq!(rows.to_csv(), format!("{key}\n"), "{protocol}");
+        }
+        let counts = [&committed, &refused].map(|count| count.load(Ordering::Relaxed));
+        assert!(
+            counts.iter().all(|count| *count > 0),
+            "{protocol}: {counts:?}"
+        );
+    }
+}
+
 /// A block that is run again is checked as it is at last.
 #[test]
 fn a_block_that_is_run_again_is_checked_at_its_end() {
@@ -204,6 +272,9 @@ fn deferrable_constraints_are_recovered() {
     let database = open();
     database.execute(TABLES).expect("it runs");
     let later = "CREATE TABLE d (p INTEGER CONSTRAINT later REFERENCES p DEFERRABLE);
+                 CREATE TABLE e (a INTEGER CONSTRAINT first PRIMARY KEY DEFERRABLE,
+                                 b INTEGER CONSTRAINT second UNIQUE INITIALLY DEFERRED);
+                 INSERT INTO e VALUES (1, 1), (2, 2); UPDATE e SET a = a + 1, b = 3 - b;
                  INSERT INTO p VALUES (1)";
     database.execute(later).expect("it runs");
     let mut session = database.session().expect("it opens");
@@ -217,12 +288,19 @@ fn deferrable_constraints_are_recovered() {
     drop(database);
     for _ in 0..2 {
         let database = open();
-        let query = "SELECT conname, condeferrable, condeferred FROM pg_constraint WHERE contype = 'f' ORDER BY 1";
+        let query = "SELECT conname, condeferrable, condeferred FROM pg_constraint WHERE condeferrable ORDER BY 1";
         let rows = database.query(query, ()).expect("it runs").to_csv();
         assert_eq!(
             rows,
-            "conname,condeferrable,condeferred\nc_p_fkey,t,t\nlater,t,f\n"
+            "conname,condeferrable,condeferred\nc_p_fkey,t,t\nfirst,t,f\nlater,t,f\nsecond,t,t\n"
         );
+        let rows = database.query("SELECT a, b FROM e ORDER BY a", ());
+        assert_eq!(rows.expect("it runs").to_csv(), "a,b\n2,2\n3,1\n");
+        for taken in ["(2, 5)", "(5, 2)"] {
+            let insert = format!("INSERT INTO e VALUES {taken}");
+            let error = database.execute(&insert).expect_err("its key is taken");
+            assert_eq!(error.state(), SqlState::UNIQUE_VIOLATION);
+        }
         let rows = database.query("SELECT id, p FROM c", ()).expect("it runs");
         assert_eq!(rows.to_csv(), "id,p\n1,2\n");
         database.engine().checkpoint().expect("it is written");

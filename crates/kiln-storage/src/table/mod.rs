@@ -19,8 +19,8 @@ use crate::layout::RowLayout;
 use crate::qualified::name_in_schema;
 use crate::record::{HEADER_BYTES, RecordRef, Tid};
 use crate::schema::{
-    ColumnId, ColumnSet, IndexDefinition, IndexKind, IndexMethod, KEY_COLUMNS_MAX, TableId,
-    TableSchema,
+    ColumnId, ColumnSet, Deferral, IndexDefinition, IndexKind, IndexMethod, KEY_COLUMNS_MAX,
+    TableId, TableSchema,
 };
 use crate::slab::Slab;
 use crate::slot::{Heap, Slot};
@@ -164,6 +164,7 @@ impl Table {
                 constraint: true,
                 partial: false,
                 nulls_equal: false,
+                deferral: Deferral::No,
                 method: IndexMethod::BTree,
                 // Each worker numbers its rows in a range of its own: its inserts meet no other's.
                 kind: IndexKind::Ordered {
@@ -181,6 +182,7 @@ impl Table {
                 constraint: true,
                 partial: false,
                 nulls_equal: false,
+                deferral: Deferral::No,
                 method: IndexMethod::BTree,
                 kind: IndexKind::Ordered {
                     partition_columns: primary_partition_columns,

@@ -56,11 +56,7 @@ pub(super) fn table_constraints(snapshot: &Snapshot) -> Vec<Row> {
             ConstraintKind::Primary(_) => "PRIMARY KEY",
             ConstraintKind::Unique(_) => "UNIQUE",
         };
-        let deferral = match &constraint.kind {
-            ConstraintKind::ForeignKey(key) => key.deferral,
-            _ => Deferral::No,
-        };
-        row(table, &constraint.name, kind, deferral)
+        row(table, &constraint.name, kind, table.deferral_of(constraint))
     });
     let tables = snapshot.tables.iter();
     let others = tables.flat_map(|table| not_null(table).map(move |(name, _)| (table, name)));

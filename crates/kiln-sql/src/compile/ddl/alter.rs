@@ -11,8 +11,8 @@ use kiln_procedure::ir::{Reg, Step};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::{beside, name_in_schema};
 use kiln_storage::schema::{
-    Check, Column, ColumnId, ColumnSet, ForeignKey, IndexDefinition, Partitioning, TableSchema,
-    UnbuiltIndex,
+    Check, Column, ColumnId, ColumnSet, Deferral, ForeignKey, IndexDefinition, Partitioning,
+    TableSchema, UnbuiltIndex,
 };
 use kiln_storage::sequence::SequenceDefinition;
 use kiln_storage::table::Table;
@@ -479,9 +479,9 @@ impl<'s> Draft<'s> {
         names.iter().any(|known| known == name)
     }
 
-    /// The columns of the unique keys: of the primary key, and of unique indexes.
+    /// The columns of the unique keys: of the primary key, and of unique indexes and constraints.
     pub fn unique_keys(&self) -> impl Iterator<Item = &[ColumnId]> {
-        let unique = self.indexes.iter().filter(|index| index.unique);
+        let unique = self.indexes.iter().filter(|index| index.keeps_unique());
         let unique = unique.map(|index| index.columns.as_slice());
         unique.chain([self.schema.primary_key.as_slice()])
     }
@@ -492,7 +492,7 @@ impl<'s> Draft<'s> {
     /// As for CREATE TABLE.
     pub fn declare(&mut self, catalog: &dyn CatalogView) -> Result<()> {
         let constraints = std::mem::take(&mut self.constraints);
-        let own = self.schema.name.clone();
+        let (own, kept) = (self.schema.name.clone(), self.indexes.len());
         let is_taken = |name: &str| names::is_relation_besides(catalog, &beside(&own, name), &own);
         if let Some(key) = &constraints.primary_key {
             let is_taken =
@@ -500,12 +500,9 @@ impl<'s> Draft<'s> {
             let position = key.name.as_ref().map(|name| name.span);
             let position = position.and_then(position_of_span);
             let name = table::primary_key_name(&self.schema, key, &is_taken, position)?;
-            match self.is_rewritten() {
+            match self.is_rewritten() && !key.deferral.is_deferrable() {
                 true => self.schema.primary_key.clone_from(&key.columns),
-                false => {
-                    let index = table::key_index(name.clone(), key.columns.clone());
-                    self.indexes.push(index);
-                }
+                false => self.indexes.push(table::key_index(name.clone(), key)),
             }
             self.schema.primary_key_name = Some(name);
         }
@@ -524,6 +521,13 @@ impl<'s> Draft<'s> {
             table::refuse_duplicate(&others, &[], &name_of(name), position)?;
         }
         partition::check_keys(&self.schema, self.unique_keys())?;
+        // The index of a deferrable key takes rows with equal keys.
+        let deferrable = self.indexes.iter().enumerate();
+        for (at, index) in deferrable.filter(|(_, it)| it.deferral.is_deferrable()) {
+            if at >= kept || index.columns.iter().any(|it| self.is_converted(*it)) {
+                self.unchecked.push(index.name.clone());
+            }
+        }
         for written in &constraints.checks {
             let check = table::declare_check(&self.schema, &self.indexes, written, catalog)?;
             if check.is_valid {
@@ -531,13 +535,18 @@ impl<'s> Draft<'s> {
             }
             self.schema.checks.push(check);
         }
-        let keys = self.unique_keys().filter(|columns| !columns.is_empty());
-        let keys = keys.map(|columns| UniqueKey {
+        let key = |columns: &[ColumnId], deferral| UniqueKey {
             columns: columns.to_vec(),
             nulls_equal: false,
+            deferral,
             name: None,
-        });
-        let keys: Vec<UniqueKey> = keys.collect();
+        };
+        let unique = self.indexes.iter().filter(|index| index.keeps_unique());
+        let keys = unique.map(|index| key(&index.columns, index.deferral));
+        let mut keys: Vec<UniqueKey> = keys.collect();
+        if !self.schema.primary_key.is_empty() {
+            keys.push(key(&self.schema.primary_key, Deferral::No));
+        }
         for (columns, written) in constraints.foreign_keys {
             let (schema, indexes) = (&self.schema, &self.indexes);
             let written = (&written, constraints.set_columns.as_slice());

@@ -4,7 +4,7 @@ use kiln_platform::sync::Arc;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::qualified::{beside, name_in_schema};
 use kiln_storage::schema::{
-    Column, ColumnId, IndexDefinition, IndexKind, IndexMethod, TableSchema,
+    Column, ColumnId, Deferral, IndexDefinition, IndexKind, IndexMethod, TableSchema,
 };
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
@@ -122,6 +122,7 @@ pub fn create_index(
         columns,
         unique: statement.unique,
         nulls_equal: statement.nulls_distinct == Some(false),
+        deferral: Deferral::No,
         constraint: false,
         partial: statement.predicate.is_some(),
         method,

@@ -33,7 +33,7 @@ pub fn divided(table: &Table, by: Option<&Expr>) -> Result<Partitioning> {
         ..table.schema().clone()
     };
     let definitions = table.indexes().iter().map(|index| index.definition());
-    let unique = definitions.filter(|definition| definition.unique);
+    let unique = definitions.filter(|definition| definition.keeps_unique());
     check_keys(
         &schema,
         unique.map(|definition| definition.columns.as_slice()),

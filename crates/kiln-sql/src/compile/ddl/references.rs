@@ -12,8 +12,8 @@ use sqlparser::ast::{
 use super::super::coerce::{CastContext, cast_context};
 use super::super::qualified::is_temporary;
 use super::super::{
-    CatalogView, fail, name_of, position_of, position_of_span, relation_name, unsupported,
-    written_name,
+    CatalogView, Position, fail, name_of, position_of, position_of_span, relation_name,
+    unsupported, written_name,
 };
 use super::table::{UniqueKey, column_called};
 use super::{generated, names};
@@ -48,7 +48,7 @@ pub(super) fn foreign_key(
             schema,
             own_keys
                 .iter()
-                .map(|key| key.columns.clone())
+                .map(|key| (key.columns.clone(), key.deferral))
                 .collect::<Vec<_>>(),
         )
     } else {
@@ -64,26 +64,26 @@ pub(super) fn foreign_key(
             let message = format!("referenced relation \"{shown}\" is not a table");
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position));
         }
-        let unique = other
-            .indexes()
-            .iter()
-            .filter(|index| index.definition().unique);
-        (
-            other.schema(),
-            unique
-                .map(|index| index.definition().columns.clone())
-                .collect(),
-        )
+        let indexes = other.indexes().iter().map(|index| index.definition());
+        let unique = indexes.filter(|index| index.keeps_unique());
+        let keys = unique.map(|index| (index.columns.clone(), index.deferral));
+        (other.schema(), keys.collect())
     };
     let referenced = if constraint.referred_columns.is_empty() {
         let primary = match (&referenced_schema.primary_key_name, &other) {
             (Some(name), Some(other)) if referenced_schema.primary_key.is_empty() => {
                 let mut indexes = other.indexes().iter();
-                let index = indexes.find(|index| index.definition().name == *name);
+                let index = indexes.find(|index| {
+                    let definition = index.definition();
+                    definition.name == *name && definition.unique
+                });
                 index.map_or_else(Vec::new, |index| index.definition().columns.clone())
             }
             _ => referenced_schema.primary_key.clone(),
         };
+        if primary.is_empty() && referenced_schema.primary_key_name.is_some() {
+            return Err(deferrable_key("primary key", &shown, position));
+        }
         if primary.is_empty() {
             let message = format!("there is no primary key for referenced table \"{shown}\"");
             return Err(fail(SqlState::UNDEFINED_OBJECT, message, position));
@@ -106,10 +106,14 @@ pub(super) fn foreign_key(
         let message = "number of referencing and referenced columns for foreign key disagree";
         return Err(fail(SqlState::INVALID_FOREIGN_KEY, message, position));
     }
-    let same = |key: &Vec<ColumnId>| {
+    let same = |(key, _): &&(Vec<ColumnId>, Deferral)| {
         key.len() == referenced.len() && referenced.iter().all(|column| key.contains(column))
     };
-    if !keys.iter().any(same) {
+    let mut same_keys = keys.iter().filter(same).peekable();
+    if same_keys.peek().is_some() && same_keys.all(|(_, deferral)| deferral.is_deferrable()) {
+        return Err(deferrable_key("unique constraint", &shown, position));
+    }
+    if !keys.iter().any(|key| same(&key)) {
         let message = format!(
             "there is no unique constraint matching given keys for referenced table \"{shown}\""
         );
@@ -224,7 +228,13 @@ fn columns_set(
     Ok(set)
 }
 
-/// Whether the check of a foreign key may wait.
+/// Rows may share a key that is deferrable for a while, so that none refers to it.
+fn deferrable_key(what: &str, table: &str, position: Position) -> Error {
+    let message = format!("cannot use a deferrable {what} for referenced table \"{table}\"");
+    fail(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message, position)
+}
+
+/// Whether the check of a constraint may wait.
 ///
 /// # Errors
 /// 42601 for INITIALLY DEFERRED without DEFERRABLE, 0A000 for NOT ENFORCED.

@@ -3,13 +3,13 @@
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::qualified::{beside, name_in_schema};
 use kiln_storage::schema::{
-    Check, Column, ColumnId, ForeignKey, IndexDefinition, IndexKind, IndexMethod, TableSchema,
+    Check, Column, ColumnId, Deferral, ForeignKey, IndexDefinition, IndexKind, IndexMethod,
+    TableSchema,
 };
 use kiln_storage::sequence::{Identity, SequenceDefinition};
 use sqlparser::ast::{
-    CheckConstraint, ColumnDef, ColumnOption, ConstraintCharacteristics, CreateTable,
-    CreateTableOptions, DeferrableInitial, Expr, ForeignKeyConstraint, Ident, IndexColumn,
-    NullsDistinctOption, TableConstraint,
+    CheckConstraint, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr,
+    ForeignKeyConstraint, Ident, IndexColumn, NullsDistinctOption, TableConstraint,
 };
 
 use super::super::bound::Bound;
@@ -37,6 +37,7 @@ pub(super) struct UniqueKey {
     pub columns: Vec<ColumnId>,
     /// NULLS NOT DISTINCT.
     pub nulls_equal: bool,
+    pub deferral: Deferral,
     pub name: Option<Ident>,
 }
 
@@ -120,8 +121,12 @@ pub fn create_table(
     let table_name = schema.name.clone();
     let is_taken = |name: &str| names::is_relation(catalog, &beside(&table_name, name));
     if let Some(key) = &constraints.primary_key {
-        schema.primary_key.clone_from(&key.columns);
-        schema.primary_key_name = Some(primary_key_name(&schema, key, &is_taken, position)?);
+        let name = primary_key_name(&schema, key, &is_taken, position)?;
+        match key.deferral.is_deferrable() {
+            true => indexes.push(key_index(name.clone(), key)),
+            false => schema.primary_key.clone_from(&key.columns),
+        }
+        schema.primary_key_name = Some(name);
     }
     declare_keys(&schema, &mut indexes, &constraints, &is_taken, position)?;
     for check in &constraints.checks {
@@ -138,7 +143,7 @@ pub fn create_table(
     }
     if let Some(expr) = &statement.partition_by {
         schema.partition_by = Some(partition::declared(&schema, expr)?);
-        let keys = indexes.iter().filter(|index| index.unique);
+        let keys = indexes.iter().filter(|index| index.keeps_unique());
         let keys = keys.map(|index| index.columns.as_slice());
         partition::check_keys(
             &schema,
@@ -345,14 +350,14 @@ impl<'s> Constraints<'s> {
             let name = option.name.as_ref();
             match &option.option {
                 ColumnOption::PrimaryKey(key) => {
-                    check_characteristics(&key.characteristics)?;
-                    self.set_primary_key(schema, vec![column], name)?;
+                    let deferral = references::deferral(&key.characteristics)?;
+                    self.set_primary_key(schema, vec![column], deferral, name)?;
                 }
                 ColumnOption::Unique(key) => {
-                    check_characteristics(&key.characteristics)?;
                     self.unique.push(UniqueKey {
                         columns: vec![column],
                         nulls_equal: key.nulls_distinct == NullsDistinctOption::NotDistinct,
+                        deferral: references::deferral(&key.characteristics)?,
                         name: name.cloned(),
                     });
                 }
@@ -384,16 +389,16 @@ impl<'s> Constraints<'s> {
     ) -> Result<()> {
         match constraint {
             TableConstraint::PrimaryKey(key) => {
-                check_characteristics(&key.characteristics)?;
                 let columns = key_columns(schema, &key.columns, "primary key")?;
-                self.set_primary_key(schema, columns, key.name.as_ref())
+                let deferral = references::deferral(&key.characteristics)?;
+                self.set_primary_key(schema, columns, deferral, key.name.as_ref())
             }
             TableConstraint::Unique(key) => {
-                check_characteristics(&key.characteristics)?;
                 let columns = key_columns(schema, &key.columns, "unique")?;
                 self.unique.push(UniqueKey {
                     columns,
                     nulls_equal: key.nulls_distinct == NullsDistinctOption::NotDistinct,
+                    deferral: references::deferral(&key.characteristics)?,
                     name: key.name.clone(),
                 });
                 Ok(())
@@ -435,6 +440,7 @@ impl<'s> Constraints<'s> {
         &mut self,
         schema: &mut TableSchema,
         columns: Vec<ColumnId>,
+        deferral: Deferral,
         name: Option<&Ident>,
     ) -> Result<()> {
         let has_one = !schema.primary_key.is_empty() || schema.primary_key_name.is_some();
@@ -452,26 +458,10 @@ impl<'s> Constraints<'s> {
         self.primary_key = Some(UniqueKey {
             columns,
             nulls_equal: false,
+            deferral,
             name: name.cloned(),
         });
         Ok(())
-    }
-}
-
-/// Of all constraints foreign keys alone may be checked at COMMIT.
-fn check_characteristics(characteristics: &Option<ConstraintCharacteristics>) -> Result<()> {
-    match characteristics {
-        Some(characteristics)
-            if characteristics.deferrable == Some(true)
-                || characteristics.initially == Some(DeferrableInitial::Deferred)
-                || characteristics.enforced == Some(false) =>
-        {
-            Err(unsupported(
-                "a constraint, other than a foreign key, that is DEFERRABLE or NOT ENFORCED",
-                None,
-            ))
-        }
-        _ => Ok(()),
     }
 }
 
@@ -542,10 +532,14 @@ pub(super) fn declare_keys(
     let declared = indexes.len();
     for key in &constraints.unique {
         let same = |known: &IndexDefinition| {
-            known.columns == key.columns && known.nulls_equal == key.nulls_equal
+            known.columns == key.columns
+                && known.nulls_equal == key.nulls_equal
+                && known.deferral == key.deferral
         };
-        let is_primary = (constraints.primary_key.as_ref())
-            .is_some_and(|primary| primary.columns == key.columns && !key.nulls_equal);
+        let is_primary = (constraints.primary_key.as_ref()).is_some_and(|primary| {
+            let is_same = primary.columns == key.columns && primary.deferral == key.deferral;
+            is_same && !key.nulls_equal
+        });
         if key.name.is_none() && (is_primary || indexes[declared..].iter().any(same)) {
             continue;
         }
@@ -578,23 +572,21 @@ pub(super) fn declare_keys(
                 },
             ),
         };
-        indexes.push(IndexDefinition {
-            nulls_equal: key.nulls_equal,
-            ..key_index(name, key.columns.clone())
-        });
+        indexes.push(key_index(name, key));
     }
     Ok(())
 }
 
 /// The index of a key.
-pub(super) fn key_index(name: String, columns: Vec<ColumnId>) -> IndexDefinition {
+pub(super) fn key_index(name: String, key: &UniqueKey) -> IndexDefinition {
     IndexDefinition {
         name,
-        columns,
-        unique: true,
+        columns: key.columns.clone(),
+        unique: !key.deferral.is_deferrable(),
         constraint: true,
         partial: false,
-        nulls_equal: false,
+        nulls_equal: key.nulls_equal,
+        deferral: key.deferral,
         method: IndexMethod::BTree,
         kind: IndexKind::Ordered {
             partition_columns: 0,

@@ -1,19 +1,20 @@
-//! What SET assigns: to columns, and to elements of arrays.
+//! What SET assigns: to columns, and to parts of them: elements and slices of arrays, places in
+//! JSON, fields of rows.
 
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::sequence::Identity;
 use kiln_storage::table::Table;
-use sqlparser::ast::{Assignment, AssignmentTarget, Expr, ObjectName};
+use sqlparser::ast::{Assignment, AssignmentTarget, Expr, Ident, ObjectName};
 
-use super::super::arrays;
 use super::super::bound::{Bound, SourceId};
-use super::super::{Compiler, fail, position_of, unsupported};
+use super::super::part::{Step, with_part};
+use super::super::{Compiler, fail, name_of, position_of, unsupported};
 use super::insert::always_detail;
 use super::target::Target;
 use super::update::refuse_moving;
 use super::{generated, is_default};
-use crate::parse::subscript;
+use crate::parse::{Subscript, subscript};
 
 /// What a column is set to.
 pub(super) enum Assigned<'e> {
@@ -21,8 +22,51 @@ pub(super) enum Assigned<'e> {
     Default,
     /// A value.
     Value(&'e Expr),
-    /// Its own value with other elements: their numbers and values.
-    Elements(Vec<(&'e Expr, &'e Expr)>),
+    /// Its own value with other parts: where they are, and their values.
+    Parts(Vec<(Vec<Place<'e>>, &'e Expr)>),
+}
+
+/// A step to a part of a value.
+pub(super) enum Place<'e> {
+    /// A field of a row.
+    Field(&'e Ident),
+    /// An element or a slice.
+    Subscript(Subscript<'e>),
+}
+
+impl<'e> Place<'e> {
+    /// The steps of a target behind the name of its column.
+    fn all(name: &'e ObjectName) -> Vec<Place<'e>> {
+        let parts = name.0.iter().skip(1);
+        let places = parts.filter_map(|part| match subscript(part) {
+            Some(subscript) => Some(Place::Subscript(subscript)),
+            None => part.as_ident().map(Place::Field),
+        });
+        places.collect()
+    }
+
+    fn expressions(&self) -> impl Iterator<Item = &'e Expr> {
+        let bounds = match self {
+            Place::Field(_) => [None, None],
+            Place::Subscript(Subscript::Element(index)) => [Some(*index), None],
+            Place::Subscript(Subscript::Slice(lower, upper)) => [*lower, *upper],
+        };
+        bounds.into_iter().flatten()
+    }
+
+    /// The step with the values of its expressions, in their order.
+    fn bound(&self, values: &mut impl Iterator<Item = Bound>) -> Result<Step> {
+        let mut next = || values.next().ok_or_else(|| Error::internal("no subscript"));
+        Ok(match self {
+            Place::Field(ident) => Step::Field(name_of(ident)),
+            Place::Subscript(Subscript::Element(_)) => Step::Element(next()?),
+            Place::Subscript(Subscript::Slice(lower, upper)) => {
+                let lower = lower.map(|_| next()).transpose()?;
+                let upper = upper.map(|_| next()).transpose()?;
+                Step::Slice(lower, upper)
+            }
+        })
+    }
 }
 
 impl<'e> Assigned<'e> {
@@ -31,10 +75,14 @@ impl<'e> Assigned<'e> {
         match self {
             Assigned::Default => Vec::new(),
             Assigned::Value(value) => vec![value],
-            Assigned::Elements(elements) => elements
-                .iter()
-                .flat_map(|(index, value)| [*index, *value])
-                .collect(),
+            Assigned::Parts(parts) => {
+                let parts = parts.iter();
+                let each = parts.map(|(places, value)| {
+                    let places = places.iter().flat_map(Place::expressions);
+                    places.chain([*value])
+                });
+                each.flatten().collect()
+            }
         }
     }
 
@@ -88,24 +136,26 @@ impl Compiler<'_> {
         value: &'e Expr,
     ) -> Result<()> {
         let position = position_of(name);
-        let subscripts: Vec<&Expr> = name.0.iter().filter_map(subscript).collect();
-        let path = name.0[..name.0.len() - subscripts.len()].to_vec();
-        let column = self.target_column_of(target, &ObjectName(path), "update")?;
+        let column = self.target_column_of(target, name, "update")?;
         refuse_moving(&target.table, column, position)?;
-        let assigned = match subscripts.as_slice() {
-            [] if is_default(value) => Assigned::Default,
-            [] => Assigned::Value(value),
-            [_] if is_default(value) => {
-                let message = "cannot set an array element to DEFAULT";
+        let places = Place::all(name);
+        let assigned = match places.last() {
+            None if is_default(value) => Assigned::Default,
+            None => Assigned::Value(value),
+            Some(place) if is_default(value) => {
+                let what = match place {
+                    Place::Field(_) => "a subfield",
+                    Place::Subscript(_) => "an array element",
+                };
+                let message = format!("cannot set {what} to DEFAULT");
                 return Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position));
             }
-            [index] => Assigned::Elements(vec![(index, value)]),
-            _ => return Err(unsupported("an array of more than one dimension", position)),
+            Some(_) => Assigned::Parts(vec![(places, value)]),
         };
         let known = assignments.iter_mut().find(|(known, _)| *known == column);
         match (known.map(|(_, known)| known), assigned) {
             (None, assigned) => assignments.push((column, assigned)),
-            (Some(Assigned::Elements(known)), Assigned::Elements(more)) => known.extend(more),
+            (Some(Assigned::Parts(known)), Assigned::Parts(more)) => known.extend(more),
             _ => {
                 let name = &target.table.schema().columns[column.index()].name;
                 let message = format!("multiple assignments to same column \"{name}\"");
@@ -144,12 +194,15 @@ impl Compiler<'_> {
                     let value = bounds.next().ok_or_else(|| Error::internal("no value"))?;
                     self.for_column(value, definition, "expression")?
                 }
-                Assigned::Elements(_) => {
-                    let mut array = self.column_of(source, column.index(), None);
-                    while let (Some(index), Some(value)) = (bounds.next(), bounds.next()) {
-                        array = arrays::set_element(array, index, value, &definition.name)?;
+                Assigned::Parts(parts) => {
+                    let mut whole = self.column_of(source, column.index(), None);
+                    for (places, _) in parts {
+                        let steps = places.iter().map(|place| place.bound(&mut bounds));
+                        let steps: Vec<Step> = steps.collect::<Result<_>>()?;
+                        let value = bounds.next().ok_or_else(|| Error::internal("no value"))?;
+                        whole = with_part(whole, &steps, value, &definition.name)?;
                     }
-                    self.of_column(array, definition)?
+                    self.of_column(whole, definition)?
                 }
             };
             values.push((*column, bound));

@@ -1,7 +1,7 @@
 //! ON CONFLICT.
 
 use kiln_procedure::ir::{BufferId, Class, Failure, Instruction, RecordReg, Reg, Step, TextSource};
-use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::error::{Error, Result, SqlState, Subject};
 use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{ColumnId, ColumnSet, IndexDefinition};
 use kiln_storage::table::Table;
@@ -179,8 +179,18 @@ impl Compiler<'_> {
         position: Position,
     ) -> Result<OnConflictPlan<'s>> {
         let table = &target.table;
+        let deferrable = |is_meant: &dyn Fn(&IndexDefinition) -> bool| {
+            let mut indexes = table.indexes().iter().map(|index| index.definition());
+            match indexes.find(|index| index.deferral.is_deferrable() && is_meant(index)) {
+                Some(index) => Err(no_deferrable_arbiter(table, &index.name)),
+                None => Ok(()),
+            }
+        };
         let index = match &clause.conflict_target {
-            None => None,
+            None => {
+                deferrable(&|_| true)?;
+                None
+            }
             Some(ConflictTarget::Columns(idents))
                 if let [ident] = idents.as_slice()
                     && let Some(inferred) = conflict_target(ident)? =>
@@ -218,10 +228,12 @@ impl Compiler<'_> {
                         ));
                     }
                 }
+                deferrable(&|index| is_over(index, columns))?;
                 Some(unique_index(table, columns).ok_or_else(|| no_arbiter(position))?)
             }
             Some(ConflictTarget::OnConstraint(name)) => {
                 let constraint = object_name(name)?;
+                deferrable(&|index| index.name == constraint)?;
                 let found = table.indexes().iter().position(|index| {
                     let definition = index.definition();
                     // A view has no constraints.
@@ -328,6 +340,14 @@ impl Compiler<'_> {
             Ok(position.map(|position| position as u16))
         })
     }
+}
+
+#[cold]
+fn no_deferrable_arbiter(table: &Table, constraint: &str) -> Error {
+    let message = "ON CONFLICT does not support deferrable unique constraints/exclusion \
+                   constraints as arbiters";
+    let subject = Subject::table(&table.schema().name).with_constraint(constraint);
+    Error::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message).about(subject)
 }
 
 #[cold]

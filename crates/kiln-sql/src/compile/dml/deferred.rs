@@ -1,4 +1,5 @@
-//! REFERENCES constraints that are DEFERRABLE: their checks may wait until the transaction ends.
+//! REFERENCES constraints and unique keys that are DEFERRABLE: their checks may wait until the
+//! transaction ends.
 //!
 //! A statement asks when it begins whether a constraint waits: what SET CONSTRAINTS has said, or
 //! what was declared. The keys that wait are kept in a buffer of the program, one for each
@@ -51,6 +52,7 @@ impl Waiting {
         check.side = match check.side {
             Side::Child { .. } => Side::Child { may_change: true },
             Side::Parent { .. } => Side::Parent { may_remain: true },
+            Side::Unique { nulls_equal } => Side::Unique { nulls_equal },
         };
         Waiting {
             table: table.clone(),
@@ -157,17 +159,21 @@ impl Compiler<'_> {
         };
         self.when(is_deferred, |compiler| {
             compiler.refuse_half_null(table, check, key, position)?;
+            let keep = |compiler: &mut Self| {
+                let types = types_of(table, &check.columns);
+                let classes = types.iter().map(Class::of).collect::<Option<Vec<Class>>>();
+                compiler.push_found(buffer, key, classes.as_deref());
+                Ok(())
+            };
+            if check.side == (Side::Unique { nulls_equal: true }) {
+                return keep(compiler);
+            }
             let target = compiler.builder.register(DataType::Boolean);
             compiler.builder.scalar(Instruction::AnyNull {
                 target,
                 sources: key.into(),
             });
-            compiler.unless(target, |compiler| {
-                let types = types_of(table, &check.columns);
-                let classes = types.iter().map(Class::of).collect::<Option<Vec<Class>>>();
-                compiler.push_found(buffer, key, classes.as_deref());
-                Ok(())
-            })
+            compiler.unless(target, keep)
         })?;
         self.unless(is_deferred, check_now)
     }
@@ -256,24 +262,22 @@ fn is_part(heap: &mut Heap, _: &[Slot]) -> Result<Slot> {
     Ok(Slot::from_bool(heap.constraint_modes().is_some()))
 }
 
-/// A program that checks keys which were left to the end of a transaction: an array for each column
-/// of the constraint. It checks nothing where the constraint is gone.
-///
-/// # Errors
-/// Those of the constraint's types.
-pub fn deferred_check_program(catalog: &dyn CatalogView, check: &DeferredCheck) -> Result<Program> {
-    let referring = catalog.table(&check.table);
-    let referenced = catalog.table(&check.referenced);
-    let found = referring
-        .zip(referenced)
-        .and_then(|(referring, referenced)| {
-            let mut keys = referring.schema().foreign_keys.iter();
-            let key = keys.find(|key| key.name == check.constraint)?.clone();
-            Some((referring, referenced, key))
-        });
-    let Some((referring, referenced, key)) = found else {
-        return Ok(ProgramBuilder::new("check", []).finish());
+/// The check of a constraint, and the table whose rows have changed.
+fn found_check(
+    catalog: &dyn CatalogView,
+    check: &DeferredCheck,
+) -> Option<(Arc<Table>, ReferenceCheck)> {
+    let referring = catalog.table(&check.table)?;
+    let mut keys = referring.schema().foreign_keys.iter();
+    let Some(key) = keys.find(|key| key.name == check.constraint).cloned() else {
+        let mut indexes = referring.indexes().iter().map(|index| index.definition());
+        let index = indexes.find(|index| {
+            index.deferral.is_deferrable() && index.name == check.constraint
+        })?;
+        let check = ReferenceCheck::of_unique_key(&referring, index);
+        return Some((referring, check));
     };
+    let referenced = catalog.table(&check.referenced)?;
     let (table, other, side, columns) = match check.is_of_referenced {
         true => (
             referenced,
@@ -288,12 +292,23 @@ pub fn deferred_check_program(catalog: &dyn CatalogView, check: &DeferredCheck) 
             key.columns.clone(),
         ),
     };
-    let types = types_of(&table, &columns);
+    Some((table, ReferenceCheck::new(side, key, other, columns)))
+}
+
+/// A program that checks keys which were left to the end of a transaction: an array for each column
+/// of the constraint. It checks nothing where the constraint is gone.
+///
+/// # Errors
+/// Those of the constraint's types.
+pub fn deferred_check_program(catalog: &dyn CatalogView, check: &DeferredCheck) -> Result<Program> {
+    let Some((table, check)) = found_check(catalog, check) else {
+        return Ok(ProgramBuilder::new("check", []).finish());
+    };
+    let types = types_of(&table, &check.columns);
     let parameters = types
         .iter()
         .map(|data_type| (String::new(), DataType::array(data_type.clone())));
     let mut compiler = Compiler::new(ProgramBuilder::new("check", parameters), catalog);
-    let check = ReferenceCheck::new(side, key, other, columns);
     let count = compiler.builder.register(DataType::BigInt);
     let array = compiler.builder.parameter(0);
     compiler.builder.scalar(Instruction::ArrayLength {

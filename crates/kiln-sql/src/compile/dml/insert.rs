@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use kiln_engine::Privilege;
 use kiln_platform::sync::Arc;
-use kiln_procedure::ir::{Conflict, Instruction, Reg, Step, TableRef};
+use kiln_procedure::ir::{self, Conflict, Instruction, Reg, TableRef};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
 use kiln_storage::schema::{ColumnId, ColumnSet, TriggerTime};
@@ -14,6 +14,7 @@ use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, Insert, ObjectName, OnInsert, Query, SelectItem, SetExpr, TableObject};
 
 use super::super::bound::{Bound, ColumnMeta};
+use super::super::part::{Step, type_of_part, with_part};
 use super::super::plpgsql::Returned;
 use super::super::query::{OutputColumn, QueryOptions, Sink};
 use super::super::rows::TargetView;
@@ -34,6 +35,8 @@ pub(super) struct Plan<'s> {
     pub reference: TableRef,
     pub alias: String,
     targets: Vec<ColumnId>,
+    /// For each of them, where it is a field of the column: the steps to it.
+    places: Vec<Vec<Step>>,
     /// Its identity columns, and what becomes of values that are given for them.
     identities: Vec<(ColumnId, Given)>,
     pub on_conflict: OnConflictPlan<'s>,
@@ -95,6 +98,7 @@ impl Plan<'_> {
             reference: compiler.builder.table(table),
             alias: name_in_schema(&table.schema().name).to_owned(),
             targets: all_columns(table).collect(),
+            places: Vec::new(),
             identities: Vec::new(),
             on_conflict: match ignore_conflict {
                 true => OnConflictPlan::Nothing { index: None },
@@ -111,11 +115,12 @@ impl Plan<'_> {
     pub(super) fn of_clause(
         &mut self,
         compiler: &Compiler<'_>,
-        targets: Vec<ColumnId>,
+        (targets, places): (Vec<ColumnId>, Vec<Vec<Step>>),
         overriding: Option<Overriding>,
         alias: String,
     ) {
         self.targets = targets;
+        self.places = places;
         self.identities = compiler.identities(&self.table, overriding);
         self.alias = alias;
     }
@@ -180,7 +185,7 @@ impl<'a> Compiler<'a> {
             Some(alias) => name_of(&alias.alias),
             None => name_in_schema(target.name()).to_owned(),
         };
-        let mut targets = self.listed_columns(&target, columns)?;
+        let (mut targets, places) = self.listed_columns(&target, columns)?;
         let listed = !targets.is_empty();
         let rows = insert.source.as_deref().map(literal_rows);
         if !listed {
@@ -223,6 +228,7 @@ impl<'a> Compiler<'a> {
             reference,
             alias,
             targets,
+            places,
             on_conflict,
             returning,
             references,
@@ -247,11 +253,15 @@ impl<'a> Compiler<'a> {
         &self,
         target: &Target,
         columns: &[ObjectName],
-    ) -> Result<Vec<ColumnId>> {
+    ) -> Result<(Vec<ColumnId>, Vec<Vec<Step>>)> {
         let mut targets = Vec::with_capacity(columns.len());
+        let mut places: Vec<Vec<Step>> = Vec::with_capacity(columns.len());
         for name in columns {
             let column = self.target_column_of(target, name, "insert into")?;
-            if targets.contains(&column) {
+            let fields = name.0.iter().skip(1).filter_map(|part| part.as_ident());
+            let place: Vec<Step> = fields.map(|field| Step::Field(name_of(field))).collect();
+            let mut known = targets.iter().zip(&places);
+            if known.any(|(known, of)| *known == column && (of.is_empty() || place.is_empty())) {
                 return Err(fail(
                     SqlState::DUPLICATE_COLUMN,
                     format!(
@@ -262,8 +272,30 @@ impl<'a> Compiler<'a> {
                 ));
             }
             targets.push(column);
+            places.push(place);
         }
-        Ok(targets)
+        Ok((targets, places))
+    }
+
+    /// The value of a column of which an INSERT gives values for fields, by the positions of these
+    /// values; `None` where it gives none.
+    fn of_fields(
+        &mut self,
+        plan: &Plan<'_>,
+        (column, width): (ColumnId, usize),
+        value: &mut dyn FnMut(usize) -> Result<Bound>,
+    ) -> Result<Option<Bound>> {
+        let definition = &plan.table.schema().columns[column.index()];
+        let targets = plan.targets.iter().zip(&plan.places).take(width).enumerate();
+        let mut row = None;
+        for (position, (target, place)) in targets {
+            if *target == column && !place.is_empty() {
+                let null = || Bound::null(definition.data_type.clone(), plan.position);
+                let whole = row.take().unwrap_or_else(null);
+                row = Some(with_part(whole, place, value(position)?, &definition.name)?);
+            }
+        }
+        row.map(|row| self.of_column(row, definition)).transpose()
     }
 
     /// What follows the last row.
@@ -315,10 +347,10 @@ impl<'a> Compiler<'a> {
             .map(|column| column.data_type.clone())
             .collect();
         let buffer = self.builder.buffer(types.len());
-        self.builder.push(Step::BufferClear { buffer });
+        self.builder.push(ir::Step::BufferClear { buffer });
         for row in rows {
             let values = self.row_values(plan, &targets, row)?;
-            self.builder.push(Step::BufferPush {
+            self.builder.push(ir::Step::BufferPush {
                 buffer,
                 row: values.into(),
             });
@@ -341,7 +373,7 @@ impl<'a> Compiler<'a> {
         self.open_ir_loop();
         let metas = self.insert_row(plan, &values, sink);
         let body = self.close_ir_loop();
-        self.builder.push(Step::ForBuffer {
+        self.builder.push(ir::Step::ForBuffer {
             buffer,
             matching: Box::default(),
             row: values.into(),
@@ -379,6 +411,17 @@ impl<'a> Compiler<'a> {
         let mut bounds = Vec::new();
         for column in all_columns(&plan.table) {
             let definition = &plan.table.schema().columns[column.index()];
+            let of_fields = self.of_fields(plan, (column, row.len()), &mut |position| {
+                let value = written.get_mut(position).and_then(Option::take);
+                value.ok_or_else(|| {
+                    let message = "cannot set a subfield to DEFAULT";
+                    fail(SqlState::FEATURE_NOT_SUPPORTED, message, plan.position)
+                })
+            })?;
+            if let Some(row) = of_fields {
+                bounds.push(row);
+                continue;
+            }
             let position = targets.iter().position(|target| *target == column);
             let given = position.and_then(|position| written.get_mut(position)?.take());
             let given = plan.given(column, given)?;
@@ -405,7 +448,12 @@ impl<'a> Compiler<'a> {
         let types: Vec<DataType> = plan
             .targets
             .iter()
-            .map(|column| columns[column.index()].data_type.clone())
+            .enumerate()
+            .map(|(at, column)| {
+                let whole = &columns[column.index()].data_type;
+                let steps = plan.places.get(at).map(Vec::as_slice);
+                type_of_part(whole, steps.unwrap_or_default()).clone()
+            })
             .collect();
         self.query_for(
             query,
@@ -432,6 +480,15 @@ impl<'a> Compiler<'a> {
         let mut bounds = Vec::new();
         for column in all_columns(&plan.table) {
             let definition = &plan.table.schema().columns[column.index()];
+            let of_fields = self.of_fields(plan, (column, columns.len()), &mut |position| {
+                let selected = &columns[position];
+                let data_type = selected.data_type.clone();
+                Ok(Bound::register(selected.register, data_type, plan.position))
+            })?;
+            if let Some(row) = of_fields {
+                bounds.push(row);
+                continue;
+            }
             let position = targets.iter().position(|target| *target == column);
             bounds.push(match plan.given(column, position)? {
                 Some(position) => {
@@ -603,7 +660,7 @@ impl<'a> Compiler<'a> {
             result = self.update_instead(plan, record, values, &merged, produced, truth);
         }
         let otherwise = self.close();
-        self.builder.push(Step::If {
+        self.builder.push(ir::Step::If {
             condition: inserted,
             then,
             otherwise,

@@ -252,8 +252,8 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The column that a target of one or more names means, for a statement that is `doing`
-    /// something with it.
+    /// The column that a target means, which may name a part of it behind its name, for a statement
+    /// that is `doing` something with it.
     fn target_column_of(
         &self,
         target: &Target,
@@ -268,12 +268,11 @@ impl<'a> Compiler<'a> {
             },
             [part, ..] => match part.as_ident() {
                 // PostgreSQL takes `t.v` for a field of a column called t.
-                Some(ident) => match target.column(ident, doing) {
-                    Ok(_) => Err(unsupported("a field of a column", position)),
-                    Err(error) => Err(error.with_hint(
+                Some(ident) => target.column(ident, doing).map_err(|error| {
+                    error.with_hint(
                         "SET target columns cannot be qualified with the relation name.",
-                    )),
-                },
+                    )
+                }),
                 None => Err(unsupported("a function as a column's name", position)),
             },
             [] => Err(unsupported("a nameless column", position)),

@@ -1,11 +1,12 @@
-//! REFERENCES, checked from both sides.
+//! REFERENCES, checked from both sides, and unique keys that are DEFERRABLE.
 //!
 //! A row that refers needs its referenced row; a row that is referred to must stay. Both questions
 //! are asked in SQL (`EXISTS (SELECT …)`) and planned as any query, through an index where there
 //! is one. PostgreSQL asks at the end of the statement (NO ACTION). So do we where the statement
 //! itself can change the answer: its keys are kept in a buffer until it has changed all rows.
 //! Where rows of other tables change with those of the statement, all keys wait in the queue of
-//! `actions`.
+//! `actions`. A unique key that is DEFERRABLE is asked about in the same places: whether a second
+//! row has it.
 
 use std::rc::Rc;
 
@@ -13,7 +14,9 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{BufferId, Failure, Reg, Step, TextSource};
 use kiln_storage::error::{Result, SqlState, Subject};
 use kiln_storage::qualified::name_in_schema;
-use kiln_storage::schema::{ColumnId, ColumnSet, ForeignKey, ReferentialAction, TriggerTime};
+use kiln_storage::schema::{
+    ColumnId, ColumnSet, ForeignKey, IndexDefinition, ReferentialAction, TriggerTime,
+};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
@@ -66,6 +69,12 @@ pub(super) enum Side {
         /// The key may still be there: another row may have taken it.
         may_remain: bool,
     },
+    /// No other row may have the key of a changed one: a unique key that is DEFERRABLE. The other
+    /// table is the changed one.
+    Unique {
+        /// Whether NULLs are equal to each other.
+        nulls_equal: bool,
+    },
 }
 
 impl ReferenceCheck {
@@ -85,6 +94,26 @@ impl ReferenceCheck {
         }
     }
 
+    /// The check of a unique key that is DEFERRABLE.
+    pub(super) fn of_unique_key(table: &Arc<Table>, index: &IndexDefinition) -> ReferenceCheck {
+        let columns = &index.columns;
+        let key = ForeignKey {
+            name: index.name.clone(),
+            columns: columns.clone(),
+            table: table.schema().name.clone(),
+            referenced: columns.clone(),
+            is_valid: true,
+            on_delete: ReferentialAction::NoAction,
+            on_update: ReferentialAction::NoAction,
+            set_on_delete: Vec::new(),
+            match_full: false,
+            deferral: index.deferral,
+        };
+        let nulls_equal = index.nulls_equal;
+        let side = Side::Unique { nulls_equal };
+        ReferenceCheck::new(side, key, table.clone(), columns.clone())
+    }
+
     /// Whether the row's old key counts, and not its new one.
     pub(super) fn is_of_old_key(&self) -> bool {
         matches!(self.side, Side::Parent { .. })
@@ -101,7 +130,9 @@ impl ReferenceCheck {
     /// What becomes of the rows that refer to a row that is changed so.
     pub(super) fn action(&self, change: Change) -> ReferentialAction {
         match (self.side, change) {
-            (Side::Child { .. }, _) | (_, Change::Insert) => ReferentialAction::NoAction,
+            (Side::Child { .. } | Side::Unique { .. }, _) | (_, Change::Insert) => {
+                ReferentialAction::NoAction
+            }
             (Side::Parent { .. }, Change::Delete) => self.key.on_delete,
             (Side::Parent { .. }, Change::Update(_)) => self.key.on_update,
         }
@@ -280,6 +311,18 @@ impl Compiler<'_> {
                     checks.push(ReferenceCheck::new(side, key.clone(), other, columns));
                 }
             }
+            let indexes = table.indexes().iter().map(|index| index.definition());
+            for index in indexes.filter(|index| index.deferral.is_deferrable()) {
+                if !touches(&index.columns) {
+                    continue;
+                }
+                let check = ReferenceCheck::of_unique_key(table, index);
+                let is_primary = table.schema().primary_key_name.as_ref() == Some(&index.name);
+                match is_primary {
+                    true => checks.insert(0, check),
+                    false => checks.push(check),
+                }
+            }
         }
         Ok(checks)
     }
@@ -409,6 +452,20 @@ impl Compiler<'_> {
                     holds.push_str(&format!(" OR EXISTS ({own})"));
                 }
             }
+            Side::Unique { nulls_equal } => {
+                if nulls_equal {
+                    holds.clear();
+                }
+                let same = format!(
+                    "SELECT 1 FROM {} WHERE {} LIMIT 2",
+                    sql_name(&table.schema().name),
+                    match nulls_equal {
+                        true => key_tests_by(table, &check.columns, "IS NOT DISTINCT FROM"),
+                        false => key_tests(table, &check.columns),
+                    }
+                );
+                holds.push_str(&format!("(SELECT count(*) FROM ({same}) AS same) < 2"));
+            }
         }
         let expr = stored_expression(&holds)?;
         let typed = typed_key(table, &check.columns, key);
@@ -446,6 +503,10 @@ impl Compiler<'_> {
                     ),
                     format!(") is still referenced from table \"{other}\"."),
                 ),
+                Side::Unique { .. } => (
+                    format!("duplicate key value violates unique constraint \"{constraint}\""),
+                    ") already exists.".to_owned(),
+                ),
             };
             let text = |compiler: &mut Self, text: String| {
                 compiler.builder.constant(DataType::Text, Value::Text(text))
@@ -457,12 +518,16 @@ impl Compiler<'_> {
             let detail = compiler.builtin("sentence", sentence, vec![beginning, list, ending]);
             // The table that refers to the other one has the constraint.
             let referring = match check.side {
-                Side::Child { .. } => own_name,
+                Side::Child { .. } | Side::Unique { .. } => own_name,
                 Side::Parent { .. } => other_name,
+            };
+            let state = match check.side {
+                Side::Unique { .. } => SqlState::UNIQUE_VIOLATION,
+                _ => SqlState::FOREIGN_KEY_VIOLATION,
             };
             let subject = Subject::table(referring).with_constraint(constraint);
             compiler.raise(Failure {
-                state: SqlState::FOREIGN_KEY_VIOLATION,
+                state,
                 message,
                 arguments: Box::default(),
                 detail: Some(TextSource::Register(detail)),
@@ -553,9 +618,13 @@ fn select(table: &Table, columns: &[ColumnId]) -> String {
 
 /// The condition that columns equal the parameters.
 pub(super) fn key_tests(table: &Table, columns: &[ColumnId]) -> String {
+    key_tests_by(table, columns, "=")
+}
+
+fn key_tests_by(table: &Table, columns: &[ColumnId], equals: &str) -> String {
     let tests = columns.iter().enumerate().map(|(number, column)| {
         let name = quoted(&table.schema().columns[column.index()].name);
-        format!("{name} = ${}", number + 1)
+        format!("{name} {equals} ${}", number + 1)
     });
     tests.collect::<Vec<_>>().join(" AND ")
 }

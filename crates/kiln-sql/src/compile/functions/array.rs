@@ -236,10 +236,7 @@ fn set_element(heap: &mut Heap, arguments: &[Slot], may_skip: bool) -> Result<Sl
         return Ok(Slot::NULL);
     };
     if index.is_null() {
-        return Err(Error::new(
-            SqlState::NULL_VALUE_NOT_ALLOWED,
-            "array subscript in assignment must not be null",
-        ));
+        return Err(null_subscript());
     }
     let array = if array.is_null() {
         heap.push_array(&[])
@@ -249,10 +246,7 @@ fn set_element(heap: &mut Heap, arguments: &[Slot], may_skip: bool) -> Result<Sl
     let length = heap.array(array).len();
     let at = match usize::try_from(index.as_i64() - 1) {
         Ok(at) if may_skip || at == 0 || length > 0 => at,
-        _ => {
-            let feature = "an array that begins at another number than 1 is not supported";
-            return Err(Error::unsupported(feature));
-        }
+        _ => return Err(begins_elsewhere()),
     };
     if at < length {
         return Ok(heap.array_replace(array, at, *element));
@@ -263,6 +257,69 @@ fn set_element(heap: &mut Heap, arguments: &[Slot], may_skip: bool) -> Result<Sl
         extended = heap.array_append(extended, Slot::NULL);
     }
     Ok(heap.array_append(extended, *element))
+}
+
+/// The array with other elements between two numbers (from 1): what `array[low:high] = …` stores.
+/// Before each number stands whether it was given.
+pub(in super::super) fn array_set_slice() -> Named {
+    fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+        let [array, has_low, low, has_high, high, source] = arguments else {
+            return Ok(Slot::NULL);
+        };
+        if low.is_null() || high.is_null() {
+            return Err(null_subscript());
+        }
+        let array = match array.is_null() {
+            true => heap.push_array(&[]),
+            false => *array,
+        };
+        if source.is_null() {
+            return Ok(array);
+        }
+        let length = heap.array(array).len() as i64;
+        let (has_low, has_high) = (has_low.as_bool(), has_high.as_bool());
+        if length == 0 && !(has_low && has_high) {
+            let message = "array slice subscript must provide both boundaries";
+            let detail = "When assigning to a slice of an empty array value, slice boundaries must be \
+                          fully specified.";
+            return Err(Error::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message).with_detail(detail));
+        }
+        let low = if has_low { low.as_i64() } else { 1 };
+        let high = if has_high { high.as_i64() } else { length };
+        if low > high {
+            let message = "upper bound cannot be less than lower bound";
+            return Err(Error::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message));
+        }
+        check_elements(usize::try_from(high - low).unwrap_or(usize::MAX))?;
+        let count = usize::try_from(high - low + 1).unwrap_or_default();
+        if heap.array(*source).len() < count {
+            let message = "source array too small";
+            return Err(Error::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message));
+        }
+        if low < 1 || (length == 0 && low != 1) {
+            return Err(begins_elsewhere());
+        }
+        let from = usize::try_from(low - 1).unwrap_or_default();
+        check_elements(from + count)?;
+        let mut elements = heap.array(array).to_vec();
+        if elements.len() < from + count {
+            elements.resize(from + count, Slot::NULL);
+        }
+        elements[from..from + count].copy_from_slice(&heap.array(*source)[..count]);
+        Ok(heap.push_array(&elements))
+    }
+    ("array_set_slice", function)
+}
+
+#[cold]
+fn null_subscript() -> Error {
+    let message = "array subscript in assignment must not be null";
+    Error::new(SqlState::NULL_VALUE_NOT_ALLOWED, message)
+}
+
+#[cold]
+fn begins_elsewhere() -> Error {
+    Error::unsupported("an array that begins at another number than 1 is not supported")
 }
 
 /// `array[low:high]`; either bound may be NULL for an open end when the call has been given a

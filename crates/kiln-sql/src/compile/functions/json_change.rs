@@ -7,6 +7,7 @@ use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::CatalogType;
 use kiln_storage::types::json::{Json, Node, canonical, quote, read, unescape};
 
+use super::array::check_elements;
 use super::cast::strict;
 use super::json::{given, place, refused, texts};
 use super::{Function, Named, Signature, Ty};
@@ -146,11 +147,7 @@ fn array_changed(
     change: Change<'_>,
     out: &mut String,
 ) -> Result<()> {
-    let position: i64 = step.parse().map_err(|_| {
-        let number = depth + 1;
-        let message = format!("path element at position {number} is not an integer: \"{step}\"");
-        Error::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
-    })?;
+    let position = step_number(step, depth)?;
     let at = place(elements.len(), position);
     let mut list = List::array(out);
     // A place before the first element, or behind the last one.
@@ -255,6 +252,137 @@ fn insert(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
     let new = heap.str(*new).to_owned();
     let after = after.as_bool();
     changed(heap, *value, *path, Change::Insert { value: &new, after })
+}
+
+/// `value[path[0]][path[1]]… = new`: as `jsonb_set`, but with all that is missing on the way: an
+/// array for a number, with nulls before its element, and else an object. A NULL `value` is an empty
+/// array where `is_of_array` says so, or an empty object.
+pub(in super::super) const JSONB_WITH_PART: Named = ("jsonb_with_part", with_part);
+
+fn with_part(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+    let [value, path, new, is_of_array] = arguments else {
+        return Err(Error::internal("jsonb_with_part takes four arguments"));
+    };
+    let text = {
+        let text = match (value.is_null(), is_of_array.as_bool()) {
+            (true, true) => "[]",
+            (true, false) => "{}",
+            (false, _) => heap.str(*value),
+        };
+        let new = if new.is_null() { "null" } else { heap.str(*new) };
+        let Some(path) = texts(heap, *path) else {
+            let message = "jsonb subscript in assignment must not be null";
+            return Err(Error::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
+        };
+        let mut changed = String::new();
+        write_part(&read(text)?, &path, 0, new, &mut changed)?;
+        canonical(&changed)?
+    };
+    given(heap, Some(text))
+}
+
+/// Writes `value` with `new` at the place that the path from step number `depth` on leads to.
+fn write_part(
+    value: &Json<'_>,
+    path: &[&str],
+    depth: usize,
+    new: &str,
+    out: &mut String,
+) -> Result<()> {
+    let Some(step) = path.get(depth) else {
+        out.push_str(new);
+        return Ok(());
+    };
+    match &value.node {
+        Node::Object(members) => {
+            let mut list = List::object(out);
+            let mut is_there = false;
+            for (raw, member) in members {
+                let out = list.member(raw);
+                if unescape(raw)? == *step {
+                    is_there = true;
+                    write_part(member, path, depth + 1, new, out)?;
+                } else {
+                    out.push_str(member.text);
+                }
+            }
+            if !is_there {
+                let out = list.next();
+                quote(step, out);
+                out.push(':');
+                write_missing(&path[depth + 1..], new, out)?;
+            }
+            list.end();
+        }
+        Node::Array(elements) => {
+            let position = step_number(step, depth)?;
+            let first = -i64::try_from(elements.len()).unwrap_or(i64::MAX);
+            if position < first {
+                let number = depth + 1;
+                let message =
+                    format!("path element at position {number} is out of range: {position}");
+                return Err(refused(message));
+            }
+            let position = if position < 0 { position - first } else { position };
+            let at = usize::try_from(position).unwrap_or(usize::MAX);
+            check_elements(at)?;
+            let mut list = List::array(out);
+            for (number, element) in elements.iter().enumerate() {
+                let out = list.next();
+                match number == at {
+                    true => write_part(element, path, depth + 1, new, out)?,
+                    false => out.push_str(element.text),
+                }
+            }
+            if at >= elements.len() {
+                (elements.len()..at).for_each(|_| list.next().push_str("null"));
+                write_missing(&path[depth + 1..], new, list.next())?;
+            }
+            list.end();
+        }
+        _ => {
+            let detail =
+                "The path assumes key is a composite object, but it is a scalar value.";
+            return Err(refused("cannot replace existing key").with_detail(detail));
+        }
+    }
+    Ok(())
+}
+
+/// Writes what is missing on the way to `new`.
+fn write_missing(path: &[&str], new: &str, out: &mut String) -> Result<()> {
+    let Some((step, rest)) = path.split_first() else {
+        out.push_str(new);
+        return Ok(());
+    };
+    match step.parse::<i32>() {
+        Ok(position) => {
+            let nulls = usize::try_from(position).unwrap_or_default();
+            check_elements(nulls)?;
+            let mut list = List::array(out);
+            (0..nulls).for_each(|_| list.next().push_str("null"));
+            write_missing(rest, new, list.next())?;
+            list.end();
+        }
+        Err(_) => {
+            let mut list = List::object(out);
+            let out = list.next();
+            quote(step, out);
+            out.push(':');
+            write_missing(rest, new, out)?;
+            list.end();
+        }
+    }
+    Ok(())
+}
+
+/// The number that a step into an array is.
+fn step_number(step: &str, depth: usize) -> Result<i64> {
+    step.parse().map_err(|_| {
+        let number = depth + 1;
+        let message = format!("path element at position {number} is not an integer: \"{step}\"");
+        Error::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
+    })
 }
 
 /// An object without some members, or an array without the strings that are the same.

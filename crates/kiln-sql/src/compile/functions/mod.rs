@@ -47,8 +47,9 @@ use crate::catalog::CatalogCall;
 
 pub(crate) use super::quoting::quote_identifier;
 pub(crate) use array::array_set;
+pub(super) use json_change::JSONB_WITH_PART;
 pub(super) use array::{
-    any_of, array_append, array_concat, array_prepend, array_set_in_row, array_slice,
+    any_of, array_append, array_concat, array_prepend, array_set_in_row, array_set_slice, array_slice,
     construct_array, extreme, order_of, sorted_texts, sorted_values,
 };
 pub(super) use array_search::{

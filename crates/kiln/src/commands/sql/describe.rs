@@ -128,7 +128,10 @@ fn constraints(table: &Table, schema: &TableSchema) -> String {
             .map(|column| &schema.columns[column.index()]);
         let predicate = predicate.and_then(|column| predicate_text(column.generated.as_deref()?));
         let predicate = predicate.map_or(String::new(), |text| format!(" WHERE {text}"));
-        let is_primary = !schema.primary_key.is_empty() && index.columns == schema.primary_key;
+        let is_primary = match schema.primary_key.is_empty() {
+            true => schema.primary_key_name.as_ref() == Some(&index.name),
+            false => index.columns == schema.primary_key,
+        };
         let what = match (
             is_primary && index.constraint,
             index.constraint,
@@ -151,8 +154,9 @@ fn constraints(table: &Table, schema: &TableSchema) -> String {
             }
         };
         text += &format!(
-            "    \"{}\" {what}{kind} ({columns}){predicate}\n",
-            index.name
+            "    \"{}\" {what}{kind} ({columns}){predicate}{}\n",
+            index.name,
+            index.deferral.clause()
         );
     }
     match schema.partition_by {

@@ -173,14 +173,14 @@ impl<'a> Compiler<'a> {
     ) -> Result<(Plan<'s>, Vec<Bound>)> {
         let (row, overriding) = merged_row(insert);
         let row = row.unwrap_or_default();
-        let mut targets = self.listed_columns(&merged.target, &insert.columns)?;
+        let (mut targets, places) = self.listed_columns(&merged.target, &insert.columns)?;
         let listed = !targets.is_empty();
         if !listed {
             targets = merged.target.columns(row.len(), "insert into")?;
         }
         let references = References::Checked(Vec::new());
         let mut plan = Plan::of_row(self, merged.table(), references, false);
-        plan.of_clause(self, targets, overriding, merged.alias.clone());
+        plan.of_clause(self, (targets, places), overriding, merged.alias.clone());
         plan.counter = counter;
         plan.position = merged.position;
         check_width(&plan, row.len(), listed, row.get(plan.targets().len()))?;

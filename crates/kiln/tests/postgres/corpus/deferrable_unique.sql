@@ -1,0 +1,248 @@
+-- Unique keys and primary keys that are DEFERRABLE.
+-- compare: messages
+
+-- snippet: all-rows-move-by-one
+CREATE TABLE t (id INTEGER PRIMARY KEY DEFERRABLE INITIALLY IMMEDIATE, v TEXT);
+INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c');
+UPDATE t SET id = id + 1;
+SELECT * FROM t ORDER BY id;
+UPDATE t SET id = 5 - id RETURNING id, v;
+SELECT * FROM t ORDER BY id;
+-- error: 23505
+UPDATE t SET id = 7;
+SELECT * FROM t ORDER BY id;
+-- error: 23505
+INSERT INTO t VALUES (9, 'x'), (3, 'y');
+-- error: 23502
+INSERT INTO t VALUES (NULL, 'x');
+SELECT * FROM t ORDER BY id;
+
+-- snippet: two-rows-swap
+CREATE TABLE item (id INTEGER PRIMARY KEY, list INTEGER, place INTEGER, UNIQUE (list, place) DEFERRABLE);
+INSERT INTO item VALUES (1, 1, 1), (2, 1, 2), (3, 1, 3), (4, 2, 1), (5, NULL, 1), (6, NULL, 1);
+UPDATE item SET place = CASE place WHEN 1 THEN 2 WHEN 2 THEN 1 ELSE place END WHERE list = 1;
+SELECT * FROM item ORDER BY id;
+UPDATE item i SET place = v.p FROM (VALUES (1, 1), (2, 3), (3, 2)) AS v (id, p) WHERE v.id = i.id;
+SELECT * FROM item ORDER BY id;
+-- error: 23505
+UPDATE item SET place = 1 WHERE id = 3;
+-- error: 23505
+UPDATE item SET list = 1 WHERE id = 4;
+UPDATE item SET place = 1 WHERE list IS NULL;
+SELECT * FROM item ORDER BY id;
+
+-- snippet: wait-until-commit
+CREATE TABLE t (id INTEGER PRIMARY KEY, place INTEGER CONSTRAINT places UNIQUE DEFERRABLE INITIALLY DEFERRED);
+INSERT INTO t VALUES (1, 1), (2, 2);
+BEGIN;
+UPDATE t SET place = 2 WHERE id = 1;
+SELECT * FROM t ORDER BY id;
+UPDATE t SET place = 1 WHERE id = 2;
+COMMIT;
+SELECT * FROM t ORDER BY id;
+BEGIN;
+UPDATE t SET place = 2 WHERE id = 2;
+-- error: 23505
+COMMIT;
+SELECT * FROM t ORDER BY id;
+BEGIN;
+INSERT INTO t VALUES (3, 2);
+DELETE FROM t WHERE id = 1;
+COMMIT;
+SELECT * FROM t ORDER BY id;
+-- error: 23505
+INSERT INTO t VALUES (4, 2);
+BEGIN;
+INSERT INTO t VALUES (5, 2);
+-- error: 23505
+SET CONSTRAINTS places IMMEDIATE;
+ROLLBACK;
+BEGIN;
+SET CONSTRAINTS ALL IMMEDIATE;
+-- error: 23505
+INSERT INTO t VALUES (5, 2);
+ROLLBACK;
+BEGIN;
+SAVEPOINT s;
+INSERT INTO t VALUES (6, 2);
+ROLLBACK TO s;
+INSERT INTO t VALUES (6, 6);
+COMMIT;
+SELECT * FROM t ORDER BY id;
+
+-- snippet: initially-immediate-waits-when-told
+CREATE TABLE t (id INTEGER CONSTRAINT k PRIMARY KEY DEFERRABLE, v INTEGER CONSTRAINT u UNIQUE);
+INSERT INTO t VALUES (1, 1), (2, 2);
+BEGIN;
+SET CONSTRAINTS k DEFERRED;
+UPDATE t SET id = 2 WHERE v = 1;
+UPDATE t SET id = 1 WHERE v = 2;
+COMMIT;
+SELECT * FROM t ORDER BY id;
+BEGIN;
+-- error: 42809
+SET CONSTRAINTS u DEFERRED;
+ROLLBACK;
+BEGIN;
+SET CONSTRAINTS ALL DEFERRED;
+UPDATE t SET id = 7;
+-- error: 23505
+COMMIT;
+SELECT * FROM t ORDER BY id;
+
+-- snippet: nulls-not-distinct
+CREATE TABLE t (a INTEGER, b INTEGER, CONSTRAINT u UNIQUE NULLS NOT DISTINCT (a, b) DEFERRABLE INITIALLY DEFERRED);
+INSERT INTO t VALUES (1, NULL), (2, NULL), (NULL, NULL);
+-- error: 23505
+INSERT INTO t VALUES (1, NULL);
+-- error: 23505
+INSERT INTO t VALUES (NULL, NULL);
+BEGIN;
+INSERT INTO t VALUES (NULL, NULL);
+DELETE FROM t WHERE a IS NULL;
+INSERT INTO t VALUES (NULL, NULL);
+COMMIT;
+SELECT * FROM t ORDER BY a, b;
+SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'u';
+
+-- snippet: with-foreign-keys
+CREATE TABLE t (id INTEGER PRIMARY KEY DEFERRABLE, v INTEGER UNIQUE DEFERRABLE);
+-- error: 55000
+CREATE TABLE c (t INTEGER REFERENCES t);
+-- error: 55000
+CREATE TABLE c (t INTEGER REFERENCES t (id));
+-- error: 55000
+CREATE TABLE c (t INTEGER REFERENCES t (v));
+-- error: 55000
+CREATE TABLE c (id INTEGER PRIMARY KEY DEFERRABLE, t INTEGER REFERENCES c);
+CREATE TABLE p (id INTEGER PRIMARY KEY);
+CREATE TABLE c (p INTEGER UNIQUE DEFERRABLE INITIALLY DEFERRED REFERENCES p ON UPDATE CASCADE);
+INSERT INTO p VALUES (1), (2);
+INSERT INTO c VALUES (1), (2);
+UPDATE p SET id = id + 10;
+SELECT * FROM c ORDER BY p;
+-- error: 23505
+UPDATE c SET p = 11;
+
+-- snippet: as-arbiters
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER CONSTRAINT u UNIQUE DEFERRABLE);
+INSERT INTO t VALUES (1, 1);
+INSERT INTO t VALUES (1, 2) ON CONFLICT (id) DO UPDATE SET v = excluded.v;
+-- error: 55000
+INSERT INTO t VALUES (3, 2) ON CONFLICT (v) DO NOTHING;
+-- error: 55000
+INSERT INTO t VALUES (3, 2) ON CONFLICT ON CONSTRAINT u DO NOTHING;
+-- error: 55000
+INSERT INTO t VALUES (3, 2) ON CONFLICT DO NOTHING;
+-- error: 23505
+INSERT INTO t VALUES (3, 2) ON CONFLICT (id) DO NOTHING;
+SELECT * FROM t ORDER BY id;
+
+-- snippet: added-later
+CREATE TABLE t (a INTEGER, b INTEGER);
+INSERT INTO t VALUES (1, 1), (2, 1), (NULL, 3), (NULL, 4);
+-- error: 23505
+ALTER TABLE t ADD CONSTRAINT u UNIQUE (b) DEFERRABLE;
+ALTER TABLE t ADD CONSTRAINT u UNIQUE (a) DEFERRABLE INITIALLY DEFERRED;
+-- error: 23505
+INSERT INTO t VALUES (1, 5);
+-- error: 23502
+ALTER TABLE t ADD PRIMARY KEY (a) DEFERRABLE;
+DELETE FROM t WHERE a IS NULL;
+ALTER TABLE t ADD PRIMARY KEY (a) DEFERRABLE;
+UPDATE t SET a = a + 1;
+SELECT * FROM t ORDER BY a;
+ALTER TABLE t ADD c INTEGER UNIQUE DEFERRABLE;
+UPDATE t SET c = a;
+UPDATE t SET c = 5 - c;
+SELECT * FROM t ORDER BY a;
+-- error: 23505
+ALTER TABLE t ALTER c TYPE INTEGER USING 1;
+ALTER TABLE t DROP CONSTRAINT u;
+ALTER TABLE t DROP CONSTRAINT t_pkey;
+INSERT INTO t VALUES (2, 2);
+SELECT * FROM t ORDER BY a, b;
+
+-- snippet: one-takes-the-name-of-another
+CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER, CONSTRAINT u UNIQUE (a));
+INSERT INTO t VALUES (1, 1, 1), (2, 2, 1);
+ALTER TABLE t DROP CONSTRAINT u, ADD CONSTRAINT u UNIQUE (a) DEFERRABLE;
+UPDATE t SET a = a + 1;
+SELECT * FROM t ORDER BY id;
+ALTER TABLE t DROP CONSTRAINT u, ADD CONSTRAINT u UNIQUE (a, b);
+INSERT INTO t VALUES (3, 2, 2);
+-- error: 23505
+INSERT INTO t VALUES (4, 2, 2);
+-- error: 23505
+ALTER TABLE t DROP CONSTRAINT u, ADD CONSTRAINT u UNIQUE (b) DEFERRABLE;
+SELECT * FROM t ORDER BY id;
+
+-- snippet: as-the-catalogs-have-them
+CREATE TABLE t (id INTEGER PRIMARY KEY DEFERRABLE, a INTEGER CONSTRAINT a UNIQUE DEFERRABLE INITIALLY DEFERRED,
+                b INTEGER CONSTRAINT b UNIQUE, CONSTRAINT c UNIQUE (a, b) INITIALLY DEFERRED);
+SELECT conname, contype, condeferrable, condeferred, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 't'::regclass ORDER BY 1;
+SELECT indexrelid::regclass::text, indisunique, indisprimary, indimmediate FROM pg_index WHERE indrelid = 't'::regclass ORDER BY 1;
+SELECT constraint_name, constraint_type, is_deferrable, initially_deferred FROM information_schema.table_constraints WHERE table_name = 't' AND table_schema = current_schema() AND constraint_type <> 'CHECK' ORDER BY 1;
+SELECT indexname, replace(indexdef, current_schema() || '.', '') FROM pg_indexes WHERE tablename = 't' AND schemaname = current_schema() ORDER BY 1;
+CREATE TABLE u (LIKE t INCLUDING ALL);
+SELECT conname, contype, condeferrable, condeferred, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'u'::regclass ORDER BY 1;
+-- error: 42601
+CREATE TABLE v (a INTEGER UNIQUE NOT DEFERRABLE INITIALLY DEFERRED);
+-- error: 42809
+ALTER TABLE t ALTER CONSTRAINT a NOT DEFERRABLE;
+ALTER TABLE t RENAME CONSTRAINT a TO aa;
+INSERT INTO t VALUES (1, 1, 1);
+-- error: 23505
+INSERT INTO t VALUES (2, 1, 2);
+-- error: 2BP01
+DROP INDEX aa;
+
+-- snippet: in-the-order-of-the-constraints
+CREATE TABLE p (id INTEGER PRIMARY KEY);
+CREATE TABLE t (a INTEGER UNIQUE DEFERRABLE, p INTEGER REFERENCES p, id INTEGER PRIMARY KEY DEFERRABLE);
+INSERT INTO p VALUES (1);
+INSERT INTO t VALUES (1, 1, 1);
+-- error: 23505
+INSERT INTO t VALUES (1, 2, 1);
+-- error: 23503
+INSERT INTO t VALUES (1, 2, 2);
+-- error: 23505
+INSERT INTO t VALUES (1, 1, 2);
+
+-- snippet: queries-trust-no-deferrable-key
+CREATE TABLE t (id INTEGER PRIMARY KEY DEFERRABLE INITIALLY DEFERRED, v INTEGER);
+INSERT INTO t VALUES (1, 1), (2, 2);
+BEGIN;
+INSERT INTO t VALUES (1, 3);
+SELECT * FROM t WHERE id = 1 ORDER BY v;
+SELECT count(*) FROM t AS a JOIN t AS b USING (id);
+UPDATE t SET v = v + 10 WHERE id = 1;
+SELECT * FROM t ORDER BY id, v;
+DELETE FROM t WHERE id = 1 AND v = 11;
+COMMIT;
+SELECT * FROM t ORDER BY id, v;
+-- error: 42803
+SELECT id, v FROM t GROUP BY id;
+
+-- snippet: procedures-and-triggers
+CREATE TABLE t (id INTEGER PRIMARY KEY, place INTEGER UNIQUE DEFERRABLE INITIALLY DEFERRED);
+CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+CREATE TRIGGER noted AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION noted();
+INSERT INTO t VALUES (1, 1), (2, 2);
+CREATE PROCEDURE swap(x INTEGER, y INTEGER) LANGUAGE plpgsql AS $$
+DECLARE a INTEGER; b INTEGER;
+BEGIN
+    SELECT place INTO a FROM t WHERE id = x;
+    SELECT place INTO b FROM t WHERE id = y;
+    UPDATE t SET place = b WHERE id = x;
+    UPDATE t SET place = a WHERE id = y;
+END $$;
+CALL swap(1, 2);
+SELECT * FROM t ORDER BY id;
+CREATE PROCEDURE same() LANGUAGE plpgsql AS $$ BEGIN UPDATE t SET place = 1; END $$;
+-- error: 23505
+CALL same();
+SELECT * FROM t ORDER BY id;
+MERGE INTO t USING (VALUES (1, 1), (2, 2), (3, 3)) AS v (id, p) ON v.id = t.id
+    WHEN MATCHED THEN UPDATE SET place = v.p WHEN NOT MATCHED THEN INSERT VALUES (v.id, v.p);
+SELECT * FROM t ORDER BY id;
