@@ -104,7 +104,11 @@ fn created_index(
     print: &dyn Fn(&str) -> String,
 ) -> String {
     let definition = &index.definition;
-    let unique = if definition.keeps_unique() { "UNIQUE " } else { "" };
+    let unique = if definition.keeps_unique() {
+        "UNIQUE "
+    } else {
+        ""
+    };
     let columns = definition.key_columns().iter();
     let columns = columns.enumerate().map(|(at, column)| {
         let key = index_key(table, *column, print);
@@ -208,6 +212,7 @@ pub(super) fn arguments(facts: &RoutineFacts, with_defaults: bool) -> String {
             ('i', RoutineKind::Procedure) => "IN ",
             ('o', _) => "OUT ",
             ('b', _) => "INOUT ",
+            ('v', _) => "VARIADIC ",
             _ => "",
         };
         let name = match argument.name.as_str() {

@@ -36,6 +36,7 @@ fn own_row(snapshot: &Snapshot, routine: &RoutineEntry, facts: &RoutineFacts) ->
     let language = languages.next().and_then(|row| row.first().cloned());
     let defaults = facts.arguments.iter().filter(|it| it.default.is_some());
     let all_inputs = facts.arguments.iter().all(|argument| argument.mode == 'i');
+    let variadic = facts.arguments.iter().find(|argument| argument.mode == 'v');
     let all_unnamed = facts
         .arguments
         .iter()
@@ -60,7 +61,7 @@ fn own_row(snapshot: &Snapshot, routine: &RoutineEntry, facts: &RoutineFacts) ->
         language.unwrap_or_default(),
         Value::Double(100.0),
         Value::Double(if facts.is_set { 1000.0 } else { 0.0 }),
-        oid(0),
+        oid(variadic.map_or(0, |argument| argument.element_oid)),
         no_function(),
         text(match facts.kind {
             RoutineKind::Function => "f",

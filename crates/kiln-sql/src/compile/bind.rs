@@ -130,6 +130,19 @@ impl Compiler<'_> {
             Expr::IsNotFalse(inner) => self.bind_truth(inner, "IS NOT FALSE", Some(false), true),
             Expr::IsUnknown(inner) => self.bind_truth(inner, "IS UNKNOWN", None, false),
             Expr::IsNotUnknown(inner) => self.bind_truth(inner, "IS NOT UNKNOWN", None, true),
+            Expr::IsNormalized {
+                expr,
+                form,
+                negated,
+            } => {
+                let form = form.map_or("NFC".to_owned(), |form| form.to_string());
+                let arguments = vec![self.bind(expr)?, Bound::text(form)];
+                let is_normal = overload::bind("is_normalized", arguments, position)?;
+                match negated {
+                    true => Ok(operators::not(is_normal)),
+                    false => Ok(is_normal),
+                }
+            }
             Expr::IsDistinctFrom(left, right) => {
                 let (left, right) = (self.bind(left)?, self.bind(right)?);
                 operators::compare(Comparison::Distinct, left, right, position)

@@ -50,6 +50,7 @@ pub(super) fn walk(expr: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) -> Result<
         | Expr::Extract { expr: inner, .. }
         | Expr::Ceil { expr: inner, .. }
         | Expr::Floor { expr: inner, .. }
+        | Expr::IsNormalized { expr: inner, .. }
         | Expr::Collate { expr: inner, .. } => parts.push(inner),
         Expr::BinaryOp { left, right, .. }
         | Expr::IsDistinctFrom(left, right)

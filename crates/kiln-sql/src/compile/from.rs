@@ -27,6 +27,7 @@ use super::{
     routine_name, row_name, unsupported,
 };
 use crate::catalog::Relation;
+use crate::parse::{is_rows_from, using_alias};
 
 /// What a FROM, or a part of it, gives.
 #[derive(Default)]
@@ -147,11 +148,47 @@ impl Compiler<'_> {
                 joined.take_rows(&mut right);
                 joined.take_rows(&mut left);
             }
-            Side::Full => return self.full_join(left, right, on, columns),
+            Side::Full => {
+                joined = self.full_join(left, right, on, columns)?;
+                return self.named_using(joined, constraint, position);
+            }
         }
         joined.take_names(&mut left);
         joined.take_names(&mut right);
         joined.columns = columns;
+        self.named_using(joined, constraint, position)
+    }
+
+    /// Gives the columns that USING merges the name that stands behind it, if one does.
+    fn named_using(
+        &mut self,
+        mut joined: FromScope,
+        constraint: &JoinConstraint,
+        position: Position,
+    ) -> Result<FromScope> {
+        let JoinConstraint::Using(names) = constraint else {
+            return Ok(joined);
+        };
+        let Some(alias) = names.last().and_then(using_alias) else {
+            return Ok(joined);
+        };
+        let name = name_of(alias);
+        if joined
+            .sources
+            .iter()
+            .any(|it| self.source(*it).name == name)
+        {
+            let message = format!("table name \"{name}\" specified more than once");
+            return Err(fail(SqlState::DUPLICATE_ALIAS, message, position));
+        }
+        let merged = &joined.columns[..names.len() - 1];
+        let types = merged
+            .iter()
+            .map(|it| (it.name.clone(), it.bound.data_type.clone()));
+        let types: Vec<(String, DataType)> = types.collect();
+        let shown = merged.iter().map(|it| it.bound.clone()).collect();
+        let source = self.add_source(Source::showing(&name, &types, shown, position));
+        joined.sources.push(source);
         Ok(joined)
     }
 
@@ -201,8 +238,9 @@ impl Compiler<'_> {
                 return Ok((on, columns));
             }
             JoinConstraint::Using(names) => {
+                let columns = names.iter().filter(|name| using_alias(name).is_none());
                 let name = |name| Ok((object_name(name)?, position_of(name)));
-                names.iter().map(name).collect::<Result<Vec<_>>>()?
+                columns.map(name).collect::<Result<Vec<_>>>()?
             }
             JoinConstraint::Natural => common_columns(left, right)
                 .into_iter()
@@ -274,6 +312,16 @@ impl Compiler<'_> {
                     || !index_hints.is_empty()
                 {
                     return Err(unsupported("this form of a table in FROM", position));
+                }
+                if let Some(args) = args.as_ref().filter(|_| is_rows_from(name)) {
+                    let alias = alias.as_ref();
+                    return self.bind_rows_from(
+                        &args.args,
+                        alias,
+                        *with_ordinality,
+                        around,
+                        position,
+                    );
                 }
                 if let Some(args) = args {
                     let table_name = routine_name(self.catalog, name)?;
@@ -383,6 +431,10 @@ impl Compiler<'_> {
                 with_ordinality,
                 alias,
             } => {
+                if is_rows_from(name) {
+                    let alias = alias.as_ref();
+                    return self.bind_rows_from(args, alias, *with_ordinality, around, position);
+                }
                 let exprs = function_arguments(args, position)?;
                 let name = routine_name(self.catalog, name)?;
                 let call = CallInFrom {

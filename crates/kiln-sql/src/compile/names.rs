@@ -55,6 +55,7 @@ fn figure(expr: &Expr) -> Option<(String, bool)> {
             Some(ast::TrimWhereField::Trailing) => "rtrim",
         }),
         Expr::Overlay { .. } => known("overlay"),
+        Expr::IsNormalized { negated: false, .. } => known("is_normalized"),
         Expr::AtTimeZone { .. } => known("timezone"),
         Expr::Subquery(query) => match &*query.body {
             ast::SetExpr::Select(select) => match select.projection.first()? {

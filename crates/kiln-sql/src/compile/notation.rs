@@ -14,7 +14,7 @@ use super::functions::spread::Spread;
 use super::json::Maker;
 use super::{Compiler, Position, fail, functions, name_of, position_of, unsupported};
 use crate::catalog::argument_names;
-use crate::parse::VARIADIC;
+use crate::parse::behind_variadic;
 
 /// The value behind VARIADIC.
 pub(super) fn variadic(argument: &FunctionArg) -> Option<&Expr> {
@@ -28,7 +28,7 @@ pub(super) fn variadic(argument: &FunctionArg) -> Option<&Expr> {
             name: Expr::Identifier(name),
             arg: FunctionArgExpr::Expr(value),
             ..
-        } if name.value == VARIADIC => Some(value),
+        } if behind_variadic(name).is_some() => Some(value),
         _ => None,
     }
 }

@@ -62,9 +62,10 @@ pub(super) fn with_part(whole: Bound, steps: &[Step], value: Bound, column: &str
         Step::Slice(lower, upper) if rest.is_empty() => {
             arrays::set_slice(whole, [lower.clone(), upper.clone()], value, column)
         }
-        _ if rest.iter().any(Step::is_subscript) => {
-            Err(unsupported("an array of more than one dimension", whole.position))
-        }
+        _ if rest.iter().any(Step::is_subscript) => Err(unsupported(
+            "an array of more than one dimension",
+            whole.position,
+        )),
         Step::Element(index) => {
             let Some(element) = element_of(&whole) else {
                 return arrays::set_element(whole, index.clone(), value, column);
@@ -95,7 +96,8 @@ fn with_field(
 ) -> Result<Bound> {
     let position = value.position;
     let refuse = |state, why: String| {
-        let message = format!("cannot assign to field \"{name}\" of column \"{column}\" because {why}");
+        let message =
+            format!("cannot assign to field \"{name}\" of column \"{column}\" because {why}");
         Err(fail(state, message, position))
     };
     let Some(of) = row_value::type_of(&whole).cloned() else {
@@ -121,7 +123,12 @@ fn with_field(
             }
             coerce(value, &target, CastContext::Assignment)?
         }
-        _ => with_part(row_value::field(&whole, number, position)?, rest, value, name)?,
+        _ => with_part(
+            row_value::field(&whole, number, position)?,
+            rest,
+            value,
+            name,
+        )?,
     };
     let fields = row_value::fields(&whole, position)?.into_iter();
     let mut fields: Vec<Bound> = fields.map(|(_, field)| field).collect();
@@ -179,13 +186,17 @@ fn with_json_part(whole: Bound, steps: &[Step], value: Bound, column: &str) -> R
 /// # Errors
 /// 42804 for a key of another type.
 pub(super) fn json_key(key: Bound) -> Result<(Bound, bool)> {
-    let is_number = !key.is_unknown() && matches!(key.data_type, DataType::SmallInt | DataType::Integer);
+    let is_number =
+        !key.is_unknown() && matches!(key.data_type, DataType::SmallInt | DataType::Integer);
     if !key.is_unknown() && !key.data_type.is_string() && !is_number {
         let message = format!("subscript type {} is not supported", key.type_name());
         let hint = "jsonb subscript must be coercible to either integer or text.";
         return Err(fail(SqlState::DATATYPE_MISMATCH, message, key.position).with_hint(hint));
     }
-    Ok((coerce(key, &DataType::Text, CastContext::Explicit)?, is_number))
+    Ok((
+        coerce(key, &DataType::Text, CastContext::Explicit)?,
+        is_number,
+    ))
 }
 
 /// Whether a value converts to a type as an assignment converts.

@@ -20,7 +20,7 @@ use super::row_value;
 use super::scope::{AggregatePolicy, Level};
 use super::{Compiler, Position, fail, name_of, position_of, row_name};
 use super::{position_of_span, unsupported};
-use crate::parse::ALL_FIELDS;
+use crate::parse::{ALL_FIELDS, grouped_by};
 
 impl Compiler<'_> {
     pub(super) fn bind_select(
@@ -344,6 +344,7 @@ impl Compiler<'_> {
                 return Err(unsupported("GROUP BY ALL", position_of(&select.group_by)));
             }
         };
+        let (items, is_distinct) = grouped_by(items);
         if items.is_empty() {
             return Ok(None);
         }
@@ -356,7 +357,7 @@ impl Compiler<'_> {
             }
             return Ok(Some(by));
         };
-        let mut positions = Vec::with_capacity(sets.len());
+        let mut positions: Vec<Vec<usize>> = Vec::with_capacity(sets.len());
         for set in sets {
             let mut own = Vec::with_capacity(set.len());
             for item in set {
@@ -366,7 +367,10 @@ impl Compiler<'_> {
                     own.push(at);
                 }
             }
-            positions.push(own);
+            let is_known = positions.iter().any(|known| is_same_set(known, &own));
+            if !is_distinct || !is_known {
+                positions.push(own);
+            }
         }
         by.sets = Some(positions);
         Ok(Some(by))
@@ -611,6 +615,11 @@ impl Compiler<'_> {
             }
         }
     }
+}
+
+/// Whether two grouping sets have the same keys.
+fn is_same_set(one: &[usize], other: &[usize]) -> bool {
+    one.len() == other.len() && one.iter().all(|key| other.contains(key))
 }
 
 /// An expression of GROUP BY or ORDER BY, and which output it is. The output that is written as a

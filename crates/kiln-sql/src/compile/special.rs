@@ -21,13 +21,13 @@ use super::expression::Call;
 use super::extensions::Extension;
 use super::functions::Now;
 use super::json::Maker;
-use super::notation::variadic;
 use super::order::{Needs, class_in};
 use super::overload;
 use super::row_value;
 use super::types::digits_of_seconds;
 use super::{
-    Compiler, Position, fail, functions, name_of, object_name, operators, position_of, routine_name,
+    Compiler, Position, fail, functions, name_of, object_name, operators, position_of,
+    quote_identifier, routine_name,
 };
 use super::{SessionValue, unsupported};
 use crate::catalog::functions::{type_object, unknown_type};
@@ -254,6 +254,71 @@ impl Compiler<'_> {
         ))
     }
 
+    /// Binds a call whose arguments are no plain expressions: COLLATION FOR, and NORMALIZE with the
+    /// name of a form; `None` for others.
+    fn bind_in_words(
+        &mut self,
+        name: &str,
+        arguments: &[&Expr],
+        position: Position,
+    ) -> Result<Option<Bound>> {
+        match (name, arguments) {
+            ("normalize", [text, Expr::Identifier(form)]) if form.quote_style.is_none() => {
+                let known = ["nfc", "nfd", "nfkc", "nfkd"];
+                if !known.contains(&form.value.as_str()) {
+                    let message = format!("syntax error at or near \"{}\"", form.value);
+                    return Err(fail(SqlState::SYNTAX_ERROR, message, position));
+                }
+                let arguments = vec![self.bind(text)?, Bound::text(form.value.clone())];
+                overload::bind(name, arguments, position).map(Some)
+            }
+            ("pg_collation_for", [argument]) => self.bind_collation(argument, position).map(Some),
+            ("timeofday", []) => {
+                let clock = overload::bind("clock_timestamp", Vec::new(), position)?;
+                let template = Bound::text("Dy Mon DD HH24:MI:SS.US YYYY TZ".to_owned());
+                overload::bind("to_char", vec![clock, template], position).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// `COLLATION FOR (value)`.
+    fn bind_collation(&mut self, argument: &Expr, position: Position) -> Result<Bound> {
+        let bound = self.bind(argument)?;
+        let mut written = argument;
+        while let Expr::Nested(inner) = written {
+            written = inner;
+        }
+        let name = match written {
+            Expr::Collate { collation, .. } => Some(object_name(collation)?),
+            _ if bound.is_unknown() => None,
+            _ => {
+                let element = bound.data_type.element();
+                let of = element.as_ref().unwrap_or(&bound.data_type);
+                match of {
+                    DataType::Catalog(CatalogType::Name) => Some("C".to_owned()),
+                    of if of.is_string() => Some("default".to_owned()),
+                    _ => {
+                        let of = bound.type_name();
+                        let message = format!("collations are not supported by type {of}");
+                        return Err(fail(SqlState::DATATYPE_MISMATCH, message, position));
+                    }
+                }
+            }
+        };
+        let has_inner = written.to_string().to_lowercase().contains(" collate ");
+        if has_inner && !matches!(written, Expr::Collate { .. }) {
+            return Err(unsupported(
+                "COLLATION FOR an expression with COLLATE",
+                position,
+            ));
+        }
+        Ok(match name {
+            Some(name) => Bound::text(quote_identifier(&name)),
+            None => Bound::null(DataType::Text, position),
+        })
+    }
+
     /// Binds a call with arguments that are given by name, or with VARIADIC.
     fn bind_named_call(&mut self, function: &Function) -> Result<Option<Bound>> {
         let FunctionArguments::List(list) = &function.args else {
@@ -279,9 +344,6 @@ impl Compiler<'_> {
         }
         let mut given = Vec::with_capacity(list.args.len());
         for argument in &list.args {
-            if variadic(argument).is_some() {
-                return Err(unsupported("VARIADIC for a function of a user", position));
-            }
             let (name, value) = match argument {
                 FunctionArg::Named { name, arg, .. } => (Some(name), arg),
                 FunctionArg::ExprNamed {
@@ -333,6 +395,11 @@ impl Compiler<'_> {
         }
         if name == "grouping" {
             return self.bind_grouping(&call);
+        }
+        if !self.knows_routine(name)
+            && let Some(bound) = self.bind_in_words(name, &call.arguments, position)?
+        {
+            return Ok(bound);
         }
         if let Some(ordered) = Ordered::of(name)
             && !self.knows_routine(name)

@@ -2,15 +2,15 @@
 
 use kiln_storage::error::Result;
 use kiln_storage::types::DataType;
-use sqlparser::ast::{self, Ident, TableAlias};
+use sqlparser::ast::{self, Expr, FunctionArg, FunctionArguments, Ident, TableAlias};
 
 use super::bound::{Bound, Callee, ColumnMeta, ItemKind, RowFunction, RowFunctions};
 use super::coerce::{CastContext, coerce};
-use super::from::{CallInFrom, FromScope};
+use super::from::{CallInFrom, FromScope, function_arguments};
 use super::json_record::RecordFunction;
 use super::row_function::{self, gives_rows};
 use super::scope::Level;
-use super::{Compiler, name_of, unsupported};
+use super::{Compiler, Position, name_of, routine_name, unsupported};
 
 impl Compiler<'_> {
     /// Binds a call in FROM, whose arguments may name the rows of `around`: functions are LATERAL.
@@ -19,23 +19,86 @@ impl Compiler<'_> {
         call: &CallInFrom<'_>,
         around: &[Level],
     ) -> Result<FromScope> {
+        self.bind_functions(std::slice::from_ref(call), call, around)
+    }
+
+    /// Binds `ROWS FROM (f(…), g(…))`.
+    pub(super) fn bind_rows_from(
+        &mut self,
+        functions: &[FunctionArg],
+        alias: Option<&TableAlias>,
+        has_ordinality: bool,
+        around: &[Level],
+        position: Position,
+    ) -> Result<FromScope> {
+        let mut calls = Vec::with_capacity(functions.len());
+        for (_, function) in function_arguments(functions, position)? {
+            let Expr::Function(function) = function else {
+                let what = "anything but calls of functions in ROWS FROM";
+                return Err(unsupported(what, position));
+            };
+            let FunctionArguments::List(list) = &function.args else {
+                return Err(unsupported("this call in ROWS FROM", position));
+            };
+            let is_plain = list.clauses.is_empty()
+                && list.duplicate_treatment.is_none()
+                && function.over.is_none()
+                && function.filter.is_none();
+            if !is_plain {
+                return Err(unsupported("this call in ROWS FROM", position));
+            }
+            let name = routine_name(self.catalog, &function.name)?;
+            calls.push((name, function_arguments(&list.args, position)?));
+        }
+        let calls = calls.iter().map(|(name, arguments)| CallInFrom {
+            name,
+            arguments,
+            // It would say what the columns of one function are.
+            alias: None,
+            has_ordinality,
+            position,
+        });
+        let calls: Vec<CallInFrom<'_>> = calls.collect();
+        let Some(first) = calls.first() else {
+            return Err(unsupported("ROWS FROM without functions", position));
+        };
+        let named = CallInFrom {
+            alias,
+            name: first.name,
+            arguments: first.arguments,
+            ..*first
+        };
+        self.bind_functions(&calls, &named, around)
+    }
+
+    /// Binds functions whose rows stand side by side, and which `named` names.
+    fn bind_functions(
+        &mut self,
+        calls: &[CallInFrom<'_>],
+        named: &CallInFrom<'_>,
+        around: &[Level],
+    ) -> Result<FromScope> {
         let outside = self.levels.len();
         self.levels.extend_from_slice(around);
-        let parts = self.bind_calls(call, around);
+        let parts = calls.iter().map(|call| self.bind_calls(call, around));
+        let parts: Result<Vec<Vec<RowFunction>>> = parts.collect();
         self.levels.truncate(outside);
         let parts = parts?;
-        let alias = call.alias.map(|alias| name_of(&alias.name));
-        let name = alias.unwrap_or_else(|| call.name.to_owned());
-        // A single column has the alias for its name, one of several has the function's.
-        let of_one = match parts.len() {
-            1 => name.as_str(),
-            _ => call.name,
-        };
+        let alias = named.alias.map(|alias| name_of(&alias.name));
+        let name = alias.unwrap_or_else(|| named.name.to_owned());
         let mut columns: Vec<(String, DataType)> = Vec::new();
-        for part in &parts {
-            columns.extend(part.columns(of_one));
+        for (call, own) in calls.iter().zip(&parts) {
+            // A single column has the alias for its name, one of several has the function's.
+            let of_one = match (calls.len(), own.len()) {
+                (1, 1) => name.as_str(),
+                _ => call.name,
+            };
+            for part in own {
+                columns.extend(part.columns(of_one));
+            }
         }
-        if call.has_ordinality {
+        let parts = parts.concat();
+        if named.has_ordinality {
             columns.push(("ordinality".to_owned(), DataType::BigInt));
         }
         let metas = columns.into_iter().map(|(name, data_type)| ColumnMeta {
@@ -47,20 +110,20 @@ impl Compiler<'_> {
         let is_value = matches!(
             parts.as_slice(),
             [RowFunction::Unnest(..) | RowFunction::Series(..) | RowFunction::Value(_)]
-        ) && !call.has_ordinality;
+        ) && !named.has_ordinality;
         let kind = ItemKind::Functions(Box::new(RowFunctions {
             parts,
-            has_ordinality: call.has_ordinality,
+            has_ordinality: named.has_ordinality,
         }));
         // What types its columns have was said by the call.
-        let untyped = call.alias.map(|alias| TableAlias {
-            columns: match RecordFunction::of(call.name).is_some_and(|it| it.has_typed_alias()) {
+        let untyped = named.alias.map(|alias| TableAlias {
+            columns: match RecordFunction::of(named.name).is_some_and(|it| it.has_typed_alias()) {
                 true => Vec::new(),
                 false => alias.columns.clone(),
             },
             ..alias.clone()
         });
-        let scope = self.derived(kind, &metas, &name, untyped.as_ref(), call.position)?;
+        let scope = self.derived(kind, &metas, &name, untyped.as_ref(), named.position)?;
         for source in &scope.sources {
             self.source_mut(*source).is_value = is_value;
         }
@@ -119,7 +182,7 @@ impl Compiler<'_> {
 
     /// A function of one value in FROM.
     fn bind_scalar_call(&mut self, call: &CallInFrom<'_>) -> Result<Bound> {
-        use ast::{FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments};
+        use ast::{FunctionArgExpr, FunctionArgumentList};
         let arguments = call.arguments.iter();
         let arguments = arguments.map(|(_, argument)| {
             let argument = FunctionArgExpr::Expr((*argument).clone());

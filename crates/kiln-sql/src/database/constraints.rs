@@ -213,5 +213,7 @@ fn deferral_of(table: &Table, name: &str) -> Option<Deferral> {
         return Some(index.deferral);
     }
     let mut checks = schema.checks.iter();
-    checks.any(|check| check.name == name).then_some(Deferral::No)
+    checks
+        .any(|check| check.name == name)
+        .then_some(Deferral::No)
 }

@@ -251,7 +251,9 @@ fn say(change: &mut CatalogChange<'_>, from: &Table, name: &str, included: Inclu
         let mut own = declared(&table);
         own.find(|index| {
             let is_same = index.unique == original.unique && index.deferral == original.deferral;
-            is_same && index.constraint == original.constraint && key_text(table.schema(), index) == key
+            is_same
+                && index.constraint == original.constraint
+                && key_text(table.schema(), index) == key
         })
     };
     let mut said = Vec::new();

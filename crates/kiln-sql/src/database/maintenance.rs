@@ -1,4 +1,5 @@
-//! Statements that look after a session or its tables: DISCARD, VACUUM, REINDEX and CLUSTER.
+//! Statements that look after a session, its tables or the database: DISCARD, VACUUM, CHECKPOINT,
+//! REINDEX and CLUSTER.
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
@@ -71,6 +72,25 @@ impl Session {
             self.define(&analyze, &statement)?;
         }
         Ok(StatementResult::of_tag("VACUUM"))
+    }
+
+    /// CHECKPOINT: where the database is durable, writes a checkpoint.
+    pub(super) fn checkpoint(&mut self) -> Result<StatementResult> {
+        let catalog = self.session.catalog();
+        if !catalog.roles().require(self.acting_role())?.is_superuser {
+            let message = "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT";
+            return Err(Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+        }
+        if self.session.engine().data_directory().is_some() {
+            // It waits for blocks that idle, as this one would.
+            if self.session.in_transaction() {
+                return Err(Error::unsupported(
+                    "CHECKPOINT in a transaction block is not supported",
+                ));
+            }
+            self.session.engine().checkpoint()?;
+        }
+        Ok(StatementResult::of_tag("CHECKPOINT"))
     }
 
     /// REINDEX and CLUSTER: what they name is there.

@@ -613,6 +613,7 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::Fetch(_)
         | Tree::Close(_)
         | Tree::Lock(_)
+        | Tree::Checkpoint
         | Tree::Explain(_) => StatementKind::Utility,
         // What it does is done when its transaction commits.
         Tree::Listen(_) | Tree::Unlisten(_) | Tree::Notify(_) => StatementKind::Read,
@@ -754,6 +755,7 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::Notify(_) => "NOTIFY",
         Tree::Copy(_) => "COPY",
         Tree::Vacuum(_) => "VACUUM",
+        Tree::Checkpoint => "CHECKPOINT",
         Tree::Reorder(reorder) => reorder.command,
     }
 }

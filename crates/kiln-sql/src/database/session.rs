@@ -606,6 +606,7 @@ impl Session {
             Tree::Copy(_) => Err(Error::unsupported("COPY without a client of a server")
                 .with_hint("Connect to `kiln serve`, with psql's \\copy for instance.")),
             Tree::Vacuum(vacuum) => self.vacuum(vacuum),
+            Tree::Checkpoint => self.checkpoint(),
             Tree::Reorder(reorder) => self.reorder(reorder),
             Tree::Explain(explain) => self.explain(explain, statement, values),
             Tree::CreateTableAs(create) => self.create_table_as(create, statement),

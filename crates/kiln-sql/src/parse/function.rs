@@ -82,6 +82,8 @@ pub enum ArgumentMode {
     Out,
     /// `INOUT`.
     InOut,
+    /// `VARIADIC`: the elements of an array, which a call gives one by one.
+    Variadic,
 }
 
 impl ArgumentMode {
@@ -92,7 +94,7 @@ impl ArgumentMode {
 
     /// Whether the value at the end is part of the result.
     pub fn is_output(self) -> bool {
-        self != ArgumentMode::In
+        matches!(self, ArgumentMode::Out | ArgumentMode::InOut)
     }
 }
 
@@ -358,7 +360,7 @@ fn mode_at(tokens: &Tokens<'_>, range: &mut Range<usize>) -> Result<Option<Argum
         "in" => (ArgumentMode::In, 1),
         "out" => (ArgumentMode::Out, 1),
         "inout" => (ArgumentMode::InOut, 1),
-        "variadic" => return Err(tokens.unsupported(range.start, "VARIADIC")),
+        "variadic" => (ArgumentMode::Variadic, 1),
         _ => return Ok(None),
     };
     range.start += words;

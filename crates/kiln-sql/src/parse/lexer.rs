@@ -7,9 +7,11 @@
 
 use super::position::location;
 use super::scanner::{Element, Kind, Open, Scanner};
+use super::unicode;
 use kiln_storage::error::{Error, Position, Result, SqlState};
 use sqlparser::ast::DollarQuotedString;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
+use std::iter::Peekable;
 
 /// The two dots of `FOR i IN 1..10`. The SQL parser knows no such token and has none that fits,
 /// so it must be one that no expression contains.
@@ -28,9 +30,17 @@ pub(super) struct Lexeme {
 /// The tokens of `text`, whose first character stands at `position` of the script.
 pub(super) fn lex(text: &str, position: Position) -> Result<Vec<Lexeme>> {
     let mut scanner = Scanner::new(text, position);
-    let mut lexemes: Vec<Lexeme> = Vec::new();
+    let mut elements: Vec<Element> = Vec::new();
     while let Some(element) = scanner.next() {
-        let token = token(text, &element)?;
+        elements.push(element);
+    }
+    let mut elements = elements.into_iter().peekable();
+    let mut lexemes: Vec<Lexeme> = Vec::new();
+    while let Some(mut element) = elements.next() {
+        let token = match element.kind {
+            Kind::UnicodeEscapes => with_escapes(text, &mut element, &mut elements)?,
+            _ => token(text, &element)?,
+        };
         // String literals on successive lines are one literal.
         if let Token::SingleQuotedString(more) = &token
             && element.kind == Kind::String
@@ -61,6 +71,59 @@ pub(super) fn lex(text: &str, position: Position) -> Result<Vec<Lexeme>> {
         }));
     }
     Ok(lexemes)
+}
+
+/// The token of `U&'…'` or `U&"…"`, which takes with it what belongs to it behind it: more of a
+/// literal on the next lines, and UESCAPE.
+fn with_escapes(
+    text: &str,
+    element: &mut Element,
+    rest: &mut Peekable<impl Iterator<Item = Element>>,
+) -> Result<Token> {
+    let source = &text[element.start..element.end];
+    let at =
+        |error: Error, element: &Element| error.at(element.position.line, element.position.column);
+    let is_name = source[2..].starts_with('"');
+    let mut written = match is_name {
+        true => source[3..source.len() - 1].replace("\"\"", "\""),
+        false => undouble(&source[3..]),
+    };
+    let is_more = |next: &Element| next.kind == Kind::String && next.after_line_break;
+    while let Some(more) = rest.next_if(|next| !is_name && is_more(next)) {
+        written.push_str(&undouble(&text[more.start + 1..more.end]));
+        (element.end, element.end_position) = (more.end, more.end_position);
+    }
+    let is_uescape = |next: &Element| {
+        next.kind == Kind::Word && text[next.start..next.end].eq_ignore_ascii_case("uescape")
+    };
+    let mut escape = '\\';
+    if let Some(word) = rest.next_if(is_uescape) {
+        let Some(character) = rest.next_if(|next| next.kind == Kind::String) else {
+            let message = "UESCAPE must be followed by a simple string literal";
+            let (next, near) = match rest.next() {
+                Some(next) => {
+                    let near = format!("at or near \"{}\"", abridged(&text[next.start..next.end]));
+                    (next, near)
+                }
+                None => (word, "at end of input".to_owned()),
+            };
+            let error = Error::new(SqlState::SYNTAX_ERROR, format!("{message} {near}"));
+            return Err(at(error, &next));
+        };
+        let name = undouble(&text[character.start + 1..character.end]);
+        let found = unicode::escape_character(&name);
+        escape = found.map_err(|error| at(error, &character))?;
+        (element.end, element.end_position) = (character.end, character.end_position);
+    }
+    let value = unicode::decoded(&written, escape).map_err(|error| at(error, element))?;
+    match is_name {
+        true if value.is_empty() => {
+            let message = "zero-length delimited identifier at or near \"U&\"\"\"";
+            Err(at(Error::new(SqlState::SYNTAX_ERROR, message), element))
+        }
+        true => Ok(Token::make_word(&value, Some('"'))),
+        false => Ok(Token::SingleQuotedString(value)),
+    }
 }
 
 fn token(text: &str, element: &Element) -> Result<Token> {
@@ -95,13 +158,7 @@ fn token(text: &str, element: &Element) -> Result<Token> {
                 Error::new(state, message).at(element.position.line, element.position.column)
             })?,
         ),
-        Kind::UnicodeEscapes => {
-            return Err(
-                Error::unsupported("Unicode escapes with U& are not supported")
-                    .with_hint("Write the character itself, or E'\\uXXXX'.")
-                    .at(element.position.line, element.position.column),
-            );
-        }
+        Kind::UnicodeEscapes => return Err(error("a Unicode escape out of place".into())),
         Kind::DollarString { tag } => Token::DollarQuotedString(DollarQuotedString {
             value: source[tag..source.len() - tag].to_string(),
             tag: (tag > 2).then(|| source[1..tag - 1].to_string()),

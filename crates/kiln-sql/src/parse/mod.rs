@@ -21,6 +21,7 @@ mod drop;
 mod explain;
 mod extension;
 mod frame;
+mod from_clause;
 mod function;
 mod inheritance;
 mod lexer;
@@ -41,6 +42,7 @@ mod scanner;
 mod schema;
 mod script;
 mod sequence;
+mod special_call;
 mod statement;
 mod subscript;
 mod table_command;
@@ -49,6 +51,7 @@ mod transaction;
 mod trigger;
 mod type_definition;
 mod types;
+mod unicode;
 mod variadic;
 mod view;
 
@@ -69,6 +72,7 @@ pub use drop::{Drop, DropFunction, DropKind, RoutineSignature};
 pub use explain::{Explain, ExplainFormat, ExplainOptions, WrittenOption};
 pub use extension::ExtensionStatement;
 pub(crate) use frame::Exclusion;
+pub(crate) use from_clause::{grouped_by, is_rows_from, using_alias};
 pub use function::{
     Argument, ArgumentMode, Body, FunctionDefinition, FunctionHeader, FunctionSource, ResultColumn,
     Returns, Volatility, function_header, function_source,
@@ -102,5 +106,5 @@ pub use transaction::{IsolationLevel, SetConstraints, SetTransaction, Transactio
 pub use trigger::{CreateTrigger, DropTrigger, RenameTrigger, SwitchedTrigger, WhichTrigger};
 pub use type_definition::{AlterType, CreateComposite, CreateEnum, TypeChange};
 pub use types::{TypeKind, TypeReference, type_of_text};
-pub(crate) use variadic::VARIADIC;
+pub(crate) use variadic::behind_variadic;
 pub use view::{AlterView, CreateView, Star, stored_query};

@@ -27,6 +27,7 @@ use super::transaction::{self, SetConstraints, SetTransaction, TransactionMode};
 use super::trigger::{self, CreateTrigger, DropTrigger, RenameTrigger};
 use super::type_definition::{self, AlterType, CreateComposite, CreateEnum};
 use super::types;
+use super::variadic;
 use super::view::{self, AlterView, CreateView};
 use kiln_storage::error::{Position, Result, SqlState};
 use sqlparser::ast;
@@ -182,6 +183,8 @@ pub enum Statement {
     Reorder(Reorder),
     /// `VACUUM`.
     Vacuum(Vacuum),
+    /// `CHECKPOINT`.
+    Checkpoint,
     /// `DO`: a block of PL/pgSQL that runs once.
     Do(Box<plpgsql::Block>),
 }
@@ -272,7 +275,7 @@ pub fn change_of(query: &ast::Query) -> Option<(&'static str, bool)> {
 }
 
 /// Statements of PostgreSQL that are refused by name; everything else is a syntax error.
-const REFUSED: &[&str] = &["checkpoint", "import", "load", "security"];
+const REFUSED: &[&str] = &["import", "load", "security"];
 
 /// Parses one statement of a script, which [`script`](super::script()) found.
 ///
@@ -333,6 +336,7 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "unlisten" => notify::unlisten(tokens, range),
         "notify" => notify::notify(tokens, range).map(Statement::Notify),
         "vacuum" => maintenance::vacuum(tokens, range),
+        "checkpoint" if range.len() == 1 => Ok(Statement::Checkpoint),
         "reindex" => maintenance::reindex(tokens, range),
         "cluster" => maintenance::cluster(tokens, range),
         "refresh" => materialized::refresh(tokens, range),
@@ -613,22 +617,24 @@ pub(super) fn call(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Call> {
     }
     let mut arguments = Vec::new();
     if open + 1 < close {
-        for argument in tokens.split(open + 1..close) {
+        for mut argument in tokens.split(open + 1..close) {
+            let is_variadic = argument.len() > 1 && tokens.word(argument.start) == "variadic";
+            argument.start += usize::from(is_variadic);
             let named = matches!(
                 tokens.get(argument.start + 1),
                 Token::RArrow | Token::Assignment
             );
-            arguments.push(if named && argument.len() > 1 {
-                CallArgument {
-                    name: Some(types::identifier(tokens, argument.start)?),
-                    value: tokens.expression(argument.start + 2..argument.end)?,
-                }
-            } else {
-                CallArgument {
-                    name: None,
-                    value: tokens.expression(argument)?,
-                }
-            });
+            let mut name = None;
+            if named && argument.len() > 1 {
+                name = Some(types::identifier(tokens, argument.start)?);
+                argument.start += 2;
+            }
+            if is_variadic {
+                let own = name.as_ref().map_or("", |name| name.value.as_str());
+                name = Some(variadic::marked(own));
+            }
+            let value = tokens.expression(argument)?;
+            arguments.push(CallArgument { name, value });
         }
     }
     Ok(Call {

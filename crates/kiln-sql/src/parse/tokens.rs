@@ -9,7 +9,7 @@ use super::locking::LockingClauses;
 use super::position::{after_text, location};
 use super::sequence::Overriding;
 use super::subscript::Subscripts;
-use super::{frame, inheritance, merge, table_command, variadic};
+use super::{frame, from_clause, inheritance, merge, special_call, table_command, variadic};
 use kiln_storage::error::{Error, Position, Result, SqlState};
 use sqlparser::ast::Expr;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -278,6 +278,8 @@ impl<'a> Tokens<'a> {
             merge::rewrite,
             table_command::rewrite,
             frame::rewrite,
+            from_clause::rewrite,
+            special_call::rewrite,
             variadic::rewrite,
         ] {
             rewrite(self, &all, &mut others)?;

@@ -95,7 +95,7 @@ pub(super) fn parameters(snapshot: &Snapshot) -> Vec<Row> {
     for (routine, facts) in all(snapshot) {
         for (at, argument) in facts.arguments.iter().enumerate() {
             let mode = match argument.mode {
-                'i' => "IN",
+                'i' | 'v' => "IN",
                 'b' => "INOUT",
                 _ => "OUT",
             };

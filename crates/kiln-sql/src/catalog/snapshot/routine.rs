@@ -37,9 +37,11 @@ pub(crate) struct RoutineFacts {
 pub(crate) struct RoutineArgument {
     /// Empty where it has none.
     pub name: String,
-    /// PostgreSQL's letter: `i`, `o`, `b` or `t`.
+    /// PostgreSQL's letter: `i`, `o`, `b`, `v` or `t`.
     pub mode: char,
     pub type_oid: u32,
+    /// The type of its elements, where it is an array.
+    pub element_oid: u32,
     /// Its type as it is printed.
     pub printed: String,
     /// As it is printed.
@@ -57,7 +59,7 @@ pub(crate) enum RoutineResult {
 impl RoutineArgument {
     /// Whether callers give it a value.
     pub fn is_input(&self) -> bool {
-        matches!(self.mode, 'i' | 'b')
+        matches!(self.mode, 'i' | 'b' | 'v')
     }
 }
 
@@ -78,8 +80,10 @@ impl RoutineFacts {
                 ArgumentMode::In => 'i',
                 ArgumentMode::Out => 'o',
                 ArgumentMode::InOut => 'b',
+                ArgumentMode::Variadic => 'v',
             },
             type_oid: numbered(catalog, &parameter.data_type, parameter.domain.as_ref()),
+            element_oid: parameter.data_type.element().map_or(0, |of| type_oid(&of)),
             printed: printed(&parameter.data_type, parameter.domain.as_ref()),
             default: parameter
                 .default
@@ -97,6 +101,7 @@ impl RoutineFacts {
                         name,
                         mode: 't',
                         type_oid: numbered(catalog, &data_type, domain.as_ref()),
+                        element_oid: 0,
                         printed: printed(&data_type, domain.as_ref()),
                         default: None,
                     }),

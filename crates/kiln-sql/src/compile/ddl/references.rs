@@ -231,7 +231,11 @@ fn columns_set(
 /// Rows may share a key that is deferrable for a while, so that none refers to it.
 fn deferrable_key(what: &str, table: &str, position: Position) -> Error {
     let message = format!("cannot use a deferrable {what} for referenced table \"{table}\"");
-    fail(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message, position)
+    fail(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        message,
+        position,
+    )
 }
 
 /// Whether the check of a constraint may wait.

@@ -271,9 +271,8 @@ fn found_check(
     let mut keys = referring.schema().foreign_keys.iter();
     let Some(key) = keys.find(|key| key.name == check.constraint).cloned() else {
         let mut indexes = referring.indexes().iter().map(|index| index.definition());
-        let index = indexes.find(|index| {
-            index.deferral.is_deferrable() && index.name == check.constraint
-        })?;
+        let index = indexes
+            .find(|index| index.deferral.is_deferrable() && index.name == check.constraint)?;
         let check = ReferenceCheck::of_unique_key(&referring, index);
         return Some((referring, check));
     };

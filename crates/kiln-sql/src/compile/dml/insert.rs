@@ -286,7 +286,12 @@ impl<'a> Compiler<'a> {
         value: &mut dyn FnMut(usize) -> Result<Bound>,
     ) -> Result<Option<Bound>> {
         let definition = &plan.table.schema().columns[column.index()];
-        let targets = plan.targets.iter().zip(&plan.places).take(width).enumerate();
+        let targets = plan
+            .targets
+            .iter()
+            .zip(&plan.places)
+            .take(width)
+            .enumerate();
         let mut row = None;
         for (position, (target, place)) in targets {
             if *target == column && !place.is_empty() {

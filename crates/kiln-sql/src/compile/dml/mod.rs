@@ -269,9 +269,8 @@ impl<'a> Compiler<'a> {
             [part, ..] => match part.as_ident() {
                 // PostgreSQL takes `t.v` for a field of a column called t.
                 Some(ident) => target.column(ident, doing).map_err(|error| {
-                    error.with_hint(
-                        "SET target columns cannot be qualified with the relation name.",
-                    )
+                    error
+                        .with_hint("SET target columns cannot be qualified with the relation name.")
                 }),
                 None => Err(unsupported("a function as a column's name", position)),
             },

@@ -269,7 +269,11 @@ fn with_part(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
             (true, false) => "{}",
             (false, _) => heap.str(*value),
         };
-        let new = if new.is_null() { "null" } else { heap.str(*new) };
+        let new = if new.is_null() {
+            "null"
+        } else {
+            heap.str(*new)
+        };
         let Some(path) = texts(heap, *path) else {
             let message = "jsonb subscript in assignment must not be null";
             return Err(Error::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
@@ -323,7 +327,11 @@ fn write_part(
                     format!("path element at position {number} is out of range: {position}");
                 return Err(refused(message));
             }
-            let position = if position < 0 { position - first } else { position };
+            let position = if position < 0 {
+                position - first
+            } else {
+                position
+            };
             let at = usize::try_from(position).unwrap_or(usize::MAX);
             check_elements(at)?;
             let mut list = List::array(out);
@@ -341,8 +349,7 @@ fn write_part(
             list.end();
         }
         _ => {
-            let detail =
-                "The path assumes key is a composite object, but it is a scalar value.";
+            let detail = "The path assumes key is a composite object, but it is a scalar value.";
             return Err(refused("cannot replace existing key").with_detail(detail));
         }
     }

@@ -47,10 +47,9 @@ use crate::catalog::CatalogCall;
 
 pub(crate) use super::quoting::quote_identifier;
 pub(crate) use array::array_set;
-pub(super) use json_change::JSONB_WITH_PART;
 pub(super) use array::{
-    any_of, array_append, array_concat, array_prepend, array_set_in_row, array_set_slice, array_slice,
-    construct_array, extreme, order_of, sorted_texts, sorted_values,
+    any_of, array_append, array_concat, array_prepend, array_set_in_row, array_set_slice,
+    array_slice, construct_array, extreme, order_of, sorted_texts, sorted_values,
 };
 pub(super) use array_search::{
     array_contains, array_overlaps, array_position, array_positions, array_remove, array_replace,
@@ -63,6 +62,7 @@ pub(super) use json::{TEXT_TO_JSON, TEXT_TO_JSONB, compare_jsonb, from_jsonb};
 pub(super) use json_build::{
     ROWS_TO_JSON, build_array, build_object, json_of, json_of_row, listed, on_a_line, pair,
 };
+pub(super) use json_change::JSONB_WITH_PART;
 pub(super) use json_path::TEXT_TO_JSONPATH;
 pub(super) use json_record::JSON_FIELDS;
 pub(super) use json_rows::{JsonRows, json_rows};

@@ -542,8 +542,19 @@ fn push_letter(text: &mut String, letter: char) {
 /// is escaped.
 ///
 /// # Errors
-/// 22025 for an escape of more than one character.
+/// 22025 for an escape of more than one character, 2200C for more than two separators.
 pub(super) fn similar(pattern: &str, escape: &str) -> Result<String> {
+    let parts = similar_parts(pattern, escape)?.into_iter();
+    let parts: String = parts.map(|part| format!("(?:{part})")).collect();
+    Ok(format!("^{parts}$"))
+}
+
+/// The same for each part of the pattern between its separators: the escape character and a double
+/// quote.
+///
+/// # Errors
+/// Those of [`similar`].
+pub(super) fn similar_parts(pattern: &str, escape: &str) -> Result<Vec<String>> {
     let mut letters = escape.chars();
     let escape = letters.next();
     if letters.next().is_some() {
@@ -552,19 +563,22 @@ pub(super) fn similar(pattern: &str, escape: &str) -> Result<String> {
                 .with_hint("Escape string must be empty or one character."),
         );
     }
-    let mut text = String::from("^(?:");
+    let mut parts = Vec::new();
+    let mut text = String::new();
     let mut in_brackets = 0_usize;
     let mut is_escaped = false;
     for letter in pattern.chars() {
         if is_escaped {
-            if letter == '"' {
-                return Err(Error::unsupported(
-                    "a separator in a pattern of SIMILAR TO is not supported",
-                ));
+            is_escaped = false;
+            if letter == '"' && in_brackets == 0 {
+                parts.push(std::mem::take(&mut text));
+                if parts.len() > 2 {
+                    return Err(too_many_separators());
+                }
+                continue;
             }
             text.push('\\');
             text.push(letter);
-            is_escaped = false;
         } else if Some(letter) == escape {
             is_escaped = true;
         } else if in_brackets > 0 {
@@ -592,8 +606,16 @@ pub(super) fn similar(pattern: &str, escape: &str) -> Result<String> {
             }
         }
     }
-    text.push_str(")$");
-    Ok(text)
+    parts.push(text);
+    Ok(parts)
+}
+
+#[cold]
+fn too_many_separators() -> Error {
+    let state = SqlState::parse("2200C").unwrap_or(SqlState::INVALID_ESCAPE_SEQUENCE);
+    let message =
+        "SQL regular expression may not contain more than two escape-double-quote separators";
+    Error::new(state, message)
 }
 
 #[cfg(test)]
@@ -640,5 +662,10 @@ mod tests {
         );
         assert_eq!(similar("a.\\%", "\\").expect("it is one"), "^(?:a\\.\\%)$");
         assert!(similar("a", "xy").is_err());
+        assert_eq!(
+            similar("a#\"b%#\"c", "#").expect("it is one"),
+            "^(?:a)(?:b.*)(?:c)$"
+        );
+        assert!(similar("#\"#\"#\"", "#").is_err());
     }
 }

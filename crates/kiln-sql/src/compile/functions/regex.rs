@@ -15,7 +15,7 @@ use regex_automata::{Anchored, Input, MatchKind, meta};
 
 use super::array::check_elements;
 use super::cast::strict;
-use super::pattern::{Translated, invalid, similar, translate};
+use super::pattern::{Translated, invalid, similar, similar_parts, translate};
 use super::{Named, check_length, signatures};
 
 /// The most bytes of a compiled pattern.
@@ -140,9 +140,10 @@ impl Compiled {
 }
 
 /// Says how long it takes to look for a pattern in a text.
+/// What a byte takes that an expression looks at, as bytes that are copied.
+const WORK_PER_BYTE: usize = 16;
+
 fn spend(heap: &mut Heap, text: Slot) -> Result<()> {
-    /// What a byte takes that an expression looks at, as bytes that are copied.
-    const WORK_PER_BYTE: usize = 16;
     heap.spend(text.span().1.saturating_mul(WORK_PER_BYTE))
 }
 
@@ -493,6 +494,14 @@ strict! {
         let compiled = compiled(&pattern, "")?;
         Ok(Slot::from_bool(compiled.is_match(heap.str(text))))
     };
+    SUBSTRING_SIMILAR = "substring_similar", |heap, text, pattern, escape| {
+        let parts = similar_parts(heap.str(pattern), heap.str(escape))?;
+        let whole = heap.str(text).to_owned();
+        Ok(match part_between(heap, &whole, &parts)? {
+            Some(part) => super::part_of(heap, text, part),
+            None => Slot::NULL,
+        })
+    };
     REPLACE = "regexp_replace", |heap, text, pattern, replacement| {
         spend(heap, text)?;
         let replaced = replace(heap.str(text), heap.str(pattern), heap.str(replacement), "", Replaced::BY_FLAGS)?;
@@ -555,6 +564,46 @@ strict! {
             None => Slot::NULL,
         })
     };
+}
+
+/// The part of a text for which the second of the expressions stands, where the first one stands
+/// for as little as possible before it, and then it for as much as possible.
+fn part_between(
+    heap: &mut Heap,
+    whole: &str,
+    parts: &[String],
+) -> Result<Option<std::ops::Range<usize>>> {
+    let expression = |part: &str| compiled(&format!("^(?:{part})$"), "");
+    let mut is_match = |expression: &Compiled, text: &str| {
+        heap.spend(text.len().saturating_mul(WORK_PER_BYTE))?;
+        Ok::<bool, Error>(expression.is_match(text))
+    };
+    let (before, part, after) = match parts {
+        [before, part, after] => (before.as_str(), part.as_str(), after.as_str()),
+        [before, part] => (before.as_str(), part.as_str(), ""),
+        [part] => ("", part.as_str(), ""),
+        _ => return Err(Error::internal("a pattern of so many parts")),
+    };
+    let (before, part, after) = (expression(before)?, expression(part)?, expression(after)?);
+    let places = whole.char_indices().map(|(at, _)| at).chain([whole.len()]);
+    let places: Vec<usize> = places.collect();
+    let mut ends = Vec::new();
+    for at in places.iter().rev() {
+        if is_match(&after, &whole[*at..])? {
+            ends.push(*at);
+        }
+    }
+    for start in places {
+        if !is_match(&before, &whole[..start])? {
+            continue;
+        }
+        for end in ends.iter().copied().filter(|end| *end >= start) {
+            if is_match(&part, &whole[start..end])? {
+                return Ok(Some(start..end));
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn replace_from(
@@ -678,4 +727,5 @@ signatures! {
     "regexp_like"(Text, Text) -> Boolean = MATCHES;
     "regexp_like"(Text, Text, Text) -> Boolean = LIKE_FLAGS;
     "substring"(Text, Text) -> Text = SUBSTRING;
+    "substring"(Text, Text, Text) -> Text = SUBSTRING_SIMILAR;
 }

@@ -3,6 +3,7 @@
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::text::{self, LikePattern, Side};
+use unicode_normalization::{UnicodeNormalization, is_nfc, is_nfd, is_nfkc, is_nfkd};
 
 use super::super::quote_identifier;
 use super::super::quoting::quote_literal;
@@ -12,6 +13,56 @@ use super::{Named, check_length, int4, part_of, range_in, signatures};
 fn push(heap: &mut Heap, text: &str) -> Result<Slot> {
     check_length(text.len())?;
     Ok(heap.push_str(text))
+}
+
+/// A normal form of Unicode.
+#[derive(Clone, Copy)]
+enum Form {
+    Nfc,
+    Nfd,
+    Nfkc,
+    Nfkd,
+}
+
+impl Form {
+    /// # Errors
+    /// 22023 for a name that is none.
+    fn named(name: &str) -> Result<Form> {
+        Ok(match name.to_ascii_uppercase().as_str() {
+            "NFC" => Form::Nfc,
+            "NFD" => Form::Nfd,
+            "NFKC" => Form::Nfkc,
+            "NFKD" => Form::Nfkd,
+            _ => {
+                let message = format!("invalid normalization form: {name}");
+                return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message));
+            }
+        })
+    }
+
+    fn is_of(self, text: &str) -> bool {
+        text.is_ascii()
+            || match self {
+                Form::Nfc => is_nfc(text),
+                Form::Nfd => is_nfd(text),
+                Form::Nfkc => is_nfkc(text),
+                Form::Nfkd => is_nfkd(text),
+            }
+    }
+}
+
+fn normalized(heap: &mut Heap, text: Slot, form: Form) -> Result<Slot> {
+    let whole = heap.str(text);
+    if form.is_of(whole) {
+        return Ok(text);
+    }
+    let normal: String = match form {
+        Form::Nfc => whole.nfc().collect(),
+        Form::Nfd => whole.nfd().collect(),
+        Form::Nfkc => whole.nfkc().collect(),
+        Form::Nfkd => whole.nfkd().collect(),
+    };
+    push(heap, &normal)
 }
 
 fn trimmed(heap: &Heap, text: Slot, characters: &str, side: Side) -> Slot {
@@ -161,6 +212,18 @@ strict! {
     REVERSE = "reverse", |heap, text| {
         let result = text::reverse(heap.str(text));
         push(heap, &result)
+    };
+    NORMALIZE_NFC = "normalize", |heap, text| normalized(heap, text, Form::Nfc);
+    NORMALIZE = "normalize", |heap, text, form| {
+        let form = Form::named(heap.str(form))?;
+        normalized(heap, text, form)
+    };
+    IS_NORMALIZED_NFC = "is_normalized", |heap, text| {
+        Ok(Slot::from_bool(Form::Nfc.is_of(heap.str(text))))
+    };
+    IS_NORMALIZED = "is_normalized", |heap, text, form| {
+        let form = Form::named(heap.str(form))?;
+        Ok(Slot::from_bool(form.is_of(heap.str(text))))
     };
     SUBSTRING = "substring", |heap, text, start| {
         Ok(sliced(heap, text, text::substring(heap.str(text), int4(start), None)?))
@@ -369,6 +432,10 @@ signatures! {
     "upper"(Text) -> Text = UPPER;
     "initcap"(Text) -> Text = INITCAP;
     "reverse"(Text) -> Text = REVERSE;
+    "normalize"(Text) -> Text = NORMALIZE_NFC;
+    "normalize"(Text, Text) -> Text = NORMALIZE;
+    "is_normalized"(Text) -> Boolean = IS_NORMALIZED_NFC;
+    "is_normalized"(Text, Text) -> Boolean = IS_NORMALIZED;
     "substring"(Text, Int4) -> Text = SUBSTRING;
     "substring"(Text, Int4, Int4) -> Text = SUBSTRING_FOR;
     "substring"(Bytea, Int4) -> Bytea = BYTEA_SUBSTRING;

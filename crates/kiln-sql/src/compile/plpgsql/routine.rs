@@ -13,7 +13,9 @@ use super::super::{
     relation_name, routine_name, unsupported, written_name,
 };
 use super::at;
-use crate::parse::{FunctionHeader, Returns, RoutineKind, TypeKind, TypeReference, Volatility};
+use crate::parse::{
+    ArgumentMode, FunctionHeader, Returns, RoutineKind, TypeKind, TypeReference, Volatility,
+};
 
 /// What a type reference names.
 #[derive(Clone, Debug)]
@@ -84,6 +86,23 @@ impl Routine {
                 .default
                 .as_ref()
                 .map(|default| default.expr.clone());
+            let is_variadic = |one: &RoutineParameter| one.mode == ArgumentMode::Variadic;
+            let is_behind = parameters.iter().any(is_variadic);
+            match definition.kind {
+                RoutineKind::Procedure if is_behind => {
+                    return Err(invalid(
+                        "VARIADIC parameter must be the last parameter".to_owned(),
+                    ));
+                }
+                RoutineKind::Function if is_behind && argument.mode.is_input() => {
+                    let message = "VARIADIC parameter must be the last input parameter";
+                    return Err(invalid(message.to_owned()));
+                }
+                _ => {}
+            }
+            if argument.mode == ArgumentMode::Variadic && data_type.element().is_none() {
+                return Err(invalid("VARIADIC parameter must be an array".to_owned()));
+            }
             let is_gap = default.is_none()
                 && argument.mode.is_input()
                 && parameters.iter().any(|known| known.default.is_some());

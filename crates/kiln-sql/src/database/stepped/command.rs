@@ -34,6 +34,7 @@ impl Run<'_> {
                 }
                 (_, Some(Tree::Copy(_))) => Some("COPY in a body is not supported"),
                 (_, Some(Tree::Vacuum(_))) => Some("VACUUM in a body is not supported"),
+                (_, Some(Tree::Checkpoint)) => Some("CHECKPOINT in a body is not supported"),
                 _ => None,
             };
             if let Some(refused) = refused {

@@ -349,11 +349,6 @@ fn what_is_not_supported_is_named() {
         ),
         ("commit ¶prepared 'x'", "two-phase commit"),
         ("set transaction ¶snapshot 'x'", "SET TRANSACTION SNAPSHOT"),
-        ("select ¶U&'x'", "Unicode escapes"),
-        (
-            "create function f(¶variadic a int[]) returns int language sql as ''",
-            "VARIADIC",
-        ),
         (
             "create function f() returns ¶event_trigger language plpgsql as $$begin end$$",
             "type event_trigger",

@@ -1,4 +1,5 @@
 -- Assignments to parts of columns: fields of rows, elements and slices of arrays, places in JSON.
+-- compare: messages
 
 -- snippet: a-field-of-a-row
 CREATE TYPE address AS (street TEXT, town VARCHAR(5));
@@ -16,7 +17,7 @@ UPDATE customer SET n.town = 'Kiel';
 -- error: 42703
 UPDATE customer SET home.zip = 'Kiel';
 -- error: 42804
-UPDATE customer SET home.street = now();
+UPDATE customer SET id = 1, n.x.y = now();
 -- error: 42601
 UPDATE customer SET home = NULL, home.town = 'Kiel';
 -- error: 0A000
@@ -103,8 +104,12 @@ UPDATE t SET a[1:3] = '{1}';
 UPDATE t SET a[3:2] = '{1}';
 -- error: 22004
 UPDATE t SET a[NULL:2] = '{1}';
--- error: 42804
+-- error: 22P02
 UPDATE t SET a['x':2] = 5;
+-- error: 42804
+UPDATE t SET a[now():2] = '{5}';
+-- error: 42804
+UPDATE t SET a[1:2] = 5;
 -- error: 42804
 UPDATE t SET id[1:2] = '{1}';
 UPDATE t SET a = NULL;
