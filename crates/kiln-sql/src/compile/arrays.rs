@@ -6,11 +6,10 @@ use sqlparser::ast::Expr;
 
 use super::bound::Bound;
 use super::category::{common_type, no_operator};
-use super::coerce::{CastContext, cast_context, coerce};
+use super::coerce::{CastContext, assigns, cast_context, coerce};
 use super::constant::call;
 use super::order::{Needs, class_in};
 use super::overload;
-use super::part::assigns;
 use super::types::same_base;
 use super::{Compiler, Position, fail, functions, unsupported};
 

@@ -180,6 +180,14 @@ pub(super) fn coerce(bound: Bound, target: &DataType, context: CastContext) -> R
 /// there.
 pub(super) const STORED_LITERAL: DataType = DataType::VarChar(None);
 
+/// Whether a value converts to a type as an assignment converts.
+pub(super) fn assigns(bound: &Bound, target: &DataType) -> bool {
+    let context = cast_context(&bound.data_type, target);
+    bound.is_unknown()
+        || bound.data_type == *target
+        || context.is_some_and(|context| context <= CastContext::Assignment)
+}
+
 /// The style of the session that runs the statement.
 pub(super) fn session_style(position: Position) -> Bound {
     let (name, function) = functions::STYLE;

@@ -101,6 +101,7 @@ mod subquery;
 mod table_function;
 #[cfg(test)]
 mod tests;
+mod traversal;
 mod types;
 mod view;
 mod window;

@@ -6,7 +6,7 @@ use kiln_storage::types::{DataType, Value};
 
 use super::arrays::{self, element_of};
 use super::bound::{Bound, Operation};
-use super::coerce::{CastContext, cast_context, coerce};
+use super::coerce::{CastContext, assigns, coerce};
 use super::constant::operation;
 use super::{fail, functions, row_value, unsupported};
 
@@ -197,12 +197,4 @@ pub(super) fn json_key(key: Bound) -> Result<(Bound, bool)> {
         coerce(key, &DataType::Text, CastContext::Explicit)?,
         is_number,
     ))
-}
-
-/// Whether a value converts to a type as an assignment converts.
-pub(super) fn assigns(bound: &Bound, target: &DataType) -> bool {
-    let context = cast_context(&bound.data_type, target);
-    bound.is_unknown()
-        || bound.data_type == *target
-        || context.is_some_and(|context| context <= CastContext::Assignment)
 }

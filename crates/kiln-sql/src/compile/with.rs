@@ -18,7 +18,9 @@ use super::from::rename;
 use super::limit::Limits;
 use super::query::{OutputColumn, QueryOptions, changes};
 use super::recursion::mentions;
+use super::traversal::not_recursive;
 use super::{Compiler, Position, fail, name_of, position_of_span, unsupported};
+use crate::parse::Traversal;
 
 /// A name of WITH that is in scope.
 #[derive(Clone, Debug)]
@@ -92,11 +94,21 @@ impl Compiler<'_> {
         if cte.from.is_some() {
             return Err(unsupported("this form of WITH", position));
         }
+        let traversal = Traversal::of(&cte.query);
+        let traversed = match &traversal {
+            Some(_) if !recursive => return Err(not_recursive(position)),
+            Some(traversal) => Some(self.traversed(cte, name, traversal, position)?),
+            None => None,
+        };
+        let cte = traversed.as_ref().unwrap_or(cte);
         let (first_source, first_slot) = (self.sources.len(), self.next_slot + 1);
         let itself = match recursive {
             true => self.bind_recursive(cte, name, position)?,
             false => None,
         };
+        if traversed.is_some() && itself.is_none() {
+            return Err(not_recursive(position));
+        }
         let mut query = match itself {
             Some(query) => query,
             None => {

@@ -9,7 +9,9 @@ use super::locking::LockingClauses;
 use super::position::{after_text, location};
 use super::sequence::Overriding;
 use super::subscript::Subscripts;
-use super::{frame, from_clause, inheritance, merge, special_call, table_command, variadic};
+use super::{
+    frame, from_clause, inheritance, merge, special_call, table_command, traversal, variadic,
+};
 use kiln_storage::error::{Error, Position, Result, SqlState};
 use sqlparser::ast::Expr;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -280,6 +282,7 @@ impl<'a> Tokens<'a> {
             frame::rewrite,
             from_clause::rewrite,
             special_call::rewrite,
+            traversal::rewrite,
             variadic::rewrite,
         ] {
             rewrite(self, &all, &mut others)?;

@@ -27,7 +27,7 @@ SELECT normalize(U&'\0061\0308') = U&'\00e4', normalize(U&'\00e4', NFD) = U&'\00
 SELECT U&'\0061\0308' IS NORMALIZED, U&'\0061\0308' IS NFD NORMALIZED, U&'\00e4' IS NOT NFC NORMALIZED, 'a' IS NFKC NORMALIZED, NULL IS NORMALIZED, is_normalized('x', 'nfkd');
 SELECT v IS NORMALIZED FROM (VALUES ('a'), (U&'\0061\0308')) AS t (v) WHERE v IS NOT NFD NORMALIZED OR true;
 -- error: 42601
-SELECT normalize('a', NFX);
+SELECT normalize('a', nfx);
 -- error: 22023
 SELECT is_normalized('a', 'x');
 CREATE TABLE n (a TEXT CHECK (a IS NORMALIZED), b TEXT GENERATED ALWAYS AS (normalize(a, NFD)) STORED);
