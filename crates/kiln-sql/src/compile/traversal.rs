@@ -28,8 +28,8 @@ impl Compiler<'_> {
     /// The query of WITH RECURSIVE with the columns of its SEARCH and CYCLE.
     ///
     /// # Errors
-    /// 42601 for columns that are not there or are there already; 0A000 for a recursive term that is
-    /// no SELECT, or names the query in a subquery.
+    /// 42601 for columns that are not there or are there already; 0A000 for a recursive term that
+    /// is no SELECT, or names the query in a subquery.
     pub(super) fn traversed(
         &mut self,
         cte: &ast::Cte,

@@ -255,8 +255,8 @@ fn insert(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
 }
 
 /// `value[path[0]][path[1]]… = new`: as `jsonb_set`, but with all that is missing on the way: an
-/// array for a number, with nulls before its element, and else an object. A NULL `value` is an empty
-/// array where `is_of_array` says so, or an empty object.
+/// array for a number, with nulls before its element, and else an object. A NULL `value` is an
+/// empty array where `is_of_array` says so, or an empty object.
 pub(in super::super) const JSONB_WITH_PART: Named = ("jsonb_with_part", with_part);
 
 fn with_part(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
