@@ -1,7 +1,10 @@
 //! Dates and timestamps from text: ISO 8601 and the other unambiguous forms that PostgreSQL
 //! accepts (`Jan 2, 2020`, `1/2/2020` as month and day, `20200102T0304`).
 
-use super::calendar::{MICROSECONDS_PER_DAY, UNIX_EPOCH_DAYS, check_date, check_timestamp};
+use super::calendar::{
+    MICROSECONDS_PER_DAY, TIMESTAMP_END, TIMESTAMP_MIN, UNIX_EPOCH_DAYS, check_date,
+    check_timestamp,
+};
 use super::input_decode;
 use super::zone::Zone;
 use crate::error::{Error, Result, SqlState};
@@ -160,7 +163,7 @@ pub fn parse_time(text: &str) -> Result<i64> {
 /// 22007 for what is no timestamp, 22008 for a field or a timestamp out of range.
 pub fn parse_timestamp(text: &str) -> Result<i64> {
     let moment = read_moment(text).map_err(|fault| fault.error("timestamp", text))?;
-    moment.timestamp(text, |_| Ok(0))
+    moment.timestamp(text, |_| 0)
 }
 
 /// Reads a TIMESTAMPTZ; without a zone it is in this one.
@@ -176,7 +179,7 @@ pub fn parse_timestamptz_in(text: &str, zone: &Zone) -> Result<i64> {
         _ => None,
     };
     let zone = own.as_ref().unwrap_or(zone);
-    moment.timestamp(text, |shown| Ok(zone.east_at(check_timestamp(shown)?)))
+    moment.timestamp(text, |shown| zone.east_at(shown))
 }
 
 /// [`parse_timestamptz_in`] UTC.
@@ -193,11 +196,14 @@ pub fn depends_on_zone(text: &str) -> bool {
 }
 
 impl Moment {
-    fn timestamp(self, text: &str, east_at: impl FnOnce(i128) -> Result<i64>) -> Result<i64> {
+    /// As a timestamp, of what `east_at` says of its zone.
+    fn timestamp(self, text: &str, east_at: impl FnOnce(i64) -> i64) -> Result<i64> {
         match self {
             Moment::Finite { days, time, .. } => {
                 let shown = i128::from(days) * i128::from(MICROSECONDS_PER_DAY) + i128::from(time);
-                let east = east_at(shown).map_err(|error| out_of_range(&error, text))?;
+                // The range is that of the moment: a clock in the west may show an earlier day.
+                let at = shown.clamp(TIMESTAMP_MIN.into(), TIMESTAMP_END.into());
+                let east = east_at(at as i64);
                 check_timestamp(shown - i128::from(east))
                     .map_err(|error| out_of_range(&error, text))
             }
@@ -211,4 +217,27 @@ impl Moment {
 #[cold]
 fn out_of_range(error: &Error, text: &str) -> Error {
     Error::new(error.state(), format!("{}: \"{text}\"", error.message()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_in_the_west_may_show_a_day_before_the_first_one() {
+        for (text, expected) in [
+            ("4714-11-23 16:00:00-08 BC", Some(TIMESTAMP_MIN)),
+            ("4714-11-24 00:00:01+00:00:01 BC", Some(TIMESTAMP_MIN)),
+            ("4714-11-24 00:00:00+01 BC", None),
+            ("4714-11-23 BC", None),
+            (
+                "294277-01-01 00:00:00+01",
+                Some(TIMESTAMP_END - 3_600_000_000),
+            ),
+            ("294277-01-01", None),
+            ("2147483647-01-01", None),
+        ] {
+            assert_eq!(parse_timestamptz(text).ok(), expected, "{text}");
+        }
+    }
 }

@@ -425,3 +425,9 @@ SELECT - '1';
 -- error: 42883
 SELECT + interval '1 day';
 SELECT sum(+ r), sum(- r) FROM (VALUES ('1.5'::real), ('2'::real)) t (r);
+
+-- snippet: clocks-in-the-west-before-the-first-day
+SELECT '4714-11-23 16:00:00-08 BC'::timestamptz, '294277-01-01 00:00:00+01'::timestamptz;
+-- error: 22008
+SELECT '4714-11-24 00:00:00+01 BC'::timestamptz;
+SELECT '4714-11-24 BC'::timestamp < '2020-10-05'::timestamptz;
