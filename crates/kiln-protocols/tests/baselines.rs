@@ -8,15 +8,14 @@ mod judged;
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_platform::thread;
-use kiln_procedure::ir::{Failure, Step};
+use kiln_procedure::ir::Step;
 use kiln_procedure::{Arguments, Program, ProgramBuilder};
 use kiln_protocols::{Common, Observation, Outcome, Protocol, Worker};
 use kiln_storage::epoch::Epochs;
-use kiln_storage::error::SqlState;
 use kiln_storage::table::{Table, WORKERS_MAX};
 use kiln_storage::types::{DataType, Value};
 
-use judged::{Extras, NO_HISTORY, NOTE, Trial, populate, table};
+use judged::{Extras, NO_HISTORY, NOTE, Trial, populate, raise, table};
 
 /// Seeds of a protocol's trials. `KILN_SEEDS=FIRST..END` asks for others.
 fn seeds() -> std::ops::Range<u64> {
@@ -93,18 +92,7 @@ fn of_text(table: &Arc<Table>, writes: bool, rolls_back: bool) -> Arc<Program> {
         }
     }
     if rolls_back {
-        let failure = Failure {
-            state: SqlState::RAISE_EXCEPTION,
-            message: "not this time".to_owned(),
-            arguments: [].into(),
-            detail: None,
-            hint: None,
-            subject: None,
-            position: None,
-        };
-        b.push(Step::Raise {
-            error: Box::new(failure),
-        });
+        b.push(raise());
     }
     Arc::new(b.finish())
 }

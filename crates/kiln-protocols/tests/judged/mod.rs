@@ -36,6 +36,11 @@ use journal::Heard;
 #[allow(unused_imports, reason = "the search for flaws alone asks")]
 pub use journal::JOURNAL;
 use programs::REJECTIONS;
+#[allow(
+    unused_imports,
+    reason = "the test of baselines alone writes programs of its own"
+)]
+pub use programs::raise;
 pub use programs::{OPERATIONS_MAX, program};
 use rows::{CODE, LEFT, RIGHT, check_indexes};
 #[allow(unused_imports, reason = "not all who judge know the columns")]

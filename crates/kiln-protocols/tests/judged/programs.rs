@@ -58,18 +58,7 @@ pub fn program(table: &Arc<Table>, number: usize, extras: Extras, random: &mut R
         operation(&mut b, items, parameters, (kinds, extras), random);
     }
     if random.below(6) == 0 {
-        let failure = Failure {
-            state: SqlState::RAISE_EXCEPTION,
-            message: "not this time".to_owned(),
-            arguments: [].into(),
-            detail: None,
-            hint: None,
-            subject: None,
-            position: None,
-        };
-        b.push(Step::Raise {
-            error: Box::new(failure),
-        });
+        b.push(raise());
     }
     let columns = [("seen", DataType::BigInt), ("note", DataType::Text)];
     b.returns(
@@ -78,6 +67,22 @@ pub fn program(table: &Arc<Table>, number: usize, extras: Extras, random: &mut R
             .into(),
     );
     b.finish()
+}
+
+/// The step that ends a program with an error, so that all of it is taken back.
+pub fn raise() -> Step {
+    let failure = Failure {
+        state: SqlState::RAISE_EXCEPTION,
+        message: "not this time".to_owned(),
+        arguments: [].into(),
+        detail: None,
+        hint: None,
+        subject: None,
+        position: None,
+    };
+    Step::Raise {
+        error: Box::new(failure),
+    }
 }
 
 /// What the operations of a program may do.

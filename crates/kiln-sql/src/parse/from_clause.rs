@@ -25,12 +25,8 @@ pub(super) fn rewrite(
     indexes: &[usize],
     instead: &mut BTreeMap<usize, Vec<Token>>,
 ) -> Result<()> {
-    let get = |at: usize| {
-        indexes
-            .get(at)
-            .map_or(&Token::EOF, |index| tokens.get(*index))
-    };
-    let word = |at: usize| indexes.get(at).map_or("", |index| tokens.word(*index));
+    let get = |at: usize| tokens.get_among(indexes, at);
+    let word = |at: usize| tokens.word_among(indexes, at);
     let mark = |name: &str| Token::make_word(name, Some('"'));
     for at in 0..indexes.len() {
         match word(at) {

@@ -18,12 +18,8 @@ pub(super) fn rewrite(
     indexes: &[usize],
     instead: &mut BTreeMap<usize, Vec<Token>>,
 ) -> Result<()> {
-    let get = |at: usize| {
-        indexes
-            .get(at)
-            .map_or(&Token::EOF, |index| tokens.get(*index))
-    };
-    let word = |at: usize| indexes.get(at).map_or("", |index| tokens.word(*index));
+    let get = |at: usize| tokens.get_among(indexes, at);
+    let word = |at: usize| tokens.word_among(indexes, at);
     for at in 0..indexes.len() {
         match word(at) {
             "substring" if *get(at + 1) == Token::LParen => {
@@ -48,7 +44,7 @@ pub(super) fn rewrite(
 fn separators(tokens: &Tokens<'_>, indexes: &[usize]) -> Vec<usize> {
     let (mut open, mut found) = (0_usize, Vec::new());
     for (at, index) in indexes.iter().copied().enumerate() {
-        let next = indexes.get(at + 1).map_or("", |next| tokens.word(*next));
+        let next = tokens.word_among(indexes, at + 1);
         match tokens.get(index) {
             Token::LParen | Token::LBracket => open += 1,
             Token::RParen | Token::RBracket if open == 0 => break,

@@ -88,6 +88,18 @@ impl<'a> Tokens<'a> {
         }
     }
 
+    /// The token at the index that is number `at` of `indexes`, the end of input past the last.
+    pub(super) fn get_among(&self, indexes: &[usize], at: usize) -> &Token {
+        let index = indexes.get(at);
+        index.map_or(&Token::EOF, |index| self.get(*index))
+    }
+
+    /// As [`Tokens::get_among`], the unquoted word there.
+    pub(super) fn word_among(&self, indexes: &[usize], at: usize) -> &str {
+        let index = indexes.get(at);
+        index.map_or("", |index| self.word(*index))
+    }
+
     /// Whether the unquoted words from `index` on are `words`.
     pub(super) fn words(&self, index: usize, words: &[&str]) -> bool {
         words

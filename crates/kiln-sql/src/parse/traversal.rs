@@ -109,11 +109,7 @@ pub(super) fn rewrite(
     indexes: &[usize],
     instead: &mut BTreeMap<usize, Vec<Token>>,
 ) -> Result<()> {
-    let get = |at: usize| {
-        indexes
-            .get(at)
-            .map_or(&Token::EOF, |index| tokens.get(*index))
-    };
+    let get = |at: usize| tokens.get_among(indexes, at);
     for at in 1..indexes.len() {
         if *get(at - 1) != Token::RParen || instead.get(&indexes[at]).is_some_and(Vec::is_empty) {
             continue;
@@ -153,13 +149,11 @@ struct Reader<'t, 'a> {
 
 impl Reader<'_, '_> {
     fn get(&self, at: usize) -> &Token {
-        let index = self.indexes.get(at);
-        index.map_or(&Token::EOF, |index| self.tokens.get(*index))
+        self.tokens.get_among(self.indexes, at)
     }
 
     fn word(&self, at: usize) -> &str {
-        let index = self.indexes.get(at);
-        index.map_or("", |index| self.tokens.word(*index))
+        self.tokens.word_among(self.indexes, at)
     }
 
     /// Names with commas between them, and where they end.
