@@ -409,11 +409,7 @@ impl Session {
 
     fn answer_notices(&mut self, notices: &[Notice]) {
         for notice in notices {
-            let state = match notice.level {
-                "WARNING" => SqlState::WARNING,
-                _ => SqlState::SUCCESSFUL_COMPLETION,
-            };
-            (self.answers).notice(notice.level, state.as_str(), &notice.message);
+            (self.answers).notice(notice.level, notice.state.as_str(), &notice.message);
         }
     }
 
@@ -478,10 +474,11 @@ impl Session {
             StatementKind::TransactionControl => {
                 self.is_unit = false;
                 let was_implicit = std::mem::take(&mut self.is_implicit);
-                if was_implicit && portal.statement().command() == "BEGIN" {
+                let command = portal.statement().command();
+                if was_implicit && matches!(command, "BEGIN" | "START TRANSACTION") {
                     // The client's block begins with the statements before it, as in PostgreSQL.
                     return Ok(Portion {
-                        tag: "BEGIN".to_owned(),
+                        tag: command.to_owned(),
                         ..Portion::default()
                     });
                 }

@@ -18,6 +18,7 @@ use super::order::{Needs, class_in};
 use super::overload;
 use super::patterns::{Pattern, Syntax, pattern_test};
 use super::row_value;
+use super::types::is_bpchar;
 use super::unsupported;
 use super::{
     Compiler, Position, fail, functions, operators, position_of, position_of_span, row_name,
@@ -99,6 +100,9 @@ impl Compiler<'_> {
                     return Err(unsupported("this form of cast", position_of(&**expr)));
                 }
                 let position = position_of(&**expr);
+                if is_bpchar(data_type) {
+                    return self.bind_bpchar(expr);
+                }
                 let target = type_of_value(data_type, self, position)?;
                 let bound = match (&**expr, &target.data_type) {
                     (Expr::Array(array), DataType::Array(element)) => {
@@ -116,6 +120,23 @@ impl Compiler<'_> {
             }
             _ => self.bind_test(expr),
         }
+    }
+
+    /// `… :: bpchar`, as PostgreSQL writes constants of CHAR. It has no length of its own, but that
+    /// of its operand.
+    fn bind_bpchar(&mut self, expr: &Expr) -> Result<Bound> {
+        let position = position_of(expr);
+        let bound = self.bind(expr)?;
+        let length = match (&bound.kind, &bound.data_type) {
+            (Kind::Unknown(None) | Kind::Constant(Value::Null), _) => 1,
+            (Kind::Unknown(Some(text)) | Kind::Constant(Value::Text(text)), _) => {
+                text.chars().count().max(1) as u32
+            }
+            (_, DataType::Char(_)) => return Ok(bound),
+            (_, DataType::VarChar(Some(length))) => *length,
+            _ => return Err(unsupported("type bpchar without a length", position)),
+        };
+        coerce(bound, &DataType::Char(length), CastContext::Explicit)
     }
 
     /// Predicates and what is left after [`Compiler::bind_node`].

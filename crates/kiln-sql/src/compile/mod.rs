@@ -348,6 +348,8 @@ pub struct Compiler<'a> {
     waiting: Vec<dml::Waiting>,
     /// The recursion that is being emitted.
     recursion: Option<recursion::Recursion>,
+    /// Whether a LIMIT around what is emitted may end it before its last row.
+    stops_early: bool,
     next_slot: usize,
     /// The statement that is being compiled, but for expressions of a procedure's own.
     statement: Option<once::Statement>,
@@ -401,6 +403,7 @@ impl<'a> Compiler<'a> {
             following: None,
             waiting: Vec::new(),
             recursion: None,
+            stops_early: false,
             next_slot: 0,
             statement: None,
             is_change_apart: false,
@@ -590,6 +593,11 @@ impl<'a> Compiler<'a> {
         context: CastContext,
     ) -> Result<()> {
         let bound = self.bind_as(expr, data_type, context)?;
+        self.bound_into(bound, target)
+    }
+
+    /// Computes `bound` into the register `target`.
+    fn bound_into(&mut self, bound: Bound, target: Reg) -> Result<()> {
         let bound = self.assigned(bound, target);
         self.alone(&[&bound], |compiler| compiler.emit_into(&bound, target))
     }

@@ -26,18 +26,19 @@ impl Step {
     }
 }
 
-/// The type of the part of a value to which these steps lead, as far as they are fields that are
-/// there.
+/// The type of the part of a value to which these steps lead, as far as there are such parts.
 pub(super) fn type_of_part<'t>(whole: &'t DataType, steps: &[Step]) -> &'t DataType {
     let mut found = whole;
     for step in steps {
-        let (Step::Field(name), DataType::Row(of)) = (step, found) else {
-            break;
+        found = match (step, found) {
+            (Step::Field(name), DataType::Row(of)) => match of.position(name) {
+                Some(number) => &of.fields()[number].data_type,
+                None => break,
+            },
+            (Step::Element(_), DataType::Array(element)) => element,
+            (Step::Slice(..), DataType::Array(_)) => found,
+            _ => break,
         };
-        let Some(number) = of.position(name) else {
-            break;
-        };
-        found = &of.fields()[number].data_type;
     }
     found
 }

@@ -137,7 +137,7 @@ impl Compiler<'_> {
         let ItemKind::Table(table) = &item.kind else {
             let rank = match &item.kind {
                 kind if kind.gives_one_row() => 0,
-                // One row at a time.
+                // The rows of one round, and not those of all.
                 ItemKind::With(reference) if reference.is_recursive() => 1,
                 _ => FULL,
             };

@@ -235,7 +235,7 @@ impl<'a> Compiler<'a> {
             let mut buffers = Vec::with_capacity(plan.steps.len());
             for step in &plan.steps {
                 let buffer = if step.buffered {
-                    Some(compiler.copied_once(|compiler| compiler.fill_buffer(step))?)
+                    Some(compiler.copied_once(&step.kind, |compiler| compiler.fill_buffer(step))?)
                 } else {
                     None
                 };

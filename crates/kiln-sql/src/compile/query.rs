@@ -374,6 +374,20 @@ impl Compiler<'_> {
         limits: &Limits,
         sink: &mut dyn FnMut(&mut Self, &[Reg]) -> Result<()>,
     ) -> Result<()> {
+        let around = self.stops_early;
+        self.stops_early |= limits.limit.is_some();
+        let result = self.emit_rows(query, options, limits, sink);
+        self.stops_early = around;
+        result
+    }
+
+    fn emit_rows(
+        &mut self,
+        query: &BoundQuery,
+        options: QueryOptions,
+        limits: &Limits,
+        sink: &mut dyn FnMut(&mut Self, &[Reg]) -> Result<()>,
+    ) -> Result<()> {
         match &query.body {
             Body::Select(select) => self.emit_select(query, select, options, limits, sink),
             Body::Values(rows) if rows.len() == 1 => {

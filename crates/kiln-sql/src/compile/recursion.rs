@@ -1,10 +1,15 @@
 //! WITH RECURSIVE.
 //!
-//! The rows are kept in one buffer, which grows while it is visited: the first query puts rows in,
-//! and for each row that is visited the recursive term, over that row alone, puts in what follows
-//! from it. That gives PostgreSQL's rows in PostgreSQL's order, as the term is linear in the rows:
-//! it may name them once, and neither aggregate them nor subtract them. Rows are handed out as they
-//! come, so that LIMIT ends an endless recursion.
+//! A recursion goes round by round, as in PostgreSQL: the first query finds the rows of the first
+//! round, and the recursive term, over the rows of one round alone, finds those of the next, until
+//! it finds none. Two buffers hold the rows of a round and those found for the next; a third one
+//! knows all rows of a UNION without ALL.
+//!
+//! A round's rows are handed out before the next round, so that LIMIT ends an endless recursion. A
+//! round that never ends, as another recursion runs in it, is another matter: where a LIMIT waits,
+//! its rows are handed out as they are found, by a second copy of what is done with them.
+
+use std::rc::Rc;
 
 use kiln_procedure::ir::{BufferId, Class, Reg, Step};
 use kiln_storage::error::{Result, SqlState};
@@ -14,6 +19,7 @@ use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 use super::bound::{
     Body, Bound, BoundQuery, ItemKind, Kind, Recursive, SetOperation, WithReference,
 };
+use super::limit::Limits;
 use super::order::{Needs, class_in};
 use super::query::QueryOptions;
 use super::{Compiler, Position, fail, unsupported};
@@ -27,9 +33,35 @@ pub(super) struct Recursion {
     copies: Vec<(Reg, BufferId)>,
 }
 
+/// Where the rows of a recursion are.
+struct Rounds {
+    /// Those of the round at hand.
+    working: BufferId,
+    /// Those found for the next one.
+    found: BufferId,
+    /// Whether there are any.
+    more: Reg,
+    /// All rows so far, where each is handed out once, and how they compare.
+    known: Option<(BufferId, Vec<Class>)>,
+    /// Whether rows are handed out when they are found.
+    at_once: bool,
+}
+
 impl Compiler<'_> {
     /// Binds a query of WITH RECURSIVE called `name`, if it names itself.
     pub(super) fn bind_recursive(
+        &mut self,
+        cte: &ast::Cte,
+        name: &str,
+        position: Position,
+    ) -> Result<Option<BoundQuery>> {
+        let known = self.with_names.len();
+        let bound = self.bind_recursion(cte, name, position);
+        self.with_names.truncate(known);
+        bound
+    }
+
+    fn bind_recursion(
         &mut self,
         cte: &ast::Cte,
         name: &str,
@@ -46,7 +78,7 @@ impl Compiler<'_> {
         else {
             return Ok(None);
         };
-        if query.with.is_some() || !mentions(&right.to_string(), name) {
+        if !mentions(&right.to_string(), name) {
             return Ok(None);
         }
         let has_order = query.order_by.is_some();
@@ -58,6 +90,11 @@ impl Compiler<'_> {
             let message = "FOR UPDATE/SHARE in a recursive query is not implemented";
             return Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position));
         }
+        let around = self.with_names.len();
+        let with = match &query.with {
+            Some(with) => Some((with, self.bind_with(with)?)),
+            None => None,
+        };
         let bare = super::query::bare_query();
         let mut first = self.bind_body(left, &bare)?;
         first.decide_outputs()?;
@@ -91,10 +128,6 @@ impl Compiler<'_> {
                                recursive term";
                 return Err(invalid(message.to_owned()));
             }
-            Some(Misplaced::Unsupported(what)) => {
-                let what = format!("{what} in the recursive term of WITH RECURSIVE");
-                return Err(unsupported(what, position));
-            }
         }
         if first.columns.len() != next.columns.len() {
             return Err(fail(
@@ -104,6 +137,7 @@ impl Compiler<'_> {
             ));
         }
         self.match_columns(&first, &mut next, name, position)?;
+        let with = with.map(|(with, queries)| self.end_with(around, with, queries));
         let columns = first.columns.clone();
         let recursive = Recursive {
             number,
@@ -112,7 +146,7 @@ impl Compiler<'_> {
             all: *quantifier == SetQuantifier::All,
         };
         Ok(Some(BoundQuery {
-            with: Vec::new(),
+            with: with.unwrap_or_default(),
             body: Body::Recursive(Box::new(recursive)),
             columns,
             order: Vec::new(),
@@ -168,31 +202,55 @@ impl Compiler<'_> {
         recursive: &Recursive,
         sink: &mut dyn FnMut(&mut Self, &[Reg]) -> Result<()>,
     ) -> Result<()> {
-        let types: Vec<DataType> = recursive
-            .first
-            .columns
-            .iter()
-            .map(|column| column.data_type.clone())
-            .collect();
-        let class = |data_type| class_in("UNION", Needs::Equality, data_type, None);
-        let classes: Option<Vec<Class>> = match recursive.all {
-            true => None,
-            false => Some(types.iter().map(class).collect::<Result<_>>()?),
+        let types = recursive.first.columns.iter();
+        let types: Vec<DataType> = types.map(|column| column.data_type.clone()).collect();
+        let rounds = Rounds {
+            working: self.cleared_buffer(types.len()),
+            found: self.cleared_buffer(types.len()),
+            more: self.builder.register(DataType::Boolean),
+            known: match recursive.all {
+                true => None,
+                false => {
+                    let class = |data_type| class_in("UNION", Needs::Equality, data_type, None);
+                    let classes = types.iter().map(class).collect::<Result<_>>()?;
+                    Some((self.cleared_buffer(types.len()), classes))
+                }
+            },
+            at_once: self.stops_early && recursive.next.has_recursion(),
         };
-        let buffer = self.builder.buffer(types.len());
-        self.builder.push(Step::BufferClear { buffer });
-        let push = |compiler: &mut Self, row: &[Reg]| {
-            compiler.push_found(buffer, row, classes.as_deref());
-            Ok(())
-        };
+        if !rounds.at_once {
+            return self.emit_recursion(recursive, &rounds, types.into(), sink);
+        }
+        // Both copies are in one loop, which the last row leaves.
+        self.open_ir_loop();
+        let result = self.emit_recursion(recursive, &rounds, types.into(), sink);
+        self.builder.push(Step::Exit { depth: 0 });
+        let body = self.close_ir_loop();
+        self.builder.push(Step::Loop {
+            before: Vec::new(),
+            condition: None,
+            body,
+        });
+        result
+    }
+
+    fn emit_recursion(
+        &mut self,
+        recursive: &Recursive,
+        rounds: &Rounds,
+        types: Rc<[DataType]>,
+        sink: &mut dyn FnMut(&mut Self, &[Reg]) -> Result<()>,
+    ) -> Result<()> {
+        self.set_truth(rounds.more, false);
         let options = QueryOptions::default();
-        self.emit_query(&recursive.first, options, &mut { push })?;
+        self.emit_query(&recursive.first, options, &mut |compiler, row| {
+            compiler.keep_found(rounds, row, sink)
+        })?;
         self.builder.open();
-        let copies = self.emit_iterations(recursive, buffer, &types, &push, sink);
+        let copies = self.emit_rounds(recursive, rounds, types, sink);
         let steps = self.builder.close();
-        // Copies are made in the first iteration of each recursion.
-        let copies = copies?;
-        for (copied, buffer) in copies {
+        // Copies are made in the first round of each recursion.
+        for (copied, buffer) in copies? {
             self.set_truth(copied, false);
             self.builder.push(Step::BufferClear { buffer });
         }
@@ -202,41 +260,96 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The loop over the rows, which the recursive term makes more; gives what was copied once.
-    fn emit_iterations(
+    /// The loop over the rounds; gives what was copied once.
+    fn emit_rounds(
         &mut self,
         recursive: &Recursive,
-        buffer: BufferId,
-        types: &[DataType],
-        push: &dyn Fn(&mut Self, &[Reg]) -> Result<()>,
+        rounds: &Rounds,
+        types: Rc<[DataType]>,
         sink: &mut dyn FnMut(&mut Self, &[Reg]) -> Result<()>,
     ) -> Result<Vec<(Reg, BufferId)>> {
-        let row: Vec<Reg> = types
-            .iter()
-            .map(|data_type| self.builder.register(data_type.clone()))
-            .collect();
         self.open_ir_loop();
-        let around = self.recursion.replace(Recursion {
+        let buffer = rounds.working;
+        self.builder.push(Step::BufferClear { buffer });
+        let all = Limits::default();
+        let mut result = self.emit_buffer_rows(rounds.found, &types, &all, &mut |compiler, row| {
+            let kept = row.into();
+            compiler
+                .builder
+                .push(Step::BufferPush { buffer, row: kept });
+            match rounds.at_once {
+                true => Ok(()),
+                false => sink(compiler, row),
+            }
+        });
+        self.builder.push(Step::BufferClear {
+            buffer: rounds.found,
+        });
+        self.set_truth(rounds.more, false);
+        let mut own = Some(Recursion {
             depth: self.depth,
             copies: Vec::new(),
         });
-        let known = self.open_with.len();
-        self.open_recursion(recursive.number, &row);
-        let options = QueryOptions::default();
-        let result = self.emit_query(&recursive.next, options, &mut |compiler, row| {
-            push(compiler, row)
-        });
-        self.open_with.truncate(known);
-        let own = std::mem::replace(&mut self.recursion, around);
-        let result = result.and_then(|()| sink(self, &row));
+        if result.is_ok() {
+            std::mem::swap(&mut self.recursion, &mut own);
+            let known = self.open_with.len();
+            self.open_recursion(recursive.number, buffer, types);
+            let options = QueryOptions::default();
+            result = self.emit_query(&recursive.next, options, &mut |compiler, row| {
+                // What is done with the rows is none of this recursion's.
+                std::mem::swap(&mut compiler.recursion, &mut own);
+                let result = compiler.keep_found(rounds, row, sink);
+                std::mem::swap(&mut compiler.recursion, &mut own);
+                result
+            });
+            self.open_with.truncate(known);
+            std::mem::swap(&mut self.recursion, &mut own);
+        }
         let body = self.close_ir_loop();
-        self.builder.push(Step::ForBuffer {
-            buffer,
-            matching: Box::default(),
-            row: row.into(),
+        self.builder.push(Step::Loop {
+            before: Vec::new(),
+            condition: Some(rounds.more),
             body,
         });
         result.map(|()| own.map(|own| own.copies).unwrap_or_default())
+    }
+
+    /// Keeps a row for the next round, if it is new where it must be.
+    fn keep_found(
+        &mut self,
+        rounds: &Rounds,
+        row: &[Reg],
+        sink: &mut dyn FnMut(&mut Self, &[Reg]) -> Result<()>,
+    ) -> Result<()> {
+        let added = rounds.known.as_ref().map(|(buffer, classes)| {
+            let added = self.push_distinct(*buffer, classes, row);
+            self.open();
+            added
+        });
+        self.builder.push(Step::BufferPush {
+            buffer: rounds.found,
+            row: row.into(),
+        });
+        self.set_truth(rounds.more, true);
+        let result = match rounds.at_once {
+            true => sink(self, row),
+            false => Ok(()),
+        };
+        if let Some(condition) = added {
+            let then = self.close();
+            self.builder.push(Step::If {
+                condition,
+                then,
+                otherwise: Vec::new(),
+            });
+        }
+        result
+    }
+
+    fn cleared_buffer(&mut self, width: usize) -> BufferId {
+        let buffer = self.builder.buffer(width);
+        self.builder.push(Step::BufferClear { buffer });
+        buffer
     }
 
     pub(super) fn push_found(&mut self, buffer: BufferId, row: &[Reg], classes: Option<&[Class]>) {
@@ -251,14 +364,19 @@ impl Compiler<'_> {
         }
     }
 
-    /// Copies a source of the recursive term in the first iteration only: it is the same in all.
+    /// Copies a source of the recursive term in the first round only, if it is the same in all.
     pub(super) fn copied_once(
         &mut self,
+        source: &ItemKind,
         copy: impl FnOnce(&mut Self) -> Result<(BufferId, Vec<u16>)>,
     ) -> Result<(BufferId, Vec<u16>)> {
         let depth = self.depth;
         let is_outermost = matches!(&self.recursion, Some(one) if one.depth == depth);
-        if !is_outermost {
+        let mut is_same = true;
+        source.visit_from(&mut |kind| {
+            is_same &= !matches!(kind, ItemKind::With(reference) if !reference.is_independent);
+        });
+        if !is_outermost || !is_same {
             return copy(self);
         }
         let copied = self.builder.register(DataType::Boolean);
@@ -274,11 +392,10 @@ impl Compiler<'_> {
     }
 }
 
-/// Where a recursive term names its rows, but may not, and what it does with them, but may not.
+/// Where a recursive term names its rows, but may not.
 enum Misplaced {
     Within(&'static str),
     Aggregates,
-    Unsupported(&'static str),
 }
 
 /// Whether the text of a query has a name in it.
@@ -319,14 +436,10 @@ fn misplaced_in(query: &BoundQuery, number: usize) -> Option<Misplaced> {
     if !names(query, number) {
         return None;
     }
+    let parts = query.with.iter().map(|with| &with.query);
+    let mut parts: Vec<&BoundQuery> = parts.collect();
     match &query.body {
         Body::Select(select) => {
-            if select.grouping.is_some() {
-                return Some(Misplaced::Aggregates);
-            }
-            if select.distinct || !select.distinct_on.is_empty() {
-                return Some(Misplaced::Unsupported("DISTINCT"));
-            }
             for item in &select.items {
                 let mut here = false;
                 item.kind.visit_from(&mut |kind| {
@@ -335,30 +448,34 @@ fn misplaced_in(query: &BoundQuery, number: usize) -> Option<Misplaced> {
                 if here && (item.left.is_some() || matches!(item.kind, ItemKind::Full(_))) {
                     return Some(Misplaced::Within("an outer join"));
                 }
-                if let (true, ItemKind::Derived(query)) = (here, &item.kind) {
-                    let inner = misplaced_in(query, number);
-                    if inner.is_some() {
-                        return inner;
+                match &item.kind {
+                    ItemKind::Derived(query) => parts.push(query),
+                    ItemKind::With(_) if here && select.has_aggregates() => {
+                        return Some(Misplaced::Aggregates);
                     }
+                    _ => {}
                 }
             }
-            let is_limited = query.limit.is_some() || query.offset.is_some();
-            is_limited.then_some(Misplaced::Unsupported("LIMIT"))
         }
         Body::Set {
-            operation,
+            operation: SetOperation::Except,
             left,
             right,
             all,
-        } => match (operation, all) {
-            (SetOperation::Union, true) => {
-                misplaced_in(left, number).or_else(|| misplaced_in(right, number))
+        } => {
+            if *all || names(right, number) {
+                return Some(Misplaced::Within("EXCEPT"));
             }
-            (SetOperation::Union, false) => Some(Misplaced::Unsupported("UNION without ALL")),
-            (SetOperation::Except, _) if names(right, number) => Some(Misplaced::Within("EXCEPT")),
-            (operation, _) => Some(Misplaced::Unsupported(operation.name())),
-        },
-        Body::Windowed(_) => Some(Misplaced::Unsupported("a window function")),
-        Body::Values(_) | Body::Recursive(_) => None,
+            parts.push(left);
+        }
+        Body::Set {
+            operation: SetOperation::Intersect,
+            all: true,
+            ..
+        } => return Some(Misplaced::Within("INTERSECT")),
+        Body::Values(_) => {}
+        body => parts.extend(body.queries()),
     }
+    let mut parts = parts.into_iter();
+    parts.find_map(|part| misplaced_in(part, number))
 }

@@ -174,8 +174,14 @@ pub fn plain_type(written: &Written, position: Position) -> Result<DataType> {
                 return Ok(known);
             }
             match name.as_str() {
-                "bpchar" if modifiers.is_empty() => {
-                    return Err(unsupported("type bpchar without a length", position));
+                "bpchar" => {
+                    let length = modifiers.first().and_then(|length| length.parse().ok());
+                    let Some(length) = length.filter(|_| modifiers.len() == 1) else {
+                        return Err(unsupported("type bpchar without a length", position));
+                    };
+                    let length = CharacterLength::IntegerLength { length, unit: None };
+                    let length = character_length(&Some(length), "char", position)?;
+                    DataType::Char(length.unwrap_or(1))
                 }
                 "timestamptz" if modifiers.is_empty() => DataType::TIMESTAMPTZ,
                 "int2" => DataType::SmallInt,
@@ -203,6 +209,17 @@ pub fn plain_type(written: &Written, position: Position) -> Result<DataType> {
             return Err(unsupported(format!("type {name}"), position));
         }
     })
+}
+
+/// Whether `written` is CHAR without a length, which is not CHAR(1).
+pub(super) fn is_bpchar(written: &Written) -> bool {
+    let Written::Custom(name, modifiers) = written else {
+        return false;
+    };
+    let named = qualified(name, None);
+    let schema_is_own = |schema: Option<String>| schema.is_none_or(|schema| schema == "pg_catalog");
+    modifiers.is_empty()
+        && named.is_ok_and(|(schema, name)| name == "bpchar" && schema_is_own(schema))
 }
 
 /// The schema of a type's name, if it was written, and the name.

@@ -48,8 +48,6 @@ enum OpenRows {
     Kept(Rc<BoundQuery>, Reg, BufferId),
     /// They are there.
     There(BufferId, Rc<[DataType]>),
-    /// The one row that a recursion has come to.
-    Row(Rc<[Reg]>),
 }
 
 impl Compiler<'_> {
@@ -103,7 +101,10 @@ impl Compiler<'_> {
         let cte = traversed.as_ref().unwrap_or(cte);
         let (first_source, first_slot) = (self.sources.len(), self.next_slot + 1);
         let itself = match recursive {
-            true => self.bind_recursive(cte, name, position)?,
+            true => {
+                let itself = self.bind_recursive(cte, name, position);
+                itself.map_err(|error| invalid_recursion(error, cte, name, recursive))?
+            }
             false => None,
         };
         if traversed.is_some() && itself.is_none() {
@@ -234,11 +235,16 @@ impl Compiler<'_> {
         self.with_names.get(place).map_or(0, |name| name.uses)
     }
 
-    /// Says where the row is that a recursion has come to.
-    pub(super) fn open_recursion(&mut self, number: usize, row: &[Reg]) {
+    /// Says where the rows are that a recursion has come to.
+    pub(super) fn open_recursion(
+        &mut self,
+        number: usize,
+        buffer: BufferId,
+        types: Rc<[DataType]>,
+    ) {
         self.open_with.push(OpenWith {
             number,
-            rows: OpenRows::Row(row.into()),
+            rows: OpenRows::There(buffer, types),
         });
     }
 
@@ -331,7 +337,6 @@ impl Compiler<'_> {
         };
         match rows {
             OpenRows::Query(query) => self.emit_query(&query, QueryOptions::default(), sink),
-            OpenRows::Row(row) => sink(self, &row),
             OpenRows::There(buffer, types) => {
                 self.emit_buffer_rows(buffer, &types, &Limits::default(), sink)
             }

@@ -16,7 +16,7 @@ use super::tables::{referring_first, truncated};
 use super::{roles, settings};
 use crate::catalog::relation_of;
 use crate::compile::sql_name;
-use crate::parse::{SourceStatement, Statement as Tree, TransactionMode};
+use crate::parse::{Begin, SourceStatement, Statement as Tree};
 
 /// Refuses what a catalog would keep as text and what would mean another moment in another zone: a
 /// literal of a time without its zone, unless its type says that it has none. The catalog's literals
@@ -62,13 +62,22 @@ fn refuse_local_times(tree: &Tree, source: &Source) -> Result<()> {
 /// conflict, before the conflict is reported.
 pub(super) const ATTEMPTS_MAX: usize = 1_000;
 
+fn no_transaction() -> Notice {
+    Notice::of_transaction(
+        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+        "there is no transaction in progress",
+    )
+}
+
 impl Session {
-    pub(super) fn begin(&mut self, modes: &[TransactionMode]) -> Result<StatementResult> {
-        let modes = settings::modes_of(modes, false);
-        let mut result = StatementResult::of_tag("BEGIN");
+    pub(super) fn begin(&mut self, statement: &Begin) -> Result<StatementResult> {
+        let modes = settings::modes_of(&statement.modes, false);
+        let mut result = StatementResult::of_tag(statement.tag());
         if self.session.in_transaction() {
-            let warning = Notice::warning("there is already a transaction in progress");
-            result = result.with_notice(warning);
+            result = result.with_notice(Notice::of_transaction(
+                SqlState::ACTIVE_SQL_TRANSACTION,
+                "there is already a transaction in progress",
+            ));
         } else {
             self.session.begin()?;
             self.settings.begin_block();
@@ -81,8 +90,7 @@ impl Session {
 
     pub(super) fn commit(&mut self) -> Result<StatementResult> {
         if !self.session.in_transaction() {
-            let warning = Notice::warning("there is no transaction in progress");
-            return Ok(StatementResult::of_tag("COMMIT").with_notice(warning));
+            return Ok(StatementResult::of_tag("COMMIT").with_notice(no_transaction()));
         }
         let ended = self.commit_block();
         self.end_block(matches!(ended, Ok(Ended::Committed)));
@@ -107,7 +115,7 @@ impl Session {
         }
         let modes = self.settings.modes;
         let result = end(self)?;
-        self.begin(&[])?;
+        self.begin(&Begin::default())?;
         self.settings.modes = Modes {
             has_looked: false,
             ..modes
@@ -136,8 +144,7 @@ impl Session {
     pub(super) fn end_without_effects(&mut self) -> Result<StatementResult> {
         let result = StatementResult::of_tag("ROLLBACK");
         if !self.session.in_transaction() {
-            let warning = Notice::warning("there is no transaction in progress");
-            return Ok(result.with_notice(warning));
+            return Ok(result.with_notice(no_transaction()));
         }
         self.session.roll_back()?;
         self.end_block(false);

@@ -93,7 +93,8 @@ impl Session {
         let result = StatementResult::of_tag("SET CONSTRAINTS");
         if !self.session.in_transaction() {
             let message = "SET CONSTRAINTS can only be used in transaction blocks";
-            return Ok(result.with_notice(Notice::warning(message)));
+            let state = SqlState::NO_ACTIVE_SQL_TRANSACTION;
+            return Ok(result.with_notice(Notice::of_transaction(state, message)));
         }
         let modes = self.session.constraint_modes().unwrap_or_default();
         let mut modes = Arc::unwrap_or_clone(modes);

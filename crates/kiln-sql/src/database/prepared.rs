@@ -708,7 +708,7 @@ fn command(tree: &parse::Statement) -> &'static str {
             DropKind::Domain => "DROP DOMAIN",
         },
         Tree::Truncate(_) => "TRUNCATE TABLE",
-        Tree::Begin(_) => "BEGIN",
+        Tree::Begin(begin) => begin.tag(),
         Tree::Commit { .. } => "COMMIT",
         Tree::Rollback { .. } | Tree::RollbackTo(_) => "ROLLBACK",
         Tree::Savepoint(_) => "SAVEPOINT",

@@ -106,22 +106,39 @@ impl ResultSet {
 pub struct Notice {
     /// PostgreSQL's name of the level: NOTICE, WARNING, INFO, LOG or DEBUG.
     pub level: &'static str,
+    /// Its code.
+    pub state: SqlState,
     /// The text.
     pub message: String,
 }
 
 impl Notice {
     pub(super) fn new(message: String) -> Notice {
+        Notice::of_level("NOTICE", message)
+    }
+
+    pub(super) fn warning(message: &str) -> Notice {
+        Notice::of_level("WARNING", message.to_owned())
+    }
+
+    /// With the code that notices of this level have which have none of their own.
+    pub(super) fn of_level(level: &'static str, message: String) -> Notice {
+        let state = match level {
+            "WARNING" => SqlState::WARNING,
+            _ => SqlState::SUCCESSFUL_COMPLETION,
+        };
         Notice {
-            level: "NOTICE",
+            level,
+            state,
             message,
         }
     }
 
-    pub(super) fn warning(message: &str) -> Notice {
+    /// That something needs a transaction block, or another one than there is.
+    pub(super) fn of_transaction(state: SqlState, message: &str) -> Notice {
         Notice {
-            level: "WARNING",
-            message: message.to_owned(),
+            state,
+            ..Notice::warning(message)
         }
     }
 }

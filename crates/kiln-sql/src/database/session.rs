@@ -554,7 +554,7 @@ impl Session {
                     ..StatementResult::of_tag("DO")
                 })
             }
-            Tree::Begin(modes) => self.begin(modes),
+            Tree::Begin(begin) => self.begin(begin),
             Tree::Savepoint(name) => self.set_savepoint(name),
             Tree::Release(name) => self.release_savepoint(name),
             Tree::RollbackTo(name) => self.roll_back_to(name),

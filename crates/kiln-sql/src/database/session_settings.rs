@@ -90,7 +90,8 @@ impl Session {
         for assignment in assignments {
             if assignment.scope == Scope::Block && !self.session.in_transaction() {
                 let message = format!("{of_block} can only be used in transaction blocks");
-                result = result.with_notice(Notice::warning(&message));
+                let state = SqlState::NO_ACTIVE_SQL_TRANSACTION;
+                result = result.with_notice(Notice::of_transaction(state, &message));
                 continue;
             }
             self.assign(assignment)?;

@@ -221,10 +221,7 @@ pub(super) fn result_of_call(rows: Rows) -> StatementResult {
 pub(super) fn notices_of(rows: &Rows) -> Vec<Notice> {
     let notices = rows.notices().iter();
     notices
-        .map(|notice| Notice {
-            level: notice.level,
-            message: notice.message.clone(),
-        })
+        .map(|notice| Notice::of_level(notice.level, notice.message.clone()))
         .collect()
 }
 

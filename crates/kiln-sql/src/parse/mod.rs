@@ -103,7 +103,7 @@ pub use statement::{Call, CallArgument, Discarded, RoutineKind, Statement, chang
 pub use subscript::{Subscript, subscript};
 pub(crate) use tokens::ALL_FIELDS;
 pub use tokens::Expression;
-pub use transaction::{IsolationLevel, SetConstraints, SetTransaction, TransactionMode};
+pub use transaction::{Begin, IsolationLevel, SetConstraints, SetTransaction, TransactionMode};
 pub(crate) use traversal::Traversal;
 pub use trigger::{CreateTrigger, DropTrigger, RenameTrigger, SwitchedTrigger, WhichTrigger};
 pub use type_definition::{AlterType, CreateComposite, CreateEnum, TypeChange};

@@ -23,7 +23,7 @@ use super::schema::{self, AlterSchema, CreateSchema, DropSchema};
 use super::script::SourceStatement;
 use super::sequence::{self, AlterSequence, CreateSequence, CreateTable};
 use super::tokens::{Expression, Tokens};
-use super::transaction::{self, SetConstraints, SetTransaction, TransactionMode};
+use super::transaction::{self, Begin, SetConstraints, SetTransaction};
 use super::trigger::{self, CreateTrigger, DropTrigger, RenameTrigger};
 use super::type_definition::{self, AlterType, CreateComposite, CreateEnum};
 use super::types;
@@ -102,7 +102,7 @@ pub enum Statement {
     /// `ANALYZE` of these tables; none stands for all.
     Analyze(Vec<ast::ObjectName>),
     /// `BEGIN` or `START TRANSACTION`.
-    Begin(Vec<TransactionMode>),
+    Begin(Begin),
     /// `COMMIT` or `END`.
     Commit {
         /// `AND CHAIN`: another transaction begins.

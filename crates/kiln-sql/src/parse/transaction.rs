@@ -58,6 +58,25 @@ impl IsolationLevel {
     }
 }
 
+/// `BEGIN`, or `START TRANSACTION`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Begin {
+    /// Which of the two it is.
+    pub is_start: bool,
+    /// What the transaction is to be like.
+    pub modes: Vec<TransactionMode>,
+}
+
+impl Begin {
+    /// Its command tag.
+    pub fn tag(&self) -> &'static str {
+        match self.is_start {
+            true => "START TRANSACTION",
+            false => "BEGIN",
+        }
+    }
+}
+
 /// `SET TRANSACTION`, or `SET SESSION CHARACTERISTICS AS TRANSACTION`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetTransaction {
@@ -79,13 +98,15 @@ pub struct SetConstraints {
 /// Parses BEGIN or START TRANSACTION.
 pub(super) fn begin(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     let mut at = range.start + 1;
-    if tokens.word(range.start) == "start" {
+    let is_start = tokens.word(range.start) == "start";
+    if is_start {
         expect(tokens, at, "transaction")?;
         at += 1;
     } else {
         at = after_noise(tokens, at);
     }
-    modes(tokens, at..range.end).map(Statement::Begin)
+    let modes = modes(tokens, at..range.end)?;
+    Ok(Statement::Begin(Begin { is_start, modes }))
 }
 
 /// Parses COMMIT, END, ROLLBACK or ABORT.

@@ -39,7 +39,7 @@ pub(crate) enum Body {
 
 impl Body {
     /// The queries that it is made of, apart from those of a SELECT.
-    fn queries(&self) -> Vec<&BoundQuery> {
+    pub(in super::super) fn queries(&self) -> Vec<&BoundQuery> {
         match self {
             Body::Select(_) | Body::Values(_) => Vec::new(),
             Body::Set { left, right, .. } => vec![left, right],
@@ -157,6 +157,18 @@ impl BoundQuery {
                 f(*reference);
             }
         });
+    }
+
+    /// Whether a recursion is in it.
+    pub(in super::super) fn has_recursion(&self) -> bool {
+        let mut found = matches!(self.body, Body::Recursive(_));
+        let with = self.with.iter().map(|with| &with.query);
+        let mut parts = with.chain(self.body.queries());
+        found |= parts.any(BoundQuery::has_recursion);
+        self.visit_from(&mut |kind| {
+            found |= matches!(kind, ItemKind::Derived(query) if query.has_recursion());
+        });
+        found
     }
 
     /// Whether a volatile function is called in FROM.
@@ -321,7 +333,7 @@ impl WithReference {
         self.number == number
     }
 
-    /// Whether it is the row at hand of a recursion.
+    /// Whether it is the round at hand of a recursion.
     pub(in super::super) fn is_recursive(self) -> bool {
         self.is_recursive
     }

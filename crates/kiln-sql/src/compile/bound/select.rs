@@ -160,6 +160,11 @@ impl ItemKind {
 }
 
 impl Select {
+    pub(in super::super) fn has_aggregates(&self) -> bool {
+        let grouping = self.grouping.as_ref();
+        grouping.is_some_and(|grouping| !grouping.aggregates.is_empty())
+    }
+
     /// A SELECT of `outputs` from one source.
     pub(in super::super) fn over(source: SourceId, kind: ItemKind, outputs: Vec<Bound>) -> Select {
         Select {

@@ -5,9 +5,10 @@ use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::DataType;
 use sqlparser::ast::Expr;
 
-use super::super::bound::Shape;
+use super::super::bound::{Bound, Shape};
 use super::super::coerce::CastContext;
 use super::super::functions;
+use super::super::part::{Step, type_of_part, with_part};
 use super::super::query::OutputColumn;
 use super::super::scope::{Field, Variable};
 use super::super::{Compiler, Position, Typed, fail, name_of, unsupported};
@@ -17,7 +18,7 @@ use super::variables::{
     EntryKind, Slot, depends, failure, field_slot, not_assigned, refuse, require_not_null, set_null,
 };
 use crate::parse::Expression;
-use crate::parse::plpgsql::Target;
+use crate::parse::plpgsql::{Place, Target};
 
 /// What a target names.
 #[derive(Clone, Debug)]
@@ -28,8 +29,8 @@ pub(super) enum Destined {
     Fields(Vec<Field>),
     /// A whole record; the path to its entry.
     Record(usize, usize),
-    /// An element of an array variable.
-    Element(Slot),
+    /// A part of the value of a variable: where it is.
+    Part(Slot, Vec<Place>),
 }
 
 /// Where a row goes.
@@ -85,19 +86,19 @@ impl Body {
             let state = SqlState::parse("22005").unwrap_or(SqlState::SYNTAX_ERROR);
             return Err(refuse(c, fail(state, message, position)));
         }
-        if target.subscripts.len() > 1 {
-            let error = unsupported("an array of more than one dimension", position);
-            return Err(refuse(c, error));
-        }
         let kind = self.scopes[scope].entries[index].kind.clone();
+        // What the path names; the fields behind it are a part of that.
+        let mut named = used;
         let destined = match (&kind, &path[used..]) {
             (EntryKind::Scalar(slot), _) => Destined::Slot(slot.clone()),
             (EntryKind::Row { fields, .. }, []) => Destined::Fields(fields.clone()),
             (EntryKind::Record(_), []) => Destined::Record(scope, index),
             (EntryKind::Row { fields, .. }, [field, ..]) => {
+                named += 1;
                 Destined::Slot(field_slot(fields, &path, field, position)?)
             }
             (EntryKind::Record(record), [field, ..]) => {
+                named += 1;
                 let Some(shape) = record.current else {
                     if record.shapes.len() > 1 {
                         return Err(refuse(c, depends(position)));
@@ -115,9 +116,14 @@ impl Body {
                 Destined::Slot(slot)
             }
         };
-        match (destined, target.subscripts.is_empty()) {
+        let fields = target.path[named..].iter().cloned().map(Place::Field);
+        let places: Vec<Place> = fields.chain(target.places.iter().cloned()).collect();
+        match (destined, places.is_empty()) {
             (destined, true) => Ok(destined),
-            (Destined::Slot(slot), false) => Ok(Destined::Element(slot)),
+            (Destined::Slot(slot), false) => {
+                let name = path[used - 1].clone();
+                Ok(Destined::Part(Slot { name, ..slot }, places))
+            }
             (_, false) => Err(fail(
                 SqlState::DATATYPE_MISMATCH,
                 "cannot subscript a record because it does not support subscripting",
@@ -145,39 +151,9 @@ impl Body {
                 require_not_null(c, &slot, position);
                 Ok(())
             }
-            Destined::Element(slot) => {
-                let DataType::Array(element) = &slot.data_type else {
-                    let message = format!(
-                        "cannot subscript type {} because it does not support subscripting",
-                        slot.data_type.base_name()
-                    );
-                    return Err(fail(SqlState::DATATYPE_MISMATCH, message, position));
-                };
-                let Some(subscript) = target.subscripts.first() else {
-                    return Ok(());
-                };
-                let context = CastContext::Assignment;
-                let index = c.expression_as(&subscript.expr, &DataType::Integer, context)?;
-                let value = c.expression_as(&value.expr, element, CastContext::Variable)?;
-                let (name, function) = functions::array_set();
-                let domain = c.domain_of_register(slot.register).cloned();
-                let target = match domain {
-                    Some(_) => c.builder.register(slot.data_type.clone()),
-                    None => slot.register,
-                };
-                c.builder.scalar(Instruction::Call {
-                    function,
-                    name,
-                    target,
-                    arguments: [slot.register, index, value].into(),
-                });
-                if let Some(domain) = domain {
-                    c.check_domain(target, &domain)?;
-                    c.builder.scalar(Instruction::Move {
-                        target: slot.register,
-                        source: target,
-                    });
-                }
+            Destined::Part(slot, places) => {
+                assign_part(c, &slot, &places, &value.expr, position)?;
+                require_not_null(c, &slot, position);
                 Ok(())
             }
             Destined::Fields(fields) => self.assign_row(c, &fields, value, position),
@@ -271,8 +247,8 @@ impl Body {
                 Destined::Record(scope, index) if targets.len() == 1 => {
                     return Ok(RowTarget::Record(scope, index));
                 }
-                Destined::Element(_) => {
-                    let error = unsupported("an array's element as a target", at(target.position));
+                Destined::Part(..) => {
+                    let error = unsupported("a part of a value as a target", at(target.position));
                     return Err(refuse(c, error));
                 }
                 Destined::Fields(_) | Destined::Record(..) => {
@@ -352,6 +328,67 @@ fn columns_of(fields: &[Field]) -> Vec<OutputColumn> {
             register: field.register,
         })
         .collect()
+}
+
+/// Assigns to a part of what is in `slot`.
+fn assign_part(
+    c: &mut Compiler<'_>,
+    slot: &Slot,
+    places: &[Place],
+    value: &Expr,
+    position: Position,
+) -> Result<()> {
+    let domain = c.domain_of_register(slot.register).cloned();
+    let target = match domain {
+        Some(_) => c.builder.register(slot.data_type.clone()),
+        None => slot.register,
+    };
+    match (&slot.data_type, places) {
+        // The array is changed where it is.
+        (DataType::Array(element), [Place::Element(index)]) => {
+            let context = CastContext::Assignment;
+            let index = c.expression_as(&index.expr, &DataType::Integer, context)?;
+            let value = c.expression_as(value, element, CastContext::Variable)?;
+            let (name, function) = functions::array_set();
+            c.builder.scalar(Instruction::Call {
+                function,
+                name,
+                target,
+                arguments: [slot.register, index, value].into(),
+            });
+        }
+        _ => {
+            let mut steps = Vec::with_capacity(places.len());
+            for place in places {
+                steps.push(step_of(c, place)?);
+            }
+            let part = type_of_part(&slot.data_type, &steps);
+            let value = c.bind_as(value, part, CastContext::Variable)?;
+            let whole = Bound::register(slot.register, slot.data_type.clone(), position);
+            let changed = with_part(whole, &steps, value, &slot.name)?;
+            c.bound_into(changed, target)?;
+        }
+    }
+    if let Some(domain) = domain {
+        c.check_domain(target, &domain)?;
+        c.builder.scalar(Instruction::Move {
+            target: slot.register,
+            source: target,
+        });
+    }
+    Ok(())
+}
+
+fn step_of(c: &mut Compiler<'_>, place: &Place) -> Result<Step> {
+    let mut bind = |bound: &Option<Expression>| {
+        let bound = bound.as_ref().map(|bound| c.bind(&bound.expr));
+        bound.transpose()
+    };
+    Ok(match place {
+        Place::Field(name) => Step::Field(name_of(name)),
+        Place::Element(index) => Step::Element(c.bind(&index.expr)?),
+        Place::Slice(lower, upper) => Step::Slice(bind(lower)?, bind(upper)?),
+    })
 }
 
 /// Assigns columns to fields by position. A value that an earlier field's assignment would

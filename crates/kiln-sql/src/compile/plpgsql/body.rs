@@ -401,7 +401,7 @@ impl Body {
                 let target = parse::plpgsql::Target {
                     position: declaration.position,
                     path: vec![declaration.name.clone()],
-                    subscripts: Vec::new(),
+                    places: Vec::new(),
                 };
                 self.assign(c, &target, default)
             }

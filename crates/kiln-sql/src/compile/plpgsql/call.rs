@@ -343,7 +343,7 @@ impl Body {
             targets.push(Target {
                 position: argument.position,
                 path,
-                subscripts: Vec::new(),
+                places: Vec::new(),
             });
         }
         if targets.is_empty() {

@@ -226,8 +226,9 @@ impl Body {
         let first = path.first()?;
         for (number, scope) in self.scopes.iter().enumerate().rev() {
             let find = |name: &String| scope.entries.iter().position(|entry| entry.name == *name);
-            let fits = |index: usize, rest: usize| {
-                rest == 0 || rest == 1 && !matches!(scope.entries[index].kind, EntryKind::Scalar(_))
+            let fits = |index: usize, rest: usize| match &scope.entries[index].kind {
+                EntryKind::Scalar(slot) => rest == 0 || slot.data_type.row().is_some(),
+                EntryKind::Row { .. } | EntryKind::Record(_) => true,
             };
             if let Some(index) = find(first)
                 && fits(index, path.len() - 1)

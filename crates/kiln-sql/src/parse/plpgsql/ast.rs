@@ -232,8 +232,19 @@ pub struct Target {
     /// The variable's name, perhaps after a block's or the function's, and perhaps a field after
     /// it. Never empty.
     pub path: Vec<Ident>,
-    /// The element of the array that is written, one subscript a dimension; empty for the whole.
-    pub subscripts: Vec<Expression>,
+    /// The steps from there to the part that is written; none for the whole.
+    pub places: Vec<Place>,
+}
+
+/// A step to a part of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Place {
+    /// A field, behind a subscript.
+    Field(Ident),
+    /// An element of an array, or the place of a key in JSON.
+    Element(Expression),
+    /// A slice of an array.
+    Slice(Option<Expression>, Option<Expression>),
 }
 
 /// `INTO [STRICT] targets`.

@@ -141,19 +141,14 @@ impl Parser<'_, '_> {
             *tokens.get(index) == RANGE || tokens.word(index) == "loop"
         })?;
         if dots < end {
-            let [
-                Target {
-                    path, subscripts, ..
-                },
-            ] = targets.as_slice()
-            else {
+            let [Target { path, places, .. }] = targets.as_slice() else {
                 return Err(tokens.error(
                     first,
                     SqlState::SYNTAX_ERROR,
                     "integer FOR loop must have only one target variable",
                 ));
             };
-            let ([variable], []) = (path.as_slice(), subscripts.as_slice()) else {
+            let ([variable], []) = (path.as_slice(), places.as_slice()) else {
                 return Err(tokens.syntax_error(first + 1));
             };
             let variable = variable.clone();

@@ -276,7 +276,7 @@ impl Parser<'_, '_> {
             let message = "cursor FOR loop must have only one target variable";
             return Err(tokens.error_at(first, SqlState::SYNTAX_ERROR, message));
         };
-        if record.path.len() > 1 || !record.subscripts.is_empty() {
+        if record.path.len() > 1 || !record.places.is_empty() {
             return Err(tokens.syntax_error(first + 1));
         }
         self.next = start;
@@ -301,7 +301,7 @@ fn target_of(tokens: &Tokens<'_>, at: usize, name: &Ident) -> Target {
     Target {
         position: tokens.position(at),
         path: vec![name.clone()],
-        subscripts: Vec::new(),
+        places: Vec::new(),
     }
 }
 

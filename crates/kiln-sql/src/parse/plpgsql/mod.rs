@@ -10,7 +10,7 @@ mod raise;
 mod sql;
 
 pub use ast::{
-    Block, CaseArm, Command, Declaration, ExitKind, ForRange, Handler, Into, Loop, Raise,
+    Block, CaseArm, Command, Declaration, ExitKind, ForRange, Handler, Into, Loop, Place, Raise,
     RaiseLevel, RaiseMessage, RaiseOption, RowSource, Statement, StatementKind, Target,
 };
 pub use cursor::{BoundCursor, CursorStep, ForCursor, Open, OpenSource, Towards};

@@ -1,6 +1,6 @@
 //! Parses function bodies by recursive descent.
 
-use super::ast::{Block, Declaration, ExitKind, Statement, StatementKind, Target};
+use super::ast::{Block, Declaration, ExitKind, Place, Statement, StatementKind, Target};
 use super::{command, raise, sql};
 use crate::parse::tokens::{Expression, Tokens};
 use crate::parse::types;
@@ -8,6 +8,7 @@ use crate::parse::{notify, statement};
 use kiln_storage::error::{Result, SqlState};
 use sqlparser::ast::Ident;
 use sqlparser::tokenizer::Token;
+use std::ops::Range;
 use std::slice;
 
 /// How deep blocks, loops and branches may nest, within a stack of 2 MiB here and in the stages
@@ -301,7 +302,7 @@ impl Parser<'_, '_> {
         Ok(StatementKind::Assign { target, value })
     }
 
-    /// `variable`, `record.field` or `array[subscript]`.
+    /// `variable`, `record.field`, or a part of these: `array[2]`, `json['key'][0]`, `rows[1].field`.
     pub(super) fn target(&mut self) -> Result<Target> {
         let tokens = self.tokens;
         let position = tokens.position(self.next);
@@ -310,25 +311,44 @@ impl Parser<'_, '_> {
             self.next += 1;
             path.push(self.identifier()?);
         }
-        let mut subscripts = Vec::new();
-        while *self.token() == Token::LBracket {
-            let close = tokens.find(self.next + 1, |tokens, index| {
-                matches!(tokens.get(index), Token::RBracket | Token::Colon)
-            })?;
-            if *tokens.get(close) == Token::Colon {
-                return Err(tokens.unsupported(close, "an assignment to a slice of an array"));
+        let mut places = Vec::new();
+        loop {
+            match self.token() {
+                Token::LBracket => places.push(self.subscript()?),
+                Token::Period => {
+                    self.next += 1;
+                    places.push(Place::Field(self.identifier()?));
+                }
+                _ => break,
             }
-            subscripts.push(tokens.expression(self.next + 1..close)?);
-            self.next = close + 1;
-        }
-        if !subscripts.is_empty() && *self.token() == Token::Period {
-            return Err(tokens.unsupported(self.next, "an assignment to a field of an element"));
         }
         Ok(Target {
             position,
             path,
-            subscripts,
+            places,
         })
+    }
+
+    /// `[index]` or `[lower:upper]`.
+    fn subscript(&mut self) -> Result<Place> {
+        let tokens = self.tokens;
+        let first = self.next + 1;
+        let end = tokens.find(first, |tokens, index| {
+            matches!(tokens.get(index), Token::RBracket | Token::Colon)
+        })?;
+        if *tokens.get(end) == Token::RBracket {
+            self.next = end + 1;
+            return tokens.expression(first..end).map(Place::Element);
+        }
+        let close = tokens.find(end + 1, |tokens, index| {
+            *tokens.get(index) == Token::RBracket
+        })?;
+        self.next = close + 1;
+        let bound = |range: Range<usize>| match range.is_empty() {
+            true => Ok(None),
+            false => tokens.expression(range).map(Some),
+        };
+        Ok(Place::Slice(bound(first..end)?, bound(end + 1..close)?))
     }
 
     /// A statement that is told by its first word or label.

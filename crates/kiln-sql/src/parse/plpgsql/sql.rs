@@ -151,7 +151,7 @@ pub(super) fn into(tokens: &Tokens<'_>, index: usize, end: usize) -> Result<(Int
         targets.push(Target {
             position: tokens.position(first),
             path: types::identifiers(tokens, first..next)?,
-            subscripts: Vec::new(),
+            places: Vec::new(),
         });
         if next >= end || *tokens.get(next) != Token::Comma {
             return Ok((

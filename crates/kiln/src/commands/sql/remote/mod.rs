@@ -152,6 +152,7 @@ fn notice(fields: &Fields) -> Notice {
     let level = LEVELS.into_iter().find(|level| *level == fields.get(b'V'));
     Notice {
         level: level.unwrap_or("NOTICE"),
+        state: SqlState::parse(fields.get(b'C')).unwrap_or(SqlState::SUCCESSFUL_COMPLETION),
         message: fields.get(b'M').to_owned(),
     }
 }
